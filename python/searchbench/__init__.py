@@ -1,0 +1,1 @@
+"""searchbench measures search systems so that people can decide by it."""

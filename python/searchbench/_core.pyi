@@ -1,0 +1,107 @@
+"""The seam between Python and the measuring core: its specification.
+
+Only bytes, integers and columns cross it. A test checks this stub against the module.
+"""
+
+from collections.abc import Buffer, Callable, Sequence
+from typing import Literal, final
+
+version: str
+profile: Literal["release", "debug"]
+
+# The outcome of a request is an index into this: ok, http_error (status 400 and above),
+# engine_error (the engine's own protocol said error), unsupported, partial, timed_out, refused,
+# reset, truncated, malformed, unfinished (in flight when the drive ended).
+OUTCOMES: tuple[str, ...]
+
+# numpy dtype description of one sample, 56 bytes, little-endian, in this order:
+# due, free, sent, first_byte, done: i8, nanoseconds since the start, -1 where it never happened;
+# request: u4 (index into the prepared requests); bytes: u4 (received); host_low: u4;
+# connection: u2; outcome: u1; host_high: u1.
+# host_high << 32 | host_low is the engine's own processing time in nanoseconds (40 bits, all
+# ones where the wire does not carry one).
+SAMPLE_DTYPE: list[tuple[str, str]]
+
+@final
+class Requests:
+    """Prepared requests: one arena of bytes and where each exchange ends.
+
+    ``arena``: the bytes of all exchanges one after another, or the path of a file that holds
+    them (mapped, never read whole). ``exchange_ends``: u64, end offset of each exchange.
+    ``request_ends``: u32, for each request the index after its last exchange.
+    ValueError where an offset is out of order or out of range.
+    """
+
+    def __new__(cls, arena: Buffer | str, exchange_ends: Buffer, request_ends: Buffer) -> Requests: ...
+    def __len__(self) -> int: ...
+
+@final
+class Trace:
+    """What happened: raw samples, replies that were kept, and the loop's own accounting."""
+
+    # Bytes of len(self) samples of SAMPLE_DTYPE, ordered by thread and then by completion;
+    # supports the buffer protocol (numpy.frombuffer(trace, SAMPLE_DTYPE)).
+    def __len__(self) -> int: ...
+    def __buffer__(self, flags: int, /) -> memoryview: ...
+    # (index of the sample, reply bytes as received) for each kept reply. Of a request with
+    # several exchanges, the replies follow each other.
+    def replies(self) -> list[tuple[int, bytes]]: ...
+    # JSON: started_unix_ns, elapsed_ns, clock ("tsc" | "monotonic"), clock_drift_ppm, threads: [{cpu,
+    # user_ns, system_ns, run_wait_ns, voluntary_switches, involuntary_switches, priority}],
+    # connects, reconnects, partial_sends, unsent (slots due before the end that never got a connection).
+    def accounting(self) -> str: ...
+
+def drive(
+    target: tuple[str, int],
+    wire: Literal["frames", "http"],
+    requests: Requests,
+    *,
+    sequence: Buffer,
+    client_starts: Buffer | None = None,
+    due_ns: Buffer | None = None,
+    connections: int,
+    think_ns: int = 0,
+    repeat: bool = False,
+    stop_ns: int | None = None,
+    stop_after: int | None = None,
+    timeout_ns: int = 10_000_000_000,
+    capture_every: int = 0,
+    cpus: Sequence[int] = (),
+    idle: Literal["block", "hybrid", "spin"] = "hybrid",
+    realtime: bool = False,
+    on_tick: Callable[[int, int], object] | None = None,
+) -> Trace:
+    """Drive prepared requests at a target and record every one of them.
+
+    ``target``: host and port. ``sequence``: u32, request indices in the order to be sent.
+
+    Closed loop (``due_ns`` is None): ``client_starts``, u32 of length connections + 1, gives each
+    client (one connection each) its run ``sequence[starts[c]:starts[c+1]]``; after a reply and
+    ``think_ns`` it sends its next; at the end of its run it begins again if ``repeat``, else
+    it is done. ``due`` of a request is the end of the think time.
+
+    Open loop (``due_ns`` given, i64, as long as ``sequence``, never decreasing): each request
+    is sent at its due time on any free connection; if none is free it queues, first in first
+    out, and is never dropped. A slot's thread is slot modulo threads, fixed beforehand.
+
+    ``stop_ns``: nothing is begun after it (open loop: slots due at or after it are left out);
+    ``stop_after``: nothing is begun after that many were (closed loop, over all clients).
+    What is in flight is waited for, at most ``timeout_ns``, then recorded as unfinished or
+    timed_out. ``capture_every`` n keeps the reply of every n-th request (1: of all).
+    ``cpus``: one pinned thread each; empty: one thread, not pinned.
+    ``on_tick(completed, elapsed_ns)`` is called about ten times a second in the calling thread.
+
+    Raises ValueError for arguments that do not fit together, OSError where the machine refuses
+    (naming the limit), KeyboardInterrupt as soon as the threads have stopped. A target that
+    refuses is no exception: it is the outcome of each request.
+    """
+
+def serve_library_host(argv: Sequence[str]) -> int:
+    """Be a library host until told to stop; ``argv`` as FORMATS.md says. Returns the exit code."""
+
+def toml_spans(text: str) -> list[tuple[tuple[str, ...], int, int, int, int]]:
+    """Place of every key of a TOML text: (path, key line, key column, value line, value column).
+
+    Lines and columns count from 1, columns in characters. Array elements have their index as a
+    path part. ValueError with ``line:column: message`` where the text is not TOML.
+    """

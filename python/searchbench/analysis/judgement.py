@@ -1,0 +1,181 @@
+"""What judging a record yields: plain data, which the report renders and ``--json`` prints.
+
+Nothing here computes. Times are in seconds unless a name says otherwise.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+Level = str | int | float | bool
+
+
+@dataclass(frozen=True, slots=True)
+class Interval:
+    """A confidence interval; ``method`` names how it was made, for a reader to look up."""
+
+    low: float
+    high: float
+    level: float
+    method: str
+
+
+@dataclass(frozen=True, slots=True)
+class Estimate:
+    """A number with its unit, its interval (None: not enough data) and how many it rests on."""
+
+    value: float
+    unit: str
+    n: int
+    interval: Interval | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """Something the audit noticed: the number, what it means, what to do.
+
+    ``invalid`` findings take the trial out of every estimate; ``trial`` empty: the whole study.
+    """
+
+    kind: str
+    severity: Literal["invalid", "warning", "note"]
+    trial: str
+    number: str
+    meaning: str
+    remedy: str
+
+
+@dataclass(frozen=True, slots=True)
+class Curve:
+    """A line of a plot: x, y and an optional band; ``label`` says which."""
+
+    label: str
+    x: tuple[float, ...]
+    y: tuple[float, ...]
+    low: tuple[float, ...] = ()
+    high: tuple[float, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class TrialResult:
+    """One trial, as judged. ``figures``: throughput, service_p50, response_p99, error_share, ..."""
+
+    trial: str
+    treatment: str
+    block: int
+    control: bool
+    status: Literal["valid", "invalid", "failed"]
+    reason: str
+    figures: Mapping[str, Estimate]
+    outcomes: Mapping[str, int]
+    findings: tuple[Finding, ...]
+    warmup: Curve | None = None
+    steady_from_s: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class TreatmentResult:
+    """One treatment over its valid replicates.
+
+    ``service`` and ``response`` are quantile curves: x the quantile (0..1), y seconds, with
+    their intervals; quantiles that have too few samples are absent.
+    """
+
+    treatment: str
+    label: str
+    system: str
+    levels: Mapping[str, Level]
+    figures: Mapping[str, Estimate]
+    service: Curve
+    response: Curve
+    trials: tuple[TrialResult, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """``b`` against ``a`` by one metric, paired by block.
+
+    ``ratio`` is b/a of a quantity where more is better (throughput; for latencies the inverse),
+    so above 1 means b is faster. ``p_value`` is after Holm's correction. ``floor`` is the
+    noise floor as a ratio (1.03: differences up to 3 % are noise).
+    """
+
+    a: str
+    b: str
+    metric: str
+    verdict: Literal["faster", "slower", "not resolved", "not comparable"]
+    ratio: Estimate | None
+    p_value: float | None
+    floor: float
+    queries_used: int
+    queries_left_out: int
+    reason: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """One query that two systems answer differently, with the cause if it is known."""
+
+    query: int
+    text: str
+    cause: str
+    total_a: int | None
+    total_b: int | None
+    hits_a: tuple[tuple[str, float | None], ...]
+    hits_b: tuple[tuple[str, float | None], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Agreement:
+    """How far two systems return the same, over the distinct queries both answered.
+
+    The ``*_match`` are shares 0..1 of ``queries``; ``causes`` counts differing queries by cause.
+    """
+
+    a: str
+    b: str
+    queries: int
+    totals_match: float
+    top_k_set_match: float
+    top_k_order_match: float
+    rbo_mean: float
+    k: int
+    unsupported_a: int
+    unsupported_b: int
+    errors_a: int
+    errors_b: int
+    causes: Mapping[str, int]
+    examples: tuple[Difference, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """The answer. ``decision`` is one paragraph; ``lines`` a short table for a terminal.
+
+    ``resolved``: did any comparison come out above the noise.
+    """
+
+    decision: str
+    resolved: bool
+    best: str | None
+    lines: tuple[tuple[str, ...], ...] = ()
+    header: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Judgement:
+    """Everything a report shows, except what it copies from the record (machine, config)."""
+
+    question: str
+    analysis: str
+    verdict: Verdict
+    treatments: tuple[TreatmentResult, ...]
+    comparisons: tuple[Comparison, ...]
+    noise_floor: Estimate | None
+    agreement: tuple[Agreement, ...]
+    findings: tuple[Finding, ...]
+    excluded: tuple[tuple[Mapping[str, Level], str], ...]
+    scaling: Mapping[str, tuple[Curve, ...]] = field(default_factory=dict)
+    resources: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)

@@ -1,0 +1,1 @@
+"""Corpora: where documents come from."""
