@@ -153,5 +153,8 @@ class Engine(Protocol):
     def terms(self, reply: bytes) -> tuple[str, ...]:
         """The terms in a reply to ``analyse``."""
 
+    def refused(self, reply: bytes) -> tuple[tuple[str, str], ...]:
+        """Documents of a batch that the engine refused: (id, reason)."""
+
     def check(self, reply: bytes) -> str | None:
         """The error text in a reply to create, batch or settle; None where it succeeded."""

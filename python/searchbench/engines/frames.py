@@ -1,0 +1,224 @@
+"""The dialect of library hosts: JSON in the frames of FORMATS.md.
+
+tantivy, SQLite FTS5 and the null host differ in parameters and in what they can do, not in
+their words; each has a file of its own that fills in this one.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+import orjson
+
+from searchbench.corpora.corpus import Document, FieldType, Schema
+from searchbench.engines.engine import (
+    Capabilities,
+    Facts,
+    Hit,
+    Hits,
+    Parameter,
+    Parameters,
+    Request,
+    Service,
+)
+from searchbench.errors import Unsupported
+from searchbench.queries.algebra import Boolean, In, Match, Mode, NotIn, Query, Range, Terms
+
+FACTS, CREATE, BATCH, SETTLE, QUERY, ANALYSE, COMMIT = range(1, 8)
+OK, ERROR, UNSUPPORTED, PARTIAL = range(4)
+
+_REQUEST = struct.Struct("<IB3x")
+_REPLY = struct.Struct("<IB3xQ")
+
+
+def frame(verb: int, payload: bytes = b"") -> Request:
+    """One request frame."""
+    return Request((_REQUEST.pack(len(payload), verb) + payload,))
+
+
+def unframe(reply: bytes) -> tuple[int, bytes]:
+    """Status and payload of one reply frame; ValueError where it is not whole."""
+    if len(reply) < _REPLY.size:
+        raise ValueError(f"a reply frame has at least {_REPLY.size} bytes, this has {len(reply)}")
+    length, status, _host_ns = _REPLY.unpack_from(reply)
+    if len(reply) != _REPLY.size + length:
+        raise ValueError(f"the frame promises {length} bytes, {len(reply) - _REPLY.size} are here")
+    return status, reply[_REPLY.size :]
+
+
+class LibraryHost:
+    """An engine behind the framed protocol; subclasses fill in the declarations."""
+
+    name: str
+    can: Capabilities
+    parameters: tuple[Parameter, ...]
+
+    def service(self, params: Parameters) -> Service:
+        """The host as a process of its own: our extension module, run as a server."""
+        options = [
+            part for p in self.parameters for part in (f"--{p.name}", _option(params[p.name]))
+        ]
+        host = ("{python}", "-m", "searchbench.library_host", self.name)
+        return Service(
+            argv=(*host, "--port", "{port}", "--data", "{data}", *options),
+            wire="frames",
+            ready=self.facts_request(),
+        )
+
+    def create(self, schema: Schema, params: Parameters) -> Iterable[Request]:
+        """One request: the fields."""
+        fields = [{"name": f.name, "type": f.type, "stored": f.stored} for f in schema.fields]
+        return [frame(CREATE, orjson.dumps({"fields": fields}))]
+
+    def batch(self, documents: Sequence[Document]) -> Request:
+        """One document a line."""
+        lines = [orjson.dumps({"id": d.id, "v": d.values}) for d in documents]
+        return frame(BATCH, b"\n".join(lines))
+
+    def settle(self, params: Parameters) -> Iterable[Request]:
+        """Commit, merge as the parameters say, reload."""
+        return [frame(SETTLE, b"{}")]
+
+    def compile(self, query: Query, schema: Schema) -> Request:
+        """The query as JSON; fields that were left open are spelled out."""
+        self._refuse(query)
+        text = tuple(f.name for f in schema.of_type(FieldType.TEXT))
+        payload: dict[str, Any] = {
+            "match": None if query.match is None else _match(query.match, text),
+            "filters": [_filter(f) for f in query.filters],
+            "sort": [{"field": s.field, "descending": s.descending} for s in query.sort],
+            "facets": [{"field": f.field, "limit": f.limit} for f in query.facets],
+            "group_by": query.group_by,
+            "offset": query.offset,
+            "limit": query.limit,
+            "fields": list(query.fields),
+        }
+        return frame(QUERY, orjson.dumps(payload))
+
+    def _refuse(self, query: Query) -> None:
+        """Unsupported where the capabilities say so, before anything is sent."""
+        for feature in _features(query):
+            if feature in self.can.cannot:
+                raise Unsupported(
+                    f"{self.can.title} cannot do {feature}: {self.can.cannot[feature]}"
+                )
+
+    def decode(self, reply: bytes) -> Hits:
+        """Hits, or the host's own error text."""
+        status, payload = unframe(reply)
+        answer = orjson.loads(payload)
+        if status in (ERROR, UNSUPPORTED):
+            return Hits(total=None, error=str(answer.get("error", "no reason given")))
+        return Hits(
+            total=answer["total"],
+            hits=tuple(Hit(h[0], h[1], h[2] if len(h) > 2 else {}) for h in answer["hits"]),
+            total_exact=status != PARTIAL,
+            facets={k: [(v, n) for v, n in f] for k, f in answer.get("facets", {}).items()},
+            groups=[(v, n) for v, n in answer.get("groups", ())],
+            warnings=tuple(answer.get("warnings", ())),
+        )
+
+    def facts_request(self) -> Request:
+        """Verb 1."""
+        return frame(FACTS)
+
+    def facts(self, reply: bytes) -> Facts:
+        """What the host says of itself."""
+        status, payload = unframe(reply)
+        answer = orjson.loads(payload)
+        if status != OK:
+            raise ValueError(str(answer.get("error")))
+        return Facts(
+            version=answer["version"],
+            documents=answer.get("documents"),
+            index_bytes=answer.get("index_bytes"),
+            parameters=answer.get("parameters", {}),
+            extra=answer.get("extra", {}),
+        )
+
+    def analyse(self, text: str) -> Request | None:
+        """Verb 6."""
+        return frame(ANALYSE, orjson.dumps({"text": text}))
+
+    def terms(self, reply: bytes) -> tuple[str, ...]:
+        """The terms in order."""
+        status, payload = unframe(reply)
+        answer = orjson.loads(payload)
+        if status != OK:
+            raise ValueError(str(answer.get("error")))
+        return tuple(answer["terms"])
+
+    def check(self, reply: bytes) -> str | None:
+        """The error text, or the reasons of refused documents."""
+        status, payload = unframe(reply)
+        answer = orjson.loads(payload)
+        if status != OK:
+            return str(answer.get("error", "no reason given"))
+        return None
+
+    def refused(self, reply: bytes) -> tuple[tuple[str, str], ...]:
+        """Documents of a batch that the host refused: (id, reason)."""
+        _status, payload = unframe(reply)
+        return tuple((r["id"], r["reason"]) for r in orjson.loads(payload).get("refused", ()))
+
+
+def _option(level: object) -> str:
+    return str(level).lower() if isinstance(level, bool) else str(level)
+
+
+def _features(query: Query) -> Iterable[str]:
+    """What a query needs, by the names that ``Capabilities.cannot`` uses."""
+    if query.match is not None:
+        yield from _match_features(query.match)
+    if query.filters:
+        yield "filters"
+    if any(s.field != "_score" for s in query.sort):
+        yield "sort"
+    if query.facets:
+        yield "facets"
+    if query.group_by is not None:
+        yield "group_by"
+    if query.fields:
+        yield "fields"
+
+
+def _match_features(match: Match) -> Iterable[str]:
+    if isinstance(match, Terms):
+        if match.mode in (Mode.PREFIX, Mode.FUZZY, Mode.PHRASE):
+            yield str(match.mode)
+        return
+    yield "boolean"
+    for part in (*match.must, *match.should, *match.must_not):
+        yield from _match_features(part)
+
+
+def _match(match: Match, text: tuple[str, ...]) -> Mapping[str, Any]:
+    if isinstance(match, Boolean):
+        return {
+            "must": [_match(m, text) for m in match.must],
+            "should": [_match(m, text) for m in match.should],
+            "must_not": [_match(m, text) for m in match.must_not],
+        }
+    return {
+        "mode": match.mode,
+        "terms": list(match.terms),
+        "fields": list(match.fields or text),
+        "distance": match.distance,
+    }
+
+
+def _filter(part: Range | In | NotIn) -> Mapping[str, Any]:
+    if isinstance(part, Range):
+        return {
+            "range": {
+                "field": part.field,
+                "low": part.low,
+                "high": part.high,
+                "include_low": part.include_low,
+                "include_high": part.include_high,
+            }
+        }
+    key = "in" if isinstance(part, In) else "not_in"
+    return {key: {"field": part.field, "values": list(part.values)}}
