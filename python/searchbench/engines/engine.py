@@ -41,10 +41,13 @@ class Capabilities:
     ``cannot``: what of the query algebra it cannot express, by name ("fuzzy", "facets",
     "group_by", "sort", "prefix", ...), each with the reason, which is "we could" (nobody has
     written it here), "upstream must" (the engine lacks it) or "never" (against its nature).
+    ``deviations``: where its answers differ from the declared analysis and algebra, and how.
+    ``keeps_index``: a new process on the same data directory serves the same index.
     """
 
     title: str
     home: str
+    keeps_index: bool = True
     cannot: Mapping[str, str] = field(default_factory=dict)
     deviations: Mapping[str, str] = field(default_factory=dict)
 
@@ -119,9 +122,17 @@ class Facts:
 class Engine(Protocol):
     """One kind of system under test."""
 
-    name: str
-    can: Capabilities
-    parameters: tuple[Parameter, ...]
+    @property
+    def name(self) -> str:
+        """The word that study files use."""
+
+    @property
+    def can(self) -> Capabilities:
+        """Declared facts."""
+
+    @property
+    def parameters(self) -> tuple[Parameter, ...]:
+        """Its levers."""
 
     def service(self, params: Parameters) -> Service:
         """What to start for these parameters (complete: every parameter has its level)."""

@@ -13,6 +13,7 @@ class Null(LibraryHost):
     can = Capabilities(
         title="null host",
         home="",
+        keeps_index=False,
         deviations={"results": "every query has the same, declared total and no hits"},
     )
     parameters = (
