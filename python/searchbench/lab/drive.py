@@ -1,0 +1,176 @@
+"""Compiled queries → core → samples. The timed span is the core's alone."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from searchbench import _core
+from searchbench.corpora.corpus import Schema
+from searchbench.engines.engine import Engine, Hits, Request
+from searchbench.errors import LabError, Unsupported
+from searchbench.lab.deploy import Deployment
+from searchbench.lab.exchange import prepare
+from searchbench.queries.algebra import Query
+from searchbench.record import REPLIES, samples_table
+
+Progress = Callable[[int, int], object]
+U32 = np.ndarray[tuple[int], np.dtype[np.uint32]]
+I64 = np.ndarray[tuple[int], np.dtype[np.int64]]
+
+_CAPTURE_TIMEOUT_S = 60.0
+_SAMPLED_REPLIES = 200
+
+
+@dataclass(frozen=True, slots=True)
+class Compiled:
+    """A query set in an engine's bytes. ``request_to_query``: uint32, distinct query of each."""
+
+    requests: tuple[Request, ...]
+    request_to_query: U32
+    unsupported: tuple[tuple[int, str], ...]
+
+    def request_of(self, distinct: int) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
+        """For each of ``distinct`` queries its request, -1 where the engine cannot express it."""
+        index = np.full(distinct, -1, np.int64)
+        index[self.request_to_query] = np.arange(len(self.request_to_query))
+        return index
+
+
+@dataclass(frozen=True, slots=True)
+class Order:
+    """What to send when. Closed loop: ``client_starts``. Open loop: ``due_ns``."""
+
+    sequence: U32
+    client_starts: U32 | None
+    due_ns: I64 | None
+    connections: int
+    think_ns: int = 0
+    repeat: bool = True
+    stop_ns: int | None = None
+    stop_after: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Driven:
+    """A drive's samples as the record's columns, replies that were kept, the accounting."""
+
+    samples: pa.Table
+    replies: pa.Table
+    accounting: dict[str, Any]
+
+
+def compile_all(engine: Engine, queries: Sequence[Query], schema: Schema) -> Compiled:
+    """Every distinct query; those that the engine cannot express are kept with the reason."""
+    requests: list[Request] = []
+    index: list[int] = []
+    unsupported: list[tuple[int, str]] = []
+    for number, query in enumerate(queries):
+        try:
+            requests.append(engine.compile(query, schema))
+        except Unsupported as reason:
+            unsupported.append((number, str(reason)))
+        else:
+            index.append(number)
+    return Compiled(tuple(requests), np.array(index, np.uint32), tuple(unsupported))
+
+
+def capture(deployment: Deployment, compiled: Compiled) -> pa.Table:
+    """Each distinct query once, untimed; the replies decoded (phase ``captured``)."""
+    count = len(compiled.requests)
+    trace = _core.drive(
+        deployment.target,
+        deployment.service.wire,
+        prepare(compiled.requests),
+        sequence=np.arange(count, dtype=np.uint32),
+        client_starts=np.array([0, count], np.uint32),
+        connections=1,
+        timeout_ns=int(_CAPTURE_TIMEOUT_S * 1e9),
+        capture_every=1,
+        idle="block",
+    )
+    return _decoded(deployment.engine, trace, compiled, "captured")
+
+
+def drive(
+    deployment: Deployment,
+    compiled: Compiled,
+    order: Order,
+    *,
+    timeout_s: float,
+    idle: Any,
+    cpus: Sequence[int],
+    expected: int,
+    on_tick: Progress | None = None,
+) -> Driven:
+    """Drive the order and record every request. ``expected``: about how many there will be."""
+    every = max(1, expected // _SAMPLED_REPLIES)
+    trace = _core.drive(
+        deployment.target,
+        deployment.service.wire,
+        prepare(compiled.requests),
+        sequence=order.sequence,
+        client_starts=order.client_starts,
+        due_ns=order.due_ns,
+        connections=order.connections,
+        think_ns=order.think_ns,
+        repeat=order.repeat,
+        stop_ns=order.stop_ns,
+        stop_after=order.stop_after,
+        timeout_ns=int(timeout_s * 1e9),
+        # Odd, so that it does not keep step with an even number of distinct queries.
+        capture_every=every | 1,
+        cpus=list(cpus),
+        idle=idle,
+        on_tick=on_tick,
+    )
+    raw = np.frombuffer(trace, dtype=_core.SAMPLE_DTYPE)
+    if not len(raw):
+        raise LabError("nothing was sent: the order is empty", "drive")
+    return Driven(
+        samples=samples_table(raw, compiled.request_to_query),
+        replies=_decoded(deployment.engine, trace, compiled, "under_load"),
+        accounting=json.loads(trace.accounting()),
+    )
+
+
+def _decoded(engine: Engine, trace: _core.Trace, compiled: Compiled, phase: str) -> pa.Table:
+    """Kept replies as rows of replies.parquet; a reply that is none is an error, not a hit."""
+    raw = np.frombuffer(trace, dtype=_core.SAMPLE_DTYPE)
+    replies = dict(trace.replies())
+    indices = range(len(raw)) if phase == "captured" else sorted(replies)
+    rows = []
+    for index in indices:
+        sample = raw[index]
+        outcome = int(sample["outcome"])
+        reply = replies.get(index)
+        if reply is None:
+            hits = Hits(total=None, error=f"no reply: {_core.OUTCOMES[outcome]}")
+        else:
+            try:
+                hits = engine.decode(reply)
+            except (ValueError, KeyError, TypeError, IndexError) as error:
+                hits = Hits(total=None, error=f"the reply cannot be read: {error}")
+        rows.append(_row(int(compiled.request_to_query[sample["request"]]), phase, outcome, hits))
+    return pa.Table.from_pylist(rows, schema=REPLIES)
+
+
+def _row(query: int, phase: str, outcome: int, hits: Hits) -> dict[str, Any]:
+    return {
+        "query": query,
+        "phase": phase,
+        "outcome": outcome,
+        "total": hits.total,
+        "total_exact": hits.total_exact,
+        "ids": [h.id for h in hits.hits],
+        "scores": [h.score for h in hits.hits],
+        "facets": json.dumps(hits.facets, ensure_ascii=False),
+        "groups": json.dumps(list(hits.groups), ensure_ascii=False),
+        "warnings": list(hits.warnings),
+        "error": hits.error,
+    }

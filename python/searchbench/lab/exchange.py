@@ -1,0 +1,70 @@
+"""Prepared requests and the core, outside measurements too: one wire boundary for everything.
+
+``prepare`` lays requests into an arena; ``ask`` sends a few and returns their replies.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Literal
+
+import numpy as np
+
+from searchbench import _core
+from searchbench.engines.engine import Request
+from searchbench.errors import LabError
+
+Wire = Literal["frames", "http"]
+Target = tuple[str, int]
+
+
+class Refused(LabError):  # noqa: N818 -- what happened, not an error of ours
+    """A request of ours was not answered; the message says how."""
+
+
+def prepare(requests: Sequence[Request]) -> _core.Requests:
+    """All exchanges one after another in one arena, with their ends."""
+    exchanges = [exchange for request in requests for exchange in request.exchanges]
+    lengths = np.fromiter((len(e) for e in exchanges), np.uint64, len(exchanges))
+    counts = np.fromiter((len(r.exchanges) for r in requests), np.uint32, len(requests))
+    return _core.Requests(
+        b"".join(exchanges),
+        np.cumsum(lengths, dtype=np.uint64),
+        np.cumsum(counts, dtype=np.uint32),
+    )
+
+
+def ask(
+    target: Target, wire: Wire, requests: Sequence[Request], *, timeout_s: float = 60.0
+) -> list[bytes]:
+    """Send these one after another on one connection; their replies, whole.
+
+    Refused where one was not answered; a reply that says "error" in its own protocol is a
+    reply, and the engine's to decode.
+    """
+    sequence = np.arange(len(requests), dtype=np.uint32)
+    trace = _core.drive(
+        target,
+        wire,
+        prepare(requests),
+        sequence=sequence,
+        client_starts=np.array([0, len(requests)], np.uint32),
+        connections=1,
+        timeout_ns=int(timeout_s * 1e9),
+        capture_every=1,
+        idle="block",
+    )
+    samples = np.frombuffer(trace, dtype=_core.SAMPLE_DTYPE)
+    answered = {_core.OUTCOMES.index(name) for name in ANSWERED}
+    replies = dict(trace.replies())
+    found: list[bytes] = [b""] * len(requests)
+    for index, sample in enumerate(samples):
+        outcome = int(sample["outcome"])
+        if outcome not in answered:
+            raise Refused(f"{target[0]}:{target[1]} did not answer: {_core.OUTCOMES[outcome]}")
+        found[int(sample["request"])] = replies.get(index, b"")
+    return found
+
+
+# Outcomes that carry a whole reply.
+ANSWERED = ("ok", "http_error", "engine_error", "unsupported", "partial")

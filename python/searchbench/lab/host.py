@@ -1,0 +1,156 @@
+"""What machine this is, and whether it is fit to measure on."""
+
+from __future__ import annotations
+
+import os
+import platform
+import resource
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import psutil
+
+from searchbench import _core
+
+_SYS = Path("/sys")
+_PROC = Path("/proc")
+
+
+@dataclass(frozen=True, slots=True)
+class Note:
+    """Something the lab noticed: the number, what it means, what to do."""
+
+    kind: str
+    number: str
+    meaning: str
+    remedy: str
+
+    def as_json(self) -> dict[str, str]:
+        """As it stands in trial.json."""
+        return {
+            "kind": self.kind,
+            "number": self.number,
+            "meaning": self.meaning,
+            "remedy": self.remedy,
+        }
+
+
+def fingerprint() -> dict[str, Any]:
+    """The machine as host.json keeps it. What cannot be known is absent, never guessed."""
+    memory = psutil.virtual_memory()
+    facts: dict[str, Any] = {
+        "cpu": _cpu_model(),
+        "cores": len(os.sched_getaffinity(0)),
+        "cores_online": os.cpu_count(),
+        "memory_bytes": memory.total,
+        "swap_bytes": psutil.swap_memory().total,
+        "system": platform.system(),
+        "kernel": platform.release(),
+        "architecture": platform.machine(),
+        "distribution": _distribution(),
+        "python": platform.python_version(),
+        "searchbench": _core.version,
+        "build": _core.profile,
+        "clocksource": _read(_SYS / "devices/system/clocksource/clocksource0/current_clocksource"),
+        "governor": _read(_SYS / "devices/system/cpu/cpu0/cpufreq/scaling_governor"),
+        "turbo_off": _read(_SYS / "devices/system/cpu/intel_pstate/no_turbo"),
+        "smt": _read(_SYS / "devices/system/cpu/smt/control"),
+        "virtual": "hypervisor" in _cpu_flags(),
+        "transparent_hugepages": _read(_SYS / "kernel/mm/transparent_hugepage/enabled"),
+        "tcp_congestion_control": _read(_PROC / "sys/net/ipv4/tcp_congestion_control"),
+        "open_files_limit": resource.getrlimit(resource.RLIMIT_NOFILE)[0],
+        "boot_id": _read(_PROC / "sys/kernel/random/boot_id"),
+    }
+    return {key: value for key, value in facts.items() if value not in (None, "")}
+
+
+def notes() -> list[Note]:
+    """What makes this machine less fit to measure on, as it is now."""
+    found = []
+    cores = len(os.sched_getaffinity(0))
+    load = os.getloadavg()[0]
+    if load > 0.5 * cores:
+        found.append(
+            Note(
+                "busy machine",
+                f"load average {load:.1f} on {cores} cores",
+                "other work runs at the same time and slows what is measured",
+                "stop it, or run the study when the machine is idle",
+            )
+        )
+    governor = _read(_SYS / "devices/system/cpu/cpu0/cpufreq/scaling_governor")
+    if governor not in (None, "performance"):
+        found.append(
+            Note(
+                "clock frequency",
+                f"governor {governor}",
+                "the processor changes its frequency while it is measured",
+                "cpupower frequency-set -g performance",
+            )
+        )
+    if cores < 2:
+        found.append(
+            Note(
+                "one core",
+                "1 core",
+                "client and server take turns on the same core, so each measures the other",
+                "measure on a machine with two cores or more",
+            )
+        )
+    return found
+
+
+def placement() -> tuple[list[int], list[int]]:
+    """Cores for the client and for the server: apart where there are two or more.
+
+    The client takes the last core; its loop needs one whole core to be sharp, and a server
+    that is pushed off a core by its own client is measured wrong.
+    """
+    cores = sorted(os.sched_getaffinity(0))
+    if len(cores) < 2:
+        return [], cores
+    return [cores[-1]], cores[:-1]
+
+
+def require_release_build() -> str | None:
+    """None if the measuring core may be used for measurements, else why not."""
+    if _core.profile == "release":
+        return None
+    return "the measuring core is a debug build; build it with `uv sync` before measuring"
+
+
+def _cpu_model() -> str | None:
+    for line in _cpuinfo():
+        if line.startswith("model name"):
+            return line.split(":", 1)[1].strip()
+    return platform.processor() or None
+
+
+def _cpu_flags() -> list[str]:
+    for line in _cpuinfo():
+        if line.startswith("flags"):
+            return line.split(":", 1)[1].split()
+    return []
+
+
+def _cpuinfo() -> list[str]:
+    try:
+        return (_PROC / "cpuinfo").read_text().splitlines()
+    except OSError:
+        return []
+
+
+def _distribution() -> str | None:
+    try:
+        return platform.freedesktop_os_release().get("PRETTY_NAME")
+    except OSError:
+        return sys.platform
+
+
+def _read(path: Path) -> str | None:
+    try:
+        return path.read_text().strip()
+    except OSError:
+        return None
