@@ -1,0 +1,65 @@
+# One file for people and for CI. `make demo` and `make test` are all that a newcomer types.
+SHELL := /bin/bash
+.SHELLFLAGS := -eu -o pipefail -c
+.DEFAULT_GOAL := help
+
+# Tools that were not on the machine live in .tools and go with `make clean`.
+export PATH := $(CURDIR)/.tools/bin:$(HOME)/.cargo/bin:$(HOME)/.local/bin:$(PATH)
+export CARGO_TARGET_DIR := $(CURDIR)/target
+PY := .venv/bin/python
+DEMO := records/first-look
+
+.PHONY: help
+help: ## this list
+	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
+
+.PHONY: tools
+tools:
+	@command -v cc >/dev/null || { echo "searchbench needs a C compiler: install gcc or clang (Debian: apt-get install gcc)"; exit 1; }
+	@command -v python3 >/dev/null || { echo "searchbench needs Python 3.11 or later"; exit 1; }
+	@command -v uv >/dev/null || { echo "uv is not here: getting it into .tools"; python3 -m venv .tools; .tools/bin/pip -q install uv; }
+	@command -v cargo >/dev/null || { echo "the Rust toolchain is not here: getting it (rustup, into ~/.cargo)"; bash scripts/get-rust; }
+
+.PHONY: build
+build: tools ## build the measuring core and the environment (first time: some minutes)
+	@[ -d .venv ] || echo "building: the first time takes some minutes, later a second"
+	@uv sync --quiet
+
+.PHONY: demo
+demo: build ## the shipped study: a verdict and a report
+	@rm -rf $(DEMO)
+	@.venv/bin/searchbench run studies/first-look.toml --record $(DEMO)
+
+.PHONY: test
+test: build browser lint ## everything the project can check about itself
+	cargo test --workspace --exclude searchbench-py --release --quiet
+	$(PY) -m pytest -q
+
+.PHONY: lint
+lint: build ## format, lint, types, import rules
+	cargo fmt --all --check
+	cargo clippy --workspace --all-targets --release --quiet -- -D warnings
+	.venv/bin/ruff format --check --quiet python tests benches
+	.venv/bin/ruff check --quiet python tests benches
+	.venv/bin/mypy --no-error-summary
+	.venv/bin/lint-imports --no-cache >/dev/null || .venv/bin/lint-imports --no-cache
+
+.PHONY: browser
+browser:
+	@bash scripts/get-browser
+
+.PHONY: bench
+bench: build ## the figures that we hold ourselves to, measured here and now
+	cargo build --release --quiet -p searchbench-core --examples
+	cargo build --release --quiet -p searchbench-hosts --bins --examples
+	$(PY) benches/figures.py
+
+.PHONY: format
+format: build ## put everything into shape
+	cargo fmt --all
+	.venv/bin/ruff format python tests benches
+	.venv/bin/ruff check --fix --quiet python tests benches
+
+.PHONY: clean
+clean: ## remove what was built, not what was measured
+	rm -rf .venv .tools target python/searchbench/_core*.so
