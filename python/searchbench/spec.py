@@ -1,0 +1,159 @@
+"""The keys that a study's tables may have: declared once, checked and documented from here.
+
+Each part that a study describes (queries, loads, corpora) declares its keys as a tuple of
+``SpecKey``; engines declare ``Parameter``, which says the same of a lever.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+Kind = Literal[
+    "text", "integer", "number", "boolean", "path", "paths", "texts", "numbers", "table", "list"
+]
+
+# "path" and "paths" name files relative to the study file; a plural kind also takes one value
+# alone, so that ``files = "a.csv"`` reads as it should.
+_NAMES: Mapping[Kind, str] = {
+    "text": "a text",
+    "integer": "an integer",
+    "number": "a number",
+    "boolean": "true or false",
+    "path": "the path of a file",
+    "paths": "the path of a file or a list of them",
+    "texts": "a text or a list of texts",
+    "numbers": "a list of numbers",
+    "table": "a table",
+    "list": "a list",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class SpecKey:
+    """One key of a table: its kind, default (None: not set), and what it may hold.
+
+    ``minimum`` and ``maximum`` bound numbers, inclusively; ``above`` is an exclusive lower
+    bound. ``factor`` False: levels of it cannot be crossed (files the study stands on may be).
+    """
+
+    name: str
+    kind: Kind
+    default: Any = None
+    doc: str = ""
+    choices: tuple[str | int | float | bool, ...] = ()
+    minimum: float | None = None
+    maximum: float | None = None
+    above: float | None = None
+
+    def expected(self) -> str:
+        """What a value has to be, as the end of a sentence."""
+        if self.choices:
+            return "one of " + ", ".join(_show(c) for c in self.choices)
+        bounds = []
+        if self.minimum is not None and self.maximum is not None:
+            bounds.append(f"from {self.minimum:g} to {self.maximum:g}")
+        elif self.minimum is not None:
+            bounds.append(f"of at least {self.minimum:g}")
+        elif self.maximum is not None:
+            bounds.append(f"of at most {self.maximum:g}")
+        if self.above is not None:
+            bounds.append(f"above {self.above:g}")
+        return " ".join([_NAMES[self.kind], *bounds])
+
+    def mismatch(self, value: object) -> str | None:
+        """Why ``value`` does not fit, as a sentence that begins with the key; None if it fits."""
+        if self._fits(value):
+            return None
+        return f"`{self.name}` must be {self.expected()}, not {_show(value)}"
+
+    def _fits(self, value: object) -> bool:
+        if not _is_kind(self.kind, value):
+            return False
+        if self.choices:
+            # 1 == True in Python; a study means what it says.
+            return any(
+                value == c and isinstance(value, bool) == isinstance(c, bool) for c in self.choices
+            )
+        if isinstance(value, int | float) and not isinstance(value, bool):
+            return (
+                (self.minimum is None or value >= self.minimum)
+                and (self.maximum is None or value <= self.maximum)
+                and (self.above is None or value > self.above)
+            )
+        return True
+
+
+def _is_kind(kind: Kind, value: object) -> bool:
+    match kind:
+        case "text" | "path":
+            return isinstance(value, str) and (kind == "text" or value != "")
+        case "integer":
+            return isinstance(value, int) and not isinstance(value, bool)
+        case "number":
+            return _is_number(value)
+        case "boolean":
+            return isinstance(value, bool)
+        case "paths" | "texts":
+            if isinstance(value, str):
+                return kind == "texts" or value != ""
+            return (
+                _is_list(value)
+                and all(isinstance(v, str) for v in _list(value))
+                and (kind == "texts" or len(_list(value)) > 0)
+            )
+        case "numbers":
+            return _is_list(value) and all(_is_number(v) for v in _list(value))
+        case "table":
+            return isinstance(value, Mapping)
+        case "list":
+            return _is_list(value)
+
+
+def _is_number(value: object) -> bool:
+    # x - x is 0 for every finite number: neither inf nor nan is a measure of anything here.
+    return isinstance(value, int | float) and not isinstance(value, bool) and value - value == 0
+
+
+def _is_list(value: object) -> bool:
+    return isinstance(value, Sequence) and not isinstance(value, str | bytes)
+
+
+def _list(value: object) -> Sequence[Any]:
+    assert isinstance(value, Sequence)
+    return value
+
+
+def _show(value: object) -> str:
+    """A value as TOML would write it, shortened."""
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, str):
+        return f'"{value}"' if len(value) <= 60 else f'"{value[:57]}..."'
+    if isinstance(value, Mapping):
+        return "a table"
+    if _is_list(value):
+        shown = ", ".join(_show(v) for v in list(_list(value))[:4])
+        return f"[{shown}{', ...' if len(_list(value)) > 4 else ''}]"
+    return str(value)
+
+
+show = _show
+
+
+def nearest(name: str, names: Iterable[str]) -> str:
+    """A hint for a name that does not exist: the nearest that does, else all of them."""
+    known = list(names)
+    near = difflib.get_close_matches(name, known, n=1, cutoff=0.6)
+    if near:
+        return f"did you mean `{near[0]}`?"
+    if not known:
+        return "there are none"
+    return "there " + ("is " if len(known) == 1 else "are ") + ", ".join(f"`{k}`" for k in known)
+
+
+def defaults(keys: Iterable[SpecKey]) -> dict[str, Any]:
+    """Every key at its default."""
+    return {key.name: key.default for key in keys}
