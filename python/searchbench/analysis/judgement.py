@@ -131,7 +131,11 @@ class Difference:
 class Agreement:
     """How far two systems return the same, over the distinct queries both answered.
 
-    The ``*_match`` are shares 0..1 of ``queries``; ``causes`` counts differing queries by cause.
+    The ``*_match`` are shares 0..1 of ``queries``; hits tied in score may swap, within a list
+    and across its cut. ``causes`` counts differing queries by cause; the cause "tie" counts
+    those that differ by such ties alone and are matches all the same. ``a`` and ``b`` are
+    treatments; each stands for all that answer as it does, which ``label_a`` and ``label_b``
+    name. ``require`` is the level at which a query counts as agreeing, ``agreeing`` how many do.
     """
 
     a: str
@@ -148,6 +152,10 @@ class Agreement:
     errors_b: int
     causes: Mapping[str, int]
     examples: tuple[Difference, ...]
+    label_a: str = ""
+    label_b: str = ""
+    require: str = "totals"
+    agreeing: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,8 +173,44 @@ class Verdict:
 
 
 @dataclass(frozen=True, slots=True)
+class Fit:
+    """A model fitted to a scaling curve: its parameters, R², the x of its peak (None: no peak)."""
+
+    model: str
+    parameters: Mapping[str, float]
+    r_squared: float
+    peak: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Scale:
+    """One metric against one numeric factor, all other factors held.
+
+    ``held``: the levels of the others. ``best``: the level with the best mean.
+    ``best_not_resolved_from``: levels that the data cannot tell from the best.
+    """
+
+    factor: str
+    metric: str
+    unit: str
+    held: Mapping[str, Level]
+    curve: Curve
+    best: float
+    best_not_resolved_from: tuple[float, ...] = ()
+    fit: Fit | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Judgement:
-    """Everything a report shows, except what it copies from the record (machine, config)."""
+    """Everything a report shows, except what it copies from the record (machine, config).
+
+    ``findings``: those of the study first, then of its trials, the most severe first.
+    ``scaling``: by "metric by factor", a curve for each combination of held levels; ``scales``
+    has the same with units, best levels and fits. ``resources``: by treatment, by name
+    (``server_cores``, ``cpu_s_per_query``, ``peak_rss_bytes``, ``index_bytes``, ``ingest_s``,
+    ``ingest_documents_per_s``, ``read_bytes``, ``write_bytes``, ``client_cpu_share``) an Estimate.
+    ``metric``: the one that the verdict is about.
+    """
 
     question: str
     analysis: str
@@ -179,3 +223,42 @@ class Judgement:
     excluded: tuple[tuple[Mapping[str, Level], str], ...]
     scaling: Mapping[str, tuple[Curve, ...]] = field(default_factory=dict)
     resources: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    scales: tuple[Scale, ...] = ()
+    metric: str = "throughput"
+
+
+@dataclass(frozen=True, slots=True)
+class RecordLine:
+    """One treatment's metric in two records. ``ratio`` is b/a, above 1 means b is better."""
+
+    label: str
+    levels: Mapping[str, Level]
+    metric: str
+    verdict: Literal["faster", "slower", "not resolved", "not comparable"]
+    value_a: Estimate | None
+    value_b: Estimate | None
+    ratio: Estimate | None
+    p_value: float | None
+    floor: float
+    reason: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class RecordComparison:
+    """Two records, treatment by treatment.
+
+    ``answers_changed``: by treatment label, the captured replies that differ, and of how many.
+    ``regressed``: a resolved slowdown beyond ``threshold`` (0.05: more than 5 % less of a
+    quantity where more is better).
+    """
+
+    a: str
+    b: str
+    threshold: float
+    lines: tuple[RecordLine, ...]
+    only_in_a: tuple[str, ...]
+    only_in_b: tuple[str, ...]
+    answers_changed: Mapping[str, tuple[int, int]]
+    findings: tuple[Finding, ...]
+    regressed: bool
+    decision: str

@@ -1,0 +1,126 @@
+"""One trial's samples as arrays: the whole trace for the audit, the measured ones for figures.
+
+Columns are read one at a time, so that ten million samples need a few hundred megabytes.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from searchbench.record import Record
+
+NEVER = -1  # an instant that did not happen
+INSTANTS = ("due", "free", "sent", "done")
+KEPT_ROWS = 20_000_000  # measured samples kept in memory: 20 bytes each
+
+Ints = NDArray[np.int64]
+
+
+@dataclass(frozen=True, slots=True)
+class Trace:
+    """Every request of a trial. Instants in ns since the start of the drive, -1 for never.
+
+    Invariant: all arrays have the same length. ``window``: start and end in ns.
+    """
+
+    query: NDArray[np.uint32]
+    outcome: NDArray[np.uint8]
+    due: Ints
+    free: Ints
+    sent: Ints
+    done: Ints
+    window: tuple[int, int]
+
+    @property
+    def window_s(self) -> float:
+        """The length of the measured window."""
+        return (self.window[1] - self.window[0]) / 1e9
+
+    def measured(self) -> NDArray[np.bool_]:
+        """Which requests belong to the window: start ≤ due < end."""
+        return (self.due >= self.window[0]) & (self.due < self.window[1])
+
+
+@dataclass(frozen=True, slots=True)
+class Measured:
+    """The requests of the window that ended well (outcome ok), for figures.
+
+    Invariant: all arrays have the same length.
+    """
+
+    query: NDArray[np.uint32]
+    service_ns: Ints
+    response_ns: Ints
+    window_s: float
+
+
+def read_trace(record: Record, trial: Mapping[str, Any]) -> Trace:
+    """The whole trace of a trial. RecordError where its samples are damaged."""
+    name = str(trial["trial"])
+    instants = {column: _column(record, name, column) for column in INSTANTS}
+    window = trial.get("window") or {}
+    last = int(instants["done"].max(initial=0))
+    return Trace(
+        query=_column(record, name, "query").astype(np.uint32, copy=False),
+        outcome=_column(record, name, "outcome").astype(np.uint8, copy=False),
+        window=(int(window.get("start", 0)), int(window.get("end", last + 1))),
+        **instants,
+    )
+
+
+def measured_of(trace: Trace) -> Measured:
+    """The measured requests of a trace that ended well."""
+    kept = trace.measured()
+    kept &= trace.outcome == 0
+    kept &= (trace.done >= 0) & (trace.sent >= 0)
+    done = trace.done[kept]
+    return Measured(
+        query=trace.query[kept],
+        service_ns=done - trace.sent[kept],
+        response_ns=done - trace.due[kept],
+        window_s=trace.window_s,
+    )
+
+
+class Samples:
+    """Measured samples of a record's trials, the last used kept in memory up to a budget."""
+
+    def __init__(self, record: Record, rows: int = KEPT_ROWS) -> None:
+        self._record = record
+        self._rows = rows
+        self._kept: OrderedDict[str, Measured] = OrderedDict()
+        self._trials = {str(trial["trial"]): trial for trial in record.trials}
+
+    def trace(self, trial: str) -> Trace:
+        """The whole trace, read now."""
+        return read_trace(self._record, self._trials[trial])
+
+    def keep(self, trial: str, measured: Measured) -> None:
+        """Put a trial's measured samples into memory, the longest unused leaving first."""
+        self._kept[trial] = measured
+        self._kept.move_to_end(trial)
+        while len(self._kept) > 1 and sum(m.query.size for m in self._kept.values()) > self._rows:
+            self._kept.popitem(last=False)
+
+    def measured(self, trial: str) -> Measured:
+        """The trial's measured samples, from memory or read again."""
+        if trial not in self._kept:
+            self.keep(trial, measured_of(self.trace(trial)))
+        self._kept.move_to_end(trial)
+        return self._kept[trial]
+
+
+def _column(record: Record, trial: str, name: str) -> NDArray[Any]:
+    """One column as an array; a missing instant becomes -1."""
+    column = record.samples(trial, [name]).column(0)
+    if column.null_count:
+        column = column.fill_null(pa.scalar(NEVER, column.type))
+    array: NDArray[Any] = column.to_numpy()
+    return array
