@@ -186,12 +186,11 @@ def open_queries(
             bad_lines=full["bad_lines"],
             lines=full["lines"],
         )
-        repetition: Repetition | None = full["repetition"] or ("zipf" if full["logged"] else None)
-        if repetition is None:
+        if full["repetition"] is None and full["logged"] is None:
             return found
     else:
         found = _sampled(full, template, documents, text_fields, seed)
-        repetition = full["repetition"] or ("zipf" if full["logged"] else "each")
+    repetition: Repetition = full["repetition"] or ("zipf" if full["logged"] else "each")
     log = repeat(
         found.distinct, full["logged"] or found.distinct, repetition, full["exponent"], seed
     )

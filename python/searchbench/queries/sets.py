@@ -2,22 +2,21 @@
 
 from __future__ import annotations
 
-import gzip
 import hashlib
-import io
 from array import array
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import IO, Any, Literal
+from typing import Any, Literal
 
 import numpy as np
 import orjson
-import zstandard
 from numpy.typing import NDArray
 
 from searchbench.errors import QueryError
+from searchbench.packed import inner_suffix
+from searchbench.packed import lines as lines_of
 from searchbench.queries.algebra import (
     Facet,
     Filter,
@@ -231,8 +230,7 @@ def from_files(
 
 def form_of(path: Path) -> Literal["lines", "jsonl"]:
     """The form of a query file by its name."""
-    inner = path.with_suffix("") if path.suffix in (".gz", ".zst") else path
-    return "jsonl" if inner.suffix in (".jsonl", ".ndjson") else "lines"
+    return "jsonl" if inner_suffix(path) in (".jsonl", ".ndjson") else "lines"
 
 
 def _plain(raw: bytes, template: Template, builder: _Builder) -> str | None:
@@ -300,20 +298,9 @@ def _as_json(template: Template) -> dict[str, Any]:
 
 
 def _lines(path: Path) -> Iterator[bytes]:
-    """The lines of a file without their ends; QueryError where it cannot be read."""
+    """The lines of a file; QueryError where it cannot be read."""
     try:
-        with path.open("rb") as raw, _unpacked(path, raw) as unpacked:
-            for line in unpacked:
-                yield line.rstrip(b"\r\n")
-    except (OSError, EOFError, zstandard.ZstdError) as error:
-        reason = getattr(error, "strerror", None) or str(error)
+        yield from lines_of(path)
+    except OSError as error:
+        reason = error.strerror or str(error)
         raise QueryError(f"the query file {path} cannot be read: {reason}") from error
-
-
-def _unpacked(path: Path, raw: IO[bytes]) -> IO[bytes] | gzip.GzipFile | io.BufferedReader:
-    if path.suffix == ".gz":
-        return gzip.GzipFile(fileobj=raw)
-    if path.suffix == ".zst":
-        reader = zstandard.ZstdDecompressor().stream_reader(raw, read_across_frames=True)
-        return io.BufferedReader(reader)
-    return raw
