@@ -1,0 +1,65 @@
+"""The command line: one verb, one door. A verb parses, calls one function, and prints.
+
+Exit codes: 0 as asked; 1 the answer is bad news (a regression, results that differ, a trial that
+failed); 2 a mistake in what was given or a thing that is missing; 130 interrupted.
+
+Everything heavy is imported inside the verbs, so that ``--help`` answers at once.
+"""
+
+from __future__ import annotations
+
+import sys
+
+from cyclopts import App
+
+from searchbench.cli import (
+    check,
+    compare,
+    corpus,
+    engines,
+    plan,
+    queries,
+    report,
+    run,
+    verify,
+    wire,
+)
+from searchbench.errors import SearchbenchError
+
+app = App(
+    name="searchbench",
+    help="Which search system, in which configuration, serves my queries over my documents "
+    "best, and how sure are we?",
+    version=lambda: _version(),
+    help_format="plaintext",
+    result_action="return_value",
+)
+
+for _verb in (check.check, plan.plan, run.run, verify.verify, wire.wire):
+    app.command(_verb)
+for _verb in (report.report, compare.compare, engines.engines):
+    app.command(_verb)
+app.command(corpus.app)
+app.command(queries.app)
+
+
+def main() -> None:
+    """The entry of the ``searchbench`` command."""
+    try:
+        code = app()
+    except SearchbenchError as error:
+        sys.stderr.write(f"searchbench: {error}\n")
+        sys.exit(error.exit_code)
+    except BrokenPipeError:
+        sys.stderr.close()
+        sys.exit(0)
+    except KeyboardInterrupt:
+        sys.stderr.write("\nsearchbench: interrupted\n")
+        sys.exit(130)
+    sys.exit(code or 0)
+
+
+def _version() -> str:
+    from searchbench import _core
+
+    return f"searchbench {_core.version} ({_core.profile} build of the core)"

@@ -1,0 +1,50 @@
+"""``searchbench compare``: did this upgrade change speed or results?"""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Annotated
+
+from cyclopts import Parameter
+
+from searchbench.errors import SearchbenchError
+
+
+def compare(
+    a: Path,
+    b: Path,
+    *,
+    threshold: str = "5%",
+    as_json: Annotated[bool, Parameter(name="--json", negative=())] = False,
+) -> int:
+    """Compare two records: faster, slower, or not resolved; and whether results changed.
+
+    Exits with 1 when B is slower than A by more than the threshold, and the data resolve it.
+
+    Parameters
+    ----------
+    a
+        The record to compare with (before).
+    b
+        The record to judge (after).
+    threshold
+        How much slower is a regression, as a percentage.
+    as_json
+        Print JSON.
+    """
+    from searchbench.analysis.compare import compare_records, comparison_json
+    from searchbench.cli import out
+    from searchbench.record import open_record
+
+    match = re.fullmatch(r"\s*(\d+(?:\.\d*)?)\s*%?\s*", threshold)
+    if not match:
+        raise SearchbenchError(f"--threshold {threshold}: give a percentage such as 5%")
+    result = compare_records(open_record(a), open_record(b), float(match[1]) / 100)
+    if as_json:
+        out.as_json(comparison_json(result))
+    else:
+        out.table(result.header, result.lines)
+        out.say()
+        out.say(result.decision)
+    return 1 if result.regressed else 0

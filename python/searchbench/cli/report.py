@@ -1,0 +1,61 @@
+"""``searchbench report``: judge a record and write its page."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+from cyclopts import Parameter
+
+
+def report(
+    record: Path,
+    *,
+    out: Path | None = None,
+    as_json: Annotated[bool, Parameter(name="--json", negative=())] = False,
+) -> int:
+    """Judge a record and write the report: HTML, PDF and CSV.
+
+    Parameters
+    ----------
+    record
+        The folder of the record.
+    out
+        Where to write; the folder ``report`` inside the record if not said.
+    as_json
+        Print the judgement as JSON and write nothing.
+    """
+    from searchbench.analysis.judge import judge, to_json
+    from searchbench.cli import out as printer
+    from searchbench.record import open_record
+    from searchbench.report import write_report
+
+    opened = open_record(record)
+    judgement = judge(opened)
+    if as_json:
+        printer.as_json(to_json(judgement))
+        return 0
+    written = write_report(opened, judgement, out or record / "report")
+    show(judgement)
+    printer.say(f"\nreport: {written.html}")
+    return 0
+
+
+def show(judgement: object) -> None:
+    """The verdict as a short table and its paragraph."""
+    from searchbench.analysis.judgement import Judgement
+    from searchbench.cli import out as printer
+
+    assert isinstance(judgement, Judgement)
+    verdict = judgement.verdict
+    printer.say()
+    if verdict.lines:
+        printer.table(verdict.header, verdict.lines)
+        printer.say()
+    printer.say(verdict.decision)
+    invalid = [f for f in judgement.findings if f.severity == "invalid"]
+    for finding in invalid[:3]:
+        place = f"{finding.trial}: " if finding.trial else ""
+        printer.say(f"! {place}{finding.kind}: {finding.number}. {finding.meaning}")
+    if len(invalid) > 3:
+        printer.say(f"! and {len(invalid) - 3} more findings that make trials invalid")

@@ -1,0 +1,110 @@
+"""``searchbench wire ENGINE QUERY``: the exact bytes that are sent and received."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Literal
+
+from cyclopts import Parameter
+
+if TYPE_CHECKING:
+    from searchbench.engines.engine import Engine
+    from searchbench.queries.algebra import Query
+
+
+def wire(
+    engine: str,
+    query: str,
+    *,
+    match: Literal["any", "all", "phrase", "prefix", "fuzzy"] = "all",
+    files: Annotated[list[Path] | None, Parameter(negative=())] = None,
+    set: Annotated[dict[str, str] | None, Parameter(negative=())] = None,  # noqa: A002
+    as_json: Annotated[bool, Parameter(name="--json", negative=())] = False,
+) -> int:
+    """Print the exact bytes sent and received for one query on a real engine.
+
+    Parameters
+    ----------
+    engine
+        The engine, as `searchbench engines` lists them.
+    query
+        Words, or the query as JSON (FORMATS.md).
+    match
+        How the words are to be found.
+    files
+        The documents to search; four sentences if not said.
+    set
+        Engine parameters, e.g. --set.parts 4.
+    as_json
+        Print JSON, the bytes as hexadecimal.
+    """
+    from searchbench.cli import out
+    from searchbench.corpora import open_corpus
+    from searchbench.engines import engine as find
+    from searchbench.lab.wiretap import hexdump, tap
+
+    found = find(engine)
+    levels = {name: _level(found, name, text) for name, text in (set or {}).items()}
+    corpus = open_corpus({"files": [str(f) for f in files]}, Path.cwd()) if files else None
+    result = tap(found, _query(query, match), levels, corpus)
+    if as_json:
+        out.as_json(
+            {
+                "engine": engine,
+                "version": result.version,
+                "argv": result.argv,
+                "sent": [e.hex() for e in result.sent],
+                "received": result.received.hex(),
+                "total": result.hits.total,
+                "hits": [[h.id, h.score] for h in result.hits.hits],
+                "error": result.hits.error,
+            }
+        )
+        return 0
+    out.say(f"{found.can.title} {result.version}")
+    for number, exchange in enumerate(result.sent, 1):
+        out.say(f"\nsent, exchange {number}: {len(exchange)} bytes")
+        sys.stdout.write(hexdump(exchange) + "\n")
+    out.say(f"\nreceived: {len(result.received)} bytes")
+    sys.stdout.write(hexdump(result.received) + "\n")
+    if result.hits.error:
+        out.say(f"\nwhich means: {result.hits.error}")
+    else:
+        ids = ", ".join(h.id for h in result.hits.hits)
+        out.say(f"\nwhich means: {result.hits.total} documents match; returned: {ids or 'none'}")
+    return 0
+
+
+def _query(text: str, match: str) -> Query:
+    """The query that was given: JSON if it looks like it, else words."""
+    import json
+
+    from searchbench.errors import QueryError
+    from searchbench.queries.algebra import Mode, Query, Terms
+    from searchbench.queries.analysis import terms
+    from searchbench.queries.json_form import from_json
+
+    if text.lstrip().startswith("{"):
+        try:
+            return from_json(json.loads(text))
+        except json.JSONDecodeError as error:
+            raise QueryError(f"the query is not JSON: {error}") from None
+    words = terms(text)
+    if not words:
+        raise QueryError(f"{text!r} has no letter or digit, so no term to search")
+    return Query(Terms(Mode(match), words))
+
+
+def _level(engine: Engine, name: str, text: str) -> str | int | float | bool:
+    """A parameter's level from the command line."""
+    from searchbench.errors import SearchbenchError
+
+    declared = {p.name: p for p in engine.parameters}
+    if name not in declared:
+        raise SearchbenchError(f"there is no parameter {name!r}; there are {', '.join(declared)}")
+    kind = declared[name].kind
+    try:
+        return text.lower() in ("true", "yes", "1") if kind is bool else kind(text)
+    except ValueError:
+        raise SearchbenchError(f"{name} takes {kind.__name__}, not {text!r}") from None

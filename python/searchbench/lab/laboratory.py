@@ -1,0 +1,182 @@
+"""A whole plan: opens what treatments name, conducts trial after trial, writes each when it ends.
+
+A trial that is on record is not done again, so an interrupted study continues where it stopped.
+"""
+
+from __future__ import annotations
+
+import json
+import tempfile
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Protocol
+
+from searchbench.corpora import open_corpus
+from searchbench.corpora.corpus import Corpus, FieldType, digest
+from searchbench.engines import engine
+from searchbench.errors import QueryError
+from searchbench.lab.fetch import obtain
+from searchbench.lab.shelf import Shelf
+from searchbench.lab.trial import Conductor, Subject
+from searchbench.loads import open_load, resolve
+from searchbench.plan import Plan, Treatment, Trial
+from searchbench.queries.json_form import to_json
+from searchbench.queries.registry import open_queries
+from searchbench.queries.sets import QuerySet
+from searchbench.queries.text_form import to_text
+from searchbench.queries.validate import validate
+from searchbench.record import Writer
+
+
+class Watch(Protocol):
+    """Told what happens while a plan is carried out; a terminal's progress is one."""
+
+    def opening(self, what: str) -> None:
+        """Something is being read or fetched that may take a while."""
+
+    def begins(self, trial: Trial, label: str, done: int, of: int) -> None:
+        """A trial begins; ``done`` of ``of`` are on record."""
+
+    def stage(self, name: str) -> None:
+        """The trial enters a stage."""
+
+    def tick(self, completed: int, elapsed_ns: int) -> None:
+        """Requests completed in the running drive."""
+
+    def ends(self, trial: Trial, about: Mapping[str, Any]) -> None:
+        """A trial is on record."""
+
+
+@dataclass
+class Openings:
+    """Corpora, query sets and loads that treatments name, each opened once."""
+
+    base: Path
+    seed: int
+    announce: Callable[[str], object]
+    _corpora: dict[str, tuple[Corpus, dict[str, Any]]] = field(default_factory=dict)
+    _queries: dict[str, QuerySet] = field(default_factory=dict)
+
+    def subject(self, treatment: Treatment, seed: int) -> Subject:
+        """Everything the treatment names. CorpusError, QueryError, NotInstalled, StudyError."""
+        corpus, about = self.corpus(treatment.corpus)
+        return Subject(
+            treatment,
+            engine(treatment.engine),
+            corpus,
+            about,
+            self.queries(treatment),
+            open_load(treatment.load, self.base),
+            resolve({k: v for k, v in treatment.load.items() if v is not None}),
+            seed,
+        )
+
+    def corpus(self, spec: Mapping[str, object]) -> tuple[Corpus, dict[str, Any]]:
+        """The corpus and what the record says of it. Its documents are read once, for the digest."""
+        key = _key(spec)
+        if key not in self._corpora:
+            self.announce("documents")
+            corpus = open_corpus(obtain(spec), self.base)
+            summary = digest(corpus)
+            about = {
+                "name": summary.name,
+                "digest": summary.digest,
+                "documents": summary.documents,
+                "text_bytes": summary.text_bytes,
+                "fields": [
+                    {"name": f.name, "type": str(f.type), "stored": f.stored}
+                    for f in corpus.schema.fields
+                ],
+            }
+            bad = getattr(corpus, "bad_rows", None)
+            if bad is not None:
+                about["bad_rows"] = bad.count
+                about["bad_rows_shown"] = [str(row) for row in bad.shown]
+            self._corpora[key] = (corpus, about)
+        return self._corpora[key]
+
+    def queries(self, treatment: Treatment) -> QuerySet:
+        """The query set of a treatment, checked against its corpus's schema."""
+        key = _key(treatment.queries, treatment.corpus)
+        if key not in self._queries:
+            corpus, _about = self.corpus(treatment.corpus)
+            self.announce("queries")
+            spec = {k: v for k, v in treatment.queries.items() if v is not None}
+            spec.setdefault("seed", self.seed)
+            found = open_queries(
+                spec,
+                self.base,
+                lambda: (d.values for d in corpus.documents()),
+                [f.name for f in corpus.schema.of_type(FieldType.TEXT)],
+            )
+            for number, query in enumerate(found.queries):
+                try:
+                    validate(query, corpus.schema)
+                except QueryError as error:
+                    raise QueryError(f"{found.name}, query {number + 1}: {error}") from None
+            self._queries[key] = found
+        return self._queries[key]
+
+
+def carry_out(
+    plan: Plan,
+    writer: Writer,
+    base: Path,
+    watch: Watch,
+    *,
+    share_index: str = "per-block",
+    work: Path | None = None,
+) -> None:
+    """Conduct every trial of ``plan`` that is not on record yet.
+
+    ``base``: what file names of the study are relative to. ``share_index``: "once", "per-block"
+    or "per-trial". ``work``: where private folders are made; a temporary directory if None.
+    """
+    treatments = {t.id: t for t in plan.treatments}
+    openings = Openings(base, plan.seed, watch.opening)
+    with _folder(work) as folder:
+        shelf = Shelf(folder / "shelf")
+        conductor = Conductor(shelf, folder, announce=watch.stage, on_tick=watch.tick)
+        done = sum(writer.has(t.id) for t in plan.trials)
+        block = None
+        for position, trial in enumerate(plan.trials):
+            if writer.has(trial.id):
+                continue
+            if share_index == "per-block" and trial.block != block:
+                shelf.drop_indexes()
+            block = trial.block
+            treatment = treatments[trial.treatment]
+            subject = openings.subject(treatment, plan.seed * 1000 + trial.block)
+            writer.queries(subject.queries.digest, _query_lines(subject.queries))
+            watch.begins(trial, treatment.label, done, len(plan.trials))
+            scope = trial.id if share_index == "per-trial" else ""
+            outcome = conductor.conduct(trial, subject, scope=scope, position=position)
+            writer.trial(
+                outcome.about,
+                samples=outcome.samples,
+                replies=outcome.replies,
+                probe=outcome.probe,
+                logs=outcome.logs,
+            )
+            done += 1
+            watch.ends(trial, outcome.about)
+
+
+def _query_lines(queries: QuerySet) -> Iterator[dict[str, Any]]:
+    for number, query in enumerate(queries.queries):
+        yield {"query": number, "text": to_text(query), "algebra": to_json(query)}
+
+
+@contextmanager
+def _folder(work: Path | None) -> Iterator[Path]:
+    """A private folder that is gone afterwards, with everything that was built in it."""
+    if work is not None:
+        work.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(prefix="searchbench-", dir=work) as folder:
+        yield Path(folder)
+
+
+def _key(*specs: Mapping[str, object]) -> str:
+    return json.dumps(specs, sort_keys=True, default=str)

@@ -1,0 +1,354 @@
+"""The conductor of one trial: the only file that knows the order.
+
+    probe the machine → deploy → ingest (timed) → settle → stop → start anew → verify the levers
+    → capture a reply to every distinct query → start anew → drive (warm-up and measured window
+    in one trace) → totals → decode and check → stop
+
+The process that is measured has always just opened a finished index: it is neither the one that
+built it nor the one that was asked for the captures, so that the first treatment on an index
+has nothing over the others. (An engine that keeps no index is ingested into before it is driven.)
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+from searchbench import _core
+from searchbench.corpora.corpus import Corpus
+from searchbench.engines.engine import Engine, Facts
+from searchbench.errors import LabError, SearchbenchError
+from searchbench.lab import host, totals
+from searchbench.lab.deploy import Deployment
+from searchbench.lab.drive import Compiled, Driven, Progress, capture, compile_all, drive
+from searchbench.lab.ingest import Batches, ingest, size_on_disk
+from searchbench.lab.order import expected_requests, order_of
+from searchbench.lab.probe import Probe
+from searchbench.lab.shelf import Captured, Index, Shelf
+from searchbench.loads import Load
+from searchbench.plan import Treatment, Trial
+from searchbench.queries.sets import QuerySet
+
+
+@dataclass(frozen=True)
+class Subject:
+    """A treatment with everything it names opened."""
+
+    treatment: Treatment
+    engine: Engine
+    corpus: Corpus
+    corpus_about: Mapping[str, Any]
+    queries: QuerySet
+    load: Load
+    load_about: Mapping[str, Any]
+    seed: int
+
+
+@dataclass
+class Stages:
+    """Seconds spent in each stage; ``current`` says where a failure happened."""
+
+    seconds: dict[str, float] = field(default_factory=dict)
+    current: str = ""
+    announce: Callable[[str], object] = lambda _stage: None
+
+    @contextmanager
+    def __call__(self, name: str) -> Iterator[None]:
+        """Time a stage; entering one twice adds up."""
+        self.current = name
+        self.announce(name)
+        began = time.perf_counter()
+        yield
+        self.seconds[name] = self.seconds.get(name, 0.0) + time.perf_counter() - began
+
+
+@dataclass
+class Outcome:
+    """What goes on record of a trial."""
+
+    about: dict[str, Any]
+    samples: pa.Table | None = None
+    replies: pa.Table | None = None
+    probe: pa.Table | None = None
+    logs: dict[str, bytes] = field(default_factory=dict)
+
+
+class Conductor:
+    """Conducts trials one after another, with what they share on a shelf."""
+
+    def __init__(
+        self, shelf: Shelf, work: Path, *, announce: Callable[[str], object], on_tick: Progress
+    ) -> None:
+        self.shelf = shelf
+        self.work = work
+        self.announce = announce
+        self.on_tick = on_tick
+        self.client_cpus, self.server_cpus = host.placement()
+
+    def conduct(self, trial: Trial, subject: Subject, *, scope: str, position: int) -> Outcome:
+        """One trial, from start to end. A failure is an outcome with its stage and its reason."""
+        stages = Stages(announce=self.announce)
+        outcome = Outcome(_heading(trial, subject, position))
+        try:
+            self._conduct(trial, subject, scope, stages, outcome)
+        except (SearchbenchError, OSError, ValueError, MemoryError) as error:
+            stage = getattr(error, "stage", "") or stages.current
+            outcome.about |= {"status": "failed", "stage": stage, "reason": _sentence(error)}
+        else:
+            outcome.about["status"] = "ok"
+        outcome.about |= {
+            "ended": _now(),
+            "stages": {k: round(v, 4) for k, v in stages.seconds.items()},
+        }
+        log = self._run_folder(trial) / "server.log"
+        if log.exists():
+            outcome.logs["server.log"] = log.read_bytes()[-65536:]
+        return outcome
+
+    def _conduct(
+        self, trial: Trial, subject: Subject, scope: str, stages: Stages, outcome: Outcome
+    ) -> None:
+        about, engine, params = outcome.about, subject.engine, subject.treatment.parameters
+        with stages("host"):
+            refusal = host.require_release_build()
+            if refusal:
+                raise LabError(refusal)
+            about["notes"] = [note.as_json() for note in host.notes()]
+        with stages("compile"):
+            compiled = compile_all(engine, subject.queries.queries, subject.corpus.schema)
+            about["unsupported"] = [
+                {"query": query, "reason": reason} for query, reason in compiled.unsupported
+            ]
+            if not compiled.requests:
+                raise LabError(
+                    f"{engine.name} can express none of the queries: {compiled.unsupported[0][1]}"
+                )
+        with stages("prepare"):
+            digest = str(subject.corpus_about["digest"])
+            batches = self.shelf.batches(engine, subject.corpus, digest)
+        index = self.shelf.index(engine, digest, params, scope)
+        if engine.can.keeps_index:
+            if not index.finished:
+                self._build(trial, subject, batches, index, stages)
+            about["ingest"] = _ingest_about(index, trial)
+            captured = self.shelf.captured(index, params, subject.queries.digest)
+            if captured is None:
+                with stages("deploy"), self._deploy(trial, subject, index) as deployment:
+                    with stages("capture"):
+                        captured = self._capture(trial, deployment, compiled)
+                self.shelf.capture(index, params, subject.queries.digest, captured)
+            with stages("deploy"), self._deploy(trial, subject, index) as deployment:
+                self._measure(subject, deployment, compiled, captured, index, stages, outcome)
+        else:
+            with stages("deploy"), self._deploy(trial, subject, index) as deployment:
+                with stages("ingest"):
+                    _finish(index, trial, ingest(deployment, subject.corpus, batches), deployment)
+                about["ingest"] = _ingest_about(index, trial)
+                with stages("capture"):
+                    captured = self._capture(trial, deployment, compiled)
+                self._measure(subject, deployment, compiled, captured, index, stages, outcome)
+
+    def _build(
+        self, trial: Trial, subject: Subject, batches: Batches, index: Index, stages: Stages
+    ) -> None:
+        index.discard()
+        try:
+            with stages("deploy"), self._deploy(trial, subject, index) as deployment:
+                with stages("ingest"):
+                    done = ingest(deployment, subject.corpus, batches)
+                facts = _facts(deployment)
+                if facts.documents is not None and facts.documents != done.documents:
+                    raise LabError(
+                        f"{done.documents} documents were put in, {subject.engine.name} has "
+                        f"{facts.documents}",
+                        "ingest",
+                    )
+            _finish(index, trial, done, None)
+        except BaseException:
+            index.discard()
+            raise
+
+    def _capture(self, trial: Trial, deployment: Deployment, compiled: Compiled) -> Captured:
+        began = time.perf_counter()
+        replies = capture(deployment, compiled)
+        spent = time.perf_counter() - began
+        return Captured(replies, spent / max(1, len(compiled.requests)), trial.id)
+
+    def _measure(
+        self,
+        subject: Subject,
+        deployment: Deployment,
+        compiled: Compiled,
+        captured: Captured,
+        index: Index,
+        stages: Stages,
+        outcome: Outcome,
+    ) -> None:
+        about, load = outcome.about, subject.load
+        with stages("verify"):
+            facts = _facts(deployment)
+            _levers_took(subject, facts)
+            about |= {
+                "version": facts.version,
+                "service": {
+                    "argv": deployment.argv,
+                    "files": dict(deployment.service.files),
+                    "env": dict(deployment.service.env),
+                    "cpus": list(self.server_cpus),
+                },
+                "facts": {"documents": facts.documents, "extra": dict(facts.extra)},
+                "captured": {
+                    "distinct": len(compiled.requests),
+                    "mean_s": captured.mean_s,
+                    "made_by": captured.made_by,
+                },
+            }
+        with stages("drive"):
+            order = order_of(load, subject.queries, compiled, subject.seed)
+            cpus = list(load.cpus) or self.client_cpus
+            with Probe(deployment.process) as probe:
+                driven = drive(
+                    deployment,
+                    compiled,
+                    order,
+                    timeout_s=load.timeout_s,
+                    idle=load.idle,
+                    cpus=cpus,
+                    expected=expected_requests(order, captured.mean_s),
+                    on_tick=self.on_tick,
+                )
+            lived = probe.server_lived()
+        with stages("totals"):
+            started = int(driven.accounting["started_unix_ns"])
+            outcome.samples = driven.samples
+            outcome.probe = probe.table(started)
+            window = totals.window(driven.samples, load)
+            about |= {
+                "drive": driven.accounting,
+                "outcomes": list(_core.OUTCOMES),
+                "window": window,
+                "server": totals.server(outcome.probe, window),
+                "host_window": totals.machine(outcome.probe, window),
+            }
+            outcome.replies = pa.concat_tables([captured.replies, driven.replies])
+            self._check(deployment, lived, driven, captured, about)
+
+    def _check(
+        self,
+        deployment: Deployment,
+        lived: bool,
+        driven: Driven,
+        captured: Captured,
+        about: dict[str, Any],
+    ) -> None:
+        """What the lab itself noticed while it drove."""
+        notes: list[dict[str, str]] = about["notes"]
+        if not lived:
+            notes.append(
+                host.Note(
+                    "server ended",
+                    f"its log ends: {deployment.log_tail() or 'empty'}",
+                    "the server's process ended while it was driven",
+                    "look at server.log beside this trial's samples",
+                ).as_json()
+            )
+        changed, compared = totals.changed_under_load(captured.replies, driven.replies)
+        if changed:
+            notes.append(
+                host.Note(
+                    "answers under load",
+                    f"{changed} of {compared} sampled replies",
+                    "under load the system answered otherwise than when it was asked alone",
+                    "look for partial results; lower the load until the answers are the same",
+                ).as_json()
+            )
+        about["answers_under_load"] = {"compared": compared, "changed": changed}
+
+    def _deploy(self, trial: Trial, subject: Subject, index: Index) -> Deployment:
+        return Deployment(
+            subject.engine,
+            subject.treatment.parameters,
+            index.path,
+            self._run_folder(trial),
+            self.server_cpus,
+        )
+
+    def _run_folder(self, trial: Trial) -> Path:
+        return self.work / "run" / trial.id
+
+
+def _heading(trial: Trial, subject: Subject, position: int) -> dict[str, Any]:
+    treatment, queries = subject.treatment, subject.queries
+    return {
+        "trial": trial.id,
+        "block": trial.block,
+        "position": position,
+        "treatment": treatment.id,
+        "control": trial.control,
+        "label": treatment.label,
+        "levels": dict(treatment.levels),
+        "system": treatment.system,
+        "engine": treatment.engine,
+        "parameters": dict(treatment.parameters),
+        "started": _now(),
+        "corpus": dict(subject.corpus_about),
+        "queries": {
+            "name": queries.name,
+            "digest": queries.digest,
+            "distinct": queries.distinct,
+            "logged": queries.logged,
+            "mean_terms": queries.mean_terms,
+            "bad_lines": queries.bad_count,
+        },
+        "load": dict(subject.load_about),
+        "notes": [],
+        "unsupported": [],
+    }
+
+
+def _finish(index: Index, trial: Trial, done: Any, running: Deployment | None) -> None:
+    """The ingest's figures; size on disk is read after the server has stopped, where it keeps one."""
+    facts = _facts(running) if running else None
+    index.figures = {
+        "documents": done.documents,
+        "bytes": done.bytes,
+        "refused": done.refused,
+        "refusals": [{"id": i, "reason": r} for i, r in done.refusals],
+        "seconds": done.seconds,
+        "settle_seconds": done.settle_seconds,
+        "index_bytes": facts.index_bytes if facts else size_on_disk(index.path),
+    }
+    index.made_by = trial.id
+
+
+def _ingest_about(index: Index, trial: Trial) -> dict[str, Any]:
+    reused = None if index.made_by == trial.id else index.made_by
+    return {**(index.figures or {}), "reused": reused}
+
+
+def _facts(deployment: Deployment) -> Facts:
+    engine = deployment.engine
+    return engine.facts(deployment.ask(engine.facts_request()))
+
+
+def _levers_took(subject: Subject, facts: Facts) -> None:
+    """A lever that did not take is a failed trial, never a silent one."""
+    for name, level in facts.parameters.items():
+        wanted = subject.treatment.parameters.get(name)
+        if wanted is not None and wanted != level:
+            raise LabError(f"the lever {name} did not take: {wanted!r} was asked, it is {level!r}")
+
+
+def _sentence(error: BaseException) -> str:
+    return str(error) or type(error).__name__
+
+
+def _now() -> str:
+    return datetime.now(UTC).isoformat(timespec="milliseconds")
