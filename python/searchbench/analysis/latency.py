@@ -29,7 +29,7 @@ Nanoseconds = NDArray[np.int64]
 def quantile_of(name: str) -> float:
     """The quantile a name such as ``p50``, ``p99`` or ``p999`` stands for: 0.5, 0.99, 0.999."""
     digits = name.removeprefix("p")
-    return int(digits) / 10 ** len(digits)
+    return int(digits) / float(10 ** len(digits))
 
 
 def minimum_samples(q: float, level: float = LEVEL) -> int:

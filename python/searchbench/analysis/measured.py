@@ -11,7 +11,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
 from numpy.typing import NDArray
 
 from searchbench.record import Record
@@ -121,6 +120,6 @@ def _column(record: Record, trial: str, name: str) -> NDArray[Any]:
     """One column as an array; a missing instant becomes -1."""
     column = record.samples(trial, [name]).column(0)
     if column.null_count:
-        column = column.fill_null(pa.scalar(NEVER, column.type))
+        column = column.fill_null(NEVER)
     array: NDArray[Any] = column.to_numpy()
     return array

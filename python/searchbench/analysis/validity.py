@@ -6,6 +6,7 @@ The thresholds are constants here, and METHODOLOGY.md gives the reason of each.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from itertools import pairwise
 from typing import Any, Literal
 
 import numpy as np
@@ -307,7 +308,7 @@ def _growth(trace: Trace) -> float:
     cuts = np.searchsorted(due[order], edges)
     slices = [
         (i, float(np.median(response[order[a:b]])))
-        for i, (a, b) in enumerate(zip(cuts[:-1], cuts[1:], strict=True))
+        for i, (a, b) in enumerate(pairwise(cuts))
         if b > a
     ]
     width = float(edges[1] - edges[0])

@@ -1,0 +1,93 @@
+"""Why two systems answer a query differently, where the record can tell.
+
+error             one of them refused or failed
+truncation        a total is only a bound, or an answer is partial, or there is no total
+analysis          other totals, and the text is cut into other terms
+operator          other totals from the same terms: the operators mean different things
+analysis or operator    other totals, and the record has no terms to tell which
+facets or groups  the same documents match, counted differently
+part statistics   one engine, with other parts: each part scores by its own frequencies
+scoring           the same documents match, ranked differently
+tie               only hits of equal score swapped; counts as the same
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+ERROR = "error"
+TRUNCATION = "truncation"
+ANALYSIS = "analysis"
+OPERATOR = "operator"
+ANALYSIS_OR_OPERATOR = "analysis or operator"
+EXTRAS = "facets or groups"
+PARTS = "part statistics"
+SCORING = "scoring"
+TIE = "tie"
+
+# Parameters that say how an index is cut up and whose statistics are used for scoring.
+PART_PARAMETERS = frozenset({"parts", "shards", "statistics", "merge"})
+
+
+class Namer:
+    """Names causes for one pair of trials; ``queries`` by number, as in the query set."""
+
+    def __init__(
+        self,
+        a: Mapping[str, Any],
+        b: Mapping[str, Any],
+        queries: Mapping[int, Mapping[str, Any]],
+    ) -> None:
+        self._queries = queries
+        self._terms_a, self._terms_b = _terms(a), _terms(b)
+        self._only_parts_differ = _only_parts_differ(a, b)
+
+    def name(
+        self,
+        query: int,
+        *,
+        totals_same: bool,
+        totals_known: bool,
+        extras_same: bool,
+        ties_only: bool,
+    ) -> str:
+        """The cause for one query whose answers are not identical."""
+        if not totals_known:
+            return TRUNCATION
+        if not totals_same:
+            return self._of_totals(query)
+        if not extras_same:
+            return EXTRAS
+        if ties_only:
+            return TIE
+        return PARTS if self._only_parts_differ else SCORING
+
+    def _of_totals(self, query: int) -> str:
+        a, b = self._terms_a.get(query), self._terms_b.get(query)
+        if a is not None and b is not None:
+            return OPERATOR if a == b else ANALYSIS
+        algebra = self._queries.get(query, {}).get("algebra") or {}
+        matched = algebra.get("match") or {}
+        simple = isinstance(matched, Mapping) and matched.get("mode") in ("any", "all")
+        # Any and all of plain terms mean one thing only, and the conformance suite holds every
+        # engine to it; so what differs must be the terms.
+        return ANALYSIS if simple and not algebra.get("filters") else ANALYSIS_OR_OPERATOR
+
+
+def _terms(trial: Mapping[str, Any]) -> dict[int, tuple[str, ...]]:
+    """Terms by query from a trial's ``terms`` note: {"kind": "terms", "terms": {"0": [..]}}."""
+    found: dict[int, tuple[str, ...]] = {}
+    for note in trial.get("notes") or []:
+        if note.get("kind") == "terms" and isinstance(note.get("terms"), Mapping):
+            for query, terms in note["terms"].items():
+                found[int(query)] = tuple(str(term) for term in terms)
+    return found
+
+
+def _only_parts_differ(a: Mapping[str, Any], b: Mapping[str, Any]) -> bool:
+    if (a.get("engine"), a.get("version")) != (b.get("engine"), b.get("version")):
+        return False
+    x, y = a.get("parameters") or {}, b.get("parameters") or {}
+    differing = {name for name in {*x, *y} if x.get(name) != y.get(name)}
+    return bool(differing & PART_PARAMETERS)

@@ -1,0 +1,169 @@
+"""Two ranked lists for each of many queries: overlap, order, ties, rank-biased overlap.
+
+All queries are compared at once, in slices that keep the k × k tables small.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+P = 0.9  # of RBO: how far down a reader goes; the first 10 ranks carry 86 % of the weight
+TIE = 1e-6  # relative; scores are float32 sums, whose order of adding moves the last bits
+SLICE_CELLS = 4_000_000
+
+Ints = NDArray[np.int64]
+Bools = NDArray[np.bool_]
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True)
+class Lists:
+    """Ranked lists of many queries. ``ids``: int32 [queries, k], a number for each document, padded
+    with -1. ``scores``: float64 [queries, k], NaN where there is none. ``length``: int64.
+    ``cut``: whether a query has more hits than are in its list.
+    """
+
+    ids: NDArray[np.int32]
+    scores: Floats
+    length: Ints
+    cut: Bools
+
+
+@dataclass(frozen=True, slots=True)
+class Match:
+    """For each query: ``same`` (identical lists), ``set_same`` and ``order_same`` (ties may swap)
+    and ``rbo``.
+    """
+
+    same: Bools
+    set_same: Bools
+    order_same: Bools
+    rbo: Floats
+
+
+def match(a: Lists, b: Lists) -> Match:
+    """Compare the lists query by query; a and b have the same shape."""
+    n, k = a.ids.shape
+    same = (a.length == b.length) & np.all(a.ids == b.ids, axis=1)
+    set_same, order_same, rbo = same.copy(), same.copy(), np.ones(n)
+    rest = np.flatnonzero(~same)
+    step = max(1, SLICE_CELLS // max(1, k * k))
+    for begin in range(0, rest.size, step):
+        rows = rest[begin : begin + step]
+        found = _match_slice(_take(a, rows), _take(b, rows))
+        set_same[rows], order_same[rows], rbo[rows] = found
+    return Match(same, set_same, order_same, rbo)
+
+
+def tie_groups(scores: Floats, length: Ints) -> Ints:
+    """The number of the group of tied neighbours of each hit, from 0 at the top.
+
+    A hit without a score is a group of its own: its place says all there is.
+    """
+    above, below = scores[:, :-1], scores[:, 1:]
+    with np.errstate(invalid="ignore"):
+        tied = np.abs(above - below) <= TIE * np.maximum(np.abs(above), np.abs(below))
+    groups = np.zeros(scores.shape, dtype=np.int64)
+    np.cumsum(~tied, axis=1, out=groups[:, 1:])
+    return groups
+
+
+def rbo_extrapolated(overlap: Floats, s: Ints, length: Ints, p: float = P) -> Floats:
+    """Rank-biased overlap, extrapolated (Webber, Moffat and Zobel 2010, eq. 32).
+
+    ``overlap`` [queries, k]: X_d, the number of documents that the first d ranks of both lists
+    share, d from 1; ``s`` and ``length``: lengths of the shorter and the longer list. Two empty
+    lists have 1, an empty one and another 0.
+    """
+    k = overlap.shape[1]
+    d = np.arange(1, k + 1, dtype=np.float64)
+    inside = d <= length[:, None]
+    weight = p**d
+    first = np.sum(np.where(inside, overlap / d * weight, 0.0), axis=1)
+    rows = np.arange(overlap.shape[0])
+    x_s = np.where(s > 0, overlap[rows, np.maximum(s, 1) - 1], 0.0)
+    x_l = np.where(length > 0, overlap[rows, np.maximum(length, 1) - 1], 0.0)
+    safe_s, safe_l = np.maximum(s, 1), np.maximum(length, 1)
+    beyond = inside & (d > s[:, None])
+    uneven = x_s[:, None] * (d - s[:, None]) / (safe_s[:, None] * d) * weight
+    second = np.sum(np.where(beyond, uneven, 0.0), axis=1)
+    last = ((x_l - x_s) / safe_l + x_s / safe_s) * p**length
+    value = (1 - p) / p * (first + second) + last
+    return np.where(length == 0, 1.0, np.where(s == 0, 0.0, value))
+
+
+def _take(lists: Lists, rows: Ints) -> Lists:
+    return Lists(lists.ids[rows], lists.scores[rows], lists.length[rows], lists.cut[rows])
+
+
+def _match_slice(a: Lists, b: Lists) -> tuple[Bools, Bools, Floats]:
+    n, k = a.ids.shape
+    equal = (a.ids[:, :, None] == b.ids[:, None, :]) & (a.ids >= 0)[:, :, None]
+    query, i, j = np.nonzero(equal)
+    del equal
+    overlap = np.zeros((n, k))
+    np.add.at(overlap, (query, np.maximum(i, j)), 1.0)
+    np.cumsum(overlap, axis=1, out=overlap)
+    rbo = rbo_extrapolated(overlap, np.minimum(a.length, b.length), np.maximum(a.length, b.length))
+
+    group_a, group_b = tie_groups(a.scores, a.length), tie_groups(b.scores, b.length)
+    in_b, in_a = np.zeros((n, k), dtype=bool), np.zeros((n, k), dtype=bool)
+    in_b[query, i] = True
+    in_a[query, j] = True
+    set_same = (
+        (a.length == b.length) & _only_at_cut(a, group_a, in_b) & _only_at_cut(b, group_b, in_a)
+    )
+
+    # Documents in both lists, as pairs of tie groups: an order differs if there are two of them
+    # that the one ranks strictly this way and the other strictly that way.
+    order = np.lexsort((group_b[query, j], group_a[query, i], query))
+    q, ga, gb = query[order], group_a[query, i][order], group_b[query, j][order]
+    return set_same, set_same & ~_discordant(q, ga, gb, n, k), rbo
+
+
+def _only_at_cut(lists: Lists, groups: Ints, shared: Bools) -> Bools:
+    """Whether every document that only this list has is tied with its last, and it is cut there."""
+    k = groups.shape[1]
+    present = np.arange(k) < lists.length[:, None]
+    last = groups[np.arange(groups.shape[0]), np.maximum(lists.length, 1) - 1]
+    alone = present & ~shared
+    scored = np.isfinite(lists.scores)
+    excused = (groups == last[:, None]) & scored & lists.cut[:, None]
+    result: Bools = np.all(~alone | excused, axis=1)
+    return result
+
+
+def _discordant(query: Ints, ga: Ints, gb: Ints, n: int, k: int) -> Bools:
+    """For each query, whether two documents are in strictly opposite orders.
+
+    Rows are sorted by query, ga, gb. There is such a pair exactly if some gb is less than the
+    greatest gb of a strictly smaller ga of the same query.
+    """
+    wrong = np.zeros(n, dtype=bool)
+    if not query.size:
+        return wrong
+    # One running maximum for all queries: each query's groups are lifted above the last one's.
+    lifted = gb + query * (k + 1)
+    running = np.maximum.accumulate(lifted)
+    first = np.empty(query.size, dtype=bool)  # the first row of each (query, ga)
+    first[0] = True
+    first[1:] = (query[1:] != query[:-1]) | (ga[1:] != ga[:-1])
+    at_first = np.flatnonzero(first)[np.cumsum(first) - 1]
+    # Lifting makes the maximum of earlier queries smaller than any value of this one.
+    before = np.where(at_first > 0, running[np.maximum(at_first, 1) - 1], -1)
+    wrong[query[lifted < before]] = True
+    return wrong
+
+
+def as_matrix(values: NDArray[Any], offsets: Ints, k: int, fill: Any) -> NDArray[Any]:
+    """Ragged lists (flat values and their offsets) as rows of k, padded with ``fill``."""
+    length = np.minimum(np.diff(offsets), k)
+    matrix = np.full((length.size, k), fill, dtype=values.dtype)
+    column = np.arange(k)
+    present = column < length[:, None]
+    matrix[present] = values[(offsets[:-1, None] + column)[present]]
+    return matrix
