@@ -74,7 +74,7 @@ class Openings:
         )
 
     def corpus(self, spec: Mapping[str, object]) -> tuple[Corpus, dict[str, Any]]:
-        """The corpus and what the record says of it. Its documents are read once, for the digest."""
+        """The corpus and what the record says of it; its documents are read for the digest."""
         key = _key(spec)
         if key not in self._corpora:
             self.announce("documents")

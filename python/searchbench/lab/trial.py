@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
@@ -140,14 +140,14 @@ class Conductor:
             about["ingest"] = _ingest_about(index, trial)
             captured = self.shelf.captured(index, params, subject.queries.digest)
             if captured is None:
-                with stages("deploy"), self._deploy(trial, subject, index) as deployment:
+                with self._deploy(trial, subject, index, stages) as deployment:
                     with stages("capture"):
                         captured = self._capture(trial, deployment, compiled)
                 self.shelf.capture(index, params, subject.queries.digest, captured)
-            with stages("deploy"), self._deploy(trial, subject, index) as deployment:
+            with self._deploy(trial, subject, index, stages) as deployment:
                 self._measure(subject, deployment, compiled, captured, index, stages, outcome)
         else:
-            with stages("deploy"), self._deploy(trial, subject, index) as deployment:
+            with self._deploy(trial, subject, index, stages) as deployment:
                 with stages("ingest"):
                     _finish(index, trial, ingest(deployment, subject.corpus, batches), deployment)
                 about["ingest"] = _ingest_about(index, trial)
@@ -160,7 +160,7 @@ class Conductor:
     ) -> None:
         index.discard()
         try:
-            with stages("deploy"), self._deploy(trial, subject, index) as deployment:
+            with self._deploy(trial, subject, index, stages) as deployment:
                 with stages("ingest"):
                     done = ingest(deployment, subject.corpus, batches)
                 facts = _facts(deployment)
@@ -271,14 +271,22 @@ class Conductor:
             )
         about["answers_under_load"] = {"compared": compared, "changed": changed}
 
-    def _deploy(self, trial: Trial, subject: Subject, index: Index) -> Deployment:
-        return Deployment(
+    @contextmanager
+    def _deploy(
+        self, trial: Trial, subject: Subject, index: Index, stages: Stages
+    ) -> Iterator[Deployment]:
+        """Started (stage ``deploy``), and stopped at the end whatever happened."""
+        deployment = Deployment(
             subject.engine,
             subject.treatment.parameters,
             index.path,
             self._run_folder(trial),
             self.server_cpus,
         )
+        with ExitStack() as stack:
+            with stages("deploy"):
+                stack.enter_context(deployment)
+            yield deployment
 
     def _run_folder(self, trial: Trial) -> Path:
         return self.work / "run" / trial.id
@@ -314,7 +322,7 @@ def _heading(trial: Trial, subject: Subject, position: int) -> dict[str, Any]:
 
 
 def _finish(index: Index, trial: Trial, done: Any, running: Deployment | None) -> None:
-    """The ingest's figures; size on disk is read after the server has stopped, where it keeps one."""
+    """The ingest's figures; an index that is kept is weighed after its server has stopped."""
     facts = _facts(running) if running else None
     index.figures = {
         "documents": done.documents,

@@ -1,0 +1,1 @@
+"""One conformance suite for all engines, against the real servers."""

@@ -1,0 +1,297 @@
+"""Every engine, on its own wire, against the reference: same totals, same documents, same order."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from engines.reference import Reference
+
+from searchbench.corpora.corpus import Document, Field, FieldType, Schema
+from searchbench.engines import ENGINES, defaults
+from searchbench.engines.engine import Engine, Hits
+from searchbench.errors import LabError, Unsupported
+from searchbench.lab.deploy import Deployment
+from searchbench.lab.ingest import ingest, spool
+from searchbench.queries.algebra import (
+    Boolean,
+    Facet,
+    In,
+    Mode,
+    NotIn,
+    Query,
+    Range,
+    Sort,
+    Terms,
+)
+from searchbench.queries.analysis import terms
+
+SCHEMA = Schema(
+    (
+        Field("title", FieldType.TEXT),
+        Field("body", FieldType.TEXT),
+        Field("section", FieldType.KEYWORD),
+        Field("tags", FieldType.KEYWORDS),
+        Field("size", FieldType.INTEGER),
+        Field("price", FieldType.FLOAT),
+        Field("released", FieldType.DATE),
+        Field("free", FieldType.BOOLEAN),
+    )
+)
+WORDS = (
+    "search engine index query fast slow part merge net über straße naïve 検索 c3po x2 data base "
+    "quick brown fox dog lazy jump tree river"
+).split()
+SEARCHES = [name for name in ENGINES if name != "null"]
+
+
+class Shelf:
+    """A small corpus with gaps, several values, accents, digits and odd punctuation."""
+
+    name = "shelf"
+    schema = SCHEMA
+
+    def documents(self) -> Iterator[Document]:
+        rng = random.Random(7)
+        glue = [" ", ", ", "-", "/", " (", "_", "'", "…", "\n"]
+        for number in range(300):
+            values: dict[str, object] = {
+                "title": " ".join(rng.choices(WORDS, k=rng.randint(1, 4))),
+                "body": "".join(w + rng.choice(glue) for w in rng.choices(WORDS, k=30)),
+            }
+            optional = {
+                "section": rng.choice(["net", "web", "data base", "ü"]),
+                "tags": rng.sample(["a", "b", "c c", "d'd"], rng.randint(1, 3)),
+                "size": rng.randint(-5, 50),
+                "price": rng.choice([0.5, 1.25, 99.9, -3.0]),
+                "released": rng.randint(0, 4) * 86_400_000,
+                "free": rng.random() < 0.5,
+            }
+            values |= {k: v for k, v in optional.items() if rng.random() < 0.9}
+            yield Document(f"doc/{number}", values)
+
+
+@pytest.fixture(scope="module", params=SEARCHES)
+def running(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Deployment]:
+    engine: Engine = ENGINES[request.param]
+    place: Path = tmp_path_factory.mktemp(engine.name)
+    with Deployment(engine, defaults(engine), place / "data", place / "run") as deployment:
+        done = ingest(deployment, Shelf(), spool(engine, Shelf(), place / "batches"))
+        assert (done.documents, done.refused) == (300, 0)
+        yield deployment
+
+
+@pytest.fixture(scope="module")
+def reference() -> Reference:
+    return Reference(SCHEMA, list(Shelf().documents()))
+
+
+def ask(deployment: Deployment, query: Query) -> Hits:
+    """The answer, or a skip-free pass through Unsupported to the caller."""
+    hits = deployment.engine.decode(deployment.ask(deployment.engine.compile(query, SCHEMA)))
+    assert hits.error is None, hits.error
+    return hits
+
+
+def supported(deployment: Deployment, query: Query) -> bool:
+    """False where the engine says, with a reason, that it cannot; anything else is a failure."""
+    try:
+        deployment.engine.compile(query, SCHEMA)
+    except Unsupported as reason:
+        assert any(k in str(reason) for k in deployment.engine.can.cannot)
+        return False
+    return True
+
+
+def drawn(rng: random.Random, mode: Mode) -> Terms:
+    words = [rng.choice(WORDS) for _ in range(rng.randint(1, 3))]
+    words = [t for w in words for t in terms(w)]
+    if mode is Mode.PREFIX:
+        words = [w[: rng.randint(1, len(w))] for w in words]
+    fields = rng.choice([(), ("title",), ("body",), ("title", "body")])
+    return Terms(mode, tuple(words), fields, rng.randint(1, 2))
+
+
+@pytest.mark.parametrize("mode", list(Mode))
+def test_terms_find_the_same_documents_as_the_reference(
+    running: Deployment, reference: Reference, mode: Mode
+) -> None:
+    rng = random.Random(str(mode))
+    for _ in range(40):
+        query = Query(drawn(rng, mode), limit=400)
+        if not supported(running, query):
+            continue
+        hits = ask(running, query)
+        assert sorted(h.id for h in hits.hits) == sorted(reference.ids(query)), query
+        assert hits.total == len(hits.hits), query
+
+
+def test_phrases_of_a_document_are_found_in_it(running: Deployment, reference: Reference) -> None:
+    rng = random.Random(1)
+    for i, words in enumerate(reference.words[:60]):
+        body = words["body"]
+        at = rng.randrange(len(body) - 3)
+        query = Query(Terms(Mode.PHRASE, body[at : at + 3]), limit=400)
+        found = {h.id for h in ask(running, query).hits}
+        assert f"doc/{i}" in found
+        assert found == set(reference.ids(query))
+
+
+def test_booleans_filters_and_negation_find_the_same(
+    running: Deployment, reference: Reference
+) -> None:
+    rng = random.Random(2)
+    modes = [Mode.ANY, Mode.ALL, Mode.PHRASE]
+    for _ in range(80):
+        match = Boolean(
+            must=tuple(drawn(rng, rng.choice(modes)) for _ in range(rng.randint(0, 2))),
+            should=tuple(drawn(rng, rng.choice(modes)) for _ in range(rng.randint(0, 2))),
+            must_not=tuple(drawn(rng, rng.choice(modes)) for _ in range(rng.randint(0, 1))),
+        )
+        filters = rng.sample(
+            [
+                Range("size", rng.randint(-5, 10), rng.randint(10, 50), rng.random() < 0.5, True),
+                Range("price", None, 1.25, True, rng.random() < 0.5),
+                Range("released", 86_400_000, None),
+                In("section", ("net", "data base")),
+                In("tags", ("a", "d'd")),
+                NotIn("tags", ("b",)),
+                NotIn("section", ("ü", "no such")),
+                In("free", (True,)),
+                In("size", (1, 2, 3, 4, 5, 6, 7)),
+            ],
+            rng.randint(0, 3),
+        )
+        query = Query(rng.choice([None, match]), tuple(filters), limit=400)
+        hits = ask(running, query)
+        assert sorted(h.id for h in hits.hits) == sorted(reference.ids(query)), query
+        assert hits.total == len(hits.hits)
+
+
+def test_sorting_by_up_to_three_fields_is_the_same_to_the_last_tie(
+    running: Deployment, reference: Reference
+) -> None:
+    rng = random.Random(3)
+    for _ in range(40):
+        keys = rng.sample(["section", "size", "price", "released", "free"], rng.randint(1, 3))
+        query = Query(
+            Terms(Mode.ANY, ("search", "fox")),
+            sort=tuple(Sort(k, rng.random() < 0.5) for k in keys),
+            offset=rng.choice([0, 7]),
+            limit=25,
+        )
+        if supported(running, query):
+            assert [h.id for h in ask(running, query).hits] == reference.sorted_ids(query), query
+
+
+def test_facets_and_groups_count_the_same(running: Deployment, reference: Reference) -> None:
+    for match in (None, Terms(Mode.ANY, ("fox",)), Terms(Mode.ALL, ("fox", "dog"))):
+        query = Query(match, facets=(Facet("section", 3), Facet("tags", 10)), group_by="section")
+        if not supported(running, query):
+            continue
+        hits = ask(running, query)
+        assert list(hits.facets["section"]) == reference.counts(query, "section")[:3]
+        assert list(hits.facets["tags"]) == reference.counts(query, "tags")
+        assert list(hits.groups)[:10] == reference.counts(query, "section")[:10]
+
+
+def test_pages_follow_each_other_without_gap_or_overlap(running: Deployment) -> None:
+    match = Terms(Mode.ANY, ("fox", "net"))
+    whole = [h.id for h in ask(running, Query(match, limit=60)).hits]
+    pages = [h.id for n in range(6) for h in ask(running, Query(match, offset=n * 10)).hits]
+    assert pages == whole
+
+
+def test_scores_do_not_rise_down_the_list(running: Deployment) -> None:
+    scores = [h.score for h in ask(running, Query(Terms(Mode.ANY, ("fox", "net")), limit=50)).hits]
+    assert len(scores) == 50
+    assert all(a is not None and b is not None and a >= b for a, b in zip(scores, scores[1:]))
+
+
+def test_returned_fields_are_those_that_went_in(running: Deployment, reference: Reference) -> None:
+    query = Query(Terms(Mode.ANY, ("fox",)), limit=5, fields=("title", "tags", "size", "released"))
+    by_id = {d.id: d.values for d in reference.documents}
+    for hit in ask(running, query).hits:
+        wanted = {k: v for k, v in by_id[hit.id].items() if k in query.fields}
+        assert {k: v for k, v in hit.fields.items() if v is not None} == wanted
+
+
+def test_the_engine_sees_the_declared_terms(running: Deployment) -> None:
+    text = "Über-STRASSE x2, naïve_c3po (検索) 12.5"
+    request = running.engine.analyse(text)
+    if request is not None:
+        assert running.engine.terms(running.ask(request)) == terms(text)
+
+
+def test_hostile_terms_are_terms_and_not_syntax(running: Deployment) -> None:
+    for word in ('"', "a OR b", "*", "title:", "'; drop table docs", "\\", "NEAR(", "\0"):
+        hits = running.engine.decode(
+            running.ask(running.engine.compile(Query(Terms(Mode.ALL, (word,))), SCHEMA))
+        )
+        assert hits.error is not None or hits.total == 0
+
+
+def test_it_tells_its_version_and_reads_its_levers_back(running: Deployment) -> None:
+    facts = running.facts
+    assert facts.version[0].isdigit()
+    assert dict(facts.parameters) == {**defaults(running.engine)}
+
+
+def test_what_it_cannot_do_is_refused_with_a_reason(running: Deployment) -> None:
+    query = Query(Terms(Mode.FUZZY, ("serch",)))
+    if "fuzzy" in running.engine.can.cannot:
+        with pytest.raises(Unsupported, match="fuzzy: (we could|upstream must|never)"):
+            running.engine.compile(query, SCHEMA)
+    else:
+        assert ask(running, query).total
+
+
+def test_a_document_that_does_not_fit_is_refused_with_its_id(
+    running: Deployment, tmp_path: Path
+) -> None:
+    engine = running.engine
+
+    class Bad:
+        name = "bad"
+        schema = Schema((Field("size", FieldType.INTEGER),))
+
+        def documents(self) -> Iterator[Document]:
+            yield Document("good", {"size": 1})
+            yield Document("bad", {"size": "many"})
+
+    place = tmp_path
+    with Deployment(engine, defaults(engine), place / "data", place / "run") as fresh:
+        done = ingest(fresh, Bad(), spool(engine, Bad(), place / "batches"))
+    assert (done.documents, done.refused) == (1, 1)
+    assert done.refusals[0][0] == "bad"
+
+
+def test_an_index_outlives_its_process(running: Deployment, tmp_path: Path) -> None:
+    engine = running.engine
+    place = tmp_path
+    with Deployment(engine, defaults(engine), place / "data", place / "run") as first:
+        ingest(first, Shelf(), spool(engine, Shelf(), place / "batches"))
+    with Deployment(engine, defaults(engine), place / "data", place / "run") as second:
+        assert second.facts.documents == 300
+        assert ask(second, Query(Terms(Mode.ANY, ("fox",)))).total
+
+
+def test_a_second_create_is_an_error_in_words(running: Deployment) -> None:
+    (request,) = running.engine.create(SCHEMA, defaults(running.engine))
+    trouble = running.engine.check(running.ask(request))
+    assert trouble
+    assert "exist" in trouble
+
+
+def test_a_service_that_cannot_start_says_why(tmp_path: Path) -> None:
+    engine = ENGINES["tantivy"]
+    wrong = {**defaults(engine), "merge": "sideways"}
+    with (
+        pytest.raises(LabError, match="sideways"),
+        Deployment(engine, wrong, tmp_path / "data", tmp_path / "run"),
+    ):
+        pass
