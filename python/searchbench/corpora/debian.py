@@ -1,0 +1,241 @@
+"""Package descriptions as a corpus: real text on any machine that knows Debian's archive.
+
+``read_lists`` joins the Packages indexes with the long descriptions (Translation-en) in a
+folder of lists, as apt keeps them. ``lab`` fetches the lists and writes a snapshot, and a
+study reads the snapshot.
+
+One document a package name; of several versions the newest by Debian's own order, and of the
+same version the first. Ordered by name. The lists are joined in memory, about 200 MB for the
+64,000 packages of Debian 12: their size is the archive's, not the user's.
+
+The text is the archive's; descriptions are licensed with their packages.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import orjson
+
+from searchbench.corpora.conform import Conformer
+from searchbench.corpora.corpus import Document, Field, FieldType, Schema
+from searchbench.corpora.streams import COMPRESSED, lines, opened
+from searchbench.errors import CorpusError
+
+SCHEMA = Schema(
+    (
+        Field("title", FieldType.TEXT),
+        Field("body", FieldType.TEXT),
+        Field("package", FieldType.KEYWORD),
+        Field("section", FieldType.KEYWORD),
+        Field("tags", FieldType.KEYWORDS),
+        Field("priority", FieldType.KEYWORD),
+        Field("architecture", FieldType.KEYWORD),
+        Field("maintainer", FieldType.KEYWORD),
+        Field("version", FieldType.KEYWORD),
+        Field("size", FieldType.INTEGER),
+        Field("installed_size", FieldType.INTEGER),
+    )
+)
+"""``title``: name and synopsis. ``size`` in bytes (of the .deb), ``installed_size`` in KiB."""
+
+Stanza = dict[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class ListsCorpus:
+    """The documents of a folder of lists, for writing a snapshot."""
+
+    name: str
+    lists: Path
+    schema: Schema = SCHEMA
+
+    def documents(self) -> Iterator[Document]:
+        """One document a package, by name; CorpusError where the folder has no such lists."""
+        return read_lists(self.lists)
+
+
+@dataclass(frozen=True, slots=True)
+class Snapshot:
+    """The documents of a snapshot, a file of JSON lines as ``write_jsonl`` writes it."""
+
+    name: str
+    path: Path
+    schema: Schema = SCHEMA
+
+    def documents(self) -> Iterator[Document]:
+        """All documents; CorpusError with the line where the snapshot is damaged."""
+        fit = Conformer(self.schema)
+        with opened(self.path) as stream:
+            for number, line in lines(self.path, stream):
+                try:
+                    row = orjson.loads(line)
+                    values = fit(row)
+                    key = row["id"]
+                except (orjson.JSONDecodeError, KeyError, TypeError, AttributeError) as error:
+                    raise _damaged(self.path, number) from error
+                if isinstance(values, list):
+                    raise _damaged(self.path, number)
+                yield Document(key, values)
+
+
+def open_snapshot(path: Path, name: str = "") -> Snapshot:
+    """The corpus of a snapshot; its name begins with the archive's ("debian-bookworm-..")."""
+    if not path.is_file():
+        raise CorpusError(f"There is no snapshot {path}; fetch the package descriptions again.")
+    return Snapshot(name or path.name.split("-")[0], path)
+
+
+def read_lists(folder: Path) -> Iterator[Document]:
+    """The documents of every Packages and Translation-en list in ``folder``."""
+    indexes = _named(folder, "_Packages")
+    if not indexes:
+        raise CorpusError(f"{folder} has no Packages lists; it is no folder of apt's lists.")
+    newest: dict[str, Stanza] = {}
+    for path in indexes:
+        for stanza in stanzas(path, _WANTED):
+            name = stanza.get("Package")
+            if name is None:
+                continue
+            known = newest.get(name)
+            if known is None or newer(stanza.get("Version", ""), known.get("Version", "")):
+                newest[name] = stanza
+    wanted = {stanza["Description-md5"] for stanza in newest.values() if "Description-md5" in stanza}
+    long: dict[str, str] = {}
+    for path in _named(folder, "_Translation-en"):
+        for stanza in stanzas(path, _TRANSLATED):
+            digest = stanza.get("Description-md5", "")
+            if digest in wanted and "Description-en" in stanza:
+                long.setdefault(digest, stanza["Description-en"])
+    for name in sorted(newest):
+        yield document(newest[name], long.get(newest[name].get("Description-md5", "")))
+
+
+def document(stanza: Mapping[str, str], description: str | None) -> Document:
+    """One package. ``description``: synopsis, a newline, and the long text; None if unknown."""
+    synopsis, _, rest = (description or stanza.get("Description", "")).partition("\n")
+    name = stanza["Package"]
+    values: dict[str, Any] = {
+        "title": f"{name}: {synopsis}" if synopsis else name,
+        "body": paragraphs(rest),
+        "package": name,
+        "section": stanza.get("Section"),
+        "tags": [tag for each in stanza.get("Tag", "").split(",") if (tag := each.strip())],
+        "priority": stanza.get("Priority"),
+        "architecture": stanza.get("Architecture"),
+        "maintainer": stanza.get("Maintainer"),
+        "version": stanza.get("Version"),
+        "size": _number(stanza.get("Size")),
+        "installed_size": _number(stanza.get("Installed-Size")),
+    }
+    return Document(name, {key: value for key, value in values.items() if value not in (None, "", [])})
+
+
+def paragraphs(text: str) -> str:
+    """A long description as text: the leading space of each line gone, " ." an empty line."""
+    return "\n".join(
+        "" if line.strip() == "." else line.removeprefix(" ").rstrip() for line in text.split("\n")
+    ).strip("\n")
+
+
+def stanzas(path: Path, wanted: frozenset[str]) -> Iterator[Stanza]:
+    """The paragraphs of a control file with the wanted fields; further lines as they are."""
+    stanza: Stanza = {}
+    field = ""
+    with opened(path) as stream:
+        for _, raw in lines(path, stream):
+            line = raw.decode("utf-8", "replace").rstrip("\n")
+            if not line:
+                if stanza:
+                    yield stanza
+                stanza, field = {}, ""
+            elif line[0] in " \t":
+                if field:
+                    stanza[field] += "\n" + line
+            else:
+                field, _, value = line.partition(":")
+                if field in wanted:
+                    stanza[field] = value.strip()
+                else:
+                    field = ""
+    if stanza:
+        yield stanza
+
+
+def newer(a: str, b: str) -> bool:
+    """Whether version ``a`` is after ``b`` by Debian's order (Debian Policy, 5.6.12)."""
+    return _version_key(a) > _version_key(b)
+
+
+def _version_key(version: str) -> tuple[int, list[tuple[list[int], int]], list[tuple[list[int], int]]]:
+    epoch, colon, rest = version.partition(":")
+    if not colon:
+        epoch, rest = "0", version
+    upstream, dash, revision = rest.rpartition("-")
+    if not dash:
+        upstream, revision = rest, "0"
+    return (int(epoch) if epoch.isdecimal() else 0, _part_key(upstream), _part_key(revision))
+
+
+def _part_key(part: str) -> list[tuple[list[int], int]]:
+    """Runs of other than digits and of digits, in turn: letters before the rest, "~" before all."""
+    key: list[tuple[list[int], int]] = []
+    place = 0
+    while place < len(part):
+        start = place
+        while place < len(part) and not part[place].isdecimal():
+            place += 1
+        # 0 ends a run: "~" sorts before the end, everything else after it.
+        run = [_weight(character) for character in part[start:place]] + [0]
+        start = place
+        while place < len(part) and part[place].isdecimal():
+            place += 1
+        key.append((run, int(part[start:place] or 0)))
+    return [*key, ([0], 0)]
+
+
+def _weight(character: str) -> int:
+    if character == "~":
+        return -1
+    return ord(character) if character.isalpha() else ord(character) + 256
+
+
+def _number(text: str | None) -> int | None:
+    return int(text) if text and text.isdecimal() else None
+
+
+def _named(folder: Path, end: str) -> list[Path]:
+    """The lists whose names, below any compression, end so; one of each name, sorted."""
+    found: dict[str, Path] = {}
+    for path in sorted(folder.glob("*")):
+        bare = path.name.removesuffix(path.suffix) if path.suffix in COMPRESSED else path.name
+        if bare.endswith(end) and path.is_file():
+            found.setdefault(bare, path)
+    return [found[name] for name in sorted(found)]
+
+
+def _damaged(path: Path, line: int) -> CorpusError:
+    return CorpusError(
+        f"{path}:{line}: this snapshot is damaged; delete it, and it is fetched again."
+    )
+
+
+_WANTED = frozenset(
+    (
+        "Package",
+        "Version",
+        "Installed-Size",
+        "Maintainer",
+        "Architecture",
+        "Description",
+        "Description-md5",
+        "Tag",
+        "Section",
+        "Priority",
+        "Size",
+    )
+)
+_TRANSLATED = frozenset(("Description-md5", "Description-en"))
