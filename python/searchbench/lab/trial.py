@@ -140,9 +140,11 @@ class Conductor:
             about["ingest"] = _ingest_about(index, trial)
             captured = self.shelf.captured(index, params, subject.queries.digest)
             if captured is None:
-                with self._deploy(trial, subject, index, stages) as deployment:
-                    with stages("capture"):
-                        captured = self._capture(trial, deployment, compiled)
+                with (
+                    self._deploy(trial, subject, index, stages) as deployment,
+                    stages("capture"),
+                ):
+                    captured = self._capture(trial, deployment, compiled)
                 self.shelf.capture(index, params, subject.queries.digest, captured)
             with self._deploy(trial, subject, index, stages) as deployment:
                 self._measure(subject, deployment, compiled, captured, index, stages, outcome)

@@ -1,0 +1,145 @@
+"""The record: whole or not there, refused if it is of another time, readable without us."""
+
+from __future__ import annotations
+
+import errno
+import json
+from pathlib import Path
+
+import duckdb
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from searchbench import record
+from searchbench.errors import RecordError
+
+RAW = np.dtype(
+    [
+        *((n, "<i8") for n in ("due", "free", "sent", "first_byte", "done")),
+        ("request", "<u4"),
+        ("bytes", "<u4"),
+        ("host_low", "<u4"),
+        ("connection", "<u2"),
+        ("outcome", "u1"),
+        ("host_high", "u1"),
+    ]
+)
+
+
+def writer(path: Path, study: str = 'question = "?"', seed: int = 1) -> record.Writer:
+    plan = {"format": 1, "trials": [{"id": "b01-t01"}, {"id": "b01-t02"}], "seed": seed}
+    return record.Writer(path, study_text=study, plan=plan, host={"cores": 2}, version="0.1.0")
+
+
+def samples() -> pa.Table:
+    raw = np.zeros(3, RAW)
+    raw["due"] = [0, 10, 20]
+    raw["done"] = [5, -1, 40]
+    raw["request"] = [1, 0, 1]
+    raw["host_low"] = [7, 0xFFFFFFFF, 0]
+    raw["host_high"] = [1, 0xFF, 0]
+    return record.samples_table(raw, np.array([30, 31], np.uint32))
+
+
+def test_samples_keep_what_happened_and_null_what_did_not() -> None:
+    table = samples()
+    assert table.schema.equals(record.SAMPLES)
+    assert table.column("query").to_pylist() == [31, 30, 31]
+    assert table.column("done").to_pylist() == [5, None, 40]
+    assert table.column("host").to_pylist() == [7 + (1 << 32), None, 0]
+
+
+def test_a_trial_is_there_once_its_json_is(tmp_path: Path) -> None:
+    w = writer(tmp_path / "r")
+    assert not w.has("b01-t01")
+    w.trial({"trial": "b01-t01", "status": "ok"}, samples=samples())
+    assert w.has("b01-t01")
+    opened = record.open_record(tmp_path / "r")
+    assert opened.trials[0]["status"] == "ok"
+    assert opened.samples("b01-t01").num_rows == 3
+    assert opened.replies("b01-t01").num_rows == 0
+
+
+def test_trials_come_in_the_order_of_the_plan(tmp_path: Path) -> None:
+    w = writer(tmp_path / "r")
+    w.trial({"trial": "b01-t02", "status": "ok"})
+    w.trial({"trial": "b01-t01", "status": "ok"})
+    names = [t["trial"] for t in record.open_record(tmp_path / "r").trials]
+    assert names == ["b01-t01", "b01-t02"]
+
+
+def test_a_failed_trial_is_on_record_and_is_tried_again(tmp_path: Path) -> None:
+    w = writer(tmp_path / "r")
+    w.trial({"trial": "b01-t01", "status": "failed", "stage": "deploy", "reason": "no"})
+    assert not w.has("b01-t01")
+    assert record.open_record(tmp_path / "r").trials[0]["reason"] == "no"
+    w.trial({"trial": "b01-t01", "status": "ok"}, samples=samples())
+    assert writer(tmp_path / "r").has("b01-t01")
+
+
+def test_what_a_killed_run_left_half_written_is_not_a_trial(tmp_path: Path) -> None:
+    w = writer(tmp_path / "r")
+    folder = tmp_path / "r/trials/b01-t01"
+    folder.mkdir()
+    (folder / ".samples.parquet").write_bytes(b"PAR1")
+    (folder / ".trial.json").write_text('{"status":')
+    assert not w.has("b01-t01")
+    assert record.open_record(tmp_path / "r").trials == []
+
+
+def test_another_study_does_not_continue_a_record(tmp_path: Path) -> None:
+    writer(tmp_path / "r")
+    with pytest.raises(RecordError, match="another study"):
+        writer(tmp_path / "r", seed=2)
+
+
+def test_a_folder_with_other_things_in_it_is_left_alone(tmp_path: Path) -> None:
+    (tmp_path / "precious.txt").write_text("mine")
+    with pytest.raises(RecordError, match="not empty"):
+        writer(tmp_path)
+    assert (tmp_path / "precious.txt").read_text() == "mine"
+
+
+def test_a_record_of_another_format_is_refused_with_a_sentence(tmp_path: Path) -> None:
+    writer(tmp_path / "r")
+    about = json.loads((tmp_path / "r/record.json").read_text())
+    (tmp_path / "r/record.json").write_text(json.dumps({**about, "format": 99}))
+    with pytest.raises(RecordError, match=r"format 99.*reads format 1"):
+        record.open_record(tmp_path / "r")
+
+
+def test_a_folder_that_is_no_record_is_said_to_be_none(tmp_path: Path) -> None:
+    with pytest.raises(RecordError, match="not a record"):
+        record.open_record(tmp_path)
+
+
+def test_a_damaged_table_is_said_to_be_damaged(tmp_path: Path) -> None:
+    w = writer(tmp_path / "r")
+    w.trial({"trial": "b01-t01", "status": "ok"}, samples=samples())
+    opened = record.open_record(tmp_path / "r")
+    opened.samples_path("b01-t01").write_bytes(b"PAR1 but not really")
+    with pytest.raises(RecordError, match="damaged"):
+        opened.samples("b01-t01")
+
+
+def test_a_full_disk_is_one_sentence_and_what_to_do(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    w = writer(tmp_path / "r")
+
+    def full(*_args: object, **_kwargs: object) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr("searchbench.record.pq.write_table", full)
+    with pytest.raises(RecordError, match=r"disk is full.*continues"):
+        w.trial({"trial": "b01-t01", "status": "ok"}, samples=samples())
+    assert not w.has("b01-t01")
+
+
+def test_duckdb_reads_it_without_us(tmp_path: Path) -> None:
+    w = writer(tmp_path / "r")
+    w.trial({"trial": "b01-t01", "status": "ok"}, samples=samples())
+    path = tmp_path / "r/trials/b01-t01/samples.parquet"
+    found = duckdb.sql(f"select max(done - due) from '{path}'").fetchall()
+    assert found == [(20,)]
