@@ -149,9 +149,8 @@ def _integer(raw: Any) -> int:
         if len(head) > 20:  # Python refuses to read thousands of digits
             raise Misfit(f"{show(raw)} is beyond 64 bits")
         raw = int(head)
-    elif (
-        (isinstance(raw, float) and raw.is_integer())
-        or (isinstance(raw, Decimal) and raw.is_finite() and raw == raw.to_integral_value())
+    elif (isinstance(raw, float) and raw.is_integer()) or (
+        isinstance(raw, Decimal) and raw.is_finite() and raw == raw.to_integral_value()
     ):
         raw = int(raw)
     if not isinstance(raw, int):

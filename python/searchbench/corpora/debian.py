@@ -103,7 +103,9 @@ def read_lists(folder: Path) -> Iterator[Document]:
             known = newest.get(name)
             if known is None or newer(stanza.get("Version", ""), known.get("Version", "")):
                 newest[name] = stanza
-    wanted = {stanza["Description-md5"] for stanza in newest.values() if "Description-md5" in stanza}
+    wanted = {
+        stanza["Description-md5"] for stanza in newest.values() if "Description-md5" in stanza
+    }
     long: dict[str, str] = {}
     for path in _named(folder, "_Translation-en"):
         for stanza in stanzas(path, _TRANSLATED):
@@ -131,7 +133,9 @@ def document(stanza: Mapping[str, str], description: str | None) -> Document:
         "size": _number(stanza.get("Size")),
         "installed_size": _number(stanza.get("Installed-Size")),
     }
-    return Document(name, {key: value for key, value in values.items() if value not in (None, "", [])})
+    return Document(
+        name, {key: value for key, value in values.items() if value not in (None, "", [])}
+    )
 
 
 def paragraphs(text: str) -> str:
@@ -170,7 +174,9 @@ def newer(a: str, b: str) -> bool:
     return _version_key(a) > _version_key(b)
 
 
-def _version_key(version: str) -> tuple[int, list[tuple[list[int], int]], list[tuple[list[int], int]]]:
+def _version_key(
+    version: str,
+) -> tuple[int, list[tuple[list[int], int]], list[tuple[list[int], int]]]:
     epoch, colon, rest = version.partition(":")
     if not colon:
         epoch, rest = "0", version

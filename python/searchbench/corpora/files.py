@@ -142,9 +142,9 @@ def open_files(
     files: str | Sequence[str],
     base: Path,
     *,
-    format: Format | Literal["auto"] = "auto",
+    format: Format | Literal["auto"] = "auto",  # noqa: A002 -- the keys of the study
     fields: Mapping[str, object] | None = None,
-    id: str | None = None,
+    id: str | None = None,  # noqa: A002
     separator: str = "|",
     delimiter: str = "",
     quote: str = '"',
@@ -171,7 +171,8 @@ def open_files(
         _same_header(sources[0], head, source, header(source.path, dialect))
     inference: Inference | None = None
     if fields is None and dialect.format == "text":
-        schema, columns, id_column = TEXT_SCHEMA, {"title": "title", "body": "body"}, "id"
+        schema, columns = TEXT_SCHEMA, {"title": "title", "body": "body"}
+        id_column: str | None = "id"
     else:
         sample = _sample(sources, dialect, sample_rows) if fields is None or head is None else []
         names = head if head is not None else tuple(dict.fromkeys(n for row in sample for n in row))
