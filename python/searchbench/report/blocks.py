@@ -1,0 +1,148 @@
+"""The document as plain data: what the page (HTML) and the document (PDF) both render.
+
+    Document ─ sections ─ blocks: Text · Badge · Notice · Table · Figure · Facts · Code · Details
+
+The content is decided once, in ``content``; the renderers only set type. So both say the same
+in the same order.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Literal
+
+Tone = Literal["plain", "lead", "quiet"]
+
+
+@dataclass(frozen=True, slots=True)
+class Text:
+    """One paragraph."""
+
+    text: str
+    tone: Tone = "plain"
+    kind: str = field(default="text", init=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Badge:
+    """The answer in one or two words, with the reason why it is that."""
+
+    text: str
+    tone: Literal["good", "unsure", "bad"]
+    explanation: str
+    kind: str = field(default="badge", init=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Notice:
+    """A finding: the number, what it means, what to do. ``where``: its trials, or the study."""
+
+    severity: Literal["invalid", "warning", "note"]
+    title: str
+    where: str
+    number: str
+    meaning: str
+    remedy: str
+    kind: str = field(default="notice", init=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """A value with its interval as shares 0..1 of the width of a cell; drawn inside the cell."""
+
+    value: float
+    low: float | None = None
+    high: float | None = None
+    mark: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Cell:
+    """One cell: ``text`` for people, ``exact`` for those who ask, ``below`` in small print."""
+
+    text: str
+    exact: str = ""
+    below: str = ""
+    span: Span | None = None
+    tone: Literal["", "good", "bad", "quiet"] = ""
+    swatch: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """A heading; numbers are set flush right. ``weight`` shares out the width of the PDF."""
+
+    name: str
+    number: bool = False
+    weight: float = 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """Rows of cells under headings; every row is as long as ``columns``."""
+
+    columns: tuple[Column, ...]
+    rows: tuple[tuple[Cell, ...], ...]
+    caption: str = ""
+    kind: str = field(default="table", init=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Figure:
+    """A figure by name; ``wide`` and ``narrow`` are its SVG for a desk and for a phone."""
+
+    name: str
+    title: str
+    caption: str
+    wide: str
+    narrow: str
+    kind: str = field(default="figure", init=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Facts:
+    """Pairs of a name and what it is."""
+
+    pairs: tuple[tuple[str, str], ...]
+    kind: str = field(default="facts", init=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Code:
+    """Text to be shown as it is: a command line, a configuration file, a study."""
+
+    text: str
+    label: str = ""
+    kind: str = field(default="code", init=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Details:
+    """Blocks under a heading that a reader opens (on paper: a lesser heading)."""
+
+    title: str
+    blocks: tuple[Block, ...]
+    note: str = ""
+    open: bool = False
+    kind: str = field(default="details", init=False)
+
+
+Block = Text | Badge | Notice | Table | Figure | Facts | Code | Details
+
+
+@dataclass(frozen=True, slots=True)
+class Section:
+    """One part of the document; ``id`` is its anchor."""
+
+    id: str
+    title: str
+    blocks: tuple[Block, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Document:
+    """The whole: the question as title, one line about when and where, sections in order."""
+
+    title: str
+    about: str
+    sections: tuple[Section, ...]

@@ -1,0 +1,133 @@
+"""The last pages: the machine, and each treatment down to its command line and files."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Mapping
+from typing import Any, Protocol
+
+from searchbench.analysis.judgement import TreatmentResult
+from searchbench.report import numbers, tables
+from searchbench.report.blocks import Block, Code, Details, Facts, Text
+from searchbench.report.cells import unit_of
+from searchbench.report.text import fit, line
+
+_HEAD = 200  # longest file shown whole, in lines; a configuration is shorter, a dump is not
+
+
+class Trials(Protocol):
+    """Where the trials of a record are found."""
+
+    @property
+    def trials(self) -> list[dict[str, Any]]:
+        """Every trial.json."""
+
+
+def machine(host: Mapping[str, Any]) -> tuple[Block, ...]:
+    """The fingerprint of the machine as pairs; nested ones are named by their path."""
+    pairs = tuple((line(k).replace("_", " "), v) for k, v in _flat(host))
+    return (Facts(pairs),) if pairs else (Text("The record holds nothing about the machine."),)
+
+
+def treatment_details(treatment: TreatmentResult, record: Trials) -> Details:
+    """Levels, versions, server configuration, corpus, queries, load, ingest, and all trials."""
+    mine = [t for t in record.trials if t.get("treatment") == treatment.treatment]
+    blocks: list[Block] = [
+        Facts(tuple((line(k), line(str(v))) for k, v in treatment.levels.items()))
+    ]
+    positions = {str(t["trial"]): t.get("position") for t in mine}
+    if treatment.trials:
+        blocks.append(tables.trials(treatment, positions))
+    shown = next((t for t in mine if t.get("status") == "ok"), mine[0] if mine else None)
+    if shown is not None:
+        blocks += _as_started(shown)
+        versions = list(dict.fromkeys(line(str(t.get("version", ""))) for t in mine))
+        versions = [v for v in versions if v]
+        if len(versions) > 1:
+            said = ", ".join(versions)
+            blocks.append(Text(f"The trials ran with different versions: {said}."))
+    valid = tables.valid_trials(treatment)
+    return Details(line(treatment.label), tuple(blocks), f"{valid.text} trials valid")
+
+
+def _as_started(trial: Mapping[str, Any]) -> list[Block]:
+    service = trial.get("service") or {}
+    blocks: list[Block] = [
+        Facts(
+            (
+                ("Engine", f"{line(str(trial.get('engine')))} {line(str(trial.get('version')))}"),
+                ("System", line(str(trial.get("system")))),
+            )
+        )
+    ]
+    argv = service.get("argv")
+    if argv:
+        command = shlex.join(str(part) for part in argv)
+        blocks.append(Code(fit(command), f"Command line, as started for {line(trial['trial'])}"))
+    for name, text in (service.get("files") or {}).items():
+        blocks.append(Code(_cut(fit(str(text))), f"File {line(str(name))}"))
+    if service.get("env"):
+        text = "\n".join(f"{k}={v}" for k, v in service["env"].items())
+        blocks.append(Code(fit(text), "Environment"))
+    for key, title in (
+        ("parameters", "Parameters, complete"),
+        ("corpus", "Corpus"),
+        ("queries", "Queries"),
+        ("load", "Load"),
+        ("ingest", "Ingest"),
+        ("drive", "Driving"),
+        ("stages", "Seconds in each stage"),
+    ):
+        value = trial.get(key)
+        if isinstance(value, Mapping) and value:
+            pairs = tuple((line(k).replace("_", " "), v) for k, v in _flat(value))
+            blocks.append(Details(title, (Facts(pairs),)))
+    unsupported = trial.get("unsupported") or []
+    if unsupported:
+        reasons: dict[str, int] = {}
+        for entry in unsupported:
+            reason = line(str(entry.get("reason")))
+            reasons[reason] = reasons.get(reason, 0) + 1
+        pairs = tuple((numbers.counted(n, "query", "queries"), r) for r, n in reasons.items())
+        blocks.append(Details("Queries it cannot express", (Facts(pairs),)))
+    return blocks
+
+
+def _flat(value: Mapping[str, Any], path: str = "") -> list[tuple[str, str]]:
+    pairs: list[tuple[str, str]] = []
+    for key, held in value.items():
+        name = f"{path}{key}"
+        if isinstance(held, Mapping):
+            pairs += _flat(held, f"{name}.") or [(name, "none")]
+        elif isinstance(held, list) and held and all(isinstance(x, Mapping) for x in held):
+            for i, entry in enumerate(held):
+                pairs += _flat(entry, f"{name}.{i}.")
+        else:
+            pairs.append((name, _said(name, held)))
+    return pairs
+
+
+def _said(name: str, value: Any) -> str:
+    if value is None:
+        return "not known"
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, int | float):
+        unit = unit_of(name)
+        if name.endswith("_ns"):
+            value, unit = value / 1e9, "s"
+        if name.rpartition(".")[2] in ("seconds", "settle_seconds"):
+            unit = "s"
+        if unit in ("bytes", "s", "bytes/s"):
+            return numbers.human(float(value), unit)
+        return f"{value:,}" if isinstance(value, int) and abs(value) >= 10_000 else f"{value}"
+    if isinstance(value, list):
+        return ", ".join(line(str(v)) for v in value) or "none"
+    return line(str(value))
+
+
+def _cut(text: str) -> str:
+    lines = text.split("\n")
+    if len(lines) <= _HEAD:
+        return text
+    return "\n".join([*lines[:_HEAD], f"… {len(lines) - _HEAD:,} more lines are in the record"])

@@ -1,0 +1,71 @@
+"""The document as one HTML file that needs nothing else: no network, and no script to be read.
+
+A content security policy in the page forbids every request and every script but ours (by its
+digest), so that even text that slipped through the escaping could do nothing.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+from functools import cache
+from importlib import resources
+from typing import Any
+
+import jinja2
+from markupsafe import Markup
+
+from searchbench.report import look
+from searchbench.report.blocks import Document
+from searchbench.report.text import fit
+
+
+def page(document: Document) -> str:
+    """The whole page."""
+    script = _template("page.js")
+    return (
+        _environment()
+        .get_template("page.html")
+        .render(
+            document=document,
+            style=Markup(_style()),
+            script=Markup(script),
+            digest=base64.b64encode(hashlib.sha256(script.encode()).digest()).decode(),
+        )
+    )
+
+
+@cache
+def _environment() -> jinja2.Environment:
+    return jinja2.Environment(
+        loader=jinja2.FunctionLoader(_template),
+        autoescape=True,
+        undefined=jinja2.StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        finalize=_shown,
+    )
+
+
+def _shown(value: Any) -> Any:
+    """Every string that is not markup of ours passes here before it is escaped."""
+    return fit(value) if type(value) is str else value
+
+
+def _style() -> str:
+    """The style sheet, with the rules that turn the colours of figures with the theme."""
+    names = {colour: f"--c{i}" for i, colour in enumerate(look.DARK)}
+    light = "".join(f"{name}:{colour};" for colour, name in names.items())
+    dark = "".join(f"{names[colour]}:{other};" for colour, other in look.DARK.items())
+    rules = "".join(
+        f'svg [{what}="{colour}"]{{{what}:var({name})}}'
+        for colour, name in names.items()
+        for what in ("fill", "stroke")
+    )
+    text = _template("page.css").replace("/*light*/", light).replace("/*dark*/", dark)
+    return text + rules
+
+
+@cache
+def _template(name: str) -> str:
+    return resources.files("searchbench.report").joinpath("templates", name).read_text("utf-8")

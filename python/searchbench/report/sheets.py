@@ -1,0 +1,131 @@
+"""The judgement as CSV: six files with headers that stay, for spreadsheets and scripts.
+
+Numbers are written whole (``repr``), in seconds, bytes and shares 0..1; an absent number is an
+empty cell. New columns are only ever added at the right.
+"""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+import orjson
+
+from searchbench.analysis.judgement import Estimate, Judgement
+from searchbench.report.tables import findings_of
+
+HEADERS: dict[str, tuple[str, ...]] = {
+    "treatments": (
+        "treatment", "label", "system", "levels", "valid_trials", "trials",
+        "figure", "unit", "value", "low", "high", "level", "n", "method",
+    ),
+    "trials": (
+        "trial", "treatment", "block", "control", "status", "reason", "outcomes", "steady_from_s",
+        "figure", "unit", "value", "low", "high", "level", "n", "method",
+    ),
+    "comparisons": (
+        "a", "b", "metric", "verdict", "ratio", "low", "high", "level", "n", "method",
+        "p_value", "floor", "queries_used", "queries_left_out", "reason",
+    ),
+    "quantiles": ("treatment", "time", "quantile", "seconds", "low_s", "high_s"),
+    "agreement": (
+        "a", "b", "queries", "totals_match", "top_k_set_match", "top_k_order_match", "rbo_mean",
+        "k", "unsupported_a", "unsupported_b", "errors_a", "errors_b", "cause", "differing",
+    ),
+    "findings": ("severity", "kind", "trial", "number", "meaning", "remedy"),
+}  # fmt: skip
+
+
+def write_sheets(judgement: Judgement, folder: Path) -> list[Path]:
+    """Write all six into ``folder`` and say where; what was there is replaced."""
+    makers = {
+        "treatments": _treatments,
+        "trials": _trials,
+        "comparisons": _comparisons,
+        "quantiles": _quantiles,
+        "agreement": _agreement,
+        "findings": _findings,
+    }
+    return [
+        _write(folder / f"{name}.csv", HEADERS[name], make(judgement))
+        for name, make in makers.items()
+    ]
+
+
+def _treatments(judgement: Judgement) -> Iterable[Sequence[Any]]:
+    for t in judgement.treatments:
+        own = [trial for trial in t.trials if not trial.control]
+        valid = sum(trial.status == "valid" for trial in own)
+        head = (t.treatment, t.label, t.system, _json(t.levels), valid, len(own))
+        for name, estimate in t.figures.items() or [("", None)]:
+            yield (*head, name, *_estimate(estimate))
+
+
+def _trials(judgement: Judgement) -> Iterable[Sequence[Any]]:
+    for treatment in judgement.treatments:
+        for t in treatment.trials:
+            head = (t.trial, t.treatment, t.block, t.control, t.status, t.reason)
+            head += (_json(t.outcomes), t.steady_from_s)
+            for name, estimate in t.figures.items() or [("", None)]:
+                yield (*head, name, *_estimate(estimate))
+
+
+def _comparisons(judgement: Judgement) -> Iterable[Sequence[Any]]:
+    for c in judgement.comparisons:
+        ratio = _estimate(c.ratio)[1:]
+        used = (c.p_value, c.floor, c.queries_used, c.queries_left_out, c.reason)
+        yield (c.a, c.b, c.metric, c.verdict, *ratio, *used)
+
+
+def _quantiles(judgement: Judgement) -> Iterable[Sequence[Any]]:
+    for t in judgement.treatments:
+        for time, curve in (("service", t.service), ("response", t.response)):
+            banded = bool(curve.low and curve.high)
+            for i, (q, seconds) in enumerate(zip(curve.x, curve.y, strict=True)):
+                ends = (curve.low[i], curve.high[i]) if banded else (None, None)
+                yield (t.treatment, time, q, seconds, *ends)
+
+
+def _agreement(judgement: Judgement) -> Iterable[Sequence[Any]]:
+    for a in judgement.agreement:
+        shares = (a.totals_match, a.top_k_set_match, a.top_k_order_match, a.rbo_mean, a.k)
+        counts = (a.unsupported_a, a.unsupported_b, a.errors_a, a.errors_b)
+        for cause, differing in a.causes.items() or [("", 0)]:
+            yield (a.a, a.b, a.queries, *shares, *counts, cause, differing)
+
+
+def _findings(judgement: Judgement) -> Iterable[Sequence[Any]]:
+    for f in findings_of(judgement):
+        yield (f.severity, f.kind, f.trial, f.number, f.meaning, f.remedy)
+
+
+def _estimate(estimate: Estimate | None) -> tuple[Any, ...]:
+    """Unit, value, low, high, level, n, method."""
+    if estimate is None:
+        return ("", None, None, None, None, None, "")
+    i = estimate.interval
+    ends = (i.low, i.high, i.level) if i else (None, None, None)
+    return (estimate.unit, estimate.value, *ends, estimate.n, i.method if i else "")
+
+
+def _json(value: Any) -> str:
+    return orjson.dumps(dict(value), option=orjson.OPT_SORT_KEYS).decode()
+
+
+def _write(path: Path, header: Sequence[str], rows: Iterable[Sequence[Any]]) -> Path:
+    with path.open("w", encoding="utf-8", errors="backslashreplace", newline="") as out:
+        writer = csv.writer(out, lineterminator="\n")
+        writer.writerow(header)
+        writer.writerows([_field(v) for v in row] for row in rows)
+    return path
+
+
+def _field(value: Any) -> Any:
+    """One cell. A spreadsheet runs text that begins like a formula, so such text is quoted."""
+    if isinstance(value, float):
+        return repr(value)
+    if isinstance(value, str) and value[:1] in ("=", "+", "-", "@", "\t", "\r"):
+        return "'" + value
+    return value

@@ -1,0 +1,72 @@
+"""Judgement → files: the page, the document, the sheets. The only writer of this package."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from pathlib import Path
+
+from searchbench.analysis.judgement import Judgement
+from searchbench.errors import RecordError
+from searchbench.report.blocks import Document
+from searchbench.report.content import Content, RecordView
+from searchbench.report.document import document_pdf
+from searchbench.report.page import page
+from searchbench.report.sheets import write_sheets
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """Where the parts of a report are."""
+
+    html: Path
+    pdf: Path
+    csv: list[Path]
+
+
+def write_report(record: RecordView, judgement: Judgement, out_dir: Path | str) -> Report:
+    """Write report.html, report.pdf and six CSV files into ``out_dir``, which is made.
+
+    What was there of these names is replaced, each file whole. RecordError where the folder
+    cannot be written.
+    """
+    folder = Path(out_dir)
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        content = contents(record, judgement)
+        return Report(
+            _whole(folder / "report.html", page(content).encode()),
+            _whole(folder / "report.pdf", document_pdf(content)),
+            write_sheets(judgement, folder),
+        )
+    except OSError as error:
+        raise RecordError(
+            f"{folder}: the report cannot be written ({error.strerror}); name another folder"
+        ) from error
+
+
+def write_html(record: RecordView, judgement: Judgement, path: Path) -> Path:
+    """Write the page alone."""
+    return _whole(path, page(contents(record, judgement)).encode())
+
+
+def write_pdf(record: RecordView, judgement: Judgement, path: Path) -> Path:
+    """Write the document alone."""
+    return _whole(path, document_pdf(contents(record, judgement)))
+
+
+def write_csv(judgement: Judgement, folder: Path) -> list[Path]:
+    """Write the six CSV files alone."""
+    return write_sheets(judgement, folder)
+
+
+def contents(record: RecordView, judgement: Judgement) -> Document:
+    """What the report says, before it is set in type."""
+    return Content(record, judgement).document()
+
+
+def _whole(path: Path, content: bytes) -> Path:
+    part = path.with_name(f".{path.name}.{os.getpid()}")
+    part.write_bytes(content)
+    part.replace(path)
+    return path
