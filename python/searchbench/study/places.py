@@ -1,0 +1,102 @@
+"""A study file as text, as tables, and as places: where each key and value stands."""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from searchbench import _core
+from searchbench.errors import Complaint, StudyError
+from searchbench.spec import SpecKey, nearest, show
+
+Path = tuple[str, ...]
+
+
+class Source:
+    """The tables of a study file, and a collector of complaints about them.
+
+    ``path`` arguments are keys from the top of the file; an index into an array is a text.
+    """
+
+    def __init__(self, text: str, file: str) -> None:
+        self.file = file
+        self.complaints: list[Complaint] = []
+        try:
+            spans = _core.toml_spans(text)
+            self.tables: dict[str, Any] = tomllib.loads(text)
+        except tomllib.TOMLDecodeError as error:
+            raise self._syntax(str(error)) from error
+        except ValueError as error:
+            raise self._syntax(str(error)) from error
+        self._keys = {path: (line, column) for path, line, column, _, _ in spans}
+        self._values = {path: (line, column) for path, _, _, line, column in spans}
+
+    def _syntax(self, message: str) -> StudyError:
+        """The error of a text that is not TOML, with its place taken out of the message."""
+        line, column = 0, 0
+        if found := re.fullmatch(r"(?s)(\d+):(\d+): (.*)", message):
+            line, column, message = int(found[1]), int(found[2]), found[3]
+        elif found := re.fullmatch(r"(?s)(.*) \(at line (\d+), column (\d+)\)", message):
+            line, column, message = int(found[2]), int(found[3]), found[1]
+        said = " ".join(message.split())
+        return StudyError([Complaint(self.file, line, column, f"this is not TOML: {said}")])
+
+    def at_key(self, path: Path, message: str, hint: str = "") -> None:
+        """Complain where a key stands."""
+        self._complain(self._keys, path, message, hint)
+
+    def at_value(self, path: Path, message: str, hint: str = "") -> None:
+        """Complain where a value stands."""
+        self._complain(self._values, path, message, hint)
+
+    def _complain(
+        self, places: Mapping[Path, tuple[int, int]], path: Path, message: str, hint: str
+    ) -> None:
+        # What is missing has no place of its own: then it is that of the table around it.
+        while path and path not in places:
+            path, places = path[:-1], self._keys
+        line, column = places.get(path, (0, 0))
+        complaint = Complaint(self.file, line, column, message, hint)
+        if complaint not in self.complaints:
+            self.complaints.append(complaint)
+
+    def table(self, *path: str) -> dict[str, Any]:
+        """A table; empty where it is absent or, with a complaint, where it is none."""
+        found: Any = self.tables
+        for part in path:
+            if not isinstance(found, Mapping) or part not in found:
+                return {}
+            found = found[part]
+        if isinstance(found, Mapping):
+            return dict(found)
+        self.at_value(path, f"`{'.'.join(path)}` must be a table, not {show(found)}")
+        return {}
+
+    def checked(self, path: Path, keys: Sequence[SpecKey], what: str = "") -> dict[str, Any]:
+        """The keys of a table that are known and hold what they may; complaints for the rest."""
+        known = {key.name: key for key in keys}
+        good: dict[str, Any] = {}
+        for name, value in self.table(*path).items():
+            if name not in known:
+                where = what or (f"[{'.'.join(path)}]" if path else "a study")
+                self.at_key((*path, name), f"{where} has no key `{name}`", nearest(name, known))
+            elif reason := known[name].mismatch(value):
+                self.at_value((*path, name), reason, choice_hint(known[name], value))
+            else:
+                good[name] = value
+        return good
+
+    def finish(self) -> None:
+        """Raise StudyError if there was any complaint."""
+        if self.complaints:
+            raise StudyError(self.complaints)
+
+
+def choice_hint(key: SpecKey, value: object) -> str:
+    """The nearest of a key's choices to a text that is none of them, if one is near."""
+    if not isinstance(value, str) or not key.choices:
+        return ""
+    hint = nearest(value, [str(c) for c in key.choices])
+    return hint if hint.startswith("did") else ""
