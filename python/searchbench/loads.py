@@ -319,6 +319,15 @@ def resolve(given: Mapping[str, Any]) -> dict[str, Any]:
     return full
 
 
+def resolve_told(given: Mapping[str, Any]) -> dict[str, Any]:
+    """The whole table without the keys that are not set or belong to another kind."""
+    full = resolve(given)
+    foreign = {k for kind, keys in _OF_KIND.items() if kind != full["kind"] for k in keys}
+    if full["kind"] == "closed":
+        foreign.add("connections")
+    return {k: v for k, v in full.items() if v is not None and k not in foreign}
+
+
 def open_load(spec: Mapping[str, Any], base: Path) -> Load:
     """The load that a ``[load]`` table means; absent keys have their defaults.
 
@@ -378,7 +387,8 @@ def read_times(path: Path) -> NDArray[np.float64]:
 
 
 def _ns(values: NDArray[np.floating[Any]]) -> NDArray[np.int64]:
-    return np.rint(values).astype(np.int64)
+    whole: NDArray[np.int64] = np.rint(values).astype(np.int64)
+    return whole
 
 
 def _wrong(where: str, what: str) -> StudyError:

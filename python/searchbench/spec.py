@@ -36,7 +36,7 @@ class SpecKey:
     """One key of a table: its kind, default (None: not set), and what it may hold.
 
     ``minimum`` and ``maximum`` bound numbers, inclusively; ``above`` is an exclusive lower
-    bound. ``factor`` False: levels of it cannot be crossed (files the study stands on may be).
+    bound.
     """
 
     name: str
@@ -51,23 +51,23 @@ class SpecKey:
     def expected(self) -> str:
         """What a value has to be, as the end of a sentence."""
         if self.choices:
-            return "one of " + ", ".join(_show(c) for c in self.choices)
+            return "one of " + ", ".join(show(c) for c in self.choices)
         bounds = []
         if self.minimum is not None and self.maximum is not None:
-            bounds.append(f"from {self.minimum:g} to {self.maximum:g}")
+            bounds.append(f"from {_number(self.minimum)} to {_number(self.maximum)}")
         elif self.minimum is not None:
-            bounds.append(f"of at least {self.minimum:g}")
+            bounds.append(f"of at least {_number(self.minimum)}")
         elif self.maximum is not None:
-            bounds.append(f"of at most {self.maximum:g}")
+            bounds.append(f"of at most {_number(self.maximum)}")
         if self.above is not None:
-            bounds.append(f"above {self.above:g}")
+            bounds.append(f"above {_number(self.above)}")
         return " ".join([_NAMES[self.kind], *bounds])
 
     def mismatch(self, value: object) -> str | None:
         """Why ``value`` does not fit, as a sentence that begins with the key; None if it fits."""
         if self._fits(value):
             return None
-        return f"`{self.name}` must be {self.expected()}, not {_show(value)}"
+        return f"`{self.name}` must be {self.expected()}, not {show(value)}"
 
     def _fits(self, value: object) -> bool:
         if not _is_kind(self.kind, value):
@@ -126,7 +126,12 @@ def _list(value: object) -> Sequence[Any]:
     return value
 
 
-def _show(value: object) -> str:
+def _number(value: float) -> str:
+    """In full: a bound has to be readable, not short."""
+    return str(int(value)) if value == int(value) else str(value)
+
+
+def show(value: object) -> str:
     """A value as TOML would write it, shortened."""
     if isinstance(value, bool):
         return str(value).lower()
@@ -135,12 +140,9 @@ def _show(value: object) -> str:
     if isinstance(value, Mapping):
         return "a table"
     if _is_list(value):
-        shown = ", ".join(_show(v) for v in list(_list(value))[:4])
+        shown = ", ".join(show(v) for v in list(_list(value))[:4])
         return f"[{shown}{', ...' if len(_list(value)) > 4 else ''}]"
     return str(value)
-
-
-show = _show
 
 
 def nearest(name: str, names: Iterable[str]) -> str:
