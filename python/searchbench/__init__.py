@@ -1,1 +1,53 @@
-"""searchbench measures search systems so that people can decide by it."""
+"""searchbench measures search systems so that people can decide by it.
+
+    import searchbench
+
+    record = searchbench.run("study.toml")        # start, ingest, verify, drive, keep
+    judgement = searchbench.judge(record)         # estimates, agreement, findings, verdict
+    print(judgement.verdict.decision)
+    frames = searchbench.frames(record)           # samples, trials, treatments as DataFrames
+
+Everything is imported when it is first used, so that importing costs nothing.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from searchbench.analysis.frames import frames
+    from searchbench.analysis.judge import judge
+    from searchbench.errors import SearchbenchError
+    from searchbench.lab.studies import run, verify
+    from searchbench.record import open_record
+    from searchbench.report import write_report
+    from searchbench.study import read_study
+
+__all__ = [
+    "SearchbenchError",
+    "frames",
+    "judge",
+    "open_record",
+    "read_study",
+    "run",
+    "verify",
+    "write_report",
+]
+
+_HOME = {
+    "SearchbenchError": "searchbench.errors",
+    "frames": "searchbench.analysis.frames",
+    "judge": "searchbench.analysis.judge",
+    "open_record": "searchbench.record",
+    "read_study": "searchbench.study",
+    "run": "searchbench.lab.studies",
+    "verify": "searchbench.lab.studies",
+    "write_report": "searchbench.report",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOME:
+        raise AttributeError(f"searchbench has no {name}")
+    return getattr(import_module(_HOME[name]), name)

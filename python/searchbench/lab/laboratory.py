@@ -9,15 +9,16 @@ import json
 import tempfile
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
 
 from searchbench.corpora import open_corpus
 from searchbench.corpora.corpus import Corpus, FieldType, digest
+from searchbench.corpora.spec import family_of
 from searchbench.engines import engine
 from searchbench.errors import QueryError
-from searchbench.lab.fetch import obtain
+from searchbench.lab.fetch import debian_snapshot
 from searchbench.lab.shelf import Shelf
 from searchbench.lab.trial import Conductor, Subject
 from searchbench.loads import open_load, resolve
@@ -78,7 +79,10 @@ class Openings:
         key = _key(spec)
         if key not in self._corpora:
             self.announce("documents")
-            corpus = open_corpus(obtain(spec), self.base)
+            wanted = {k: v for k, v in spec.items() if v is not None}
+            if family_of(wanted) == "debian" and "snapshot" not in wanted:
+                wanted["snapshot"] = str(debian_snapshot())
+            corpus = open_corpus(wanted, self.base)
             summary = digest(corpus)
             about = {
                 "name": summary.name,
@@ -90,10 +94,8 @@ class Openings:
                     for f in corpus.schema.fields
                 ],
             }
-            bad = getattr(corpus, "bad_rows", None)
-            if bad is not None:
-                about["bad_rows"] = bad.count
-                about["bad_rows_shown"] = [str(row) for row in bad.shown]
+            if summary.intake is not None:
+                about["intake"] = asdict(summary.intake)
             self._corpora[key] = (corpus, about)
         return self._corpora[key]
 
@@ -123,7 +125,7 @@ class Openings:
 def carry_out(
     plan: Plan,
     writer: Writer,
-    base: Path,
+    openings: Openings,
     watch: Watch,
     *,
     share_index: str = "per-block",
@@ -131,14 +133,13 @@ def carry_out(
 ) -> None:
     """Conduct every trial of ``plan`` that is not on record yet.
 
-    ``base``: what file names of the study are relative to. ``share_index``: "once", "per-block"
+    ``share_index``: "once", "per-block"
     or "per-trial". ``work``: where private folders are made; a temporary directory if None.
     """
     treatments = {t.id: t for t in plan.treatments}
-    openings = Openings(base, plan.seed, watch.opening)
-    with _folder(work) as folder:
-        shelf = Shelf(folder / "shelf")
-        conductor = Conductor(shelf, folder, announce=watch.stage, on_tick=watch.tick)
+    with folder(work) as private:
+        shelf = Shelf(private / "shelf")
+        conductor = Conductor(shelf, private, announce=watch.stage, on_tick=watch.tick)
         done = sum(writer.has(t.id) for t in plan.trials)
         block = None
         for position, trial in enumerate(plan.trials):
@@ -149,7 +150,7 @@ def carry_out(
             block = trial.block
             treatment = treatments[trial.treatment]
             subject = openings.subject(treatment, plan.seed * 1000 + trial.block)
-            writer.queries(subject.queries.digest, _query_lines(subject.queries))
+            writer.queries(subject.queries.digest, query_lines(subject.queries))
             watch.begins(trial, treatment.label, done, len(plan.trials))
             scope = trial.id if share_index == "per-trial" else ""
             outcome = conductor.conduct(trial, subject, scope=scope, position=position)
@@ -164,18 +165,18 @@ def carry_out(
             watch.ends(trial, outcome.about)
 
 
-def _query_lines(queries: QuerySet) -> Iterator[dict[str, Any]]:
+def query_lines(queries: QuerySet) -> Iterator[dict[str, Any]]:
     for number, query in enumerate(queries.queries):
         yield {"query": number, "text": to_text(query), "algebra": to_json(query)}
 
 
 @contextmanager
-def _folder(work: Path | None) -> Iterator[Path]:
+def folder(work: Path | None) -> Iterator[Path]:
     """A private folder that is gone afterwards, with everything that was built in it."""
     if work is not None:
         work.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(prefix="searchbench-", dir=work) as folder:
-        yield Path(folder)
+    with tempfile.TemporaryDirectory(prefix="searchbench-", dir=work) as name:
+        yield Path(name)
 
 
 def _key(*specs: Mapping[str, object]) -> str:

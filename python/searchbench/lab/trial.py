@@ -92,12 +92,17 @@ class Conductor:
         self.on_tick = on_tick
         self.client_cpus, self.server_cpus = host.placement()
 
-    def conduct(self, trial: Trial, subject: Subject, *, scope: str, position: int) -> Outcome:
-        """One trial, from start to end. A failure is an outcome with its stage and its reason."""
+    def conduct(
+        self, trial: Trial, subject: Subject, *, scope: str, position: int, timed: bool = True
+    ) -> Outcome:
+        """One trial, from start to end. A failure is an outcome with its stage and its reason.
+
+        ``scope``: trials of the same scope may share an index. ``timed`` False: captured only.
+        """
         stages = Stages(announce=self.announce)
         outcome = Outcome(_heading(trial, subject, position))
         try:
-            self._conduct(trial, subject, scope, stages, outcome)
+            self._conduct(trial, subject, scope, stages, outcome, timed)
         except (SearchbenchError, OSError, ValueError, MemoryError) as error:
             stage = getattr(error, "stage", "") or stages.current
             outcome.about |= {"status": "failed", "stage": stage, "reason": _sentence(error)}
@@ -113,7 +118,13 @@ class Conductor:
         return outcome
 
     def _conduct(
-        self, trial: Trial, subject: Subject, scope: str, stages: Stages, outcome: Outcome
+        self,
+        trial: Trial,
+        subject: Subject,
+        scope: str,
+        stages: Stages,
+        outcome: Outcome,
+        timed: bool,
     ) -> None:
         about, engine, params = outcome.about, subject.engine, subject.treatment.parameters
         with stages("host"):
@@ -134,28 +145,30 @@ class Conductor:
             digest = str(subject.corpus_about["digest"])
             batches = self.shelf.batches(engine, subject.corpus, digest)
         index = self.shelf.index(engine, digest, params, scope)
-        if engine.can.keeps_index:
-            if not index.finished:
-                self._build(trial, subject, batches, index, stages)
-            about["ingest"] = _ingest_about(index, trial)
-            captured = self.shelf.captured(index, params, subject.queries.digest)
-            if captured is None:
-                with (
-                    self._deploy(trial, subject, index, stages) as deployment,
-                    stages("capture"),
-                ):
-                    captured = self._capture(trial, deployment, compiled)
-                self.shelf.capture(index, params, subject.queries.digest, captured)
-            with self._deploy(trial, subject, index, stages) as deployment:
-                self._measure(subject, deployment, compiled, captured, index, stages, outcome)
-        else:
+        if not engine.can.keeps_index:
             with self._deploy(trial, subject, index, stages) as deployment:
                 with stages("ingest"):
                     _finish(index, trial, ingest(deployment, subject.corpus, batches), deployment)
                 about["ingest"] = _ingest_about(index, trial)
-                with stages("capture"):
-                    captured = self._capture(trial, deployment, compiled)
-                self._measure(subject, deployment, compiled, captured, index, stages, outcome)
+                captured = self._capture(trial, subject, deployment, compiled, stages, about)
+                outcome.replies = captured.replies
+                if timed:
+                    self._measure(subject, deployment, compiled, captured, stages, outcome)
+            return
+        if not index.finished:
+            self._build(trial, subject, batches, index, stages)
+        about["ingest"] = _ingest_about(index, trial)
+        captured_before = self.shelf.captured(index, params, subject.queries.digest)
+        if captured_before is None:
+            with self._deploy(trial, subject, index, stages) as deployment:
+                captured = self._capture(trial, subject, deployment, compiled, stages, about)
+            self.shelf.capture(index, params, subject.queries.digest, captured)
+        else:
+            captured = captured_before
+        outcome.replies = captured.replies
+        if timed:
+            with self._deploy(trial, subject, index, stages) as deployment:
+                self._measure(subject, deployment, compiled, captured, stages, outcome)
 
     def _build(
         self, trial: Trial, subject: Subject, batches: Batches, index: Index, stages: Stages
@@ -177,11 +190,38 @@ class Conductor:
             index.discard()
             raise
 
-    def _capture(self, trial: Trial, deployment: Deployment, compiled: Compiled) -> Captured:
-        began = time.perf_counter()
-        replies = capture(deployment, compiled)
-        spent = time.perf_counter() - began
+    def _capture(
+        self,
+        trial: Trial,
+        subject: Subject,
+        deployment: Deployment,
+        compiled: Compiled,
+        stages: Stages,
+        about: dict[str, Any],
+    ) -> Captured:
+        with stages("verify"):
+            self._identify(subject, deployment, about)
+        with stages("capture"):
+            began = time.perf_counter()
+            replies = capture(deployment, compiled)
+            spent = time.perf_counter() - began
         return Captured(replies, spent / max(1, len(compiled.requests)), trial.id)
+
+    def _identify(self, subject: Subject, deployment: Deployment, about: dict[str, Any]) -> None:
+        """Which version it is and how it was started; did every lever take?"""
+        facts = _facts(deployment)
+        _levers_took(subject, facts)
+        about |= {
+            "version": facts.version,
+            "service": {
+                "argv": deployment.argv,
+                "files": dict(deployment.service.files),
+                "env": dict(deployment.service.env),
+                "cpus": list(self.server_cpus),
+            },
+            "facts": {"documents": facts.documents, "extra": dict(facts.extra)},
+            "outcomes": list(_core.OUTCOMES),
+        }
 
     def _measure(
         self,
@@ -189,28 +229,16 @@ class Conductor:
         deployment: Deployment,
         compiled: Compiled,
         captured: Captured,
-        index: Index,
         stages: Stages,
         outcome: Outcome,
     ) -> None:
         about, load = outcome.about, subject.load
         with stages("verify"):
-            facts = _facts(deployment)
-            _levers_took(subject, facts)
-            about |= {
-                "version": facts.version,
-                "service": {
-                    "argv": deployment.argv,
-                    "files": dict(deployment.service.files),
-                    "env": dict(deployment.service.env),
-                    "cpus": list(self.server_cpus),
-                },
-                "facts": {"documents": facts.documents, "extra": dict(facts.extra)},
-                "captured": {
-                    "distinct": len(compiled.requests),
-                    "mean_s": captured.mean_s,
-                    "made_by": captured.made_by,
-                },
+            self._identify(subject, deployment, about)
+            about["captured"] = {
+                "distinct": len(compiled.requests),
+                "mean_s": captured.mean_s,
+                "made_by": captured.made_by,
             }
         with stages("drive"):
             order = order_of(load, subject.queries, compiled, subject.seed)
@@ -234,7 +262,6 @@ class Conductor:
             window = totals.window(driven.samples, load)
             about |= {
                 "drive": driven.accounting,
-                "outcomes": list(_core.OUTCOMES),
                 "window": window,
                 "server": totals.server(outcome.probe, window),
                 "host_window": totals.machine(outcome.probe, window),

@@ -1,0 +1,54 @@
+"""``searchbench check``: is this study file right?"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+from cyclopts import Parameter
+
+
+def check(
+    study: Path,
+    *,
+    as_json: Annotated[bool, Parameter(name="--json", negative=())] = False,
+) -> int:
+    """Say every mistake in a study file: line, column, what was expected, the nearest name.
+
+    Parameters
+    ----------
+    study
+        The study file.
+    as_json
+        Print JSON.
+    """
+    from searchbench.cli import out
+    from searchbench.errors import StudyError
+    from searchbench.plan import make_plan
+    from searchbench.study import read_study
+
+    try:
+        plan = make_plan(read_study(study))
+    except StudyError as error:
+        if not as_json:
+            raise
+        fields = ("file", "line", "column", "message", "hint")
+        complaints = [{f: getattr(c, f) for f in fields} for c in error.complaints]
+        out.as_json({"ok": False, "complaints": complaints})
+        return error.exit_code
+    if as_json:
+        out.as_json(
+            {
+                "ok": True,
+                "complaints": [],
+                "treatments": len(plan.treatments),
+                "trials": len(plan.trials),
+                "excluded": len(plan.excluded),
+            }
+        )
+        return 0
+    excluded = f", {len(plan.excluded)} crossings left out" if plan.excluded else ""
+    out.say(
+        f"{study}: right; {len(plan.treatments)} treatments in {len(plan.trials)} trials{excluded}"
+    )
+    return 0

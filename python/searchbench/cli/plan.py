@@ -1,0 +1,48 @@
+"""``searchbench plan``: what will be run, and how long it will take."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+from cyclopts import Parameter
+
+
+def plan(
+    study: Path,
+    *,
+    as_json: Annotated[bool, Parameter(name="--json", negative=())] = False,
+) -> int:
+    """Show what a study will run, in which order, and about how long it will take.
+
+    Parameters
+    ----------
+    study
+        The study file.
+    as_json
+        Print JSON: the plan as it will stand in the record.
+    """
+    from searchbench.cli import out
+    from searchbench.cli.progress import duration
+    from searchbench.plan import make_plan, to_json
+    from searchbench.study import read_study
+
+    made = make_plan(read_study(study))
+    if as_json:
+        out.as_json(to_json(made))
+        return 0
+    out.say(made.question)
+    out.say()
+    out.table(("treatment", "system", "what"), [(t.id, t.system, t.label) for t in made.treatments])
+    for excluded in made.excluded:
+        levels = ", ".join(f"{k} = {v}" for k, v in excluded.levels.items())
+        out.say(f"left out: {levels}: {excluded.reason}")
+    out.say()
+    blocks = max(t.block for t in made.trials)
+    for block in range(1, blocks + 1):
+        order = " ".join(
+            t.treatment + ("(A/A)" if t.control else "") for t in made.trials if t.block == block
+        )
+        out.say(f"block {block}: {order}")
+    out.say(f"\n{len(made.trials)} trials, about {duration(made.estimated_s)}")
+    return 0

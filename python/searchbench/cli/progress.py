@@ -1,0 +1,93 @@
+"""Progress on a terminal: which trial, which stage, how fast, how long still. Silent in a pipe."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Mapping
+from typing import Any
+
+from searchbench.plan import Plan, Trial
+
+
+class Terminal:
+    """A ``lab.laboratory.Watch``: one live line on a terminal, one line a trial elsewhere."""
+
+    def __init__(self, plan: Plan) -> None:
+        self.plan = plan
+        self.live = sys.stderr.isatty()
+        self.began = time.monotonic()
+        self.at_start: int | None = None
+        self.head = ""
+        self.now = ""
+        self.done = 0
+
+    def opening(self, what: str) -> None:
+        """Documents or queries are being read."""
+        self._show(f"reading {what}")
+
+    def begins(self, trial: Trial, label: str, done: int, of: int) -> None:
+        """The next trial."""
+        if self.at_start is None:
+            self.at_start = done
+        self.done = done
+        self.head = f"[{done + 1}/{of}] {label}{' (A/A)' if trial.control else ''}"
+        self._show("")
+
+    def stage(self, name: str) -> None:
+        """What it is doing."""
+        self.now = name
+        self._show(name)
+
+    def tick(self, completed: int, elapsed_ns: int) -> None:
+        """Requests completed so far in the drive."""
+        rate = completed / max(elapsed_ns / 1e9, 1e-9)
+        self._show(f"{self.now} {elapsed_ns / 1e9:.1f} s, {completed:,} requests, {rate:,.0f}/s")
+
+    def ends(self, trial: Trial, about: Mapping[str, Any]) -> None:
+        """A trial is on record; a failed one says why at once."""
+        self.done += 1
+        failed = about.get("status") != "ok"
+        if failed:
+            self._line(f"{self.head}: failed at {about.get('stage')}: {about.get('reason')}")
+        elif not self.live:
+            self._line(f"{self.head}: done{self._left()}")
+
+    def close(self) -> None:
+        """Clear the live line."""
+        if self.live:
+            sys.stderr.write("\r\x1b[K")
+            sys.stderr.flush()
+
+    def _left(self) -> str:
+        """Time left, from how long the trials of this sitting took."""
+        here = self.done - (self.at_start or 0)
+        still = len(self.plan.trials) - self.done
+        if not here or not still:
+            return ""
+        seconds = (time.monotonic() - self.began) / here * still
+        return f", about {duration(seconds)} left"
+
+    def _show(self, what: str) -> None:
+        if self.live:
+            text = f"{self.head}  {what}{self._left()}"
+            sys.stderr.write("\r\x1b[K" + text[: _width() - 1])
+            sys.stderr.flush()
+
+    def _line(self, text: str) -> None:
+        self.close()
+        sys.stderr.write(text + "\n")
+        sys.stderr.flush()
+
+
+def _width() -> int:
+    import shutil
+
+    return shutil.get_terminal_size((80, 24)).columns
+
+
+def duration(seconds: float) -> str:
+    if seconds < 90:
+        return f"{seconds:.0f} s"
+    minutes = seconds / 60
+    return f"{minutes:.0f} min" if minutes < 90 else f"{minutes / 60:.1f} h"

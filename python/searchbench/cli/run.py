@@ -1,0 +1,74 @@
+"""``searchbench run``: measure a study, keep the record, write the page that answers."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Annotated
+
+from cyclopts import Parameter
+
+
+def run(
+    study: Path,
+    *,
+    record: Path | None = None,
+    work: Path | None = None,
+    report: bool = True,
+    as_json: Annotated[bool, Parameter(name="--json", negative=())] = False,
+) -> int:
+    """Measure a study and write its report. Ctrl-C is safe; the same command continues.
+
+    Parameters
+    ----------
+    study
+        The study file.
+    record
+        The folder of the record; records/NAME if not said.
+    work
+        Where indexes are built while measuring; the temporary directory if not said.
+    report
+        Write the report at the end.
+    as_json
+        Print the judgement as JSON.
+    """
+    from searchbench.analysis.judge import judge, to_json
+    from searchbench.cli import out
+    from searchbench.cli.progress import Terminal, duration
+    from searchbench.cli.report import show
+    from searchbench.lab import studies
+    from searchbench.plan import make_plan
+    from searchbench.record import open_record
+    from searchbench.study import read_study
+
+    read = read_study(study)
+    plan = make_plan(read)
+    place = record or Path("records") / read.name
+    watch = Terminal(plan)
+    sys.stderr.write(
+        f"{len(plan.treatments)} treatments, {len(plan.trials)} trials, "
+        f"about {duration(plan.estimated_s)}; record: {place}\n"
+    )
+    try:
+        studies.run(read, place, plan=plan, watch=watch, work=work)
+    except KeyboardInterrupt:
+        watch.close()
+        sys.stderr.write(
+            f"\ninterrupted; what was measured is in {place}; the same command continues\n"
+        )
+        return 130
+    finally:
+        watch.close()
+    opened = open_record(place)
+    judgement = judge(opened)
+    if as_json:
+        out.as_json(to_json(judgement))
+    else:
+        show(judgement)
+    if report:
+        from searchbench.report import write_report
+
+        written = write_report(opened, judgement, place / "report")
+        if not as_json:
+            out.say(f"\nreport: {written.html}")
+    return 1 if any(t["status"] != "ok" for t in opened.trials) else 0

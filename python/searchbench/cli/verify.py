@@ -1,0 +1,83 @@
+"""``searchbench verify``: do the systems return the same? No timing."""
+
+from __future__ import annotations
+
+import tempfile
+from pathlib import Path
+from typing import Annotated
+
+from cyclopts import Parameter
+
+
+def verify(
+    study: Path,
+    *,
+    record: Path | None = None,
+    work: Path | None = None,
+    as_json: Annotated[bool, Parameter(name="--json", negative=())] = False,
+) -> int:
+    """Ask every system of a study every distinct query, and compare what they return.
+
+    Exits with 1 where a query differs at the level that the study requires.
+
+    Parameters
+    ----------
+    study
+        The study file.
+    record
+        Keep the answers in this folder; else they are thrown away.
+    work
+        Where indexes are built.
+    as_json
+        Print JSON.
+    """
+    from searchbench.analysis.agreement import agreements
+    from searchbench.analysis.judge import to_json
+    from searchbench.cli import out
+    from searchbench.cli.progress import Terminal
+    from searchbench.lab import studies
+    from searchbench.plan import make_plan
+    from searchbench.study import read_study
+
+    read = read_study(study)
+    watch = Terminal(make_plan(read))
+    with tempfile.TemporaryDirectory(prefix="searchbench-verify-") as folder:
+        try:
+            kept = studies.verify(read, record or Path(folder) / "record", watch=watch, work=work)
+        finally:
+            watch.close()
+        found = agreements(kept)
+        failed = [t for t in kept.trials if t["status"] != "ok"]
+    share = {"totals": "totals_match", "set": "top_k_set_match", "order": "top_k_order_match"}
+    required = share.get(read.agreement.require)
+    differ = required is not None and any(getattr(a, required) < 1 for a in found)
+    if as_json:
+        out.as_json([to_json(a) for a in found])
+        return 1 if differ or failed else 0
+    for trial in failed:
+        out.say(f"{trial['label']}: failed at {trial['stage']}: {trial['reason']}")
+    rows = [
+        (
+            f"{a.a} / {a.b}",
+            a.queries,
+            f"{a.totals_match:.1%}",
+            f"{a.top_k_set_match:.1%}",
+            f"{a.top_k_order_match:.1%}",
+            f"{a.rbo_mean:.3f}",
+            ", ".join(f"{n} {cause}" for cause, n in a.causes.items()) or "–",
+        )
+        for a in found
+    ]
+    if not rows:
+        out.say("there is nothing to compare: fewer than two configurations answered")
+        return 1 if failed else 0
+    k = found[0].k
+    header = ("pair", "queries", "totals", f"top {k} set", f"top {k} order", "RBO", "causes")
+    out.table(header, rows)
+    for agreement in found:
+        for difference in agreement.examples[:5]:
+            out.say(
+                f"  {difference.text}: {difference.cause}; totals {difference.total_a} "
+                f"and {difference.total_b}"
+            )
+    return 1 if differ or failed else 0
