@@ -1,9 +1,39 @@
 //! The bindings: bytes, integers and columns cross here, nothing else.
+//!
+//! `python/searchbench/_core.pyi` is the specification; a test holds this module to it.
+
+mod columns;
+mod drive;
+mod toml;
+
 use pyo3::prelude::*;
+
+/// Be a library host until told to stop; returns the exit code.
+#[pyfunction]
+fn serve_library_host(py: Python<'_>, argv: Vec<String>) -> i32 {
+    py.detach(|| searchbench_hosts::run(argv))
+}
 
 #[pymodule]
 fn _core(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add("version", env!("CARGO_PKG_VERSION"))?;
-    m.add("profile", if cfg!(debug_assertions) { "debug" } else { "release" })?;
+    m.add(
+        "profile",
+        if cfg!(debug_assertions) {
+            "debug"
+        } else {
+            "release"
+        },
+    )?;
+    m.add(
+        "OUTCOMES",
+        pyo3::types::PyTuple::new(m.py(), searchbench_core::OUTCOMES)?,
+    )?;
+    m.add("SAMPLE_DTYPE", drive::SAMPLE_DTYPE.to_vec())?;
+    m.add_class::<drive::Requests>()?;
+    m.add_class::<drive::Trace>()?;
+    m.add_function(wrap_pyfunction!(drive::drive, m)?)?;
+    m.add_function(wrap_pyfunction!(serve_library_host, m)?)?;
+    m.add_function(wrap_pyfunction!(toml::toml_spans, m)?)?;
     Ok(())
 }

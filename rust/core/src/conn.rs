@@ -1,0 +1,352 @@
+//! The state of one connection, and of the request it carries.
+
+use std::os::fd::{AsRawFd, OwnedFd, RawFd};
+
+use crate::sample::{NO_HOST_NS, Outcome, Sample};
+use crate::schedule::ClientRun;
+
+/// No connection, in the links between connections.
+pub const NONE: u32 = u32::MAX;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Phase {
+    /// No socket.
+    Down,
+    /// `connect` is under way.
+    Connecting,
+    /// The wire is greeting.
+    Greeting,
+    /// Can carry an exchange.
+    Idle,
+    /// An exchange was begun; its reply is awaited.
+    Busy,
+}
+
+/// What the connection is on the list of things to do for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Pending {
+    Nothing,
+    /// Its client begins its next request.
+    Begin,
+    /// The next exchange of its request is sent.
+    Send,
+}
+
+/// The request that a connection carries.
+#[derive(Clone, Copy)]
+pub struct Job {
+    pub active: bool,
+    pub due: i64,
+    pub free: i64,
+    pub sent: i64,
+    pub first_byte: i64,
+    pub request: u32,
+    /// The exchange under way, and the end of the request's exchanges.
+    pub exchange: u32,
+    pub exchange_end: u32,
+    /// Bytes of the arena that are still to be handed to the kernel.
+    pub at: usize,
+    pub end: usize,
+    pub bytes: u64,
+    /// Bytes of the reply to the exchange under way.
+    pub reply_bytes: u64,
+    pub host_ns: u64,
+    pub outcome: Outcome,
+    pub keep: bool,
+}
+
+impl Job {
+    pub fn none() -> Job {
+        Job {
+            active: false,
+            ..Job::new(0, 0, 0..0, false)
+        }
+    }
+
+    pub fn new(request: u32, due: i64, exchanges: std::ops::Range<u32>, keep: bool) -> Job {
+        Job {
+            active: true,
+            due,
+            free: -1,
+            sent: -1,
+            first_byte: -1,
+            request,
+            exchange: exchanges.start,
+            exchange_end: exchanges.end,
+            at: 0,
+            end: 0,
+            bytes: 0,
+            reply_bytes: 0,
+            host_ns: NO_HOST_NS,
+            outcome: Outcome::Ok,
+            keep,
+        }
+    }
+
+    /// Adds what the engine reported for one exchange; stays below "none" whatever the sum.
+    pub fn add_host_ns(&mut self, host_ns: u64) {
+        if host_ns == NO_HOST_NS {
+            return;
+        }
+        let sum = if self.host_ns == NO_HOST_NS {
+            host_ns
+        } else {
+            self.host_ns + host_ns
+        };
+        self.host_ns = sum.min(NO_HOST_NS - 1);
+    }
+
+    pub fn sample(&self, connection: u16, outcome: Outcome, done: i64) -> Sample {
+        Sample {
+            due: self.due,
+            free: self.free,
+            sent: self.sent,
+            first_byte: self.first_byte,
+            done,
+            request: self.request,
+            bytes: self.bytes.min(u64::from(u32::MAX)) as u32,
+            host_low: self.host_ns as u32,
+            connection,
+            outcome: outcome as u8,
+            host_high: (self.host_ns >> 32) as u8,
+        }
+    }
+}
+
+/// One connection, over all the sockets it has in its life.
+pub struct Conn<W> {
+    socket: Option<OwnedFd>,
+    /// Counts sockets, so that an event of an earlier one is recognised.
+    pub generation: u32,
+    pub phase: Phase,
+    pub pending: Pending,
+    pub wire: W,
+    pub job: Job,
+    /// Since when it could carry a request.
+    pub free: i64,
+    /// A whole reply came over this socket.
+    pub served: bool,
+    /// It was connected before, so the next time is a reconnect.
+    pub was_up: bool,
+    /// EPOLLOUT is registered.
+    pub wants_out: bool,
+    /// Sending failed: what arrives is still read, then the socket is given up.
+    pub broken: bool,
+    /// Bytes of a greeting still to be sent.
+    pub greeting: Vec<u8>,
+    /// Kept reply bytes of the job, and where each whole reply ended.
+    pub kept: Vec<u8>,
+    pub kept_ends: Vec<usize>,
+    /// When the job (or the connect) is given up; links of the list ordered by it.
+    pub deadline: i64,
+    pub linked: bool,
+    pub previous: u32,
+    pub next: u32,
+    /// Closed loop: the client's run, when its next request is due, and the last pause.
+    pub run: ClientRun,
+    pub next_due: i64,
+    pub pause_ns: i64,
+}
+
+impl<W> Conn<W> {
+    pub fn new(wire: W, run: ClientRun) -> Conn<W> {
+        Conn {
+            socket: None,
+            generation: 0,
+            phase: Phase::Down,
+            pending: Pending::Nothing,
+            wire,
+            job: Job::none(),
+            free: -1,
+            served: false,
+            was_up: false,
+            wants_out: false,
+            broken: false,
+            greeting: Vec::new(),
+            kept: Vec::new(),
+            kept_ends: Vec::new(),
+            deadline: 0,
+            linked: false,
+            previous: NONE,
+            next: NONE,
+            run,
+            next_due: 0,
+            pause_ns: 0,
+        }
+    }
+
+    pub fn fd(&self) -> RawFd {
+        self.socket.as_ref().map_or(-1, AsRawFd::as_raw_fd)
+    }
+
+    /// What the kernel hands back with each event: which socket of which connection.
+    pub fn token(&self, index: u32) -> u64 {
+        u64::from(self.generation) << 32 | u64::from(index)
+    }
+
+    pub fn open(&mut self, socket: OwnedFd) {
+        self.socket = Some(socket);
+        self.generation = self.generation.wrapping_add(1);
+        self.phase = Phase::Connecting;
+        self.served = false;
+        self.wants_out = false;
+        self.broken = false;
+        self.greeting.clear();
+    }
+
+    pub fn close(&mut self) {
+        self.socket = None;
+        self.phase = Phase::Down;
+    }
+}
+
+/// Connections in the order in which they will be given up. All waits are equally long, so a
+/// connection is always put at the end.
+pub struct Deadlines {
+    head: u32,
+    tail: u32,
+    /// The first connection whose reply is still expected; those before it are overdue.
+    expected: u32,
+}
+
+impl Default for Deadlines {
+    fn default() -> Deadlines {
+        Deadlines {
+            head: NONE,
+            tail: NONE,
+            expected: NONE,
+        }
+    }
+}
+
+impl Deadlines {
+    pub fn put<W>(&mut self, conns: &mut [Conn<W>], index: u32, deadline: i64) {
+        self.take(conns, index);
+        let conn = &mut conns[index as usize];
+        conn.deadline = deadline;
+        conn.linked = true;
+        conn.previous = self.tail;
+        conn.next = NONE;
+        match self.tail {
+            NONE => self.head = index,
+            tail => conns[tail as usize].next = index,
+        }
+        self.tail = index;
+        if self.expected == NONE {
+            self.expected = index;
+        }
+    }
+
+    pub fn take<W>(&mut self, conns: &mut [Conn<W>], index: u32) {
+        let conn = &mut conns[index as usize];
+        if !conn.linked {
+            return;
+        }
+        conn.linked = false;
+        let (previous, next) = (conn.previous, conn.next);
+        match previous {
+            NONE => self.head = next,
+            previous => conns[previous as usize].next = next,
+        }
+        match next {
+            NONE => self.tail = previous,
+            next => conns[next as usize].previous = previous,
+        }
+        if self.expected == index {
+            self.expected = next;
+        }
+    }
+
+    /// The connection that is given up first.
+    pub fn first(&self) -> Option<u32> {
+        (self.head != NONE).then_some(self.head)
+    }
+
+    /// When the next expected reply is to be spun for, passing over those that are overdue.
+    pub fn window<W>(
+        &mut self,
+        conns: &[Conn<W>],
+        now: i64,
+        window: impl Fn(i64) -> (i64, i64),
+    ) -> Option<(i64, i64)> {
+        while self.expected != NONE {
+            let conn = &conns[self.expected as usize];
+            if conn.phase == Phase::Busy {
+                let (from, to) = window(conn.job.sent);
+                if now < to {
+                    return Some((from, to));
+                }
+            }
+            self.expected = conn.next;
+        }
+        None
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn conns(count: usize) -> Vec<Conn<()>> {
+        (0..count)
+            .map(|_| Conn::new((), ClientRun::new(0, 0)))
+            .collect()
+    }
+
+    fn order(list: &Deadlines, conns: &[Conn<()>]) -> Vec<u32> {
+        let mut at = list.head;
+        let mut order = Vec::new();
+        while at != NONE {
+            order.push(at);
+            at = conns[at as usize].next;
+        }
+        order
+    }
+
+    #[test]
+    fn the_list_of_deadlines_keeps_the_order_whatever_is_taken_out() {
+        let mut conns = conns(4);
+        let mut list = Deadlines::default();
+        for index in 0..4 {
+            list.put(&mut conns, index, 10 + i64::from(index));
+        }
+        list.take(&mut conns, 1);
+        list.take(&mut conns, 3);
+        assert_eq!(order(&list, &conns), [0, 2]);
+        list.take(&mut conns, 0);
+        list.put(&mut conns, 1, 20);
+        list.put(&mut conns, 2, 21);
+        assert_eq!(order(&list, &conns), [1, 2]);
+        list.take(&mut conns, 2);
+        list.take(&mut conns, 1);
+        list.take(&mut conns, 1);
+        assert_eq!(list.first(), None);
+    }
+
+    #[test]
+    fn overdue_replies_are_passed_over_and_later_ones_still_expected() {
+        let mut conns = conns(2);
+        let mut list = Deadlines::default();
+        for (index, sent) in [(0, 0), (1, 500)] {
+            conns[index as usize].phase = Phase::Busy;
+            conns[index as usize].job.sent = sent;
+            list.put(&mut conns, index, 10_000);
+        }
+        let window = |sent| (sent + 100, sent + 200);
+        assert_eq!(list.window(&conns, 50, window), Some((100, 200)));
+        assert_eq!(list.window(&conns, 300, window), Some((600, 700)));
+        assert_eq!(list.window(&conns, 900, window), None);
+    }
+
+    #[test]
+    fn reported_processing_times_add_up_and_never_read_as_none() {
+        let mut job = Job::new(0, 0, 0..1, false);
+        job.add_host_ns(NO_HOST_NS);
+        assert_eq!(job.host_ns, NO_HOST_NS);
+        job.add_host_ns(5);
+        job.add_host_ns(6);
+        assert_eq!(job.host_ns, 11);
+        job.add_host_ns(NO_HOST_NS - 1);
+        assert_eq!(job.host_ns, NO_HOST_NS - 1);
+    }
+}

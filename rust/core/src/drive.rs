@@ -1,0 +1,475 @@
+//! A drive: checked options, one thread a cpu, and the trace that comes of it.
+
+use std::io;
+use std::net::{SocketAddr, ToSocketAddrs};
+use std::sync::atomic::AtomicU64;
+use std::sync::atomic::Ordering::Relaxed;
+use std::sync::{Arc, Condvar, Mutex};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use crate::arena::Requests;
+use crate::clock::{Clock, DriftCheck, unix_ns};
+use crate::idle::Idle;
+use crate::schedule::Load;
+use crate::sys::{self, StopFlag, Usage};
+use crate::thread::Worker;
+use crate::trace::{Part, ThreadAccount, Trace};
+use crate::wire::{Frames, Http, Wire, WireKind};
+
+/// Between the moment when all threads are ready and the zero of the clock.
+const START_AHEAD_NS: i64 = 500_000;
+/// The real-time priority that is asked for: above ordinary threads, below the kernel's own.
+const PRIORITY: i32 = 10;
+
+/// What a drive is asked to do.
+pub struct Options {
+    pub target: SocketAddr,
+    pub wire: WireKind,
+    pub load: Load,
+    pub connections: usize,
+    /// Nothing is begun at or after this.
+    pub stop_ns: Option<i64>,
+    pub timeout_ns: i64,
+    /// Keep the reply of every n-th request; 0 keeps none.
+    pub capture_every: u64,
+    /// One pinned thread each; empty: one thread where the kernel likes it.
+    pub cpus: Vec<usize>,
+    pub idle: Idle,
+    pub realtime: bool,
+}
+
+/// What all threads see.
+pub(crate) struct Shared {
+    pub target: SocketAddr,
+    pub requests: Arc<Requests>,
+    pub load: Load,
+    pub connections: usize,
+    pub threads: usize,
+    pub stop_ns: Option<i64>,
+    pub timeout_ns: i64,
+    pub capture_every: u64,
+    pub idle: Idle,
+    pub stop: Arc<StopFlag>,
+    /// Requests begun by all, where a drive stops after a number of them.
+    pub begun: AtomicU64,
+    /// Requests recorded, by thread, for progress only.
+    pub completed: Vec<Counter>,
+}
+
+/// A counter with a cache line to itself.
+#[repr(align(64))]
+#[derive(Default)]
+pub(crate) struct Counter(pub AtomicU64);
+
+/// Why a drive did not begin or did not end well.
+#[derive(Debug)]
+pub enum Error {
+    /// The options do not fit together.
+    Invalid(String),
+    /// The machine refused.
+    Machine(io::Error),
+    /// It was stopped from outside.
+    Stopped,
+}
+
+impl From<io::Error> for Error {
+    fn from(error: io::Error) -> Error {
+        Error::Machine(error)
+    }
+}
+
+/// The address of a target on this machine; the first IPv4 one if there is any.
+pub fn resolve(host: &str, port: u16) -> Result<SocketAddr, Error> {
+    let found: Vec<SocketAddr> = (host, port)
+        .to_socket_addrs()
+        .map_err(|error| Error::Invalid(format!("target {host}:{port} has no address: {error}")))?
+        .collect();
+    if let Some(other) = found.iter().find(|address| !address.ip().is_loopback()) {
+        return Err(Error::Invalid(format!(
+            "target {host}:{port} is {}, and only loopback (127.0.0.1) is driven",
+            other.ip()
+        )));
+    }
+    let first = found
+        .iter()
+        .find(|address| address.is_ipv4())
+        .or(found.first());
+    first
+        .copied()
+        .ok_or_else(|| Error::Invalid(format!("target {host}:{port} has no address")))
+}
+
+impl Options {
+    fn check(&self, requests: &Requests) -> Result<(), Error> {
+        let wrong = |text: String| Err(Error::Invalid(text));
+        if self.connections == 0 || self.connections > 65_536 {
+            return wrong(format!(
+                "connections is {}, not 1 to 65536",
+                self.connections
+            ));
+        }
+        if self.timeout_ns <= 0 {
+            return wrong(format!("timeout_ns is {}, not above 0", self.timeout_ns));
+        }
+        if self.stop_ns.is_some_and(|stop| stop < 0) {
+            return wrong("stop_ns is below 0".into());
+        }
+        let mut cpus = self.cpus.clone();
+        cpus.sort_unstable();
+        cpus.dedup();
+        if cpus.len() != self.cpus.len() {
+            return wrong(format!("cpus {:?} names a cpu twice", self.cpus));
+        }
+        if self.connections < self.cpus.len() {
+            return wrong(format!(
+                "{} connections cannot be spread over {} cpus",
+                self.connections,
+                self.cpus.len()
+            ));
+        }
+        let sequence = match &self.load {
+            Load::Closed {
+                sequence,
+                starts,
+                think_ns,
+                repeat,
+                stop_after,
+            } => {
+                if starts.len() != self.connections + 1 {
+                    return wrong(format!(
+                        "client_starts has {} entries, and {} connections need {}",
+                        starts.len(),
+                        self.connections,
+                        self.connections + 1
+                    ));
+                }
+                let rises = starts.windows(2).all(|pair| pair[0] <= pair[1]);
+                if !rises || starts[self.connections] as usize > sequence.len() {
+                    return wrong(
+                        "client_starts must not decrease, nor go beyond the sequence".into(),
+                    );
+                }
+                if *think_ns < 0 {
+                    return wrong(format!("think_ns is {think_ns}, below 0"));
+                }
+                if *repeat && stop_after.is_none() && self.stop_ns.is_none() {
+                    return wrong("repeat never ends without stop_ns or stop_after".into());
+                }
+                sequence
+            }
+            Load::Open { sequence, due_ns } => {
+                if due_ns.len() != sequence.len() {
+                    return wrong(format!(
+                        "due_ns has {} entries and sequence {}",
+                        due_ns.len(),
+                        sequence.len()
+                    ));
+                }
+                if due_ns.first().is_some_and(|&first| first < 0) {
+                    return wrong("due_ns begins below 0".into());
+                }
+                if let Some(at) = due_ns.windows(2).position(|pair| pair[0] > pair[1]) {
+                    return wrong(format!("due_ns decreases after entry {at}"));
+                }
+                sequence
+            }
+        };
+        if let Some(at) = sequence
+            .iter()
+            .position(|&index| index as usize >= requests.len())
+        {
+            return wrong(format!(
+                "sequence[{at}] is request {}, but there are only {}",
+                sequence[at],
+                requests.len()
+            ));
+        }
+        Ok(())
+    }
+}
+
+/// Where threads meet before the start and are counted after the end.
+#[derive(Default)]
+struct Gate {
+    state: Mutex<GateState>,
+    changed: Condvar,
+}
+
+#[derive(Default)]
+struct GateState {
+    ready: usize,
+    ended: usize,
+    start: Option<Clock>,
+    called_off: bool,
+}
+
+/// Counts a thread as ended however it ends.
+struct Ending(Arc<Gate>);
+
+impl Drop for Ending {
+    fn drop(&mut self) {
+        if let Ok(mut state) = self.0.state.lock() {
+            state.ended += 1;
+            self.0.changed.notify_all();
+        }
+    }
+}
+
+/// A drive under way.
+pub struct Drive {
+    shared: Arc<Shared>,
+    gate: Arc<Gate>,
+    threads: Vec<JoinHandle<Result<Part, Error>>>,
+    began: Option<(Clock, DriftCheck, i64)>,
+    /// When the threads were seen to have ended.
+    elapsed_ns: Option<i64>,
+}
+
+impl Drive {
+    /// Checks the options and starts the threads, which open their connections.
+    pub fn start(requests: Arc<Requests>, options: Options) -> Result<Drive, Error> {
+        options.check(&requests)?;
+        sys::allow_descriptors(options.connections as u64 + 64 + 4 * options.cpus.len() as u64)?;
+        let wire = options.wire;
+        Drive::start_with(requests, options, wire)
+    }
+
+    fn start_with(
+        requests: Arc<Requests>,
+        options: Options,
+        wire: WireKind,
+    ) -> Result<Drive, Error> {
+        match wire {
+            WireKind::Frames => Drive::spawn(requests, options, Frames::default()),
+            WireKind::Http => Drive::spawn(requests, options, Http::default()),
+        }
+    }
+
+    pub(crate) fn spawn<W: Wire>(
+        requests: Arc<Requests>,
+        options: Options,
+        wire: W,
+    ) -> Result<Drive, Error> {
+        let threads = options.cpus.len().max(1);
+        let shared = Arc::new(Shared {
+            target: options.target,
+            requests,
+            load: options.load,
+            connections: options.connections,
+            threads,
+            stop_ns: options.stop_ns,
+            timeout_ns: options.timeout_ns,
+            capture_every: options.capture_every,
+            idle: options.idle,
+            stop: Arc::new(StopFlag::new()?),
+            begun: AtomicU64::new(0),
+            completed: (0..threads).map(|_| Counter::default()).collect(),
+        });
+        // Calibrates on first use, before the threads are there to be disturbed by it.
+        let provisional = Clock::starting_in(0);
+        let gate = Arc::new(Gate::default());
+        let mut drive = Drive {
+            shared: Arc::clone(&shared),
+            gate: Arc::clone(&gate),
+            threads: Vec::with_capacity(threads),
+            began: None,
+            elapsed_ns: None,
+        };
+        for index in 0..threads {
+            let cpu = options.cpus.get(index).copied();
+            let realtime = options.realtime;
+            let (shared, gate, wire) = (Arc::clone(&shared), Arc::clone(&gate), wire.clone());
+            let body = move || {
+                let _ending = Ending(Arc::clone(&gate));
+                thread_body(shared, &gate, index, cpu, realtime, wire, provisional)
+            };
+            let name = format!("drive-{index}");
+            // On failure the drive is dropped, which stops and joins those already there.
+            drive
+                .threads
+                .push(std::thread::Builder::new().name(name).spawn(body)?);
+        }
+        Ok(drive)
+    }
+
+    /// Waits for the threads, at most `patience`; true once all have ended.
+    pub fn wait(&mut self, patience: Duration) -> bool {
+        let threads = self.threads.len();
+        let Ok(mut state) = self.gate.state.lock() else {
+            return true;
+        };
+        if self.began.is_none() && state.ready + state.ended < threads {
+            let settled = |state: &mut GateState| state.ready + state.ended < threads;
+            state = match self
+                .gate
+                .changed
+                .wait_timeout_while(state, patience, settled)
+            {
+                Ok((state, _)) => state,
+                Err(_) => return true,
+            };
+        }
+        if self.began.is_none() && state.ready + state.ended >= threads {
+            if state.ended > 0 {
+                state.called_off = true;
+            } else {
+                let clock = Clock::starting_in(START_AHEAD_NS);
+                let started_unix_ns = unix_ns() - clock.now();
+                self.began = Some((clock, DriftCheck::begin(clock), started_unix_ns));
+                state.start = Some(clock);
+            }
+            self.gate.changed.notify_all();
+        }
+        let running = |state: &mut GateState| state.ended < threads;
+        let ended = match self
+            .gate
+            .changed
+            .wait_timeout_while(state, patience, running)
+        {
+            Ok((state, _)) => state.ended >= threads,
+            Err(_) => true,
+        };
+        if ended && self.elapsed_ns.is_none() {
+            self.elapsed_ns = Some(self.elapsed_ns());
+        }
+        ended
+    }
+
+    /// Requests recorded so far.
+    pub fn completed(&self) -> u64 {
+        self.shared
+            .completed
+            .iter()
+            .map(|counter| counter.0.load(Relaxed))
+            .sum()
+    }
+
+    /// Nanoseconds since the start; 0 before it.
+    pub fn elapsed_ns(&self) -> i64 {
+        self.elapsed_ns.unwrap_or_else(|| {
+            self.began
+                .as_ref()
+                .map_or(0, |(clock, ..)| clock.now().max(0))
+        })
+    }
+
+    /// Tells the threads to end at once.
+    pub fn stop(&self) {
+        self.shared.stop.raise();
+        if let Ok(mut state) = self.gate.state.lock() {
+            state.called_off = true;
+            self.gate.changed.notify_all();
+        }
+    }
+
+    /// The trace, once the threads have ended (waits for them).
+    pub fn finish(mut self) -> Result<Trace, Error> {
+        while !self.wait(Duration::from_millis(100)) {}
+        let mut parts = Vec::new();
+        let mut failure = None;
+        for thread in self.threads.drain(..) {
+            match thread.join() {
+                Ok(Ok(part)) => parts.push(part),
+                Ok(Err(Error::Stopped)) => failure = failure.or(Some(Error::Stopped)),
+                Ok(Err(error)) => failure = Some(error),
+                Err(_) => {
+                    failure =
+                        Some(io::Error::other("a thread of the measuring loop failed").into());
+                }
+            }
+        }
+        match (failure, self.began.take()) {
+            (Some(error), _) => Err(error),
+            (None, None) => Err(Error::Stopped),
+            (None, Some((clock, drift, started_unix_ns))) => {
+                let elapsed_ns = self.elapsed_ns.unwrap_or_else(|| clock.now());
+                Ok(Trace::gather(
+                    parts,
+                    clock.name(),
+                    drift.ppm(),
+                    started_unix_ns,
+                    elapsed_ns,
+                )?)
+            }
+        }
+    }
+}
+
+impl Drop for Drive {
+    fn drop(&mut self) {
+        self.stop();
+        for thread in self.threads.drain(..) {
+            let _ = thread.join();
+        }
+    }
+}
+
+fn thread_body<W: Wire>(
+    shared: Arc<Shared>,
+    gate: &Gate,
+    index: usize,
+    cpu: Option<usize>,
+    realtime: bool,
+    wire: W,
+    provisional: Clock,
+) -> Result<Part, Error> {
+    if let Some(cpu) = cpu {
+        sys::pin(cpu).map_err(|error| {
+            io::Error::new(
+                error.kind(),
+                format!("cpu {cpu} cannot be pinned to: {error}"),
+            )
+        })?;
+    }
+    sys::least_timer_slack();
+    let stop = Arc::clone(&shared.stop);
+    // A failure here stops the other threads: they are not to wait at the gate, or drive alone.
+    let run = || {
+        let mut worker = Worker::new(shared, index, wire, provisional)?;
+        if !worker.open_all()? {
+            return Err(Error::Stopped);
+        }
+        // Asked for last: setting up at this priority would only get in the way of others.
+        let priority = match realtime.then(|| sys::realtime(PRIORITY)) {
+            None => "other".to_string(),
+            Some(Ok(())) => format!("fifo {PRIORITY}"),
+            Some(Err(error)) => format!("other (fifo refused: {error})"),
+        };
+        let clock = pass(gate).ok_or(Error::Stopped)?;
+        let before = Usage::of_this_thread();
+        let ended = worker.run(clock)?;
+        let usage = Usage::of_this_thread().since(&before);
+        if !ended {
+            return Err(Error::Stopped);
+        }
+        let account = ThreadAccount {
+            cpu,
+            priority,
+            usage,
+            counters: worker.counters,
+        };
+        Ok(Part {
+            log: worker.log,
+            kept: worker.kept,
+            replies: worker.replies,
+            account,
+        })
+    };
+    run().inspect_err(|_| stop.raise())
+}
+
+/// Waits for the start; None where it was called off.
+fn pass(gate: &Gate) -> Option<Clock> {
+    let mut state = gate.state.lock().ok()?;
+    state.ready += 1;
+    gate.changed.notify_all();
+    while state.start.is_none() && !state.called_off {
+        state = gate.changed.wait(state).ok()?;
+    }
+    if state.called_off { None } else { state.start }
+}
+
+#[cfg(test)]
+#[path = "drive_tests.rs"]
+mod tests;

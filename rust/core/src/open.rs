@@ -1,0 +1,244 @@
+//! Opening connections: all of them before the clock starts, and again those that are lost.
+
+use std::io;
+
+use crate::conn::{Pending, Phase};
+use crate::sample::Outcome;
+use crate::sys;
+use crate::thread::{READABLE, Worker, longer};
+use crate::wire::{Greeting, Wire};
+
+/// How long opening before the start may take for one connection; then the drive starts without
+/// it, and its first request tries again and has the outcome.
+const OPENING_NS: i64 = 3_000_000_000;
+
+/// In place of the next attempt's time while one connection tries whether the target is back.
+const PROBING: i64 = i64::MAX;
+
+/// Errors of `connect` or `socket` that are the machine's, not the target's.
+fn is_ours(error: &io::Error) -> Option<io::Error> {
+    let remedy = match error.raw_os_error()? {
+        libc::EADDRNOTAVAIL => {
+            "no local port is left for another connection: widen net.ipv4.ip_local_port_range, or \
+             let the server keep connections alive"
+        }
+        libc::EMFILE | libc::ENFILE => {
+            "no file descriptor is left for another connection: raise `ulimit -n`"
+        }
+        libc::ENOBUFS | libc::ENOMEM => "the kernel has no memory left for another connection",
+        _ => return None,
+    };
+    Some(io::Error::new(error.kind(), format!("{remedy} ({error})")))
+}
+
+impl<W: Wire> Worker<W> {
+    /// Opens all connections, one after another: a server's queue of connections it has not
+    /// accepted is often short, and a connection dropped from it comes back only a second later.
+    /// The first that cannot be opened ends the attempt. False where it was stopped.
+    pub(crate) fn open_all(&mut self) -> io::Result<bool> {
+        let clock = self.clock;
+        for index in 0..self.conns.len() as u32 {
+            self.connect(index);
+            let give_up_at = clock.now() + OPENING_NS.min(self.shared.timeout_ns);
+            loop {
+                if let Some(error) = self.fatal.take() {
+                    return Err(error);
+                }
+                let conn = &self.conns[index as usize];
+                let wanted = match conn.phase {
+                    Phase::Idle => break,
+                    Phase::Down | Phase::Busy => return Ok(self.opened()),
+                    Phase::Connecting => libc::POLLOUT,
+                    Phase::Greeting => libc::POLLIN,
+                };
+                let left_ms = (give_up_at - clock.now()) / 1_000_000;
+                if left_ms <= 0 {
+                    self.fail(index, Outcome::TimedOut);
+                    return Ok(self.opened());
+                }
+                let stop = self.shared.stop.fd();
+                if sys::poll_either(conn.fd(), wanted, stop, left_ms as i32)? {
+                    match conn.phase {
+                        Phase::Connecting => self.on_connect(index),
+                        _ => self.on_greeting(index, &mut vec![0; 64 << 10]),
+                    }
+                } else if self.shared.stop.is_raised() {
+                    return Ok(false);
+                }
+            }
+        }
+        Ok(self.opened())
+    }
+
+    /// Forgets what was noted while opening: the drive begins with a clean slate.
+    fn opened(&mut self) -> bool {
+        self.ready.clear();
+        self.free.clear();
+        self.down.clear();
+        self.retry_at = 0;
+        self.pause_ns = 0;
+        self.counters.pauses = 0;
+        self.counters.pause_ns = 0;
+        for conn in &mut self.conns {
+            conn.pause_ns = 0;
+        }
+        true
+    }
+
+    /// Begins to open the connection; its request, if any, is sent once it is up.
+    pub(crate) fn connect(&mut self, index: u32) {
+        let (socket, error) = match sys::connect(&self.shared.target) {
+            Ok(opened) => opened,
+            Err(error) => {
+                self.fatal = Some(is_ours(&error).unwrap_or(error));
+                return;
+            }
+        };
+        let conn = &mut self.conns[index as usize];
+        conn.open(socket);
+        let (fd, token) = (conn.fd(), conn.token(index));
+        let pending = match error {
+            None => false,
+            Some(error) if error.raw_os_error() == Some(libc::EINPROGRESS) => true,
+            Some(error) => {
+                self.fatal = is_ours(&error);
+                return self.refused(index);
+            }
+        };
+        let events = if pending { libc::EPOLLOUT } else { READABLE };
+        if let Err(error) = self.epoll.add(fd, events, token) {
+            self.fatal = Some(error);
+            return;
+        }
+        let deadline = self.clock.now() + self.shared.timeout_ns;
+        self.deadlines.put(&mut self.conns, index, deadline);
+        if !pending {
+            self.up(index);
+        }
+    }
+
+    /// The kernel has news of a pending `connect`.
+    pub(crate) fn on_connect(&mut self, index: u32) {
+        let conn = &self.conns[index as usize];
+        let (fd, token) = (conn.fd(), conn.token(index));
+        match sys::connect_result(fd) {
+            None => {
+                self.watch(fd, READABLE, token);
+                self.up(index);
+            }
+            Some(error) => {
+                self.fatal = is_ours(&error);
+                self.refused(index);
+            }
+        }
+    }
+
+    fn refused(&mut self, index: u32) {
+        self.counters.refused_connects += 1;
+        self.fail(index, Outcome::Refused);
+    }
+
+    /// The socket is connected: the wire has the first word.
+    fn up(&mut self, index: u32) {
+        let conn = &mut self.conns[index as usize];
+        if conn.was_up {
+            self.counters.reconnects += 1;
+        } else {
+            self.counters.connects += 1;
+        }
+        conn.was_up = true;
+        conn.phase = Phase::Greeting;
+        let mut out = std::mem::take(&mut conn.greeting);
+        let said = conn.wire.connected(&mut out);
+        self.greeted(index, said, out);
+    }
+
+    /// Bytes, or the end, arrived during the greeting.
+    pub(crate) fn on_greeting(&mut self, index: u32, buffer: &mut [u8]) {
+        let conn = &mut self.conns[index as usize];
+        match sys::receive(conn.fd(), buffer) {
+            Ok(0) => self.fail(index, Outcome::Reset),
+            Ok(count) => {
+                let mut out = std::mem::take(&mut conn.greeting);
+                let said = conn.wire.greet(&buffer[..count], &mut out);
+                self.greeted(index, said, out);
+            }
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(_) => self.fail(index, Outcome::Reset),
+        }
+    }
+
+    fn greeted(&mut self, index: u32, said: Greeting, mut out: Vec<u8>) {
+        let conn = &mut self.conns[index as usize];
+        if !out.is_empty() {
+            // A greeting is a few hundred bytes on a socket that has carried nothing: the kernel
+            // takes it whole, or the connection is no good.
+            let whole = sys::send(conn.fd(), &out).is_ok_and(|sent| sent == out.len());
+            out.clear();
+            conn.greeting = out;
+            if !whole {
+                return self.fail(index, Outcome::Reset);
+            }
+        }
+        match said {
+            Greeting::More => {}
+            Greeting::Failed(outcome) => self.fail(index, outcome),
+            Greeting::Ready => self.now_free(index),
+        }
+    }
+
+    fn now_free(&mut self, index: u32) {
+        self.deadlines.take(&mut self.conns, index);
+        let conn = &mut self.conns[index as usize];
+        conn.phase = Phase::Idle;
+        conn.free = self.clock.now();
+        if conn.job.active {
+            conn.pending = Pending::Send;
+            self.ready.push(index);
+        } else {
+            let generation = conn.generation;
+            let free = conn.free;
+            self.free.push((index, generation));
+            if self.retry_at == PROBING {
+                self.retry_at = free + self.pause_ns;
+            }
+        }
+    }
+
+    // ---- open loop: connections that cannot be opened
+
+    /// Notes a connection as down. The pause before the next attempt is the thread's, not the
+    /// connection's: a large pool must not knock a thousand times as often as a small one.
+    pub(crate) fn set_down(&mut self, index: u32, now: i64) {
+        self.down.push(index);
+        if now >= self.retry_at || self.retry_at == PROBING {
+            self.pause_ns = longer(self.pause_ns);
+            self.retry_at = now + self.pause_ns;
+            self.counters.pauses += 1;
+            self.counters.pause_ns += self.pause_ns;
+        }
+    }
+
+    /// Tries what is down again: one connection after each pause, all once the target serves.
+    pub(crate) fn retry_down(&mut self, now: i64) {
+        if self.down.is_empty() || now < self.retry_at || self.slots.is_empty() {
+            return;
+        }
+        if self.pause_ns > 0 {
+            self.retry_at = PROBING;
+            if let Some(index) = self.down.pop() {
+                self.connect(index);
+            }
+            return;
+        }
+        for _ in 0..self.down.len() {
+            if self.retry_at > now {
+                return;
+            }
+            if let Some(index) = self.down.pop() {
+                self.connect(index);
+            }
+        }
+    }
+}

@@ -1,0 +1,274 @@
+//! What is written down of each request, and where: memory that grows without moving.
+//!
+//! A record is 56 bytes and costs tens of nanoseconds. Each thread writes into an anonymous
+//! mapping reserved far beyond its need (NORESERVE: pages exist once touched), so that recording
+//! never allocates, never copies, and never waits for another thread.
+
+use std::io;
+
+/// The outcome of a request; the discriminant is what is recorded.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub enum Outcome {
+    Ok = 0,
+    HttpError = 1,
+    EngineError = 2,
+    Unsupported = 3,
+    Partial = 4,
+    TimedOut = 5,
+    Refused = 6,
+    Reset = 7,
+    Truncated = 8,
+    Malformed = 9,
+    Unfinished = 10,
+}
+
+/// Names by discriminant.
+pub const OUTCOMES: [&str; 11] = [
+    "ok",
+    "http_error",
+    "engine_error",
+    "unsupported",
+    "partial",
+    "timed_out",
+    "refused",
+    "reset",
+    "truncated",
+    "malformed",
+    "unfinished",
+];
+
+impl Outcome {
+    /// Of two outcomes within one request, the one that it is reported by.
+    pub fn worse(self, other: Outcome) -> Outcome {
+        let rank = |outcome| match outcome {
+            Outcome::Ok => 0,
+            Outcome::Partial => 1,
+            Outcome::Unsupported => 2,
+            Outcome::HttpError => 3,
+            Outcome::EngineError => 4,
+            failure => 5 + failure as u8,
+        };
+        if rank(other) > rank(self) {
+            other
+        } else {
+            self
+        }
+    }
+}
+
+/// The wire carries no processing time: all 40 bits set.
+pub const NO_HOST_NS: u64 = (1 << 40) - 1;
+
+/// One request. Instants are nanoseconds since the start, -1 where they never happened.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(C)]
+pub struct Sample {
+    pub due: i64,
+    pub free: i64,
+    pub sent: i64,
+    pub first_byte: i64,
+    pub done: i64,
+    pub request: u32,
+    pub bytes: u32,
+    pub host_low: u32,
+    pub connection: u16,
+    pub outcome: u8,
+    pub host_high: u8,
+}
+
+const _: () = assert!(std::mem::size_of::<Sample>() == 56);
+pub const SAMPLE_BYTES: usize = std::mem::size_of::<Sample>();
+
+/// Bytes that can be appended to and never move.
+pub struct Region {
+    base: *mut u8,
+    reserved: usize,
+    len: usize,
+}
+
+// SAFETY: the region owns its mapping; nothing else points into it.
+unsafe impl Send for Region {}
+unsafe impl Sync for Region {}
+
+impl Region {
+    /// Reserves `wanted` bytes of addresses, or the largest power-of-two part of it that the
+    /// machine grants, at least `least`.
+    pub fn reserve(wanted: usize, least: usize) -> io::Result<Region> {
+        let mut bytes = wanted.max(least).max(4096).next_multiple_of(4096);
+        loop {
+            // SAFETY: a fresh anonymous mapping at an address of the kernel's choice.
+            let base = unsafe {
+                libc::mmap(
+                    std::ptr::null_mut(),
+                    bytes,
+                    libc::PROT_READ | libc::PROT_WRITE,
+                    libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE,
+                    -1,
+                    0,
+                )
+            };
+            if base != libc::MAP_FAILED {
+                return Ok(Region {
+                    base: base.cast(),
+                    reserved: bytes,
+                    len: 0,
+                });
+            }
+            if bytes / 2 < least.max(4096) {
+                let error = io::Error::last_os_error();
+                return Err(io::Error::new(
+                    error.kind(),
+                    format!(
+                        "cannot reserve {bytes} bytes of address space for the trace: {error}; \
+                         raise `ulimit -v` or vm.overcommit_memory, or record less"
+                    ),
+                ));
+            }
+            bytes = (bytes / 2).next_multiple_of(4096);
+        }
+    }
+
+    /// Touches the first `bytes` beforehand, so that the first records cost no page faults.
+    pub fn touch(&mut self, bytes: usize) {
+        let bytes = bytes.min(self.reserved);
+        // SAFETY: within the mapping. Where the kernel does not know the advice nothing happens.
+        unsafe { libc::madvise(self.base.cast(), bytes, libc::MADV_POPULATE_WRITE) };
+    }
+
+    /// Room that is left, in bytes.
+    pub fn room(&self) -> usize {
+        self.reserved - self.len
+    }
+
+    pub fn as_slice(&self) -> &[u8] {
+        // SAFETY: the first `len` bytes of the mapping were written by `append`.
+        unsafe { std::slice::from_raw_parts(self.base, self.len) }
+    }
+
+    /// Appends, or says false where there is no room.
+    pub fn append(&mut self, bytes: &[u8]) -> bool {
+        if bytes.len() > self.room() {
+            return false;
+        }
+        // SAFETY: the room was checked, and `bytes` cannot lie in the unwritten part.
+        unsafe {
+            std::ptr::copy_nonoverlapping(bytes.as_ptr(), self.base.add(self.len), bytes.len());
+        }
+        self.len += bytes.len();
+        true
+    }
+}
+
+impl Drop for Region {
+    fn drop(&mut self) {
+        // SAFETY: unmaps exactly what was mapped.
+        unsafe { libc::munmap(self.base.cast(), self.reserved) };
+    }
+}
+
+/// The samples of one thread.
+pub struct SampleLog {
+    region: Region,
+}
+
+/// Addresses reserved where the number of samples is not known beforehand: room for 600 million.
+const UNKNOWN_BYTES: usize = 32 << 30;
+/// Touched beforehand, at most: 300,000 samples.
+const TOUCHED_BYTES: usize = 16 << 20;
+
+impl SampleLog {
+    /// Room for `samples` records, or for as many as the machine grants where it is None.
+    pub fn new(samples: Option<usize>) -> io::Result<SampleLog> {
+        let mut region = match samples {
+            Some(count) => Region::reserve(count * SAMPLE_BYTES, count * SAMPLE_BYTES)?,
+            None => Region::reserve(UNKNOWN_BYTES, 64 << 20)?,
+        };
+        region.touch(TOUCHED_BYTES);
+        Ok(SampleLog { region })
+    }
+
+    /// Records one request; false where there is no room left.
+    #[inline]
+    pub fn push(&mut self, sample: Sample) -> bool {
+        // SAFETY: any 56 bytes of a Sample are initialised: it has no padding.
+        let bytes =
+            unsafe { std::slice::from_raw_parts((&raw const sample).cast::<u8>(), SAMPLE_BYTES) };
+        self.region.append(bytes)
+    }
+
+    pub fn len(&self) -> usize {
+        self.region.len / SAMPLE_BYTES
+    }
+
+    pub fn into_region(self) -> Region {
+        self.region
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn sample(request: u32) -> Sample {
+        Sample {
+            due: 1,
+            free: -1,
+            sent: 3,
+            first_byte: 4,
+            done: 5,
+            request,
+            bytes: 7,
+            host_low: 8,
+            connection: 9,
+            outcome: Outcome::Partial as u8,
+            host_high: 11,
+        }
+    }
+
+    #[test]
+    fn a_record_is_written_as_its_56_little_endian_bytes() {
+        let mut log = SampleLog::new(Some(10)).unwrap();
+        assert!(log.push(sample(6)));
+        let region = log.into_region();
+        let bytes = region.as_slice();
+        assert_eq!(bytes.len(), 56);
+        assert_eq!(&bytes[8..16], &[0xff; 8]);
+        assert_eq!(
+            &bytes[40..56],
+            &[6, 0, 0, 0, 7, 0, 0, 0, 8, 0, 0, 0, 9, 0, 4, 11]
+        );
+    }
+
+    #[test]
+    fn it_grows_without_moving_and_says_when_it_is_full() {
+        let mut log = SampleLog::new(Some(100)).unwrap();
+        let before = log.region.base;
+        let room = log.region.room() / SAMPLE_BYTES;
+        for request in 0..room {
+            assert!(log.push(sample(request as u32)));
+        }
+        assert!(!log.push(sample(0)));
+        assert_eq!(log.len(), room);
+        assert_eq!(log.region.base, before);
+    }
+
+    #[test]
+    fn an_unknown_length_takes_addresses_but_no_memory() {
+        let log = SampleLog::new(None).unwrap();
+        assert!(log.region.reserved >= 64 << 20);
+        assert_eq!(log.len(), 0);
+    }
+
+    #[test]
+    fn the_worst_outcome_of_several_exchanges_wins() {
+        use Outcome::*;
+        assert_eq!(Ok.worse(Partial), Partial);
+        assert_eq!(HttpError.worse(Ok), HttpError);
+        assert_eq!(EngineError.worse(Unsupported), EngineError);
+        assert_eq!(EngineError.worse(Reset), Reset);
+        for (code, name) in OUTCOMES.iter().enumerate() {
+            assert!(!name.is_empty() && code < 11);
+        }
+    }
+}

@@ -1,0 +1,155 @@
+//! What is sent next, and when it is due: read from tables, nothing is computed while driving.
+
+/// A load: which requests, and what decides when each is due.
+pub enum Load {
+    /// Each client sends its next request `think_ns` after the reply to its last.
+    Closed {
+        sequence: Vec<u32>,
+        /// Client c has `sequence[starts[c]..starts[c + 1]]`.
+        starts: Vec<u32>,
+        think_ns: i64,
+        repeat: bool,
+        stop_after: Option<u64>,
+    },
+    /// Each slot is due at its own instant, whatever happened to those before it.
+    Open {
+        sequence: Vec<u32>,
+        due_ns: Vec<i64>,
+    },
+}
+
+/// One client's place in its run.
+#[derive(Clone, Debug)]
+pub struct ClientRun {
+    start: u32,
+    end: u32,
+    at: u32,
+}
+
+impl ClientRun {
+    pub fn new(start: u32, end: u32) -> ClientRun {
+        ClientRun {
+            start,
+            end,
+            at: start,
+        }
+    }
+
+    /// The next index into the sequence; None once the run is over.
+    #[inline]
+    pub fn next(&mut self, repeat: bool) -> Option<u32> {
+        if self.at == self.end {
+            if !repeat || self.start == self.end {
+                return None;
+            }
+            self.at = self.start;
+        }
+        self.at += 1;
+        Some(self.at - 1)
+    }
+}
+
+/// One thread's slots of an open loop: every `stride`-th, first in first out. The queue of slots
+/// that are due and not yet sent is the stretch between `next` and the present: it takes no
+/// memory and nothing can fall out of it.
+#[derive(Clone, Debug)]
+pub struct Slots {
+    next: usize,
+    stride: usize,
+    end: usize,
+}
+
+impl Slots {
+    /// The slots of thread `thread` of `threads`, of those due before `stop_ns`.
+    pub fn new(due_ns: &[i64], thread: usize, threads: usize, stop_ns: Option<i64>) -> Slots {
+        let end = match stop_ns {
+            Some(stop) => due_ns.partition_point(|&due| due < stop),
+            None => due_ns.len(),
+        };
+        Slots {
+            next: thread,
+            stride: threads,
+            end,
+        }
+    }
+
+    /// When the slot at the head of the queue is or was due; None when all were taken.
+    #[inline]
+    pub fn head(&self, due_ns: &[i64]) -> Option<i64> {
+        (self.next < self.end).then(|| due_ns[self.next])
+    }
+
+    /// Takes the head of the queue; call only when `head` is Some.
+    #[inline]
+    pub fn take(&mut self) -> usize {
+        self.next += self.stride;
+        self.next - self.stride
+    }
+
+    /// How many are left.
+    pub fn len(&self) -> usize {
+        self.end.saturating_sub(self.next).div_ceil(self.stride)
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// When the last of these slots is due.
+    pub fn last_due(&self, due_ns: &[i64]) -> Option<i64> {
+        (!self.is_empty()).then(|| due_ns[self.next + (self.len() - 1) * self.stride])
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_client_walks_its_run_once() {
+        let mut run = ClientRun::new(3, 5);
+        assert_eq!(
+            [run.next(false), run.next(false), run.next(false)],
+            [Some(3), Some(4), None]
+        );
+    }
+
+    #[test]
+    fn a_repeating_client_begins_again_and_an_empty_run_never_begins() {
+        let mut run = ClientRun::new(3, 5);
+        let walked: Vec<_> = (0..5).map(|_| run.next(true)).collect();
+        assert_eq!(walked, [3, 4, 3, 4, 3].map(Some));
+        assert_eq!(ClientRun::new(2, 2).next(true), None);
+    }
+
+    #[test]
+    fn slots_are_dealt_to_threads_by_their_index() {
+        let due = [0, 10, 20, 30, 40];
+        let mut even = Slots::new(&due, 0, 2, None);
+        let mut odd = Slots::new(&due, 1, 2, None);
+        assert_eq!((even.len(), odd.len()), (3, 2));
+        assert_eq!(
+            (even.last_due(&due), odd.last_due(&due)),
+            (Some(40), Some(30))
+        );
+        let mut walk = |slots: &mut Slots| {
+            let mut taken = Vec::new();
+            while let Some(at) = slots.head(&due) {
+                taken.push((slots.take(), at));
+            }
+            taken
+        };
+        assert_eq!(walk(&mut even), [(0, 0), (2, 20), (4, 40)]);
+        assert_eq!(walk(&mut odd), [(1, 10), (3, 30)]);
+        assert!(even.is_empty() && odd.is_empty());
+    }
+
+    #[test]
+    fn slots_due_at_or_after_the_stop_are_left_out() {
+        let due = [0, 10, 10, 20];
+        assert_eq!(Slots::new(&due, 0, 1, Some(10)).len(), 1);
+        assert_eq!(Slots::new(&due, 0, 1, Some(11)).len(), 3);
+        assert_eq!(Slots::new(&due, 0, 1, Some(0)).len(), 0);
+        assert_eq!(Slots::new(&due, 5, 7, None).len(), 0);
+    }
+}

@@ -1,0 +1,165 @@
+//! What is left of a drive: all samples in one piece, kept replies, and the accounting.
+
+use std::fmt::Write;
+use std::io;
+
+use crate::sample::{Region, SAMPLE_BYTES, Sample, SampleLog};
+use crate::sys::Usage;
+use crate::thread::{Counters, Kept};
+
+/// What one thread used and counted.
+pub struct ThreadAccount {
+    pub cpu: Option<usize>,
+    pub priority: String,
+    pub usage: Usage,
+    pub counters: Counters,
+}
+
+/// What one thread hands over.
+pub(crate) struct Part {
+    pub log: SampleLog,
+    pub kept: Region,
+    pub replies: Vec<Kept>,
+    pub account: ThreadAccount,
+}
+
+struct KeptPart {
+    bytes: Region,
+    replies: Vec<Kept>,
+    /// Index of the thread's first sample in the whole.
+    first_sample: u64,
+}
+
+/// The whole trace, ordered by thread and then by completion.
+pub struct Trace {
+    samples: Region,
+    kept: Vec<KeptPart>,
+    accounting: String,
+}
+
+impl Trace {
+    pub(crate) fn gather(
+        parts: Vec<Part>,
+        clock: &str,
+        drift_ppm: f64,
+        started_unix_ns: i64,
+        elapsed_ns: i64,
+    ) -> io::Result<Trace> {
+        let accounts: Vec<&ThreadAccount> = parts.iter().map(|part| &part.account).collect();
+        let accounting = accounting(&accounts, clock, drift_ppm, started_unix_ns, elapsed_ns);
+        let total: usize = parts.iter().map(|part| part.log.len()).sum();
+        let alone = parts.len() == 1;
+        let mut samples = Region::reserve(if alone { 0 } else { total * SAMPLE_BYTES }, 0)?;
+        let mut kept = Vec::with_capacity(parts.len());
+        let mut first_sample = 0;
+        for part in parts {
+            let count = part.log.len() as u64;
+            let region = part.log.into_region();
+            if alone {
+                samples = region;
+            } else {
+                // Each thread's own copy is given back as soon as it was copied.
+                samples.append(region.as_slice());
+            }
+            kept.push(KeptPart {
+                bytes: part.kept,
+                replies: part.replies,
+                first_sample,
+            });
+            first_sample += count;
+        }
+        Ok(Trace {
+            samples,
+            kept,
+            accounting,
+        })
+    }
+
+    /// How many requests were recorded.
+    pub fn len(&self) -> usize {
+        self.samples.as_slice().len() / SAMPLE_BYTES
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// The samples as they lie in memory, 56 bytes each.
+    pub fn bytes(&self) -> &[u8] {
+        self.samples.as_slice()
+    }
+
+    pub fn sample(&self, index: usize) -> Sample {
+        let bytes = &self.bytes()[index * SAMPLE_BYTES..][..SAMPLE_BYTES];
+        // SAFETY: the bytes were a Sample, and every bit pattern is one.
+        unsafe { std::ptr::read_unaligned(bytes.as_ptr().cast()) }
+    }
+
+    /// Each kept reply with the index of its sample.
+    pub fn replies(&self) -> impl Iterator<Item = (u64, &[u8])> {
+        self.kept.iter().flat_map(|part| {
+            part.replies.iter().map(move |kept| {
+                let bytes = &part.bytes.as_slice()[kept.start..kept.start + kept.len];
+                (part.first_sample + kept.sample, bytes)
+            })
+        })
+    }
+
+    /// JSON, as the stub of the module describes it.
+    pub fn accounting(&self) -> &str {
+        &self.accounting
+    }
+}
+
+fn accounting(
+    threads: &[&ThreadAccount],
+    clock: &str,
+    drift_ppm: f64,
+    started_unix_ns: i64,
+    elapsed_ns: i64,
+) -> String {
+    let mut text = String::new();
+    let sum = |get: fn(&Counters) -> u64| -> u64 {
+        threads.iter().map(|thread| get(&thread.counters)).sum()
+    };
+    let pause_ns: i64 = threads.iter().map(|thread| thread.counters.pause_ns).sum();
+    // Writing to a String cannot fail.
+    let _ = write!(
+        text,
+        "{{\"started_unix_ns\": {started_unix_ns}, \"elapsed_ns\": {elapsed_ns}, \
+         \"clock\": \"{clock}\", \"clock_drift_ppm\": {drift_ppm:.3}, \"threads\": ["
+    );
+    for (index, thread) in threads.iter().enumerate() {
+        let comma = if index > 0 { ", " } else { "" };
+        let cpu = thread.cpu.map_or("null".to_string(), |cpu| cpu.to_string());
+        let usage = &thread.usage;
+        // The priority is a fixed word or the system's own message: escape what JSON needs.
+        let priority = thread.priority.replace('\\', "\\\\").replace('"', "\\\"");
+        let _ = write!(
+            text,
+            "{comma}{{\"cpu\": {cpu}, \"user_ns\": {}, \"system_ns\": {}, \"run_wait_ns\": {}, \
+             \"voluntary_switches\": {}, \"involuntary_switches\": {}, \"minor_faults\": {}, \
+             \"priority\": \"{priority}\"}}",
+            usage.user_ns,
+            usage.system_ns,
+            usage.run_wait_ns,
+            usage.voluntary_switches,
+            usage.involuntary_switches,
+            usage.minor_faults,
+        );
+    }
+    let _ = write!(
+        text,
+        "], \"connects\": {}, \"reconnects\": {}, \"refused_connects\": {}, \
+         \"partial_sends\": {}, \"unsent\": {}, \"unsolicited\": {}, \"pauses\": {}, \
+         \"pause_ns\": {pause_ns}}}",
+        sum(|c| c.connects),
+        sum(|c| c.reconnects),
+        sum(|c| c.refused_connects),
+        sum(|c| c.partial_sends),
+        sum(|c| c.unsent),
+        sum(|c| c.unsolicited),
+        sum(|c| c.pauses),
+    );
+    text
+}

@@ -1,0 +1,171 @@
+//! The wire boundary: where a reply ends, and no more.
+//!
+//! A wire is the state of one connection of one protocol. It is handed bytes as they arrive, in
+//! pieces of any size, and says when the reply to the exchange that was begun is whole. It looks
+//! at lengths and status only; what a reply says is decoded after the clock has stopped.
+//!
+//! A protocol that must speak before it can be asked (a greeting, a login) does so in `connected`
+//! and `greet`; the connection counts as free only after these said `Ready`. A protocol that
+//! needs several exchanges a request needs nothing here: each exchange is begun in its turn.
+
+mod frames;
+mod http;
+
+pub use frames::Frames;
+pub use http::Http;
+
+use crate::sample::{NO_HOST_NS, Outcome};
+
+/// What a wire says of a piece of bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Step {
+    /// All of the piece belongs to the reply, and more must come.
+    More,
+    /// The reply is whole after the first `used` bytes of the piece.
+    Whole { used: usize, reply: Reply },
+    /// These bytes are not of this protocol.
+    Malformed,
+}
+
+/// A whole reply, as far as framing sees it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Reply {
+    pub outcome: Outcome,
+    /// Nanoseconds of processing that the engine itself reported, below 2^40 - 1; else `NO_HOST_NS`.
+    pub host_ns: u64,
+    /// The connection cannot be used again.
+    pub close: bool,
+}
+
+impl Reply {
+    pub fn ok() -> Reply {
+        Reply {
+            outcome: Outcome::Ok,
+            host_ns: NO_HOST_NS,
+            close: false,
+        }
+    }
+}
+
+/// What a wire says while a connection is being opened.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Greeting {
+    /// The connection can carry requests.
+    Ready,
+    /// What was put into `out` is sent, and more must come from the other side.
+    More,
+    /// The other side will not have us, or does not speak this protocol.
+    Failed(Outcome),
+}
+
+/// The protocol state of one connection. Clone gives a fresh one its settings (a login, say).
+pub trait Wire: Clone + Send + 'static {
+    /// The socket has just connected, perhaps not for the first time; bytes put into `out` are
+    /// sent.
+    fn connected(&mut self, out: &mut Vec<u8>) -> Greeting {
+        let _ = out;
+        Greeting::Ready
+    }
+
+    /// Bytes arrived while the last greeting was `More`.
+    fn greet(&mut self, piece: &[u8], out: &mut Vec<u8>) -> Greeting {
+        let _ = (piece, out);
+        Greeting::Failed(Outcome::Malformed)
+    }
+
+    /// An exchange is about to be sent; its reply is fed next.
+    fn begin(&mut self, exchange: &[u8]);
+
+    /// The next piece of the reply, never empty.
+    fn feed(&mut self, piece: &[u8]) -> Step;
+
+    /// The other side ended the connection: the reply, if this is how it ends.
+    fn ended(&mut self) -> Option<Reply> {
+        None
+    }
+}
+
+/// The wires a drive can be asked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum WireKind {
+    Frames,
+    Http,
+}
+
+impl WireKind {
+    pub fn named(name: &str) -> Option<WireKind> {
+        match name {
+            "frames" => Some(WireKind::Frames),
+            "http" => Some(WireKind::Http),
+            _ => None,
+        }
+    }
+}
+
+#[cfg(test)]
+pub(crate) mod testing {
+    use super::*;
+
+    /// Feeds `bytes` in pieces that end at `cuts`; the last step, and how many bytes were used.
+    pub fn feed_in_pieces(wire: &mut impl Wire, bytes: &[u8], cuts: &[usize]) -> (Step, usize) {
+        let mut at = 0;
+        for &cut in cuts.iter().chain([&bytes.len()]) {
+            if cut <= at {
+                continue;
+            }
+            match wire.feed(&bytes[at..cut]) {
+                Step::More => at = cut,
+                Step::Whole { used, reply } => return (Step::Whole { used, reply }, at + used),
+                Step::Malformed => return (Step::Malformed, at),
+            }
+        }
+        (Step::More, at)
+    }
+
+    /// A small generator, so that tests need no dependency and always see the same cuts.
+    pub struct Cuts(pub u64);
+
+    impl Cuts {
+        pub fn below(&mut self, bound: usize) -> usize {
+            self.0 ^= self.0 << 13;
+            self.0 ^= self.0 >> 7;
+            self.0 ^= self.0 << 17;
+            (self.0 % bound as u64) as usize
+        }
+    }
+
+    /// Asserts that however the bytes are cut, the reply is the same and ends at the same byte.
+    pub fn assert_cut_anywhere(
+        wire: &impl Wire,
+        exchange: &[u8],
+        bytes: &[u8],
+        reply: Option<Reply>,
+        ends_at: usize,
+    ) {
+        let check = |cuts: &[usize]| {
+            let mut wire = wire.clone();
+            wire.begin(exchange);
+            let (step, used) = feed_in_pieces(&mut wire, bytes, cuts);
+            match (step, reply) {
+                (Step::Whole { reply: got, .. }, Some(wanted)) => {
+                    assert_eq!((got, used), (wanted, ends_at), "cut at {cuts:?}");
+                }
+                (Step::Malformed, None) => {}
+                (got, wanted) => panic!("{got:?}, wanted {wanted:?}, cut at {cuts:?}"),
+            }
+        };
+        check(&[]);
+        for cut in 1..bytes.len() {
+            check(&[cut]);
+        }
+        check(&(1..bytes.len()).collect::<Vec<_>>());
+        let mut random = Cuts(0x9e37_79b9_7f4a_7c15);
+        for _ in 0..200 {
+            let mut cuts: Vec<usize> = (0..1 + random.below(6))
+                .map(|_| random.below(bytes.len()))
+                .collect();
+            cuts.sort_unstable();
+            check(&cuts);
+        }
+    }
+}

@@ -1,0 +1,223 @@
+//! `Requests`, `Trace` and `drive` for Python.
+
+use std::ffi::c_int;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use pyo3::exceptions::{PyKeyboardInterrupt, PyOSError, PyValueError};
+use pyo3::prelude::*;
+use pyo3::types::{PyBytes, PyString};
+use searchbench_core as core;
+
+use crate::columns::{bytes, column};
+
+/// As numpy wants it; the order and widths are those of `searchbench_core::Sample`.
+pub const SAMPLE_DTYPE: [(&str, &str); 11] = [
+    ("due", "<i8"),
+    ("free", "<i8"),
+    ("sent", "<i8"),
+    ("first_byte", "<i8"),
+    ("done", "<i8"),
+    ("request", "<u4"),
+    ("bytes", "<u4"),
+    ("host_low", "<u4"),
+    ("connection", "<u2"),
+    ("outcome", "u1"),
+    ("host_high", "u1"),
+];
+
+/// How long to sleep before looking for signals again.
+const SIGNALS_EVERY: Duration = Duration::from_millis(50);
+/// How often `on_tick` is called.
+const TICK_EVERY: Duration = Duration::from_millis(100);
+
+/// Prepared requests: one arena of bytes and where each exchange ends.
+#[pyclass(frozen, module = "searchbench._core")]
+pub struct Requests(Arc<core::Requests>);
+
+#[pymethods]
+impl Requests {
+    #[new]
+    fn new(
+        arena: &Bound<'_, PyAny>,
+        exchange_ends: &Bound<'_, PyAny>,
+        request_ends: &Bound<'_, PyAny>,
+    ) -> PyResult<Requests> {
+        let exchange_ends = column::<u64>(exchange_ends, "exchange_ends")?;
+        let request_ends = column::<u32>(request_ends, "request_ends")?;
+        let requests = if let Ok(path) = arena.cast::<PyString>() {
+            let path = PathBuf::from(path.to_str()?);
+            core::Requests::open(&path, exchange_ends, request_ends).map_err(|error| {
+                let message = format!("cannot map {}: {error}", path.display());
+                PyOSError::new_err((error.raw_os_error().unwrap_or(0), message))
+            })?
+        } else {
+            core::Requests::new(bytes(arena, "arena")?, exchange_ends, request_ends)
+        };
+        Ok(Requests(Arc::new(requests.map_err(PyValueError::new_err)?)))
+    }
+
+    fn __len__(&self) -> usize {
+        self.0.len()
+    }
+}
+
+/// What happened: raw samples, replies that were kept, and the loop's own accounting.
+#[pyclass(frozen, module = "searchbench._core")]
+pub struct Trace(core::Trace);
+
+#[pymethods]
+impl Trace {
+    fn __len__(&self) -> usize {
+        self.0.len()
+    }
+
+    /// The samples, read only.
+    ///
+    /// # Safety
+    /// Called by Python with a view to fill. The samples never move nor change, and the view
+    /// holds a reference to this object.
+    unsafe fn __getbuffer__(
+        slf: Bound<'_, Self>,
+        view: *mut pyo3::ffi::Py_buffer,
+        flags: c_int,
+    ) -> PyResult<()> {
+        let samples = slf.get().0.bytes();
+        let filled = unsafe {
+            pyo3::ffi::PyBuffer_FillInfo(
+                view,
+                slf.as_ptr(),
+                samples.as_ptr().cast_mut().cast(),
+                samples.len() as isize,
+                1,
+                flags,
+            )
+        };
+        if filled == 0 {
+            Ok(())
+        } else {
+            Err(PyErr::fetch(slf.py()))
+        }
+    }
+
+    /// (index of the sample, reply bytes as received) for each kept reply.
+    fn replies<'py>(&self, py: Python<'py>) -> Vec<(u64, Bound<'py, PyBytes>)> {
+        self.0
+            .replies()
+            .map(|(sample, bytes)| (sample, PyBytes::new(py, bytes)))
+            .collect()
+    }
+
+    /// JSON of what the loop itself used and counted.
+    fn accounting(&self) -> &str {
+        self.0.accounting()
+    }
+}
+
+fn raised(error: core::Error) -> PyErr {
+    match error {
+        core::Error::Invalid(message) => PyValueError::new_err(message),
+        core::Error::Machine(error) => {
+            let code = error.raw_os_error().unwrap_or(0);
+            PyOSError::new_err((code, error.to_string()))
+        }
+        core::Error::Stopped => PyKeyboardInterrupt::new_err("the drive was stopped"),
+    }
+}
+
+/// Drive prepared requests at a target and record every one of them.
+#[pyfunction]
+#[pyo3(
+    signature = (target, wire, requests, *, sequence, client_starts=None, due_ns=None, connections,
+        think_ns=0, repeat=false, stop_ns=None, stop_after=None, timeout_ns=10_000_000_000,
+        capture_every=0, cpus=vec![], idle="hybrid", realtime=false, on_tick=None),
+    text_signature = "(target, wire, requests, *, sequence, client_starts=None, due_ns=None, \
+        connections, think_ns=0, repeat=False, stop_ns=None, stop_after=None, \
+        timeout_ns=10000000000, capture_every=0, cpus=(), idle='hybrid', realtime=False, \
+        on_tick=None)"
+)]
+#[allow(clippy::too_many_arguments)] // The stub decides them, and all but three are named.
+pub fn drive(
+    py: Python<'_>,
+    target: (String, u16),
+    wire: &str,
+    requests: &Requests,
+    sequence: &Bound<'_, PyAny>,
+    client_starts: Option<&Bound<'_, PyAny>>,
+    due_ns: Option<&Bound<'_, PyAny>>,
+    connections: usize,
+    think_ns: i64,
+    repeat: bool,
+    stop_ns: Option<i64>,
+    stop_after: Option<u64>,
+    timeout_ns: i64,
+    capture_every: u64,
+    cpus: Vec<usize>,
+    idle: &str,
+    realtime: bool,
+    on_tick: Option<Bound<'_, PyAny>>,
+) -> PyResult<Trace> {
+    let sequence = column::<u32>(sequence, "sequence")?;
+    let load = match (client_starts, due_ns) {
+        (Some(starts), None) => {
+            let starts = column::<u32>(starts, "client_starts")?;
+            core::Load::Closed {
+                sequence,
+                starts,
+                think_ns,
+                repeat,
+                stop_after,
+            }
+        }
+        (None, Some(due)) => {
+            if think_ns != 0 || repeat || stop_after.is_some() {
+                return Err(PyValueError::new_err(
+                    "think_ns, repeat and stop_after belong to a closed loop, and due_ns makes an \
+                     open one",
+                ));
+            }
+            core::Load::Open {
+                sequence,
+                due_ns: column::<i64>(due, "due_ns")?,
+            }
+        }
+        _ => {
+            return Err(PyValueError::new_err(
+                "give client_starts for a closed loop or due_ns for an open one, not both",
+            ));
+        }
+    };
+    let options = core::Options {
+        target: core::resolve(&target.0, target.1).map_err(raised)?,
+        wire: core::WireKind::named(wire).ok_or_else(|| {
+            PyValueError::new_err(format!("wire is {wire:?}, not 'frames' or 'http'"))
+        })?,
+        load,
+        connections,
+        stop_ns,
+        timeout_ns,
+        capture_every,
+        cpus,
+        idle: core::Idle::named(idle).ok_or_else(|| {
+            PyValueError::new_err(format!("idle is {idle:?}, not 'block', 'hybrid' or 'spin'"))
+        })?,
+        realtime,
+    };
+    let requests = Arc::clone(&requests.0);
+    let mut drive = py
+        .detach(|| core::Drive::start(requests, options))
+        .map_err(raised)?;
+    // Dropping the drive on the way out stops the threads and waits for them.
+    let mut ticked = Instant::now();
+    while !py.detach(|| drive.wait(SIGNALS_EVERY)) {
+        py.check_signals()?;
+        if let Some(on_tick) = &on_tick
+            && ticked.elapsed() >= TICK_EVERY
+        {
+            ticked = Instant::now();
+            on_tick.call1((drive.completed(), drive.elapsed_ns()))?;
+        }
+    }
+    py.detach(|| drive.finish()).map(Trace).map_err(raised)
+}
