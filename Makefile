@@ -23,7 +23,8 @@ tools:
 .PHONY: build
 build: tools ## build the measuring core and the environment (first time: some minutes)
 	@[ -d .venv ] || echo "building: the first time takes some minutes, later a second"
-	@uv sync --quiet
+	@uv sync --quiet --compile-bytecode
+	@$(PY) -m compileall -q python
 
 .PHONY: demo
 demo: build ## the shipped study: a verdict and a report

@@ -87,6 +87,7 @@ def _width() -> int:
 
 
 def duration(seconds: float) -> str:
+    """Roughly, for a person: 40 s, 12 min, 3.5 h."""
     if seconds < 90:
         return f"{seconds:.0f} s"
     minutes = seconds / 60

@@ -166,6 +166,7 @@ def carry_out(
 
 
 def query_lines(queries: QuerySet) -> Iterator[dict[str, Any]]:
+    """The distinct queries as the record keeps them."""
     for number, query in enumerate(queries.queries):
         yield {"query": number, "text": to_text(query), "algebra": to_json(query)}
 

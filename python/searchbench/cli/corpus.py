@@ -1,0 +1,157 @@
+"""``searchbench corpus``: make, scale and inspect documents."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+from cyclopts import App, Parameter
+
+if TYPE_CHECKING:
+    from searchbench.corpora.corpus import Corpus, Summary
+
+app = App(name="corpus", help="Make, scale and inspect documents.", help_format="plaintext")
+
+_Json = Annotated[bool, Parameter(name="--json", negative=())]
+
+
+@app.command
+def inspect(*files: Path, as_json: _Json = False) -> int:
+    """Read documents as a study would: schema, counts, digest, rows that do not fit.
+
+    Parameters
+    ----------
+    files
+        Files or a directory; CSV, TSV, JSONL, Parquet, plain or compressed, or text files.
+    as_json
+        Print JSON.
+    """
+    from itertools import islice
+
+    from searchbench.corpora import open_corpus
+    from searchbench.corpora.corpus import digest
+    from searchbench.errors import CorpusError
+
+    if not files:
+        raise CorpusError("which files? give at least one")
+    # Bad rows are shown here, not refused: looking at them is what this is for.
+    named: dict[str, object] = {"files": [str(f) for f in files], "bad_rows": "skip"}
+    corpus = open_corpus(named, Path.cwd())
+    _show(corpus, digest(corpus), as_json, [d._asdict() for d in islice(corpus.documents(), 3)])
+    return 0
+
+
+@app.command
+def make(
+    family: Literal["debian", "generated"],
+    out: Path,
+    *,
+    documents: int = 10_000,
+    seed: int = 1,
+    as_json: _Json = False,
+) -> int:
+    """Write a corpus as JSON lines: Debian's package descriptions, or generated text.
+
+    Parameters
+    ----------
+    family
+        Where the documents come from.
+    out
+        The file to write; .gz, .zst and others compress.
+    documents
+        How many, if generated.
+    seed
+        The same seed gives the same text.
+    as_json
+        Print JSON.
+    """
+    from searchbench.corpora import open_corpus
+    from searchbench.corpora.write import write_jsonl
+
+    spec: dict[str, object] = {"family": family}
+    if family == "generated":
+        spec |= {"documents": documents, "seed": seed}
+    else:
+        from searchbench.lab.fetch import debian_snapshot
+
+        spec["snapshot"] = str(debian_snapshot())
+    corpus = open_corpus(spec, Path.cwd())
+    _show(corpus, write_jsonl(corpus, out), as_json)
+    return 0
+
+
+@app.command
+def scale(
+    files: Path,
+    out: Path,
+    *,
+    decimate: int = 1,
+    duplicate: int = 1,
+    parts: int = 1,
+    split_by: Literal["round-robin", "hash", "contiguous"] = "round-robin",
+    as_json: _Json = False,
+) -> int:
+    """Make a corpus smaller, larger, or several: every k-th document, k times, or in parts.
+
+    Parameters
+    ----------
+    files
+        A file or a directory of documents.
+    out
+        The file to write; with parts, NAME.1.jsonl, NAME.2.jsonl and so on.
+    decimate
+        Take every k-th document.
+    duplicate
+        Take all documents k times, with new ids.
+    parts
+        Split into so many.
+    split_by
+        Which part a document belongs to.
+    as_json
+        Print JSON.
+    """
+    from searchbench.corpora import open_corpus
+    from searchbench.corpora.write import write_jsonl
+
+    spec: dict[str, object] = {"files": str(files), "decimate": decimate, "duplicate": duplicate}
+    if parts == 1:
+        corpus = open_corpus(spec, Path.cwd())
+        _show(corpus, write_jsonl(corpus, out), as_json)
+        return 0
+    stem, suffixes = out.name.split(".", 1) if "." in out.name else (out.name, "jsonl")
+    for number in range(1, parts + 1):
+        numbered = spec | {"parts": parts, "part": number, "split_by": split_by}
+        corpus = open_corpus(numbered, Path.cwd())
+        target = out.with_name(f"{stem}.{number}.{suffixes}")
+        _show(corpus, write_jsonl(corpus, target), as_json)
+    return 0
+
+
+def _show(
+    corpus: Corpus, summary: Summary, as_json: bool, first: list[dict[str, Any]] | None = None
+) -> None:
+    from dataclasses import asdict
+
+    from searchbench.cli import out
+
+    if as_json:
+        fields = [
+            {"name": f.name, "type": f.type, "stored": f.stored} for f in corpus.schema.fields
+        ]
+        out.as_json({**asdict(summary), "fields": fields, "first": first or []})
+        return
+    out.say(
+        f"{summary.name}: {summary.documents:,} documents, {summary.text_bytes:,} bytes of text"
+    )
+    out.say(f"digest {summary.digest}")
+    out.table(("field", "type"), [(f.name, f.type) for f in corpus.schema.fields])
+    intake = summary.intake
+    if intake is not None and intake.refused:
+        out.say(f"\n{intake.refused:,} of {intake.rows:,} rows do not fit; the first:")
+        for row in intake.first:
+            out.say(f"  {row}")
+    if intake is not None and intake.ignored:
+        ignored = ", ".join(f"{name} ({n:,} rows)" for name, n in intake.ignored.items())
+        out.say(f"columns that are not in the schema: {ignored}")
+    for document in first or []:
+        out.say(f"\n{document['id']}: " + str(document["values"])[:300])
