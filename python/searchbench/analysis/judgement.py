@@ -205,10 +205,11 @@ class Judgement:
     """Everything a report shows, except what it copies from the record (machine, config).
 
     ``findings``: those of the study first, then of its trials, the most severe first.
-    ``scaling``: by "metric by factor", a curve for each combination of held levels; ``scales``
-    has the same with units, best levels and fits. ``resources``: by treatment, by name
-    (``server_cores``, ``cpu_s_per_query``, ``peak_rss_bytes``, ``index_bytes``, ``ingest_s``,
-    ``ingest_documents_per_s``, ``read_bytes``, ``write_bytes``, ``client_cpu_share``) an Estimate.
+    ``scaling``: by numeric factor, throughput, a curve for each combination of held levels;
+    ``scales`` has this and the latencies, with units, best levels and fits. ``resources``: by
+    treatment, by name (``server_cores``, ``cpu_s_per_query``, ``peak_rss_bytes``, ``index_bytes``,
+    ``ingest_s``, ``ingest_documents_per_s``, ``read_bytes``, ``write_bytes``,
+    ``client_cpu_share``) an Estimate.
     ``metric``: the one that the verdict is about.
     """
 
@@ -249,16 +250,18 @@ class RecordComparison:
 
     ``answers_changed``: by treatment label, the captured replies that differ, and of how many.
     ``regressed``: a resolved slowdown beyond ``threshold`` (0.05: more than 5 % less of a
-    quantity where more is better).
+    quantity where more is better). ``header`` and ``lines`` are a short table for a terminal.
     """
 
     a: str
     b: str
     threshold: float
-    lines: tuple[RecordLine, ...]
+    comparisons: tuple[RecordLine, ...]
     only_in_a: tuple[str, ...]
     only_in_b: tuple[str, ...]
     answers_changed: Mapping[str, tuple[int, int]]
     findings: tuple[Finding, ...]
     regressed: bool
     decision: str
+    header: tuple[str, ...] = ()
+    lines: tuple[tuple[str, ...], ...] = ()

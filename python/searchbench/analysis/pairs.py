@@ -93,6 +93,9 @@ def value(
         return capacity.cycle_throughput(clients, think_s, measured.response_ns[chosen])
     kind, _, name = metric.partition("_")
     durations = (measured.service_ns if kind == "service" else measured.response_ns)[chosen]
+    if name in ("mean", "max"):
+        summary = durations.mean if name == "mean" else durations.max
+        return float(summary()) / 1e9 if durations.size else None
     q = latency.quantile_of(name)
     if durations.size < latency.minimum_samples(q):
         return None
@@ -178,6 +181,10 @@ def _draft(
         if used >= distinct:
             keep = None
     mine, other = _by_block(a, control=False), _by_block(b, control=False)
+    unusable = [t.label for t, found in ((a, mine), (b, other)) if not found]
+    if unusable:
+        why = f"no trial of {' nor of '.join(unusable)} is valid"
+        return replace(blank, verdict="not comparable", reason=why), []
     logs = []
     for block in sorted(mine.keys() & other.keys()):
         x = value(mine[block], loads[a.treatment], samples, metric, keep)

@@ -144,8 +144,9 @@ def _figures(
         for name, q in latency.LANDMARKS.items():
             found[f"{kind}_{name}"] = latency.quantile(ordered, q)
         if ordered.size:
-            greatest = float(ordered[-1]) / 1e9
+            greatest, mean = float(ordered[-1]) / 1e9, float(ordered.mean()) / 1e9
             found[f"{kind}_max"] = Estimate(greatest, "s", int(ordered.size))
+            found[f"{kind}_mean"] = Estimate(mean, "s", int(ordered.size))
     found["server_cores"] = capacity.utilisation(trial, measured.window_s)
     found["cpu_s_per_query"] = capacity.cpu_per_query(trial, measured)
     return {name: estimate for name, estimate in found.items() if estimate is not None}

@@ -36,13 +36,13 @@ def scales(treatments: Sequence[TreatmentResult], metrics: Sequence[str]) -> tup
     return tuple(found)
 
 
-def by_title(found: Sequence[Scale]) -> dict[str, tuple[Curve, ...]]:
-    """The curves by "metric by factor", as the report draws them together."""
-    titled: dict[str, tuple[Curve, ...]] = {}
+def throughput_by_factor(found: Sequence[Scale]) -> dict[str, tuple[Curve, ...]]:
+    """The throughput curves by factor, as they are drawn together: one for each held crossing."""
+    by_factor: dict[str, tuple[Curve, ...]] = {}
     for scale in found:
-        title = f"{scale.metric} by {scale.factor}"
-        titled[title] = (*titled.get(title, ()), scale.curve)
-    return titled
+        if scale.metric == "throughput":
+            by_factor[scale.factor] = (*by_factor.get(scale.factor, ()), scale.curve)
+    return by_factor
 
 
 def fit_usl(x: Sequence[float], y: Sequence[float]) -> Fit | None:

@@ -76,8 +76,11 @@ def outcomes(trial: Mapping[str, Any], trace: Trace) -> dict[str, int]:
 
 def _lab_notes(trial: Mapping[str, Any], trace: Trace) -> Iterator[Row]:
     for note in trial.get("notes") or []:
-        if "meaning" not in note:
+        # The analysis compares the answers under load itself, from the replies on record.
+        if "meaning" not in note or note.get("kind") == "answers under load":
             continue
+        if note.get("kind") == "server ended":
+            note = {"severity": "invalid", **note}
         severity = note.get("severity", "warning")
         if severity not in ("invalid", "warning", "note"):
             severity = "warning"

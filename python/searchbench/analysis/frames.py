@@ -1,0 +1,144 @@
+"""A record and its judgement as tables: pandas DataFrames, or pyarrow."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+
+from searchbench.analysis.judge import judge
+from searchbench.analysis.judgement import Judgement
+from searchbench.errors import NotInstalled
+from searchbench.record import Record
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+def frames(record: Record, judged: Judgement | None = None) -> dict[str, pd.DataFrame]:
+    """Tables of a record as pandas DataFrames. NotInstalled without pandas; see ``tables``."""
+    try:
+        import pandas  # noqa: F401
+    except ImportError:
+        raise NotInstalled(
+            "pandas is not installed: install it (pip install pandas), or take pyarrow tables "
+            "from searchbench.analysis.frames.tables"
+        ) from None
+    return {name: table.to_pandas() for name, table in tables(record, judged).items()}
+
+
+def tables(record: Record, judged: Judgement | None = None) -> dict[str, pa.Table]:
+    """Tables of a record, as pyarrow.
+
+    ``samples``: every request of every trial with trial, treatment, block, control, measured and
+    status as judged; ``trials``: a row a trial with its figures; ``treatments``: a row
+    a treatment with each figure and its interval (``_low``, ``_high``); ``comparisons``.
+    """
+    judged = judged or judge(record)
+    return {
+        "samples": samples_frame(record, judged),
+        "trials": trials_frame(judged),
+        "treatments": treatments_frame(judged),
+        "comparisons": comparisons_frame(judged),
+    }
+
+
+def samples_frame(record: Record, judged: Judgement) -> pa.Table:
+    """Every request of every trial that was driven; instants in ns since its drive began."""
+    about = {str(t["trial"]): t for t in record.trials}
+    tables = []
+    for treatment in judged.treatments:
+        for trial in treatment.trials:
+            if trial.status == "failed":
+                continue
+            table = record.samples(trial.trial)
+            window = about[trial.trial].get("window") or {}
+            due = table.column("due").fill_null(-1).to_numpy()
+            measured = (due >= window.get("start", 0)) & (due < window.get("end", math.inf))
+            columns: dict[str, Any] = {
+                "trial": _repeated(trial.trial, table.num_rows),
+                "treatment": _repeated(trial.treatment, table.num_rows),
+                "block": pa.array(np.full(table.num_rows, trial.block, dtype=np.int32)),
+                "control": pa.array(np.full(table.num_rows, trial.control)),
+                "status": _repeated(trial.status, table.num_rows),
+                "measured": pa.array(measured),
+            }
+            for name, column in columns.items():
+                table = table.append_column(name, column)
+            tables.append(table)
+    return pa.concat_tables(tables, promote_options="default") if tables else pa.table({})
+
+
+def trials_frame(judged: Judgement) -> pa.Table:
+    """A row a trial: where it belongs, its status and its figures (times in s)."""
+    rows = [
+        {
+            "trial": trial.trial,
+            "treatment": trial.treatment,
+            "label": treatment.label,
+            "system": treatment.system,
+            "block": trial.block,
+            "control": trial.control,
+            "status": trial.status,
+            "reason": trial.reason,
+            "steady_from_s": trial.steady_from_s,
+            **{f"level.{factor}": level for factor, level in treatment.levels.items()},
+            **{name: figure.value for name, figure in trial.figures.items()},
+        }
+        for treatment in judged.treatments
+        for trial in treatment.trials
+    ]
+    return _table(rows)
+
+
+def treatments_frame(judged: Judgement) -> pa.Table:
+    """A row a treatment: its levels, its figures, and their intervals."""
+    rows = []
+    for treatment in judged.treatments:
+        row: dict[str, Any] = {
+            "treatment": treatment.treatment,
+            "label": treatment.label,
+            "system": treatment.system,
+            "valid_trials": sum(t.status == "valid" and not t.control for t in treatment.trials),
+            **{f"level.{factor}": level for factor, level in treatment.levels.items()},
+        }
+        figures = {**treatment.figures, **judged.resources.get(treatment.treatment, {})}
+        for name, figure in figures.items():
+            row[name] = figure.value
+            if figure.interval is not None:
+                row[f"{name}_low"], row[f"{name}_high"] = figure.interval.low, figure.interval.high
+        rows.append(row)
+    return _table(rows)
+
+
+def comparisons_frame(judged: Judgement) -> pa.Table:
+    """A row a comparison, b against a."""
+    rows = []
+    for c in judged.comparisons:
+        row = {f.name: getattr(c, f.name) for f in dataclasses.fields(c) if f.name != "ratio"}
+        span = c.ratio.interval if c.ratio else None
+        row["ratio"] = c.ratio.value if c.ratio else None
+        row["ratio_low"], row["ratio_high"] = (span.low, span.high) if span else (None, None)
+        rows.append(row)
+    return _table(rows)
+
+
+def _table(rows: list[dict[str, Any]]) -> pa.Table:
+    """Rows that need not have the same keys; a column of mixed kinds becomes text."""
+    names = list(dict.fromkeys(name for row in rows for name in row))
+    columns = {}
+    for name in names:
+        values = [row.get(name) for row in rows]
+        kinds = {type(v) for v in values if v is not None}
+        if len(kinds) > 1:
+            numeric = kinds <= {int, float}
+            values = [v if v is None else float(v) if numeric else str(v) for v in values]
+        columns[name] = pa.array(values)
+    return pa.table(columns)
+
+
+def _repeated(text: str, n: int) -> Any:
+    return pa.DictionaryArray.from_arrays(np.zeros(n, dtype=np.int32), [text])

@@ -1,0 +1,366 @@
+"""The answer in one paragraph and in a short table: what was found, how sure, what is not known."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from searchbench.analysis.judgement import (
+    Comparison,
+    Estimate,
+    Scale,
+    TreatmentResult,
+    Verdict,
+)
+
+WIDTH = 80
+MORE_IS_BETTER = ("throughput",)
+
+
+def decide(
+    treatments: Sequence[TreatmentResult],
+    comparisons: Sequence[Comparison],
+    loads: Mapping[str, Mapping[str, Any]],
+    metric: str,
+    noise_floor: Estimate | None,
+    require: str,
+    scales: Sequence[Scale] = (),
+) -> Verdict:
+    """The verdict on a study by one metric. ``loads``: the load of each treatment."""
+    usable = [t for t in treatments if metric in t.figures]
+    trials = [trial for t in treatments for trial in t.trials]
+    if not usable:
+        return Verdict(_no_verdict(treatments, metric), False, None)
+    better = metric in MORE_IS_BETTER
+    ranked = sorted(usable, key=lambda t: t.figures[metric].value, reverse=better)
+    own = [c for c in comparisons if c.metric == metric]
+    resolved = any(c.verdict in ("faster", "slower") for c in own)
+    first = ranked[0]
+    mine = [_seen_from(first.treatment, c) for c in own if first.treatment in (c.a, c.b)]
+    sentences = []
+    if len(treatments) == 1:
+        sentences.append(f"{first.label} {_has(metric, first.figures[metric])}.")
+        sentences.append("There is nothing to compare it with.")
+    elif len(treatments) == 2 and len(own) == 1:
+        sentences += _of_two(treatments, ranked, own[0], loads, metric, require)
+    else:
+        sentences += _of_many(ranked, mine, metric, {t.treatment: t.label for t in treatments})
+        sentences += _by_system(treatments, own, metric)
+    sentences += _peaks(scales, metric)
+    left_out = max((c.queries_left_out for c in mine), default=0)
+    if left_out and len(treatments) > 2:
+        sentences.append(
+            f"Ratios are over the queries that both systems answer the same ({require}); up to "
+            f"{left_out} {_plural(left_out, 'query was', 'queries were')} left out."
+        )
+    sentences.append(_control(noise_floor))
+    not_used = Counter(t.status for t in trials if t.status != "valid")
+    if not_used:
+        said = " and ".join(f"{n} {status}" for status, n in not_used.items())
+        sentences.append(f"Of {len(trials)} trials, {said}; they are shown and not used.")
+    best = first.treatment if any(c.verdict == "faster" for c in mine) else None
+    header, lines = table(ranked, mine, loads, metric)
+    return Verdict(" ".join(s for s in sentences if s), resolved, best, lines, header)
+
+
+def table(
+    ranked: Sequence[TreatmentResult],
+    mine: Sequence[Comparison],
+    loads: Mapping[str, Mapping[str, Any]],
+    metric: str,
+) -> tuple[tuple[str, ...], tuple[tuple[str, ...], ...]]:
+    """Header and lines, best first, at most 80 columns wide with two spaces between.
+
+    ``mine``: comparisons of the first with others, ratio first/other.
+    """
+    first = ranked[0]
+    opened = any(loads[t.treatment].get("kind") != "closed" for t in ranked)
+    kind = "response" if opened else "service"
+    header = ("treatment", "queries/s", f"{kind} p50", "p99", "best is")
+    against = {c.b: c for c in mine}
+    lines = []
+    for t in ranked:
+        figures = [t.figures.get(f"{kind}_{name}") for name in ("p50", "p99")]
+        lines.append(
+            (
+                t.label,
+                _rate(t.figures.get("throughput")),
+                *(_ms(figure) for figure in figures),
+                "the best" if t is first else _short(against.get(t.treatment), t, first, metric),
+            )
+        )
+    room = WIDTH - sum(
+        2 + max(len(header[i]), *(len(row[i]) for row in lines)) for i in range(1, len(header))
+    )
+    fitted = tuple((_clip(row[0], max(9, room)), *row[1:]) for row in lines)
+    return header, fitted
+
+
+def _of_two(
+    treatments: Sequence[TreatmentResult],
+    ranked: Sequence[TreatmentResult],
+    comparison: Comparison,
+    loads: Mapping[str, Mapping[str, Any]],
+    metric: str,
+    require: str,
+) -> list[str]:
+    both = (comparison.a, comparison.b)
+    labels = {t.treatment: t.label for t in treatments}
+    if len(ranked) < 2:
+        missing = next(labels[t] for t in both if t != ranked[0].treatment)
+        return [
+            f"Only {ranked[0].label} has a valid result: it "
+            f"{_has(metric, ranked[0].figures[metric])}.",
+            f"{missing} has none ({comparison.reason}).",
+        ]
+    if comparison.verdict == "not comparable":
+        return [f"Not comparable: {comparison.reason}, so no speed ratio is given."]
+    winner = ranked[0].treatment
+    if comparison.ratio is not None and (comparison.ratio.value > 1) == (winner == comparison.a):
+        winner = next(t for t in both if t != winner)  # over the queries that agree
+    seen = _seen_from(winner, comparison)
+    where = _where([loads[t] for t in both])
+    used, left = comparison.queries_used, comparison.queries_left_out
+    over = f", over the {used} of {used + left} queries on which both return the same {require}"
+    over = over if require != "none" else f", over all {used} queries, whatever they return"
+    if seen.verdict == "faster" and seen.ratio is not None:
+        said = f"{labels[seen.a]} {_beats(metric, seen.ratio, labels[seen.b])}{where}{over}"
+        gone = f"; {left} {_plural(left, 'query was', 'queries were')} left out" if left else ""
+        return [f"{said}{gone}."]
+    ratio = f" (ratio {_ratio(seen.ratio)})" if seen.ratio else ""
+    return [
+        f"Not resolved: {labels[seen.a]} and {labels[seen.b]} cannot be told apart by "
+        f"{_words(metric)}{where}{over}{ratio}.",
+        f"{_upper(seen.reason)}." if seen.reason else "",
+    ]
+
+
+def _of_many(
+    ranked: Sequence[TreatmentResult],
+    mine: Sequence[Comparison],
+    metric: str,
+    labels: Mapping[str, str],
+) -> list[str]:
+    first = ranked[0]
+    more = "highest" if metric in MORE_IS_BETTER else "lowest"
+    sentences = [
+        f"{first.label} has the {more} {_words(metric)}: {_amount(first.figures[metric])}."
+    ]
+    wins = [c for c in mine if c.verdict == "faster" and c.ratio]
+    even = [c for c in mine if c.verdict == "not resolved"]
+    other = [c for c in mine if c.verdict == "not comparable"]
+    if wins:
+        nearest = min(wins, key=lambda c: c.ratio.value if c.ratio else 0.0)
+        if nearest.ratio is not None:
+            sentences.append(
+                f"It is better than {len(wins)} of the {len(mine)} treatments it was compared "
+                f"with; the nearest of these is {labels.get(nearest.b, nearest.b)} (ratio "
+                f"{_ratio(nearest.ratio)})."
+            )
+    if even:
+        names = _listed([labels.get(c.b, c.b) for c in even])
+        sentences.append(f"Not resolved: it cannot be told apart from {names}.")
+        sentences.append(f"{_upper(even[0].reason)}." if even[0].reason else "")
+    if other:
+        names = _listed([labels.get(c.b, c.b) for c in other])
+        sentences.append(f"Not comparable with {names}: {other[0].reason}.")
+    return sentences
+
+
+def _by_system(
+    treatments: Sequence[TreatmentResult], own: Sequence[Comparison], metric: str
+) -> list[str]:
+    """For each pair of systems that differ in nothing else: in which range the ratios lie."""
+    by_id = {t.treatment: t for t in treatments}
+    found: dict[tuple[str, str], list[Comparison]] = {}
+    for c in own:
+        a, b = by_id[c.a], by_id[c.b]
+        rest_a = {f: v for f, v in a.levels.items() if f != "system"}
+        if a.system != b.system and rest_a == {f: v for f, v in b.levels.items() if f != "system"}:
+            found.setdefault((a.system, b.system), []).append(c)
+    sentences = []
+    for (a_name, b_name), several in found.items():
+        ratios = [c.ratio.value for c in several if c.ratio and c.verdict in ("faster", "slower")]
+        if len(several) < 2 or not ratios:
+            continue
+        signs = {r > 1 for r in ratios}
+        open_ones = len(several) - len(ratios)
+        rest = f" ({open_ones} not resolved or not comparable)" if open_ones else ""
+        if len(signs) == 2:
+            sentences.append(
+                f"Between {a_name} and {b_name} it depends: {b_name} is better at "
+                f"{sum(r > 1 for r in ratios)} and {a_name} at {sum(r < 1 for r in ratios)} of "
+                f"{len(several)} otherwise equal settings{rest}."
+            )
+            continue
+        if ratios[0] < 1:
+            a_name, b_name, ratios = b_name, a_name, [1 / r for r in ratios]
+        span = f"{_digits(min(ratios))} to {_digits(max(ratios))}"
+        sentences.append(
+            f"At otherwise equal settings {b_name} is {span} times as good as {a_name} by "
+            f"{_words(metric)}{rest}."
+        )
+    return sentences
+
+
+def _peaks(scales: Sequence[Scale], metric: str) -> list[str]:
+    sentences = []
+    for scale in scales:
+        if scale.metric != metric:
+            continue
+        held = f" ({scale.curve.label})" if scale.held and scale.curve.label else ""
+        unclear = scale.best_not_resolved_from
+        tail = f", not told apart from {_listed([f'{x:g}' for x in unclear])}" if unclear else ""
+        sentences.append(f"By {scale.factor} the best level is {scale.best:g}{held}{tail}.")
+    return sentences if len(sentences) <= 4 else []
+
+
+def _control(noise_floor: Estimate | None) -> str:
+    if noise_floor is None:
+        return (
+            "There is no A/A control in this record, so it is not known which differences "
+            "the machine alone would make."
+        )
+    return (
+        f"The A/A control differs by at most {100 * (noise_floor.value - 1):.1f} % "
+        f"({noise_floor.n} {_plural(noise_floor.n, 'pair', 'pairs')})."
+    )
+
+
+def _no_verdict(treatments: Sequence[TreatmentResult], metric: str) -> str:
+    trials = [trial for t in treatments for trial in t.trials]
+    if not trials:
+        return "No verdict: no trial is on record yet."
+    reasons = Counter(t.reason for t in trials if t.status != "valid" and t.reason)
+    if not reasons:
+        return f"No verdict: no trial has enough samples for {_words(metric)}."
+    reason, n = reasons.most_common(1)[0]
+    valid = sum(t.status == "valid" for t in trials)
+    return (
+        f"No verdict: of {len(trials)} trials {valid} are valid, and none gives "
+        f"{_words(metric)}. The most frequent reason ({n} of {len(trials)}): {reason}."
+    )
+
+
+def _seen_from(treatment: str, c: Comparison) -> Comparison:
+    """The same comparison with ``treatment`` as the one that is better or worse: it becomes ``a``
+    here, ``b`` the other, and the ratio says how many times as good ``a`` is.
+    """
+    if treatment == c.b:
+        return replace(c, a=c.b, b=c.a)
+    turned = c.ratio
+    if turned is not None:
+        span = turned.interval
+        inverse = replace(span, low=1 / span.high, high=1 / span.low) if span else None
+        turned = replace(turned, value=1 / turned.value, interval=inverse)
+    if c.verdict == "faster":
+        return replace(c, ratio=turned, verdict="slower")
+    if c.verdict == "slower":
+        return replace(c, ratio=turned, verdict="faster")
+    return replace(c, ratio=turned)
+
+
+def _beats(metric: str, ratio: Estimate, other: str) -> str:
+    if metric == "throughput":
+        return f"answers {_ratio(ratio)} as many queries per second as {other}"
+    return f"is {_ratio(ratio)} as fast as {other} by {_words(metric)}"
+
+
+def _has(metric: str, figure: Estimate) -> str:
+    if metric == "throughput":
+        return f"answers {_amount(figure)}"
+    return f"has a {_words(metric)} of {_amount(figure)}"
+
+
+def _words(metric: str) -> str:
+    if metric == "throughput":
+        return "throughput"
+    kind, _, name = metric.partition("_")
+    name = f"p99.{name[3:]}" if name.startswith("p999") else name
+    return f"{name} of {kind} time"
+
+
+def _amount(figure: Estimate) -> str:
+    span = figure.interval
+    if figure.unit == "s":
+        said = f"{_digits(figure.value * 1e3)} ms"
+        low, high = (span.low * 1e3, span.high * 1e3) if span else (0.0, 0.0)
+    else:
+        said = f"{_digits(figure.value)} {figure.unit}".replace("queries/s", "queries per second")
+        low, high = (span.low, span.high) if span else (0.0, 0.0)
+    return said + (f" (95 % interval {_digits(low)}–{_digits(high)})" if span else "")
+
+
+def _ratio(ratio: Estimate | None) -> str:
+    if ratio is None:
+        return "unknown"
+    span = ratio.interval
+    if span is None:
+        return f"{_digits(ratio.value)} times"
+    return f"{_digits(ratio.value)} times (95 % interval {_digits(span.low)}–{_digits(span.high)})"
+
+
+def _where(loads: Sequence[Mapping[str, Any]]) -> str:
+    first = loads[0]
+    if any(load != first for load in loads):
+        return ""
+    if first.get("kind") == "closed":
+        n = int(first.get("clients") or 1)
+        return f" at {n} {_plural(n, 'client', 'clients')}"
+    rate = first.get("rate_per_s")
+    return f" at {float(rate):,.6g} queries per second offered" if rate else ""
+
+
+def _short(
+    c: Comparison | None, other: TreatmentResult, first: TreatmentResult, metric: str
+) -> str:
+    if c is None:  # no comparison was planned: the plain ratio, marked as such
+        ratio = first.figures[metric].value / other.figures[metric].value
+        return f"({_digits(ratio if metric in MORE_IS_BETTER else 1 / ratio)}x, untested)"
+    if c.verdict == "not comparable":
+        return "not comparable"
+    if c.verdict == "not resolved" or c.ratio is None:
+        return "not resolved"
+    return f"{_digits(c.ratio.value)}x {c.verdict}"
+
+
+def _rate(figure: Estimate | None) -> str:
+    if figure is None:
+        return "-"
+    span = figure.interval
+    spread = f" ±{100 * (span.high - span.low) / 2 / figure.value:.0f}%" if span else ""
+    return f"{_digits(figure.value)}{spread}"
+
+
+def _ms(figure: Estimate | None) -> str:
+    return "-" if figure is None else f"{_digits(figure.value * 1e3)} ms"
+
+
+def _digits(x: float) -> str:
+    """Three significant digits, thousands with commas; no exponent."""
+    if x == 0 or x != x or abs(x) == float("inf"):
+        return "0" if x == 0 else str(x)
+    if abs(x) >= 1000:
+        return f"{x:,.0f}"
+    if abs(x) >= 0.001:
+        return f"{float(f'{x:.3g}'):.10g}"
+    return f"{x:.2e}"
+
+
+def _clip(text: str, width: int) -> str:
+    return text if len(text) <= width else text[: width - 1] + "…"
+
+
+def _listed(names: Sequence[str]) -> str:
+    shown = list(names[:4]) + ([f"{len(names) - 4} more"] if len(names) > 4 else [])
+    return shown[0] if len(shown) == 1 else ", ".join(shown[:-1]) + " and " + shown[-1]
+
+
+def _plural(n: int, one: str, many: str) -> str:
+    return one if n == 1 else many
+
+
+def _upper(text: str) -> str:
+    return text[:1].upper() + text[1:]
