@@ -11,7 +11,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-ONSETS = tuple("b c d f g h k l m n p r s t v w br pl st tr".split())
+_SINGLE = ("b", "c", "d", "f", "g", "h", "k", "l", "m", "n", "p", "r", "s", "t", "v", "w")
+ONSETS = (*_SINGLE, "br", "pl", "st", "tr")
 NUCLEI = ("a", "e", "i", "o", "u", "ea")
 CODAS = ("", "n", "r", "s", "t", "l", "m", "nd")
 

@@ -1,0 +1,165 @@
+"""Decimate, duplicate and split: what they keep, how they are named, and their memory."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from searchbench.corpora.corpus import Corpus, digest
+from searchbench.corpora.files import open_files
+from searchbench.corpora.generated import open_generated
+from searchbench.corpora.operations import decimate, duplicate, part, part_of, split
+from searchbench.errors import CorpusError
+
+
+def numbered(count: int) -> Corpus:
+    return open_generated(documents=count, words=1, words_sigma=0, fields={})
+
+
+def ids(corpus: Corpus) -> list[str]:
+    return [document.id for document in corpus.documents()]
+
+
+def test_decimate_keeps_every_kth_document() -> None:
+    corpus = decimate(numbered(10), 4)
+    assert corpus.name == "generated /4"
+    assert ids(corpus) == ["0", "4", "8"]
+    assert ids(corpus) == ["0", "4", "8"]
+
+
+def test_duplicate_gives_copy_after_copy_with_new_ids() -> None:
+    corpus = duplicate(numbered(2), 3)
+    assert corpus.name == "generated ×3"
+    assert ids(corpus) == ["0", "1", "0#2", "1#2", "0#3", "1#3"]
+    first, _, copy, *_ = corpus.documents()
+    assert copy.values == first.values
+
+
+def test_ids_that_look_like_copies_are_refused_rather_than_doubled() -> None:
+    with pytest.raises(CorpusError, match="'0#2' ends like"):
+        ids(duplicate(duplicate(numbered(2), 2), 2))
+
+
+@given(count=st.integers(0, 40), parts=st.integers(1, 7))
+@pytest.mark.parametrize("rule", ["round-robin", "hash", "contiguous"])
+def test_parts_are_the_corpus_each_document_once_and_in_order(
+    rule: str, count: int, parts: int
+) -> None:
+    corpus = numbered(max(count, 1))
+    found = [ids(each) for each in split(corpus, parts, rule)]  # type: ignore[arg-type]
+    assert sorted(sum(found, [])) == sorted(ids(corpus))
+    assert all(each == sorted(each, key=int) for each in found)
+    if rule != "hash":
+        sizes = [len(each) for each in found]
+        assert max(sizes) - min(sizes) <= 1
+
+
+def test_contiguous_parts_of_a_corpus_of_unknown_length_are_counted_once(tmp_path: Path) -> None:
+    (tmp_path / "d.jsonl").write_text("".join(f'{{"id": "{n}", "n": {n}}}\n' for n in range(10)))
+    corpus = open_files("d.jsonl", tmp_path, fields={"n": "integer"})
+    assert [ids(each) for each in split(corpus, 3, "contiguous")] == [
+        ["0", "1", "2"],
+        ["3", "4", "5"],
+        ["6", "7", "8", "9"],
+    ]
+    assert part(corpus, 1, 3).name == "d 1/3 (round-robin)"
+
+
+def test_the_hash_rule_is_fixed_and_spreads_evenly() -> None:
+    assert [part_of(key, 1000) for key in ("a", "b", "Höhle")] == [928, 668, 749]
+    sizes = [len(ids(each)) for each in split(numbered(8000), 4, "hash")]
+    assert sum(sizes) == 8000
+    assert all(abs(size - 2000) < 160 for size in sizes)
+
+
+def test_the_digest_changes_with_the_operation() -> None:
+    corpus = numbered(50)
+    changed = [corpus, decimate(corpus, 3), duplicate(corpus, 2), *split(corpus, 2)]
+    assert len({digest(each).digest for each in changed}) == 5
+    assert digest(decimate(corpus, 2)).digest == digest(part(corpus, 1, 2)).digest
+    assert digest(duplicate(corpus, 2)).documents == 100
+
+
+def test_one_changes_nothing_and_less_is_refused() -> None:
+    corpus = numbered(3)
+    assert decimate(corpus, 1) is corpus
+    assert duplicate(corpus, 1) is corpus
+    assert part(corpus, 1, 1) is corpus
+    for make in (decimate, duplicate, split):
+        with pytest.raises(CorpusError, match="whole number from 1"):
+            make(corpus, 0)
+    with pytest.raises(CorpusError, match="no part 0 of 2"):
+        part(corpus, 0, 2)
+    with pytest.raises(CorpusError, match="no rule 'modulo'"):
+        part(corpus, 1, 2, "modulo")
+
+
+def test_operations_pass_on_what_became_of_the_rows(tmp_path: Path) -> None:
+    (tmp_path / "d.jsonl").write_text('{"n": 1}\n{"n": "x"}\n')
+    corpus = open_files("d.jsonl", tmp_path, fields={"n": "integer"}, bad_rows="skip")
+    intake = digest(decimate(corpus, 2)).intake
+    assert intake is not None
+    assert intake.refused == 1
+
+
+def peak_mb(code: str, *arguments: str) -> float:
+    """Runs Python and returns its peak resident memory.
+
+    VmHWM and not ru_maxrss: the latter begins with the memory of the process that forked.
+    """
+    end = (
+        "\nimport re; from pathlib import Path"
+        "\nprint(re.search(r'VmHWM:\\s+(\\d+)', Path('/proc/self/status').read_text())[1])"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code + end, *arguments],
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=240,
+    )
+    return int(done.stdout.split()[-1]) / 1024
+
+
+STREAM = """
+import sys
+from searchbench.corpora.corpus import digest
+from searchbench.corpora.generated import open_generated
+from searchbench.corpora.operations import decimate, duplicate, part
+corpus = open_generated(documents=int(sys.argv[1]))
+summary = digest(part(decimate(duplicate(corpus, 2), 3), 1, 2, "hash"))
+assert summary.documents > 0
+"""
+
+WRITE_AND_READ = """
+import sys
+from pathlib import Path
+from searchbench.corpora.corpus import digest
+from searchbench.corpora.files import open_files
+from searchbench.corpora.generated import open_generated
+from searchbench.corpora.write import write_jsonl
+corpus = open_generated(documents=int(sys.argv[1]), words=1, fields={})
+path = Path(sys.argv[2])
+written = write_jsonl(corpus, path)
+fields = {"title": "text", "body": "text"}
+read = digest(open_files(path.name, path.parent, fields=fields))
+assert (read.digest, read.documents) == (written.digest, written.documents)
+"""
+
+
+def test_three_hundred_megabytes_stream_through_the_operations_in_constant_memory() -> None:
+    small, large = peak_mb(STREAM, "2000"), peak_mb(STREAM, "170000")
+    assert large < 250
+    assert large - small < 60
+
+
+def test_reading_and_checking_ids_stays_far_below_the_bound(tmp_path: Path) -> None:
+    small = peak_mb(WRITE_AND_READ, "2000", str(tmp_path / "a.jsonl"))
+    large = peak_mb(WRITE_AND_READ, "400000", str(tmp_path / "b.jsonl"))
+    # 400,000 ids take 3.2 MB at rest and three times that while runs merge.
+    assert large - small < 60
