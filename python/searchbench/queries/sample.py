@@ -7,11 +7,14 @@ again until there are enough distinct queries.
 
 The words of a query come from one document: scattered over it, drawn from its different terms
 without regard to how often they occur, or a contiguous run within one field, so that a phrase
-matches. For prefix queries every word is cut, for fuzzy ones one character of it is changed.
+matches. Where no document is long enough for a length that was drawn, the query is as long as
+documents allow, and the set's mean number of terms shows it. For prefix queries every word is
+cut, for fuzzy ones one character of it is changed.
 """
 
 from __future__ import annotations
 
+import itertools
 import math
 import random
 from collections import Counter
@@ -100,20 +103,35 @@ def sample(
     needed = Counter(rng.choices(range(1, longest + 1), lengths.weights, k=distinct))
     found: dict[tuple[str, ...], None] = {}
     idle = 0
-    while len(found) < distinct:
+    for passes in itertools.count(1):
         pool = _reservoir(documents(), text_fields, 2 * distinct + 64, longest, contiguous, rng)
-        before = len(found)
-        for length in sorted(needed, reverse=True):
+        _shorten(needed, max(map(len, pool), default=0))
+        before = needed.copy()
+        for length in range(longest, 0, -1):
             pool = _take(pool, length, needed, found, mode, distance, rng)
-        idle = idle + 1 if len(found) == before else 0
-        if idle == _IDLE_PASSES:
+        if len(found) == distinct:
+            break
+        idle = idle + 1 if needed == before else 0
+        if idle == _IDLE_PASSES and needed.total() == needed[1]:
             raise QueryError(
                 f"only {len(found)} of {distinct} distinct queries could be drawn from the corpus "
                 f"(lengths of 1 to {longest} words); ask for fewer or for other lengths"
             )
+        # Candidates are left, so those lengths did not want for candidates but for long ones.
+        if passes >= _IDLE_PASSES and pool:
+            for length in range(2, longest + 1):
+                if needed[length] and needed[length] == before[length]:
+                    _shorten(needed, length - 1, length)
+                    idle = 0
     queries = list(found)
     rng.shuffle(queries)
     return queries
+
+
+def _shorten(needed: Counter[int], longest: int, above: int | None = None) -> None:
+    """Ask for ``longest`` words instead of ``above`` (None: instead of any more)."""
+    for length in [n for n in needed if (n > longest if above is None else n == above)]:
+        needed[max(1, longest)] += needed.pop(length)
 
 
 def _take(
