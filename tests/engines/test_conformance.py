@@ -285,7 +285,7 @@ def test_a_second_create_is_an_error_in_words(running: Deployment) -> None:
     (request,) = running.engine.create(SCHEMA, defaults(running.engine))
     trouble = running.engine.check(running.ask(request))
     assert trouble
-    assert "exist" in trouble
+    assert "already" in trouble
 
 
 def test_a_service_that_cannot_start_says_why(tmp_path: Path) -> None:

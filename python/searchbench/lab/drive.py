@@ -80,8 +80,11 @@ def compile_all(engine: Engine, queries: Sequence[Query], schema: Schema) -> Com
     return Compiled(tuple(requests), np.array(index, np.uint32), tuple(unsupported))
 
 
-def capture(deployment: Deployment, compiled: Compiled) -> pa.Table:
-    """Each distinct query once, untimed; the replies decoded (phase ``captured``)."""
+def capture(deployment: Deployment, compiled: Compiled) -> tuple[pa.Table, float]:
+    """Each distinct query once; the replies decoded (phase ``captured``), seconds for each.
+
+    The seconds are no measurement: they say about how many requests a drive will make.
+    """
     count = len(compiled.requests)
     trace = _core.drive(
         deployment.target,
@@ -94,7 +97,8 @@ def capture(deployment: Deployment, compiled: Compiled) -> pa.Table:
         capture_every=1,
         idle="block",
     )
-    return _decoded(deployment.engine, trace, compiled, "captured")
+    elapsed_s = json.loads(trace.accounting())["elapsed_ns"] / 1e9
+    return _decoded(deployment.engine, trace, compiled, "captured"), elapsed_s / max(1, count)
 
 
 def drive(

@@ -202,10 +202,8 @@ class Conductor:
         with stages("verify"):
             self._identify(subject, deployment, about)
         with stages("capture"):
-            began = time.perf_counter()
-            replies = capture(deployment, compiled)
-            spent = time.perf_counter() - began
-        return Captured(replies, spent / max(1, len(compiled.requests)), trial.id)
+            replies, mean_s = capture(deployment, compiled)
+        return Captured(replies, mean_s, trial.id)
 
     def _identify(self, subject: Subject, deployment: Deployment, about: dict[str, Any]) -> None:
         """Which version it is and how it was started; did every lever take?"""
