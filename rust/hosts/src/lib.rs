@@ -6,7 +6,7 @@ pub mod analysis;
 pub mod engine;
 pub mod frame;
 mod ids;
-pub mod null;
+mod null;
 mod options;
 pub mod query;
 pub mod reply;
@@ -14,7 +14,7 @@ pub mod schema;
 mod serve;
 mod signal;
 mod sqlite;
-pub mod tantivy;
+mod tantivy;
 
 use std::net::{Ipv4Addr, SocketAddr, TcpListener};
 use std::path::PathBuf;
@@ -64,6 +64,10 @@ impl Host {
             std::fs::create_dir_all(&data)
                 .map_err(|error| format!("cannot make the directory {}: {error}", data.display()))?;
         }
+        let null = match named.as_str() {
+            "null" => Some(null::Null::new(&options)?),
+            _ => None,
+        };
         let port = options.size("port") as u16;
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, port))
             .map_err(|error| format!("cannot listen on 127.0.0.1:{port}: {error}"))?;
@@ -72,14 +76,13 @@ impl Host {
         listener.set_nonblocking(true).map_err(|error| error.to_string())?;
         let wake = Arc::new(Wake::new().map_err(|error| format!("cannot make an eventfd: {error}"))?);
         let woken = Arc::clone(&wake);
+        if let Some(null) = null {
+            let thread = thread::spawn(move || null.serve(&listener, &woken));
+            return Ok(Host { address, wake, thread });
+        }
         let engine: Arc<dyn Engine> = match named.as_str() {
             "tantivy" => tantivy::Tantivy::open(&data, &options)?,
-            "sqlite" => sqlite::Sqlite::open(&data, &options)?,
-            _ => {
-                let null = null::Null::new(&options);
-                let thread = thread::spawn(move || null.serve(&listener, &woken));
-                return Ok(Host { address, wake, thread });
-            }
+            _ => sqlite::Sqlite::open(&data, &options)?,
         };
         let thread = thread::spawn(move || {
             serve::serve(&listener, Arc::clone(&engine), &woken);
