@@ -32,7 +32,7 @@ HOSTILE = (
     "' onmouseover='document.title=1",
     "<!-- <script> --> ]]> {{ 7*7 }} {% raw %} #set text(red) $x$ `raw` \\ %",
     "bell\x07 escape\x1b[31m null\x00 del\x7f c1\x9b",
-    "right\u202eto left\u2066 isolate\u2069 \u05e9\u05dc\u05d5\u05dd \u0645\u0631\u062d\u0628\u0627",
+    "right\u202eto left\u2066 isolate\u2069 \u05e9\u05dc\u05d5\u05dd \u0645\u0631\u062d\u0628",
     "long" * 150,
     "lone surrogate \ud800 and \uffff",
     "日本語の検索 全文検索エンジン 🔎 e\u0301",
@@ -103,7 +103,8 @@ def trial(
     }
     return TrialResult(
         name, treatment, block, control, status,  # type: ignore[arg-type]
-        reason, figures if done else {}, {"ok": 9000, "timed_out": 3 if block else 0} if done else {},
+        reason, figures if done else {},
+        {"ok": 9000, "timed_out": 3 if block else 0} if done else {},
         findings, Curve("throughput", xs, ys) if done else None, 1.4 if done else None,
     )  # fmt: skip
 

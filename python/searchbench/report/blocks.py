@@ -132,11 +132,12 @@ Block = Text | Badge | Notice | Table | Figure | Facts | Code | Details
 
 @dataclass(frozen=True, slots=True)
 class Section:
-    """One part of the document; ``id`` is its anchor."""
+    """One part of the document; ``id`` is its anchor, ``short`` its name in the contents."""
 
     id: str
     title: str
     blocks: tuple[Block, ...]
+    short: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,6 +22,8 @@ TITLES = {
     "cpu_per_query_s": "CPU per query",
     "server_cpu_s_per_query": "CPU per query",
     "server_cores": "Cores in use",
+    "cpu_s_per_query": "CPU per query",
+    "client_cpu_share": "Client CPU",
     "client_cpu_per_query_s": "Client CPU per query",
     "peak_rss_bytes": "Peak memory",
     "read_bytes": "Read from disk",

@@ -7,25 +7,26 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from functools import cached_property
-from typing import Any, Protocol
+from functools import cached_property, partial
+from typing import Any, Literal, Protocol
 
-from searchbench.analysis.judgement import Agreement, Finding, Judgement, TreatmentResult
+from searchbench.analysis.judgement import Agreement, Judgement, Scale
 from searchbench.report import figures, numbers, tables
 from searchbench.report.blocks import (
-    Badge,
     Block,
     Details,
     Document,
     Facts,
     Figure,
-    Notice,
     Section,
     Text,
 )
-from searchbench.report.details import machine, treatment_details
-from searchbench.report.draw import svg
+from searchbench.report.cells import title_of
+from searchbench.report.chosen import scales_of, shown_comparisons
+from searchbench.report.details import common, in_common, machine, treatment_details
+from searchbench.report.draw import svg, unchecked
 from searchbench.report.look import NARROW, WIDE, Look
+from searchbench.report.notices import badge, notices, reading, warnings
 from searchbench.report.reproduce import as_run, reproduce
 from searchbench.report.text import fit, line, short
 
@@ -96,8 +97,7 @@ class Content:
     @cached_property
     def metric(self) -> str:
         """The figure that decides."""
-        named = self.record.plan.get("judging", {}).get("metric")
-        return str(named or ("response_p99" if self.open_loop else "throughput"))
+        return self.judgement.metric
 
     @cached_property
     def loads(self) -> list[Mapping[str, Any]]:
@@ -113,21 +113,22 @@ class Content:
         """The verdict, its evidence, and what speaks against it, before anything else."""
         verdict = self.judgement.verdict
         blocks: list[Block] = [
-            _badge(verdict.resolved, self._unusable()),
+            badge(self.judgement),
             Text(fit(verdict.decision), "lead"),
         ]
-        blocks += self._warnings()
+        blocks += warnings(self.judgement)
         if self.judgement.treatments:
             blocks.append(tables.overview(self.judgement, self.metric, open_loop=self.open_loop))
-            blocks.append(Text(_reading(self.judgement), "quiet"))
-        compared = _against_first(self.judgement)
-        first = self.labels.get(compared[0].a, compared[0].a) if compared else ""
+            blocks.append(Text(reading(self.judgement), "quiet"))
+        compared = shown_comparisons(self.judgement, self.metric)
+        firsts = {c.a for c in compared}
+        against = short(self.labels.get(a := next(iter(firsts)), a), 60) if firsts else ""
         blocks += self._figure(
             "differences",
-            f"How much better than {short(first, 60)}",
-            "Points: the ratio, paired by block; lines: its interval. Shaded: the noise floor, "
-            "within which a difference is not resolved (grey).",
-            lambda look: figures.differences(compared, self.labels, look),
+            f"Each against {against}" if len(firsts) == 1 else "What is compared",
+            f"Ratios by {title_of(self.metric).lower()}, paired by block, with their intervals; "
+            "above 1× is better. Shaded: the noise floor. Grey: not resolved.",
+            partial(figures.differences, compared, self.labels),
         )
         if self.judgement.comparisons:
             table = tables.comparisons(self.judgement.comparisons, self.labels)
@@ -136,23 +137,28 @@ class Content:
             blocks.append(Details(title, (table,), note, open=len(table.rows) <= 6))
         if self.judgement.analysis.strip():
             blocks.append(Text("What the study says of itself: " + fit(self.judgement.analysis)))
-        return Section("answer", "The answer", tuple(blocks))
+        return Section("answer", "The answer", tuple(blocks), "Answer")
 
     def throughput(self) -> Section:
-        """Throughput against each factor that has numbers as levels."""
+        """Throughput, then latencies, against each factor that has numbers as levels."""
         blocks: list[Block] = []
-        for i, factor in enumerate(self.judgement.scaling):
+        groups: dict[tuple[str, str], list[Scale]] = {}
+        for scale in scales_of(self.judgement):
+            groups.setdefault((scale.factor, scale.metric), []).append(scale)
+        for i, ((factor, metric), found) in enumerate(groups.items()):
             blocks += self._figure(
                 f"scaling-{i}",
-                f"Throughput against {short(factor, 60)}",
-                "Points: throughput over the valid trials; bands: its interval.",
-                lambda look, factor=factor: figures.scaling(self.judgement, factor, look),
+                f"{title_of(metric)} against {short(factor, 60)}",
+                "Points: over the valid trials; bands: the interval.",
+                partial(figures.scaling, found),
             )
+        if self.judgement.scales:
+            blocks.append(tables.scales(self.judgement.scales))
         if not blocks:
             blocks.append(
                 Text("No factor of this study has several numbers as levels, so there is no curve.")
             )
-        return Section("throughput", "Throughput against each factor", tuple(blocks))
+        return Section("throughput", "Throughput against each factor", tuple(blocks), "Throughput")
 
     def latency(self) -> Section:
         """Service and response time: curves, and tables of the quantiles with intervals."""
@@ -173,6 +179,7 @@ class Content:
                     "measure with an open loop."
                 )
             )
+        kinds: tuple[Literal["service", "response"], ...]
         kinds = ("service", "response") if self.open_loop or not closed else ("service",)
         for which in kinds:
             blocks += self._figure(
@@ -181,7 +188,7 @@ class Content:
                 "Both axes are logarithmic; the quantiles from the middle to the tail have equal "
                 "room for each nine. Bands: the intervals. Quantiles with too few samples end "
                 "the line.",
-                lambda look, which=which: figures.latency(self.judgement, which, look),
+                partial(figures.latency, self.judgement, which),
             )
             blocks.append(tables.quantiles(self.judgement, which))
         return Section("latency", "Latency", tuple(blocks))
@@ -196,9 +203,9 @@ class Content:
         blocks = self._figure(
             "warmup",
             "Throughput over the time of a trial",
-            "A line a trial. Shaded: the measured window. What lies before it is warm-up and "
-            "counts for nothing.",
-            lambda look: figures.warmup(self.judgement, windows, look),
+            "A line a trial. Shaded: the measured window; before it is warm-up, which counts for "
+            "nothing. Triangles: from where a trial was steady.",
+            partial(figures.warmup, self.judgement, windows),
         )
         late = [
             f"{line(t.trial)} ({numbers.human(t.steady_from_s, 's')})"
@@ -241,79 +248,42 @@ class Content:
 
     def machine(self) -> Section:
         """The machine as it was found."""
-        return Section("machine", "The machine", machine(self.record.host))
+        return Section("machine", "The machine", machine(self.record.host), "Machine")
 
     def findings(self) -> Section:
         """All findings: the number, what it means, what to do."""
         found = tables.findings_of(self.judgement)
         if not found:
             return Section("findings", "Findings", (Text("The audit found nothing to report."),))
-        return Section("findings", "Findings", tuple(_notices(found)))
+        return Section("findings", "Findings", tuple(notices(found)))
 
     def details(self) -> Section:
         """Each treatment down to its configuration, what was not run, and how to run it again."""
-        blocks: list[Block] = [treatment_details(t, self.record) for t in self.judgement.treatments]
+        shared = common(self.record.trials)
+        blocks: list[Block] = [in_common(shared)] if shared else []
+        blocks += [treatment_details(t, self.record, shared) for t in self.judgement.treatments]
         if self.judgement.excluded:
             title = f"{numbers.counted(len(self.judgement.excluded), 'crossing')} not run"
             blocks.append(Details(title, (tables.excluded(self.judgement.excluded),)))
         blocks.append(as_run(self.record.study_text))
         blocks.append(reproduce(self.record))
-        return Section("details", "Every detail", tuple(blocks))
+        return Section("details", "Every detail", tuple(blocks), "Details")
 
     def _figure(
         self, name: str, title: str, caption: str, make: Callable[[Look], Any]
     ) -> list[Block]:
-        wide = make(WIDE)
-        if wide is None:
-            return []
-        drawn = [
-            svg(chart, f"{name}-{size}", title)
-            for size, chart in (("wide", wide), ("narrow", make(NARROW)))
-        ]
-        return [Figure(name, title, caption, *drawn)]
-
-    def _unusable(self) -> list[str]:
-        return [
-            t.trial
-            for treatment in self.judgement.treatments
-            for t in treatment.trials
-            if t.status != "valid"
-        ]
-
-    def _warnings(self) -> list[Block]:
-        """What must be known before the verdict is believed."""
-        blocks: list[Block] = []
-        grave = [f for f in tables.findings_of(self.judgement) if f.severity != "note"]
-        bad = [t for treatment in self.judgement.treatments for t in treatment.trials]
-        total = len(bad)
-        for status, meaning in (("invalid", "did not pass the audit"), ("failed", "failed")):
-            named = [t for t in bad if t.status == status]
-            if named:
-                reasons = list(dict.fromkeys(line(t.reason) for t in named if t.reason))
-                blocks.append(
-                    Notice(
-                        "invalid",
-                        f"{numbers.counted(len(named), 'trial')} of {total} {meaning}",
-                        ", ".join(line(t.trial) for t in named[:6]) + (" …" if named[6:] else ""),
-                        "; ".join(reasons[:3]) + (" …" if reasons[3:] else ""),
-                        "Shown below, and not used in any estimate.",
-                        "",
-                    )
-                )
-        study = [f for f in grave if not f.trial]
-        blocks += _notices(study)
-        rest = [f for f in grave if f.trial and f.severity == "warning"]
-        if rest:
-            kinds = ", ".join(dict.fromkeys(line(f.kind).replace("_", " ") for f in rest))
-            text = (
-                f"{numbers.counted(len(rest), 'warning')} on single trials ({kinds}): see Findings."
-            )
-            blocks.append(Text(text, "quiet"))
-        return blocks
+        drawn = []
+        for size, look in (("wide", WIDE), ("narrow", NARROW)):
+            with unchecked():
+                chart = make(look)
+            if chart is None:
+                return []
+            drawn.append(svg(chart, f"{name}-{size}", title))
+        return [Figure(name, line(title), caption, *drawn)]
 
     def _differing(self, pair: Agreement) -> list[Block]:
-        a = self.labels.get(pair.a, pair.a)
-        b = self.labels.get(pair.b, pair.b)
+        a = pair.label_a or self.labels.get(pair.a, pair.a)
+        b = pair.label_b or self.labels.get(pair.b, pair.b)
         blocks: list[Block] = []
         for difference in pair.examples:
             blocks.append(
@@ -331,64 +301,3 @@ class Content:
         title = f"{short(a, 60)} and {short(b, 60)}, side by side"
         note = f"{len(pair.examples)} of {numbers.counted(differing, 'query', 'queries')}"
         return [Details(title, tuple(blocks), note + " that differ" if differing else "")]
-
-
-def _badge(resolved: bool, unusable: list[str]) -> Badge:
-    aside = f" {numbers.counted(len(unusable), 'trial')} could not be used." if unusable else ""
-    if resolved:
-        text = "At least one difference is larger than the noise of this machine." + aside
-        return Badge("Resolved", "good", text)
-    text = "No difference is larger than what the same system differs from itself." + aside
-    return Badge("Not resolved", "unsure", text)
-
-
-def _notices(found: list[Finding]) -> list[Block]:
-    """Findings that say the same of several trials are said once."""
-    groups: dict[tuple[str, str, str, str], list[Finding]] = {}
-    for f in found:
-        groups.setdefault((f.severity, f.kind, f.meaning, f.remedy), []).append(f)
-    blocks: list[Block] = []
-    for (_, kind, meaning, remedy), same in groups.items():
-        where = ", ".join(dict.fromkeys(line(f.trial) for f in same if f.trial))
-        said = list(dict.fromkeys(line(f.number) for f in same))
-        number = "; ".join(said[:4]) + (f"; and {len(said) - 4} more" if said[4:] else "")
-        blocks.append(
-            Notice(
-                same[0].severity,
-                line(kind).replace("_", " "),
-                where or "the whole study",
-                number,
-                line(meaning),
-                line(remedy),
-            )
-        )
-    return blocks
-
-
-def _reading(judgement: Judgement) -> str:
-    text = "Small print: 95 % intervals over the valid trials. Hover or touch for exact values."
-    if judgement.noise_floor:
-        share = judgement.noise_floor.value
-        change = share - 1 if share >= 1 else share
-        text += (
-            f" Noise floor from the A/A control: ±{numbers.digits(100 * change, 2)} %; "
-            "smaller differences are never called a win."
-        )
-    return text
-
-
-def _against_first(judgement: Judgement) -> list[Any]:
-    """The comparisons that share the commonest first treatment, by the commonest metric."""
-    found = [c for c in judgement.comparisons if c.ratio is not None]
-    if not found:
-        return []
-    metrics = [c.metric for c in found]
-    metric = max(dict.fromkeys(metrics), key=metrics.count)
-    found = [c for c in found if c.metric == metric]
-    firsts = [c.a for c in found]
-    best = judgement.verdict.best
-    first = best if best in firsts else max(dict.fromkeys(firsts), key=firsts.count)
-    return [c for c in found if c.a == first]
-
-
-__all__ = ["Content", "RecordView", "TreatmentResult"]

@@ -101,14 +101,34 @@ def apart(positions: Sequence[float], gap: float, low: float, high: float) -> li
 
 
 def names(labels: Sequence[str], limit: int) -> list[str]:
-    """Labels cut in the middle to ``limit`` characters, and still told apart."""
-    cut = [middle(label, limit) for label in labels]
+    """Labels of at most ``limit`` characters that are still told apart.
+
+    Where one is too long, the words that all begin or end with give way first, then the middle.
+    """
+    whole = [line(label) for label in labels]
+    if len(whole) > 1 and max(map(len, whole)) > limit:
+        whole = _without_shared(whole)
+    cut = [middle(label, limit) for label in whole]
     seen: dict[str, int] = {}
     told = []
     for name in cut:
         seen[name] = seen.get(name, 0) + 1
         told.append(name if cut.count(name) == 1 else f"{name} #{seen[name]}")
     return told
+
+
+def _without_shared(labels: Sequence[str]) -> list[str]:
+    words = [label.split(" ") for label in labels]
+    room = min(map(len, words)) - 1
+    head = 0
+    while head < room and len({w[head] for w in words}) == 1:
+        head += 1
+    tail = 0
+    while tail < room - head and len({w[len(w) - 1 - tail] for w in words}) == 1:
+        tail += 1
+    kept = [w[head : len(w) - tail] for w in words]
+    before, after = "… " if head else "", " …" if tail else ""
+    return [f"{before}{' '.join(w).strip(',;: ')}{after}" for w in kept]
 
 
 def middle(label: str, limit: int) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, Protocol
 
 from searchbench.analysis.judgement import TreatmentResult
@@ -13,6 +13,17 @@ from searchbench.report.cells import unit_of
 from searchbench.report.text import fit, line
 
 _HEAD = 200  # longest file shown whole, in lines; a configuration is shorter, a dump is not
+
+
+_PARTS = {
+    "parameters": "Parameters, complete",
+    "corpus": "Corpus",
+    "queries": "Queries",
+    "load": "Load",
+    "ingest": "Ingest",
+    "drive": "Driving",
+    "stages": "Time in each stage",
+}
 
 
 class Trials(Protocol):
@@ -25,12 +36,34 @@ class Trials(Protocol):
 
 def machine(host: Mapping[str, Any]) -> tuple[Block, ...]:
     """The fingerprint of the machine as pairs; nested ones are named by their path."""
-    pairs = tuple((line(k).replace("_", " "), v) for k, v in _flat(host))
-    return (Facts(pairs),) if pairs else (Text("The record holds nothing about the machine."),)
+    pairs = _flat(host)
+    return (
+        (Facts(tuple(pairs)),) if pairs else (Text("The record holds nothing about the machine."),)
+    )
 
 
-def treatment_details(treatment: TreatmentResult, record: Trials) -> Details:
-    """Levels, versions, server configuration, corpus, queries, load, ingest, and all trials."""
+def common(trials: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """Which of corpus, queries and load are the same in every trial; said once, then."""
+    good = [t for t in trials if t.get("status") == "ok"]
+    return {
+        key: good[0][key]
+        for key in ("corpus", "queries", "load")
+        if len(good) > 1 and good[0].get(key) and all(t.get(key) == good[0][key] for t in good)
+    }
+
+
+def in_common(shared: Mapping[str, Any]) -> Details:
+    """What all treatments share."""
+    blocks: list[Block] = []
+    for key, value in shared.items():
+        blocks += [Text(_PARTS[key]), Facts(tuple(_flat(value)))]
+    return Details("Held for all treatments", tuple(blocks), ", ".join(shared))
+
+
+def treatment_details(
+    treatment: TreatmentResult, record: Trials, shared: Mapping[str, Any]
+) -> Details:
+    """Levels, versions, server configuration, all trials, and what is not ``shared`` by all."""
     mine = [t for t in record.trials if t.get("treatment") == treatment.treatment]
     blocks: list[Block] = [
         Facts(tuple((line(k), line(str(v))) for k, v in treatment.levels.items()))
@@ -40,7 +73,7 @@ def treatment_details(treatment: TreatmentResult, record: Trials) -> Details:
         blocks.append(tables.trials(treatment, positions))
     shown = next((t for t in mine if t.get("status") == "ok"), mine[0] if mine else None)
     if shown is not None:
-        blocks += _as_started(shown)
+        blocks += _as_started(shown, shared)
         versions = list(dict.fromkeys(line(str(t.get("version", ""))) for t in mine))
         versions = [v for v in versions if v]
         if len(versions) > 1:
@@ -50,7 +83,7 @@ def treatment_details(treatment: TreatmentResult, record: Trials) -> Details:
     return Details(line(treatment.label), tuple(blocks), f"{valid.text} trials valid")
 
 
-def _as_started(trial: Mapping[str, Any]) -> list[Block]:
+def _as_started(trial: Mapping[str, Any], shared: Mapping[str, Any]) -> list[Block]:
     service = trial.get("service") or {}
     blocks: list[Block] = [
         Facts(
@@ -69,19 +102,10 @@ def _as_started(trial: Mapping[str, Any]) -> list[Block]:
     if service.get("env"):
         text = "\n".join(f"{k}={v}" for k, v in service["env"].items())
         blocks.append(Code(fit(text), "Environment"))
-    for key, title in (
-        ("parameters", "Parameters, complete"),
-        ("corpus", "Corpus"),
-        ("queries", "Queries"),
-        ("load", "Load"),
-        ("ingest", "Ingest"),
-        ("drive", "Driving"),
-        ("stages", "Seconds in each stage"),
-    ):
+    for key, title in _PARTS.items():
         value = trial.get(key)
-        if isinstance(value, Mapping) and value:
-            pairs = tuple((line(k).replace("_", " "), v) for k, v in _flat(value))
-            blocks.append(Details(title, (Facts(pairs),)))
+        if key not in shared and isinstance(value, Mapping) and value:
+            blocks.append(Details(title, (Facts(tuple(_flat(value))),)))
     unsupported = trial.get("unsupported") or []
     if unsupported:
         reasons: dict[str, int] = {}
@@ -93,32 +117,45 @@ def _as_started(trial: Mapping[str, Any]) -> list[Block]:
     return blocks
 
 
-def _flat(value: Mapping[str, Any], path: str = "") -> list[tuple[str, str]]:
+def _flat(value: Mapping[str, Any], path: str = "", unit: str = "") -> list[tuple[str, str]]:
+    """Nested mappings as pairs: the path in words, the value for people with its unit."""
     pairs: list[tuple[str, str]] = []
     for key, held in value.items():
-        name = f"{path}{key}"
+        name = f"{path}{_words(str(key))}"
+        inner = "s" if key == "stages" else unit
         if isinstance(held, Mapping):
-            pairs += _flat(held, f"{name}.") or [(name, "none")]
+            pairs += _flat(held, f"{name} · ", inner) or [(name, "none")]
         elif isinstance(held, list) and held and all(isinstance(x, Mapping) for x in held):
-            for i, entry in enumerate(held):
-                pairs += _flat(entry, f"{name}.{i}.")
+            for i, entry in enumerate(held, start=1):
+                pairs += _flat(entry, f"{name} {i} · ", inner)
         else:
-            pairs.append((name, _said(name, held)))
+            pairs.append((name, _said(str(key), held, unit)))
     return pairs
 
 
-def _said(name: str, value: Any) -> str:
+def _words(key: str) -> str:
+    """A key without the ending that names its unit, which goes beside the value."""
+    for ending in ("_bytes", "_ns", "_s", "_seconds"):
+        if key.endswith(ending) and not key.endswith("_per_s") and len(key) > len(ending):
+            key = key.removesuffix(ending)
+            break
+    return line(key).replace("_", " ")
+
+
+def _said(key: str, value: Any, unit: str) -> str:
     if value is None:
         return "not known"
     if isinstance(value, bool):
         return "yes" if value else "no"
     if isinstance(value, int | float):
-        unit = unit_of(name)
-        if name.endswith("_ns"):
+        unit = unit or unit_of(key)
+        if key.endswith("unix_ns"):
+            return f"{value}"
+        if key.endswith("_ns"):
             value, unit = value / 1e9, "s"
-        if name.rpartition(".")[2] in ("seconds", "settle_seconds"):
+        if key == "seconds" or key.endswith("_seconds"):
             unit = "s"
-        if unit in ("bytes", "s", "bytes/s"):
+        if unit in ("bytes", "s", "bytes/s", "1/s"):
             return numbers.human(float(value), unit)
         return f"{value:,}" if isinstance(value, int) and abs(value) >= 10_000 else f"{value}"
     if isinstance(value, list):

@@ -11,27 +11,29 @@ from typing import Any, Literal
 
 import altair as alt
 
-from searchbench.analysis.judgement import Comparison, Curve, Judgement, TrialResult
+from searchbench.analysis.judgement import Comparison, Judgement, Scale, TrialResult
 from searchbench.report import numbers
+from searchbench.report.cells import title_of
 from searchbench.report.curves import by_nines, drawable, log_domain, log_ticks, names, thinned
-from searchbench.report.look import INK, MANY, MARK, SERIES, SHADE, SOFT, Look
+from searchbench.report.look import GHOST, INK, MANY, MARK, SERIES, SHADE, SOFT, Look
 from searchbench.report.plots import (
     COUNT_LABELS,
     TIME_LABELS,
     Axis,
     Chart,
+    data,
     draw,
+    in_panels,
     lines_from,
-    panels,
+    panel_letters,
+    panel_width,
 )
 from searchbench.report.text import line
 
 QUANTILE_TICKS = (0.5, 0.9, 0.99, 0.999, 0.9999)
 
 
-def latency(
-    judgement: Judgement, which: Literal["service", "response"], look: Look
-) -> Chart | None:
+def latency(judgement: Judgement, which: Literal["service", "response"], look: Look) -> Chart:
     """Quantiles of service or response time, a line a treatment.
 
     The quantile axis is logarithmic in 1 − q, so the tail has as much room as the middle; the
@@ -59,30 +61,37 @@ def latency(
     return draw(lines, x, y, look)
 
 
-def scaling(judgement: Judgement, factor: str, look: Look) -> Chart | None:
-    """One measured quantity against the levels of one factor, a line a group of treatments."""
-    curves = [drawable(c) for c in judgement.scaling.get(factor, ())]
-    curves = [c for c in curves if len(c.x) > 1]
-    if not curves:
+def scaling(scales: Sequence[Scale], look: Look) -> Chart:
+    """One metric against the levels of one factor, a line a combination of the held levels.
+
+    ``scales``: those of one factor and one metric.
+    """
+    found = [(s, drawable(s.curve)) for s in scales]
+    found = [(s, curve) for s, curve in found if len(curve.x) > 1]
+    if not found:
         return None
+    curves = [curve for _, curve in found]
+    factor, unit, metric = found[0][0].factor, found[0][0].unit, found[0][0].metric
     xs = sorted({x for c in curves for x in c.x})
     log = xs[0] > 0 and xs[-1] / xs[0] >= 8
     margin = 0.0 if log else (xs[-1] - xs[0]) * 0.03
-    x = Axis(factor, (xs[0] - margin, xs[-1] + margin), tuple(xs), log=log)
+    x = Axis(line(factor), (xs[0] - margin, xs[-1] + margin), tuple(xs), log=log)
     ys = [v for c in curves for v in (*c.y, *c.high)]
-    y = Axis("throughput, requests per second", (0, max(ys, default=1) * 1.05 or 1), grid=True)
+    if unit == "s":
+        y = _time_axis(ys, f"{title_of(metric)} (logarithmic)", log=True)
+    else:
+        title = f"{title_of(metric)}, {line(unit)}" if unit else title_of(metric)
+        y = Axis(title, (0, max(ys) * 1.05 or 1), grid=True)
     lines = lines_from(
         curves,
-        [c.label for c in curves],
-        lambda level: f"{factor} = {numbers.digits(level)}",
-        "1/s",
+        [c.label or title_of(metric) for c in curves],
+        lambda level: f"{line(factor)} = {numbers.digits(level)}",
+        unit,
     )
     return draw(lines, x, y, look, points=True)
 
 
-def warmup(
-    judgement: Judgement, windows: Mapping[str, tuple[float, float]], look: Look
-) -> Chart | None:
+def warmup(judgement: Judgement, windows: Mapping[str, tuple[float, float]], look: Look) -> Chart:
     """How each trial came to its steady state: a panel a treatment, a line a trial.
 
     ``windows``: the measured window of each trial in seconds since the drive began; it is
@@ -96,40 +105,42 @@ def warmup(
     if not shown:
         return None
     columns = min(look.columns, len(shown))
-    width = (look.width - 62 - 22 * columns) / columns - (14 if columns > 1 else 0)
-    short = names([label for label, _ in shown], max(12, int(width / 6.4)))
-    drawn = []
-    for i, ((_, trials), name) in enumerate(zip(shown, short, strict=True)):
-        titles = (i >= len(shown) - columns, i % columns == 0)
-        drawn.append(
-            _warmup_panel(trials, windows, titles).properties(
-                width=width, height=max(90, width * 0.5), title=alt.TitleParams(text=name)
-            )
-        )
-    return alt.concat(*drawn, columns=columns, spacing=18)
+    width = panel_width(look, columns)
+    short = names([label for label, _ in shown], panel_letters(width))
+    rows: list[dict[str, Any]] = []
+    for name, (_, trials) in zip(short, shown, strict=True):
+        for trial in trials:
+            rows += _warmup_rows(trial, name, windows.get(trial.trial))
+    what = next(r.warmup.label for _, trials in shown for r in trials if r.warmup)
+    last = max(row["x"] for row in rows if "x" in row)
+    top = max(row["y"] for row in rows if "y" in row) * 1.08 or 1.0
+    panel = _warmup_panel(what, (0, last), (0, top))
+    panel = panel.properties(width=width, height=max(90, width // 2))
+    return in_panels(panel, data(rows), short, columns)
 
 
-def differences(
-    comparisons: Sequence[Comparison], labels: Mapping[str, str], look: Look
-) -> Chart | None:
+def differences(comparisons: Sequence[Comparison], labels: Mapping[str, str], look: Look) -> Chart:
     """Ratios with their intervals, the noise floor shaded: what is resolved stands clear of it."""
     rows: list[dict[str, Any]] = []
+    one_first = len({c.a for c in comparisons}) == 1
     for c in comparisons:
         if c.ratio is None or c.ratio.value <= 0:
             continue
-        interval = c.ratio.interval
+        interval, name = c.ratio.interval, line(labels.get(c.b, c.b))
+        if not one_first:
+            name += " against " + line(labels.get(c.a, c.a))
         row: dict[str, Any] = {
-            "name": line(labels.get(c.b, c.b)),
+            "name": name,
             "ratio": c.ratio.value,
             "resolved": c.verdict in ("faster", "slower"),
-            "tip": f"{line(labels.get(c.b, c.b))}\n{numbers.digits(c.ratio.value)} times, {c.verdict}",
+            "tip": f"{name}\n{numbers.digits(c.ratio.value)} times, {c.verdict}",
         }
         if interval and interval.low > 0:
             row |= {"low": interval.low, "high": interval.high}
         rows.append(row)
     if not rows:
         return None
-    cut = names([row["name"] for row in rows], look.label if look.direct_labels else 18)
+    cut = names([row["name"] for row in rows], 44 if look.direct_labels else 20)
     for row, name in zip(rows, cut, strict=True):
         row["name"] = name
     floor = max([1.0, *(c.floor for c in comparisons if math.isfinite(c.floor))])
@@ -141,22 +152,22 @@ def differences(
         "ratio:Q",
         scale=scale,
         axis=alt.Axis(
-            title="times as good (right of 1: better than the first)",
+            title="ratio (right of 1×: better)",
             values=ticks,
             labelExpr="format(datum.value, '.3~r') + '×'",
             grid=True,
         ),
     )
-    y = alt.Y("name:N", sort=None, title=None, axis=alt.Axis(labelColor=INK, labelLimit=240))
-    base = alt.Chart(alt.Data(values=rows))
+    y = alt.Y("name:N", sort=None, title=None, axis=alt.Axis(labelColor=INK, labelLimit=320))
+    base = alt.Chart(data(rows))
     colour = alt.condition("datum.resolved", alt.value(SERIES[0]), alt.value(MARK))
     noise = (
-        alt.Chart(alt.Data(values=[{"from": 1 / floor, "to": floor}]))
+        alt.Chart(data([{"from": 1 / floor, "to": floor}]))
         .mark_rect(color=SHADE, aria=False)
         .encode(x=alt.X("from:Q", scale=scale), x2="to:Q")
     )
     one = (
-        alt.Chart(alt.Data(values=[{"at": 1}]))
+        alt.Chart(data([{"at": 1}]))
         .mark_rule(color=SOFT, strokeDash=[3, 3], aria=False)
         .encode(x=alt.X("at:Q", scale=scale))
     )
@@ -168,70 +179,70 @@ def differences(
     dot = base.mark_point(filled=True, size=70, opacity=1).encode(
         x=x, y=y, color=colour, description="tip:N"
     )
-    room = 8 * max(map(len, cut)) + 20
+    room = min(round(5.8 * max(map(len, cut))), 320) + 26
     return alt.layer(noise, one, whisker, dot).properties(
-        width=look.width - min(room, 250), height=alt.Step(26)
+        width=look.width - room, height=alt.Step(26)
     )
 
 
-def _warmup_panel(
-    trials: Sequence[TrialResult],
-    windows: Mapping[str, tuple[float, float]],
-    titles: tuple[bool, bool],
-) -> alt.LayerChart:
-    curves = [(r, thinned(drawable(r.warmup), 80)) for r in trials if r.warmup is not None]
-    last = max((c.x[-1] for _, c in curves if c.x), default=1.0)
-    top = max((v for _, c in curves for v in c.y), default=1.0) or 1.0
-    x_title, y_title = (
-        "seconds since the first request" if titles[0] else None,
-        (curves[0][1].label or None) if titles[1] else None,
-    )
-    is_time = _is_time(curves[0][1].label)
-    rows = [
-        {"name": r.trial, "x": float(f"{x:.6g}"), "y": float(f"{y:.6g}")}
-        for r, c in curves
-        for x, y in zip(c.x, c.y, strict=True)
+def _warmup_rows(
+    trial: TrialResult, name: str, window: tuple[float, float] | None
+) -> list[dict[str, Any]]:
+    """The points of a trial's curve; a row for its window; a row for when it was steady."""
+    if trial.warmup is None:
+        return []
+    curve = thinned(drawable(trial.warmup), 60)
+    rows: list[dict[str, Any]] = [
+        {"name": name, "trial": line(trial.trial), "x": float(f"{x:.6g}"), "y": float(f"{y:.6g}")}
+        for x, y in zip(curve.x, curve.y, strict=True)
     ]
-    x = alt.X(
-        "x:Q",
-        scale=alt.Scale(domain=[0, last], nice=False),
-        axis=alt.Axis(title=x_title, tickCount=4),
+    if window:
+        rows.append({"name": name, "from": max(0.0, window[0]), "to": window[1]})
+    if trial.steady_from_s is not None:
+        tip = f"{line(trial.trial)}\nsteady from {numbers.human(trial.steady_from_s, 's')}"
+        rows.append({"name": name, "steady": trial.steady_from_s, "tip": tip})
+    return rows
+
+
+def _warmup_panel(what: str, x_domain: tuple[float, float], y_domain: tuple[float, float]) -> Chart:
+    is_time = what != "throughput"
+    title = "median response time" if is_time else "requests per second"
+    x_scale = alt.Scale(domain=list(x_domain), nice=False)
+    x_axis = alt.Axis(title="seconds since the first request", tickCount=4)
+    y_axis = alt.Axis(
+        title=title, tickCount=3, grid=True, labelExpr=TIME_LABELS if is_time else COUNT_LABELS
     )
-    y = alt.Y(
-        "y:Q",
-        scale=alt.Scale(domain=[0, top * 1.08], nice=False),
-        axis=alt.Axis(
-            title=y_title,
-            tickCount=3,
-            grid=True,
-            labelExpr=TIME_LABELS if is_time else COUNT_LABELS,
-        ),
+    y_scale = alt.Scale(domain=list(y_domain), nice=False)
+    measured = (
+        alt.Chart()
+        .transform_filter("isValid(datum.from)")
+        # The windows of replicates are the same to within microseconds: one stands for all.
+        .transform_aggregate(start="min(from)", end="max(to)", groupby=["name"])
+        .mark_rect(color=GHOST, opacity=0.25, aria=False, clip=True)
+        .encode(x=alt.X("start:Q", scale=x_scale, axis=x_axis), x2="end:Q")
     )
-    spans = {windows[r.trial] for r, _ in curves if r.trial in windows}
-    layers: list[alt.Chart] = []
-    if spans:
-        start, end = max(s for s, _ in spans), min(e for _, e in spans)
-        layers.append(
-            alt.Chart(alt.Data(values=[{"from": max(0.0, start), "to": min(end, last)}]))
-            .mark_rect(color=SHADE, aria=False)
-            .encode(x=alt.X("from:Q", scale=alt.Scale(domain=[0, last], nice=False)), x2="to:Q")
+    trace = (
+        alt.Chart()
+        .transform_filter("isValid(datum.y)")
+        .mark_line(strokeWidth=1.2, opacity=0.65, clip=True, color=SERIES[0])
+        .encode(
+            x=alt.X("x:Q", scale=x_scale, axis=x_axis),
+            y=alt.Y("y:Q", scale=y_scale, axis=y_axis),
+            detail="trial:N",
+            description="trial:N",
         )
-    layers.append(
-        alt.Chart(alt.Data(values=rows))
-        .mark_line(strokeWidth=1.3, opacity=0.75, clip=True, color=SERIES[0])
-        .encode(x=x, y=y, detail="name:N", description="name:N")
     )
-    steady = [{"at": r.steady_from_s} for r, _ in curves if r.steady_from_s is not None]
-    if steady:
-        layers.append(
-            alt.Chart(alt.Data(values=steady))
-            .mark_tick(color=SERIES[1], thickness=2, size=10, aria=False)
-            .encode(
-                x=alt.X("at:Q", scale=alt.Scale(domain=[0, last], nice=False)),
-                y=alt.YValue("height"),
-            )
+    steady = (
+        alt.Chart()
+        .transform_filter("isValid(datum.steady)")
+        .mark_point(shape="triangle-up", filled=True, size=50, opacity=0.9, color=SERIES[1])
+        .encode(
+            x=alt.X("steady:Q", scale=x_scale, axis=x_axis),
+            y=alt.YDatum(y_domain[0], scale=y_scale, axis=y_axis),
+            description="tip:N",
         )
-    return alt.layer(*layers)
+    )
+    return alt.layer(measured, trace, steady)
 
 
 def _time_axis(values: Sequence[float], title: str, *, log: bool) -> Axis:
@@ -252,15 +263,10 @@ def _quantile_at(nines: float) -> str:
 
 def _ratio_ticks(low: float, high: float) -> list[float]:
     if high / low > 3:
-        return [t for t in log_ticks(low, high)]
+        steps = (1, 2, 5) if high / low > 12 else (1, 1.5, 2, 3, 4, 5, 7)
+        ticks = [round(step * 10**power, 6) for power in range(-4, 5) for step in steps]
+        return [tick for tick in ticks if low <= tick <= high]
     step = 0.1 if high - low < 0.8 else 0.25
     step = 0.02 if high - low < 0.15 else step
     first, last = math.ceil(low / step), math.floor(high / step)
     return [round(i * step, 4) for i in range(first, last + 1)]
-
-
-def _is_time(label: str) -> bool:
-    return any(word in label for word in ("time", "latency", " s", "p50", "median"))
-
-
-__all__ = ["Curve", "differences", "latency", "panels", "scaling", "warmup"]

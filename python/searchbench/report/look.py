@@ -45,7 +45,7 @@ class Look:
     direct_labels: bool
 
 
-WIDE = Look(width=820, height=320, columns=3, label=30, direct_labels=True)
+WIDE = Look(width=864, height=320, columns=3, label=30, direct_labels=True)
 NARROW = Look(width=350, height=250, columns=2, label=20, direct_labels=False)
 
 # Above this many lines in one picture nobody can follow one; then each gets a panel of its own.
@@ -68,7 +68,7 @@ def config() -> dict[str, Any]:
         "titlePadding": 8,
     }
     return {
-        "font": "sans-serif",
+        "font": "Arial, Liberation Sans, Helvetica, sans-serif",
         "background": "transparent",
         "view": {"stroke": None},
         "axis": axis,

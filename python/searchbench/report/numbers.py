@@ -35,6 +35,7 @@ _SCALES: dict[str, tuple[tuple[float, float, str], ...]] = {
     "1/s": ((0, 1, "/s"), (1e6, 1e6, " M/s")),
     "share": ((0, 0.01, " %"),),
     "ratio": ((0, 1, "×"),),
+    "cores": ((0, 1, ""),),
     "": ((0, 1, ""),),
 }
 _SAME = {

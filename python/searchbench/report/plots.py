@@ -6,19 +6,22 @@ each line has a panel of its own, where the others stand behind it in grey.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import altair as alt
+import orjson
 
 from searchbench.analysis.judgement import Curve
 from searchbench.report import numbers
-from searchbench.report.curves import apart, names
-from searchbench.report.look import GHOST, MANY, SERIES, Look
+from searchbench.report.curves import apart, names, thinned
+from searchbench.report.look import GHOST, INK, MANY, SERIES, Look
 from searchbench.report.text import line
 
-Chart = alt.Chart | alt.LayerChart | alt.VConcatChart | alt.ConcatChart
+# Altair has no name for "a chart of whatever composition" that type checkers know.
+Chart = Any
 
 # d3's ".3~g" never yields powers of ten here, because each unit ends where the next begins.
 TIME_LABELS = (
@@ -98,77 +101,99 @@ def draw(lines: Sequence[Line], x: Axis, y: Axis, look: Look, *, points: bool = 
 def together(lines: Sequence[Line], x: Axis, y: Axis, look: Look, *, points: bool) -> Chart:
     """One picture; names at the lines' ends on a wide one, below it on a narrow one."""
     direct = look.direct_labels and len(lines) > 1
-    short = names([line.name for line in lines], look.label)
-    room = 24 + 6.2 * max(map(len, short), default=0) if direct else 0
+    short = names([each.name for each in lines], look.label)
+    room = 24 + 6.6 * max(map(len, short), default=0) if direct else 0
     width = look.width - 70 - room
-    colours = [SERIES[line.colour % len(SERIES)] for line in lines]
+    colours = [SERIES[each.colour % len(SERIES)] for each in lines]
     named = len(lines) > 1 and not direct
     legend = alt.Legend(symbolType="stroke", symbolOpacity=1) if named else None
     colour = alt.Color(
         "name:N", scale=alt.Scale(domain=short, range=colours), sort=None, legend=legend
     )
-    rows = [row for line, name in zip(lines, short, strict=True) for row in _rows(line, name)]
-    base = alt.Chart(_data(rows))
-    layers: list[alt.Chart] = []
-    if any("low" in row for row in rows):
+    base = alt.Chart(data(_rows(lines, short)))
+    layers: list[Chart] = []
+    if any(each.curve.low for each in lines):
         layers.append(_band(base, x, y, colour))
     layers.append(base.mark_line(strokeWidth=2, clip=True).encode(_x(x), _y(y), colour))
     layers.append(_points(base, x, y, points).encode(color=colour))
     if direct:
-        layers.append(_end_labels(lines, short, x, y, look, width))
+        layers += [_leaders(lines, x, y), _end_labels(lines, short, y, look, width)]
     return alt.layer(*layers).properties(width=width, height=look.height)
 
 
 def panels(lines: Sequence[Line], x: Axis, y: Axis, look: Look, *, points: bool = False) -> Chart:
     """A panel for each line, on the same scales; the others stand behind it in grey."""
     columns = min(look.columns, len(lines))
-    width = (look.width - 62 - 22 * columns) / columns - (14 if columns > 1 else 0)
-    short = names([line.name for line in lines], max(12, int(width / 6.4)))
-    ghosts = [row for line in lines for row in _rows(line, line.name, every=2)]
-    behind = alt.Chart(_data(ghosts)).mark_line(
+    width = panel_width(look, columns)
+    short = names([each.name for each in lines], panel_letters(width))
+    x_axis, y_axis = x.axis(few=True), y.axis(few=True)
+    # A layer with data of its own is not divided by the facet, so it is in every panel.
+    behind = alt.Chart(data(_ghosts(lines))).mark_line(
         stroke=GHOST, strokeWidth=0.9, opacity=0.7, clip=True, aria=False
     )
-    drawn = []
-    for i, (line, name) in enumerate(zip(lines, short, strict=True)):
-        bottom = i >= len(lines) - columns
-        axes = (
-            x.axis(titled=bottom, few=True),
-            y.axis(titled=i % columns == 0, few=True),
-        )
-        base = alt.Chart(_data(_rows(line, name)))
-        layers = [behind.encode(_x(x, axes[0]), _y(y, axes[1]), detail="name:N")]
-        colour = alt.value(SERIES[0])
-        if line.curve.low:
-            layers.append(_band(base, x, y, colour, axes))
-        layers.append(
-            base.mark_line(strokeWidth=2, clip=True).encode(
-                _x(x, axes[0]), _y(y, axes[1]), color=colour
-            )
-        )
-        layers.append(_points(base, x, y, points, axes).encode(color=colour))
-        drawn.append(
-            alt.layer(*layers).properties(
-                width=width, height=width * 0.62, title=alt.TitleParams(text=name)
-            )
-        )
-    return alt.concat(*drawn, columns=columns, spacing=18)
+    mine = alt.Chart()
+    layers = [behind.encode(_x(x, x_axis), _y(y, y_axis), detail="line:N")]
+    if any(each.curve.low for each in lines):
+        layers.append(_band(mine, x, y, None, (x_axis, y_axis), SERIES[0]))
+    stroke = mine.mark_line(strokeWidth=2, clip=True, color=SERIES[0])
+    layers.append(stroke.encode(_x(x, x_axis), _y(y, y_axis)))
+    layers.append(_points(mine, x, y, points, (x_axis, y_axis)))
+    panel = alt.layer(*layers).properties(width=width, height=round(width * 0.62))
+    return in_panels(panel, data(_rows(lines, short)), short, columns)
 
 
-def _data(rows: Any) -> alt.Data:
-    return alt.Data(values=rows)
+def in_panels(panel: Any, rows: alt.InlineData, titles: Sequence[str], columns: int) -> Chart:
+    """The panel repeated for each title (the rows' ``name``), in the order of the titles."""
+    header = alt.Header(
+        title=None,
+        labelAnchor="start",
+        labelFontWeight="bold",
+        labelFontSize=11.5,
+        labelColor=INK,
+        labelPadding=5,
+        labelLimit=400,
+    )
+    facet = alt.Facet("name:N", sort=list(titles), header=header)
+    return panel.facet(facet=facet, data=rows, columns=columns, spacing={"row": 26, "column": 18})
 
 
-def _rows(line: Line, name: str, every: int = 1) -> list[dict[str, Any]]:
+def panel_width(look: Look, columns: int) -> int:
+    """The width of one of so many panels side by side, without its axis."""
+    return round((look.width - 70 - 18 * (columns - 1)) / columns)
+
+
+def panel_letters(width: int) -> int:
+    """How many letters of a title such a panel has room for."""
+    return max(12, int((width + 12) / 6.1))
+
+
+def data(rows: Sequence[Mapping[str, Any]]) -> alt.InlineData:
+    """Rows as one string of JSON, which Altair passes on; a list it would copy many times."""
+    text = orjson.dumps(list(rows)).decode()
+    return alt.InlineData(values=text, format=alt.JsonDataFormat(type="json"))
+
+
+def _rows(lines: Sequence[Line], short: Sequence[str]) -> list[dict[str, Any]]:
+    """A row a point."""
     rows = []
-    curve = line.curve
-    for i, (x, y) in enumerate(zip(curve.x, curve.y, strict=True)):
-        if i % every and i != len(curve.x) - 1:
-            continue
-        row: dict[str, Any] = {"name": name, "x": _six(x), "y": _six(y), "tip": line.tips[i]}
-        if curve.low and curve.high:
-            row |= {"low": _six(curve.low[i]), "high": _six(curve.high[i])}
-        rows.append(row)
+    for each, name in zip(lines, short, strict=True):
+        curve = each.curve
+        for i, (x, y) in enumerate(zip(curve.x, curve.y, strict=True)):
+            row: dict[str, Any] = {"name": name, "x": _six(x), "y": _six(y), "tip": each.tips[i]}
+            if curve.low and curve.high:
+                row |= {"low": _six(curve.low[i]), "high": _six(curve.high[i])}
+            rows.append(row)
     return rows
+
+
+def _ghosts(lines: Sequence[Line]) -> list[dict[str, Any]]:
+    """Every line with few points, to stand behind another."""
+    thin = [thinned(each.curve, 14) for each in lines]
+    return [
+        {"line": at, "x": _six(x), "y": _six(y)}
+        for at, curve in enumerate(thin)
+        for x, y in zip(curve.x, curve.y, strict=True)
+    ]
 
 
 def _six(value: float) -> float:
@@ -190,11 +215,13 @@ def _band(
     y: Axis,
     colour: Any,
     axes: tuple[alt.Axis | None, alt.Axis | None] = (None, None),
-) -> alt.Chart:
+    fill: str = INK,
+) -> Chart:
     band = base.transform_filter("isValid(datum.low)").mark_area(
-        opacity=0.2, strokeWidth=0, clip=True, aria=False
+        opacity=0.2, strokeWidth=0, clip=True, aria=False, color=fill
     )
-    return band.encode(_x(x, axes[0]), _y(y, axes[1], "low:Q"), alt.Y2("high:Q"), color=colour)
+    band = band.encode(_x(x, axes[0]), _y(y, axes[1], "low:Q"), alt.Y2("high:Q"))
+    return band if colour is None else band.encode(color=colour)
 
 
 def _points(
@@ -203,26 +230,45 @@ def _points(
     y: Axis,
     seen: bool,
     axes: tuple[alt.Axis | None, alt.Axis | None] = (None, None),
-) -> alt.Chart:
+) -> Chart:
     """Points that say what they are; unseen ones are there for the pointer alone."""
-    mark = base.mark_point(
-        filled=True, size=34 if seen else 60, opacity=1 if seen else 0, clip=False
-    )
+    if seen:
+        mark = base.mark_point(filled=True, size=34, opacity=1, color=SERIES[0])
+    else:
+        mark = base.mark_square(size=100, opacity=0)
     return mark.encode(_x(x, axes[0]), _y(y, axes[1]), description="tip:N")
 
 
+def _leaders(lines: Sequence[Line], x: Axis, y: Axis) -> Chart:
+    """From the end of a line that stops early, for want of samples, to its name."""
+    right = x.domain[1]
+    rows = [
+        {
+            "x": each.curve.x[-1],
+            "end": right,
+            "y": each.curve.y[-1],
+            "colour": SERIES[each.colour % len(SERIES)],
+        }
+        for each in lines
+        if each.curve.x[-1] < right * 0.98
+    ]
+    mark = alt.Chart(data(rows)).mark_rule(strokeDash=[1, 4], strokeWidth=1.5, aria=False)
+    colour = alt.Color("colour:N", scale=None, legend=None)
+    return mark.encode(_x(x), _y(y), x2="end:Q", color=colour)
+
+
 def _end_labels(
-    lines: Sequence[Line], short: Sequence[str], x: Axis, y: Axis, look: Look, width: float
-) -> alt.Chart:
+    lines: Sequence[Line], short: Sequence[str], y: Axis, look: Look, width: float
+) -> Chart:
     """The lines' names to the right of their ends, moved apart where they would overlap."""
-    ends = [_pixel(line.curve.y[-1], y, look.height) for line in lines]
+    ends = [_pixel(each.curve.y[-1], y, look.height) for each in lines]
     placed = apart(ends, 14, 2, look.height - 2)
     rows = [
-        {"name": name, "place": place, "colour": SERIES[line.colour % len(SERIES)]}
-        for line, name, place in zip(lines, short, placed, strict=True)
+        {"name": name, "place": place, "colour": SERIES[each.colour % len(SERIES)]}
+        for each, name, place in zip(lines, short, placed, strict=True)
     ]
     return (
-        alt.Chart(_data(rows))
+        alt.Chart(data(rows))
         .mark_text(align="left", baseline="middle", fontSize=12, fontWeight="bold")
         .encode(
             x=alt.value(width + 8),
@@ -234,23 +280,8 @@ def _end_labels(
 
 
 def _pixel(value: float, axis: Axis, height: float) -> float:
-    import math
-
     low, high = axis.domain
     if axis.log:
         value, low, high = math.log(value), math.log(low), math.log(high)
     share = (value - low) / (high - low) if high > low else 0.5
     return height * (1 - min(1.0, max(0.0, share)))
-
-
-__all__ = [
-    "COUNT_LABELS",
-    "INK",
-    "SOFT",
-    "TIME_LABELS",
-    "Axis",
-    "Line",
-    "draw",
-    "panels",
-    "replace",
-]

@@ -67,9 +67,9 @@ def _trials(judgement: Judgement) -> Iterable[Sequence[Any]]:
     for treatment in judgement.treatments:
         for t in treatment.trials:
             head = (t.trial, t.treatment, t.block, t.control, t.status, t.reason)
-            head += (_json(t.outcomes), t.steady_from_s)
+            more = (_json(t.outcomes), t.steady_from_s)
             for name, estimate in t.figures.items() or [("", None)]:
-                yield (*head, name, *_estimate(estimate))
+                yield (*head, *more, name, *_estimate(estimate))
 
 
 def _comparisons(judgement: Judgement) -> Iterable[Sequence[Any]]:

@@ -13,6 +13,7 @@ from searchbench.analysis.judgement import (
     Finding,
     Interval,
     Judgement,
+    Scale,
     TreatmentResult,
 )
 from searchbench.report import numbers
@@ -26,26 +27,19 @@ LESS_IS_BETTER = ("service", "response", "error", "backlog", "host")
 
 def overview(judgement: Judgement, metric: str, *, open_loop: bool) -> Table:
     """Every treatment by the metric that decides, the best first."""
-    rising = metric.startswith(LESS_IS_BETTER)
-    unusable = float("inf") if rising else float("-inf")
-
-    def key(treatment: TreatmentResult) -> float:
-        estimate = treatment.figures.get(metric)
-        return estimate.value if estimate else unusable
-
-    ranked = sorted(judgement.treatments, key=key, reverse=not rising)
-    bars = spans([t.figures.get(metric) for t in ranked])
+    order = ranked(judgement, metric)
+    bars = spans([t.figures.get(metric) for t in order])
     others = ["throughput", "service_p50", "service_p99"]
     others += ["response_p99"] if open_loop else []
     others = [name for name in others if name != metric]
-    others = [name for name in others if any(name in t.figures for t in ranked)]
-    failing = any((e := t.figures.get("error_share")) and e.value > 0 for t in ranked)
+    others = [name for name in others if any(name in t.figures for t in order)]
+    failing = any((e := t.figures.get("error_share")) and e.value > 0 for t in order)
     others += ["error_share"] if failing else []
     columns = [Column("Treatment", weight=2.2), Column(title_of(metric), weight=2.2)]
     columns += [Column(title_of(name), number=True, weight=1.3) for name in others]
     columns += [Column("Valid trials", number=True, weight=0.9)]
     rows = []
-    for treatment, bar in zip(ranked, bars, strict=True):
+    for treatment, bar in zip(order, bars, strict=True):
         best = treatment.treatment == judgement.verdict.best
         cells = [
             Cell(line(treatment.label), tone="good" if best else "", below="best" if best else ""),
@@ -55,6 +49,19 @@ def overview(judgement: Judgement, metric: str, *, open_loop: bool) -> Table:
         ]
         rows.append(tuple(cells))
     return Table(tuple(columns), tuple(rows))
+
+
+def ranked(judgement: Judgement, metric: str) -> list[TreatmentResult]:
+    """The treatments by one figure, the best first, those without it last."""
+    rising = metric.startswith(LESS_IS_BETTER)
+
+    def key(treatment: TreatmentResult) -> tuple[bool, float]:
+        estimate = treatment.figures.get(metric)
+        if estimate is None:
+            return True, 0.0
+        return False, estimate.value if rising else -estimate.value
+
+    return sorted(judgement.treatments, key=key)
 
 
 def valid_trials(treatment: TreatmentResult) -> Cell:
@@ -138,7 +145,10 @@ def agreement(found: Sequence[Agreement], labels: Mapping[str, str]) -> Table:
         causes = sorted(a.causes.items(), key=lambda item: -item[1])
         rows.append(
             (
-                Cell(line(labels.get(a.a, a.a)), below="and " + line(labels.get(a.b, a.b))),
+                Cell(
+                    line(a.label_a or labels.get(a.a, a.a)),
+                    below="and " + line(a.label_b or labels.get(a.b, a.b)),
+                ),
                 Cell(numbers.count(a.queries)),
                 *(_share(s) for s in (a.totals_match, a.top_k_set_match, a.top_k_order_match)),
                 Cell(f"{a.rbo_mean:.3f}", repr(a.rbo_mean)),
@@ -171,6 +181,39 @@ def side_by_side(difference: Difference, a: str, b: str) -> Table:
         left = _hit(difference.hits_a, i, ids_b)
         right = _hit(difference.hits_b, i, ids_a)
         rows.append((Cell(str(i + 1)), *left, *right))
+    return Table(columns, tuple(rows))
+
+
+def scales(found: Sequence[Scale]) -> Table:
+    """Where each curve is best, what cannot be told from that, and where a model sees its peak."""
+    columns = (
+        Column("Of", weight=2),
+        Column("by", weight=1.3),
+        Column("Best at", number=True),
+        Column("Not resolved from", number=True, weight=1.3),
+        Column("Model", weight=2.4),
+        Column("R²", number=True, weight=0.7),
+    )
+    rows = []
+    for s in found:
+        held = ", ".join(line(str(v)) for v in s.held.values())
+        model, r_squared = NONE, NONE
+        if s.fit:
+            said = ", ".join(f"{line(k)} {numbers.digits(v)}" for k, v in s.fit.parameters.items())
+            peak = f"peak at {numbers.digits(s.fit.peak)}" if s.fit.peak is not None else ""
+            model = Cell(line(s.fit.model), said, below=f"{said}{'; ' if peak else ''}{peak}")
+            r_squared = Cell(f"{s.fit.r_squared:.3f}", repr(s.fit.r_squared))
+        others = ", ".join(numbers.digits(v) for v in s.best_not_resolved_from)
+        rows.append(
+            (
+                Cell(line(s.curve.label) or held or "all"),
+                Cell(title_of(s.metric)),
+                Cell(numbers.digits(s.best), repr(s.best)),
+                Cell(others) if others else NONE,
+                model,
+                r_squared,
+            )
+        )
     return Table(columns, tuple(rows))
 
 
