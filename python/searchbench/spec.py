@@ -145,6 +145,10 @@ def show(value: object) -> str:
     return str(value)
 
 
+# A hint that lists more names than this is not read.
+_NAMED = 12
+
+
 def nearest(name: str, names: Iterable[str]) -> str:
     """A hint for a name that does not exist: the nearest that does, else all of them."""
     known = list(names)
@@ -153,7 +157,9 @@ def nearest(name: str, names: Iterable[str]) -> str:
         return f"did you mean `{near[0]}`?"
     if not known:
         return "there are none"
-    return "there " + ("is " if len(known) == 1 else "are ") + ", ".join(f"`{k}`" for k in known)
+    shown = ", ".join(f"`{k}`" for k in known[:_NAMED])
+    rest = f" and {len(known) - _NAMED} more" if len(known) > _NAMED else ""
+    return f"there {'is' if len(known) == 1 else 'are'} {shown}{rest}"
 
 
 def defaults(keys: Iterable[SpecKey]) -> dict[str, Any]:

@@ -26,9 +26,7 @@ class Source:
         try:
             spans = _core.toml_spans(text)
             self.tables: dict[str, Any] = tomllib.loads(text)
-        except tomllib.TOMLDecodeError as error:
-            raise self._syntax(str(error)) from error
-        except ValueError as error:
+        except ValueError as error:  # TOMLDecodeError is one
             raise self._syntax(str(error)) from error
         self._keys = {path: (line, column) for path, line, column, _, _ in spans}
         self._values = {path: (line, column) for path, _, _, line, column in spans}

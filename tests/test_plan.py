@@ -1,0 +1,243 @@
+import json
+from collections import Counter
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from searchbench.engines import ENGINES, defaults
+from searchbench.errors import RecordError, StudyError
+from searchbench.loads import open_load
+from searchbench.plan import Plan, from_json, index_key, make_plan, to_json
+from searchbench.study import parse_study
+
+HEAD = """\
+question = "?"
+seed = 7
+[corpus]
+files = "products.csv"
+[queries]
+distinct = 5
+[load]
+seconds = 2
+"""
+TWO = "[systems.tantivy]\n[systems.sqlite]\n"
+CROSSED = (
+    HEAD
+    + TWO
+    + """
+[factors]
+"load.clients" = [1, 2]
+"queries.match" = ["any", "fuzzy"]
+"systems.tantivy.parts" = [1, 2]
+[[exclude]]
+when = { "load.clients" = 2, "systems.tantivy.parts" = 2 }
+reason = "there are two cores"
+"""
+)
+
+
+@pytest.fixture
+def base(tmp_path):
+    (tmp_path / "products.csv").write_text("id,title\n1,red shoe\n")
+    return tmp_path
+
+
+def planned(text, base, documents=None) -> Plan:
+    return make_plan(parse_study(text, "s.toml", base), documents)
+
+
+def test_factors_are_crossed_within_the_systems_that_they_concern(base):
+    plan = planned(
+        HEAD + TWO + '[factors]\n"load.clients" = [1, 2]\n"systems.tantivy.parts" = [1, 4]\n', base
+    )
+    assert [dict(t.levels) for t in plan.treatments] == [
+        {"system": "tantivy", "load.clients": 1, "systems.tantivy.parts": 1},
+        {"system": "tantivy", "load.clients": 1, "systems.tantivy.parts": 4},
+        {"system": "tantivy", "load.clients": 2, "systems.tantivy.parts": 1},
+        {"system": "tantivy", "load.clients": 2, "systems.tantivy.parts": 4},
+        {"system": "sqlite", "load.clients": 1},
+        {"system": "sqlite", "load.clients": 2},
+    ]
+    assert [t.label for t in plan.treatments][1::3] == [
+        "tantivy clients=1 parts=4",
+        "sqlite clients=1",
+    ]
+
+
+def test_levels_reach_the_tables_of_the_treatment(base):
+    plan = planned(CROSSED, base)
+    for t in plan.treatments:
+        assert t.load["clients"] == t.levels["load.clients"]
+        assert t.queries["match"] == t.levels["queries.match"]
+        assert open_load(t.load, base).window.seconds == 2
+        expected = defaults(ENGINES[t.engine])
+        if "systems.tantivy.parts" in t.levels:
+            expected["parts"] = t.levels["systems.tantivy.parts"]
+        assert t.parameters == expected
+
+
+def test_what_cannot_be_run_is_left_out_with_its_reason(base):
+    plan = planned(CROSSED, base)
+    reasons = Counter(e.reason for e in plan.excluded)
+    assert reasons["there are two cores"] == 2
+    [fuzzy] = [r for r in reasons if "fuzzy" in r]
+    assert fuzzy.startswith("sqlite cannot do fuzzy: upstream must")
+    assert len(plan.treatments) + len(plan.excluded) == 12
+    shown = [t.levels for t in plan.treatments]
+    assert {"system": "sqlite", "load.clients": 1, "queries.match": "fuzzy"} not in shown
+
+
+def test_an_exclusion_may_name_several_levels_and_a_lone_system(base):
+    text = HEAD + '[systems.tantivy]\n[factors]\n"load.clients" = [1, 2, 4]\n'
+    text += '[[exclude]]\nwhen = { system = "tantivy", "load.clients" = [2, 4] }\nreason = "r"\n'
+    plan = planned(text, base)
+    assert [t.levels["load.clients"] for t in plan.treatments] == [1]
+    assert len(plan.excluded) == 2
+
+
+def test_a_load_that_a_crossing_makes_impossible_is_left_out(base):
+    text = HEAD.replace("seconds = 2", "rate_per_s = 5") + "[systems.tantivy]\n"
+    plan = planned(text + '[factors]\n"load.kind" = ["open", "closed"]\n', base)
+    assert [t.load["kind"] for t in plan.treatments] == ["open"]
+    assert "is for an open loop" in plan.excluded[0].reason
+
+
+def test_nothing_left_to_run_is_a_mistake(base):
+    text = HEAD.replace("distinct = 5", 'distinct = 5\nmatch = "fuzzy"') + "[systems.sqlite]\n"
+    with pytest.raises(StudyError, match="nothing is left to be run: sqlite cannot do fuzzy"):
+        planned(text, base)
+
+
+def test_every_block_has_every_treatment_once_and_the_twin_of_the_first(base):
+    plan = planned(CROSSED, base)
+    for block in (1, 2, 3):
+        trials = [t for t in plan.trials if t.block == block]
+        assert sorted(t.treatment for t in trials if not t.control) == [
+            t.id for t in plan.treatments
+        ]
+        assert [t.treatment for t in trials if t.control] == ["t01"]
+    assert [t.block for t in plan.trials] == sorted(t.block for t in plan.trials)
+    assert len({t.id for t in plan.trials}) == len(plan.trials)
+
+
+def test_blocks_are_shuffled_each_in_its_own_way(base):
+    plan = planned(HEAD.replace("seed", "replicates = 20\nseed") + TWO, base)
+    orders = {
+        tuple(t.id.split("-", 1)[1] for t in plan.trials if t.block == block)
+        for block in range(1, 21)
+    }
+    # Three trials a block, twin among them, have six orders; 20 blocks show most of them.
+    assert len(orders) >= 4
+    assert {order[0] for order in orders} == {"t01", "t01-aa", "t02"}
+
+
+def test_a_seed_gives_the_same_plan_for_ever(base):
+    # Golden: an interrupted study is continued by planning it again.
+    plan = planned(HEAD + TWO, base)
+    assert [t.id for t in plan.trials] == [
+        "b01-t01-aa",
+        "b01-t02",
+        "b01-t01",
+        "b02-t01-aa",
+        "b02-t01",
+        "b02-t02",
+        "b03-t01",
+        "b03-t01-aa",
+        "b03-t02",
+    ]
+    other = planned(HEAD.replace("seed = 7", "seed = 8") + TWO, base)
+    assert [t.id for t in other.trials] != [t.id for t in plan.trials]
+
+
+def test_the_control_can_be_moved_or_left_out(base):
+    moved = planned(HEAD + TWO + '[control]\ntreatment = "t02"\n', base)
+    assert {t.treatment for t in moved.trials if t.control} == {"t02"}
+    assert moved.judging["control"] == "t02"
+    none = planned(HEAD + TWO + "[control]\naa = false\n", base)
+    assert not any(t.control for t in none.trials)
+    assert none.judging["control"] is None
+    with pytest.raises(StudyError, match="no treatment `t3`"):
+        planned(HEAD + TWO + '[control]\ntreatment = "t3"\n', base)
+
+
+def test_a_lone_treatment_is_called_by_its_system(base):
+    plan = planned(HEAD + "[systems.tantivy]\n", base)
+    assert [(t.id, t.label, dict(t.levels)) for t in plan.treatments] == [("t01", "tantivy", {})]
+
+
+def test_more_than_99_treatments_still_sort_by_their_ids(base):
+    levels = list(range(1, 121))
+    plan = planned(HEAD + f'[systems.tantivy]\n[factors]\n"load.clients" = {levels}\n', base)
+    ids = [t.id for t in plan.treatments]
+    assert ids == sorted(ids)
+    assert ids[0] == "t001"
+
+
+def test_labels_tell_like_named_keys_of_different_tables_apart(base):
+    text = HEAD.replace("distinct = 5", "").replace(
+        'files = "products.csv"', 'family = "generated"'
+    )
+    text += '[systems.tantivy]\n[factors]\n"queries.seed" = [1, 2]\n"corpus.seed" = [1, 2]\n'
+    labels = [t.label for t in planned(text, base).treatments]
+    assert labels[0] == "queries.seed=1 corpus.seed=1"
+    assert len(set(labels)) == 4
+
+
+@pytest.mark.parametrize(
+    ("more", "metric", "prefer"),
+    [
+        ("", "throughput", "more"),
+        ('[verdict]\nmetric = "service_p50"\n', "service_p50", "less"),
+        ('[factors]\n"load.rate_per_s" = [10, 20]\n', "response_p99", "less"),
+    ],
+)
+def test_judging_says_by_what_the_verdict_goes(more, metric, prefer, base):
+    judging = planned(HEAD + TWO + more, base).judging
+    assert (judging["metric"], judging["prefer"]) == (metric, prefer)
+    assert judging["agreement"] == {"require": "totals", "k": 10}
+    assert judging["factors"]["system"] == ["tantivy", "sqlite"]
+
+
+def test_time_is_estimated_from_windows_ingest_and_overhead(base):
+    text = HEAD + TWO
+    # Six trials and three twins of 1 s + 2 s, at least.
+    assert planned(text, base).estimated_s > 9 * 3
+    many = planned(text, base, documents=1_000_000).estimated_s
+    once = planned(text + '[ingest]\nindex = "once"\n', base, documents=1_000_000).estimated_s
+    each = planned(text + '[ingest]\nindex = "per-trial"\n', base, documents=1_000_000).estimated_s
+    assert planned(text, base, documents=1000).estimated_s < once < many < each
+
+
+def test_treatments_share_an_index_only_if_it_would_be_the_same(base):
+    text = HEAD + '[systems.tantivy]\n[factors]\n"load.clients" = [1, 2]\n'
+    text += '"systems.tantivy.parts" = [1, 2]\n"systems.tantivy.search_threads" = [0, 2]\n'
+    plan = planned(text, base)
+    assert len({index_key(t) for t in plan.treatments}) == 2
+    assert len(plan.treatments) == 8
+
+
+@settings(
+    suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None, max_examples=40
+)
+@given(
+    st.lists(st.integers(1, 64), min_size=1, max_size=4, unique=True),
+    st.lists(st.sampled_from(["any", "all", "phrase", "prefix", "fuzzy"]), min_size=1, unique=True),
+    st.integers(0, 2**53), st.integers(1, 5), st.booleans(),
+)  # fmt: skip
+def test_a_plan_survives_its_json_form(base, clients, modes, seed, replicates, aa):
+    text = HEAD.replace("seed = 7", f"seed = {seed}\nreplicates = {replicates}") + TWO
+    text += f'[factors]\n"load.clients" = {clients}\n"queries.match" = {json.dumps(modes)}\n'
+    plan = planned(text + f"[control]\naa = {json.dumps(aa)}\n", base)
+    assert from_json(json.loads(json.dumps(to_json(plan)))) == plan
+    assert planned(text + f"[control]\naa = {json.dumps(aa)}\n", base) == plan
+
+
+def test_a_plan_of_another_format_is_refused_and_not_misread(base):
+    payload = to_json(planned(HEAD + TWO, base))
+    with pytest.raises(RecordError, match="format 2, and this searchbench reads format 1"):
+        from_json({**payload, "format": 2})
+    with pytest.raises(RecordError, match="format None"):
+        from_json({})
+    with pytest.raises(RecordError, match="not whole"):
+        from_json({"format": 1, "question": "?"})
