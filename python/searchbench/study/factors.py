@@ -146,7 +146,7 @@ def _of_table(source: Source, place: Path, table: str, rest: str) -> list[tuple[
         if family not in corpora.FAMILIES:
             return []  # complained about where the family stands
         known = corpora.keys_of(family)
-        single = rest in known and not {str, int, float, bool}.isdisjoint(known[rest].kinds)
+        single = rest in known and known[rest].kind in _SINGLE
         # Its levels are checked by the corpus itself, which knows what goes together.
         keys = {name: SpecKey(name, "list") for name in known}
     else:
