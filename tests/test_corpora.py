@@ -12,6 +12,8 @@ from searchbench.corpora import SPEC_KEYS, complaints, keys_of, open_corpus
 from searchbench.corpora.corpus import Document, Field, FieldType, Schema, digest
 from searchbench.errors import CorpusError
 
+SCHEMA = Schema((Field("body", FieldType.TEXT), Field("n", FieldType.INTEGER)))
+
 
 @dataclass
 class Listed:
@@ -19,7 +21,7 @@ class Listed:
 
     listed: list[Document]
     name: str = "listed"
-    schema: Schema = Schema((Field("body", FieldType.TEXT), Field("n", FieldType.INTEGER)))
+    schema: Schema = SCHEMA
 
     def documents(self) -> Iterator[Document]:
         return iter(self.listed)
@@ -66,13 +68,14 @@ def test_every_default_of_the_table_of_keys_is_one_that_the_key_would_take() -> 
 def test_a_wrong_table_names_every_mistake_and_the_nearest_key() -> None:
     found = complaints({"family": "generated", "docments": 5, "words": "many", "burst": 3})
     assert [name for name, _ in found] == ["docments", "words", "burst"]
-    assert "did you mean documents?" in found[0][1]
-    with pytest.raises(CorpusError, match=r"docments.*; words is 'many'.*; burst is 3"):
+    assert "did you mean `documents`?" in found[0][1]
+    sentences = r"docments.*; `words` must be .*, not \"many\"; `burst` must"
+    with pytest.raises(CorpusError, match=sentences):
         open_corpus({"family": "generated", "docments": 5, "words": "many", "burst": 3}, Path())
 
 
 def test_a_family_that_is_none_is_named_with_the_nearest() -> None:
-    with pytest.raises(CorpusError, match=r"no corpus family 'debain'.*did you mean debian\?"):
+    with pytest.raises(CorpusError, match=r"no corpus family 'debain'.*did you mean `debian`\?"):
         open_corpus({"family": "debain"}, Path())
 
 
@@ -103,3 +106,15 @@ def test_a_part_that_is_not_there_is_a_complaint() -> None:
     assert complaints({"family": "generated", "parts": 2, "part": 3}) == [
         ("part", "there is no part 3 of 2")
     ]
+
+
+def test_mistakes_within_the_fields_are_found_before_any_file_is_opened() -> None:
+    (found,) = complaints({"files": "nowhere.csv", "fields": {"title": "txt"}})
+    assert found[0] == "fields"
+    assert "Did you mean text?" in found[1]
+    (found,) = complaints({"family": "generated", "fields": {"n": {"type": "integer", "lo": 1}}})
+    assert "did you mean low?" in found[1]
+    for family, kind in (("files", "text"), ("generated", "integer")):
+        table = {"family": family, "files": "a.csv"} if family == "files" else {"family": family}
+        (found,) = complaints(table | {"fields": {"n": {"type": kind, "stored": "no"}}})
+        assert "true or false is expected" in found[1]

@@ -49,9 +49,18 @@ def test_there_are_exactly_so_many_distinct_queries_in_a_log_of_a_length():
 
 
 def test_the_mean_number_of_words_is_that_of_the_seed_by_default():
-    found = sampled(corpus(8000), distinct=4000)
-    # 4,000 lengths with a standard deviation of about 2.2: the mean is good to 0.035.
-    assert found.mean_terms == pytest.approx(3.1, abs=0.12)
+    found = sampled(corpus(2000), distinct=400)
+    assert found.mean_terms == pytest.approx(3.1, abs=0.03)
+
+
+@given(
+    st.lists(st.floats(0.001, 1), min_size=1, max_size=12), st.integers(1, 500), st.floats(0, 0.99)
+)
+def test_counts_of_lengths_are_within_one_of_their_expectation(weights, n, offset):
+    counts = Lengths(tuple(weights)).counts(n, offset)
+    assert counts.total() == n
+    for length, weight in enumerate(weights, 1):
+        assert abs(counts[length] - n * weight / sum(weights)) <= 1 + 1e-6
 
 
 def test_every_all_query_matches_a_document():

@@ -52,6 +52,17 @@ class Lengths:
         total = sum(self.weights)
         return sum(k * w for k, w in enumerate(self.weights, 1)) / total
 
+    def counts(self, n: int, offset: float) -> Counter[int]:
+        """How many of ``n`` queries have each length: systematic sampling, offset in 0..1.
+
+        Each count is within one of its expectation, so the mean of a small set is no accident.
+        """
+        total = sum(self.weights)
+        marks = [math.floor(w * n / total + offset) for w in itertools.accumulate(self.weights)]
+        marks[-1] = n
+        steps = zip(marks, [0, *marks[:-1]], strict=True)
+        return Counter({k: mark - before for k, (mark, before) in enumerate(steps, 1)})
+
     @classmethod
     def of_mean(
         cls, mean: float, form: Literal["geometric", "poisson"] = "geometric", longest: int = 12
@@ -100,7 +111,7 @@ def sample(
     """
     rng = random.Random(f"searchbench sample {seed}")
     longest = len(lengths.weights)
-    needed = Counter(rng.choices(range(1, longest + 1), lengths.weights, k=distinct))
+    needed = lengths.counts(distinct, rng.random())
     found: dict[tuple[str, ...], None] = {}
     idle = 0
     for passes in itertools.count(1):
