@@ -44,7 +44,11 @@ pub struct Terms<'a> {
 impl<'a> Terms<'a> {
     /// The terms of `text`, from its start.
     pub fn new(text: &'a str) -> Terms<'a> {
-        Terms { text, at: 0, table: &WORD }
+        Terms {
+            text,
+            at: 0,
+            table: &WORD,
+        }
     }
 
     /// Writes the next term into `out` (cleared first); its byte range in the text.
@@ -60,10 +64,18 @@ impl<'a> Terms<'a> {
                 let c = self.text[self.at..].chars().next()?;
                 (c, c.len_utf8())
             };
-            let word = if byte < 128 { byte.is_ascii_alphanumeric() } else { is_word(self.table, c) };
+            let word = if byte < 128 {
+                byte.is_ascii_alphanumeric()
+            } else {
+                is_word(self.table, c)
+            };
             if word {
                 start.get_or_insert(self.at);
-                out.push(if byte < 128 { c.to_ascii_lowercase() } else { lower(c) });
+                out.push(if byte < 128 {
+                    c.to_ascii_lowercase()
+                } else {
+                    lower(c)
+                });
             } else if let Some(start) = start {
                 return Some((start, self.at));
             }
@@ -96,9 +108,10 @@ mod tests {
 
     #[test]
     fn letters_and_digits_are_lowered_and_all_else_separates() {
-        assert_eq!(terms("The C++ 2nd-Edition_x, naïve ÉTÉ!"), [
-            "the", "c", "2nd", "edition", "x", "naïve", "été"
-        ]);
+        assert_eq!(
+            terms("The C++ 2nd-Edition_x, naïve ÉTÉ!"),
+            ["the", "c", "2nd", "edition", "x", "naïve", "été"]
+        );
         assert_eq!(terms("日本語 Ⅷ ½ x²"), ["日本語", "ⅷ", "½", "x²"]);
         assert!(terms(" -- \u{301} ").is_empty());
     }

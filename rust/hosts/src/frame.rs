@@ -61,20 +61,29 @@ impl Buffer {
         let length = u32::from_le_bytes(here[..4].try_into().expect("four bytes")) as usize;
         let verb = here[4];
         if here[5..8] != [0, 0, 0] {
-            return Some(Incoming::Garbage("bytes 5 to 7 of a request are zero".into()));
+            return Some(Incoming::Garbage(
+                "bytes 5 to 7 of a request are zero".into(),
+            ));
         }
         if !(FACTS..=COMMIT).contains(&verb) {
-            return Some(Incoming::Garbage(format!("there is no verb {verb}; they are 1 to 7")));
+            return Some(Incoming::Garbage(format!(
+                "there is no verb {verb}; they are 1 to 7"
+            )));
         }
         if length > MAX_PAYLOAD_BYTES {
-            return Some(Incoming::Garbage(format!("a payload of {length} bytes is above 1 GiB")));
+            return Some(Incoming::Garbage(format!(
+                "a payload of {length} bytes is above 1 GiB"
+            )));
         }
         if here.len() < REQUEST_HEADER_BYTES + length {
             return None;
         }
         let from = self.start + REQUEST_HEADER_BYTES;
         self.start = from + length;
-        Some(Incoming::Request { verb, payload: from..from + length })
+        Some(Incoming::Request {
+            verb,
+            payload: from..from + length,
+        })
     }
 
     /// Reads once; false at the end of the stream. Payloads named before are invalid after it.
@@ -91,7 +100,8 @@ impl Buffer {
                 (self.start, self.end) = (0, self.end - self.start);
             }
             if self.end + BUFFER_BYTES / 2 > self.bytes.len() {
-                self.bytes.resize((2 * self.bytes.len()).max(BUFFER_BYTES), 0);
+                self.bytes
+                    .resize((2 * self.bytes.len()).max(BUFFER_BYTES), 0);
             }
         }
         let count = from.read(&mut self.bytes[self.end..])?;
@@ -132,7 +142,9 @@ pub fn finish(out: &mut [u8], at: usize, status: u8, host_ns: u64) {
 
 /// `{"error": sentence}`.
 pub fn error_payload(sentence: &str) -> Vec<u8> {
-    serde_json::json!({ "error": sentence }).to_string().into_bytes()
+    serde_json::json!({ "error": sentence })
+        .to_string()
+        .into_bytes()
 }
 
 #[cfg(test)]
@@ -168,11 +180,20 @@ mod tests {
             let mut got = Vec::new();
             loop {
                 match buffer.next(&mut drip).unwrap() {
-                    Incoming::Request { verb, payload } => got.push((verb, buffer.payload(payload).to_vec())),
+                    Incoming::Request { verb, payload } => {
+                        got.push((verb, buffer.payload(payload).to_vec()))
+                    }
                     other => break assert_eq!(other, Incoming::Closed),
                 }
             }
-            assert_eq!(got, [(QUERY, b"{}".to_vec()), (BATCH, long.clone()), (FACTS, vec![])]);
+            assert_eq!(
+                got,
+                [
+                    (QUERY, b"{}".to_vec()),
+                    (BATCH, long.clone()),
+                    (FACTS, vec![])
+                ]
+            );
         }
     }
 

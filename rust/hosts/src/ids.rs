@@ -14,7 +14,10 @@ pub struct Ids {
 impl Ids {
     /// None taken.
     pub fn new() -> Ids {
-        Ids { keys: [RandomState::new(), RandomState::new()], taken: HashSet::default() }
+        Ids {
+            keys: [RandomState::new(), RandomState::new()],
+            taken: HashSet::default(),
+        }
     }
 
     /// Takes `id`; false if it was taken already.

@@ -26,8 +26,16 @@ use options::{Kind, Options, Spec, nearest};
 use signal::{Handlers, Wake};
 
 const COMMON: &[Spec] = &[
-    Spec { name: "port", kind: Kind::Int(0, 65535), default: "0" },
-    Spec { name: "data", kind: Kind::Text, default: "" },
+    Spec {
+        name: "port",
+        kind: Kind::Int(0, 65535),
+        default: "0",
+    },
+    Spec {
+        name: "data",
+        kind: Kind::Text,
+        default: "",
+    },
 ];
 
 const ENGINES: [&str; 3] = ["tantivy", "sqlite", "null"];
@@ -44,7 +52,9 @@ impl Host {
     /// Starts the host that `argv` describes (FORMATS.md, "Starting a host"); the error is one
     /// sentence.
     pub fn start(argv: &[String]) -> Result<Host, String> {
-        let named = argv.first().ok_or("which engine? one of tantivy, sqlite, null")?;
+        let named = argv
+            .first()
+            .ok_or("which engine? one of tantivy, sqlite, null")?;
         let rest = &argv[1..];
         let specs = match named.as_str() {
             "tantivy" => tantivy::OPTIONS,
@@ -52,7 +62,9 @@ impl Host {
             "null" => null::OPTIONS,
             other => {
                 let near = nearest(other, ENGINES.into_iter());
-                return Err(format!("there is no library host {other:?}; did you mean {near}?"));
+                return Err(format!(
+                    "there is no library host {other:?}; did you mean {near}?"
+                ));
             }
         };
         let options = Options::parse(&[COMMON, specs], rest)?;
@@ -61,8 +73,9 @@ impl Host {
             if data.as_os_str().is_empty() {
                 return Err("--data DIR is missing: the directory of the index".into());
             }
-            std::fs::create_dir_all(&data)
-                .map_err(|error| format!("cannot make the directory {}: {error}", data.display()))?;
+            std::fs::create_dir_all(&data).map_err(|error| {
+                format!("cannot make the directory {}: {error}", data.display())
+            })?;
         }
         let null = match named.as_str() {
             "null" => Some(null::Null::new(&options)?),
@@ -73,12 +86,19 @@ impl Host {
             .map_err(|error| format!("cannot listen on 127.0.0.1:{port}: {error}"))?;
         let address = listener.local_addr().map_err(|error| error.to_string())?;
         // A connection that is gone before it is accepted must not block the others.
-        listener.set_nonblocking(true).map_err(|error| error.to_string())?;
-        let wake = Arc::new(Wake::new().map_err(|error| format!("cannot make an eventfd: {error}"))?);
+        listener
+            .set_nonblocking(true)
+            .map_err(|error| error.to_string())?;
+        let wake =
+            Arc::new(Wake::new().map_err(|error| format!("cannot make an eventfd: {error}"))?);
         let woken = Arc::clone(&wake);
         if let Some(null) = null {
             let thread = thread::spawn(move || null.serve(&listener, &woken));
-            return Ok(Host { address, wake, thread });
+            return Ok(Host {
+                address,
+                wake,
+                thread,
+            });
         }
         let engine: Arc<dyn Engine> = match named.as_str() {
             "tantivy" => tantivy::Tantivy::open(&data, &options)?,
@@ -89,7 +109,11 @@ impl Host {
             // Closing an index can wait for merges; the process is about to end anyway.
             std::mem::forget(engine);
         });
-        Ok(Host { address, wake, thread })
+        Ok(Host {
+            address,
+            wake,
+            thread,
+        })
     }
 
     /// Stops it: requests in hand may end for half a second, nothing more is committed.
@@ -118,5 +142,9 @@ pub fn run(argv: Vec<String>) -> i32 {
         let _ = writeln!(out, "listening on {}", host.address).and_then(|()| out.flush());
     }
     let _ = host.thread.join();
-    if handlers.caught() == libc::SIGINT { 130 } else { 0 }
+    if handlers.caught() == libc::SIGINT {
+        130
+    } else {
+        0
+    }
 }

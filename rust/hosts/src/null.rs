@@ -6,7 +6,7 @@
 //! 60 µs before the next is due, then spinning, for a sleeper wakes up late.
 
 use std::collections::VecDeque;
-use std::io::{self, Read, Write};
+use std::io::{self, Write};
 use std::net::{TcpListener, TcpStream};
 use std::os::fd::{AsRawFd, RawFd};
 use std::time::{Duration, Instant};
@@ -20,11 +20,31 @@ use crate::signal::Wake;
 
 /// The parameters; ENGINES.md says what each means.
 pub const OPTIONS: &[Spec] = &[
-    Spec { name: "delay_us", kind: Kind::Int(0, 600_000_000), default: "0" },
-    Spec { name: "bytes", kind: Kind::Int(0, 64 << 20), default: "0" },
-    Spec { name: "stall_every_ms", kind: Kind::Int(0, 86_400_000), default: "0" },
-    Spec { name: "stall_ms", kind: Kind::Int(0, 86_400_000), default: "0" },
-    Spec { name: "total", kind: Kind::Int(0, i64::MAX), default: "0" },
+    Spec {
+        name: "delay_us",
+        kind: Kind::Int(0, 600_000_000),
+        default: "0",
+    },
+    Spec {
+        name: "bytes",
+        kind: Kind::Int(0, 64 << 20),
+        default: "0",
+    },
+    Spec {
+        name: "stall_every_ms",
+        kind: Kind::Int(0, 86_400_000),
+        default: "0",
+    },
+    Spec {
+        name: "stall_ms",
+        kind: Kind::Int(0, 86_400_000),
+        default: "0",
+    },
+    Spec {
+        name: "total",
+        kind: Kind::Int(0, i64::MAX),
+        default: "0",
+    },
 ];
 
 const SPIN: Duration = Duration::from_micros(60);
@@ -82,11 +102,15 @@ impl Null {
     pub fn new(options: &Options) -> Result<Null, String> {
         let (every, stall) = (options.size("stall_every_ms"), options.size("stall_ms"));
         if stall > 0 && stall >= every {
-            return Err(format!("--stall_ms {stall} must be shorter than --stall_every_ms {every}"));
+            return Err(format!(
+                "--stall_ms {stall} must be shorter than --stall_every_ms {every}"
+            ));
         }
         let total = options.int("total");
-        let mut payload =
-            format!("{{\"total\":{total},\"hits\":[],\"facets\":{{}},\"groups\":[],\"warnings\":[]}}").into_bytes();
+        let mut payload = format!(
+            "{{\"total\":{total},\"hits\":[],\"facets\":{{}},\"groups\":[],\"warnings\":[]}}"
+        )
+        .into_bytes();
         // White space after a value is JSON still.
         payload.resize(payload.len().max(options.size("bytes")), b' ');
         let mut reply = Vec::new();
@@ -109,7 +133,11 @@ impl Null {
         }
         let every = self.stall_every.as_nanos() as u64;
         let begin = Duration::from_nanos(due.as_nanos() as u64 / every * every);
-        if due - begin < self.stall { begin + self.stall } else { due }
+        if due - begin < self.stall {
+            begin + self.stall
+        } else {
+            due
+        }
     }
 
     /// Serves until `wake` is raised.
@@ -131,7 +159,12 @@ impl Null {
             documents: 0,
             started_monotonic_ns: monotonic_ns(),
         };
-        server.watch(listener.as_raw_fd(), LISTENER, libc::EPOLLIN, libc::EPOLL_CTL_ADD);
+        server.watch(
+            listener.as_raw_fd(),
+            LISTENER,
+            libc::EPOLLIN,
+            libc::EPOLL_CTL_ADD,
+        );
         server.watch(wake.fd(), WAKE, libc::EPOLLIN, libc::EPOLL_CTL_ADD);
         server.run(listener);
         // SAFETY: ours, and not used afterwards.
@@ -140,7 +173,10 @@ impl Null {
 }
 
 fn monotonic_ns() -> u64 {
-    let mut now = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    let mut now = libc::timespec {
+        tv_sec: 0,
+        tv_nsec: 0,
+    };
     // SAFETY: the structure is valid.
     unsafe { libc::clock_gettime(libc::CLOCK_MONOTONIC, &mut now) };
     now.tv_sec as u64 * 1_000_000_000 + now.tv_nsec as u64
@@ -148,7 +184,10 @@ fn monotonic_ns() -> u64 {
 
 impl Server<'_> {
     fn watch(&self, fd: RawFd, token: u64, events: libc::c_int, how: libc::c_int) {
-        let mut event = libc::epoll_event { events: events as u32, u64: token };
+        let mut event = libc::epoll_event {
+            events: events as u32,
+            u64: token,
+        };
         // SAFETY: the structure is valid for the call.
         unsafe { libc::epoll_ctl(self.epoll, how, fd, &mut event) };
     }
@@ -179,10 +218,18 @@ impl Server<'_> {
     /// Waits for events, but not beyond what is due next.
     fn wait(&self, events: &mut [libc::epoll_event]) -> usize {
         let limit = self.held.front().map(|held| {
-            let left = held.due.saturating_duration_since(Instant::now()).saturating_sub(SPIN);
-            libc::timespec { tv_sec: left.as_secs() as i64, tv_nsec: i64::from(left.subsec_nanos()) }
+            let left = held
+                .due
+                .saturating_duration_since(Instant::now())
+                .saturating_sub(SPIN);
+            libc::timespec {
+                tv_sec: left.as_secs() as i64,
+                tv_nsec: i64::from(left.subsec_nanos()),
+            }
         });
-        let limit = limit.as_ref().map_or(std::ptr::null(), |limit| limit as *const libc::timespec);
+        let limit = limit
+            .as_ref()
+            .map_or(std::ptr::null(), |limit| limit as *const libc::timespec);
         // The system call itself, for glibc has had it only since 2.35.
         // SAFETY: array and time live through the call; no signal mask is given.
         let count = unsafe {
@@ -200,7 +247,10 @@ impl Server<'_> {
             return count as usize;
         }
         let error = io::Error::last_os_error();
-        assert!(error.kind() == io::ErrorKind::Interrupted, "the null host needs Linux 5.11: {error}");
+        assert!(
+            error.kind() == io::ErrorKind::Interrupted,
+            "the null host needs Linux 5.11: {error}"
+        );
         0
     }
 
@@ -212,7 +262,10 @@ impl Server<'_> {
                 return;
             }
             let held = self.held.pop_front().expect("just seen");
-            let Some(client) = self.clients[held.slot].as_mut().filter(|c| c.serial == held.serial) else {
+            let Some(client) = self.clients[held.slot]
+                .as_mut()
+                .filter(|c| c.serial == held.serial)
+            else {
                 continue;
             };
             client.held -= 1;
@@ -233,7 +286,12 @@ impl Server<'_> {
                 self.clients.push(None);
                 self.clients.len() - 1
             });
-            self.watch(stream.as_raw_fd(), slot as u64, libc::EPOLLIN, libc::EPOLL_CTL_ADD);
+            self.watch(
+                stream.as_raw_fd(),
+                slot as u64,
+                libc::EPOLLIN,
+                libc::EPOLL_CTL_ADD,
+            );
             self.serial += 1;
             self.clients[slot] = Some(Client {
                 stream,
@@ -254,7 +312,9 @@ impl Server<'_> {
     }
 
     fn receive(&mut self, slot: usize) -> io::Result<()> {
-        let Some(client) = self.clients[slot].as_mut() else { return Ok(()) };
+        let Some(client) = self.clients[slot].as_mut() else {
+            return Ok(());
+        };
         let mut stream = &client.stream;
         match client.input.fill(&mut stream) {
             Ok(true) => {}
@@ -267,17 +327,29 @@ impl Server<'_> {
         let mut closing = false;
         while let Some(incoming) = client.input.parse() {
             let (other, due) = match incoming {
-                Incoming::Request { verb: frame::QUERY, .. } => {
-                    (None, self.start + null.leaves(read + null.delay - self.start))
-                }
+                Incoming::Request {
+                    verb: frame::QUERY, ..
+                } => (
+                    None,
+                    self.start + null.leaves(read + null.delay - self.start),
+                ),
                 Incoming::Request { verb, payload } => {
                     let payload = client.input.payload(payload);
-                    let made = respond(null, verb, payload, &mut self.documents, self.started_monotonic_ns);
+                    let made = respond(
+                        null,
+                        verb,
+                        payload,
+                        &mut self.documents,
+                        self.started_monotonic_ns,
+                    );
                     (Some(made), read)
                 }
                 Incoming::Garbage(sentence) => {
                     closing = true;
-                    (Some(whole(frame::ERROR, &frame::error_payload(&sentence))), read)
+                    (
+                        Some(whole(frame::ERROR, &frame::error_payload(&sentence))),
+                        read,
+                    )
                 }
                 Incoming::Closed => unreachable!("parse only says what is in the buffer"),
             };
@@ -288,18 +360,30 @@ impl Server<'_> {
                 // Behind what the client waits for already, even if it could be said at once.
                 let due = self.held.back().map_or(due, |last| due.max(last.due));
                 client.held += 1;
-                self.held.push_back(Held { slot, serial: client.serial, read, due, other });
+                self.held.push_back(Held {
+                    slot,
+                    serial: client.serial,
+                    read,
+                    due,
+                    other,
+                });
             }
             if closing {
                 break;
             }
         }
         self.send(slot)?;
-        if closing { Err(io::ErrorKind::InvalidData.into()) } else { Ok(()) }
+        if closing {
+            Err(io::ErrorKind::InvalidData.into())
+        } else {
+            Ok(())
+        }
     }
 
     fn send(&mut self, slot: usize) -> io::Result<()> {
-        let Some(client) = self.clients[slot].as_mut() else { return Ok(()) };
+        let Some(client) = self.clients[slot].as_mut() else {
+            return Ok(());
+        };
         let mut stream = &client.stream;
         while client.sent < client.output.len() {
             match stream.write(&client.output[client.sent..]) {
@@ -318,7 +402,11 @@ impl Server<'_> {
         }
         if client.wants_write != (left > 0) {
             client.wants_write = left > 0;
-            let events = if left > 0 { libc::EPOLLIN | libc::EPOLLOUT } else { libc::EPOLLIN };
+            let events = if left > 0 {
+                libc::EPOLLIN | libc::EPOLLOUT
+            } else {
+                libc::EPOLLIN
+            };
             let fd = client.stream.as_raw_fd();
             self.watch(fd, slot as u64, events, libc::EPOLL_CTL_MOD);
         }
@@ -341,21 +429,24 @@ fn whole(status: u8, payload: &[u8]) -> Vec<u8> {
 }
 
 /// Everything but queries: nothing is kept but the number of documents.
-fn respond(null: &Null, verb: u8, payload: &[u8], documents: &mut u64, started: u64) -> Vec<u8> {
+fn respond(host: &Null, verb: u8, payload: &[u8], documents: &mut u64, started: u64) -> Vec<u8> {
     let said = match verb {
         frame::FACTS => json!({
             "engine": "null",
             "version": env!("CARGO_PKG_VERSION"),
             "documents": *documents,
             "index_bytes": 0,
-            "parameters": null.options.values(OPTIONS),
+            "parameters": host.options.values(OPTIONS),
             "extra": { "started_monotonic_ns": started },
         }),
         frame::BATCH => {
             let lines = payload.split(|&byte| byte == b'\n');
             let count = lines.filter(|line| !line.trim_ascii().is_empty()).count() as u64;
             *documents += count;
-            json!(BatchReply { accepted: count, refused: Vec::<Refused>::new() })
+            json!(BatchReply {
+                accepted: count,
+                refused: Vec::<Refused>::new()
+            })
         }
         frame::ANALYSE => {
             let text = serde_json::from_slice::<serde_json::Value>(payload).unwrap_or_default();
@@ -378,13 +469,30 @@ mod tests {
     #[test]
     fn what_is_due_in_a_stall_leaves_at_its_end() {
         let null = null("2000", "500").unwrap();
-        for (due, leaves) in [(0, 0), (499, 499), (1999, 1999), (2000, 2500), (2499, 2500), (2500, 2500), (4001, 4500)] {
-            assert_eq!(null.leaves(Duration::from_millis(due)), Duration::from_millis(leaves), "{due}");
+        for (due, leaves) in [
+            (0, 0),
+            (499, 499),
+            (1999, 1999),
+            (2000, 2500),
+            (2499, 2500),
+            (2500, 2500),
+            (4001, 4500),
+        ] {
+            assert_eq!(
+                null.leaves(Duration::from_millis(due)),
+                Duration::from_millis(leaves),
+                "{due}"
+            );
         }
     }
 
     #[test]
     fn a_stall_without_end_is_refused() {
-        assert!(null("100", "100").err().unwrap().contains("must be shorter"));
+        assert!(
+            null("100", "100")
+                .err()
+                .unwrap()
+                .contains("must be shorter")
+        );
     }
 }

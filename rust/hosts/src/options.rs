@@ -49,7 +49,9 @@ impl Options {
             };
             let Some(spec) = all.iter().find(|spec| spec.name == name) else {
                 let near = nearest(name, all.iter().map(|spec| spec.name));
-                return Err(format!("there is no option --{name}; did you mean --{near}?"));
+                return Err(format!(
+                    "there is no option --{name}; did you mean --{near}?"
+                ));
             };
             let text = match inline.or_else(|| rest.next().cloned()) {
                 Some(text) => text,
@@ -82,7 +84,9 @@ impl Options {
 
     /// The values of these options, as `facts` reads them back.
     pub fn values(&self, specs: &[Spec]) -> Value {
-        let shown = specs.iter().map(|spec| (spec.name.to_owned(), self.0[spec.name].clone()));
+        let shown = specs
+            .iter()
+            .map(|spec| (spec.name.to_owned(), self.0[spec.name].clone()));
         Value::Object(shown.collect())
     }
 }
@@ -94,7 +98,9 @@ fn value(spec: &Spec, text: &str) -> Result<Value, String> {
         Kind::Int(low, high) => match text.parse::<i64>() {
             Ok(number) if (low..=high).contains(&number) => Ok(number.into()),
             Ok(number) => Err(format!("--{name} is {low} to {high}, not {number}")),
-            Err(_) => Err(format!("--{name} is a whole number from {low} to {high}, not {text:?}")),
+            Err(_) => Err(format!(
+                "--{name} is a whole number from {low} to {high}, not {text:?}"
+            )),
         },
         Kind::Bool => match text {
             "true" => Ok(true.into()),
@@ -105,7 +111,9 @@ fn value(spec: &Spec, text: &str) -> Result<Value, String> {
         Kind::Choice(words) => {
             let near = nearest(text, words.iter().copied());
             let listed = words.join(", ");
-            Err(format!("--{name} is one of {listed}, not {text:?}; did you mean {near}?"))
+            Err(format!(
+                "--{name} is one of {listed}, not {text:?}; did you mean {near}?"
+            ))
         }
     }
 }
@@ -135,8 +143,16 @@ mod tests {
     use super::*;
 
     const SPECS: &[Spec] = &[
-        Spec { name: "parts", kind: Kind::Int(1, 64), default: "1" },
-        Spec { name: "merge", kind: Kind::Choice(&["flat", "two-level"]), default: "flat" },
+        Spec {
+            name: "parts",
+            kind: Kind::Int(1, 64),
+            default: "1",
+        },
+        Spec {
+            name: "merge",
+            kind: Kind::Choice(&["flat", "two-level"]),
+            default: "flat",
+        },
     ];
 
     fn parse(words: &[&str]) -> Result<Options, String> {
@@ -152,9 +168,19 @@ mod tests {
 
     #[test]
     fn a_mistake_is_one_sentence_with_the_nearest_valid_name() {
-        assert_eq!(parse(&["--part", "4"]).unwrap_err(), "there is no option --part; did you mean --parts?");
-        assert_eq!(parse(&["--parts", "65"]).unwrap_err(), "--parts is 1 to 64, not 65");
+        assert_eq!(
+            parse(&["--part", "4"]).unwrap_err(),
+            "there is no option --part; did you mean --parts?"
+        );
+        assert_eq!(
+            parse(&["--parts", "65"]).unwrap_err(),
+            "--parts is 1 to 64, not 65"
+        );
         assert_eq!(parse(&["--parts"]).unwrap_err(), "--parts needs a value");
-        assert!(parse(&["--merge", "twolevel"]).unwrap_err().ends_with("did you mean two-level?"));
+        assert!(
+            parse(&["--merge", "twolevel"])
+                .unwrap_err()
+                .ends_with("did you mean two-level?")
+        );
     }
 }

@@ -58,8 +58,17 @@ pub enum Mode {
 #[derive(Debug, Clone, Deserialize)]
 #[serde(try_from = "RawMatch")]
 pub enum Match {
-    Terms { mode: Mode, terms: Vec<String>, fields: Vec<String>, distance: u8 },
-    Boolean { must: Vec<Match>, should: Vec<Match>, must_not: Vec<Match> },
+    Terms {
+        mode: Mode,
+        terms: Vec<String>,
+        fields: Vec<String>,
+        distance: u8,
+    },
+    Boolean {
+        must: Vec<Match>,
+        should: Vec<Match>,
+        must_not: Vec<Match>,
+    },
 }
 
 /// Both shapes at once: cheaper than trying one after another, and mistakes are named.
@@ -184,8 +193,17 @@ pub enum Matching {
     All,
     /// None.
     Nothing,
-    Terms { mode: Mode, terms: Vec<String>, fields: Vec<usize>, distance: u8 },
-    Boolean { must: Vec<Matching>, should: Vec<Matching>, must_not: Vec<Matching> },
+    Terms {
+        mode: Mode,
+        terms: Vec<String>,
+        fields: Vec<usize>,
+        distance: u8,
+    },
+    Boolean {
+        must: Vec<Matching>,
+        should: Vec<Matching>,
+        must_not: Vec<Matching>,
+    },
 }
 
 /// A checked filter.
@@ -193,8 +211,16 @@ pub enum Matching {
 pub enum Condition {
     /// No document passes.
     Never,
-    Range { field: usize, low: Bound<Scalar>, high: Bound<Scalar> },
-    In { field: usize, values: Vec<Scalar>, negated: bool },
+    Range {
+        field: usize,
+        low: Bound<Scalar>,
+        high: Bound<Scalar>,
+    },
+    In {
+        field: usize,
+        values: Vec<Scalar>,
+        negated: bool,
+    },
 }
 
 /// A checked sort key.
@@ -232,24 +258,38 @@ impl Query {
             None => Matching::All,
             Some(matching) => check_match(matching, schema)?,
         };
-        let conditions =
-            self.filters.iter().map(|filter| check_filter(filter, schema)).collect::<Result<_, _>>()?;
-        let keys = self.sort.iter().map(|sort| check_sort(sort, schema)).collect::<Result<_, _>>()?;
+        let conditions = self
+            .filters
+            .iter()
+            .map(|filter| check_filter(filter, schema))
+            .collect::<Result<_, _>>()?;
+        let keys = self
+            .sort
+            .iter()
+            .map(|sort| check_sort(sort, schema))
+            .collect::<Result<_, _>>()?;
         let mut facets = Vec::new();
         for facet in &self.facets {
             facets.push((whole(&facet.field, schema, "counted")?, facet.limit));
         }
-        let group_by =
-            self.group_by.as_ref().map(|name| whole(name, schema, "grouped by")).transpose()?;
+        let group_by = self
+            .group_by
+            .as_ref()
+            .map(|name| whole(name, schema, "grouped by"))
+            .transpose()?;
         let mut fields = Vec::new();
         for name in &self.fields {
             let index = schema.index_of(name).map_err(Failure::Error)?;
             if !schema.fields[index].stored {
-                return Err(Failure::Error(format!("field {name:?} is not stored, so it cannot be returned")));
+                return Err(Failure::Error(format!(
+                    "field {name:?} is not stored, so it cannot be returned"
+                )));
             }
             fields.push(index);
         }
-        self.offset.checked_add(self.limit).ok_or_else(|| Failure::error("offset + limit is too large"))?;
+        self.offset
+            .checked_add(self.limit)
+            .ok_or_else(|| Failure::error("offset + limit is too large"))?;
         Ok(Checked {
             matching,
             conditions,
@@ -276,7 +316,12 @@ fn whole(name: &str, schema: &Schema, what: &str) -> Result<usize, Failure> {
 
 fn check_match(matching: &Match, schema: &Schema) -> Result<Matching, Failure> {
     match matching {
-        Match::Terms { mode, terms, fields, distance } => {
+        Match::Terms {
+            mode,
+            terms,
+            fields,
+            distance,
+        } => {
             let mut indices = Vec::new();
             for name in fields {
                 let index = schema.index_of(name).map_err(Failure::Error)?;
@@ -291,27 +336,49 @@ fn check_match(matching: &Match, schema: &Schema) -> Result<Matching, Failure> {
                 }
             }
             if *mode == Mode::Fuzzy && *distance > 2 {
-                return Err(Failure::Error(format!("the distance of fuzzy is 0 to 2, not {distance}")));
+                return Err(Failure::Error(format!(
+                    "the distance of fuzzy is 0 to 2, not {distance}"
+                )));
             }
             let known: Vec<String> = terms.iter().filter(|term| is_term(term)).cloned().collect();
             let lost = known.len() < terms.len();
             Ok(match mode {
                 _ if known.is_empty() || indices.is_empty() => Matching::Nothing,
-                Mode::Any => Matching::Terms { mode: *mode, terms: known, fields: indices, distance: 1 },
+                Mode::Any => Matching::Terms {
+                    mode: *mode,
+                    terms: known,
+                    fields: indices,
+                    distance: 1,
+                },
                 _ if lost => Matching::Nothing,
-                _ => Matching::Terms { mode: *mode, terms: known, fields: indices, distance: *distance },
+                _ => Matching::Terms {
+                    mode: *mode,
+                    terms: known,
+                    fields: indices,
+                    distance: *distance,
+                },
             })
         }
-        Match::Boolean { must, should, must_not } => {
+        Match::Boolean {
+            must,
+            should,
+            must_not,
+        } => {
             let all = |list: &[Match]| -> Result<Vec<Matching>, Failure> {
                 list.iter().map(|part| check_match(part, schema)).collect()
             };
             let (must, should, must_not) = (all(must)?, all(should)?, all(must_not)?);
-            Ok(if must.is_empty() && should.is_empty() && must_not.is_empty() {
-                Matching::All
-            } else {
-                Matching::Boolean { must, should, must_not }
-            })
+            Ok(
+                if must.is_empty() && should.is_empty() && must_not.is_empty() {
+                    Matching::All
+                } else {
+                    Matching::Boolean {
+                        must,
+                        should,
+                        must_not,
+                    }
+                },
+            )
         }
     }
 }
@@ -321,7 +388,10 @@ fn check_sort(sort: &Sort, schema: &Schema) -> Result<Key, Failure> {
     if sort.field == "_score" {
         return Ok(Key::Score { descending });
     }
-    Ok(Key::Field { field: whole(&sort.field, schema, "sorted by")?, descending })
+    Ok(Key::Field {
+        field: whole(&sort.field, schema, "sorted by")?,
+        descending,
+    })
 }
 
 fn check_filter(filter: &Filter, schema: &Schema) -> Result<Condition, Failure> {
@@ -334,8 +404,10 @@ fn check_filter(filter: &Filter, schema: &Schema) -> Result<Condition, Failure> 
             let (Some(low), Some(high)) = (low, high) else {
                 return Ok(Condition::Never);
             };
-            if let (Bound::Included(a) | Bound::Excluded(a), Bound::Included(b) | Bound::Excluded(b)) =
-                (&low, &high)
+            if let (
+                Bound::Included(a) | Bound::Excluded(a),
+                Bound::Included(b) | Bound::Excluded(b),
+            ) = (&low, &high)
             {
                 let both = matches!((&low, &high), (Bound::Included(_), Bound::Included(_)));
                 match a.compare(b) {
@@ -358,14 +430,20 @@ fn check_filter(filter: &Filter, schema: &Schema) -> Result<Condition, Failure> 
             let negated = matches!(filter, Filter::NotIn(_));
             Ok(match (values.is_empty(), negated) {
                 (true, false) => Condition::Never,
-                _ => Condition::In { field, values, negated },
+                _ => Condition::In {
+                    field,
+                    values,
+                    negated,
+                },
             })
         }
     }
 }
 
 fn misfit(value: &Value, kind: FieldType, name: &str) -> Failure {
-    Failure::Error(format!("field {name:?} is of type {kind} and cannot be compared with {value}"))
+    Failure::Error(format!(
+        "field {name:?} is of type {kind} and cannot be compared with {value}"
+    ))
 }
 
 /// A value to be equal to; None where no value of that type can be (1.5 for an integer).
@@ -381,9 +459,9 @@ fn exact(value: &Value, kind: FieldType, name: &str) -> Result<Option<Scalar>, F
             }
             _ => None,
         },
-        (T::Float, Value::Number(number)) => {
-            Some(Scalar::Float(number.as_f64().ok_or_else(|| misfit(value, kind, name))? + 0.0))
-        }
+        (T::Float, Value::Number(number)) => Some(Scalar::Float(
+            number.as_f64().ok_or_else(|| misfit(value, kind, name))? + 0.0,
+        )),
         _ => return Err(misfit(value, kind, name)),
     })
 }
@@ -399,14 +477,24 @@ fn bound(
     if value.is_null() {
         return Ok(Some(Bound::Unbounded));
     }
-    let wrap = |scalar| if include { Bound::Included(scalar) } else { Bound::Excluded(scalar) };
+    let wrap = |scalar| {
+        if include {
+            Bound::Included(scalar)
+        } else {
+            Bound::Excluded(scalar)
+        }
+    };
     if let (FieldType::Integer | FieldType::Date, Value::Number(number)) = (kind, value)
         && number.as_i64().is_none()
     {
         // A fraction, or beyond 64 bits: the nearest integer inside the range.
         let number = number.as_f64().ok_or_else(|| misfit(value, kind, name))?;
         let limit = i64::MAX as f64;
-        let inside = if is_low { number.ceil() } else { number.floor() };
+        let inside = if is_low {
+            number.ceil()
+        } else {
+            number.floor()
+        };
         let whole = number.fract() == 0.0 && number.abs() < limit;
         return Ok(match (is_low, inside) {
             (true, inside) if inside >= limit => None,

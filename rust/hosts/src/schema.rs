@@ -61,7 +61,10 @@ impl Schema {
     /// The sentence that says what is wrong with it, if anything is.
     pub fn check(&self) -> Result<(), String> {
         for (i, field) in self.fields.iter().enumerate() {
-            if self.fields[..i].iter().any(|other| other.name == field.name) {
+            if self.fields[..i]
+                .iter()
+                .any(|other| other.name == field.name)
+            {
                 return Err(format!("there are two fields named {:?}", field.name));
             }
         }
@@ -70,13 +73,16 @@ impl Schema {
 
     /// The index of the field of that name, or a sentence with the nearest valid name.
     pub fn index_of(&self, name: &str) -> Result<usize, String> {
-        self.fields.iter().position(|field| field.name == name).ok_or_else(|| {
-            let near = nearest(name, self.fields.iter().map(|field| field.name.as_str()));
-            match near {
-                "" => format!("there is no field {name:?}; the schema has none"),
-                _ => format!("there is no field {name:?}; did you mean {near:?}?"),
-            }
-        })
+        self.fields
+            .iter()
+            .position(|field| field.name == name)
+            .ok_or_else(|| {
+                let near = nearest(name, self.fields.iter().map(|field| field.name.as_str()));
+                match near {
+                    "" => format!("there is no field {name:?}; the schema has none"),
+                    _ => format!("there is no field {name:?}; did you mean {near:?}?"),
+                }
+            })
     }
 }
 
@@ -98,17 +104,30 @@ pub struct Document<'a> {
 }
 
 /// Reads one line of a batch. On failure: the id as far as known, and the reason.
-pub fn parse_document<'a>(line: &'a str, schema: &Schema) -> Result<Document<'a>, (String, String)> {
+pub fn parse_document<'a>(
+    line: &'a str,
+    schema: &Schema,
+) -> Result<Document<'a>, (String, String)> {
     let mut reader = serde_json::Deserializer::from_str(line);
-    let parsed = Line { schema }.deserialize(&mut reader).and_then(|document| {
-        reader.end()?;
-        Ok(document)
-    });
+    let parsed = Line { schema }
+        .deserialize(&mut reader)
+        .and_then(|document| {
+            reader.end()?;
+            Ok(document)
+        });
     match parsed {
         Err(error) => Err((String::new(), format!("not a document in JSON: {error}"))),
         Ok(Parsed { id: None, .. }) => Err((String::new(), "the document has no id".into())),
-        Ok(Parsed { id: Some(id), wrong: Some(reason), .. }) => Err((id.into_owned(), reason)),
-        Ok(Parsed { id: Some(id), values, .. }) => Ok(Document { id, values }),
+        Ok(Parsed {
+            id: Some(id),
+            wrong: Some(reason),
+            ..
+        }) => Err((id.into_owned(), reason)),
+        Ok(Parsed {
+            id: Some(id),
+            values,
+            ..
+        }) => Ok(Document { id, values }),
     }
 }
 
@@ -136,15 +155,26 @@ impl<'de> Visitor<'de> for Line<'_> {
         f.write_str("{\"id\": .., \"v\": {..}}")
     }
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Parsed<'de>, A::Error> {
-        let mut parsed = Parsed { id: None, values: Vec::new(), wrong: None };
+        let mut parsed = Parsed {
+            id: None,
+            values: Vec::new(),
+            wrong: None,
+        };
         while let Some(Text(key)) = map.next_key()? {
             match key.as_ref() {
                 "id" => match map.next_value()? {
                     Any::Str(id) => parsed.id = Some(id),
                     _ => return Err(A::Error::custom("the id is a string")),
                 },
-                "v" => map.next_value_seed(Values { schema: self.schema, into: &mut parsed })?,
-                _ => return Err(A::Error::custom(format!("unknown key {key:?}, only id and v"))),
+                "v" => map.next_value_seed(Values {
+                    schema: self.schema,
+                    into: &mut parsed,
+                })?,
+                _ => {
+                    return Err(A::Error::custom(format!(
+                        "unknown key {key:?}, only id and v"
+                    )));
+                }
             }
         }
         Ok(parsed)
@@ -207,12 +237,15 @@ fn fit<'a>(any: Any<'a>, field: &Field) -> Result<Value<'a>, String> {
         (T::Float, Any::Float(number)) => Ok(Value::Float(number + 0.0)),
         (T::Float, Any::Int(number)) => Ok(Value::Float(number as f64)),
         (T::Boolean, Any::Bool(flag)) => Ok(Value::Bool(flag)),
-        (_, Any::Other("null")) => {
-            Err(format!("field {:?} is null; a field without a value is left out", field.name))
-        }
-        (kind, any) => {
-            Err(format!("field {:?} is of type {kind} and cannot hold {}", field.name, any.shown()))
-        }
+        (_, Any::Other("null")) => Err(format!(
+            "field {:?} is null; a field without a value is left out",
+            field.name
+        )),
+        (kind, any) => Err(format!(
+            "field {:?} is of type {kind} and cannot hold {}",
+            field.name,
+            any.shown()
+        )),
     }
 }
 
@@ -296,7 +329,11 @@ impl<'de> Visitor<'de> for AnyVisitor {
                 _ => only_texts = false,
             }
         }
-        Ok(if only_texts { Any::Strs(texts) } else { Any::Other("a list that holds other than strings") })
+        Ok(if only_texts {
+            Any::Strs(texts)
+        } else {
+            Any::Other("a list that holds other than strings")
+        })
     }
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Any<'de>, A::Error> {
         while map.next_entry::<IgnoredAny, IgnoredAny>()?.is_some() {}

@@ -63,15 +63,29 @@ fn accept(shared: &Arc<Shared>, stream: TcpStream) {
     let _ = stream.set_nonblocking(false);
     let stream = Arc::new(stream);
     let key = shared.next.fetch_add(1, Ordering::Relaxed);
-    shared.open.lock().expect("no panic while held").insert(key, Arc::clone(&stream));
+    shared
+        .open
+        .lock()
+        .expect("no panic while held")
+        .insert(key, Arc::clone(&stream));
     let inside = Arc::clone(shared);
-    let spawned = thread::Builder::new().name("connection".into()).spawn(move || {
-        // A client that goes away, even within a request, ends its own thread and nothing else.
-        let _ = converse(&inside, &stream);
-        inside.open.lock().expect("no panic while held").remove(&key);
-    });
+    let spawned = thread::Builder::new()
+        .name("connection".into())
+        .spawn(move || {
+            // A client that goes away, even within a request, ends its own thread and nothing else.
+            let _ = converse(&inside, &stream);
+            inside
+                .open
+                .lock()
+                .expect("no panic while held")
+                .remove(&key);
+        });
     if spawned.is_err() {
-        shared.open.lock().expect("no panic while held").remove(&key);
+        shared
+            .open
+            .lock()
+            .expect("no panic while held")
+            .remove(&key);
     }
 }
 
@@ -145,7 +159,9 @@ fn answer(
     out: &mut Vec<u8>,
     at: usize,
 ) -> u8 {
-    let done = catch_unwind(AssertUnwindSafe(|| act(engine, session, verb, payload, out)));
+    let done = catch_unwind(AssertUnwindSafe(|| {
+        act(engine, session, verb, payload, out)
+    }));
     let failure = match done {
         Ok(Ok(())) => return frame::OK,
         Ok(Err(failure)) => failure,
@@ -154,7 +170,10 @@ fn answer(
                 .downcast_ref::<String>()
                 .map(String::as_str)
                 .or_else(|| panic.downcast_ref::<&str>().copied());
-            Failure::Error(format!("the host panicked: {}", said.unwrap_or("no reason given")))
+            Failure::Error(format!(
+                "the host panicked: {}",
+                said.unwrap_or("no reason given")
+            ))
         }
     };
     out.truncate(at + frame::REPLY_HEADER_BYTES);
@@ -193,7 +212,11 @@ fn act(
         frame::ANALYSE => {
             let Text { text } = json(payload, "analyse")?;
             let terms = engine.analyse(&text)?;
-            out.extend(serde_json::json!({ "terms": terms }).to_string().into_bytes());
+            out.extend(
+                serde_json::json!({ "terms": terms })
+                    .to_string()
+                    .into_bytes(),
+            );
         }
         frame::CREATE => {
             let schema: Schema = json(payload, "create")?;
@@ -216,6 +239,9 @@ fn act(
 
 /// The JSON payload of a request.
 pub fn json<'a, T: Deserialize<'a>>(payload: &'a [u8], verb: &str) -> Result<T, Failure> {
-    serde_json::from_slice(payload)
-        .map_err(|error| Failure::Error(format!("the payload of {verb} is not as FORMATS.md says: {error}")))
+    serde_json::from_slice(payload).map_err(|error| {
+        Failure::Error(format!(
+            "the payload of {verb} is not as FORMATS.md says: {error}"
+        ))
+    })
 }

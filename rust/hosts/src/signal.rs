@@ -29,7 +29,11 @@ impl Wake {
 
     /// Blocks until `fd` is readable (true) or the flag is raised (false).
     pub fn wait_or_readable(&self, fd: RawFd) -> bool {
-        let mut polled = [self.0, fd].map(|fd| libc::pollfd { fd, events: libc::POLLIN, revents: 0 });
+        let mut polled = [self.0, fd].map(|fd| libc::pollfd {
+            fd,
+            events: libc::POLLIN,
+            revents: 0,
+        });
         loop {
             // SAFETY: the array lives through the call, its length is given.
             let count = unsafe { libc::poll(polled.as_mut_ptr(), 2, -1) };
@@ -104,7 +108,8 @@ pub fn raise_descriptor_limit() {
     // SAFETY: the structure is valid and only ours.
     unsafe {
         let mut limit: libc::rlimit = std::mem::zeroed();
-        if libc::getrlimit(libc::RLIMIT_NOFILE, &mut limit) == 0 && limit.rlim_cur < limit.rlim_max {
+        if libc::getrlimit(libc::RLIMIT_NOFILE, &mut limit) == 0 && limit.rlim_cur < limit.rlim_max
+        {
             limit.rlim_cur = limit.rlim_max;
             libc::setrlimit(libc::RLIMIT_NOFILE, &limit);
         }

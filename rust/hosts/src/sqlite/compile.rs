@@ -60,10 +60,22 @@ pub fn compile_match(matching: &Matching, schema: &Schema) -> Result<(Matched, f
     Ok(match matching {
         Matching::All => (All, 1.0),
         Matching::Nothing => (Nothing, 1.0),
-        Matching::Terms { mode, terms, fields, .. } => (compile_terms(*mode, terms, fields, schema)?, 1.0),
-        Matching::Boolean { must, should, must_not } => {
+        Matching::Terms {
+            mode,
+            terms,
+            fields,
+            ..
+        } => (compile_terms(*mode, terms, fields, schema)?, 1.0),
+        Matching::Boolean {
+            must,
+            should,
+            must_not,
+        } => {
             let list = |parts: &[Matching]| -> Result<Vec<Matched>, Failure> {
-                parts.iter().map(|part| Ok(compile_match(part, schema)?.0)).collect()
+                parts
+                    .iter()
+                    .map(|part| Ok(compile_match(part, schema)?.0))
+                    .collect()
             };
             let (musts, shoulds, nots) = (list(must)?, list(should)?, list(must_not)?);
             let any_should = shoulds.into_iter().reduce(or);
@@ -73,7 +85,12 @@ pub fn compile_match(matching: &Matching, schema: &Schema) -> Result<(Matched, f
                 (Some(Found(must)), Some(Found(should))) => {
                     // Every phrase of the expression that is in a row counts for its BM25, so
                     // all are named twice: twice the score that is meant.
-                    (Found(format!("({must}) AND (({must}) OR ({should}) OR ({should}))")), 2.0)
+                    (
+                        Found(format!(
+                            "({must}) AND (({must}) OR ({should}) OR ({should}))"
+                        )),
+                        2.0,
+                    )
                 }
                 (Some(must), _) => (must, 1.0),
             };
@@ -88,7 +105,12 @@ pub fn compile_match(matching: &Matching, schema: &Schema) -> Result<(Matched, f
     })
 }
 
-fn compile_terms(mode: Mode, terms: &[String], fields: &[usize], schema: &Schema) -> Result<Matched, Failure> {
+fn compile_terms(
+    mode: Mode,
+    terms: &[String],
+    fields: &[usize],
+    schema: &Schema,
+) -> Result<Matched, Failure> {
     let words = |between: &str, after: &str| {
         let list: Vec<String> = terms.iter().map(|term| quote(term) + after).collect();
         list.join(between)
@@ -99,10 +121,16 @@ fn compile_terms(mode: Mode, terms: &[String], fields: &[usize], schema: &Schema
         Mode::Prefix => words(" AND ", " *"),
         Mode::Phrase => quote(&terms.join(" ")),
         Mode::Fuzzy => {
-            return Err(Failure::Unsupported("FTS5 finds terms and their beginnings, not similar terms".into()));
+            return Err(Failure::Unsupported(
+                "FTS5 finds terms and their beginnings, not similar terms".into(),
+            ));
         }
     };
-    let texts = schema.fields.iter().filter(|field| field.kind == FieldType::Text).count();
+    let texts = schema
+        .fields
+        .iter()
+        .filter(|field| field.kind == FieldType::Text)
+        .count();
     Ok(Found(if fields.len() == texts {
         expression
     } else {
@@ -149,7 +177,11 @@ impl Base {
                 wheres.push("fts MATCH ?".to_owned());
                 score = format!("-bm25(fts) / {factor:?}");
                 // CROSS JOIN keeps the order: the index is asked once, rows are looked up.
-                if has_docs { "fts CROSS JOIN docs ON docs.seq = fts.rowid" } else { "fts" }
+                if has_docs {
+                    "fts CROSS JOIN docs ON docs.seq = fts.rowid"
+                } else {
+                    "fts"
+                }
             }
             Except(expression) => {
                 values.push(Sql::Text(expression.clone()));
@@ -166,7 +198,13 @@ impl Base {
             sql += &wheres.join(" AND ");
         }
         let seq = if has_docs { "docs.seq" } else { "fts.rowid" };
-        Some(Base { sql, values, score, seq, has_docs })
+        Some(Base {
+            sql,
+            values,
+            score,
+            seq,
+            has_docs,
+        })
     }
 }
 
@@ -183,20 +221,34 @@ fn bind(scalar: &Scalar) -> Sql {
 fn filter(condition: &Condition, schema: &Schema, values: &mut Vec<Sql>) -> Option<String> {
     match condition {
         Condition::Never => None,
-        Condition::In { field, values: list, negated } => {
+        Condition::In {
+            field,
+            values: list,
+            negated,
+        } => {
             let marks = vec!["?"; list.len()].join(",");
             values.extend(list.iter().map(bind));
             let several = schema.fields[*field].kind == FieldType::Keywords;
             Some(match (several, negated) {
-                (true, false) => format!("docs.seq IN (SELECT doc FROM k{field} WHERE value IN ({marks}))"),
-                (true, true) => format!("docs.seq NOT IN (SELECT doc FROM k{field} WHERE value IN ({marks}))"),
+                (true, false) => {
+                    format!("docs.seq IN (SELECT doc FROM k{field} WHERE value IN ({marks}))")
+                }
+                (true, true) => {
+                    format!("docs.seq NOT IN (SELECT doc FROM k{field} WHERE value IN ({marks}))")
+                }
                 (false, false) => format!("docs.c{field} IN ({marks})"),
-                (false, true) => format!("(docs.c{field} IS NULL OR docs.c{field} NOT IN ({marks}))"),
+                (false, true) => {
+                    format!("(docs.c{field} IS NULL OR docs.c{field} NOT IN ({marks}))")
+                }
             })
         }
         Condition::Range { field, low, high } => {
             let several = schema.fields[*field].kind == FieldType::Keywords;
-            let column = if several { "value".to_owned() } else { format!("docs.c{field}") };
+            let column = if several {
+                "value".to_owned()
+            } else {
+                format!("docs.c{field}")
+            };
             let mut tests = Vec::new();
             for (bound, included, excluded) in [(low, ">=", ">"), (high, "<=", "<")] {
                 let (operator, scalar) = match bound {
@@ -211,7 +263,11 @@ fn filter(condition: &Condition, schema: &Schema, values: &mut Vec<Sql>) -> Opti
                 tests.push(format!("{column} IS NOT NULL"));
             }
             let tests = tests.join(" AND ");
-            Some(if several { format!("docs.seq IN (SELECT doc FROM k{field} WHERE {tests})") } else { tests })
+            Some(if several {
+                format!("docs.seq IN (SELECT doc FROM k{field} WHERE {tests})")
+            } else {
+                tests
+            })
         }
     }
 }
@@ -257,10 +313,22 @@ mod tests {
     #[test]
     fn complements_are_closed_under_the_algebra() {
         assert_eq!(and(found("a"), not(found("b"))), found("(a) NOT (b)"));
-        assert_eq!(and(not(found("a")), not(found("b"))), Except("(a) OR (b)".into()));
-        assert_eq!(or(found("a"), not(found("b"))), Except("(b) NOT (a)".into()));
-        assert_eq!(or(not(found("a")), not(found("b"))), Except("(a) AND (b)".into()));
-        assert_eq!((and(All, found("a")), or(Nothing, found("a"))), (found("a"), found("a")));
+        assert_eq!(
+            and(not(found("a")), not(found("b"))),
+            Except("(a) OR (b)".into())
+        );
+        assert_eq!(
+            or(found("a"), not(found("b"))),
+            Except("(b) NOT (a)".into())
+        );
+        assert_eq!(
+            or(not(found("a")), not(found("b"))),
+            Except("(a) AND (b)".into())
+        );
+        assert_eq!(
+            (and(All, found("a")), or(Nothing, found("a"))),
+            (found("a"), found("a"))
+        );
         assert_eq!((not(All), or(All, Nothing)), (Nothing, All));
     }
 

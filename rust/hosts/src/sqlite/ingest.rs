@@ -51,14 +51,20 @@ pub fn tables(schema: &Schema) -> String {
 /// statistics for the planner.
 pub fn settling(schema: &Schema, merged: bool) -> String {
     let mut sql = String::new();
-    if merged && schema.fields.iter().any(|field| field.kind == FieldType::Text) {
+    if merged
+        && schema
+            .fields
+            .iter()
+            .any(|field| field.kind == FieldType::Text)
+    {
         sql += "INSERT INTO fts (fts) VALUES ('optimize');";
     }
     for (index, field) in schema.fields.iter().enumerate() {
         match field.kind {
             FieldType::Text => {}
             FieldType::Keywords => {
-                sql += &format!("CREATE INDEX IF NOT EXISTS k{index}_value ON k{index} (value, doc);");
+                sql +=
+                    &format!("CREATE INDEX IF NOT EXISTS k{index}_value ON k{index} (value, doc);");
             }
             _ => sql += &format!("CREATE INDEX IF NOT EXISTS c{index}_docs ON docs (c{index});"),
         }
@@ -85,14 +91,25 @@ pub struct Writer {
 impl Writer {
     /// Goes on after the documents that are there.
     pub fn new(connection: Connection) -> rusqlite::Result<Writer> {
-        let next_seq = connection.query_row("SELECT coalesce(max(seq), -1) + 1 FROM docs", [], |r| r.get(0))?;
-        Ok(Writer { connection, next_seq, ids: None, in_transaction: 0, broken: None })
+        let next_seq =
+            connection.query_row("SELECT coalesce(max(seq), -1) + 1 FROM docs", [], |r| {
+                r.get(0)
+            })?;
+        Ok(Writer {
+            connection,
+            next_seq,
+            ids: None,
+            in_transaction: 0,
+            broken: None,
+        })
     }
 
     /// Adds the documents of a batch.
     pub fn add(&mut self, lines: &str, schema: &Schema) -> Result<BatchReply, String> {
         if let Some(reason) = &self.broken {
-            return Err(format!("an earlier batch failed and its documents are lost: {reason}"));
+            return Err(format!(
+                "an earlier batch failed and its documents are lost: {reason}"
+            ));
         }
         self.try_add(lines, schema).map_err(|error| {
             let reason = format!("SQLite: {error}");
@@ -155,7 +172,9 @@ impl Writer {
     /// Ends the transaction, if one is open.
     pub fn commit(&mut self) -> Result<(), String> {
         if let Some(reason) = &self.broken {
-            return Err(format!("an earlier batch failed and its documents are lost: {reason}"));
+            return Err(format!(
+                "an earlier batch failed and its documents are lost: {reason}"
+            ));
         }
         self.commit_now().map_err(|error| {
             let reason = format!("SQLite: {error}");
@@ -197,9 +216,14 @@ impl<'c> Inserts<'c> {
     fn new(connection: &'c Connection, schema: &Schema) -> rusqlite::Result<Inserts<'c>> {
         let all = 0..schema.fields.len();
         let of = |kind: FieldType| {
-            all.clone().filter(|&index| schema.fields[index].kind == kind).collect::<Vec<_>>()
+            all.clone()
+                .filter(|&index| schema.fields[index].kind == kind)
+                .collect::<Vec<_>>()
         };
-        let columns: Vec<usize> = all.clone().filter(|&index| has_column(schema, index)).collect();
+        let columns: Vec<usize> = all
+            .clone()
+            .filter(|&index| has_column(schema, index))
+            .collect();
         let marks = |count: usize| vec!["?"; count].join(",");
         let docs = format!("INSERT INTO docs VALUES ({})", marks(columns.len() + 2));
         let texts = of(FieldType::Text);
@@ -208,7 +232,10 @@ impl<'c> Inserts<'c> {
             texts => {
                 let names: Vec<String> = texts.iter().map(|index| format!("t{index}")).collect();
                 let marks = marks(texts.len() + 1);
-                let sql = format!("INSERT INTO fts (rowid, {}) VALUES ({marks})", names.join(", "));
+                let sql = format!(
+                    "INSERT INTO fts (rowid, {}) VALUES ({marks})",
+                    names.join(", ")
+                );
                 Some(connection.prepare_cached(&sql)?)
             }
         };
@@ -219,12 +246,24 @@ impl<'c> Inserts<'c> {
                 Ok((index, connection.prepare_cached(&sql)?))
             })
             .collect::<rusqlite::Result<_>>()?;
-        Ok(Inserts { docs: connection.prepare_cached(&docs)?, columns, fts, texts, lists })
+        Ok(Inserts {
+            docs: connection.prepare_cached(&docs)?,
+            columns,
+            fts,
+            texts,
+            lists,
+        })
     }
 
     fn insert(&mut self, document: &Document, seq: i64) -> rusqlite::Result<()> {
         let value = |index: usize| {
-            Bound(document.values.iter().find(|(i, _)| *i == index).map(|(_, value)| value))
+            Bound(
+                document
+                    .values
+                    .iter()
+                    .find(|(i, _)| *i == index)
+                    .map(|(_, value)| value),
+            )
         };
         self.docs.raw_bind_parameter(1, seq)?;
         self.docs.raw_bind_parameter(2, document.id.as_ref())?;

@@ -22,11 +22,31 @@ use search::{failure, search};
 
 /// The parameters; ENGINES.md says what each means.
 pub const OPTIONS: &[Spec] = &[
-    Spec { name: "cache_mb", kind: Kind::Int(0, 65536), default: "64" },
-    Spec { name: "mmap_mb", kind: Kind::Int(0, 2047), default: "256" },
-    Spec { name: "page_size", kind: Kind::Int(512, 65536), default: "4096" },
-    Spec { name: "merged", kind: Kind::Bool, default: "true" },
-    Spec { name: "journal", kind: Kind::Choice(&["wal", "off"]), default: "wal" },
+    Spec {
+        name: "cache_mb",
+        kind: Kind::Int(0, 65536),
+        default: "64",
+    },
+    Spec {
+        name: "mmap_mb",
+        kind: Kind::Int(0, 2047),
+        default: "256",
+    },
+    Spec {
+        name: "page_size",
+        kind: Kind::Int(512, 65536),
+        default: "4096",
+    },
+    Spec {
+        name: "merged",
+        kind: Kind::Bool,
+        default: "true",
+    },
+    Spec {
+        name: "journal",
+        kind: Kind::Choice(&["wal", "off"]),
+        default: "wal",
+    },
 ];
 
 /// Prepared statements that a connection keeps.
@@ -57,7 +77,10 @@ impl Sqlite {
             ffi::sqlite3_config(ffi::SQLITE_CONFIG_MEMSTATUS, 0);
         });
         if !options.size("page_size").is_power_of_two() {
-            return Err(format!("--page_size is a power of two, not {}", options.size("page_size")));
+            return Err(format!(
+                "--page_size is a power of two, not {}",
+                options.size("page_size")
+            ));
         }
         let analyser = analyser().map_err(|error| format!("SQLite: {error}"))?;
         let host = Sqlite {
@@ -68,11 +91,15 @@ impl Sqlite {
         };
         if host.path().exists() {
             let place = host.path().display().to_string();
-            let found = host.reopen().map_err(|error| format!("cannot open {place}: {error}"))?;
+            let found = host
+                .reopen()
+                .map_err(|error| format!("cannot open {place}: {error}"))?;
             let is = host.page_size(&found).map_err(|error| error.to_string())?;
             let asked = options.int("page_size");
             if found.is_some() && is != asked {
-                return Err(format!("{place} has page_size {is}, not {asked}: use another --data or ingest anew"));
+                return Err(format!(
+                    "{place} has page_size {is}, not {asked}: use another --data or ingest anew"
+                ));
             }
             *host.open.write().expect("no panic while held") = found;
         }
@@ -93,16 +120,24 @@ impl Sqlite {
         if !made {
             return Ok(None);
         }
-        let text: String = connection.query_row("SELECT schema FROM searchbench", [], |row| row.get(0))?;
+        let text: String =
+            connection.query_row("SELECT schema FROM searchbench", [], |row| row.get(0))?;
         let schema = serde_json::from_str(&text)
             .map_err(|error| rusqlite::Error::ToSqlConversionFailure(Box::new(error)))?;
-        Ok(Some(Arc::new(Open { schema, writer: Mutex::new(Writer::new(connection)?) })))
+        Ok(Some(Arc::new(Open {
+            schema,
+            writer: Mutex::new(Writer::new(connection)?),
+        })))
     }
 
     fn page_size(&self, open: &Option<Arc<Open>>) -> rusqlite::Result<i64> {
-        let Some(open) = open else { return Ok(self.options.int("page_size")) };
+        let Some(open) = open else {
+            return Ok(self.options.int("page_size"));
+        };
         let writer = open.writer.lock().expect("no panic while held");
-        writer.connection.pragma_query_value(None, "page_size", |row| row.get(0))
+        writer
+            .connection
+            .pragma_query_value(None, "page_size", |row| row.get(0))
     }
 
     /// A connection with this host's parameters and tokenizer.
@@ -126,7 +161,8 @@ impl Sqlite {
 
     fn opened(&self) -> Result<Arc<Open>, Failure> {
         let open = self.open.read().expect("no panic while held");
-        open.clone().ok_or_else(|| Failure::error("there is no index yet: create comes first"))
+        open.clone()
+            .ok_or_else(|| Failure::error("there is no index yet: create comes first"))
     }
 
     /// Commits, and brings the log into the database.
@@ -140,7 +176,11 @@ impl Sqlite {
         }
         if self.options.text("journal") == "wal" {
             let truncate = "PRAGMA wal_checkpoint(TRUNCATE)";
-            writer.connection.query_row(truncate, [], |_| Ok(())).optional().map_err(failure)?;
+            writer
+                .connection
+                .query_row(truncate, [], |_| Ok(()))
+                .optional()
+                .map_err(failure)?;
         }
         Ok(())
     }
@@ -164,17 +204,25 @@ impl Engine for Sqlite {
             // Over a connection of its own, so that it shows what is committed and what took.
             let connection = self.connect().map_err(failure)?;
             let last = "SELECT coalesce(max(seq), -1) + 1 FROM docs";
-            documents = connection.query_row(last, [], |row| row.get::<_, i64>(0)).map_err(failure)?;
-            let pragma = |name: &str| connection.pragma_query_value(None, name, |row| row.get::<_, i64>(0));
+            documents = connection
+                .query_row(last, [], |row| row.get::<_, i64>(0))
+                .map_err(failure)?;
+            let pragma =
+                |name: &str| connection.pragma_query_value(None, name, |row| row.get::<_, i64>(0));
             parameters["page_size"] = json!(pragma("page_size").map_err(failure)?);
             parameters["cache_mb"] = json!(-pragma("cache_size").map_err(failure)? >> 10);
             parameters["mmap_mb"] = json!(pragma("mmap_size").map_err(failure)? >> 20);
-            let journal = connection.pragma_query_value(None, "journal_mode", |row| row.get::<_, String>(0));
+            let journal =
+                connection.pragma_query_value(None, "journal_mode", |row| row.get::<_, String>(0));
             parameters["journal"] = json!(journal.map_err(failure)?);
             drop(open);
         }
         let files = fs::read_dir(&self.data).map(|entries| {
-            entries.flatten().filter_map(|entry| entry.metadata().ok()).map(|meta| meta.len()).sum::<u64>()
+            entries
+                .flatten()
+                .filter_map(|entry| entry.metadata().ok())
+                .map(|meta| meta.len())
+                .sum::<u64>()
         });
         Ok(json!({
             "engine": "sqlite",
@@ -190,7 +238,10 @@ impl Engine for Sqlite {
         let mut open = self.open.write().expect("no panic while held");
         if open.is_some() {
             let place = self.path();
-            return Err(Failure::Error(format!("there is an index in {} already", place.display())));
+            return Err(Failure::Error(format!(
+                "there is an index in {} already",
+                place.display()
+            )));
         }
         // What an interrupted create has left.
         for name in ["index.db", "index.db-wal", "index.db-shm"] {
@@ -233,14 +284,18 @@ impl Engine for Sqlite {
             connection.execute("DELETE FROM text", [])?;
             connection.execute("INSERT INTO text (rowid, x) VALUES (1, ?)", [text])?;
             // The vocabulary is read through its own view of the table: it sees what is written.
-            let mut statement = connection.prepare_cached("SELECT term FROM terms ORDER BY offset")?;
+            let mut statement =
+                connection.prepare_cached("SELECT term FROM terms ORDER BY offset")?;
             statement.query_map([], |row| row.get(0))?.collect()
         };
         terms().map_err(failure)
     }
 
     fn session(self: Arc<Self>) -> Box<dyn Session> {
-        Box::new(Client { host: self, open: None })
+        Box::new(Client {
+            host: self,
+            open: None,
+        })
     }
 }
 

@@ -11,14 +11,27 @@ use crate::reply::{Answer, Counts, Hit};
 use crate::schema::{FieldType, Schema};
 
 /// Answers `query`.
-pub fn search<'s>(connection: &Connection, query: &Checked, schema: &'s Schema) -> Result<Answer<'s>, Failure> {
+pub fn search<'s>(
+    connection: &Connection,
+    query: &Checked,
+    schema: &'s Schema,
+) -> Result<Answer<'s>, Failure> {
     let (matched, factor) = compile_match(&query.matching, schema)?;
-    let sorted_by_field = query.keys.iter().any(|key| matches!(key, Key::Field { .. }));
+    let sorted_by_field = query
+        .keys
+        .iter()
+        .any(|key| matches!(key, Key::Field { .. }));
     let plain = Base::new(&matched, factor, &query.conditions, schema, sorted_by_field);
     let with_docs = Base::new(&matched, factor, &query.conditions, schema, true);
     let (Some(plain), Some(with_docs)) = (plain, with_docs) else {
-        let facets = query.facets.iter().map(|&(f, _)| (schema.fields[f].name.as_str(), Vec::new()));
-        return Ok(Answer { facets: facets.collect(), ..Answer::default() });
+        let facets = query
+            .facets
+            .iter()
+            .map(|&(f, _)| (schema.fields[f].name.as_str(), Vec::new()));
+        return Ok(Answer {
+            facets: facets.collect(),
+            ..Answer::default()
+        });
     };
     let hits = hits(connection, query, schema, &plain).map_err(failure)?;
     let here = hits.len();
@@ -39,9 +52,16 @@ pub fn search<'s>(connection: &Connection, query: &Checked, schema: &'s Schema) 
     }
     let groups = match query.group_by {
         None => Vec::new(),
-        Some(field) => counts(connection, schema, &with_docs, field, query.limit).map_err(failure)?,
+        Some(field) => {
+            counts(connection, schema, &with_docs, field, query.limit).map_err(failure)?
+        }
     };
-    Ok(Answer { total, hits, facets, groups })
+    Ok(Answer {
+        total,
+        hits,
+        facets,
+        groups,
+    })
 }
 
 fn hits(
@@ -57,7 +77,11 @@ fn hits(
     let score = if scored { base.score.as_str() } else { "NULL" };
     // Without a match all are equally relevant: the order of ingest needs no sorting.
     let constant = matches!(query.matching, Matching::All) && query.keys.is_empty();
-    let order = if constant { base.seq.to_owned() } else { order(&query.keys, schema, base.seq) };
+    let order = if constant {
+        base.seq.to_owned()
+    } else {
+        order(&query.keys, schema, base.seq)
+    };
     let sql = format!(
         "SELECT {} AS seq, {score} AS score{} ORDER BY {order} LIMIT ? OFFSET ?",
         base.seq, base.sql
@@ -88,7 +112,11 @@ fn hits(
             }
             Ok((id, Some(Json::Object(stored))))
         })?;
-        hits.push(Hit { id, score: score.map(|score| score as f32), fields });
+        hits.push(Hit {
+            id,
+            score: score.map(|score| score as f32),
+            fields,
+        });
     }
     Ok(hits)
 }
@@ -96,7 +124,9 @@ fn hits(
 fn count(connection: &Connection, base: &Base) -> rusqlite::Result<u64> {
     let sql = format!("SELECT count(*){}", base.sql);
     let mut statement = connection.prepare_cached(&sql)?;
-    statement.query_row(params_from_iter(&base.values), |row| row.get::<_, i64>(0)).map(|n| n as u64)
+    statement
+        .query_row(params_from_iter(&base.values), |row| row.get::<_, i64>(0))
+        .map(|n| n as u64)
 }
 
 fn counts(
@@ -129,7 +159,11 @@ fn counts(
     let mut rows = statement.query(params_from_iter(values))?;
     let mut counts = Vec::new();
     while let Some(row) = rows.next()? {
-        let single = if kind == FieldType::Keywords { FieldType::Keyword } else { kind };
+        let single = if kind == FieldType::Keywords {
+            FieldType::Keyword
+        } else {
+            kind
+        };
         if let Some(value) = json(row.get_ref(0)?, single) {
             counts.push((value, row.get::<_, i64>(1)? as u64));
         }
@@ -160,4 +194,3 @@ fn json(value: ValueRef<'_>, kind: FieldType) -> Option<Json> {
 pub fn failure(error: rusqlite::Error) -> Failure {
     Failure::Error(format!("SQLite: {error}"))
 }
-

@@ -24,8 +24,13 @@ pub fn register(connection: &Connection) -> rusqlite::Result<()> {
         let db = connection.handle();
         let mut api: *mut ffi::fts5_api = ptr::null_mut();
         let mut statement = ptr::null_mut();
-        let code =
-            ffi::sqlite3_prepare_v2(db, c"SELECT fts5(?1)".as_ptr(), -1, &mut statement, ptr::null_mut());
+        let code = ffi::sqlite3_prepare_v2(
+            db,
+            c"SELECT fts5(?1)".as_ptr(),
+            -1,
+            &mut statement,
+            ptr::null_mut(),
+        );
         if code == ffi::SQLITE_OK {
             ffi::sqlite3_bind_pointer(
                 statement,
@@ -38,7 +43,13 @@ pub fn register(connection: &Connection) -> rusqlite::Result<()> {
         }
         ffi::sqlite3_finalize(statement);
         match api.as_ref().and_then(|found| found.xCreateTokenizer) {
-            Some(make) => make(api, c"declared".as_ptr(), ptr::null_mut(), &mut tokenizer, None),
+            Some(make) => make(
+                api,
+                c"declared".as_ptr(),
+                ptr::null_mut(),
+                &mut tokenizer,
+                None,
+            ),
             None => ffi::SQLITE_ERROR,
         }
     };
@@ -71,7 +82,9 @@ unsafe extern "C" fn tokenize(
     bytes: c_int,
     sink: Option<TokenSink>,
 ) -> c_int {
-    let (Some(sink), false) = (sink, text.is_null()) else { return ffi::SQLITE_OK };
+    let (Some(sink), false) = (sink, text.is_null()) else {
+        return ffi::SQLITE_OK;
+    };
     // SAFETY: FTS5 promises that many bytes.
     let text = unsafe { std::slice::from_raw_parts(text.cast::<u8>(), bytes.max(0) as usize) };
     let text = String::from_utf8_lossy(text);
@@ -80,7 +93,14 @@ unsafe extern "C" fn tokenize(
     while let Some((from, to)) = terms.next_into(&mut term) {
         // SAFETY: FTS5's own callback, given what it asks for; it copies the term.
         let code = unsafe {
-            sink(context, 0, term.as_ptr().cast(), term.len() as c_int, from as c_int, to as c_int)
+            sink(
+                context,
+                0,
+                term.as_ptr().cast(),
+                term.len() as c_int,
+                from as c_int,
+                to as c_int,
+            )
         };
         if code != ffi::SQLITE_OK {
             return code;

@@ -65,7 +65,10 @@ impl Candidate {
     /// The order of hits.
     pub fn compare(&self, other: &Candidate, keys: &[Key]) -> Ordering {
         if keys.is_empty() {
-            return other.score.total_cmp(&self.score).then(self.seq.cmp(&other.seq));
+            return other
+                .score
+                .total_cmp(&self.score)
+                .then(self.seq.cmp(&other.seq));
         }
         let mut at = 0;
         for key in keys {
@@ -109,8 +112,11 @@ pub fn collect(
     view: &SegmentView,
     place: (u32, u32),
 ) -> tantivy::Result<Found> {
-    let mut tallies: Vec<Tally> =
-        want.counted.iter().map(|&(field, _)| Tally::new(&view.columns[field])).collect();
+    let mut tallies: Vec<Tally> = want
+        .counted
+        .iter()
+        .map(|&(field, _)| Tally::new(&view.columns[field]))
+        .collect();
     let mut total = 0u64;
     let hits = if want.best == 0 {
         if tallies.is_empty() {
@@ -118,7 +124,8 @@ pub fn collect(
         } else {
             weight.for_each_no_score(reader, &mut |docs| {
                 total += docs.len() as u64;
-                docs.iter().for_each(|&doc| tallies.iter_mut().for_each(|tally| tally.count(doc)));
+                docs.iter()
+                    .for_each(|&doc| tallies.iter_mut().for_each(|tally| tally.count(doc)));
             })?;
         }
         Vec::new()
@@ -126,7 +133,8 @@ pub fn collect(
         let mut best = BestByScore::new(want.best, view);
         if want.one_term && tallies.is_empty() {
             total = u64::from(weight.count(reader)?);
-            weight.for_each_pruning(Score::MIN, reader, &mut |doc, score| best.offer(doc, score))?;
+            weight
+                .for_each_pruning(Score::MIN, reader, &mut |doc, score| best.offer(doc, score))?;
         } else {
             weight.for_each(reader, &mut |doc, score| {
                 total += 1;
@@ -159,7 +167,11 @@ pub fn collect(
         .zip(&want.counted)
         .map(|(tally, &(_, limit))| tally.by_value(want.alone.then_some(limit)))
         .collect::<tantivy::Result<_>>()?;
-    Ok(Found { total, hits, counts })
+    Ok(Found {
+        total,
+        hits,
+        counts,
+    })
 }
 
 /// The best by score, ties by order of ingest. The heap's top is the worst that is kept.
@@ -186,24 +198,39 @@ impl PartialOrd for Scored {
 
 impl Ord for Scored {
     fn cmp(&self, other: &Scored) -> Ordering {
-        other.score.total_cmp(&self.score).then(self.seq.cmp(&other.seq))
+        other
+            .score
+            .total_cmp(&self.score)
+            .then(self.seq.cmp(&other.seq))
     }
 }
 
 impl<'v> BestByScore<'v> {
     fn new(size: usize, view: &'v SegmentView) -> BestByScore<'v> {
-        BestByScore { size, view, heap: BinaryHeap::with_capacity(size.min(1024)) }
+        BestByScore {
+            size,
+            view,
+            heap: BinaryHeap::with_capacity(size.min(1024)),
+        }
     }
 
     /// The score that a document must exceed to be of interest. One that only equals the worst
     /// kept can still be earlier in order of ingest, so the bar is just below it.
     fn offer(&mut self, doc: DocId, score: Score) -> Score {
         if self.heap.len() < self.size {
-            self.heap.push(Scored { score, seq: self.view.seq.get_val(doc), doc });
+            self.heap.push(Scored {
+                score,
+                seq: self.view.seq.get_val(doc),
+                doc,
+            });
         } else if let Some(mut worst) = self.heap.peek_mut()
             && score >= worst.score
         {
-            let entry = Scored { score, seq: self.view.seq.get_val(doc), doc };
+            let entry = Scored {
+                score,
+                seq: self.view.seq.get_val(doc),
+                doc,
+            };
             if entry < *worst {
                 *worst = entry;
             }
@@ -218,7 +245,14 @@ impl<'v> BestByScore<'v> {
         let sorted = self.heap.into_sorted_vec();
         sorted
             .into_iter()
-            .map(|Scored { score, seq, doc }| Candidate { score, values: Vec::new(), seq, part, segment, doc })
+            .map(|Scored { score, seq, doc }| Candidate {
+                score,
+                values: Vec::new(),
+                seq,
+                part,
+                segment,
+                doc,
+            })
             .collect()
     }
 }
@@ -253,7 +287,10 @@ struct KeyReader<'v> {
 enum Source<'v> {
     Score,
     Nothing,
-    Column { numbers: &'v Column<u64>, column: &'v FastColumn },
+    Column {
+        numbers: &'v Column<u64>,
+        column: &'v FastColumn,
+    },
 }
 
 impl KeyReader<'_> {
@@ -264,8 +301,14 @@ impl KeyReader<'_> {
             Source::Column { numbers, .. } => {
                 // Of several values the one that brings the document furthest to the front.
                 let mut values = numbers.values_for_doc(doc);
-                let Some(first) = values.next() else { return MISSING };
-                if self.descending { values.fold(first, u64::max) } else { values.fold(first, u64::min) }
+                let Some(first) = values.next() else {
+                    return MISSING;
+                };
+                if self.descending {
+                    values.fold(first, u64::max)
+                } else {
+                    values.fold(first, u64::min)
+                }
             }
         };
         u128::from(if self.descending { !number } else { number })
@@ -275,22 +318,36 @@ impl KeyReader<'_> {
 /// A score as a number of the same order.
 fn ordered(score: Score) -> u32 {
     let bits = score.to_bits();
-    if bits >> 31 == 0 { bits | 1 << 31 } else { !bits }
+    if bits >> 31 == 0 {
+        bits | 1 << 31
+    } else {
+        !bits
+    }
 }
 
 fn from_ordered(bits: u32) -> Score {
-    Score::from_bits(if bits >> 31 == 1 { bits & !(1 << 31) } else { !bits })
+    Score::from_bits(if bits >> 31 == 1 {
+        bits & !(1 << 31)
+    } else {
+        !bits
+    })
 }
 
 impl<'v> BestByKeys<'v> {
     fn new(want: &Want, view: &'v SegmentView) -> BestByKeys<'v> {
         let readers = want.keys.iter().map(|key| match *key {
-            Key::Score { descending } => KeyReader { descending, source: Source::Score },
+            Key::Score { descending } => KeyReader {
+                descending,
+                source: Source::Score,
+            },
             Key::Field { field, descending } => {
                 let column = &view.columns[field];
                 let source = match column {
                     FastColumn::Absent => Source::Nothing,
-                    FastColumn::Str(strings) => Source::Column { numbers: strings.ords(), column },
+                    FastColumn::Str(strings) => Source::Column {
+                        numbers: strings.ords(),
+                        column,
+                    },
                     FastColumn::Num(numbers) => Source::Column { numbers, column },
                 };
                 KeyReader { descending, source }
@@ -331,19 +388,31 @@ impl<'v> BestByKeys<'v> {
     }
 
     fn candidates(self, (part, segment): (u32, u32)) -> tantivy::Result<Vec<Candidate>> {
-        let BestByKeys { readers, heap, alone, .. } = self;
+        let BestByKeys {
+            readers,
+            heap,
+            alone,
+            ..
+        } = self;
         heap.into_sorted_vec()
             .into_iter()
             .map(|entry| {
                 let keys = std::iter::once(entry.first).chain(entry.rest.iter().copied());
                 let mut values = Vec::new();
                 for (reader, key) in readers.iter().zip(keys) {
-                    let number = if reader.descending { !(key as u64) } else { key as u64 };
+                    let number = if reader.descending {
+                        !(key as u64)
+                    } else {
+                        key as u64
+                    };
                     match &reader.source {
                         Source::Score => {}
                         _ if key == MISSING => values.push(None),
                         Source::Nothing => values.push(None),
-                        Source::Column { column: FastColumn::Str(strings), .. } if !alone => {
+                        Source::Column {
+                            column: FastColumn::Str(strings),
+                            ..
+                        } if !alone => {
                             let mut text = String::new();
                             strings.ord_to_str(number, &mut text)?;
                             values.push(Some(Value::Str(text.into())));
@@ -352,7 +421,14 @@ impl<'v> BestByKeys<'v> {
                     }
                 }
                 let score = from_ordered(entry.score.0);
-                Ok(Candidate { score, values, seq: entry.seq, part, segment, doc: entry.doc })
+                Ok(Candidate {
+                    score,
+                    values,
+                    seq: entry.seq,
+                    part,
+                    segment,
+                    doc: entry.doc,
+                })
             })
             .collect()
     }
@@ -361,18 +437,30 @@ impl<'v> BestByKeys<'v> {
 /// Counts of the values of one field in one segment.
 enum Tally<'v> {
     Nothing,
-    Str { column: &'v tantivy::columnar::StrColumn, counts: Vec<u32>, seen: Vec<u64> },
-    Num { column: &'v Column<u64>, counts: HashMap<u64, u32> },
+    Str {
+        column: &'v tantivy::columnar::StrColumn,
+        counts: Vec<u32>,
+        seen: Vec<u64>,
+    },
+    Num {
+        column: &'v Column<u64>,
+        counts: HashMap<u64, u32>,
+    },
 }
 
 impl<'v> Tally<'v> {
     fn new(column: &'v FastColumn) -> Tally<'v> {
         match column {
             FastColumn::Absent => Tally::Nothing,
-            FastColumn::Str(column) => {
-                Tally::Str { column, counts: vec![0; column.num_terms()], seen: Vec::new() }
-            }
-            FastColumn::Num(column) => Tally::Num { column, counts: HashMap::new() },
+            FastColumn::Str(column) => Tally::Str {
+                column,
+                counts: vec![0; column.num_terms()],
+                seen: Vec::new(),
+            },
+            FastColumn::Num(column) => Tally::Num {
+                column,
+                counts: HashMap::new(),
+            },
         }
     }
 
@@ -380,7 +468,11 @@ impl<'v> Tally<'v> {
     fn count(&mut self, doc: DocId) {
         match self {
             Tally::Nothing => {}
-            Tally::Str { column, counts, seen } => {
+            Tally::Str {
+                column,
+                counts,
+                seen,
+            } => {
                 seen.clear();
                 for ord in column.ords().values_for_doc(doc) {
                     if !seen.contains(&ord) {
@@ -403,16 +495,23 @@ impl<'v> Tally<'v> {
         match self {
             Tally::Nothing => {}
             Tally::Num { counts, .. } => {
-                out.extend(counts.into_iter().map(|(number, n)| (Value::Num(number), u64::from(n))));
+                out.extend(
+                    counts
+                        .into_iter()
+                        .map(|(number, n)| (Value::Num(number), u64::from(n))),
+                );
             }
             Tally::Str { column, counts, .. } => {
-                let mut present: Vec<(u64, u32)> =
-                    (0u64..).zip(counts).filter(|&(_, count)| count > 0).collect();
+                let mut present: Vec<(u64, u32)> = (0u64..)
+                    .zip(counts)
+                    .filter(|&(_, count)| count > 0)
+                    .collect();
                 if let Some(limit) = limit
                     && limit < present.len()
                 {
                     // Ordinals are in the order of their values.
-                    present.select_nth_unstable_by_key(limit, |&(ord, count)| (Reverse(count), ord));
+                    present
+                        .select_nth_unstable_by_key(limit, |&(ord, count)| (Reverse(count), ord));
                     present.truncate(limit);
                     present.sort_unstable();
                 }
@@ -420,7 +519,10 @@ impl<'v> Tally<'v> {
                 let mut counts = counts.into_iter();
                 column.dictionary().sorted_ords_to_term_cb(&ords, |term| {
                     let count = counts.next().unwrap_or(0);
-                    out.insert(Value::Str(String::from_utf8_lossy(term).into()), u64::from(count));
+                    out.insert(
+                        Value::Str(String::from_utf8_lossy(term).into()),
+                        u64::from(count),
+                    );
                 })?;
             }
         }

@@ -32,56 +32,94 @@ pub fn compile(query: &Checked, fields: &Fields) -> Box<dyn Query> {
     Box::new(BooleanQuery::new(clauses))
 }
 
-fn one_or(mut queries: Vec<Box<dyn Query>>, many: fn(Vec<Box<dyn Query>>) -> BooleanQuery) -> Box<dyn Query> {
-    if queries.len() == 1 { queries.remove(0) } else { Box::new(many(queries)) }
+fn one_or(
+    mut queries: Vec<Box<dyn Query>>,
+    many: fn(Vec<Box<dyn Query>>) -> BooleanQuery,
+) -> Box<dyn Query> {
+    if queries.len() == 1 {
+        queries.remove(0)
+    } else {
+        Box::new(many(queries))
+    }
 }
 
 fn compile_match(matching: &Matching, fields: &Fields) -> Box<dyn Query> {
     match matching {
         Matching::All => Box::new(AllQuery),
         Matching::Nothing => Box::new(EmptyQuery),
-        Matching::Terms { mode, terms, fields: indices, distance } => {
+        Matching::Terms {
+            mode,
+            terms,
+            fields: indices,
+            distance,
+        } => {
             let own: Vec<Field> = indices.iter().map(|&index| fields.own[index]).collect();
             compile_terms(*mode, terms, &own, *distance)
         }
-        Matching::Boolean { must, should, must_not } => {
+        Matching::Boolean {
+            must,
+            should,
+            must_not,
+        } => {
             let mut clauses: Vec<(Occur, Box<dyn Query>)> = Vec::new();
-            for (occur, list) in [(Occur::Must, must), (Occur::Should, should), (Occur::MustNot, must_not)] {
+            for (occur, list) in [
+                (Occur::Must, must),
+                (Occur::Should, should),
+                (Occur::MustNot, must_not),
+            ] {
                 clauses.extend(list.iter().map(|part| (occur, compile_match(part, fields))));
             }
             if must.is_empty() && should.is_empty() {
                 clauses.push((Occur::Must, Box::new(AllQuery)));
             }
             let required = usize::from(must.is_empty() && !should.is_empty());
-            Box::new(BooleanQuery::with_minimum_required_clauses(clauses, required))
+            Box::new(BooleanQuery::with_minimum_required_clauses(
+                clauses, required,
+            ))
         }
     }
 }
 
 fn compile_terms(mode: Mode, terms: &[String], own: &[Field], distance: u8) -> Box<dyn Query> {
     let in_fields = |make: &dyn Fn(Field) -> Box<dyn Query>| {
-        one_or(own.iter().map(|&field| make(field)).collect(), BooleanQuery::union)
+        one_or(
+            own.iter().map(|&field| make(field)).collect(),
+            BooleanQuery::union,
+        )
     };
     match mode {
         Mode::Any => {
             // Flat, so that tantivy sees a union of terms and can skip by blocks.
-            let all = own.iter().flat_map(|&field| terms.iter().map(move |t| term(field, t)));
+            let all = own
+                .iter()
+                .flat_map(|&field| terms.iter().map(move |t| term(field, t)));
             one_or(all.collect(), BooleanQuery::union)
         }
         Mode::Phrase => in_fields(&|field| {
             if terms.len() == 1 {
                 return term(field, &terms[0]);
             }
-            Box::new(PhraseQuery::new(terms.iter().map(|t| Term::from_field_text(field, t)).collect()))
+            Box::new(PhraseQuery::new(
+                terms
+                    .iter()
+                    .map(|t| Term::from_field_text(field, t))
+                    .collect(),
+            ))
         }),
         Mode::All | Mode::Prefix | Mode::Fuzzy => {
             let each = terms.iter().map(|text| {
                 in_fields(&|field| match mode {
                     Mode::All => term(field, text),
-                    Mode::Prefix => {
-                        Box::new(FuzzyTermQuery::new_prefix(Term::from_field_text(field, text), 0, true))
-                    }
-                    _ => Box::new(FuzzyTermQuery::new(Term::from_field_text(field, text), distance, true)),
+                    Mode::Prefix => Box::new(FuzzyTermQuery::new_prefix(
+                        Term::from_field_text(field, text),
+                        0,
+                        true,
+                    )),
+                    _ => Box::new(FuzzyTermQuery::new(
+                        Term::from_field_text(field, text),
+                        distance,
+                        true,
+                    )),
                 })
             });
             one_or(each.collect(), BooleanQuery::intersection)
@@ -90,7 +128,10 @@ fn compile_terms(mode: Mode, terms: &[String], own: &[Field], distance: u8) -> B
 }
 
 fn term(field: Field, text: &str) -> Box<dyn Query> {
-    Box::new(TermQuery::new(Term::from_field_text(field, text), IndexRecordOption::WithFreqs))
+    Box::new(TermQuery::new(
+        Term::from_field_text(field, text),
+        IndexRecordOption::WithFreqs,
+    ))
 }
 
 fn scalar(field: Field, value: &Scalar) -> Term {
@@ -105,8 +146,16 @@ fn scalar(field: Field, value: &Scalar) -> Term {
 fn compile_condition(condition: &Condition, fields: &Fields) -> (Occur, Box<dyn Query>) {
     match condition {
         Condition::Never => (Occur::Must, Box::new(EmptyQuery)),
-        Condition::In { field, values, negated } => {
-            let occur = if *negated { Occur::MustNot } else { Occur::Must };
+        Condition::In {
+            field,
+            values,
+            negated,
+        } => {
+            let occur = if *negated {
+                Occur::MustNot
+            } else {
+                Occur::Must
+            };
             let terms = values.iter().map(|value| scalar(fields.own[*field], value));
             (occur, in_set(terms.collect()))
         }
@@ -116,8 +165,14 @@ fn compile_condition(condition: &Condition, fields: &Fields) -> (Occur, Box<dyn 
                 // Both ends open: whoever has a value.
                 (Bound::Unbounded, Bound::Unbounded) => exists(field, fields),
                 _ if is_bool(low) || is_bool(high) => {
-                    let inside = [false, true].into_iter().filter(|&flag| holds(flag, low, high));
-                    in_set(inside.map(|flag| Term::from_field_bool(field, flag)).collect())
+                    let inside = [false, true]
+                        .into_iter()
+                        .filter(|&flag| holds(flag, low, high));
+                    in_set(
+                        inside
+                            .map(|flag| Term::from_field_bool(field, flag))
+                            .collect(),
+                    )
                 }
                 _ => Box::new(RangeQuery::new(
                     low.as_ref().map(|value| scalar(field, value)),
@@ -140,7 +195,9 @@ fn in_set(terms: Vec<Term>) -> Box<dyn Query> {
         1..TERM_SET_FROM => one_or(
             terms
                 .into_iter()
-                .map(|term| Box::new(TermQuery::new(term, IndexRecordOption::Basic)) as Box<dyn Query>)
+                .map(|term| {
+                    Box::new(TermQuery::new(term, IndexRecordOption::Basic)) as Box<dyn Query>
+                })
                 .collect(),
             BooleanQuery::union,
         ),
@@ -149,7 +206,10 @@ fn in_set(terms: Vec<Term>) -> Box<dyn Query> {
 }
 
 fn is_bool(bound: &Bound<Scalar>) -> bool {
-    matches!(bound, Bound::Included(Scalar::Bool(_)) | Bound::Excluded(Scalar::Bool(_)))
+    matches!(
+        bound,
+        Bound::Included(Scalar::Bool(_)) | Bound::Excluded(Scalar::Bool(_))
+    )
 }
 
 fn holds(flag: bool, low: &Bound<Scalar>, high: &Bound<Scalar>) -> bool {

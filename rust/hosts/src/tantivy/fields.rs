@@ -3,8 +3,8 @@
 use serde_json::{Map, Value as Json};
 use tantivy::columnar::Column;
 use tantivy::schema::{
-    Field, IndexRecordOption, NumericOptions, Schema as TantivySchema, TextFieldIndexing, TextOptions,
-    Value as _,
+    Field, IndexRecordOption, NumericOptions, Schema as TantivySchema, TextFieldIndexing,
+    TextOptions, Value as _,
 };
 use tantivy::tokenizer::{Token, TokenStream, Tokenizer};
 use tantivy::{Index, TantivyDocument};
@@ -72,7 +72,12 @@ impl Fields {
         let fast = NumericOptions::default().set_fast();
         let seq = builder.add_u64_field(SEQ, fast.clone());
         let id = builder.add_u64_field(ID, fast);
-        Fields { tantivy: builder.build(), own, seq, id }
+        Fields {
+            tantivy: builder.build(),
+            own,
+            seq,
+            id,
+        }
     }
 
     /// Tells an index what "declared" means.
@@ -129,8 +134,13 @@ impl Fields {
             let mut values = document.get_all(self.own[index]);
             let value = match field.kind {
                 FieldType::Keywords => {
-                    let list: Vec<Json> = values.filter_map(|v| v.as_str().map(Json::from)).collect();
-                    if list.is_empty() { None } else { Some(Json::from(list)) }
+                    let list: Vec<Json> =
+                        values.filter_map(|v| v.as_str().map(Json::from)).collect();
+                    if list.is_empty() {
+                        None
+                    } else {
+                        Some(Json::from(list))
+                    }
                 }
                 kind => values.next().and_then(|value| match kind {
                     FieldType::Integer | FieldType::Date => value.as_i64().map(Json::from),
@@ -149,7 +159,11 @@ impl Fields {
 
 fn text(indexing: TextFieldIndexing, stored: bool) -> TextOptions {
     let options = TextOptions::default().set_indexing_options(indexing);
-    if stored { options.set_stored() } else { options }
+    if stored {
+        options.set_stored()
+    } else {
+        options
+    }
 }
 
 /// An id as 64-bit words: seven bytes, and in the lowest byte how many of them count.
@@ -202,7 +216,10 @@ impl Tokenizer for Declared {
     type TokenStream<'a> = DeclaredStream<'a>;
     fn token_stream<'a>(&'a mut self, text: &'a str) -> DeclaredStream<'a> {
         self.token.reset();
-        DeclaredStream { terms: Terms::new(text), token: &mut self.token }
+        DeclaredStream {
+            terms: Terms::new(text),
+            token: &mut self.token,
+        }
     }
 }
 
@@ -232,7 +249,14 @@ mod tests {
 
     #[test]
     fn any_id_comes_back_from_its_words() {
-        for id in ["", "1", "seven77", "eight888", "fourteen141414", "naïve-日本語/0000000000000000"] {
+        for id in [
+            "",
+            "1",
+            "seven77",
+            "eight888",
+            "fourteen141414",
+            "naïve-日本語/0000000000000000",
+        ] {
             let mut back = Vec::new();
             for word in id_words(id.as_bytes()) {
                 let bytes = word.to_be_bytes();
@@ -250,6 +274,9 @@ mod tests {
         while stream.advance() {
             seen.push((stream.token().position, stream.token().text.clone()));
         }
-        assert_eq!(seen, [(0, "one".into()), (1, "two".into()), (2, "three".into())]);
+        assert_eq!(
+            seen,
+            [(0, "one".into()), (1, "two".into()), (2, "three".into())]
+        );
     }
 }

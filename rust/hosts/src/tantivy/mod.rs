@@ -32,17 +32,61 @@ use view::View;
 
 /// The parameters; ENGINES.md says what each means.
 pub const OPTIONS: &[Spec] = &[
-    Spec { name: "parts", kind: Kind::Int(1, 64), default: "1" },
-    Spec { name: "split", kind: Kind::Choice(&["round-robin", "hash"]), default: "round-robin" },
-    Spec { name: "search_threads", kind: Kind::Int(0, 256), default: "0" },
-    Spec { name: "statistics", kind: Kind::Choice(&["global", "local"]), default: "global" },
-    Spec { name: "merge", kind: Kind::Choice(&["flat", "two-level"]), default: "flat" },
-    Spec { name: "searcher", kind: Kind::Choice(&["shared", "per-thread"]), default: "shared" },
-    Spec { name: "indexing_threads", kind: Kind::Int(1, 64), default: "2" },
-    Spec { name: "indexing_memory_mb", kind: Kind::Int(15, 65536), default: "256" },
-    Spec { name: "segments", kind: Kind::Choice(&["merged", "as-is"]), default: "merged" },
-    Spec { name: "refresh_ms", kind: Kind::Int(0, 3_600_000), default: "0" },
-    Spec { name: "directory", kind: Kind::Choice(&["mmap", "ram"]), default: "mmap" },
+    Spec {
+        name: "parts",
+        kind: Kind::Int(1, 64),
+        default: "1",
+    },
+    Spec {
+        name: "split",
+        kind: Kind::Choice(&["round-robin", "hash"]),
+        default: "round-robin",
+    },
+    Spec {
+        name: "search_threads",
+        kind: Kind::Int(0, 256),
+        default: "0",
+    },
+    Spec {
+        name: "statistics",
+        kind: Kind::Choice(&["global", "local"]),
+        default: "global",
+    },
+    Spec {
+        name: "merge",
+        kind: Kind::Choice(&["flat", "two-level"]),
+        default: "flat",
+    },
+    Spec {
+        name: "searcher",
+        kind: Kind::Choice(&["shared", "per-thread"]),
+        default: "shared",
+    },
+    Spec {
+        name: "indexing_threads",
+        kind: Kind::Int(1, 64),
+        default: "2",
+    },
+    Spec {
+        name: "indexing_memory_mb",
+        kind: Kind::Int(15, 65536),
+        default: "256",
+    },
+    Spec {
+        name: "segments",
+        kind: Kind::Choice(&["merged", "as-is"]),
+        default: "merged",
+    },
+    Spec {
+        name: "refresh_ms",
+        kind: Kind::Int(0, 3_600_000),
+        default: "0",
+    },
+    Spec {
+        name: "directory",
+        kind: Kind::Choice(&["mmap", "ram"]),
+        default: "mmap",
+    },
 ];
 
 /// tantivy's own lower bound of memory for an indexing thread.
@@ -91,7 +135,11 @@ impl Tantivy {
     /// Opens what is in `data`, if anything; the error is one sentence.
     pub fn open(data: &Path, options: &Options) -> Result<Arc<Tantivy>, String> {
         let threads = options.size("search_threads");
-        let pool = if threads == 0 { None } else { Some(Pool::new(threads).map_err(|e| e.to_string())?) };
+        let pool = if threads == 0 {
+            None
+        } else {
+            Some(Pool::new(threads).map_err(|e| e.to_string())?)
+        };
         let host = Arc::new(Tantivy {
             data: data.to_owned(),
             options: options.clone(),
@@ -105,7 +153,10 @@ impl Tantivy {
         if let Ok(text) = fs::read(host.manifest()) {
             let manifest: Manifest = serde_json::from_slice(&text)
                 .map_err(|error| format!("{} is damaged: {error}", host.manifest().display()))?;
-            for (name, is) in [("parts", json!(manifest.parts)), ("split", json!(manifest.split))] {
+            for (name, is) in [
+                ("parts", json!(manifest.parts)),
+                ("split", json!(manifest.split)),
+            ] {
                 let asked = &options.values(OPTIONS)[name];
                 if *asked != is {
                     return Err(format!(
@@ -115,7 +166,9 @@ impl Tantivy {
                 }
             }
             let opened = host.open_parts(manifest.schema, false);
-            host.set(opened.map_err(|error| format!("cannot open the index in {}: {error}", data.display()))?);
+            host.set(opened.map_err(|error| {
+                format!("cannot open the index in {}: {error}", data.display())
+            })?);
         }
         Ok(host)
     }
@@ -131,7 +184,8 @@ impl Tantivy {
         Writing {
             threads,
             bytes_per_thread: bytes.clamp(LEAST_BYTES_PER_THREAD, MOST_BYTES_PER_THREAD),
-            merge_along: self.options.int("refresh_ms") > 0 || self.options.text("segments") == "as-is",
+            merge_along: self.options.int("refresh_ms") > 0
+                || self.options.text("segments") == "as-is",
         }
     }
 
@@ -140,13 +194,25 @@ impl Tantivy {
         let in_ram = self.options.text("directory") == "ram";
         let parts = (0..self.options.size("parts"))
             .map(|n| {
-                Part::open(self.data.join(format!("part-{n}")), &fields, create, in_ram, self.writing())
+                Part::open(
+                    self.data.join(format!("part-{n}")),
+                    &fields,
+                    create,
+                    in_ram,
+                    self.writing(),
+                )
             })
             .collect::<::tantivy::Result<Vec<_>>>()?;
-        let readers = parts.iter().map(Part::reader).collect::<::tantivy::Result<Vec<_>>>()?;
+        let readers = parts
+            .iter()
+            .map(Part::reader)
+            .collect::<::tantivy::Result<Vec<_>>>()?;
         let view = View::new(searchers(&readers), &fields, &schema)?;
         let segments = view.parts.iter().flat_map(|part| &part.segments);
-        let next_seq = segments.map(|segment| segment.seq.max_value() + 1).max().unwrap_or(0);
+        let next_seq = segments
+            .map(|segment| segment.seq.max_value() + 1)
+            .max()
+            .unwrap_or(0);
         Ok(Open {
             schema,
             fields,
@@ -174,7 +240,8 @@ impl Tantivy {
 
     fn opened(&self) -> Result<Arc<Open>, Failure> {
         let open = self.open.read().expect("no panic while held");
-        open.clone().ok_or_else(|| Failure::error("there is no index yet: create comes first"))
+        open.clone()
+            .ok_or_else(|| Failure::error("there is no index yet: create comes first"))
     }
 }
 
@@ -184,7 +251,8 @@ fn refresh(open: &Weak<Open>, every: Duration) {
         thread::sleep(every);
         let Some(open) = open.upgrade() else { return };
         if open.dirty.load(Ordering::SeqCst)
-            && let Err(Failure::Error(reason) | Failure::Unsupported(reason)) = open.publish(Part::commit, 1)
+            && let Err(Failure::Error(reason) | Failure::Unsupported(reason)) =
+                open.publish(Part::commit, 1)
         {
             eprintln!("refresh failed: {reason}");
         }
@@ -202,13 +270,18 @@ impl Open {
         self.dirty.store(false, Ordering::SeqCst);
         let next = AtomicU64::new(0);
         let worker = || {
-            while let Some(part) = self.parts.get(next.fetch_add(1, Ordering::Relaxed) as usize) {
+            while let Some(part) = self
+                .parts
+                .get(next.fetch_add(1, Ordering::Relaxed) as usize)
+            {
                 step(part)?;
             }
             Ok(())
         };
         thread::scope(|scope| {
-            let others: Vec<_> = (1..threads.min(self.parts.len())).map(|_| scope.spawn(worker)).collect();
+            let others: Vec<_> = (1..threads.min(self.parts.len()))
+                .map(|_| scope.spawn(worker))
+                .collect();
             let mut done = worker();
             for other in others {
                 done = done.and(other.join().expect("a step does not panic"));
@@ -219,7 +292,8 @@ impl Open {
         for reader in &self.readers {
             reader.reload().map_err(failure)?;
         }
-        let view = View::new(searchers(&self.readers), &self.fields, &self.schema).map_err(failure)?;
+        let view =
+            View::new(searchers(&self.readers), &self.fields, &self.schema).map_err(failure)?;
         *self.view.write().expect("no panic while held") = Arc::new(view);
         self.generation.fetch_add(1, Ordering::SeqCst);
         Ok(())
@@ -232,7 +306,11 @@ impl Open {
     /// Adds the documents of a batch; each line is parsed on this thread while the indexing
     /// threads work on those before.
     fn add(&self, lines: &str) -> Result<BatchReply, Failure> {
-        let writers = self.parts.iter().map(Part::writer).collect::<::tantivy::Result<Vec<_>>>();
+        let writers = self
+            .parts
+            .iter()
+            .map(Part::writer)
+            .collect::<::tantivy::Result<Vec<_>>>();
         let writers = writers.map_err(failure)?;
         let mut reply = BatchReply::default();
         for line in lines.lines().filter(|line| !line.trim().is_empty()) {
@@ -257,7 +335,10 @@ impl Open {
             .document(&document, line.len())
             .map_err(|reason| (id.to_owned(), reason))?;
         if !self.take_id(id) {
-            return Err((id.to_owned(), format!("a document with id {id:?} is in the index already")));
+            return Err((
+                id.to_owned(),
+                format!("a document with id {id:?} is in the index already"),
+            ));
         }
         let seq = self.next_seq.fetch_add(1, Ordering::Relaxed);
         out.add_u64(self.fields.seq, seq);
@@ -311,7 +392,11 @@ impl Engine for Tantivy {
             facts["documents"] = json!(view.documents());
             let segments: Vec<usize> = view.parts.iter().map(|part| part.segments.len()).collect();
             facts["extra"]["segments_by_part"] = json!(segments);
-            let documents: Vec<u64> = view.parts.iter().map(|part| part.searcher.num_docs()).collect();
+            let documents: Vec<u64> = view
+                .parts
+                .iter()
+                .map(|part| part.searcher.num_docs())
+                .collect();
             facts["extra"]["documents_by_part"] = json!(documents);
         }
         Ok(facts)
@@ -319,12 +404,17 @@ impl Engine for Tantivy {
 
     fn create(&self, schema: Schema) -> Result<(), Failure> {
         let io = |error: std::io::Error| {
-            Failure::Error(format!("cannot make an index in {}: {error}", self.data.display()))
+            Failure::Error(format!(
+                "cannot make an index in {}: {error}",
+                self.data.display()
+            ))
         };
         let held = self.open.read().expect("no panic while held").is_some();
         if held || self.manifest().exists() {
             let place = self.data.display();
-            return Err(Failure::Error(format!("there is an index in {place} already")));
+            return Err(Failure::Error(format!(
+                "there is an index in {place} already"
+            )));
         }
         // What an interrupted create has left.
         for entry in fs::read_dir(&self.data).map_err(io)?.flatten() {
@@ -341,7 +431,9 @@ impl Engine for Tantivy {
         };
         let temporary = self.data.join("searchbench.json.new");
         let text = serde_json::to_vec_pretty(&manifest).expect("memory takes any JSON");
-        fs::write(&temporary, text).and_then(|()| fs::rename(&temporary, self.manifest())).map_err(io)?;
+        fs::write(&temporary, text)
+            .and_then(|()| fs::rename(&temporary, self.manifest()))
+            .map_err(io)?;
         self.set(open);
         Ok(())
     }
@@ -354,11 +446,15 @@ impl Engine for Tantivy {
 
     fn settle(&self) -> Result<(), Failure> {
         let merged = self.options.text("segments") == "merged";
-        self.opened()?.publish(|part| part.settle(merged), self.options.size("indexing_threads"))
+        self.opened()?.publish(
+            |part| part.settle(merged),
+            self.options.size("indexing_threads"),
+        )
     }
 
     fn commit(&self) -> Result<(), Failure> {
-        self.opened()?.publish(Part::commit, self.options.size("indexing_threads"))
+        self.opened()?
+            .publish(Part::commit, self.options.size("indexing_threads"))
     }
 
     fn analyse(&self, text: &str) -> Result<Vec<String>, Failure> {
@@ -367,7 +463,14 @@ impl Engine for Tantivy {
 
     fn session(self: Arc<Self>) -> Box<dyn Session> {
         let own = self.options.text("searcher") == "per-thread";
-        Box::new(Connection { host: self, open: None, own, readers: Vec::new(), seen: 0, view: None })
+        Box::new(Connection {
+            host: self,
+            open: None,
+            own,
+            readers: Vec::new(),
+            seen: 0,
+            view: None,
+        })
     }
 }
 
@@ -375,7 +478,8 @@ impl Engine for Tantivy {
 fn version() -> String {
     let text = ::tantivy::version_string();
     let word = text.split_whitespace().find(|word| word.starts_with('v'));
-    word.map_or(text, |word| word.trim_matches(|c| c == 'v' || c == ',')).to_owned()
+    word.map_or(text, |word| word.trim_matches(|c| c == 'v' || c == ','))
+        .to_owned()
 }
 
 /// One connection's view, renewed when the index has changed.
@@ -399,14 +503,20 @@ impl Connection {
         }
         let view = if self.own {
             if self.readers.is_empty() {
-                let made = open.parts.iter().map(Part::reader).collect::<::tantivy::Result<_>>();
+                let made = open
+                    .parts
+                    .iter()
+                    .map(Part::reader)
+                    .collect::<::tantivy::Result<_>>();
                 self.readers = made.map_err(failure)?;
             } else {
                 for reader in &self.readers {
                     reader.reload().map_err(failure)?;
                 }
             }
-            Arc::new(View::new(searchers(&self.readers), &open.fields, &open.schema).map_err(failure)?)
+            Arc::new(
+                View::new(searchers(&self.readers), &open.fields, &open.schema).map_err(failure)?,
+            )
         } else {
             open.shared_view()
         };
@@ -424,7 +534,15 @@ impl Session for Connection {
         let checked = query.check(&open.schema)?;
         let view = self.renew(&open)?;
         let host = &self.host;
-        search(&checked, &open.schema, &open.fields, &view, host.manner, host.pool.as_ref())?.write(out);
+        search(
+            &checked,
+            &open.schema,
+            &open.fields,
+            &view,
+            host.manner,
+            host.pool.as_ref(),
+        )?
+        .write(out);
         Ok(())
     }
 }

@@ -28,19 +28,23 @@ impl Pool {
         let queue = Arc::new(Queue::default());
         for number in 0..threads {
             let queue = Arc::clone(&queue);
-            thread::Builder::new().name(format!("search-{number}")).spawn(move || {
-                loop {
-                    let mut tasks = queue.tasks.lock().expect("no panic while held");
-                    let task = loop {
-                        match tasks.pop_front() {
-                            Some(task) => break task,
-                            None => tasks = queue.ready.wait(tasks).expect("no panic while held"),
-                        }
-                    };
-                    drop(tasks);
-                    task.work();
-                }
-            })?;
+            thread::Builder::new()
+                .name(format!("search-{number}"))
+                .spawn(move || {
+                    loop {
+                        let mut tasks = queue.tasks.lock().expect("no panic while held");
+                        let task = loop {
+                            match tasks.pop_front() {
+                                Some(task) => break task,
+                                None => {
+                                    tasks = queue.ready.wait(tasks).expect("no panic while held")
+                                }
+                            }
+                        };
+                        drop(tasks);
+                        task.work();
+                    }
+                })?;
         }
         Ok(Pool { queue, threads })
     }

@@ -45,9 +45,13 @@ pub fn search<'s>(
     let segments: usize = view.parts.iter().map(|part| part.segments.len()).sum();
     let want = Want {
         keys: query.keys.clone(),
-        best: (query.offset + query.limit).min(view.documents() as usize) * usize::from(query.limit > 0),
+        best: (query.offset + query.limit).min(view.documents() as usize)
+            * usize::from(query.limit > 0),
         scored: !matches!(query.matching, Matching::All),
-        one_term: query.conditions.iter().all(|c| matches!(c, Condition::Never))
+        one_term: query
+            .conditions
+            .iter()
+            .all(|c| matches!(c, Condition::Never))
             && matches!(&query.matching, Matching::Terms { terms, fields, .. }
                 if terms.len() == 1 && fields.len() == 1),
         counted,
@@ -90,7 +94,11 @@ impl Job {
         let scoring = want.best > 0 && want.scored && scored(&want);
         let searcher = &view.parts[0].searcher;
         let shared = if manner.global || parts == 1 {
-            Some(query.weight(enable(scoring, &*view, searcher)).map_err(failure)?)
+            Some(
+                query
+                    .weight(enable(scoring, &*view, searcher))
+                    .map_err(failure)?,
+            )
         } else {
             None
         };
@@ -130,7 +138,13 @@ impl Job {
         let mut found = Vec::with_capacity(place.segments.len());
         for (ord, segment) in place.segments.iter().enumerate() {
             let reader = place.searcher.segment_reader(ord as u32);
-            found.push(collect(&self.want, weight, reader, segment, (part as u32, ord as u32))?);
+            found.push(collect(
+                &self.want,
+                weight,
+                reader,
+                segment,
+                (part as u32, ord as u32),
+            )?);
         }
         Ok(merge(found, &self.want))
     }
@@ -156,7 +170,9 @@ impl Job {
     fn result(&self) -> Result<Found, Failure> {
         let merged = if self.group > 1 {
             let taken = self.groups.iter().map(|(_, slot)| take(slot));
-            taken.collect::<Result<Vec<_>, _>>().map(|all| merge(all, &self.want))
+            taken
+                .collect::<Result<Vec<_>, _>>()
+                .map(|all| merge(all, &self.want))
         } else {
             gather(&self.slots, &self.want)
         };
@@ -200,7 +216,10 @@ fn take(slot: &Mutex<Option<Result<Found, String>>>) -> Result<Found, String> {
 }
 
 fn gather(slots: &[Mutex<Option<Result<Found, String>>>], want: &Want) -> Result<Found, String> {
-    Ok(merge(slots.iter().map(take).collect::<Result<_, _>>()?, want))
+    Ok(merge(
+        slots.iter().map(take).collect::<Result<_, _>>()?,
+        want,
+    ))
 }
 
 fn scored(want: &Want) -> bool {
@@ -241,7 +260,11 @@ fn merge(mut found: Vec<Found>, want: &Want) -> Found {
     }
     hits.sort_unstable_by(|a, b| a.compare(b, &want.keys));
     hits.truncate(want.best);
-    Found { total, hits, counts }
+    Found {
+        total,
+        hits,
+        counts,
+    }
 }
 
 fn answer<'s>(
@@ -264,21 +287,39 @@ fn answer<'s>(
             let document: TantivyDocument = part.searcher.doc(address).map_err(failure)?;
             Some(fields.stored(&document, schema, &query.fields))
         };
-        hits.push(Hit { id, score: scored.then_some(hit.score), fields: stored });
+        hits.push(Hit {
+            id,
+            score: scored.then_some(hit.score),
+            fields: stored,
+        });
     }
-    let mut lists = found.counts.into_iter().zip(&want.counted).map(|(counts, &(field, limit))| {
-        let kind = schema.fields[field].kind;
-        let mut list: Vec<(Value, u64)> = counts.into_iter().collect();
-        list.sort_unstable_by(|a, b| b.1.cmp(&a.1).then_with(|| a.0.cmp(&b.0)));
-        list.truncate(limit);
-        list.into_iter().map(|(value, count)| (value.json(kind), count)).collect::<Counts>()
-    });
+    let mut lists = found
+        .counts
+        .into_iter()
+        .zip(&want.counted)
+        .map(|(counts, &(field, limit))| {
+            let kind = schema.fields[field].kind;
+            let mut list: Vec<(Value, u64)> = counts.into_iter().collect();
+            list.sort_unstable_by(|a, b| b.1.cmp(&a.1).then_with(|| a.0.cmp(&b.0)));
+            list.truncate(limit);
+            list.into_iter()
+                .map(|(value, count)| (value.json(kind), count))
+                .collect::<Counts>()
+        });
     let facets = query.facets.iter().map(|&(field, _)| {
-        (schema.fields[field].name.as_str(), lists.next().unwrap_or_default())
+        (
+            schema.fields[field].name.as_str(),
+            lists.next().unwrap_or_default(),
+        )
     });
     let facets = facets.collect();
     let groups = lists.next().unwrap_or_default();
-    Ok(Answer { total: found.total, hits, facets, groups })
+    Ok(Answer {
+        total: found.total,
+        hits,
+        facets,
+        groups,
+    })
 }
 
 /// tantivy's error as status 1.

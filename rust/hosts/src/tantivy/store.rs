@@ -48,7 +48,13 @@ impl Part {
         };
         Fields::register(&disk);
         let ram = in_ram.then(|| (RamDirectory::create(), Mutex::default()));
-        let part = Part { directory, disk, ram, writer: RwLock::new(None), writing };
+        let part = Part {
+            directory,
+            disk,
+            ram,
+            writer: RwLock::new(None),
+            writing,
+        };
         part.copy_to_ram()?;
         Ok(part)
     }
@@ -59,7 +65,10 @@ impl Part {
             Some((ram, _)) => Index::open(ram.clone())?,
             None => Index::open_in_dir(&self.directory)?,
         };
-        index.reader_builder().reload_policy(ReloadPolicy::Manual).try_into()
+        index
+            .reader_builder()
+            .reload_policy(ReloadPolicy::Manual)
+            .try_into()
     }
 
     /// A writer to add documents to; made at the first need.
@@ -72,7 +81,8 @@ impl Part {
             drop(held);
             let mut empty = self.writer.write().expect("no panic while held");
             if empty.is_none() {
-                let writer = self.new_writer(self.writing.threads, self.writing.bytes_per_thread)?;
+                let writer =
+                    self.new_writer(self.writing.threads, self.writing.bytes_per_thread)?;
                 if self.writing.merge_along {
                     writer.set_merge_policy(Box::new(LogMergePolicy::default()));
                 } else {
@@ -83,7 +93,11 @@ impl Part {
         }
     }
 
-    fn new_writer(&self, threads: usize, bytes: usize) -> tantivy::Result<IndexWriter<TantivyDocument>> {
+    fn new_writer(
+        &self,
+        threads: usize,
+        bytes: usize,
+    ) -> tantivy::Result<IndexWriter<TantivyDocument>> {
         let options = IndexWriterOptions::builder()
             .num_worker_threads(threads)
             .memory_budget_per_thread(bytes)
@@ -123,7 +137,9 @@ impl Part {
     /// Brings the copy in memory to the state on disk. Files of segments never change, so only
     /// new ones are copied.
     fn copy_to_ram(&self) -> tantivy::Result<()> {
-        let Some((ram, known)) = &self.ram else { return Ok(()) };
+        let Some((ram, known)) = &self.ram else {
+            return Ok(());
+        };
         let mut known = known.lock().expect("no panic while held");
         let mut attempt = 0;
         loop {
@@ -139,10 +155,16 @@ impl Part {
         let meta = fs::read(self.directory.join("meta.json"))?;
         let mut wanted = HashSet::new();
         let segments = self.disk.load_metas()?.segments;
-        let live: Vec<String> = segments.iter().map(|segment| segment.id().uuid_string()).collect();
+        let live: Vec<String> = segments
+            .iter()
+            .map(|segment| segment.id().uuid_string())
+            .collect();
         for entry in fs::read_dir(&self.directory)? {
             let name = entry?.file_name();
-            if live.iter().any(|id| name.to_string_lossy().starts_with(id.as_str())) {
+            if live
+                .iter()
+                .any(|id| name.to_string_lossy().starts_with(id.as_str()))
+            {
                 wanted.insert(PathBuf::from(name));
             }
         }
@@ -167,7 +189,9 @@ pub fn searchers(readers: &[IndexReader]) -> Vec<Searcher> {
 
 /// Bytes of all files below `directory`.
 pub fn bytes_on_disk(directory: &Path) -> u64 {
-    let Ok(entries) = fs::read_dir(directory) else { return 0 };
+    let Ok(entries) = fs::read_dir(directory) else {
+        return 0;
+    };
     entries
         .flatten()
         .map(|entry| match entry.file_type() {

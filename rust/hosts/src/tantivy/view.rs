@@ -46,7 +46,11 @@ pub enum FastColumn {
 
 impl View {
     /// Opens the columns of these searchers, one a part.
-    pub fn new(searchers: Vec<Searcher>, fields: &Fields, schema: &Schema) -> tantivy::Result<View> {
+    pub fn new(
+        searchers: Vec<Searcher>,
+        fields: &Fields,
+        schema: &Schema,
+    ) -> tantivy::Result<View> {
         let parts = searchers
             .into_iter()
             .map(|searcher| PartView::new(searcher, fields, schema))
@@ -57,7 +61,11 @@ impl View {
                 *sum += count;
             }
         }
-        Ok(View { documents: parts.iter().map(|part| part.documents).sum(), parts, tokens })
+        Ok(View {
+            documents: parts.iter().map(|part| part.documents).sum(),
+            parts,
+            tokens,
+        })
     }
 
     /// Documents over all parts.
@@ -74,11 +82,17 @@ impl PartView {
             segments.push(SegmentView::new(reader, schema)?);
             for (field, entry) in fields.tantivy.fields() {
                 if entry.is_indexed() {
-                    tokens[field.field_id() as usize] += reader.inverted_index(field)?.total_num_tokens();
+                    tokens[field.field_id() as usize] +=
+                        reader.inverted_index(field)?.total_num_tokens();
                 }
             }
         }
-        Ok(PartView { documents: searcher.num_docs(), searcher, segments, tokens })
+        Ok(PartView {
+            documents: searcher.num_docs(),
+            searcher,
+            segments,
+            tokens,
+        })
     }
 }
 
@@ -98,11 +112,17 @@ impl SegmentView {
                     fast.column_opt::<i64>(&name)?.map(Column::to_u64_monotonic)
                 }
                 FieldType::Float => fast.column_opt::<f64>(&name)?.map(Column::to_u64_monotonic),
-                FieldType::Boolean => fast.column_opt::<bool>(&name)?.map(Column::to_u64_monotonic),
+                FieldType::Boolean => fast
+                    .column_opt::<bool>(&name)?
+                    .map(Column::to_u64_monotonic),
             };
             columns.push(number.map_or(FastColumn::Absent, FastColumn::Num));
         }
-        Ok(SegmentView { seq: fast.u64(SEQ)?.first_or_default_col(0), id: fast.u64(ID)?, columns })
+        Ok(SegmentView {
+            seq: fast.u64(SEQ)?.first_or_default_col(0),
+            id: fast.u64(ID)?,
+            columns,
+        })
     }
 }
 
