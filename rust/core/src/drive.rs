@@ -1,7 +1,7 @@
-//! A drive: checked options, one thread a cpu, and the trace that comes of it.
+//! A drive: one thread a cpu, a common start, and the trace that comes of it.
 
 use std::io;
-use std::net::{SocketAddr, ToSocketAddrs};
+use std::net::SocketAddr;
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Arc, Condvar, Mutex};
@@ -11,6 +11,7 @@ use std::time::Duration;
 use crate::arena::Requests;
 use crate::clock::{Clock, DriftCheck, unix_ns};
 use crate::idle::Idle;
+use crate::options::{Error, Options};
 use crate::schedule::Load;
 use crate::sys::{self, StopFlag, Usage};
 use crate::thread::Worker;
@@ -21,23 +22,6 @@ use crate::wire::{Frames, Http, Wire, WireKind};
 const START_AHEAD_NS: i64 = 500_000;
 /// The real-time priority that is asked for: above ordinary threads, below the kernel's own.
 const PRIORITY: i32 = 10;
-
-/// What a drive is asked to do.
-pub struct Options {
-    pub target: SocketAddr,
-    pub wire: WireKind,
-    pub load: Load,
-    pub connections: usize,
-    /// Nothing is begun at or after this.
-    pub stop_ns: Option<i64>,
-    pub timeout_ns: i64,
-    /// Keep the reply of every n-th request; 0 keeps none.
-    pub capture_every: u64,
-    /// One pinned thread each; empty: one thread where the kernel likes it.
-    pub cpus: Vec<usize>,
-    pub idle: Idle,
-    pub realtime: bool,
-}
 
 /// What all threads see.
 pub(crate) struct Shared {
@@ -61,133 +45,6 @@ pub(crate) struct Shared {
 #[repr(align(64))]
 #[derive(Default)]
 pub(crate) struct Counter(pub AtomicU64);
-
-/// Why a drive did not begin or did not end well.
-#[derive(Debug)]
-pub enum Error {
-    /// The options do not fit together.
-    Invalid(String),
-    /// The machine refused.
-    Machine(io::Error),
-    /// It was stopped from outside.
-    Stopped,
-}
-
-impl From<io::Error> for Error {
-    fn from(error: io::Error) -> Error {
-        Error::Machine(error)
-    }
-}
-
-/// The address of a target on this machine; the first IPv4 one if there is any.
-pub fn resolve(host: &str, port: u16) -> Result<SocketAddr, Error> {
-    let found: Vec<SocketAddr> = (host, port)
-        .to_socket_addrs()
-        .map_err(|error| Error::Invalid(format!("target {host}:{port} has no address: {error}")))?
-        .collect();
-    if let Some(other) = found.iter().find(|address| !address.ip().is_loopback()) {
-        return Err(Error::Invalid(format!(
-            "target {host}:{port} is {}, and only loopback (127.0.0.1) is driven",
-            other.ip()
-        )));
-    }
-    let first = found
-        .iter()
-        .find(|address| address.is_ipv4())
-        .or(found.first());
-    first
-        .copied()
-        .ok_or_else(|| Error::Invalid(format!("target {host}:{port} has no address")))
-}
-
-impl Options {
-    fn check(&self, requests: &Requests) -> Result<(), Error> {
-        let wrong = |text: String| Err(Error::Invalid(text));
-        if self.connections == 0 || self.connections > 65_536 {
-            return wrong(format!(
-                "connections is {}, not 1 to 65536",
-                self.connections
-            ));
-        }
-        if self.timeout_ns <= 0 {
-            return wrong(format!("timeout_ns is {}, not above 0", self.timeout_ns));
-        }
-        if self.stop_ns.is_some_and(|stop| stop < 0) {
-            return wrong("stop_ns is below 0".into());
-        }
-        let mut cpus = self.cpus.clone();
-        cpus.sort_unstable();
-        cpus.dedup();
-        if cpus.len() != self.cpus.len() {
-            return wrong(format!("cpus {:?} names a cpu twice", self.cpus));
-        }
-        if self.connections < self.cpus.len() {
-            return wrong(format!(
-                "{} connections cannot be spread over {} cpus",
-                self.connections,
-                self.cpus.len()
-            ));
-        }
-        let sequence = match &self.load {
-            Load::Closed {
-                sequence,
-                starts,
-                think_ns,
-                repeat,
-                stop_after,
-            } => {
-                if starts.len() != self.connections + 1 {
-                    return wrong(format!(
-                        "client_starts has {} entries, and {} connections need {}",
-                        starts.len(),
-                        self.connections,
-                        self.connections + 1
-                    ));
-                }
-                let rises = starts.windows(2).all(|pair| pair[0] <= pair[1]);
-                if !rises || starts[self.connections] as usize > sequence.len() {
-                    return wrong(
-                        "client_starts must not decrease, nor go beyond the sequence".into(),
-                    );
-                }
-                if *think_ns < 0 {
-                    return wrong(format!("think_ns is {think_ns}, below 0"));
-                }
-                if *repeat && stop_after.is_none() && self.stop_ns.is_none() {
-                    return wrong("repeat never ends without stop_ns or stop_after".into());
-                }
-                sequence
-            }
-            Load::Open { sequence, due_ns } => {
-                if due_ns.len() != sequence.len() {
-                    return wrong(format!(
-                        "due_ns has {} entries and sequence {}",
-                        due_ns.len(),
-                        sequence.len()
-                    ));
-                }
-                if due_ns.first().is_some_and(|&first| first < 0) {
-                    return wrong("due_ns begins below 0".into());
-                }
-                if let Some(at) = due_ns.windows(2).position(|pair| pair[0] > pair[1]) {
-                    return wrong(format!("due_ns decreases after entry {at}"));
-                }
-                sequence
-            }
-        };
-        if let Some(at) = sequence
-            .iter()
-            .position(|&index| index as usize >= requests.len())
-        {
-            return wrong(format!(
-                "sequence[{at}] is request {}, but there are only {}",
-                sequence[at],
-                requests.len()
-            ));
-        }
-        Ok(())
-    }
-}
 
 /// Where threads meet before the start and are counted after the end.
 #[derive(Default)]

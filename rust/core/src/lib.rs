@@ -7,30 +7,43 @@
 //!     conn      the state of one connection and of the request it carries
 //!     open      opening connections, and again those that are lost
 //!     thread    the loop: read everything that is ready, then write, then wait
+//!     begin     beginning requests and sending their bytes
+//!     reply     what the kernel reports, and the bytes of replies
+//!     ending    recording, and what a connection does next
 //!     idle      what a thread does while it waits
 //!     sample    what is written down of each request, and where
-//!     drive     checked options, threads, start and stop
+//!     options   what a drive can be asked to do
+//!     drive     threads, start and stop
 //!     trace     what is left of a drive
 //!     sys       the system calls
 //!
 //! Knows no Python and no library host.
 
 mod arena;
+mod begin;
 mod clock;
 mod conn;
 mod drive;
+mod ending;
+#[cfg(test)]
+mod failure_tests;
 mod idle;
 mod open;
+mod options;
+mod reply;
 mod sample;
 mod schedule;
 mod sys;
+#[cfg(test)]
+mod testing;
 mod thread;
 mod trace;
 pub mod wire;
 
 pub use arena::Requests;
-pub use drive::{Drive, Error, Options, resolve};
+pub use drive::Drive;
 pub use idle::Idle;
+pub use options::{Error, Options, resolve};
 pub use sample::{NO_HOST_NS, OUTCOMES, Outcome, SAMPLE_BYTES, Sample};
 pub use schedule::Load;
 pub use trace::Trace;

@@ -3,9 +3,10 @@
 use std::io;
 
 use crate::conn::{Pending, Phase};
+use crate::ending::longer;
 use crate::sample::Outcome;
 use crate::sys;
-use crate::thread::{READABLE, Worker, longer};
+use crate::thread::{READABLE, Worker};
 use crate::wire::{Greeting, Wire};
 
 /// How long opening before the start may take for one connection; then the drive starts without
@@ -212,7 +213,8 @@ impl<W: Wire> Worker<W> {
     /// connection's: a large pool must not knock a thousand times as often as a small one.
     pub(crate) fn set_down(&mut self, index: u32, now: i64) {
         self.down.push(index);
-        if now >= self.retry_at || self.retry_at == PROBING {
+        if now >= self.retry_at || self.probed {
+            self.probed = false;
             self.pause_ns = longer(self.pause_ns);
             self.retry_at = now + self.pause_ns;
             self.counters.pauses += 1;
@@ -227,6 +229,7 @@ impl<W: Wire> Worker<W> {
         }
         if self.pause_ns > 0 {
             self.retry_at = PROBING;
+            self.probed = true;
             if let Some(index) = self.down.pop() {
                 self.connect(index);
             }

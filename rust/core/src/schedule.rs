@@ -132,7 +132,7 @@ mod tests {
             (even.last_due(&due), odd.last_due(&due)),
             (Some(40), Some(30))
         );
-        let mut walk = |slots: &mut Slots| {
+        let walk = |slots: &mut Slots| {
             let mut taken = Vec::new();
             while let Some(at) = slots.head(&due) {
                 taken.push((slots.take(), at));

@@ -1,0 +1,201 @@
+//! Beginning requests and sending their bytes: what the loop does after all reading.
+
+use std::cmp::Reverse;
+use std::io;
+use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
+
+use crate::conn::{Job, NONE, Pending, Phase};
+use crate::schedule::Load;
+use crate::sys;
+use crate::thread::{READABLE, Worker};
+use crate::wire::Wire;
+
+/// Sends in a row before replies are looked at again.
+const SENDS: usize = 64;
+
+impl<W: Wire> Worker<W> {
+    /// Sends for every connection that became able to while reading.
+    pub(crate) fn write_ready(&mut self) {
+        let mut at = 0;
+        while at < self.ready.len() {
+            let index = self.ready[at];
+            at += 1;
+            let conn = &mut self.conns[index as usize];
+            match std::mem::replace(&mut conn.pending, Pending::Nothing) {
+                Pending::Nothing => {}
+                Pending::Send => self.send_exchange(index),
+                Pending::Begin => self.begin_client(index),
+            }
+        }
+        self.ready.clear();
+    }
+
+    /// Closed loop: begins for the clients whose thinking is over.
+    pub(crate) fn begin_clients(&mut self) -> i64 {
+        let mut now = self.clock.now();
+        for _ in 0..SENDS {
+            match self.timers.peek() {
+                Some(&Reverse((at, index))) if at <= now => {
+                    self.timers.pop();
+                    self.begin_client(index);
+                    now = self.clock.now();
+                }
+                _ => break,
+            }
+        }
+        now
+    }
+
+    fn begin_client(&mut self, index: u32) {
+        let shared = Arc::clone(&self.shared);
+        let Load::Closed {
+            sequence,
+            repeat,
+            stop_after,
+            ..
+        } = &shared.load
+        else {
+            return;
+        };
+        let conn = &mut self.conns[index as usize];
+        let stopped = shared.stop_ns.is_some_and(|stop| self.clock.now() >= stop);
+        let next = if stopped {
+            None
+        } else {
+            conn.run.next(*repeat)
+        };
+        let next = next.filter(|_| match stop_after {
+            Some(stop) => shared.begun.fetch_add(1, Relaxed) < *stop,
+            None => true,
+        });
+        let Some(position) = next else {
+            self.live_clients -= 1;
+            return;
+        };
+        let due = conn.next_due;
+        let job = self.new_job(sequence[position as usize], due, self.begun);
+        self.begin(index, job);
+    }
+
+    /// Open loop: sends what is due over what is free; records what can be sent by nobody.
+    pub(crate) fn begin_slots(&mut self) -> i64 {
+        let shared = Arc::clone(&self.shared);
+        let Load::Open { sequence, due_ns } = &shared.load else {
+            return self.clock.now();
+        };
+        let mut now = self.clock.now();
+        self.retry_down(now);
+        for _ in 0..SENDS {
+            match self.slots.head(due_ns) {
+                Some(due) if due <= now => {
+                    let Some(index) = self.take_free() else {
+                        if self.down.len() < self.conns.len() {
+                            break;
+                        }
+                        let slot = self.slots.take();
+                        let job = self.new_job(sequence[slot], due, slot as u64);
+                        self.record(&job, NONE, self.down_because, -1);
+                        continue;
+                    };
+                    let slot = self.slots.take();
+                    let job = self.new_job(sequence[slot], due, slot as u64);
+                    self.begin(index, job);
+                    now = self.clock.now();
+                }
+                _ => break,
+            }
+        }
+        now
+    }
+
+    /// The free connection that was freed last; stale entries are passed over.
+    fn take_free(&mut self) -> Option<u32> {
+        while let Some((index, generation)) = self.free.pop() {
+            let conn = &self.conns[index as usize];
+            if conn.phase == Phase::Idle && conn.generation == generation {
+                return Some(index);
+            }
+        }
+        None
+    }
+
+    pub(crate) fn new_job(&mut self, request: u32, due: i64, nth: u64) -> Job {
+        let every = self.shared.capture_every;
+        self.begun += 1;
+        let keep = every > 0 && nth.is_multiple_of(every);
+        Job::new(request, due, self.shared.requests.exchanges(request), keep)
+    }
+
+    fn begin(&mut self, index: u32, job: Job) {
+        self.active += 1;
+        let conn = &mut self.conns[index as usize];
+        conn.job = job;
+        match conn.phase {
+            Phase::Idle => self.send_exchange(index),
+            Phase::Down => self.connect(index),
+            // On its way; sent once it is up.
+            Phase::Connecting | Phase::Greeting | Phase::Busy => {}
+        }
+    }
+
+    pub(crate) fn send_exchange(&mut self, index: u32) {
+        let conn = &mut self.conns[index as usize];
+        let place = self.shared.requests.place(conn.job.exchange);
+        conn.wire
+            .begin(&self.shared.requests.arena()[place.clone()]);
+        conn.job.at = place.start;
+        conn.job.end = place.end;
+        conn.job.reply_bytes = 0;
+        conn.phase = Phase::Busy;
+        if conn.job.sent < 0 {
+            let now = self.clock.now();
+            conn.job.free = conn.free;
+            conn.job.sent = now;
+            self.deadlines
+                .put(&mut self.conns, index, now + self.shared.timeout_ns);
+        }
+        self.flush(index);
+    }
+
+    /// Hands the kernel what it takes of the exchange.
+    pub(crate) fn flush(&mut self, index: u32) {
+        let conn = &mut self.conns[index as usize];
+        while conn.job.at < conn.job.end {
+            let rest = &self.shared.requests.arena()[conn.job.at..conn.job.end];
+            match sys::send(conn.fd(), rest) {
+                Ok(sent) => {
+                    conn.job.at += sent;
+                    if sent < rest.len() {
+                        self.counters.partial_sends += 1;
+                    }
+                }
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                    if !conn.wants_out {
+                        conn.wants_out = true;
+                        let (fd, token) = (conn.fd(), conn.token(index));
+                        self.watch(fd, READABLE | libc::EPOLLOUT, token);
+                    }
+                    return;
+                }
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(_) => {
+                    // The other side is gone, but it may have answered before it went.
+                    conn.broken = true;
+                    conn.job.at = conn.job.end;
+                }
+            }
+        }
+        if conn.wants_out {
+            conn.wants_out = false;
+            let (fd, token) = (conn.fd(), conn.token(index));
+            self.watch(fd, READABLE, token);
+        }
+    }
+
+    pub(crate) fn watch(&mut self, fd: i32, events: i32, token: u64) {
+        if let Err(error) = self.epoll.change(fd, events, token) {
+            self.fatal = Some(error);
+        }
+    }
+}

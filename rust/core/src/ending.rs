@@ -1,0 +1,162 @@
+//! How requests end: recorded, whatever became of them; and what their connection does next.
+
+use std::cmp::Reverse;
+use std::io;
+use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
+
+use crate::conn::{Job, NONE, Pending, Phase};
+use crate::sample::Outcome;
+use crate::schedule::Load;
+use crate::thread::{Kept, Worker};
+use crate::wire::Wire;
+
+impl<W: Wire> Worker<W> {
+    /// The connection is given up, and with it the request it carries, if any.
+    pub(crate) fn fail(&mut self, index: u32, outcome: Outcome) {
+        let now = self.clock.now();
+        self.deadlines.take(&mut self.conns, index);
+        let conn = &mut self.conns[index as usize];
+        let job = conn.job;
+        // A connection that nothing came of is not opened again at once.
+        let fruitless = match conn.phase {
+            Phase::Connecting | Phase::Greeting => true,
+            _ if conn.served => false,
+            _ => !job.active || matches!(outcome, Outcome::Refused | Outcome::Reset),
+        };
+        conn.close();
+        if job.active {
+            conn.job.active = false;
+            let outcome = job.outcome.worse(outcome);
+            if self.record(&job, index, outcome, -1) && job.keep {
+                self.keep(index, &[]);
+            }
+        } else if self.is_closed() {
+            // Nobody waited for it: its client connects again when it next begins.
+            return;
+        }
+        self.down_because = outcome;
+        self.next(index, now, fruitless);
+    }
+
+    /// What the connection does after a request, or after it was lost.
+    pub(crate) fn next(&mut self, index: u32, now: i64, fruitless: bool) {
+        let shared = Arc::clone(&self.shared);
+        let conn = &mut self.conns[index as usize];
+        match &shared.load {
+            Load::Closed {
+                think_ns,
+                stop_after,
+                ..
+            } => {
+                let due = now + think_ns;
+                let mut begin_at = due;
+                if fruitless {
+                    conn.pause_ns = longer(conn.pause_ns);
+                    self.counters.pauses += 1;
+                    self.counters.pause_ns += conn.pause_ns;
+                    begin_at = due.max(now + conn.pause_ns);
+                }
+                conn.next_due = due;
+                let stopped = shared.stop_ns.is_some_and(|stop| begin_at >= stop)
+                    || stop_after.is_some_and(|stop| shared.begun.load(Relaxed) >= stop);
+                if stopped {
+                    self.live_clients -= 1;
+                } else if begin_at > now {
+                    self.timers.push(Reverse((begin_at, index)));
+                } else {
+                    conn.pending = Pending::Begin;
+                    self.ready.push(index);
+                }
+            }
+            Load::Open { .. } => {
+                if conn.phase == Phase::Idle {
+                    self.free.push((index, conn.generation));
+                } else if fruitless {
+                    self.set_down(index, now);
+                } else if !self.slots.is_empty() {
+                    self.connect(index);
+                } else {
+                    self.down.push(index);
+                }
+            }
+        }
+    }
+
+    /// Writes the sample. False where there is no room, which ends the drive.
+    pub(crate) fn record(&mut self, job: &Job, index: u32, outcome: Outcome, done: i64) -> bool {
+        if index != NONE {
+            self.active -= 1;
+        }
+        // A slot that nobody could take is charged to the first connection of its thread.
+        let local = if index == NONE { 0 } else { index as usize };
+        let connection = (local * self.shared.threads + self.index) as u16;
+        let room = self.log.push(job.sample(connection, outcome, done));
+        if !room {
+            self.fatal = Some(io::Error::other(format!(
+                "the trace is full after {} requests: drive for a shorter time",
+                self.log.len()
+            )));
+        }
+        room
+    }
+
+    /// Keeps the reply of the sample just written: what was gathered, and `last`.
+    pub(crate) fn keep(&mut self, index: u32, last: &[u8]) {
+        let conn = &mut self.conns[index as usize];
+        let sample = self.log.len() as u64 - 1;
+        let mut at = 0;
+        let mut full = false;
+        conn.kept_ends.push(conn.kept.len());
+        let final_piece = conn.kept_ends.len() - 1;
+        for (piece, &end) in conn.kept_ends.iter().enumerate() {
+            let start = self.kept.as_slice().len();
+            full |= !self.kept.append(&conn.kept[at..end]);
+            if piece == final_piece {
+                full |= !self.kept.append(last);
+            }
+            let len = self.kept.as_slice().len() - start;
+            if len > 0 {
+                self.replies.push(Kept { sample, start, len });
+            }
+            at = end;
+        }
+        conn.kept.clear();
+        conn.kept_ends.clear();
+        if full {
+            self.fatal = Some(io::Error::other(
+                "no room is left for kept replies: keep fewer (capture_every)",
+            ));
+        }
+    }
+
+    /// The end of waiting: whatever is in flight or was never sent is recorded as unfinished.
+    pub(crate) fn abandon(&mut self) {
+        for index in 0..self.conns.len() as u32 {
+            let job = self.conns[index as usize].job;
+            if job.active {
+                self.conns[index as usize].job.active = false;
+                if self.record(&job, index, Outcome::Unfinished, -1) && job.keep {
+                    self.keep(index, &[]);
+                }
+            }
+        }
+        let shared = Arc::clone(&self.shared);
+        if let Load::Open { sequence, due_ns } = &shared.load {
+            while let Some(due) = self.slots.head(due_ns) {
+                let slot = self.slots.take();
+                let job = self.new_job(sequence[slot], due, slot as u64);
+                self.record(&job, NONE, Outcome::Unfinished, -1);
+                self.counters.unsent += 1;
+            }
+        }
+        self.shared.completed[self.index]
+            .0
+            .store(self.log.len() as u64, Relaxed);
+    }
+}
+
+/// The next pause after one of `pause_ns`: 1 ms, doubling to 100 ms.
+pub(crate) fn longer(pause_ns: i64) -> i64 {
+    (pause_ns * 2).clamp(1_000_000, 100_000_000)
+}

@@ -1,0 +1,196 @@
+//! What the kernel reports of a connection, and the bytes of replies.
+
+use std::io;
+
+use crate::conn::{Pending, Phase};
+use crate::idle::Idle;
+use crate::sample::Outcome;
+use crate::sys;
+use crate::thread::Worker;
+use crate::wire::{Step, Wire};
+
+/// Reads of one connection in a row before the others have their turn.
+const READS: usize = 16;
+/// The other side has ended its half, or the whole, of the connection.
+const GONE: u32 = (libc::EPOLLRDHUP | libc::EPOLLHUP | libc::EPOLLERR) as u32;
+
+impl<W: Wire> Worker<W> {
+    pub(crate) fn on_event(&mut self, index: u32, generation: u32, flags: u32) {
+        let conn = &self.conns[index as usize];
+        if conn.generation != generation {
+            return;
+        }
+        match conn.phase {
+            Phase::Down => {}
+            Phase::Connecting => self.on_connect(index),
+            Phase::Greeting => {
+                let mut buffer = std::mem::take(&mut self.buffer);
+                self.on_greeting(index, &mut buffer);
+                self.buffer = buffer;
+            }
+            Phase::Idle => self.on_unasked(index),
+            Phase::Busy if conn.pending == Pending::Send => self.on_unasked(index),
+            Phase::Busy => {
+                if flags & libc::EPOLLOUT as u32 != 0 {
+                    self.flush(index);
+                }
+                if flags & (libc::EPOLLIN as u32 | GONE) != 0 {
+                    let mut buffer = std::mem::take(&mut self.buffer);
+                    self.read(index, flags & GONE != 0, &mut buffer);
+                    self.buffer = buffer;
+                }
+            }
+        }
+    }
+
+    /// A connection that nothing was asked on has something: its end, or bytes that are no reply.
+    fn on_unasked(&mut self, index: u32) {
+        let mut piece = [0; 512];
+        let conn = &self.conns[index as usize];
+        let outcome = match sys::receive(conn.fd(), &mut piece) {
+            Ok(0) => Outcome::Reset,
+            Ok(_) => {
+                self.counters.unsolicited += 1;
+                Outcome::Malformed
+            }
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => return,
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => return,
+            Err(_) => Outcome::Reset,
+        };
+        self.fail(index, outcome);
+    }
+
+    /// Reads until the reply is whole or nothing more is there.
+    fn read(&mut self, index: u32, gone: bool, buffer: &mut [u8]) {
+        for _ in 0..READS {
+            let conn = &mut self.conns[index as usize];
+            let got = sys::receive(conn.fd(), buffer);
+            let now = self.clock.now();
+            match got {
+                Ok(0) => return self.ended(index, now),
+                Ok(count) => {
+                    let piece = &buffer[..count];
+                    if conn.job.first_byte < 0 {
+                        conn.job.first_byte = now;
+                    }
+                    match conn.wire.feed(piece) {
+                        Step::More => {
+                            conn.job.bytes += count as u64;
+                            conn.job.reply_bytes += count as u64;
+                            if conn.job.keep {
+                                conn.kept.extend_from_slice(piece);
+                            }
+                            if count < buffer.len() && !gone {
+                                return;
+                            }
+                        }
+                        Step::Whole { used, reply } => {
+                            let close = reply.close || gone || conn.broken || used < count;
+                            // Bytes beyond the reply answer nothing that was asked.
+                            let outcome = if used < count {
+                                Outcome::Malformed
+                            } else {
+                                reply.outcome
+                            };
+                            conn.job.bytes += used as u64;
+                            conn.job.add_host_ns(reply.host_ns);
+                            conn.job.outcome = conn.job.outcome.worse(outcome);
+                            return self.replied(index, now, &piece[..used], close);
+                        }
+                        Step::Malformed => {
+                            conn.job.bytes += count as u64;
+                            if conn.job.keep {
+                                conn.kept.extend_from_slice(piece);
+                            }
+                            return self.fail(index, Outcome::Malformed);
+                        }
+                    }
+                }
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return,
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(_) => return self.cut_off(index),
+            }
+        }
+    }
+
+    /// The reply to one exchange is whole; `last` is its last piece.
+    fn replied(&mut self, index: u32, now: i64, last: &[u8], close: bool) {
+        let conn = &mut self.conns[index as usize];
+        conn.served = true;
+        conn.pause_ns = 0;
+        let unsent = conn.job.at < conn.job.end;
+        conn.job.exchange += 1;
+        if conn.job.exchange < conn.job.exchange_end && conn.job.outcome != Outcome::Malformed {
+            if conn.job.keep {
+                conn.kept.extend_from_slice(last);
+                conn.kept_ends.push(conn.kept.len());
+            }
+            if close || unsent {
+                // The rest belongs on this connection, which is gone.
+                return self.fail(index, Outcome::Reset);
+            }
+            conn.job.reply_bytes = 0;
+            conn.pending = Pending::Send;
+            self.ready.push(index);
+            return;
+        }
+        let job = conn.job;
+        self.deadlines.take(&mut self.conns, index);
+        if self.record(&job, index, job.outcome, now) && job.keep {
+            self.keep(index, last);
+        }
+        if self.shared.idle == Idle::Hybrid {
+            self.expectation.note(now - job.sent);
+        }
+        self.pause_ns = 0;
+        self.retry_at = now;
+        let conn = &mut self.conns[index as usize];
+        conn.job.active = false;
+        conn.free = now;
+        if close || unsent {
+            conn.close();
+        } else {
+            conn.phase = Phase::Idle;
+        }
+        self.next(index, now, false);
+    }
+
+    /// The other side ended the connection while a reply was awaited.
+    fn ended(&mut self, index: u32, now: i64) {
+        let conn = &mut self.conns[index as usize];
+        match conn.wire.ended() {
+            Some(reply) if conn.job.reply_bytes > 0 => {
+                conn.job.outcome = conn.job.outcome.worse(reply.outcome);
+                conn.job.add_host_ns(reply.host_ns);
+                self.replied(index, now, &[], true);
+            }
+            _ => self.cut_off(index),
+        }
+    }
+
+    fn cut_off(&mut self, index: u32) {
+        let any = self.conns[index as usize].job.reply_bytes > 0;
+        self.fail(
+            index,
+            if any {
+                Outcome::Truncated
+            } else {
+                Outcome::Reset
+            },
+        );
+    }
+
+    /// Gives up what waited longest, where its time is over.
+    pub(crate) fn expire(&mut self) {
+        if self.deadlines.first().is_none() {
+            return;
+        }
+        let now = self.clock.now();
+        while let Some(index) = self.deadlines.first() {
+            if self.conns[index as usize].deadline > now {
+                return;
+            }
+            self.fail(index, Outcome::TimedOut);
+        }
+    }
+}
