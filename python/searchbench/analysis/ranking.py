@@ -114,9 +114,9 @@ def _match_slice(a: Lists, b: Lists) -> tuple[Bools, Bools, Floats]:
     in_b, in_a = np.zeros((n, k), dtype=bool), np.zeros((n, k), dtype=bool)
     in_b[query, i] = True
     in_a[query, j] = True
-    set_same = (
-        (a.length == b.length) & _only_at_cut(a, group_a, in_b) & _only_at_cut(b, group_b, in_a)
-    )
+    alike = _same_last_score(a, b)
+    set_same = a.length == b.length
+    set_same &= _only_at_cut(a, group_a, in_b, alike) & _only_at_cut(b, group_b, in_a, alike)
 
     # Documents in both lists, as pairs of tie groups: an order differs if there are two of them
     # that the one ranks strictly this way and the other strictly that way.
@@ -125,15 +125,27 @@ def _match_slice(a: Lists, b: Lists) -> tuple[Bools, Bools, Floats]:
     return set_same, set_same & ~_discordant(q, ga, gb, n, k), rbo
 
 
-def _only_at_cut(lists: Lists, groups: Ints, shared: Bools) -> Bools:
-    """Whether every document that only this list has is tied with its last, and it is cut there."""
+def _only_at_cut(lists: Lists, groups: Ints, shared: Bools, alike: Bools) -> Bools:
+    """Whether every document that only this list has is tied at its cut.
+
+    A last hit on its own shows no tie: whether the next one, beyond the cut, has its score is not
+    on record. It is believed only if the other list ends at the same score (``alike``).
+    """
     k = groups.shape[1]
     present = np.arange(k) < lists.length[:, None]
     last = groups[np.arange(groups.shape[0]), np.maximum(lists.length, 1) - 1]
-    alone = present & ~shared
-    scored = np.isfinite(lists.scores)
-    excused = (groups == last[:, None]) & scored & lists.cut[:, None]
-    result: Bools = np.all(~alone | excused, axis=1)
+    in_last = (groups == last[:, None]) & present
+    tie_seen = alike | (np.count_nonzero(in_last, axis=1) > 1)
+    excused = in_last & np.isfinite(lists.scores) & (lists.cut & tie_seen)[:, None]
+    result: Bools = np.all(~(present & ~shared) | excused, axis=1)
+    return result
+
+
+def _same_last_score(a: Lists, b: Lists) -> Bools:
+    rows = np.arange(a.length.size)
+    x, y = (lists.scores[rows, np.maximum(lists.length, 1) - 1] for lists in (a, b))
+    with np.errstate(invalid="ignore"):
+        result: Bools = np.abs(x - y) <= TIE * np.maximum(np.abs(x), np.abs(y))
     return result
 
 

@@ -12,6 +12,7 @@ from searchbench.analysis.judgement import Curve, Fit, Level, Scale, TreatmentRe
 
 USL_LEVELS = 4
 USL_R_SQUARED = 0.9
+PEAK_WITHIN = 4.0  # times the greatest level measured
 CONCURRENCY = ("clients", "threads", "connections", "parts", "shards", "cores", "nodes")
 
 
@@ -75,7 +76,9 @@ def fit_usl(x: Sequence[float], y: Sequence[float]) -> Fit | None:
     r_squared = 1 - float(np.sum(solved.fun**2)) / spread
     if not solved.success or r_squared < USL_R_SQUARED:
         return None
-    peak = float(np.sqrt((1 - sigma) / kappa)) if kappa > 1e-9 and sigma < 1 else None
+    peak = float(np.sqrt((1 - sigma) / kappa)) if kappa > 0 and sigma < 1 else None
+    if peak is not None and peak > PEAK_WITHIN * float(n.max()):
+        peak = None  # far outside of what was measured it is an artefact of a tiny kappa
     parameters = {"lambda": rate_of_one, "sigma": sigma, "kappa": kappa}
     return Fit("Universal Scalability Law", parameters, r_squared, peak)
 

@@ -102,11 +102,25 @@ def find(trace: Trace, closed: bool) -> Warmup:
     if cut == 0:
         return Warmup(curve, what, 0.0, 0.0)
     rest = y[cut:]
-    shift_all = _shift(y[:cut], rest)
-    steady_from_s = float(x[cut] - (x[1] - x[0]) / 2) if shift_all else 0.0
-    early = y[:cut][x[:cut] >= start_s]
-    off_by = _shift(early, rest) if shift_all and early.size else 0.0
-    return Warmup(curve, what, max(0.0, steady_from_s), off_by)
+    if not _shift(y[:cut], rest):
+        return Warmup(curve, what, 0.0, 0.0)
+    cut = _walk_back(y, cut)
+    steady_from_s = max(0.0, float(x[cut] - (x[1] - x[0]) / 2))
+    return Warmup(curve, what, steady_from_s, _shift(y[:cut][x[:cut] >= start_s], rest))
+
+
+def _walk_back(y: Floats, cut: int, batch: int = 5) -> int:
+    """The earliest beginning from which on all batches lie at the level of what follows ``cut``.
+
+    MSER's minimum is flat, so that it often cuts too much; what was already at the level is given
+    back.
+    """
+    rest = y[cut:]
+    level = float(np.median(rest))
+    near = max(LEVEL_SHIFT * level, 3 * float(rest.std(ddof=1)) / batch**0.5)
+    while cut >= batch and abs(float(np.mean(y[cut - batch : cut])) - level) <= near:
+        cut -= batch
+    return cut
 
 
 def _shift(early: Floats, rest: Floats) -> float:

@@ -1,0 +1,227 @@
+"""Agreement: totals, sets, order, ties, RBO, and the causes of differences."""
+
+from __future__ import annotations
+
+import itertools
+import json
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from records import Study, good_answer
+from searchbench.analysis import agreement, causes, ranking
+from searchbench.analysis.agreement import Pair
+from searchbench.record import open_record
+
+Change = Callable[[int, dict[str, Any]], Mapping[str, Any]]
+
+
+def agree(tmp_path: Path, change: Change, require: agreement.Level = "totals", **b: Any) -> Pair:
+    """Compare good answers with changed ones, 40 queries."""
+    study = Study(blocks=1, control=None, queries=40)
+    study.add("a", seconds=1.5)
+    study.add(
+        "b", seconds=1.5, answer=lambda q: good_answer(q) | dict(change(q, good_answer(q))), **b
+    )
+    record = open_record(study.write(tmp_path / "record"))
+    first, second = (agreement.read_answers(record, t) for t in by_treatment(record.trials))
+    rows = record.queries("beef")
+    return agreement.compare(first, second, require=require, k=10, queries=rows)
+
+
+def by_treatment(trials: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    return sorted(trials, key=lambda t: str(t["treatment"]))
+
+
+def rbo_by_definition(s: list[int], t: list[int], p: float) -> float:
+    """Equation 32 of Webber, Moffat and Zobel (2010), written down as it stands."""
+    short, long = sorted((s, t), key=len)
+    n, m = len(short), len(long)
+    if not m:
+        return 1.0
+    if not n:
+        return 0.0
+
+    def x(d: int) -> int:
+        return len(set(short[:d]) & set(long[:d]))
+
+    total = sum(x(d) / d * p**d for d in range(1, m + 1))
+    total += sum(x(n) * (d - n) / (n * d) * p**d for d in range(n + 1, m + 1))
+    return (1 - p) / p * total + ((x(m) - x(n)) / m + x(n) / n) * p**m
+
+
+def lists_of(rows: list[list[int]], k: int, scores: list[list[float]] | None = None) -> Any:
+    offsets = np.concatenate(([0], np.cumsum([len(r) for r in rows])))
+    flat = np.array([v for row in rows for v in row], dtype=np.int32)
+    given = scores or [[float(-i) for i in range(len(r))] for r in rows]
+    return ranking.Lists(
+        ranking.as_matrix(flat, offsets, k, -1),
+        ranking.as_matrix(np.array([v for r in given for v in r], dtype=float), offsets, k, np.nan),
+        np.diff(offsets),
+        np.array([len(r) == k for r in rows]),
+    )
+
+
+def test_rbo_is_that_of_the_paper_also_for_lists_of_unequal_length() -> None:
+    rng = np.random.default_rng(2)
+    a = [rng.permutation(15)[: rng.integers(0, 11)].tolist() for _ in range(200)]
+    b = [rng.permutation(15)[: rng.integers(0, 11)].tolist() for _ in range(200)]
+    found = ranking.match(lists_of(a, 10), lists_of(b, 10)).rbo
+    expected = [rbo_by_definition(x, y, 0.9) for x, y in zip(a, b, strict=True)]
+    assert found == pytest.approx(expected, abs=1e-12)
+
+
+def test_order_with_ties_is_the_same_exactly_if_no_pair_is_strictly_reversed() -> None:
+    rng = np.random.default_rng(9)
+    rows: dict[str, list[Any]] = {"a": [], "b": [], "score_a": [], "score_b": []}
+    expected = []
+    for _ in range(400):
+        b = rng.permutation(6).tolist() if rng.random() < 0.5 else [1, 0, 2, 3, 4, 5]
+        s, t = (sorted(rng.integers(1, 4, 6).astype(float).tolist(), reverse=True) for _ in "ab")
+        for name, value in zip(rows, (list(range(6)), b, s, t), strict=True):
+            rows[name].append(value)
+        place = {document: t[i] for i, document in enumerate(b)}
+        reversed_pairs = [
+            (i, j)
+            for i, j in itertools.combinations(range(6), 2)
+            if (s[i] - s[j]) * (place[i] - place[j]) < 0
+        ]
+        expected.append(not reversed_pairs)
+    a_lists = lists_of(rows["a"], 6, rows["score_a"])
+    b_lists = lists_of(rows["b"], 6, rows["score_b"])
+    assert ranking.match(a_lists, b_lists).order_same.tolist() == expected
+    assert 0 < sum(expected) < 400
+
+
+def test_the_same_answers_agree_in_everything(tmp_path: Path) -> None:
+    found = agree(tmp_path, lambda q, a: {}, "order").agreement
+    assert (found.totals_match, found.top_k_set_match, found.top_k_order_match) == (1, 1, 1)
+    assert found.rbo_mean == 1
+    assert found.causes == {}
+    assert found.agreeing == 40
+
+
+def test_other_totals_of_plain_terms_are_put_down_to_analysis(tmp_path: Path) -> None:
+    pair = agree(tmp_path, lambda q, a: {"total": a["total"] + 1} if q < 4 else {})
+    assert pair.agreement.totals_match == 0.9
+    assert pair.agreement.causes == {causes.ANALYSIS: 4}
+    assert pair.agreeing.tolist() == list(range(4, 40))
+    example = pair.agreement.examples[0]
+    assert (example.query, example.total_a, example.total_b) == (0, 20, 21)
+    assert example.hits_a[0] == ("d0-0", 10.0)
+
+
+def test_terms_on_record_tell_analysis_from_operators(tmp_path: Path) -> None:
+    def note(second: str) -> dict[str, Any]:
+        return {"notes": [{"kind": "terms", "terms": {"0": ["word0"], "1": ["word1", second]}}]}
+
+    study = Study(blocks=1, control=None, queries=4)
+    study.add("a", seconds=1.5, extra=note("common"))
+    study.add(
+        "b", seconds=1.5, answer=lambda q: good_answer(q) | {"total": 7}, extra=note("commons")
+    )
+    record = open_record(study.write(tmp_path / "record"))
+    a, b = (agreement.read_answers(record, t) for t in by_treatment(record.trials))
+    found = agreement.compare(a, b, require="totals", k=10, queries=record.queries("beef"))
+    assert found.agreement.causes == {
+        causes.OPERATOR: 1,
+        causes.ANALYSIS: 3,
+    }
+
+
+def test_hits_tied_with_the_cut_may_swap(tmp_path: Path) -> None:
+    tied = {"scores": [10.0] * 5 + [1.0] * 5}
+
+    def swap(q: int, a: dict[str, Any]) -> Mapping[str, Any]:
+        return {**tied, "ids": [*a["ids"][:9], "stranger"]} if q % 2 else tied
+
+    study_answers = agree(tmp_path, swap, "set").agreement
+    # a's own last score is not tied, so there the swap is a real difference ...
+    assert study_answers.top_k_set_match == 0.5
+    both = Study(blocks=1, control=None)
+    both.add("a", seconds=1.5, answer=lambda q: good_answer(q) | tied)
+    both.add("b", seconds=1.5, answer=lambda q: good_answer(q) | swap(q, good_answer(q)))
+    record = open_record(both.write(tmp_path / "both"))
+    a, b = (agreement.read_answers(record, t) for t in by_treatment(record.trials))
+    found = agreement.compare(a, b, require="order", k=10).agreement
+    # ... and where both are tied at the cut, it is none.
+    assert found.top_k_set_match == found.top_k_order_match == 1
+    assert found.causes == {causes.TIE: 20}
+    assert found.agreeing == 40
+
+
+def test_hits_above_the_cut_may_not_be_missing(tmp_path: Path) -> None:
+    tied = {"scores": [10.0] + [1.0] * 9}
+    study = Study(blocks=1, control=None)
+    study.add("a", seconds=1.5, answer=lambda q: good_answer(q) | tied)
+    study.add(
+        "b",
+        seconds=1.5,
+        answer=lambda q: good_answer(q) | tied | {"ids": ["other", *good_answer(q)["ids"][1:]]},
+    )
+    record = open_record(study.write(tmp_path / "record"))
+    a, b = (agreement.read_answers(record, t) for t in by_treatment(record.trials))
+    assert agreement.compare(a, b, require="set", k=10).agreement.top_k_set_match == 0
+
+
+def test_other_order_of_the_same_documents_is_scoring(tmp_path: Path) -> None:
+    def turned(q: int, a: dict[str, Any]) -> Mapping[str, Any]:
+        return {"ids": a["ids"][::-1]}
+
+    found = agree(tmp_path, turned, "order").agreement
+    assert found.causes == {causes.SCORING: 40}
+    assert found.top_k_set_match == 1
+    assert found.top_k_order_match == 0
+    assert found.agreeing == 0
+    assert found.rbo_mean < 0.9
+
+
+def test_one_engine_with_other_parts_differs_by_part_statistics(tmp_path: Path) -> None:
+    found = agree(tmp_path, lambda q, a: {"ids": a["ids"][::-1]}, parameters={"parts": 4}).agreement
+    assert found.causes == {causes.PARTS: 40}
+
+
+def test_a_total_that_is_only_a_bound_is_truncation_even_if_equal(tmp_path: Path) -> None:
+    pair = agree(tmp_path, lambda q, a: {"total_exact": False} if q == 5 else {})
+    assert pair.agreement.causes == {causes.TRUNCATION: 1}
+    assert 5 not in pair.agreeing
+
+
+def test_facets_must_be_the_same_but_not_their_spelling(tmp_path: Path) -> None:
+    study = Study(blocks=1, control=None, queries=4)
+    one, other = '{"a": [["x", 2]], "b": []}', '{ "b": [], "a": [["x", 2]] }'
+    study.add("a", seconds=1.5, answer=lambda q: good_answer(q) | {"facets": one})
+    study.add(
+        "b",
+        seconds=1.5,
+        answer=lambda q: (
+            good_answer(q) | {"facets": json.dumps({"a": [["x", 3]], "b": []}) if q == 2 else other}
+        ),
+    )
+    record = open_record(study.write(tmp_path / "record"))
+    a, b = (agreement.read_answers(record, t) for t in by_treatment(record.trials))
+    pair = agreement.compare(a, b, require="totals", k=10)
+    assert pair.agreement.causes == {causes.EXTRAS: 1}
+    assert pair.agreeing.tolist() == [0, 1, 3]
+
+
+def test_errors_and_unsupported_queries_are_left_out_and_counted(tmp_path: Path) -> None:
+    broken = {"outcome": 2, "error": "syntax", "total": None, "ids": [], "scores": []}
+    pair = agree(
+        tmp_path, lambda q, a: broken if q < 2 else {}, unsupported=((7, "upstream must"),)
+    )
+    found = pair.agreement
+    assert (found.errors_a, found.errors_b) == (0, 2)
+    assert (found.unsupported_a, found.unsupported_b) == (0, 1)
+    assert found.queries == 37
+    assert found.causes == {causes.ERROR: 2}
+    assert not {0, 1, 7} & set(pair.agreeing.tolist())
+
+
+def test_scores_that_are_absent_leave_order_strict(tmp_path: Path) -> None:
+    found = agree(tmp_path, lambda q, a: {"ids": a["ids"][::-1], "scores": None}, "order").agreement
+    assert found.top_k_order_match == 0
+    assert found.examples[0].hits_b[0][1] is None

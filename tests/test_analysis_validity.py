@@ -1,0 +1,157 @@
+"""The audit: what makes a trial invalid, what is only remarked, and what is left alone."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from records import Study, constant, exponential, lognormal, single_queue, stalling, warming
+from searchbench.analysis import validity, warmup
+from searchbench.analysis.judgement import Finding
+from searchbench.analysis.measured import Trace, read_trace
+from searchbench.record import open_record
+
+
+def trial_of(path: Path, **treatment: Any) -> tuple[dict[str, Any], Trace]:
+    study = Study(blocks=1, control=None, trial_noise=0, block_noise=0)
+    study.add("t", **treatment)
+    record = open_record(study.write(path / "record"))
+    return record.trials[0], read_trace(record, record.trials[0])
+
+
+def audited(path: Path, **treatment: Any) -> dict[str, Finding]:
+    trial, trace = trial_of(path, **treatment)
+    warm = warmup.find(trace, trial["load"]["kind"] == "closed")
+    return {f.kind: f for f in validity.audit(trial, trace, warm)}
+
+
+@pytest.mark.parametrize("think_s", [0.0, 0.01])
+def test_a_trial_in_good_health_has_no_findings(tmp_path: Path, think_s: float) -> None:
+    assert audited(tmp_path, server=lognormal(0.004), think_s=think_s) == {}
+
+
+def test_an_open_loop_in_good_health_has_no_findings(tmp_path: Path) -> None:
+    assert audited(tmp_path, server=lognormal(0.004), rate_per_s=800) == {}
+
+
+def test_a_server_that_stalls_is_no_overload(tmp_path: Path) -> None:
+    found = audited(tmp_path, server=stalling(), rate_per_s=1000, arrivals="constant", seconds=8.2)
+    assert "overload" not in found, "the window ends within a stall"
+
+
+def test_more_load_than_capacity_is_invalid(tmp_path: Path) -> None:
+    found = audited(tmp_path, server=single_queue(0.00125), rate_per_s=1000)
+    assert found["overload"].severity == "invalid"
+
+
+def test_requests_that_were_never_sent_are_overload(tmp_path: Path) -> None:
+    found = audited(tmp_path, rate_per_s=500, extra={"drive": {"unsent": 12}})
+    assert "12 requests never sent" in found["overload"].number
+
+
+def test_time_that_clients_lost_breaks_littles_law(tmp_path: Path) -> None:
+    trial, trace = trial_of(tmp_path, server=exponential(0.004))
+    kept = np.random.default_rng(0).random(trace.due.size) > 0.05
+    columns = {
+        n: getattr(trace, n)[kept] for n in ("query", "outcome", "due", "free", "sent", "done")
+    }
+    thinned = Trace(**columns, window=trace.window)
+    warm = warmup.find(thinned, closed=True)
+    found = {f.kind: f for f in validity.audit(trial, thinned, warm)}
+    assert found["Little's law"].severity == "invalid"
+    assert found["Little's law"].number.startswith("3.8")
+
+
+def test_few_long_requests_do_not_break_littles_law(tmp_path: Path) -> None:
+    """X (R + Z) taken at face value would be off by a fifth here, by the window's edges alone."""
+    found = audited(tmp_path, server=constant(0.9), clients=32, seconds=6.0)
+    assert "Little's law" not in found
+
+
+def test_a_late_generator_makes_an_open_loop_invalid(tmp_path: Path) -> None:
+    found = audited(tmp_path, server=constant(0.004), rate_per_s=500, lag_ns=600_000)
+    assert found["generator lag"].severity == "invalid"
+    found = audited(tmp_path / "less", server=constant(0.004), rate_per_s=500, lag_ns=150_000)
+    assert found["generator lag"].severity == "warning"
+
+
+def test_a_late_generator_that_costs_clients_time_makes_a_closed_loop_invalid(
+    tmp_path: Path,
+) -> None:
+    found = audited(tmp_path, server=constant(0.004), lag_ns=300_000)
+    assert found["generator lag"].severity == "invalid"
+
+
+@pytest.mark.parametrize(("share", "severity"), [(0.003, "warning"), (0.05, "invalid")])
+def test_errors_are_said_and_many_are_invalid(tmp_path: Path, share: float, severity: str) -> None:
+    found = audited(tmp_path, error_share=share)["errors"]
+    assert found.severity == severity
+    assert "engine error" in found.number
+
+
+def test_a_server_that_dies_is_found_with_its_instant(tmp_path: Path) -> None:
+    found = audited(tmp_path, dies_at_s=3.0)["server died"]
+    assert found.severity == "invalid"
+    assert found.number in ("at 2.99 s", "at 3.00 s")
+
+
+def test_a_saturated_client_is_invalid_only_where_it_blocks_when_idle(tmp_path: Path) -> None:
+    busy = {"drive": {"threads": [{"user_ns": 2e9, "system_ns": 3.8e9, "run_wait_ns": 0}]}}
+    assert "client saturated" not in audited(tmp_path / "hybrid", extra=busy)
+    blocking = busy | {"load": {"idle": "block"}}
+    found = audited(tmp_path / "block", extra=blocking)
+    assert found["client saturated"].severity == "invalid"
+    waits = {"drive": {"threads": [{"user_ns": 0, "system_ns": 0, "run_wait_ns": 0.6e9}]}}
+    assert audited(tmp_path / "waits", extra=waits)["client starved"].severity == "warning"
+
+
+def test_steal_beyond_one_percent_is_said_and_beyond_five_is_invalid(tmp_path: Path) -> None:
+    for steal_s, severity in ((0.05, None), (0.2, "warning"), (1.0, "invalid")):
+        host = {"host_window": {"steal_s": steal_s}}
+        found = audited(tmp_path / str(steal_s), extra=host).get("steal")
+        assert (found.severity if found else None) == severity
+
+
+def test_notes_of_the_lab_become_findings_and_a_dead_server_is_invalid(tmp_path: Path) -> None:
+    note = {"kind": "server ended", "number": "-", "meaning": "it ended", "remedy": "look"}
+    found = audited(tmp_path, extra={"notes": [note]})
+    assert found["server ended"].severity == "invalid"
+
+
+def test_a_warm_up_that_is_too_short_says_how_long_it_should_be(tmp_path: Path) -> None:
+    slow_start = warming(lognormal(0.004), 4.0, 2.5)
+    found = audited(tmp_path, server=slow_start, seconds=10.0, warmup_s=0.5)
+    assert found["warm-up not reached"].severity == "warning"
+    assert found["warm-up not reached"].remedy in ("Warm up 3 s.", "Warm up 4 s.")
+    enough = audited(tmp_path / "enough", server=slow_start, seconds=10.0, warmup_s=3.5)
+    assert "warm-up not reached" not in enough
+
+
+def test_a_trial_that_never_settles_is_remarked(tmp_path: Path) -> None:
+    found = audited(tmp_path, server=warming(lognormal(0.004), 6.0, 10.0), seconds=10.0)
+    assert {"never steady", "warm-up not reached"} & set(found)
+
+
+def test_pure_noise_is_not_taken_for_a_warm_up() -> None:
+    rng = np.random.default_rng(21)
+    alarms = 0
+    for _ in range(200):
+        due = np.sort(rng.integers(0, 10**10, 6000))
+        none = np.zeros(due.size, dtype=np.uint8)
+        done = due + rng.lognormal(15, 0.5, due.size).astype(np.int64)
+        trace = Trace(none.astype(np.uint32), none, due, due, due, done, (10**9, 10**10))
+        found = warmup.find(trace, closed=False)
+        alarms += found.steady_from_s is None or found.off_by > 0
+    assert alarms <= 10
+
+
+def test_mser_cuts_where_the_series_becomes_steady() -> None:
+    rng = np.random.default_rng(1)
+    level = np.concatenate((np.linspace(3, 1, 20), np.ones(80)))
+    cut = warmup.truncation(level + 0.05 * rng.standard_normal(100))
+    assert cut is not None
+    assert 15 <= cut <= 45, "the ramp ends at 20; the minimum is flat"
+    assert warmup.truncation(np.linspace(5, 1, 100)) is None
