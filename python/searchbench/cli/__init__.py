@@ -9,6 +9,7 @@ Everything heavy is imported inside the verbs, so that ``--help`` answers at onc
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable
 
 from cyclopts import App
 
@@ -35,9 +36,17 @@ app = App(
     result_action="return_value",
 )
 
-for _verb in (check.check, plan.plan, run.run, verify.verify, wire.wire):
-    app.command(_verb)
-for _verb in (report.report, compare.compare, engines.engines):
+_VERBS: tuple[Callable[..., int], ...] = (
+    check.check,
+    plan.plan,
+    run.run,
+    verify.verify,
+    wire.wire,
+    report.report,
+    compare.compare,
+    engines.engines,
+)
+for _verb in _VERBS:
     app.command(_verb)
 app.command(corpus.app)
 app.command(queries.app)

@@ -108,7 +108,7 @@ def make(
     from searchbench.queries.registry import open_queries
 
     corpus = open_corpus({"files": str(documents)}, Path.cwd())
-    spec = {"distinct": distinct, "words": words, "match": match, "seed": seed}
+    spec: dict[str, object] = {"distinct": distinct, "words": words, "match": match, "seed": seed}
     if logged is not None:
         spec["logged"] = logged
     if repetition is not None:

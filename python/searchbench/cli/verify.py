@@ -31,8 +31,7 @@ def verify(
     as_json
         Print JSON.
     """
-    from searchbench.analysis.agreement import agreements
-    from searchbench.analysis.judge import to_json
+    from searchbench.analysis.judge import judge, to_json
     from searchbench.cli import out
     from searchbench.cli.progress import Terminal
     from searchbench.lab import studies
@@ -46,13 +45,14 @@ def verify(
             kept = studies.verify(read, record or Path(folder) / "record", watch=watch, work=work)
         finally:
             watch.close()
-        found = agreements(kept)
+        judgement = judge(kept)
+        found = judgement.agreement
         failed = [t for t in kept.trials if t["status"] != "ok"]
     share = {"totals": "totals_match", "set": "top_k_set_match", "order": "top_k_order_match"}
     required = share.get(read.agreement.require)
     differ = required is not None and any(getattr(a, required) < 1 for a in found)
     if as_json:
-        out.as_json([to_json(a) for a in found])
+        out.as_json(to_json(judgement)["agreement"])
         return 1 if differ or failed else 0
     for trial in failed:
         out.say(f"{trial['label']}: failed at {trial['stage']}: {trial['reason']}")

@@ -169,21 +169,30 @@ class Deployment:
         )
 
     def _listens(self) -> bool:
-        """Does a process of ours listen on our port? Never talk to a stranger's server."""
+        """Does a process of ours listen on our port? A stranger's server gets no byte from us.
+
+        Looked up in the kernel's table, once, so that a server which begins to listen between
+        two looks is not taken for a stranger. A listener whose process we may not see is one.
+        """
         port = self.target[1]
-        try:
-            family = [self.process, *self.process.children(recursive=True)]
-            sockets = [c for p in family for c in p.net_connections("tcp")]
-        except (psutil.NoSuchProcess, psutil.AccessDenied):
+        listening = [
+            c.pid
+            for c in psutil.net_connections("tcp")
+            if c.status == psutil.CONN_LISTEN and c.laddr and c.laddr.port == port
+        ]
+        if not listening:
             return False
-        ours = any(c.status == psutil.CONN_LISTEN and c.laddr.port == port for c in sockets)
-        if not ours and _somebody_listens(port):
+        try:
+            family = {self.process.pid, *(c.pid for c in self.process.children(recursive=True))}
+        except psutil.NoSuchProcess:
+            return False
+        if not family.intersection(listening):
             raise LabError(
                 f"port {port} was taken by another program between choosing and starting; "
                 "give the command again",
                 "deploy",
             )
-        return ours
+        return True
 
 
 def free_port() -> int:
@@ -191,14 +200,6 @@ def free_port() -> int:
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         return int(probe.getsockname()[1])
-
-
-def _somebody_listens(port: int) -> bool:
-    """Looked up in the kernel's table: a stranger's server gets not even a connection from us."""
-    return any(
-        c.status == psutil.CONN_LISTEN and c.laddr.port == port
-        for c in psutil.net_connections("tcp")
-    )
 
 
 def _filler(places: dict[str, str]) -> Callable[[str], str]:

@@ -15,7 +15,7 @@ from searchbench.corpora.corpus import Schema
 from searchbench.engines.engine import Engine, Hits, Request
 from searchbench.errors import LabError, Unsupported
 from searchbench.lab.deploy import Deployment
-from searchbench.lab.exchange import prepare
+from searchbench.lab.exchange import prepare, samples_of
 from searchbench.queries.algebra import Query
 from searchbench.record import REPLIES, samples_table
 
@@ -133,7 +133,7 @@ def drive(
         idle=idle,
         on_tick=on_tick,
     )
-    raw = np.frombuffer(trace, dtype=_core.SAMPLE_DTYPE)
+    raw = samples_of(trace)
     if not len(raw):
         raise LabError("nothing was sent: the order is empty", "drive")
     return Driven(
@@ -145,7 +145,7 @@ def drive(
 
 def _decoded(engine: Engine, trace: _core.Trace, compiled: Compiled, phase: str) -> pa.Table:
     """Kept replies as rows of replies.parquet; a reply that is none is an error, not a hit."""
-    raw = np.frombuffer(trace, dtype=_core.SAMPLE_DTYPE)
+    raw = samples_of(trace)
     replies = dict(trace.replies())
     indices = range(len(raw)) if phase == "captured" else sorted(replies)
     rows = []

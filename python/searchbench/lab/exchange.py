@@ -22,6 +22,11 @@ class Refused(LabError):  # noqa: N818 -- what happened, not an error of ours
     """A request of ours was not answered; the message says how."""
 
 
+def samples_of(trace: _core.Trace) -> np.ndarray[tuple[int], np.dtype[np.void]]:
+    """The samples of a trace as a structured array, without copying."""
+    return np.frombuffer(memoryview(trace), dtype=np.dtype(_core.SAMPLE_DTYPE))
+
+
 def prepare(requests: Sequence[Request]) -> _core.Requests:
     """All exchanges one after another in one arena, with their ends."""
     exchanges = [exchange for request in requests for exchange in request.exchanges]
@@ -54,7 +59,7 @@ def ask(
         capture_every=1,
         idle="block",
     )
-    samples = np.frombuffer(trace, dtype=_core.SAMPLE_DTYPE)
+    samples = samples_of(trace)
     answered = {_core.OUTCOMES.index(name) for name in ANSWERED}
     replies = dict(trace.replies())
     found: list[bytes] = [b""] * len(requests)

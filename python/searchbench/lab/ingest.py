@@ -18,7 +18,7 @@ from searchbench.corpora.corpus import Corpus, Document
 from searchbench.engines.engine import Engine
 from searchbench.errors import LabError
 from searchbench.lab.deploy import Deployment
-from searchbench.lab.exchange import ANSWERED
+from searchbench.lab.exchange import ANSWERED, samples_of
 
 BATCH_DOCUMENTS = 1000
 BATCH_BYTES = 4 << 20
@@ -123,7 +123,7 @@ def _send(deployment: Deployment, batches: Batches) -> list[tuple[str, str]]:
         capture_every=1,
         idle="block",
     )
-    samples = np.frombuffer(trace, dtype=_core.SAMPLE_DTYPE)
+    samples = samples_of(trace)
     if len(samples) != count:
         raise LabError(f"{count} batches were to be sent, {len(samples)} were", "ingest")
     for sample in samples:
