@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
 from searchbench.corpora.corpus import Corpus
-from searchbench.corpora.spec import FAMILIES, SPEC_KEYS, SpecKey, family_of, keys_of
+from searchbench.corpora.spec import FAMILIES, SPEC_KEYS, CorpusKey, family_of, keys_of
 from searchbench.errors import CorpusError
+from searchbench.spec import nearest
 
-__all__ = ["FAMILIES", "SPEC_KEYS", "SpecKey", "complaints", "keys_of", "open_corpus"]
+__all__ = ["FAMILIES", "SPEC_KEYS", "CorpusKey", "complaints", "keys_of", "open_corpus"]
 
 _OPERATIONS = ("decimate", "duplicate", "parts", "part", "split_by")
 
@@ -46,23 +46,19 @@ def complaints(spec: Mapping[str, object]) -> list[tuple[str, str]]:
     """Every mistake of a ``[corpus]`` table, as (key, sentence); opens nothing."""
     family = family_of(spec)
     if family not in FAMILIES:
-        return [
-            (
-                "family",
-                f"there is no corpus family {family!r}; there are {', '.join(FAMILIES)}"
-                + _near(family, FAMILIES),
-            )
-        ]
+        hint = nearest(family, FAMILIES)
+        return [("family", f"there is no corpus family {family!r}; {hint}")]
     keys = keys_of(family)
     found: list[tuple[str, str]] = []
     for name, value in spec.items():
         key = keys.get(name)
         if key is None:
-            found.append((name, f"a corpus of {family} has no key {name!r}{_near(name, keys)}"))
-        elif reason := _misfit(key, value):
-            found.append((name, f"{name} {reason}"))
+            hint = nearest(name, keys)
+            found.append((name, f"a {family} corpus has no key {name!r}; {hint}"))
+        elif reason := key.mismatch(value) or (name == "fields" and _wrong_fields(family, value)):
+            found.append((name, reason))
     found += [
-        (key.name, f"a corpus of {family} needs `{key.name}`: {key.doc}")
+        (key.name, f"a {family} corpus needs `{key.name}`: {key.doc}")
         for key in keys.values()
         if key.required and key.name not in spec
     ]
@@ -90,32 +86,17 @@ def _open(family: str, given: dict[str, Any], base: Path) -> Corpus:
     return open_snapshot(base / given["snapshot"], given.get("name", ""))
 
 
-def _misfit(key: SpecKey, value: object) -> str:
-    """Why a value is not one for this key; empty if it is."""
-    if isinstance(value, bool) or not isinstance(value, key.kinds):
-        kinds = " or ".join(_KINDS[kind] for kind in key.kinds)
-        return f"is {value!r}, and {kinds} is expected"
-    if key.choices and value not in key.choices:
-        return f"is {value!r}, and one of {', '.join(key.choices)} is expected" + (
-            _near(str(value), key.choices)
-        )
-    if isinstance(value, (int, float)):
-        if key.minimum is not None and value < key.minimum:
-            return f"is {value}, and at least {key.minimum:g} is expected"
-        if key.maximum is not None and value > key.maximum:
-            return f"is {value}, and at most {key.maximum:g} is expected"
+def _wrong_fields(family: str, fields: Any) -> str:
+    """The first mistake in a table of fields; empty if there is none."""
+    try:
+        if family == "files":
+            from searchbench.corpora.locate import declared
+
+            declared(fields)
+        else:
+            from searchbench.corpora.drawn import drawn_fields
+
+            drawn_fields(fields)
+    except CorpusError as error:
+        return str(error)
     return ""
-
-
-_KINDS = {
-    str: "a string",
-    int: "a whole number",
-    float: "a number",
-    list: "a list",
-    dict: "a table",
-}
-
-
-def _near(name: str, names: Mapping[str, object] | tuple[str, ...]) -> str:
-    close = get_close_matches(name, list(names), 1)
-    return f"; did you mean {close[0]}?" if close else ""

@@ -179,8 +179,10 @@ def _drawn(name: str, value: object) -> Drawn:
         options[key] = _option(place, kind, key, given)
     if "low" in options and not _ordered(kind, options):
         raise CorpusError(f"{place} has low = {options['low']}, which is not below its high.")
+    if not isinstance(value.get("stored", True), bool):
+        raise CorpusError(f"{place} has stored = {value['stored']!r}; true or false is expected.")
     missing = _option(place, FieldType.FLOAT, "missing", value.get("missing", 0.0))
-    return Drawn(Field(name, kind, bool(value.get("stored", True))), distribution, options, missing)
+    return Drawn(Field(name, kind, value.get("stored", True)), distribution, options, missing)
 
 
 _LIMITS: dict[str, tuple[float, float]] = {

@@ -14,16 +14,23 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from difflib import get_close_matches
 from itertools import islice
 from pathlib import Path
-from typing import Any, Literal, get_args
+from typing import Any, Literal
 
 from searchbench.corpora.conform import Conformer, DateUnit, Misfit, identifier
 from searchbench.corpora.corpus import BadRow, Document, Field, FieldType, Intake, Schema
 from searchbench.corpora.distinct import Seen
-from searchbench.corpora.infer import SAMPLE_ROWS, Inference, infer, is_field_name
-from searchbench.corpora.rows import Dialect, Format, Source, format_of, header, rows
+from searchbench.corpora.infer import SAMPLE_ROWS, Inference, infer
+from searchbench.corpora.locate import (
+    check_columns,
+    check_header,
+    declared,
+    expand,
+    find_id,
+    format_of_all,
+)
+from searchbench.corpora.rows import Dialect, Format, Source, header, rows
 from searchbench.errors import CorpusError
 
 BadRows = Literal["refuse", "skip"]
@@ -161,14 +168,14 @@ def open_files(
     asked = [files] if isinstance(files, str) else list(files)
     if not asked:
         raise CorpusError("The corpus names no files; give at least one under `files`.")
-    sources = [source for each in asked for source in _expand(each, base, format)]
+    sources = [source for each in asked for source in expand(each, base, format)]
     folders = format == "auto" and all((base / each).is_dir() for each in asked)
-    dialect = Dialect("text" if folders else _format(sources, format), delimiter, quote)
+    dialect = Dialect("text" if folders else format_of_all(sources, format), delimiter, quote)
     # Only text files have to be cut at a separator: JSON and Parquet have lists.
     cut = separator if dialect.format in ("csv", "tsv") else None
     head = header(sources[0].path, dialect)
     for source in sources[1:] if dialect.format in ("csv", "tsv") else ():
-        _same_header(sources[0], head, source, header(source.path, dialect))
+        check_header(sources[0], head, source, header(source.path, dialect))
     inference: Inference | None = None
     if fields is None and dialect.format == "text":
         schema, columns = TEXT_SCHEMA, {"title": "title", "body": "body"}
@@ -176,7 +183,7 @@ def open_files(
     else:
         sample = _sample(sources, dialect, sample_rows) if fields is None or head is None else []
         names = head if head is not None else tuple(dict.fromkeys(n for row in sample for n in row))
-        id_column = _id_column(id, names, sources[0].path)
+        id_column = find_id(id, names, sources[0].path)
         if fields is None:
             inference = infer(sample, id_column, cut)
             schema, columns = inference.schema, dict(inference.columns)
@@ -188,7 +195,7 @@ def open_files(
         else:
             schema, columns = declared(fields)
             if head is not None:
-                _known(columns, head, sources[0].path)
+                check_columns(columns, head, sources[0].path)
     return FileCorpus(
         name or Path(asked[0]).name.split(".")[0] or "files",
         schema,
@@ -203,131 +210,9 @@ def open_files(
     )
 
 
-def declared(fields: Mapping[str, object]) -> tuple[Schema, dict[str, str]]:
-    """The schema that the user wrote, and the column of each field; CorpusError."""
-    made: list[Field] = []
-    columns: dict[str, str] = {}
-    for name, value in fields.items():
-        table: Mapping[str, Any] = value if isinstance(value, Mapping) else {"type": value}
-        unknown = sorted(set(table) - {"type", "stored", "column"})
-        if unknown:
-            raise CorpusError(
-                f"The field {name!r} has a key {unknown[0]!r}; type, stored and column are known."
-            )
-        if not is_field_name(name):
-            raise CorpusError(
-                f"A field cannot be named {name!r}: use letters, digits and underscores, "
-                "and not id; `column` says which column it is read from."
-            )
-        if name.lower() in (other.lower() for other in columns):
-            raise CorpusError(f"Two fields are named {name!r}, but for upper and lower case.")
-        try:
-            kind = FieldType(str(table.get("type")))
-        except ValueError as error:
-            raise CorpusError(
-                f"The field {name!r} has the type {table.get('type')!r}; "
-                f"the types are {', '.join(FieldType)}.{_near(str(table.get('type')), FieldType)}"
-            ) from error
-        made.append(Field(name, kind, bool(table.get("stored", True))))
-        columns[name] = str(table.get("column", name))
-    if not made:
-        raise CorpusError(
-            "The corpus declares no fields; name at least one, or leave `fields` out."
-        )
-    return Schema(tuple(made)), columns
-
-
 def _sample(sources: Sequence[Source], dialect: Dialect, count: int) -> list[Mapping[str, Any]]:
     every = (row for source in sources for _, row in rows(source, dialect))
     return [row for row in islice(every, count) if not isinstance(row, str)]
-
-
-def _id_column(asked: str | None, names: tuple[str, ...], path: Path) -> str | None:
-    if asked is None:
-        return next(
-            (name for name in ("id", *names) if name in names and name.lower() == "id"), None
-        )
-    if asked not in names:
-        raise CorpusError(
-            f"{path} has no column {asked!r} for the id; it has {_listed(names)}."
-            + _near(asked, names)
-        )
-    return asked
-
-
-def _known(columns: Mapping[str, str], head: tuple[str, ...], path: Path) -> None:
-    for name, column in columns.items():
-        if column not in head:
-            raise CorpusError(
-                f"{path} has no column {column!r} for the field {name!r}; "
-                f"it has {_listed(head)}.{_near(column, head)}"
-            )
-
-
-def _same_header(
-    first: Source, head: tuple[str, ...] | None, other: Source, found: tuple[str, ...] | None
-) -> None:
-    if head != found:
-        raise CorpusError(
-            f"{other.path}:1: its columns ({_listed(found or ())}) are not those of "
-            f"{first.path} ({_listed(head or ())})."
-        )
-
-
-def _expand(asked: str, base: Path, form: str) -> list[Source]:
-    path = base / asked
-    if path.is_dir():
-        found = sorted(
-            each for each in path.rglob("*") if each.is_file() and not _hidden(each, path)
-        )
-        if found and form == "auto" and all(format_of(f) not in (None, "text") for f in found):
-            raise CorpusError(
-                f"{path} is a folder of tables, and a folder is read as text files; "
-                f"name the files, such as {asked}/*{found[0].suffix}."
-            )
-        if not found:
-            raise CorpusError(f"{path} has no files in it.")
-        return [Source(each, each.relative_to(path).as_posix()) for each in found]
-    if any(mark in asked for mark in "*?[") and not path.exists():
-        still = Path(asked)
-        while any(mark in str(still) for mark in "*?["):
-            still = still.parent
-        root = base / still
-        pattern = (Path(asked).relative_to(still)).as_posix()
-        found = sorted(each for each in root.glob(pattern) if each.is_file())
-        if not found:
-            raise CorpusError(f"No file matches {asked} (looked in {root}).")
-        return [Source(each, each.relative_to(root).as_posix()) for each in found]
-    if not path.exists():
-        names = [each.name for each in path.parent.iterdir()] if path.parent.is_dir() else []
-        raise CorpusError(f"There is no file {path}.{_near(path.name, names)}")
-    return [Source(path, path.name)]
-
-
-def _hidden(path: Path, root: Path) -> bool:
-    return any(part.startswith(".") for part in path.relative_to(root).parts)
-
-
-def _format(sources: Sequence[Source], asked: str) -> Format:
-    if asked != "auto":
-        known: tuple[Format, ...] = get_args(Format)
-        for each in known:
-            if each == asked:
-                return each
-        raise CorpusError(f"The format {asked!r} is not known; there are {', '.join(known)}.")
-    formats = {format_of(source.path) for source in sources}
-    if len(formats) == 1 and None not in formats:
-        return next(each for each in formats if each is not None)
-    if len(formats) > 1:
-        raise CorpusError(
-            "The files of a corpus have one format, and these have several: "
-            + ", ".join(sorted(str(each or "unknown") for each in formats))
-            + "; say which with `format`."
-        )
-    raise CorpusError(
-        f"The format of {sources[0].path} cannot be told from its name; "
-        'say it: format = "jsonl", "csv", "tsv", "parquet" or "text".'
-    )
 
 
 def _refuse(intake: Intake, file: str, line: int, reason: str) -> None:
@@ -344,12 +229,3 @@ def _refusal(intake: Intake) -> str:
         f'mend them, or leave them out with bad_rows = "skip":\n{shown}'
         + (f"\n  and {more} more" if more else "")
     )
-
-
-def _listed(names: Sequence[str]) -> str:
-    return ", ".join(names[:12]) + (", ..." if len(names) > 12 else "")
-
-
-def _near(name: str, names: Sequence[str] | type[FieldType]) -> str:
-    close = get_close_matches(name, [str(each) for each in names], 1)
-    return f" Did you mean {close[0]}?" if close else ""
