@@ -7,14 +7,14 @@ pub mod engine;
 pub mod frame;
 mod ids;
 mod null;
-mod options;
+pub mod options;
 pub mod query;
 pub mod reply;
 pub mod schema;
 mod serve;
 mod signal;
 mod sqlite;
-mod tantivy;
+pub mod tantivy;
 
 use std::net::{Ipv4Addr, SocketAddr, TcpListener};
 use std::path::PathBuf;

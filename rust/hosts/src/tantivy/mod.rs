@@ -1,12 +1,12 @@
 //! The tantivy host: several indexes ("parts") in one process, searched as one.
 
-mod collect;
-mod compile;
-mod fields;
-mod pool;
-mod search;
-mod store;
-mod view;
+pub mod collect;
+pub mod compile;
+pub mod fields;
+pub mod pool;
+pub mod search;
+pub mod store;
+pub mod view;
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -94,13 +94,13 @@ const LEAST_BYTES_PER_THREAD: usize = 15_000_000;
 /// And its upper bound, with a margin.
 const MOST_BYTES_PER_THREAD: usize = 4_000_000_000;
 
-/// Written last when an index is made: without it there is none.
+/// `searchbench.json`, written last when an index is made: without it there is none.
 #[derive(Serialize, Deserialize)]
-struct Manifest {
-    format: u32,
-    parts: usize,
-    split: String,
-    schema: Schema,
+pub struct Manifest {
+    pub format: u32,
+    pub parts: usize,
+    pub split: String,
+    pub schema: Schema,
 }
 
 /// The host.

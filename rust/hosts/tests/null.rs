@@ -1,0 +1,114 @@
+//! The null host against its own promises; bounds are wide, for a busy machine is late.
+
+mod client;
+
+use std::time::{Duration, Instant};
+
+use client::*;
+use serde_json::{Value, json};
+
+fn start(options: &[&str]) -> (Directory, Running) {
+    let directory = Directory::new();
+    let host = Running::start("null", &directory.0, options);
+    (directory, host)
+}
+
+#[test]
+fn a_reply_is_held_for_its_delay_and_says_how_long() {
+    let (_directory, host) = start(&["--delay_us", "2000", "--total", "77", "--bytes", "300"]);
+    let mut client = host.client();
+    let mut held = Vec::new();
+    for _ in 0..100 {
+        let start = Instant::now();
+        let reply = client.ask(QUERY, b"{}");
+        assert!(start.elapsed() >= Duration::from_micros(2000));
+        assert_eq!(
+            (reply.payload.len(), &reply.json()["total"]),
+            (300, &json!(77))
+        );
+        assert!(reply.host_ns >= 2_000_000, "{}", reply.host_ns);
+        held.push(reply.host_ns);
+    }
+    held.sort_unstable();
+    assert!(held[50] < 3_000_000, "median {} ns", held[50]);
+}
+
+#[test]
+fn replies_due_in_a_stall_leave_at_its_end() {
+    let (_directory, host) = start(&[
+        "--delay_us",
+        "1000",
+        "--stall_every_ms",
+        "200",
+        "--stall_ms",
+        "100",
+    ]);
+    let mut client = host.client();
+    let started = client.must(FACTS, &Value::Null)["extra"]["started_monotonic_ns"]
+        .as_u64()
+        .unwrap();
+    let mut long_before_the_first = 0;
+    let mut long = 0;
+    loop {
+        let reply = client.ask(QUERY, b"{}");
+        let now = monotonic_ns() - started;
+        // One request at a time: in each stall one is due, at its very beginning.
+        if reply.host_ns > 80_000_000 {
+            long += 1;
+            long_before_the_first += u32::from(now < 200_000_000);
+        }
+        if now > 900_000_000 {
+            break;
+        }
+    }
+    assert_eq!((long_before_the_first, long), (0, 4));
+}
+
+fn monotonic_ns() -> u64 {
+    let mut now = libc::timespec {
+        tv_sec: 0,
+        tv_nsec: 0,
+    };
+    // SAFETY: the structure is valid.
+    unsafe { libc::clock_gettime(libc::CLOCK_MONOTONIC, &mut now) };
+    now.tv_sec as u64 * 1_000_000_000 + now.tv_nsec as u64
+}
+
+#[test]
+fn ingest_is_taken_and_counted_but_nothing_is_kept() {
+    let (_directory, host) = start(&[]);
+    let mut client = host.client();
+    client.must(CREATE, &json!({"fields": []}));
+    assert_eq!(
+        client.batch(&[json!({"id": "1", "v": {}}), json!({"id": "2", "v": {}})])["accepted"],
+        2
+    );
+    client.settle();
+    assert_eq!(client.must(FACTS, &Value::Null)["documents"], 2);
+    assert_eq!(
+        client.must(ANALYSE, &json!({"text": "A b"})),
+        json!({"terms": ["a", "b"]})
+    );
+}
+
+#[test]
+fn many_clients_that_send_ahead_and_leave_are_served_in_order() {
+    let (_directory, host) = start(&["--delay_us", "300"]);
+    let mut clients: Vec<Client> = (0..50).map(|_| host.client()).collect();
+    for client in &mut clients {
+        let mut bytes = frame(QUERY, b"{}");
+        bytes.extend(frame(FACTS, b""));
+        bytes.extend(frame(QUERY, b"{}"));
+        client.send(&bytes);
+    }
+    for client in clients.iter_mut().step_by(2) {
+        assert!(client.receive().unwrap().json()["total"] == 0);
+        assert!(client.receive().unwrap().json()["engine"] == "null");
+        assert!(client.receive().unwrap().json()["total"] == 0);
+    }
+    drop(clients);
+    assert_eq!(host.client().ask(QUERY, b"{}").status, 0);
+    let mut garbage = host.client();
+    garbage.send(b"GET / HTTP/1.0\r\n\r\n");
+    assert_eq!(garbage.receive().unwrap().status, 1);
+}
