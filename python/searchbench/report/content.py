@@ -202,9 +202,9 @@ class Content:
                 windows[str(trial["trial"])] = (window["start"] / 1e9, window["end"] / 1e9)
         blocks = self._figure(
             "warmup",
-            "Throughput over the time of a trial",
-            "A line a trial. Shaded: the measured window; before it is warm-up, which counts for "
-            "nothing. Triangles: from where a trial was steady.",
+            "From the first request to the last",
+            "A line a trial, relative to its own mean over the measured window (shaded). What is "
+            "before the window is warm-up and counts for nothing. Triangles: steady from here.",
             partial(figures.warmup, self.judgement, windows),
         )
         late = [

@@ -62,15 +62,17 @@ def _for_page(drawn: str, name: str, title: str) -> str:
         f'width="{width}" height="{height}" role="img" aria-label="{escape(line(title))}">'
     )
 
+    ids: dict[str, str] = {}  # Vega counts on from one drawing to the next; here from nought
+
     def rewritten(tag: re.Match[str]) -> str:
-        return _rewritten(tag, name)
+        return _rewritten(tag, name, ids)
 
     # Only tags are touched, never the text between them: Vega escapes "<" and ">" there.
     body = _TAG.sub(rewritten, drawn[root.end() :])
     return head + _EMPTY.sub("", body)
 
 
-def _rewritten(tag: re.Match[str], name: str) -> str:
+def _rewritten(tag: re.Match[str], name: str, ids: dict[str, str]) -> str:
     element, attributes, closed = tag.groups()
     kept, label = [], ""
     for key, value in _ATTRIBUTE.findall(attributes):
@@ -81,9 +83,12 @@ def _rewritten(tag: re.Match[str], name: str) -> str:
         elif key in ("d", "transform"):
             kept.append(f' {key}="{_FRACTION.sub(_one_place, value)}"')
         elif key == "id":
-            kept.append(f' id="{name}-{value}"')
+            kept.append(f' id="{ids.setdefault(value, f"{name}-{len(ids)}")}"')
+        elif value.startswith("url(#"):
+            inner = ids.setdefault(value[5:-1], f"{name}-{len(ids)}")
+            kept.append(f' {key}="url(#{inner})"')
         else:
-            kept.append(f' {key}="{value.replace("url(#", f"url(#{name}-")}"')
+            kept.append(f' {key}="{value}"')
     start = f"<{element}{''.join(kept)}"
     if label and closed:
         return f"{start}><title>{escape(label, quote=False)}</title></{element}>"

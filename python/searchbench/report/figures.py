@@ -17,7 +17,6 @@ from searchbench.report.cells import title_of
 from searchbench.report.curves import by_nines, drawable, log_domain, log_ticks, names, thinned
 from searchbench.report.look import GHOST, INK, MANY, MARK, SERIES, SHADE, SOFT, Look
 from searchbench.report.plots import (
-    COUNT_LABELS,
     TIME_LABELS,
     Axis,
     Chart,
@@ -27,6 +26,7 @@ from searchbench.report.plots import (
     lines_from,
     panel_letters,
     panel_width,
+    six,
 )
 from searchbench.report.text import line
 
@@ -94,8 +94,9 @@ def scaling(scales: Sequence[Scale], look: Look) -> Chart:
 def warmup(judgement: Judgement, windows: Mapping[str, tuple[float, float]], look: Look) -> Chart:
     """How each trial came to its steady state: a panel a treatment, a line a trial.
 
-    ``windows``: the measured window of each trial in seconds since the drive began; it is
-    shaded, so that one sees that what was measured had settled.
+    Each line is relative to its own mean over the measured window, so that slow treatments are
+    seen as well as fast ones. ``windows``: the measured window of each trial in seconds since the
+    drive began; it is shaded, so that one sees that what was measured had settled.
     """
     shown = [
         (t.label, [r for r in t.trials if r.warmup is not None and len(r.warmup.x) > 1])
@@ -112,9 +113,9 @@ def warmup(judgement: Judgement, windows: Mapping[str, tuple[float, float]], loo
         for trial in trials:
             rows += _warmup_rows(trial, name, windows.get(trial.trial))
     what = next(r.warmup.label for _, trials in shown for r in trials if r.warmup)
-    last = max(row["x"] for row in rows if "x" in row)
-    top = max(row["y"] for row in rows if "y" in row) * 1.08 or 1.0
-    panel = _warmup_panel(what, (0, last), (0, top))
+    last = max((row["x"] for row in rows if "x" in row), default=1.0)
+    top = max((row["y"] for row in rows if "y" in row), default=1.0)
+    panel = _warmup_panel(what, (0, last), (0, min(max(top * 1.05, 1.25), 4.0)))
     panel = panel.properties(width=width, height=max(90, width // 2))
     return in_panels(panel, data(rows), short, columns)
 
@@ -191,9 +192,13 @@ def _warmup_rows(
     """The points of a trial's curve; a row for its window; a row for when it was steady."""
     if trial.warmup is None:
         return []
-    curve = thinned(drawable(trial.warmup), 60)
+    whole = drawable(trial.warmup)
+    start, end = window or (0.0, math.inf)
+    inside = [y for x, y in zip(whole.x, whole.y, strict=True) if start <= x < end] or whole.y
+    level = sum(inside) / len(inside) if inside else 0.0
+    curve = thinned(whole, 60)
     rows: list[dict[str, Any]] = [
-        {"name": name, "trial": line(trial.trial), "x": float(f"{x:.6g}"), "y": float(f"{y:.6g}")}
+        {"name": name, "trial": line(trial.trial), "x": six(x), "y": six(y / (level or 1.0))}
         for x, y in zip(curve.x, curve.y, strict=True)
     ]
     if window:
@@ -205,12 +210,11 @@ def _warmup_rows(
 
 
 def _warmup_panel(what: str, x_domain: tuple[float, float], y_domain: tuple[float, float]) -> Chart:
-    is_time = what != "throughput"
-    title = "median response time" if is_time else "requests per second"
+    title = "throughput" if what == "throughput" else "median response time"
     x_scale = alt.Scale(domain=list(x_domain), nice=False)
     x_axis = alt.Axis(title="seconds since the first request", tickCount=4)
     y_axis = alt.Axis(
-        title=title, tickCount=3, grid=True, labelExpr=TIME_LABELS if is_time else COUNT_LABELS
+        title=f"{title}, relative", values=[0, 0.5, 1, 1.5, 2, 3], grid=True, format=".3~r"
     )
     y_scale = alt.Scale(domain=list(y_domain), nice=False)
     measured = (

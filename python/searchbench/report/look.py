@@ -17,11 +17,11 @@ SHADE = "#eef0f3"
 MARK = "#8a9099"
 
 # Okabe and Ito (2008), "Color universal design": told apart with any kind of colour vision.
-# The pale ones are darkened so that thin lines keep 3:1 against white.
-SERIES = ("#0072b2", "#d55e00", "#00856a", "#b5508a", "#a87400", "#3c8dbc")
+# The pale ones are replaced by dark ones, so that thin lines keep 3:1 against white.
+SERIES = ("#0072b2", "#d55e00", "#009e73", "#a0306e", "#7a5c00", "#4b4b4b")
 
 # The same in the dark theme, in the same order.
-SERIES_DARK = ("#4fb0ea", "#ff9152", "#35cfa4", "#ee9fcb", "#edb93f", "#9fd3f2")
+SERIES_DARK = ("#4fb0ea", "#ff9152", "#35cfa4", "#e37bb5", "#c9a13b", "#d5d9df")
 
 DARK = {
     INK: "#e8eaed",

@@ -17,6 +17,8 @@ def badge(judgement: Judgement) -> Badge:
     if judgement.verdict.resolved:
         text = "At least one difference is larger than the noise of this machine." + aside
         return Badge("Resolved", "good", text)
+    if not judgement.comparisons:
+        return Badge("Not resolved", "unsure", "There is nothing to compare it with." + aside)
     text = "No difference is larger than what the same system differs from itself." + aside
     return Badge("Not resolved", "unsure", text)
 
@@ -47,14 +49,16 @@ def notices(found: Sequence[Finding]) -> list[Block]:
 def warnings(judgement: Judgement) -> list[Block]:
     """What must be known before the verdict is believed."""
     blocks: list[Block] = []
-    grave = [f for f in tables.findings_of(judgement) if f.severity != "note"]
     bad = [t for treatment in judgement.treatments for t in treatment.trials]
     total = len(bad)
     for status, meaning in (("invalid", "did not pass the audit"), ("failed", "failed")):
         named = [t for t in bad if t.status == status]
         if named:
             which = [line(t.trial) for t in named[:6]] + ["…"] * (len(named) > 6)
-            reasons = list(dict.fromkeys(line(t.reason) for t in named if t.reason))
+            grave = [f.kind for t in named for f in t.findings if f.severity == "invalid"]
+            if status == "failed" or not grave:
+                grave = [t.reason for t in named if t.reason]
+            reasons = list(dict.fromkeys(line(said).replace("_", " ") for said in grave))
             blocks.append(
                 Notice(
                     "invalid",
@@ -65,9 +69,9 @@ def warnings(judgement: Judgement) -> list[Block]:
                     "",
                 )
             )
-    study = [f for f in grave if not f.trial]
-    blocks += notices(study)
-    rest = [f for f in grave if f.trial and f.severity == "warning"]
+    found = tables.findings_of(judgement)
+    blocks += notices([f for f in found if not f.trial and f.severity != "note"])
+    rest = [f for f in found if f.trial and f.severity == "warning"]
     if rest:
         kinds = ", ".join(dict.fromkeys(line(f.kind).replace("_", " ") for f in rest))
         text = f"{numbers.counted(len(rest), 'warning')} on single trials ({kinds}): see Findings."

@@ -159,7 +159,7 @@ def in_panels(panel: Any, rows: alt.InlineData, titles: Sequence[str], columns: 
 
 def panel_width(look: Look, columns: int) -> int:
     """The width of one of so many panels side by side, without its axis."""
-    return round((look.width - 70 - 18 * (columns - 1)) / columns)
+    return round((look.width - 84 - 18 * (columns - 1)) / columns)
 
 
 def panel_letters(width: int) -> int:
@@ -179,9 +179,9 @@ def _rows(lines: Sequence[Line], short: Sequence[str]) -> list[dict[str, Any]]:
     for each, name in zip(lines, short, strict=True):
         curve = each.curve
         for i, (x, y) in enumerate(zip(curve.x, curve.y, strict=True)):
-            row: dict[str, Any] = {"name": name, "x": _six(x), "y": _six(y), "tip": each.tips[i]}
+            row: dict[str, Any] = {"name": name, "x": six(x), "y": six(y), "tip": each.tips[i]}
             if curve.low and curve.high:
-                row |= {"low": _six(curve.low[i]), "high": _six(curve.high[i])}
+                row |= {"low": six(curve.low[i]), "high": six(curve.high[i])}
             rows.append(row)
     return rows
 
@@ -190,14 +190,14 @@ def _ghosts(lines: Sequence[Line]) -> list[dict[str, Any]]:
     """Every line with few points, to stand behind another."""
     thin = [thinned(each.curve, 14) for each in lines]
     return [
-        {"line": at, "x": _six(x), "y": _six(y)}
+        {"line": at, "x": six(x), "y": six(y)}
         for at, curve in enumerate(thin)
         for x, y in zip(curve.x, curve.y, strict=True)
     ]
 
 
-def _six(value: float) -> float:
-    # What the eye sees needs no more, and the page gets smaller.
+def six(value: float) -> float:
+    """To six digits: the eye sees no more, and the page gets smaller."""
     return float(f"{value:.6g}")
 
 
@@ -235,7 +235,7 @@ def _points(
     if seen:
         mark = base.mark_point(filled=True, size=34, opacity=1, color=SERIES[0])
     else:
-        mark = base.mark_square(size=100, opacity=0)
+        mark = base.mark_square(size=100, opacity=0, color=SERIES[0])
     return mark.encode(_x(x, axes[0]), _y(y, axes[1]), description="tip:N")
 
 

@@ -1,0 +1,212 @@
+"""The report as files: quick, whole, in one piece, the same in every form."""
+
+from __future__ import annotations
+
+import csv
+import re
+import time
+from pathlib import Path
+
+import pytest
+
+import records
+import report_examples as examples
+from searchbench.analysis.judge import judge
+from searchbench.analysis.judgement import Judgement, Verdict
+from searchbench.errors import RecordError
+from searchbench.record import open_record
+from searchbench.report import Report, write_csv, write_html, write_pdf, write_report
+from searchbench.report.blocks import Details, Figure, Notice, Table
+from searchbench.report.sheets import HEADERS
+from searchbench.report.write import contents
+
+SECTIONS = [
+    "answer",
+    "throughput",
+    "latency",
+    "warmup",
+    "agreement",
+    "resources",
+    "machine",
+    "findings",
+    "details",
+]
+
+
+def write(folder: Path, judged: Judgement, **record: object) -> Report:
+    return write_report(examples.record(judged, **record), judged, folder)  # type: ignore[arg-type]
+
+
+def rows(path: Path) -> list[dict[str, str]]:
+    with path.open(encoding="utf-8", newline="") as file:
+        return list(csv.DictReader(file))
+
+
+def test_a_real_record_becomes_a_page_a_document_and_six_sheets(tmp_path: Path) -> None:
+    record = open_record(records.showcase(tmp_path / "record", blocks=3))
+    judged = judge(record)
+    report = write_report(record, judged, tmp_path / "report")
+    page = report.html.read_text("utf-8")
+    assert "&lt;serves&gt; best?" in page
+    assert "<serves>" not in page
+    assert "the server did not answer within 30 s" in page
+    assert "fuzzy: upstream must" in page
+    assert report.pdf.read_bytes().startswith(b"%PDF-")
+    assert [path.stem for path in report.csv] == list(HEADERS)
+    by_status = {(row["trial"], row["status"]) for row in rows(report.csv[1])}
+    expected = {(r.trial, r.status) for t in judged.treatments for r in t.trials}
+    assert by_status == expected
+
+
+def test_the_verdict_comes_first_and_every_section_after_it_in_order() -> None:
+    judged = examples.judgement(4)
+    document = contents(examples.record(judged), judged)
+    assert [section.id for section in document.sections] == SECTIONS
+    kinds = [block.kind for block in document.sections[0].blocks]
+    assert kinds[:2] == ["badge", "text"]
+    assert kinds.index("notice") < kinds.index("table") < kinds.index("figure")
+
+
+def test_invalid_and_failed_trials_are_said_beside_the_verdict() -> None:
+    judged = examples.judgement(4)
+    document = contents(examples.record(judged), judged)
+    notices = [b for b in document.sections[0].blocks if isinstance(b, Notice)]
+    titles = [notice.title for notice in notices]
+    assert titles == ["1 trial of 25 did not pass the audit", "1 trial of 25 failed", "governor"]
+    assert "03-t01" in notices[0].meaning
+    assert "did not answer" in notices[1].number
+
+
+@pytest.mark.parametrize(("resolved", "said"), [(True, "Resolved"), (False, "Not resolved")])
+def test_the_badge_says_whether_it_is_resolved(resolved: bool, said: str) -> None:
+    judged = examples.judgement(2, resolved=resolved)
+    badge = contents(examples.record(judged), judged).sections[0].blocks[0]
+    assert badge.text == said  # type: ignore[union-attr]
+
+
+def test_the_page_asks_the_network_for_nothing(tmp_path: Path) -> None:
+    page = write(tmp_path, examples.judgement(4)).html.read_text("utf-8")
+    assert not re.findall(r"""(?:src|href|url)\s*[=(]\s*["']?(?:https?:)?//""", page)
+    assert not re.findall(r"@import|<link[^>]+stylesheet|<script[^>]+src", page)
+    # Names of XML vocabularies are no addresses; nothing else begins like one.
+    assert set(re.findall(r"https?://[^\s\"'<]+", page)) == {"http://www.w3.org/2000/svg"}
+
+
+def test_only_an_open_loop_shows_response_times_and_only_a_closed_one_is_warned_of() -> None:
+    judged = examples.judgement(2)
+    closed, opened = (
+        contents(examples.record(judged, load=load), judged).sections[2].blocks
+        for load in ("closed", "open")
+    )
+    assert [b.name for b in closed if isinstance(b, Figure)] == ["latency-service"]
+    assert "coordinated omission" in str(closed)
+    names = [b.name for b in opened if isinstance(b, Figure)]
+    assert names == ["latency-service", "latency-response"]
+    assert "coordinated omission" not in str(opened)
+
+
+def test_a_quantile_without_samples_enough_is_a_dash_not_a_number() -> None:
+    judged = examples.judgement(2)
+    blocks = contents(examples.record(judged), judged).sections[2].blocks
+    table = next(b for b in blocks if isinstance(b, Table))
+    heads = [column.name for column in table.columns]
+    assert heads[1:5] == ["p50", "p90", "p99", "p99.9"]
+    assert table.rows[0][4].text != "–"
+    assert table.rows[1][4].text == "–"
+    assert "too few samples" in table.rows[1][4].exact
+
+
+def test_numbers_are_round_to_read_and_whole_in_the_title(tmp_path: Path) -> None:
+    judged = examples.judgement(2)
+    page = write(tmp_path, judged).html.read_text("utf-8")
+    whole = repr(judged.treatments[1].figures["service_p99"].value)
+    assert f'title="{whole} s, n = 5; 95% interval' in page
+    assert "15.2 ms" in page
+
+
+def test_every_treatment_can_be_followed_down_to_its_files_and_command_line() -> None:
+    judged = examples.judgement(4)
+    details = contents(examples.record(judged), judged).sections[-1].blocks
+    titles = [b.title for b in details if isinstance(b, Details)]
+    assert titles[0] == "Held for all treatments"
+    assert titles[1:5] == [t.label for t in judged.treatments]
+    assert titles[5:] == ["1 crossing not run", "The study as run", "Run it again"]
+    assert "searchbench-host sqlite --port 0" in str(details[2])
+    assert "threads = 4" in str(details[2])
+    assert "did not answer within 30 s" in str(details[3])
+
+
+def test_sheets_have_their_headers_even_without_rows(tmp_path: Path) -> None:
+    empty = Judgement("?", "", Verdict("Nothing.", False, None), (), (), None, (), (), ())
+    for path in write_csv(empty, tmp_path):
+        text = path.read_text("utf-8")
+        assert text == ",".join(HEADERS[path.stem]) + "\n"
+
+
+def test_sheets_hold_whole_numbers_and_no_formulas(tmp_path: Path) -> None:
+    judged = examples.judgement(2, hostile=True)
+    write_csv(judged, tmp_path)
+    quantiles = rows(tmp_path / "quantiles.csv")
+    first = judged.treatments[0].service
+    assert float(quantiles[0]["seconds"]) == first.y[0]
+    assert float(quantiles[0]["quantile"]) == first.x[0]
+    for path in tmp_path.glob("*.csv"):
+        with path.open(encoding="utf-8", newline="") as file:
+            cells = [cell for row in csv.reader(file) for cell in row]
+        unsafe = [c for c in cells if c[:1] in "=+@" and c]
+        assert not unsafe
+        assert not [c for c in cells if c[:1] == "-" and not re.fullmatch(r"-[\d.e-]+", c)]
+
+
+@pytest.mark.parametrize("judged", [
+    Judgement("", "", Verdict("No trial has ended yet.", False, None), (), (), None, (), (), ()),
+    examples.judgement(1, resolved=False),
+], ids=["nothing", "one treatment"])  # fmt: skip
+def test_a_study_with_little_or_nothing_to_show_still_makes_a_report(
+    tmp_path: Path, judged: Judgement
+) -> None:
+    report = write(tmp_path, judged)
+    page = report.html.read_text("utf-8")
+    for section in SECTIONS:
+        assert f'<section id="{section}">' in page
+    assert report.pdf.read_bytes().startswith(b"%PDF-")
+
+
+def test_hostile_text_breaks_neither_page_nor_document(tmp_path: Path) -> None:
+    judged = examples.judgement(4, hostile=True)
+    report = write(tmp_path, judged, hostile=True, load="open")
+    page = report.html.read_bytes().decode("utf-8")  # strictly
+    assert page.count("<script>") == 1
+    assert page.count("</script>") == 1
+    assert "<img" not in page
+    assert not re.search("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]", page)
+    assert "\\u202eto left" in page
+    assert "{{ 7*7 }}" in page
+    assert "日本語の検索" in page
+    assert report.pdf.read_bytes().startswith(b"%PDF-")
+
+
+def test_the_same_judgement_gives_the_same_bytes(tmp_path: Path) -> None:
+    judged = examples.judgement(3)
+    record = examples.record(judged)
+    first = write_html(record, judged, tmp_path / "a.html").read_bytes()
+    assert first == write_html(record, judged, tmp_path / "b.html").read_bytes()
+    one = write_pdf(record, judged, tmp_path / "a.pdf").read_bytes()
+    assert one == write_pdf(record, judged, tmp_path / "b.pdf").read_bytes()
+
+
+def test_twelve_treatments_make_a_page_that_is_small_and_soon_there(tmp_path: Path) -> None:
+    judged = examples.judgement(12)
+    started = time.process_time()
+    report = write(tmp_path, judged, load="open")
+    spent_s = time.process_time() - started
+    assert report.html.stat().st_size < 1_500_000
+    # The promise is 3 s of a quiet machine; the bound here only catches a change of kind.
+    assert spent_s < 30
+
+
+def test_a_folder_that_cannot_be_written_is_one_sentence(tmp_path: Path) -> None:
+    blocked = tmp_path / "file"
+    blocked.write_text("")
+    with pytest.raises(RecordError, match=r"report cannot be written .*name another folder"):
+        write(blocked, examples.judgement(1))

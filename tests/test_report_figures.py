@@ -1,0 +1,161 @@
+"""Figures as specifications: valid, in known colours, with labels that do not collide."""
+
+from __future__ import annotations
+
+import json
+import re
+from itertools import pairwise, product
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import report_examples as examples
+from searchbench.analysis.judgement import Judgement, Scale
+from searchbench.report import figures
+from searchbench.report.chosen import scales_of, shown_comparisons
+from searchbench.report.curves import apart, by_nines, log_domain, log_ticks, names, nines
+from searchbench.report.draw import svg
+from searchbench.report.look import DARK, MANY, NARROW, SERIES, SERIES_DARK, WIDE, Look
+
+LOOKS = pytest.mark.parametrize("look", [WIDE, NARROW], ids=["wide", "narrow"])
+
+
+def all_of(judged: Judgement, look: Look) -> dict[str, Any]:
+    labels = {t.treatment: t.label for t in judged.treatments}
+    windows = {r.trial: (2.0, 10.0) for t in judged.treatments for r in t.trials}
+    found = {
+        "service": figures.latency(judged, "service", look),
+        "response": figures.latency(judged, "response", look),
+        "scaling": figures.scaling(scales_of(judged), look),
+        "warmup": figures.warmup(judged, windows, look),
+        "differences": figures.differences(shown_comparisons(judged, "throughput"), labels, look),
+    }
+    return {name: chart for name, chart in found.items() if chart is not None}
+
+
+@LOOKS
+@pytest.mark.parametrize("n", [2, MANY, 12])
+def test_every_figure_is_valid_vega_lite(n: int, look: Look) -> None:
+    drawn = all_of(examples.judgement(n), look)
+    assert set(drawn) == {"service", "response", "scaling", "warmup", "differences"}
+    for chart in drawn.values():
+        chart.to_dict(validate=True)
+
+
+@LOOKS
+def test_every_colour_of_a_figure_is_known_to_the_style_sheet(look: Look) -> None:
+    for n in (4, 12):
+        for name, chart in all_of(examples.judgement(n), look).items():
+            used = set(re.findall(r'(?:fill|stroke)="([^"]+)"', svg(chart, name, name)))
+            assert used - {"none", "transparent"} <= set(DARK), name
+
+
+@LOOKS
+def test_figures_are_no_wider_than_their_room(look: Look) -> None:
+    for n in (1, 3, MANY, 12):
+        for name, chart in all_of(examples.judgement(n), look).items():
+            found = re.search(r'viewBox="0 0 (\d+(?:\.\d+)?) ', svg(chart, name, name))
+            assert found is not None
+            assert float(found[1]) <= look.width * 1.04, (name, n)
+
+
+def test_series_are_told_apart_with_any_kind_of_colour_vision() -> None:
+    # Viénot, Brettel and Mollon (1999): what a dichromat sees, in linear RGB.
+    deutan = ((0.29275, 0.70725, 0.0), (0.29275, 0.70725, 0.0), (-0.02234, 0.02234, 1.0))
+    protan = ((0.11238, 0.88762, 0.0), (0.11238, 0.88762, 0.0), (0.00401, -0.00401, 1.0))
+
+    def linear(colour: str) -> list[float]:
+        parts = [int(colour[i : i + 2], 16) / 255 for i in (1, 3, 5)]
+        return [p / 12.92 if p <= 0.04045 else ((p + 0.055) / 1.055) ** 2.4 for p in parts]
+
+    def seen(colour: str, matrix: tuple[tuple[float, ...], ...]) -> list[float]:
+        rgb = linear(colour)
+        mixed = [sum(m * c for m, c in zip(row, rgb, strict=True)) for row in matrix]
+        return [max(0.0, v) ** (1 / 2.4) for v in mixed]
+
+    for matrix, series in product((deutan, protan), (SERIES, SERIES_DARK)):
+        looks = [seen(c, matrix) for c in series]
+        for i, a in enumerate(looks):
+            for b in looks[i + 1 :]:
+                assert sum((x - y) ** 2 for x, y in zip(a, b, strict=True)) ** 0.5 > 0.1
+
+
+def test_many_lines_get_a_panel_each_and_few_share_one() -> None:
+    few, many = (figures.latency(examples.judgement(n), "service", WIDE) for n in (MANY, 12))
+    assert "facet" not in few.to_dict(validate=False)
+    assert "facet" in many.to_dict(validate=False)
+
+
+def test_a_figure_of_nothing_is_none() -> None:
+    judged = examples.judgement(1)
+    assert figures.scaling([], WIDE) is None
+    assert figures.differences([], {}, WIDE) is None
+    empty = Judgement("", "", judged.verdict, (), (), None, (), (), ())
+    assert figures.latency(empty, "service", WIDE) is None
+    assert figures.warmup(empty, {}, WIDE) is None
+
+
+def test_the_quantile_axis_gives_each_nine_the_same_room() -> None:
+    assert [round(nines(q), 9) for q in (0, 0.9, 0.99, 0.999)] == [0, 1, 2, 3]
+    curve = by_nines(examples.quantile_curve("a", 0.002, 0.7), 60)
+    assert list(curve.x) == sorted(curve.x)
+    assert curve.x[-1] == pytest.approx(4)
+
+
+def test_a_tip_names_the_line_the_place_and_the_value_with_its_interval() -> None:
+    drawn = svg(figures.latency(examples.judgement(2), "service", WIDE), "x", "x")
+    assert re.search(r"<title>tantivy · 1 clients\np99: 10\.7 ms \([\d.]+ ms to", drawn)
+
+
+def test_hostile_names_stay_text_in_a_figure() -> None:
+    judged = examples.judgement(4, hostile=True)
+    for name, chart in all_of(judged, WIDE).items():
+        drawn = svg(chart, name, examples.HOSTILE[0])
+        assert "<script" not in drawn
+        assert "<img" not in drawn
+        assert "onload=document" not in re.sub(r">[^<]*<", "><", drawn)
+        assert not re.search("[\x00-\x08\x0b-\x1f\u202a-\u202e]", drawn)
+
+
+def test_a_seconds_axis_is_logarithmic_and_a_count_axis_begins_at_nought() -> None:
+    curve = examples.judgement(2).scaling["load.clients"][0]
+    for unit, kind in (("s", "log"), ("queries/s", "linear")):
+        chart = figures.scaling([Scale("f", "m", unit, {}, curve, 1.0)], WIDE)
+        text = json.dumps(chart.to_dict(validate=False))
+        assert f'"type": "{kind}"' in text
+    assert '"domain": [0' in text
+
+
+@given(st.lists(st.floats(0, 300), max_size=12))
+def test_labels_are_kept_apart_in_their_order_and_in_the_picture(at: list[float]) -> None:
+    placed = apart(at, 14, 0, 300)
+    ordered = sorted(range(len(at)), key=lambda i: at[i])
+    for before, after in pairwise(ordered):
+        assert placed[after] - placed[before] >= 14 - 1e-6
+    assert all(-1e-6 <= p <= 300 + 1e-6 for p in placed)
+
+
+def test_labels_with_room_stay_where_they_are() -> None:
+    assert apart([10, 100, 200], 14, 0, 300) == [10, 100, 200]
+
+
+def test_long_names_lose_what_all_share_and_are_still_told_apart() -> None:
+    long = [f"tantivy, search threads {n}, load.clients 16" for n in (1, 2, 4)]
+    cut = names(long, 20)
+    assert len(set(cut)) == 3
+    assert [re.findall(r"\d", name) for name in cut] == [["1"], ["2"], ["4"]]
+    assert all(len(name) <= 20 for name in cut)
+    assert names(["a" * 50, "a" * 50], 10) == ["aaaa…aaaaa #1", "aaaa…aaaaa #2"]
+
+
+@given(st.floats(1e-9, 1e4), st.floats(1, 1e6))
+def test_a_logarithmic_axis_has_its_values_inside_and_ends_on_ticks(low: float, by: float) -> None:
+    values = [low, low * by]
+    start, end = log_domain(values)
+    assert start <= values[0] * 1.0001
+    assert end >= values[1] * 0.9999
+    ticks = log_ticks(start, end)
+    assert ticks
+    assert all(start * 0.99 <= t <= end * 1.01 for t in ticks)

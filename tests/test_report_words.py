@@ -1,0 +1,102 @@
+"""Numbers and texts as people read them."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from searchbench.analysis.judgement import Estimate, Interval
+from searchbench.report import numbers
+from searchbench.report.cells import of_estimate, of_value, spans, title_of
+from searchbench.report.text import fit, line, short
+
+
+@pytest.mark.parametrize(
+    ("value", "unit", "said"),
+    [
+        (0.00123456, "s", "1.23 ms"),
+        (0.000000123, "s", "123 ns"),
+        (0.0009994, "s", "999 µs"),
+        (0.00099999, "s", "1.00 ms"),
+        (90, "s", "90 s"),
+        (600, "s", "10 min"),
+        (0, "s", "0 s"),
+        (12345.6, "queries/s", "12,300/s"),
+        (3_000_000, "1/s", "3 M/s"),
+        (120_000_000, "bytes", "120 MB"),
+        (4096, "bytes", "4.10 kB"),
+        (512, "bytes", "512 B"),
+        (0.25, "share", "25 %"),
+        (1.5, "ratio", "1.50×"),
+        (1.5, "cores", "1.50"),
+        (7, "parsecs", "7 parsecs"),
+        (-0.5, "", "−0.500"),
+        (math.inf, "s", "∞ h"),
+    ],
+)
+def test_three_digits_and_the_unit_that_suits(value: float, unit: str, said: str) -> None:
+    assert numbers.human(value, unit) == said
+
+
+@given(st.floats(1e-9, 1e12))
+def test_rounding_is_never_off_by_more_than_half_a_unit_of_the_third_digit(value: float) -> None:
+    read = float(numbers.digits(value).replace(",", ""))
+    assert abs(read - value) <= value * 0.00501
+
+
+def test_both_ends_of_an_interval_share_the_unit_of_the_value() -> None:
+    interval = Interval(0.00095, 0.00105, 0.95, "x")
+    assert numbers.between(interval, "s", 0.001) == "0.950–1.05 ms"
+
+
+def test_almost_all_is_never_rounded_to_all() -> None:
+    said = [numbers.percent(s) for s in (1, 0.99999, 0.999, 0.5, 0.00001, 0)]
+    assert said == ["100 %", "> 99.9 %", "99.9 %", "50 %", "< 0.1 %", "0 %"]
+
+
+def test_the_exact_value_and_the_method_go_with_an_estimate() -> None:
+    cell = of_estimate(Estimate(0.0021234567, "s", 40, Interval(0.002, 0.0022, 0.95, "BCa")))
+    assert cell.text == "2.12 ms"
+    assert cell.below == "2–2.20 ms"
+    assert cell.exact == "0.0021234567 s, n = 40; 95% interval 0.002 to 0.0022 (BCa)"
+
+
+def test_a_bare_number_takes_its_unit_from_its_name() -> None:
+    assert of_value("peak_rss_bytes", 120_000_000).text == "120 MB"
+    assert of_value("ingest_s", 2.5).text == "2.50 s"
+    assert of_value("ingest_documents_per_s", 31_000.0).text == "31,000/s"
+    assert of_value("anything", None).text == "–"
+
+
+def test_figures_have_names_for_people() -> None:
+    assert [title_of(n) for n in ("service_p50", "response_p999", "error_share")] == [
+        "Service p50",
+        "Response p99.9",
+        "Errors",
+    ]
+    assert title_of("some_new_figure") == "Some new figure"
+
+
+def test_bars_stand_on_one_scale_from_nought() -> None:
+    half, whole, none = spans([Estimate(5, "", 1), Estimate(10, "", 1), None])
+    assert half is not None
+    assert whole is not None
+    assert (half.value, whole.value, none) == (0.5, 1.0, None)
+
+
+@given(st.text(st.characters()))
+def test_fit_text_can_always_be_encoded_and_holds_no_controls(text: str) -> None:
+    shown = fit(text)
+    shown.encode("utf-8")
+    assert not any(ord(c) < 32 and c not in "\t\n" for c in shown)
+    assert not any(c in shown for c in "\x7f\u202e\u2066\u200b\ufeff\uffff")
+    assert "\n" not in line(text)
+    assert len(short(text, 20)) <= 20
+
+
+def test_unfit_characters_are_written_out_not_dropped() -> None:
+    assert fit("a\x00b\u202ec\ud800") == "a\\x00b\\u202ec\\ud800"
+    assert fit("שלום 日本語 e\u0301 🔎") == "שלום 日本語 e\u0301 🔎"
