@@ -204,9 +204,9 @@ impl Server<'_> {
                     LISTENER => self.accept(listener),
                     slot => {
                         let slot = slot as usize;
-                        if bits & libc::EPOLLOUT != 0 && self.send(slot).is_err() {
-                            self.drop_client(slot);
-                        } else if bits & !libc::EPOLLOUT != 0 && self.receive(slot).is_err() {
+                        let written = bits & libc::EPOLLOUT == 0 || self.send(slot).is_ok();
+                        let read = bits & !libc::EPOLLOUT == 0 || self.receive(slot).is_ok();
+                        if !(written && read) {
                             self.drop_client(slot);
                         }
                     }

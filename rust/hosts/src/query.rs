@@ -174,7 +174,8 @@ pub enum Scalar {
 }
 
 impl Scalar {
-    fn compare(&self, other: &Scalar) -> Ordering {
+    /// The order of values of one type; both must be of the type of one field.
+    pub fn compare(&self, other: &Scalar) -> Ordering {
         match (self, other) {
             (Scalar::Str(a), Scalar::Str(b)) => a.cmp(b),
             (Scalar::Int(a), Scalar::Int(b)) => a.cmp(b),

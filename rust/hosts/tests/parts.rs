@@ -53,8 +53,7 @@ fn with_global_statistics_300_of_300_queries_equal_the_single_index_and_with_loc
         let mode = *random.pick(&["any", "any", "all", "phrase"]);
         let words: Vec<String> = (0..1 + random.below(3))
             .map(|_| {
-                searchbench_hosts::analysis::terms(*random.pick::<&str>(&reference::WORDS))
-                    .remove(0)
+                searchbench_hosts::analysis::terms(random.pick::<&str>(&reference::WORDS)).remove(0)
             })
             .collect();
         let query = json!({"match": {"mode": mode, "terms": words, "fields": ["title", "body"]}, "limit": 3000});

@@ -213,15 +213,16 @@ fn is_bool(bound: &Bound<Scalar>) -> bool {
 }
 
 fn holds(flag: bool, low: &Bound<Scalar>, high: &Bound<Scalar>) -> bool {
+    let flag = Scalar::Bool(flag);
     let above = match low {
-        Bound::Included(Scalar::Bool(low)) => flag >= *low,
-        Bound::Excluded(Scalar::Bool(low)) => flag > *low,
-        _ => true,
+        Bound::Included(low) => flag.compare(low).is_ge(),
+        Bound::Excluded(low) => flag.compare(low).is_gt(),
+        Bound::Unbounded => true,
     };
     let below = match high {
-        Bound::Included(Scalar::Bool(high)) => flag <= *high,
-        Bound::Excluded(Scalar::Bool(high)) => flag < *high,
-        _ => true,
+        Bound::Included(high) => flag.compare(high).is_le(),
+        Bound::Excluded(high) => flag.compare(high).is_lt(),
+        Bound::Unbounded => true,
     };
     above && below
 }

@@ -68,6 +68,9 @@ pub fn search<'s>(
     answer(query, schema, fields, view, &want, found)
 }
 
+/// Where a result is left for whoever merges it.
+type Slot = Mutex<Option<Result<Found, String>>>;
+
 /// All parts of one query, and what is known of them so far.
 struct Job {
     view: Arc<View>,
@@ -76,8 +79,8 @@ struct Job {
     /// One for all parts where statistics are global.
     shared: Option<Box<dyn Weight>>,
     group: usize,
-    slots: Vec<Mutex<Option<Result<Found, String>>>>,
-    groups: Vec<(AtomicUsize, Mutex<Option<Result<Found, String>>>)>,
+    slots: Vec<Slot>,
+    groups: Vec<(AtomicUsize, Slot)>,
     next: AtomicUsize,
     left: AtomicUsize,
     waiting: Thread,
@@ -210,12 +213,12 @@ fn spread(
     job.result()
 }
 
-fn take(slot: &Mutex<Option<Result<Found, String>>>) -> Result<Found, String> {
+fn take(slot: &Slot) -> Result<Found, String> {
     let taken = slot.lock().expect("no panic while held").take();
     taken.unwrap_or_else(|| Err("a part was not searched".into()))
 }
 
-fn gather(slots: &[Mutex<Option<Result<Found, String>>>], want: &Want) -> Result<Found, String> {
+fn gather(slots: &[Slot], want: &Want) -> Result<Found, String> {
     Ok(merge(
         slots.iter().map(take).collect::<Result<_, _>>()?,
         want,

@@ -171,7 +171,7 @@ fn matching(random: &mut Random, fuzzy: bool, depth: usize) -> Value {
     };
     let words: Vec<String> = (0..count)
         .map(|_| {
-            let word = terms(*random.pick::<&str>(&WORDS)).remove(0);
+            let word = terms(random.pick::<&str>(&WORDS)).remove(0);
             match mode {
                 "prefix" => word.chars().take(1 + random.below(4)).collect(),
                 "fuzzy" if random.chance(2) => word.chars().skip(1).chain(['k']).collect(),
