@@ -115,7 +115,7 @@ def warmup(judgement: Judgement, windows: Mapping[str, tuple[float, float]], loo
     what = next(r.warmup.label for _, trials in shown for r in trials if r.warmup)
     last = max((row["x"] for row in rows if "x" in row), default=1.0)
     top = max((row["y"] for row in rows if "y" in row), default=1.0)
-    panel = _warmup_panel(what, (0, last), (0, min(max(top * 1.05, 1.25), 4.0)))
+    panel = _warmup_panel(what, look, (0, last), (0, min(max(top * 1.05, 1.25), 4.0)))
     panel = panel.properties(width=width, height=max(90, width // 2))
     return in_panels(panel, data(rows), short, columns)
 
@@ -212,7 +212,8 @@ def _warmup_rows(
 def _warmup_panel(what: str, x_domain: tuple[float, float], y_domain: tuple[float, float]) -> Chart:
     title = "throughput" if what == "throughput" else "median response time"
     x_scale = alt.Scale(domain=list(x_domain), nice=False)
-    x_axis = alt.Axis(title="seconds since the first request", tickCount=4)
+    x_title = "seconds since the first request" if look.direct_labels else "seconds"
+    x_axis = alt.Axis(title=x_title, tickCount=4)
     y_axis = alt.Axis(
         title=f"{title}, relative", values=[0, 0.5, 1, 1.5, 2, 3], grid=True, format=".3~r"
     )

@@ -21,7 +21,7 @@ MARK = "#8a9099"
 SERIES = ("#0072b2", "#d55e00", "#009e73", "#a0306e", "#7a5c00", "#4b4b4b")
 
 # The same in the dark theme, in the same order.
-SERIES_DARK = ("#4fb0ea", "#ff9152", "#35cfa4", "#e37bb5", "#c9a13b", "#d5d9df")
+SERIES_DARK = ("#4fb0ea", "#ff8a47", "#35cfa4", "#d96aa8", "#f0dc78", "#ffffff")
 
 DARK = {
     INK: "#e8eaed",

@@ -114,7 +114,7 @@ def together(lines: Sequence[Line], x: Axis, y: Axis, look: Look, *, points: boo
     layers: list[Chart] = []
     if any(each.curve.low for each in lines):
         layers.append(_band(base, x, y, colour))
-    layers.append(base.mark_line(strokeWidth=2, clip=True).encode(_x(x), _y(y), colour))
+    layers.append(base.mark_line(strokeWidth=2, clip=True, aria=False).encode(_x(x), _y(y), colour))
     layers.append(_points(base, x, y, points).encode(color=colour))
     if direct:
         layers += [_leaders(lines, x, y), _end_labels(lines, short, y, look, width)]
@@ -135,7 +135,7 @@ def panels(lines: Sequence[Line], x: Axis, y: Axis, look: Look, *, points: bool 
     layers = [behind.encode(_x(x, x_axis), _y(y, y_axis), detail="line:N")]
     if any(each.curve.low for each in lines):
         layers.append(_band(mine, x, y, None, (x_axis, y_axis), SERIES[0]))
-    stroke = mine.mark_line(strokeWidth=2, clip=True, color=SERIES[0])
+    stroke = mine.mark_line(strokeWidth=2, clip=True, aria=False, color=SERIES[0])
     layers.append(stroke.encode(_x(x, x_axis), _y(y, y_axis)))
     layers.append(_points(mine, x, y, points, (x_axis, y_axis)))
     panel = alt.layer(*layers).properties(width=width, height=round(width * 0.62))
@@ -269,7 +269,7 @@ def _end_labels(
     ]
     return (
         alt.Chart(data(rows))
-        .mark_text(align="left", baseline="middle", fontSize=12, fontWeight="bold")
+        .mark_text(align="left", baseline="middle", fontSize=12, fontWeight="bold", aria=False)
         .encode(
             x=alt.value(width + 8),
             y=alt.Y("place:Q", scale=None, axis=None),

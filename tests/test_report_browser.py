@@ -1,0 +1,273 @@
+"""The page in a real browser: quiet, inert, as wide as the screen, in both themes.
+
+Skipped where there is no Chromium with its driver; the reason names what is missing.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from selenium import webdriver
+from selenium.webdriver.chrome.service import Service
+
+import report_examples as examples
+from searchbench.report import write_html
+
+SECTIONS = [
+    "answer",
+    "throughput",
+    "latency",
+    "warmup",
+    "agreement",
+    "resources",
+    "machine",
+    "findings",
+    "details",
+]
+
+
+@pytest.fixture(scope="module")
+def pages(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
+    """The addresses of a page as it should be, of one of twelve treatments, of a hostile one."""
+    folder = tmp_path_factory.mktemp("pages")
+    made = {}
+    for name, n, hostile in (("plain", 4, False), ("twelve", 12, False), ("hostile", 12, True)):
+        judged = examples.judgement(n, hostile=hostile)
+        record = examples.record(judged, load="open", hostile=hostile)
+        made[name] = write_html(record, judged, folder / f"{name}.html").as_uri()
+    return made
+
+
+@pytest.fixture(scope="module")
+def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[webdriver.Chrome]:
+    chromium = shutil.which("chromium") or shutil.which("google-chrome")
+    driver = shutil.which("chromedriver")
+    if chromium is None or driver is None:
+        pytest.skip("no chromium and chromedriver (Debian: chromium, chromium-driver)")
+    options = webdriver.ChromeOptions()
+    options.binary_location = chromium
+    profile = tmp_path_factory.mktemp("profile")
+    for flag in (
+        "--headless=new",
+        "--no-sandbox",
+        "--disable-gpu",
+        "--disable-dev-shm-usage",
+        "--disable-quic",
+        "--no-first-run",
+        "--disable-background-networking",
+        "--disable-component-update",
+        "--disable-sync",
+        f"--user-data-dir={profile}",
+    ):
+        options.add_argument(flag)
+    options.set_capability("goog:loggingPrefs", {"browser": "ALL", "performance": "ALL"})
+    started = webdriver.Chrome(options=options, service=Service(driver))
+    yield started
+    started.quit()
+
+
+def show(browser: webdriver.Chrome, url: str, *, width: int = 1280, dark: bool = False) -> None:
+    screen = {"width": width, "height": 900, "deviceScaleFactor": 1, "mobile": width < 600}
+    browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", screen)
+    theme = [{"name": "prefers-color-scheme", "value": "dark" if dark else "light"}]
+    browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": theme})
+    browser.get(url)
+    browser.execute_script("try { localStorage.clear() } catch {}")
+    browser.refresh()
+
+
+def script(browser: webdriver.Chrome, text: str) -> Any:
+    return browser.execute_script(text)
+
+
+def colours(browser: webdriver.Chrome) -> tuple[str, str]:
+    """The page's paper, and the colour of the first text in a figure that is seen."""
+    found = script(
+        browser,
+        """const text = [...document.querySelectorAll("figure svg text")]
+             .find(t => t.getClientRects().length);
+           const paper = getComputedStyle(document.body).backgroundColor;
+           return [paper, getComputedStyle(text).fill];""",
+    )
+    return found[0], found[1]
+
+
+@pytest.mark.parametrize("page", ["plain", "twelve", "hostile"])
+def test_the_page_is_silent_and_asks_the_network_for_nothing(
+    browser: webdriver.Chrome, pages: dict[str, str], page: str
+) -> None:
+    browser.get("about:blank")
+    browser.get_log("performance")
+    browser.get_log("browser")
+    show(browser, pages[page])
+    messages = [json.loads(e["message"])["message"] for e in browser.get_log("performance")]
+    asked = {
+        m["params"]["request"]["url"]
+        for m in messages
+        if m["method"] == "Network.requestWillBeSent"
+    }
+    assert {url for url in asked if not url.startswith("data:")} == {pages[page]}
+    assert browser.get_log("browser") == []
+
+
+def test_hostile_text_is_shown_and_does_nothing(
+    browser: webdriver.Chrome, pages: dict[str, str]
+) -> None:
+    show(browser, pages["hostile"])
+    script(browser, "for (const d of document.querySelectorAll('details')) d.open = true;")
+    assert browser.title.startswith("<script>document.title=")
+    assert script(browser, "return document.scripts.length") == 1
+    assert script(browser, "return document.images.length") == 0
+    handlers = """return [...document.querySelectorAll('*')].filter(e =>
+        [...e.attributes].some(a => a.name.startsWith('on'))).length"""
+    assert script(browser, handlers) == 0
+    assert (
+        script(browser, "return document.querySelectorAll('iframe,object,embed,form').length") == 0
+    )
+    body = script(browser, "return document.body.innerText")
+    for text in examples.HOSTILE[:5]:
+        assert text in body
+
+
+@pytest.mark.parametrize("page", ["plain", "twelve", "hostile"])
+@pytest.mark.parametrize("width", [360, 768, 1280])
+def test_the_page_is_never_wider_than_the_screen(
+    browser: webdriver.Chrome, pages: dict[str, str], page: str, width: int
+) -> None:
+    show(browser, pages[page], width=width)
+    script(browser, "for (const d of document.querySelectorAll('details')) d.open = true;")
+    assert script(browser, "return document.documentElement.scrollWidth") <= width
+    outside = """const most = document.documentElement.clientWidth;
+        return [...document.querySelectorAll('p, h1, h2, h3, figure, dl, .scroll, pre')]
+          .filter(e => e.getBoundingClientRect().right > most + 1)
+          .map(e => e.outerHTML.slice(0, 90))"""
+    assert script(browser, outside) == []
+
+
+def test_a_wide_table_scrolls_in_its_own_box(
+    browser: webdriver.Chrome, pages: dict[str, str]
+) -> None:
+    show(browser, pages["plain"], width=360)
+    room, whole = script(
+        browser,
+        "const b = document.querySelector('.scroll'); return [b.clientWidth, b.scrollWidth]",
+    )
+    assert whole > room
+
+
+def test_every_section_can_be_reached_from_the_top(
+    browser: webdriver.Chrome, pages: dict[str, str]
+) -> None:
+    show(browser, pages["plain"])
+    links = script(browser, "return [...document.querySelectorAll('nav a')].map(a => a.hash)")
+    assert links == [f"#{name}" for name in SECTIONS]
+    found = script(browser, "return [...document.querySelectorAll('section')].map(s => s.id)")
+    assert found == SECTIONS
+
+
+@pytest.mark.parametrize("dark", [False, True])
+def test_the_theme_follows_the_system_until_the_reader_chooses(
+    browser: webdriver.Chrome, pages: dict[str, str], dark: bool
+) -> None:
+    show(browser, pages["plain"], dark=dark)
+    light, night = ("rgb(255, 255, 255)", "rgb(20, 23, 27)")
+    button = browser.find_element("id", "theme")
+    assert button.text == "Theme: auto"
+    by_system = colours(browser)
+    assert by_system[0] == (night if dark else light)
+    button.click()
+    by_light = colours(browser)
+    assert (button.text, by_light[0]) == ("Theme: light", light)
+    button.click()
+    by_dark = colours(browser)
+    assert (button.text, by_dark[0]) == ("Theme: dark", night)
+    assert by_light[1] != by_dark[1]
+    assert by_system == (by_dark if dark else by_light)
+    button.click()
+    assert (button.text, colours(browser)) == ("Theme: auto", by_system)
+
+
+def test_details_open_and_show_the_command_line(
+    browser: webdriver.Chrome, pages: dict[str, str]
+) -> None:
+    show(browser, pages["plain"])
+    hidden = "return document.querySelector('#details').innerText.includes('searchbench-host')"
+    assert not script(browser, hidden)
+    for summary in browser.find_elements("css selector", "#details > details > summary")[:3]:
+        browser.execute_script("arguments[0].click()", summary)
+    assert script(browser, hidden)
+
+
+def test_a_point_says_what_it_is_when_the_pointer_is_on_it(
+    browser: webdriver.Chrome, pages: dict[str, str]
+) -> None:
+    show(browser, pages["plain"])
+    said = script(
+        browser,
+        """const figure = document.querySelector("#figure-scaling-0 .wide svg");
+           figure.scrollIntoView({block: "center", behavior: "instant"});
+           for (const path of figure.querySelectorAll("path")) {
+             const box = path.getBoundingClientRect();
+             path.dispatchEvent(new PointerEvent("pointermove", {bubbles: true,
+               clientX: box.x + box.width / 2, clientY: box.y + box.height / 2}));
+             const tip = document.getElementById("tip");
+             if (!tip.hidden) return tip.innerText;
+           }""",
+    )
+    assert said.startswith("tantivy")
+    assert "load.clients = " in said
+    assert "/s" in said
+
+
+@pytest.mark.parametrize("width", [360, 1280])
+def test_figures_have_one_form_for_the_desk_and_one_for_the_phone(
+    browser: webdriver.Chrome, pages: dict[str, str], width: int
+) -> None:
+    show(browser, pages["twelve"], width=width)
+    seen = script(
+        browser,
+        """return [...document.querySelectorAll("figure")].map(f => [...f.querySelectorAll("svg")]
+             .filter(s => s.getClientRects().length).map(s => s.parentNode.className).join())""",
+    )
+    assert set(seen) == {"wide" if width > 1000 else "narrow"}
+
+
+@pytest.mark.parametrize("width", [390, 1280])
+def test_labels_in_figures_do_not_overlap(
+    browser: webdriver.Chrome, pages: dict[str, str], width: int
+) -> None:
+    overlaps = """const found = [];
+        for (const svg of document.querySelectorAll("figure svg")) {
+          const boxes = [...svg.querySelectorAll("text")].filter(t => t.textContent.trim() &&
+            t.getClientRects().length && getComputedStyle(t).opacity !== "0")
+            .map(t => [t.textContent, t.getBoundingClientRect()]);
+          for (let i = 0; i < boxes.length; i++) for (let j = 0; j < i; j++) {
+            const [a, b] = [boxes[i][1], boxes[j][1]];
+            const x = Math.min(a.right, b.right) - Math.max(a.left, b.left);
+            const y = Math.min(a.bottom, b.bottom) - Math.max(a.top, b.top);
+            if (x > 2 && y > 3)
+              found.push([svg.getAttribute("aria-label"), boxes[i][0], boxes[j][0]]);
+          }
+        }
+        return found;"""
+    for page in ("plain", "twelve"):
+        show(browser, pages[page], width=width)
+        assert script(browser, overlaps) == []
+
+
+def test_without_script_the_page_still_says_everything(
+    browser: webdriver.Chrome, pages: dict[str, str], tmp_path: Path
+) -> None:
+    browser.execute_cdp_cmd("Emulation.setScriptExecutionDisabled", {"value": True})
+    try:
+        browser.get(pages["plain"])
+        assert not browser.find_element("id", "theme").is_displayed()
+        assert len(browser.find_elements("css selector", "figure svg title")) > 20
+        assert browser.find_element("css selector", "#figure-latency-service").is_displayed()
+    finally:
+        browser.execute_cdp_cmd("Emulation.setScriptExecutionDisabled", {"value": False})
