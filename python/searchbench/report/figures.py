@@ -209,7 +209,7 @@ def _warmup_rows(
     return rows
 
 
-def _warmup_panel(what: str, x_domain: tuple[float, float], y_domain: tuple[float, float]) -> Chart:
+def _warmup_panel(
     title = "throughput" if what == "throughput" else "median response time"
     x_scale = alt.Scale(domain=list(x_domain), nice=False)
     x_title = "seconds since the first request" if look.direct_labels else "seconds"
