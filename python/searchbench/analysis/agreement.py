@@ -196,18 +196,29 @@ def compare(
 
 
 def under_load(record: Record, trial: Mapping[str, Any]) -> tuple[int, int]:
-    """Replies kept from the timed span whose total or ids are not those captured; of how many."""
-    table = record.replies(str(trial["trial"])).select(["query", "phase", "total", "ids", "error"])
-    captured: dict[int, tuple[Any, Any]] = {}
+    """Replies kept from the timed span that are not those captured before; of how many.
+
+    Another total, or other documents; not documents that merely swapped at equal scores.
+    """
+    table = record.replies(str(trial["trial"]))
+    table = table.select(["query", "phase", "total", "ids", "scores", "error"])
+    phase = np.array(table.column("phase").to_pylist(), dtype=object)
+    number = table.column("query").to_numpy()
+    sampled = np.flatnonzero(phase == "under_load")
+    wanted = np.flatnonzero((phase == "captured") & np.isin(number, number[sampled]))
+    captured: dict[int, dict[str, Any]] = {}
+    for row in table.take(wanted).to_pylist():
+        captured.setdefault(row["query"], row)
     differ = looked = 0
-    rows = table.to_pylist()
-    for row in rows:
-        if row["phase"] == "captured":
-            captured.setdefault(row["query"], (row["total"], row["ids"]))
-    for row in rows:
-        if row["phase"] == "under_load" and row["query"] in captured and row["error"] is None:
-            looked += 1
-            differ += captured[row["query"]] != (row["total"], row["ids"])
+    for row in table.take(sampled).to_pylist():
+        alone = captured.get(row["query"])
+        if alone is None or row["error"] is not None or alone["error"] is not None:
+            continue
+        looked += 1
+        same_ids = row["ids"] == alone["ids"]
+        tie = row["scores"] is not None and row["scores"] == alone["scores"]
+        scored = tie and any(score is not None for score in row["scores"])
+        differ += row["total"] != alone["total"] or not (same_ids or scored)
     return differ, looked
 
 

@@ -1,8 +1,8 @@
 """Confidence intervals, tests and the correction for many comparisons: the statistics proper.
 
-Replicates are few (2 to 10), so the mean of logs has a t-interval; from 10 replicates on a BCa
-bootstrap takes over, which needs no normality. A percentile bootstrap over 2 to 5 replicates
-is never used: its 95 % interval holds the truth 50 to 84 % of the time (METHODOLOGY.md).
+Replicates are few, so the mean of their logs has a t-interval. No bootstrap is used: in
+simulation it holds the truth less often than it says at every number of replicates a study has
+(docs/decisions/0005-t-intervals-over-replicates.md has the figures; a test repeats them).
 """
 
 from __future__ import annotations
@@ -17,37 +17,20 @@ from scipy import stats
 from searchbench.analysis.judgement import Estimate, Interval
 
 LEVEL = 0.95
-BOOTSTRAP_FROM = 10  # replicates; below, the t-interval
-RESAMPLES = 9_999
 
 Floats = NDArray[np.float64]
 
 
 def mean_interval(values: Sequence[float] | Floats) -> Interval | None:
-    """Interval for the mean of ``values`` (logs, by preference); None below two values.
-
-    Student's t below ``BOOTSTRAP_FROM`` values; BCa bootstrap (Efron 1987) from there on, with
-    a fixed seed, so that a record is judged the same twice.
-    """
+    """Student's t-interval for the mean of ``values`` (logs, by preference); None below two."""
     x = np.asarray(values, dtype=np.float64)
     if x.size < 2 or not np.all(np.isfinite(x)):
         return None
+    mean = float(x.mean())
     if float(np.ptp(x)) <= 1e-12 * float(np.max(np.abs(x)) + 1e-300):
-        mean = float(x.mean())
         return Interval(mean, mean, LEVEL, "no spread between replicates")
-    if x.size < BOOTSTRAP_FROM:
-        half = float(stats.t.ppf(0.5 + LEVEL / 2, x.size - 1)) * _standard_error(x)
-        return Interval(float(x.mean()) - half, float(x.mean()) + half, LEVEL, "t over replicates")
-    found = stats.bootstrap(
-        (x,),
-        np.mean,
-        confidence_level=LEVEL,
-        n_resamples=RESAMPLES,
-        method="BCa",
-        vectorized=True,
-        random_state=np.random.default_rng(20_260_101),
-    ).confidence_interval
-    return Interval(float(found.low), float(found.high), LEVEL, "BCa bootstrap over replicates")
+    half = float(stats.t.ppf(0.5 + LEVEL / 2, x.size - 1)) * _standard_error(x)
+    return Interval(mean - half, mean + half, LEVEL, "t over replicates")
 
 
 def geometric_estimate(values: Sequence[float] | Floats, unit: str) -> Estimate | None:
