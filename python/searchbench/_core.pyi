@@ -32,7 +32,9 @@ class Requests:
     ValueError where an offset is out of order or out of range.
     """
 
-    def __new__(cls, arena: Buffer | str, exchange_ends: Buffer, request_ends: Buffer) -> Requests: ...
+    def __new__(
+        cls, arena: Buffer | str, exchange_ends: Buffer, request_ends: Buffer
+    ) -> Requests: ...
     def __len__(self) -> int: ...
 
 @final
@@ -44,11 +46,14 @@ class Trace:
     def __len__(self) -> int: ...
     def __buffer__(self, flags: int, /) -> memoryview: ...
     # (index of the sample, reply bytes as received) for each kept reply. Of a request with
-    # several exchanges, the replies follow each other.
+    # several exchanges, the replies follow each other in the bytes.
     def replies(self) -> list[tuple[int, bytes]]: ...
-    # JSON: started_unix_ns, elapsed_ns, clock ("tsc" | "monotonic"), clock_drift_ppm, threads: [{cpu,
-    # user_ns, system_ns, run_wait_ns, voluntary_switches, involuntary_switches, priority}],
-    # connects, reconnects, partial_sends, unsent (slots due before the end that never got a connection).
+    # JSON: started_unix_ns, elapsed_ns, clock ("tsc" | "monotonic"), clock_drift_ppm, threads:
+    # [{cpu, user_ns, system_ns, run_wait_ns, voluntary_switches, involuntary_switches,
+    # minor_faults, priority}], connects, reconnects, refused_connects, partial_sends, unsent
+    # (slots due before the end that never got a connection), unsolicited (bytes that no request
+    # asked for), pauses and pause_ns (waits before trying again after a connection that nothing
+    # came of).
     def accounting(self) -> str: ...
 
 def drive(

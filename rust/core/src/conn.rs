@@ -134,9 +134,8 @@ pub struct Conn<W> {
     pub broken: bool,
     /// Bytes of a greeting still to be sent.
     pub greeting: Vec<u8>,
-    /// Kept reply bytes of the job, and where each whole reply ended.
+    /// Reply bytes of the job that came before the last piece, where they are kept.
     pub kept: Vec<u8>,
-    pub kept_ends: Vec<usize>,
     /// When the job (or the connect) is given up; links of the list ordered by it.
     pub deadline: i64,
     pub linked: bool,
@@ -164,7 +163,6 @@ impl<W> Conn<W> {
             broken: false,
             greeting: Vec::new(),
             kept: Vec::new(),
-            kept_ends: Vec::new(),
             deadline: 0,
             linked: false,
             previous: NONE,

@@ -104,26 +104,15 @@ impl<W: Wire> Worker<W> {
     /// Keeps the reply of the sample just written: what was gathered, and `last`.
     pub(crate) fn keep(&mut self, index: u32, last: &[u8]) {
         let conn = &mut self.conns[index as usize];
-        let sample = self.log.len() as u64 - 1;
-        let mut at = 0;
-        let mut full = false;
-        conn.kept_ends.push(conn.kept.len());
-        let final_piece = conn.kept_ends.len() - 1;
-        for (piece, &end) in conn.kept_ends.iter().enumerate() {
-            let start = self.kept.as_slice().len();
-            full |= !self.kept.append(&conn.kept[at..end]);
-            if piece == final_piece {
-                full |= !self.kept.append(last);
-            }
-            let len = self.kept.as_slice().len() - start;
-            if len > 0 {
-                self.replies.push(Kept { sample, start, len });
-            }
-            at = end;
-        }
+        let start = self.kept.as_slice().len();
+        let room = self.kept.append(&conn.kept) && self.kept.append(last);
         conn.kept.clear();
-        conn.kept_ends.clear();
-        if full {
+        let len = self.kept.as_slice().len() - start;
+        let sample = self.log.len() as u64 - 1;
+        if len > 0 {
+            self.replies.push(Kept { sample, start, len });
+        }
+        if !room {
             self.fatal = Some(io::Error::other(
                 "no room is left for kept replies: keep fewer (capture_every)",
             ));

@@ -1,21 +1,23 @@
 //! The measuring core: one loop and one wire boundary for every engine.
 //!
-//!     arena     prepared requests: bytes, and where they end
-//!     schedule  which request is next and when it is due: tables, nothing computed
-//!     clock     nanoseconds since the start, from a calibrated counter
-//!     wire      where a reply ends: frames, http
-//!     conn      the state of one connection and of the request it carries
-//!     open      opening connections, and again those that are lost
-//!     thread    the loop: read everything that is ready, then write, then wait
-//!     begin     beginning requests and sending their bytes
-//!     reply     what the kernel reports, and the bytes of replies
-//!     ending    recording, and what a connection does next
-//!     idle      what a thread does while it waits
-//!     sample    what is written down of each request, and where
-//!     options   what a drive can be asked to do
-//!     drive     threads, start and stop
-//!     trace     what is left of a drive
-//!     sys       the system calls
+//! ```text
+//! arena     prepared requests: bytes, and where they end
+//! schedule  which request is next and when it is due: tables, nothing computed
+//! clock     nanoseconds since the start, from a calibrated counter
+//! wire      where a reply ends: frames, http
+//! conn      the state of one connection and of the request it carries
+//! open      opening connections, and again those that are lost
+//! thread    the loop: read everything that is ready, then write, then wait
+//! begin     beginning requests and sending their bytes
+//! reply     what the kernel reports, and the bytes of replies
+//! ending    recording, and what a connection does next
+//! idle      what a thread does while it waits
+//! sample    what is written down of each request, and where
+//! options   what a drive can be asked to do
+//! drive     threads, start and stop
+//! trace     what is left of a drive
+//! sys       the system calls
+//! ```
 //!
 //! Knows no Python and no library host.
 

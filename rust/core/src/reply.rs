@@ -123,7 +123,6 @@ impl<W: Wire> Worker<W> {
         if conn.job.exchange < conn.job.exchange_end && conn.job.outcome != Outcome::Malformed {
             if conn.job.keep {
                 conn.kept.extend_from_slice(last);
-                conn.kept_ends.push(conn.kept.len());
             }
             if close || unsent {
                 // The rest belongs on this connection, which is gone.
@@ -143,6 +142,7 @@ impl<W: Wire> Worker<W> {
             self.expectation.note(now - job.sent);
         }
         self.pause_ns = 0;
+        self.probed = false;
         self.retry_at = now;
         let conn = &mut self.conns[index as usize];
         conn.job.active = false;

@@ -1,0 +1,421 @@
+"""The measuring core through Python: the seam, and drives against real servers on loopback."""
+
+from __future__ import annotations
+
+import ast
+import inspect
+import json
+import os
+import re
+import signal
+import socket
+import socketserver
+import struct
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from searchbench import _core
+
+STUB = Path(_core.__file__).with_name("_core.pyi")
+DTYPE = np.dtype(_core.SAMPLE_DTYPE)
+GET = b"GET / HTTP/1.1\r\nHost: here\r\n\r\n"
+HELLO = b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello"
+FRAME = struct.pack("<IB3x", 2, 5) + b"{}"
+OK = _core.OUTCOMES.index("ok")
+
+
+def test_the_module_has_every_name_of_the_stub_with_its_signature() -> None:
+    tree = ast.parse(STUB.read_text())
+    checked = 0
+    for node in tree.body:
+        if isinstance(node, ast.AnnAssign):
+            assert isinstance(node.target, ast.Name)
+            assert hasattr(_core, node.target.id), node.target.id
+        elif isinstance(node, ast.FunctionDef):
+            assert described(getattr(_core, node.name)) == declared(node), node.name
+            checked += 1
+        elif isinstance(node, ast.ClassDef):
+            cls = getattr(_core, node.name)
+            for method in node.body:
+                if not isinstance(method, ast.FunctionDef):
+                    continue
+                if method.name == "__new__":
+                    assert described(cls) == declared(method)[1:], node.name
+                elif method.name != "__buffer__":  # a method from Python 3.12 on
+                    assert described(getattr(cls, method.name)) == declared(method), method.name
+                checked += 1
+    assert checked >= 9
+    stubbed = {n.name for n in tree.body if isinstance(n, ast.FunctionDef | ast.ClassDef)}
+    stubbed |= {
+        n.target.id
+        for n in tree.body
+        if isinstance(n, ast.AnnAssign) and isinstance(n.target, ast.Name)
+    }
+    assert {name for name in dir(_core) if not name.startswith("_")} == stubbed
+
+
+def declared(node: ast.FunctionDef) -> list[tuple[str, str, str]]:
+    """Name, kind and default of each parameter as the stub has it."""
+    spec = node.args
+    positional = [("positional", a) for a in spec.posonlyargs + spec.args]
+    gaps: list[ast.expr | None] = [None] * (len(positional) - len(spec.defaults))
+    found = [
+        (a.arg, kind, ast.unparse(d) if d else "")
+        for (kind, a), d in zip(positional, gaps + list(spec.defaults), strict=True)
+    ]
+    found += [
+        (a.arg, "keyword", ast.unparse(d) if d else "")
+        for a, d in zip(spec.kwonlyargs, spec.kw_defaults, strict=True)
+    ]
+    return found
+
+
+def described(thing: Callable[..., Any]) -> list[tuple[str, str, str]]:
+    """The same of the module's own."""
+    found = []
+    for parameter in inspect.signature(thing).parameters.values():
+        kind = "keyword" if parameter.kind is parameter.KEYWORD_ONLY else "positional"
+        bare = parameter.default is parameter.empty
+        found.append((parameter.name, kind, "" if bare else repr(parameter.default)))
+    return found
+
+
+def test_the_module_says_what_it_is() -> None:
+    assert _core.profile == "release"
+    assert re.fullmatch(r"\d+\.\d+\.\d+", _core.version)
+    assert DTYPE.itemsize == 56
+    assert DTYPE.names is not None
+    assert DTYPE.names[:5] == ("due", "free", "sent", "first_byte", "done")
+    assert _core.OUTCOMES[0] == "ok"
+    assert len(set(_core.OUTCOMES)) == 11
+
+
+# ---- servers
+
+
+@contextmanager
+def serving(answer: Callable[[int, socket.socket], bool]) -> Iterator[tuple[str, int]]:
+    """A server whose ``answer(number, socket)`` replies to a request and says whether to stay."""
+    numbers = iter(range(1 << 40))
+
+    class Handler(socketserver.BaseRequestHandler):
+        def handle(self) -> None:
+            self.request.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            while self.request.recv(65536):
+                try:
+                    if not answer(next(numbers), self.request):
+                        return
+                except OSError:
+                    return
+
+    class Server(socketserver.ThreadingTCPServer):
+        request_queue_size = 128
+        daemon_threads = True
+        block_on_close = False
+
+    with Server(("127.0.0.1", 0), Handler) as server:
+        thread = threading.Thread(target=server.serve_forever, args=(0.01,))
+        thread.start()
+        try:
+            yield server.server_address[0], server.server_address[1]  # type: ignore[misc]
+        finally:
+            server.shutdown()
+            thread.join()
+
+
+def hello(_number: int, client: socket.socket) -> bool:
+    client.sendall(HELLO)
+    return True
+
+
+def requests_of(*requests: bytes) -> _core.Requests:
+    ends = np.cumsum([len(r) for r in requests], dtype=np.uint64)
+    return _core.Requests(
+        b"".join(requests), ends, np.arange(1, len(requests) + 1, dtype=np.uint32)
+    )
+
+
+def closed(target: tuple[str, int], clients: int, each: int, **options: Any) -> _core.Trace:
+    options = {"wire": "http", "requests": requests_of(GET), **options}
+    return _core.drive(
+        target,
+        sequence=np.zeros(clients * each, np.uint32),
+        client_starts=np.arange(clients + 1, dtype=np.uint32) * np.uint32(each),
+        connections=clients,
+        **options,
+    )
+
+
+def opened(
+    target: tuple[str, int], count: int, every_ns: int, connections: int, **options: Any
+) -> _core.Trace:
+    return _core.drive(
+        target,
+        "http",
+        requests_of(GET),
+        sequence=np.zeros(count, np.uint32),
+        due_ns=np.arange(count, dtype=np.int64) * every_ns,
+        connections=connections,
+        **options,
+    )
+
+
+def samples(trace: _core.Trace) -> np.ndarray[Any, np.dtype[np.void]]:
+    return np.frombuffer(memoryview(trace), DTYPE)
+
+
+# ---- closed loops
+
+
+def test_a_closed_loop_sends_every_request_exactly_once() -> None:
+    with serving(hello) as target:
+        trace = closed(target, 4, 50)
+    raw = samples(trace)
+    assert len(trace) == len(raw) == 200
+    assert (raw["outcome"] == OK).all()
+    assert np.bincount(raw["connection"]).tolist() == [50] * 4
+    assert (raw["bytes"] == len(HELLO)).all()
+    for earlier, later in (("due", "sent"), ("free", "sent"), ("sent", "first_byte")):
+        assert (raw[earlier] <= raw[later]).all()
+    account = json.loads(trace.accounting())
+    assert account["connects"] == 4
+    assert account["reconnects"] == account["unsent"] == account["pauses"] == 0
+    assert account["clock"] in ("tsc", "monotonic")
+    assert abs(account["clock_drift_ppm"]) < 500
+    assert abs(account["started_unix_ns"] / 1e9 - time.time()) < 60
+
+
+def test_littles_law_holds() -> None:
+    def slowly(_number: int, client: socket.socket) -> bool:
+        time.sleep(0.005)
+        client.sendall(HELLO)
+        return True
+
+    clients, think_ns = 8, 3_000_000
+    with serving(slowly) as target:
+        trace = closed(target, clients, 60, think_ns=think_ns)
+    raw = samples(trace)
+    middle = (raw["due"] > raw["done"].max() * 0.2) & (raw["due"] < raw["done"].max() * 0.8)
+    span_ns = raw["done"].max() * 0.6
+    throughput = middle.sum() / span_ns
+    response = (raw["done"] - raw["due"])[middle].mean()
+    assert throughput * (response + think_ns) == pytest.approx(clients, rel=0.05)
+
+
+def test_a_repeated_load_ends_after_exactly_as_many_as_asked() -> None:
+    cpus = sorted(os.sched_getaffinity(0))[:2]
+    with serving(hello) as target:
+        trace = closed(target, 3, 2, repeat=True, stop_after=101, cpus=cpus)
+    assert len(trace) == 101
+    assert [t["cpu"] for t in json.loads(trace.accounting())["threads"]] == cpus
+
+
+def test_frames_are_spoken_too_and_the_hosts_time_comes_with_them() -> None:
+    def framed(_number: int, client: socket.socket) -> bool:
+        client.sendall(struct.pack("<IB3xQ", 2, 3, 5_000_000_000) + b"{}")
+        return True
+
+    with serving(framed) as target:
+        trace = closed(target, 1, 3, wire="frames", requests=requests_of(FRAME), capture_every=1)
+    raw = samples(trace)
+    assert [_core.OUTCOMES[o] for o in raw["outcome"]] == ["partial"] * 3
+    host = raw["host_high"].astype(np.int64) << 32 | raw["host_low"]
+    assert host.tolist() == [5_000_000_000] * 3
+    assert [(i, r[16:]) for i, r in trace.replies()] == [(0, b"{}"), (1, b"{}"), (2, b"{}")]
+
+
+def test_requests_are_read_from_a_file_too(tmp_path: Path) -> None:
+    path = tmp_path / "arena"
+    path.write_bytes(GET * 2)
+    ends = np.array([len(GET), 2 * len(GET)], np.uint64)
+    requests = _core.Requests(str(path), ends, np.array([1, 2], np.uint32))
+    assert len(requests) == 2
+    with serving(hello) as target:
+        assert (samples(closed(target, 1, 3, requests=requests))["outcome"] == OK).all()
+
+
+# ---- open loops
+
+
+def test_a_stalled_server_shows_in_response_time_and_not_in_service_time() -> None:
+    def stalling(number: int, client: socket.socket) -> bool:
+        time.sleep(0.3 if number == 20 else 0)
+        client.sendall(HELLO)
+        return True
+
+    with serving(stalling) as target:
+        trace = opened(target, 100, 5_000_000, connections=1)
+    raw = samples(trace)
+    assert (raw["outcome"] == OK).all()
+    assert (raw["due"] == np.arange(100) * 5_000_000).all()
+    service, response = raw["done"] - raw["sent"], raw["done"] - raw["due"]
+    assert np.percentile(response, 90) > 100_000_000
+    assert np.percentile(service, 90) < 50_000_000
+    backlog = np.maximum(0, raw["free"] - raw["due"])
+    lag = raw["sent"] - np.maximum(raw["due"], raw["free"])
+    assert (lag >= 0).all()
+    # The truth by arithmetic: all but the generator's own lag is backlog and service.
+    assert (response == backlog + lag + service).all()
+
+
+def test_slots_due_at_or_after_the_stop_are_left_out() -> None:
+    with serving(hello) as target:
+        assert len(opened(target, 100, 1_000_000, 4, stop_ns=30_000_000)) == 30
+
+
+# ---- failures are outcomes
+
+
+def test_a_dead_server_is_an_outcome_not_an_exception() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        target = listener.getsockname()
+    for trace in (closed(target, 2, 4), opened(target, 50, 1_000_000, 4)):
+        assert {_core.OUTCOMES[o] for o in samples(trace)["outcome"]} == {"refused"}
+        assert (samples(trace)["sent"] == -1).all()
+        assert json.loads(trace.accounting())["pauses"] > 0
+
+
+def test_each_way_to_fail_has_its_own_outcome() -> None:
+    answers = {
+        1: (b"", False),
+        3: (HELLO[:-2], False),
+        5: (b"what?", True),
+        7: (b"HTTP/1.1 500 No\r\nContent-Length: 0\r\n\r\n", True),
+        9: (b"", True),
+    }
+
+    def failing(number: int, client: socket.socket) -> bool:
+        reply, stay = answers.get(number, (HELLO, True))
+        client.sendall(reply)
+        return stay
+
+    with serving(failing) as target:
+        trace = closed(target, 1, 11, timeout_ns=100_000_000)
+    outcomes = [_core.OUTCOMES[o] for o in samples(trace)["outcome"]]
+    assert outcomes[1::2] == ["reset", "truncated", "malformed", "http_error", "timed_out"]
+    assert outcomes[::2] == ["ok"] * 6
+    assert json.loads(trace.accounting())["reconnects"] == 4
+
+
+# ---- interruption
+
+
+def test_control_c_stops_the_threads_at_once() -> None:
+    def never(_number: int, _client: socket.socket) -> bool:
+        return True
+
+    before = threading.active_count()
+    with serving(never) as target:
+        timer = threading.Timer(0.3, os.kill, (os.getpid(), signal.SIGINT))
+        timer.start()
+        began = time.monotonic()
+        with pytest.raises(KeyboardInterrupt):
+            closed(target, 2, 10, timeout_ns=60_000_000_000)
+        assert time.monotonic() - began < 5
+        timer.join()
+    left = [t for t in Path("/proc/self/task").iterdir() if "drive-" in (t / "comm").read_text()]
+    assert left == []
+    assert threading.active_count() <= before + 2
+
+
+def test_the_caller_is_told_of_progress_and_its_error_ends_the_drive() -> None:
+    seen: list[tuple[int, int]] = []
+
+    def tick(completed: int, elapsed_ns: int) -> None:
+        seen.append((completed, elapsed_ns))
+        if len(seen) == 3:
+            raise RuntimeError("enough")
+
+    with serving(hello) as target, pytest.raises(RuntimeError, match="enough"):
+        opened(target, 100_000, 1_000_000, 4, on_tick=tick)
+    assert [c for c, _ in seen] == sorted(c for c, _ in seen)
+    assert seen[0][1] < seen[1][1] < seen[2][1] < 2_000_000_000
+
+
+# ---- what does not fit together
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ({"target": ("192.0.2.1", 80)}, "loopback"),
+        ({"wire": "gopher"}, "gopher"),
+        ({"idle": "nap"}, "nap"),
+        ({"connections": 0}, "connections"),
+        ({"client_starts": None}, "client_starts"),
+        ({"due_ns": np.zeros(2, np.int64)}, "not both"),
+        ({"client_starts": None, "due_ns": np.zeros(3, np.int64)}, "due_ns has 3"),
+        ({"client_starts": None, "due_ns": np.zeros(2, np.int64), "think_ns": 1}, "closed loop"),
+        ({"client_starts": None, "due_ns": np.array([1, 0], np.int64)}, "decreases"),
+        ({"sequence": np.array([0, 7], np.uint32)}, "request 7"),
+        ({"sequence": np.zeros(2, np.int64)}, "sequence must be a column of u32"),
+        ({"repeat": True}, "never ends"),
+        ({"timeout_ns": 0}, "timeout_ns"),
+    ],
+)
+def test_arguments_that_do_not_fit_are_refused_with_a_sentence(
+    changes: dict[str, Any], said: str
+) -> None:
+    arguments: dict[str, Any] = {
+        "target": ("127.0.0.1", 9),
+        "wire": "http",
+        "requests": requests_of(GET),
+        "sequence": np.zeros(2, np.uint32),
+        "client_starts": np.array([0, 2], np.uint32),
+        "connections": 1,
+    }
+    with pytest.raises(ValueError, match=said):
+        _core.drive(**(arguments | changes))
+
+
+def test_offsets_that_do_not_fit_are_refused() -> None:
+    with pytest.raises(ValueError, match="beyond the arena"):
+        _core.Requests(b"abc", np.array([4], np.uint64), np.array([1], np.uint32))
+    with pytest.raises(ValueError, match="must increase"):
+        _core.Requests(b"abc", np.array([2, 1], np.uint64), np.array([1, 2], np.uint32))
+    with pytest.raises(OSError, match="no-such-file"):
+        _core.Requests("/no-such-file", np.array([4], np.uint64), np.array([1], np.uint32))
+
+
+def test_a_cpu_that_is_not_there_is_named() -> None:
+    with pytest.raises(OSError, match="cpu 1000"):
+        closed(("127.0.0.1", 9), 1, 1, cpus=[1000])
+
+
+# ---- places in TOML
+
+
+def test_every_key_of_a_toml_text_has_its_place() -> None:
+    text = (
+        'name = "é"\n[load]\nclients = [1, 2]\n  [load.extra]\n  x.y = { z = true }\n'
+        "[[rows]]\na=1\n"
+    )
+    places = {row[0]: row[1:] for row in _core.toml_spans(text)}
+    assert places[("name",)] == (1, 1, 1, 8)
+    assert places[("load", "clients")] == (3, 1, 3, 11)
+    assert places[("load", "clients", "1")] == (3, 15, 3, 15)
+    assert places[("load", "extra", "x", "y")][:2] == (5, 5)
+    assert places[("load", "extra", "x", "y", "z")] == (5, 11, 5, 15)
+    assert places[("rows", "0", "a")] == (7, 1, 7, 3)
+
+
+def test_columns_are_counted_in_characters() -> None:
+    places = {row[0]: row[1:] for row in _core.toml_spans('a = ["éé", 5]\n')}
+    assert places[("a", "1")] == (1, 12, 1, 12)
+
+
+def test_what_is_not_toml_is_refused_with_its_place() -> None:
+    with pytest.raises(ValueError, match=r"^2:5: "):
+        _core.toml_spans("a = 1\nb = \n")
+
+
+def test_a_library_host_that_is_asked_nonsense_says_so(capfd: pytest.CaptureFixture[str]) -> None:
+    assert _core.serve_library_host(["null", "--no-such-option", "1"]) == 2
+    assert "no-such-option" in capfd.readouterr().err
