@@ -210,6 +210,9 @@ def _warmup_rows(
 
 
 def _warmup_panel(
+    what: str, look: Look, x_domain: tuple[float, float], y_domain: tuple[float, float]
+) -> Chart:
+    """One panel of the warm-up figure; its data come with the facet."""
     title = "throughput" if what == "throughput" else "median response time"
     x_scale = alt.Scale(domain=list(x_domain), nice=False)
     x_title = "seconds since the first request" if look.direct_labels else "seconds"
