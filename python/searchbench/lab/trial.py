@@ -11,6 +11,7 @@ has nothing over the others. (An engine that keeps no index is ingested into bef
 
 from __future__ import annotations
 
+import errno
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
@@ -382,6 +383,10 @@ def _levers_took(subject: Subject, facts: Facts) -> None:
 
 
 def _sentence(error: BaseException) -> str:
+    """What happened and, where it is the disk, what to do."""
+    if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT):
+        place = f" at {error.filename}" if error.filename else ""
+        return f"the disk is full{place}; free some room, or name another folder with --work"
     return str(error) or type(error).__name__
 
 

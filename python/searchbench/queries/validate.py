@@ -80,7 +80,10 @@ def _match(match: Match, types: dict[str, str]) -> Iterator[str]:
             yield from _match(part, types)
         return
     if isinstance(match, Terms) and not match.fields and "text" not in types.values():
-        yield "the corpus has no text field to search in"
+        yield (
+            "the corpus has no text field to search in; name one in [corpus], "
+            'for example fields = { title = "text" }'
+        )
     for name in match.fields:
         yield from _field(name, types, {"text"}, "searching for terms")
 
