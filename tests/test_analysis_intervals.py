@@ -65,6 +65,69 @@ def test_a_bootstrap_would_cover_less_often_which_is_why_none_is_used() -> None:
     assert bootstrap_coverage("outliers", 10, "BCa") < coverage("outliers", 10) - 0.05
 
 
+def pooled_coverage(sds: list[float], blocks: int, rounds: int = 1500) -> float:
+    """How often the interval of treatment 1 against 0 holds the truth, block effects and all."""
+    rng = np.random.default_rng(blocks)
+    scale = np.array(sds)[:, None]
+    hits = 0
+    for _ in range(rounds):
+        y = scale * rng.standard_normal((len(sds), blocks)) + 5 * rng.standard_normal(blocks)
+        cells = {(f"t{i}", b): y[i, b] for i in range(len(sds)) for b in range(blocks)}
+        ratio, p = intervals.paired_ratio(0.01 * (y[1] - y[0]), _scaled(cells))
+        assert ratio is not None
+        assert ratio.interval is not None
+        assert p is not None
+        hit = ratio.interval.low <= 1 <= ratio.interval.high
+        assert hit == (p >= 0.05)
+        hits += hit
+    return hits / rounds
+
+
+def _scaled(cells: dict[tuple[str, int], float]) -> intervals.Noise | None:
+    return intervals.block_noise({key: 0.01 * value for key, value in cells.items()})
+
+
+@pytest.mark.parametrize("blocks", [2, 3, 5])
+def test_the_noise_of_the_study_may_be_drawn_upon_and_the_interval_still_covers(
+    blocks: int,
+) -> None:
+    assert pooled_coverage([1, 1, 1, 1], blocks) >= 0.945
+
+
+@pytest.mark.parametrize("blocks", [2, 3, 5])
+@pytest.mark.parametrize("sds", [[3, 1, 1, 1], [3, 3, 1, 1], [3, 3, 1, 1, 1, 1, 1, 1]])
+def test_a_pair_three_times_as_noisy_as_the_rest_is_covered_nearly_as_often(
+    sds: list[float], blocks: int
+) -> None:
+    assert pooled_coverage(sds, blocks) >= 0.87
+
+
+def test_two_blocks_can_resolve_a_tenfold_difference_in_a_noisy_study() -> None:
+    rng = np.random.default_rng(3)
+    y = 0.2 * rng.standard_normal((4, 2)) + np.array([0, math.log(10), 0.3, 0.6])[:, None]
+    cells = {(f"t{i}", b): y[i, b] for i in range(4) for b in range(2)}
+    ratio, p = intervals.paired_ratio(y[1] - y[0], intervals.block_noise(cells))
+    assert ratio is not None
+    assert ratio.interval is not None
+    assert ratio.interval.low > 2
+    assert p is not None
+    assert p < 0.01
+
+
+def test_block_effects_are_no_noise_and_missing_cells_are_no_trouble() -> None:
+    cells = {(t, b): a + 10.0 * b for t, a in (("x", 1.0), ("y", 2.0)) for b in range(4)}
+    found = intervals.block_noise(cells)
+    assert found is not None
+    assert found.variance == pytest.approx(0, abs=1e-18)
+    assert found.df == 3
+    del cells["x", 2]
+    found = intervals.block_noise(cells)
+    assert found is not None
+    assert found.df == 2
+    assert intervals.block_noise({("x", 0): 1.0}) is None
+    assert intervals.block_noise({}) is None
+
+
 def test_one_replicate_has_no_interval_and_equal_ones_have_no_width() -> None:
     assert intervals.mean_interval([1.0]) is None
     assert intervals.geometric_estimate([3.0], "x") is not None

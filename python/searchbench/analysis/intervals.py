@@ -8,7 +8,8 @@ simulation it holds the truth less often than it says at every number of replica
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -45,6 +46,73 @@ def geometric_estimate(values: Sequence[float] | Floats, unit: str) -> Estimate 
             _exp(interval.low), _exp(interval.high), interval.level, f"{interval.method}, on logs"
         )
     return Estimate(math.exp(float(logs.mean())), unit, int(x.size), interval)
+
+
+@dataclass(frozen=True, slots=True)
+class Noise:
+    """How far the log ratio of two equal treatments scatters from block to block.
+
+    ``variance`` of one block's log ratio; ``df``: degrees of freedom that it rests on.
+    """
+
+    variance: float
+    df: int
+
+
+def block_noise(cells: Mapping[tuple[str, int], float]) -> Noise | None:
+    """The noise that a whole study shows: residual of log value = treatment + block.
+
+    ``cells``: log value by (treatment, block); cells may be missing. The analysis of variance of
+    randomised blocks (Montgomery, Design and Analysis of Experiments, ch. 4), by least squares.
+    The variance of a ratio of two is twice the residual one. None without degrees of freedom.
+    """
+    rows = sorted({t for t, _ in cells})
+    columns = sorted({b for _, b in cells})
+    design = np.zeros((len(cells), len(rows) + len(columns)))
+    y = np.zeros(len(cells))
+    for i, ((treatment, block), value) in enumerate(cells.items()):
+        design[i, rows.index(treatment)] = 1.0
+        design[i, len(rows) + columns.index(block)] = 1.0
+        y[i] = value
+    if not len(cells):
+        return None
+    solution, _, matrix_rank, _ = np.linalg.lstsq(design, y, rcond=None)
+    df = len(cells) - int(matrix_rank)
+    if df < 1:
+        return None
+    residual = y - design @ solution
+    return Noise(2.0 * float(residual @ residual) / df, df)
+
+
+def paired_ratio(
+    logs: Sequence[float] | Floats, noise: Noise | None
+) -> tuple[Estimate | None, float | None]:
+    """Geometric mean of paired ratios with its interval, and the p that it is 1.
+
+    Two or three blocks say little of their own scatter, so the study's noise is drawn upon: the
+    variance is the greater of the pair's own and the study's, the degrees of freedom those of the
+    study but at most three times the pair's own. So a pair that scatters by chance too little is
+    not believed, one that scatters more than the others keeps its own variance.
+    """
+    x = np.asarray(logs, dtype=np.float64)
+    if not x.size:
+        return None, None
+    mean, n = float(x.mean()), int(x.size)
+    if n < 2:
+        return Estimate(math.exp(mean), "ratio", n), None
+    own = float(x.var(ddof=1))
+    variance, df, method = own, n - 1, "t over blocks, on logs"
+    if noise is not None and noise.df > n - 1:
+        variance, df = max(own, noise.variance), min(noise.df, 3 * (n - 1))
+        method = "t over blocks with the noise of the study, on logs"
+    error = math.sqrt(variance / n)
+    if error <= 1e-12 * max(abs(mean), 1e-300):
+        exact = Interval(math.exp(mean), math.exp(mean), LEVEL, "no spread between replicates")
+        return Estimate(math.exp(mean), "ratio", n, exact), 1.0 if mean == 0 else 0.0
+    half = float(stats.t.ppf(0.5 + LEVEL / 2, df)) * error
+    interval = Interval(_exp(mean - half), _exp(mean + half), LEVEL, method)
+    p = float(2 * stats.t.sf(abs(mean) / error, df))
+    return Estimate(math.exp(mean), "ratio", n, interval), p
 
 
 def p_value_of_zero_mean(values: Sequence[float] | Floats) -> float | None:

@@ -252,29 +252,28 @@ def _class(answers: agreement.Answers) -> str:
 def _hoist(
     treatments: Sequence[TreatmentResult],
 ) -> tuple[list[TreatmentResult], list[Finding]]:
-    """What the lab noted alike in all trials is a finding of the study, said once."""
+    """A remark alike in more than half of the trials is one of the study, and said once."""
     driven = [t for r in treatments for t in r.trials if t.status != "failed"]
-    if len(driven) < 2:
-        return list(treatments), []
-    keys = [{(f.kind, f.number, f.meaning) for f in t.findings} for t in driven]
-    everywhere = set.intersection(*keys)
-    shared: dict[tuple[str, str, str], Finding] = {}
-    for f in driven[0].findings:
-        if (f.kind, f.number, f.meaning) in everywhere and f.severity != "invalid":
-            shared[f.kind, f.number, f.meaning] = replace(f, trial="")
+    counts: dict[tuple[str, str], list[Finding]] = {}
+    for trial in driven:
+        for f in trial.findings:
+            if f.severity != "invalid":
+                counts.setdefault((f.kind, f.severity), []).append(f)
+    common = {key: found for key, found in counts.items() if len(found) > max(1, len(driven) // 2)}
+    shared = []
+    for found in common.values():
+        same = len({f.number for f in found}) == 1
+        number = found[0].number if same else f"e.g. {found[0].number}"
+        number = f"{number} ({len(found)} of {len(driven)} trials)"
+        shared.append(replace(found[0], trial="", number=number))
     changed = []
     for result in treatments:
         trials = tuple(
-            replace(
-                t,
-                findings=tuple(
-                    f for f in t.findings if (f.kind, f.number, f.meaning) not in shared
-                ),
-            )
+            replace(t, findings=tuple(f for f in t.findings if (f.kind, f.severity) not in common))
             for t in result.trials
         )
         changed.append(replace(result, trials=trials))
-    return changed, list(shared.values())
+    return changed, shared
 
 
 def _study_findings(

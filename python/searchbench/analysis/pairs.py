@@ -20,9 +20,10 @@ from numpy.typing import NDArray
 from searchbench.analysis import capacity, latency
 from searchbench.analysis.agreement import Pair
 from searchbench.analysis.intervals import (
-    geometric_estimate,
+    Noise,
+    block_noise,
     holm,
-    p_value_of_zero_mean,
+    paired_ratio,
     replicates_to_resolve,
 )
 from searchbench.analysis.judgement import Comparison, Estimate, TreatmentResult, TrialResult
@@ -138,6 +139,7 @@ def comparisons(
 ) -> tuple[Comparison, ...]:
     """Every comparison of the study, corrected together. ``distinct``: queries of a treatment."""
     by_id = {t.treatment: t for t in treatments}
+    noises = {m: _noise(treatments, m) for m in {name for t in treatments for name in t.figures}}
     drafts: list[tuple[Comparison, list[float]]] = []
     for a, b in family(treatments):
         pair = agreeing(a, b)
@@ -145,9 +147,11 @@ def comparisons(
         shared = [m for m in wanted if m in metrics_for(loads[b], metric)]
         for name in shared:
             floor = math.exp(floors[name].log) if name in floors else 1.0
-            drafts.append(
-                _draft(by_id[a], by_id[b], loads, samples, pair, name, floor, distinct(a))
-            )
+            draft, logs = _draft(by_id[a], by_id[b], loads, samples, pair, name, floor, distinct(a))
+            if logs:
+                ratio, p = paired_ratio(logs, noises.get(name))
+                draft = replace(draft, ratio=ratio, p_value=p)
+            drafts.append((draft, logs))
     adjusted = holm([comparison.p_value for comparison, _ in drafts])
     tests = sum(p is not None for p in adjusted)
     return tuple(
@@ -191,8 +195,7 @@ def _draft(
         y = value(other[block], loads[b.treatment], samples, metric, keep)
         if x and y:
             logs.append(math.log(y / x) if metric == "throughput" else math.log(x / y))
-    ratio = geometric_estimate(np.exp(logs), "ratio") if logs else None
-    return replace(blank, ratio=ratio, p_value=p_value_of_zero_mean(logs)), logs
+    return blank, logs
 
 
 def _decide(
@@ -226,6 +229,19 @@ def _decide(
             else f"p = {p:.2g} after correcting for {tests} comparisons"
         ) + (f"; about {max(needed, len(logs) + 1)} blocks would resolve it" if needed else "")
     return replace(comparison, reason=_join(comparison.reason, why))
+
+
+def _noise(treatments: Sequence[TreatmentResult], metric: str) -> Noise | None:
+    """The study's noise in one metric; a twin counts as a treatment of its own."""
+    cells = {
+        (f"{t.treatment}{' twin' if trial.control else ''}", trial.block): math.log(
+            trial.figures[metric].value
+        )
+        for t in treatments
+        for trial in t.trials
+        if trial.status == "valid" and metric in trial.figures and trial.figures[metric].value > 0
+    }
+    return block_noise(cells)
 
 
 def _nothing_agrees(pair: Pair) -> str:

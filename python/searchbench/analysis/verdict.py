@@ -330,7 +330,8 @@ def _rate(figure: Estimate | None) -> str:
     if figure is None:
         return "-"
     span = figure.interval
-    spread = f" ±{100 * (span.high - span.low) / 2 / figure.value:.0f}%" if span else ""
+    half = 100 * (span.high - span.low) / 2 / figure.value if span else 0.0
+    spread = (f" ±{half:.0f}%" if half < 100 else " ±>100%") if span else ""
     return f"{_digits(figure.value)}{spread}"
 
 
