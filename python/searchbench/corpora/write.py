@@ -10,18 +10,15 @@ from __future__ import annotations
 import bz2
 import errno
 import gzip
-import io
 import lzma
 import os
 import tempfile
-from contextlib import AbstractContextManager, nullcontext, suppress
 from pathlib import Path
 from typing import BinaryIO, cast
 
 from searchbench.corpora.corpus import Corpus, Digester, Summary, dump, intake_of
 from searchbench.errors import CorpusError
 
-_ZSTD_LEVEL = 9
 _BUFFER_BYTES = 1 << 20
 
 
@@ -33,24 +30,23 @@ def write_jsonl(corpus: Corpus, path: Path) -> Summary:
     digester = Digester(corpus.schema)
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        handle, temporary = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
+        handle, name = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
     except OSError as error:
         raise _unwritable(path, error) from error
+    temporary = Path(name)
     try:
-        with os.fdopen(handle, "wb") as raw:
-            with _compressing(raw, path) as stream:
-                for document in corpus.documents():
-                    digester.add(document)
-                    stream.write(dump({"id": document.id, **document.values}, document.id))
-            raw.flush()
-            os.fsync(raw.fileno())
-        Path(temporary).chmod(0o644)
-        Path(temporary).replace(path)
+        with _compressing(temporary, path) as stream:
+            for document in corpus.documents():
+                digester.add(document)
+                stream.write(dump({"id": document.id, **document.values}, document.id))
+        os.fsync(handle)
+        temporary.chmod(0o644)
+        temporary.replace(path)
     except OSError as error:
         raise _unwritable(path, error) from error
     finally:
-        with suppress(FileNotFoundError):  # it was renamed
-            Path(temporary).unlink()
+        os.close(handle)
+        temporary.unlink(missing_ok=True)  # not there once it was renamed
     return Summary(
         corpus.name,
         digester.hexdigest(),
@@ -60,22 +56,37 @@ def write_jsonl(corpus: Corpus, path: Path) -> Summary:
     )
 
 
-def _compressing(raw: BinaryIO, path: Path) -> AbstractContextManager[BinaryIO]:
+def _compressing(temporary: Path, path: Path) -> BinaryIO:
     suffix = path.suffix.lower()
     if suffix == ".gz":
-        return cast("BinaryIO", gzip.GzipFile("", "wb", compresslevel=6, fileobj=raw, mtime=0))
+        # Without a name and a time in its head, so that the same documents give the same bytes.
+        return cast("BinaryIO", _Gzip(temporary))
     if suffix == ".xz":
-        return cast("BinaryIO", lzma.open(raw, "wb"))
+        return cast("BinaryIO", lzma.open(temporary, "wb"))
     if suffix == ".bz2":
-        return cast("BinaryIO", bz2.open(raw, "wb"))
+        return cast("BinaryIO", bz2.open(temporary, "wb"))
     if suffix == ".zst":
-        import zstandard  # here, not above: the command line must start fast
+        import pyarrow as pa  # here, not above: the command line must start fast
 
-        packer = zstandard.ZstdCompressor(level=_ZSTD_LEVEL).stream_writer(raw, closefd=False)
-        return cast("BinaryIO", io.BufferedWriter(packer, _BUFFER_BYTES))
+        return cast("BinaryIO", pa.output_stream(str(temporary), compression="zstd"))
     if suffix == ".lz4":
         raise CorpusError(f"{path}: .lz4 is read and not written; take .zst.")
-    return nullcontext(raw)
+    return temporary.open("wb", buffering=_BUFFER_BYTES)
+
+
+class _Gzip(gzip.GzipFile):
+    """Closes the file below it, which GzipFile leaves open when it is given one."""
+
+    def __init__(self, path: Path) -> None:
+        self._below = path.open("wb")
+        super().__init__("", "wb", compresslevel=6, fileobj=self._below, mtime=0)
+
+    def close(self) -> None:
+        """Ends the stream and closes the file."""
+        try:
+            super().close()
+        finally:
+            self._below.close()
 
 
 def _unwritable(path: Path, error: OSError) -> CorpusError:
