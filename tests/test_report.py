@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import re
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -12,11 +13,13 @@ import pytest
 import records
 import report_examples as examples
 from searchbench.analysis.judge import judge
-from searchbench.analysis.judgement import Judgement, Verdict
+from searchbench.analysis.judgement import Finding, Judgement, Verdict
 from searchbench.errors import RecordError
 from searchbench.record import open_record
 from searchbench.report import Report, write_csv, write_html, write_pdf, write_report
 from searchbench.report.blocks import Details, Figure, Notice, Table
+from searchbench.report.chosen import shown_comparisons
+from searchbench.report.notices import notices
 from searchbench.report.sheets import HEADERS
 from searchbench.report.write import contents
 
@@ -210,3 +213,29 @@ def test_a_folder_that_cannot_be_written_is_one_sentence(tmp_path: Path) -> None
     blocked.write_text("")
     with pytest.raises(RecordError, match=r"report cannot be written .*name another folder"):
         write(blocked, examples.judgement(1))
+
+
+def test_findings_alike_in_several_trials_are_said_once() -> None:
+    said = "After that instant all {} requests failed."
+    found = [Finding("died", "invalid", f"t{n}", f"{n} s", said.format(n), "Look.") for n in (3, 4)]
+    other = Finding("died", "invalid", "t5", "5 s", "Something else.", "Look.")
+    notice, alone = notices([*found, other])
+    assert isinstance(notice, Notice)
+    assert (notice.number, notice.where) == ("3 s; 4 s", "t3, t4")
+    assert notice.meaning == said.format(3) + " (In t3; the others are alike.)"
+    assert isinstance(alone, Notice)
+    assert alone.meaning == "Something else."
+
+
+def test_a_comparison_is_turned_so_that_the_best_comes_first() -> None:
+    judged = examples.judgement(2)
+    forth = examples.compared(judged.treatments)[0]
+    judged = replace(judged, verdict=replace(judged.verdict, best="t01"), comparisons=(forth,))
+    (turned,) = shown_comparisons(judged, "throughput")
+    assert (turned.a, turned.b) == (forth.b, forth.a)
+    assert turned.ratio is not None
+    assert forth.ratio is not None
+    assert turned.ratio.value == pytest.approx(1 / forth.ratio.value)
+    ends = turned.ratio.interval
+    assert ends is not None
+    assert ends.low < turned.ratio.value < ends.high

@@ -8,9 +8,10 @@ from typing import Any
 from searchbench.analysis.judgement import Estimate
 from searchbench.report import numbers
 from searchbench.report.blocks import Cell, Span
-from searchbench.report.text import line
+from searchbench.report.text import line, short
 
 NONE = Cell("–", tone="quiet")
+NAME = 90  # letters of a name in a table; the details have it whole
 
 # What the names of figures mean to a reader; a name not here is shown with its dashes as spaces.
 TITLES = {
@@ -71,6 +72,13 @@ def unit_of(name: str) -> str:
     return next((unit for ending, unit in endings if name.endswith(ending)), "")
 
 
+def named(label: str) -> Cell:
+    """The name of a treatment; cut if it would fill the table."""
+    whole = line(label)
+    cut = short(whole, NAME)
+    return Cell(cut, "" if cut == whole else whole)
+
+
 def of_estimate(estimate: Estimate | None, span: Span | None = None) -> Cell:
     """An estimate with its interval below."""
     if estimate is None:
@@ -79,6 +87,8 @@ def of_estimate(estimate: Estimate | None, span: Span | None = None) -> Cell:
     if estimate.interval:
         below = numbers.between(estimate.interval, estimate.unit, estimate.value)
     text = numbers.human(estimate.value, estimate.unit)
+    if below == text:
+        below = ""  # it rounds to the value itself; the exact one has it all
     if estimate.unit == "share":
         text = numbers.percent(estimate.value)
     return Cell(text, numbers.exact(estimate), below, span)

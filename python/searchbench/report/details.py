@@ -10,7 +10,7 @@ from searchbench.analysis.judgement import TreatmentResult
 from searchbench.report import numbers, tables
 from searchbench.report.blocks import Block, Code, Details, Facts, Text
 from searchbench.report.cells import unit_of
-from searchbench.report.text import fit, line
+from searchbench.report.text import fit, line, short
 
 _HEAD = 200  # longest file shown whole, in lines; a configuration is shorter, a dump is not
 
@@ -80,7 +80,7 @@ def treatment_details(
             said = ", ".join(versions)
             blocks.append(Text(f"The trials ran with different versions: {said}."))
     valid = tables.valid_trials(treatment)
-    return Details(line(treatment.label), tuple(blocks), f"{valid.text} trials valid")
+    return Details(short(treatment.label, 200), tuple(blocks), f"{valid.text} trials valid")
 
 
 def _as_started(trial: Mapping[str, Any], shared: Mapping[str, Any]) -> list[Block]:

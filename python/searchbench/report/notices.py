@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 
 from searchbench.analysis.judgement import Finding, Judgement
 from searchbench.report import numbers, tables
 from searchbench.report.blocks import Badge, Block, Notice, Text
 from searchbench.report.text import line
+
+_NUMBER = re.compile(r"\d[\d.,]*")
 
 
 def badge(judgement: Judgement) -> Badge:
@@ -27,9 +30,14 @@ def notices(found: Sequence[Finding]) -> list[Block]:
     """Findings that say the same of several trials are said once."""
     groups: dict[tuple[str, str, str, str], list[Finding]] = {}
     for f in found:
-        groups.setdefault((f.severity, f.kind, f.meaning, f.remedy), []).append(f)
+        # Two sentences that differ in their numbers alone are one thing to know.
+        alike = _NUMBER.sub("#", f.meaning)
+        groups.setdefault((f.severity, f.kind, alike, f.remedy), []).append(f)
     blocks: list[Block] = []
-    for (_, kind, meaning, remedy), same in groups.items():
+    for (_, kind, _, remedy), same in groups.items():
+        meaning = same[0].meaning
+        if any(f.meaning != meaning for f in same):
+            meaning += f" (In {same[0].trial}; the others are alike.)"
         where = ", ".join(dict.fromkeys(line(f.trial) for f in same if f.trial))
         said = list(dict.fromkeys(line(f.number) for f in same))
         number = "; ".join(said[:4]) + (f"; and {len(said) - 4} more" if said[4:] else "")

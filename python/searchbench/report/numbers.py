@@ -44,6 +44,7 @@ _SAME = {
     "/s": "1/s",
     "q/s": "1/s",
     "queries/s": "1/s",
+    "documents/s": "1/s",
     "B": "bytes",
     "byte": "bytes",
     "bytes_per_s": "bytes/s",
@@ -88,7 +89,7 @@ def between(interval: Interval, unit: str, like: float) -> str:
     """Both ends of an interval in the unit that ``like`` has: "1.20–1.26 ms"."""
     divisor, name = _scale(abs(like), unit)
     low, high = digits(interval.low / divisor), digits(interval.high / divisor)
-    return f"{low}–{high}{name}"
+    return f"{low}{name}" if low == high else f"{low}–{high}{name}"
 
 
 def exact(estimate: Estimate) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any, Literal
 
 from searchbench.analysis.judgement import (
@@ -18,9 +19,28 @@ from searchbench.analysis.judgement import (
 )
 from searchbench.report import numbers
 from searchbench.report.blocks import Cell, Column, Table
-from searchbench.report.cells import NONE, of_estimate, of_value, quantile_at, spans, title_of
+from searchbench.report.cells import (
+    NAME,
+    NONE,
+    named,
+    of_estimate,
+    of_value,
+    quantile_at,
+    spans,
+    title_of,
+)
 from searchbench.report.text import line, short
 
+RESOURCES = (
+    "cpu_s_per_query",
+    "server_cores",
+    "peak_rss_bytes",
+    "read_bytes",
+    "write_bytes",
+    "index_bytes",
+    "ingest_documents_per_s",
+    "ingest_s",
+)
 QUANTILES = (0.5, 0.9, 0.99, 0.999)
 LESS_IS_BETTER = ("service", "response", "error", "backlog", "host")
 
@@ -42,7 +62,11 @@ def overview(judgement: Judgement, metric: str, *, open_loop: bool) -> Table:
     for treatment, bar in zip(order, bars, strict=True):
         best = treatment.treatment == judgement.verdict.best
         cells = [
-            Cell(line(treatment.label), tone="good" if best else "", below="best" if best else ""),
+            replace(
+                named(treatment.label),
+                tone="good" if best else "",
+                below="best" if best else "",
+            ),
             of_estimate(treatment.figures.get(metric), bar),
             *(of_estimate(treatment.figures.get(name)) for name in others),
             valid_trials(treatment),
@@ -90,8 +114,8 @@ def comparisons(found: Sequence[Comparison], labels: Mapping[str, str]) -> Table
         left = f"{numbers.count(c.queries_left_out)} left out" if c.queries_left_out else ""
         rows.append(
             (
-                Cell(line(labels.get(c.b, c.b))),
-                Cell(line(labels.get(c.a, c.a))),
+                named(labels.get(c.b, c.b)),
+                named(labels.get(c.a, c.a)),
                 Cell(title_of(c.metric)),
                 Cell(c.verdict, below=line(c.reason), tone=tones.get(c.verdict, "quiet")),
                 NONE if c.ratio is None else _ratio(c.ratio),
@@ -111,7 +135,7 @@ def quantiles(judgement: Judgement, which: Literal["service", "response"]) -> Ta
     rows = []
     for treatment in judgement.treatments:
         curve = getattr(treatment, which)
-        cells = [Cell(line(treatment.label))]
+        cells = [named(treatment.label)]
         for q in QUANTILES:
             at = quantile_at(curve.x, q)
             if at is None:
@@ -146,8 +170,8 @@ def agreement(found: Sequence[Agreement], labels: Mapping[str, str]) -> Table:
         rows.append(
             (
                 Cell(
-                    line(a.label_a or labels.get(a.a, a.a)),
-                    below="and " + line(a.label_b or labels.get(a.b, a.b)),
+                    short(a.label_a or labels.get(a.a, a.a), NAME),
+                    below="and " + short(a.label_b or labels.get(a.b, a.b), NAME),
                 ),
                 Cell(numbers.count(a.queries)),
                 *(_share(s) for s in (a.totals_match, a.top_k_set_match, a.top_k_order_match)),
@@ -166,9 +190,9 @@ def side_by_side(difference: Difference, a: str, b: str) -> Table:
     ids_b = {hit for hit, _ in difference.hits_b}
     columns = (
         Column("Rank", number=True, weight=0.4),
-        Column(line(a), weight=2),
+        Column(short(a, NAME), weight=2),
         Column("Score", number=True, weight=0.7),
-        Column(line(b), weight=2),
+        Column(short(b, NAME), weight=2),
         Column("Score", number=True, weight=0.7),
     )
     total = (
@@ -219,7 +243,7 @@ def scales(found: Sequence[Scale]) -> Table:
 
 def resources(judgement: Judgement, labels: Mapping[str, str]) -> Table | None:
     """What each treatment cost: a column a resource, as the analysis names them."""
-    names: list[str] = []
+    names = list(RESOURCES)
     for figures in judgement.resources.values():
         names += [name for name in figures if name not in names]
     shown = [n for n in names if any(f.get(n) is not None for f in judgement.resources.values())]
@@ -229,7 +253,7 @@ def resources(judgement: Judgement, labels: Mapping[str, str]) -> Table | None:
     columns += [Column(title_of(name), number=True) for name in shown]
     rows = []
     for treatment, figures in judgement.resources.items():
-        cells = [Cell(line(labels.get(treatment, treatment)))]
+        cells = [named(labels.get(treatment, treatment))]
         cells += [of_value(name, figures.get(name)) for name in shown]
         rows.append(tuple(cells))
     return Table(tuple(columns), tuple(rows))
