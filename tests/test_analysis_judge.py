@@ -95,6 +95,23 @@ def test_leaving_out_the_queries_that_differ_changes_the_ratio(tmp_path: Path) -
     assert loose.queries_left_out == 0
 
 
+def test_a_system_that_comes_less_far_in_the_log_is_compared_over_the_same_mix(
+    tmp_path: Path,
+) -> None:
+    """b is 10 times as slow and so never comes to the expensive queries at the end of the log."""
+    slow = dict.fromkeys(range(100, 200), 20.0)
+    study = Study(blocks=3, queries=200)
+    study.add("a", server=by_query(0.002, slow), clients=1, seconds=9.0)
+    study.add("b", system="sqlite", server=by_query(0.02, slow), clients=1, seconds=2.9)
+    found = judged(study.write(tmp_path / "r"))
+    figures = [t.figures["throughput"].value for t in found.treatments]
+    assert figures[0] / figures[1] < 2, "at face value"
+    c = by_metric(found)
+    assert c.ratio is not None
+    assert c.ratio.value == pytest.approx(0.1, rel=0.1)
+    assert "measured on both sides" in c.reason
+
+
 def test_where_nothing_agrees_no_ratio_is_given(tmp_path: Path) -> None:
     study = Study(blocks=3)
     study.add("a")

@@ -31,6 +31,7 @@ from searchbench.analysis.measured import Measured, Samples
 
 ALPHA = 0.05
 ALL_PAIRS_UP_TO = 6  # treatments; beyond, only pairs that differ in one factor
+MOST = 0.9  # of the agreeing queries must be measured on both sides to go unremarked
 MANY_TWINS = 20  # from here on the floor is the 95 % quantile, not the greatest
 
 Floats = NDArray[np.float64]
@@ -102,6 +103,35 @@ def value(
         return None
     at = latency.rank(durations.size, q)
     return float(np.partition(durations, at)[at]) / 1e9
+
+
+def same_mix_rates(
+    a: Measured,
+    b: Measured,
+    loads: tuple[Mapping[str, Any], Mapping[str, Any]],
+    agreeing: NDArray[np.int64],
+) -> tuple[tuple[float, float] | None, int]:
+    """Closed-loop rates of two trials over the same mix of queries, and how many queries it has.
+
+    In a window of seconds the faster system comes further in the log, so each side has asked a mix
+    of its own, and slow queries may stand on one side only. Here a query's mean cycle time
+    weighs on both sides by its share of both; queries that one side did not come to are left out.
+    None where no query was measured on both sides.
+    """
+    n = int(max((m.query.max(initial=0) for m in (a, b)), default=0)) + 1
+    counts = [np.bincount(m.query, minlength=n).astype(np.float64) for m in (a, b)]
+    common = np.zeros(n, dtype=bool)
+    common[agreeing[agreeing < n]] = True
+    common &= (counts[0] > 0) & (counts[1] > 0)
+    if not common.any():
+        return None, 0
+    weight = sum(c[common] / c[common].sum() for c in counts) / 2
+    rates = []
+    for measured, count, load in zip((a, b), counts, loads, strict=True):
+        total_ns = np.bincount(measured.query, weights=measured.response_ns, minlength=n)[common]
+        cycle_s = total_ns / count[common] / 1e9 + float(load.get("think_s") or 0.0)
+        rates.append(int(load.get("clients") or 1) / float(np.sum(weight * cycle_s)))
+    return (rates[0], rates[1]), int(np.count_nonzero(common))
 
 
 def noise_floors(treatments: Sequence[TreatmentResult], metrics: Sequence[str]) -> dict[str, Floor]:
@@ -189,12 +219,27 @@ def _draft(
     if unusable:
         why = f"no trial of {' nor of '.join(unusable)} is valid"
         return replace(blank, verdict="not comparable", reason=why), []
-    logs = []
+    logs: list[float] = []
+    both: list[int] = []
     for block in sorted(mine.keys() & other.keys()):
+        if metric == "throughput" and pair is not None:
+            rates, common = same_mix_rates(
+                samples.measured(mine[block].trial),
+                samples.measured(other[block].trial),
+                (loads[a.treatment], loads[b.treatment]),
+                pair.agreeing,
+            )
+            both.append(common)
+            if rates is not None:
+                logs.append(math.log(rates[1] / rates[0]))
+            continue
         x = value(mine[block], loads[a.treatment], samples, metric, keep)
         y = value(other[block], loads[b.treatment], samples, metric, keep)
         if x and y:
             logs.append(math.log(y / x) if metric == "throughput" else math.log(x / y))
+    if both and min(both) < MOST * used:
+        said = f"in one block only {min(both)} of these {used} queries were measured on both sides"
+        blank = replace(blank, reason=_join(blank.reason, said))
     return blank, logs
 
 
