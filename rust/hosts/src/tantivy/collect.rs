@@ -20,8 +20,9 @@ pub struct Want {
     pub best: usize,
     /// Whether scores tell documents apart; without a match they are all the same.
     pub scored: bool,
-    /// The query is one term: its count is in the dictionary, so blocks can be skipped.
-    pub one_term: bool,
+    /// The query is one term: its count is in the dictionary, so blocks of documents whose scores
+    /// cannot be among the best can be skipped.
+    pub prune: bool,
     /// Fields whose values are counted, and how many of the most frequent are wanted.
     pub counted: Vec<(usize, usize)>,
     /// There is one segment in all, so its most frequent values are the most frequent.
@@ -131,10 +132,17 @@ pub fn collect(
         Vec::new()
     } else if want.keys.is_empty() && want.scored {
         let mut best = BestByScore::new(want.best, view);
-        if want.one_term && tallies.is_empty() {
+        if want.prune && tallies.is_empty() {
             total = u64::from(weight.count(reader)?);
-            weight
-                .for_each_pruning(Score::MIN, reader, &mut |doc, score| best.offer(doc, score))?;
+            weight.for_each_pruning(Score::MIN, reader, &mut |doc, score| {
+                best.offer(doc, score);
+                best.below_bar()
+            })?;
+        } else if tallies.is_empty() {
+            weight.for_each(reader, &mut |doc, score| {
+                total += 1;
+                best.offer(doc, score);
+            })?;
         } else {
             weight.for_each(reader, &mut |doc, score| {
                 total += 1;
@@ -177,6 +185,8 @@ pub fn collect(
 /// The best by score, ties by order of ingest. The heap's top is the worst that is kept.
 struct BestByScore<'v> {
     size: usize,
+    /// A score below it is not among the best.
+    bar: Score,
     view: &'v SegmentView,
     heap: BinaryHeap<Scored>,
 }
@@ -209,36 +219,42 @@ impl<'v> BestByScore<'v> {
     fn new(size: usize, view: &'v SegmentView) -> BestByScore<'v> {
         BestByScore {
             size,
+            bar: Score::NEG_INFINITY,
             view,
             heap: BinaryHeap::with_capacity(size.min(1024)),
         }
     }
 
-    /// The score that a document must exceed to be of interest. One that only equals the worst
-    /// kept can still be earlier in order of ingest, so the bar is just below it.
-    fn offer(&mut self, doc: DocId, score: Score) -> Score {
+    /// Takes notice of a document; nearly all are below the bar and cost one comparison.
+    #[inline]
+    fn offer(&mut self, doc: DocId, score: Score) {
+        if score >= self.bar {
+            self.consider(doc, score);
+        }
+    }
+
+    #[cold]
+    fn consider(&mut self, doc: DocId, score: Score) {
+        let seq = self.view.seq.get_val(doc);
+        let entry = Scored { score, seq, doc };
         if self.heap.len() < self.size {
-            self.heap.push(Scored {
-                score,
-                seq: self.view.seq.get_val(doc),
-                doc,
-            });
+            self.heap.push(entry);
         } else if let Some(mut worst) = self.heap.peek_mut()
-            && score >= worst.score
+            && entry < *worst
         {
-            let entry = Scored {
-                score,
-                seq: self.view.seq.get_val(doc),
-                doc,
-            };
-            if entry < *worst {
-                *worst = entry;
-            }
+            *worst = entry;
         }
-        match self.heap.peek() {
-            Some(worst) if self.heap.len() == self.size => worst.score.next_down(),
-            _ => Score::MIN,
+        if self.heap.len() == self.size
+            && let Some(worst) = self.heap.peek()
+        {
+            self.bar = worst.score;
         }
+    }
+
+    /// What a score must exceed to be of interest: one that only equals the worst kept can still
+    /// be earlier in the order of ingest, so it is just below the bar.
+    fn below_bar(&self) -> Score {
+        self.bar.next_down()
     }
 
     fn candidates(self, (part, segment): (u32, u32)) -> Vec<Candidate> {

@@ -15,7 +15,7 @@ use super::fields::{Fields, read_id};
 use super::pool::{Pool, Task};
 use super::view::View;
 use crate::engine::Failure;
-use crate::query::{Checked, Condition, Key, Matching};
+use crate::query::{Checked, Key, Matching, Mode};
 use crate::reply::{Answer, Counts, Hit};
 use crate::schema::Schema;
 
@@ -48,12 +48,11 @@ pub fn search<'s>(
         best: (query.offset + query.limit).min(view.documents() as usize)
             * usize::from(query.limit > 0),
         scored: !matches!(query.matching, Matching::All),
-        one_term: query
-            .conditions
-            .iter()
-            .all(|c| matches!(c, Condition::Never))
-            && matches!(&query.matching, Matching::Terms { terms, fields, .. }
-                if terms.len() == 1 && fields.len() == 1),
+        // Measured: for unions and intersections counting first and skipping blocks afterwards
+        // takes longer than one pass that scores every document.
+        prune: query.conditions.is_empty()
+            && matches!(&query.matching, Matching::Terms { terms, fields, mode, .. }
+                if terms.len() == 1 && fields.len() == 1 && *mode != Mode::Prefix && *mode != Mode::Fuzzy),
         counted,
         alone: segments == 1,
     };
