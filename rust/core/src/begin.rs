@@ -2,7 +2,6 @@
 
 use std::cmp::Reverse;
 use std::io;
-use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 
 use crate::conn::{Job, NONE, Pending, Phase};
@@ -14,7 +13,7 @@ use crate::wire::Wire;
 /// Sends in a row before replies are looked at again.
 const SENDS: usize = 64;
 
-impl<W: Wire> Worker<W> {
+impl<W: Wire> Worker<'_, W> {
     /// Sends for every connection that became able to while reading.
     pub(crate) fn write_ready(&mut self) {
         let mut at = 0;
@@ -48,7 +47,7 @@ impl<W: Wire> Worker<W> {
     }
 
     fn begin_client(&mut self, index: u32) {
-        let shared = Arc::clone(&self.shared);
+        let shared = self.shared;
         let Load::Closed {
             sequence,
             repeat,
@@ -80,7 +79,7 @@ impl<W: Wire> Worker<W> {
 
     /// Open loop: sends what is due over what is free; records what can be sent by nobody.
     pub(crate) fn begin_slots(&mut self) -> i64 {
-        let shared = Arc::clone(&self.shared);
+        let shared = self.shared;
         let Load::Open { sequence, due_ns } = &shared.load else {
             return self.clock.now();
         };
@@ -152,8 +151,11 @@ impl<W: Wire> Worker<W> {
             let now = self.clock.now();
             conn.job.free = conn.free;
             conn.job.sent = now;
-            self.deadlines
-                .put(&mut self.conns, index, now + self.shared.timeout_ns);
+            self.deadlines.put(
+                &mut self.conns,
+                index,
+                now.saturating_add(self.shared.timeout_ns),
+            );
         }
         self.flush(index);
     }

@@ -283,7 +283,7 @@ fn thread_body<W: Wire>(
     let stop = Arc::clone(&shared.stop);
     // A failure here stops the other threads: they are not to wait at the gate, or drive alone.
     let run = || {
-        let mut worker = Worker::new(shared, index, wire, provisional)?;
+        let mut worker = Worker::new(&shared, index, wire, provisional)?;
         if !worker.open_all()? {
             return Err(Error::Stopped);
         }

@@ -2,7 +2,6 @@
 
 use std::cmp::Reverse;
 use std::io;
-use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 
 use crate::conn::{Job, NONE, Pending, Phase};
@@ -11,7 +10,7 @@ use crate::schedule::Load;
 use crate::thread::{Kept, Worker};
 use crate::wire::Wire;
 
-impl<W: Wire> Worker<W> {
+impl<W: Wire> Worker<'_, W> {
     /// The connection is given up, and with it the request it carries, if any.
     pub(crate) fn fail(&mut self, index: u32, outcome: Outcome) {
         let now = self.clock.now();
@@ -41,7 +40,7 @@ impl<W: Wire> Worker<W> {
 
     /// What the connection does after a request, or after it was lost.
     pub(crate) fn next(&mut self, index: u32, now: i64, fruitless: bool) {
-        let shared = Arc::clone(&self.shared);
+        let shared = self.shared;
         let conn = &mut self.conns[index as usize];
         match &shared.load {
             Load::Closed {
@@ -49,7 +48,7 @@ impl<W: Wire> Worker<W> {
                 stop_after,
                 ..
             } => {
-                let due = now + think_ns;
+                let due = now.saturating_add(*think_ns);
                 let mut begin_at = due;
                 if fruitless {
                     conn.pause_ns = longer(conn.pause_ns);
@@ -130,7 +129,7 @@ impl<W: Wire> Worker<W> {
                 }
             }
         }
-        let shared = Arc::clone(&self.shared);
+        let shared = self.shared;
         if let Load::Open { sequence, due_ns } = &shared.load {
             while let Some(due) = self.slots.head(due_ns) {
                 let slot = self.slots.take();

@@ -28,6 +28,8 @@ mod conn;
 mod drive;
 mod ending;
 #[cfg(test)]
+mod exchange_tests;
+#[cfg(test)]
 mod failure_tests;
 mod idle;
 mod open;
@@ -40,6 +42,8 @@ mod sys;
 mod testing;
 mod thread;
 mod trace;
+#[cfg(test)]
+mod truth_tests;
 pub mod wire;
 
 pub use arena::Requests;

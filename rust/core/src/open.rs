@@ -32,7 +32,7 @@ fn is_ours(error: &io::Error) -> Option<io::Error> {
     Some(io::Error::new(error.kind(), format!("{remedy} ({error})")))
 }
 
-impl<W: Wire> Worker<W> {
+impl<W: Wire> Worker<'_, W> {
     /// Opens all connections, one after another: a server's queue of connections it has not
     /// accepted is often short, and a connection dropped from it comes back only a second later.
     /// The first that cannot be opened ends the attempt. False where it was stopped.
@@ -102,7 +102,9 @@ impl<W: Wire> Worker<W> {
             None => false,
             Some(error) if error.raw_os_error() == Some(libc::EINPROGRESS) => true,
             Some(error) => {
-                self.fatal = is_ours(&error);
+                if let Some(ours) = is_ours(&error) {
+                    self.fatal = Some(ours);
+                }
                 return self.refused(index);
             }
         };
@@ -111,7 +113,7 @@ impl<W: Wire> Worker<W> {
             self.fatal = Some(error);
             return;
         }
-        let deadline = self.clock.now() + self.shared.timeout_ns;
+        let deadline = self.clock.now().saturating_add(self.shared.timeout_ns);
         self.deadlines.put(&mut self.conns, index, deadline);
         if !pending {
             self.up(index);
@@ -128,7 +130,9 @@ impl<W: Wire> Worker<W> {
                 self.up(index);
             }
             Some(error) => {
-                self.fatal = is_ours(&error);
+                if let Some(ours) = is_ours(&error) {
+                    self.fatal = Some(ours);
+                }
                 self.refused(index);
             }
         }

@@ -14,7 +14,7 @@ const READS: usize = 16;
 /// The other side has ended its half, or the whole, of the connection.
 const GONE: u32 = (libc::EPOLLRDHUP | libc::EPOLLHUP | libc::EPOLLERR) as u32;
 
-impl<W: Wire> Worker<W> {
+impl<W: Wire> Worker<'_, W> {
     pub(crate) fn on_event(&mut self, index: u32, generation: u32, flags: u32) {
         let conn = &self.conns[index as usize];
         if conn.generation != generation {

@@ -180,7 +180,8 @@ const TOUCHED_BYTES: usize = 16 << 20;
 impl SampleLog {
     /// Room for `samples` records, or for as many as the machine grants where it is None.
     pub fn new(samples: Option<usize>) -> io::Result<SampleLog> {
-        let mut region = match samples {
+        let known = samples.filter(|&count| count <= UNKNOWN_BYTES / SAMPLE_BYTES);
+        let mut region = match known {
             Some(count) => Region::reserve(count * SAMPLE_BYTES, count * SAMPLE_BYTES)?,
             None => Region::reserve(UNKNOWN_BYTES, 64 << 20)?,
         };

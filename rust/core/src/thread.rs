@@ -9,7 +9,6 @@
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::io;
-use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 
 use crate::clock::Clock;
@@ -51,8 +50,8 @@ pub(crate) struct Kept {
     pub len: usize,
 }
 
-pub(crate) struct Worker<W> {
-    pub(crate) shared: Arc<Shared>,
+pub(crate) struct Worker<'a, W> {
+    pub(crate) shared: &'a Shared,
     pub(crate) index: usize,
     pub(crate) clock: Clock,
     pub(crate) epoll: Epoll,
@@ -88,13 +87,8 @@ pub(crate) struct Worker<W> {
     pub(crate) fatal: Option<io::Error>,
 }
 
-impl<W: Wire> Worker<W> {
-    pub(crate) fn new(
-        shared: Arc<Shared>,
-        index: usize,
-        wire: W,
-        clock: Clock,
-    ) -> io::Result<Self> {
+impl<'a, W: Wire> Worker<'a, W> {
+    pub(crate) fn new(shared: &'a Shared, index: usize, wire: W, clock: Clock) -> io::Result<Self> {
         let threads = shared.threads;
         let mine: Vec<usize> = (index..shared.connections).step_by(threads).collect();
         let run = |client: usize| match &shared.load {
