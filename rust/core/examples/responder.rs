@@ -410,3 +410,59 @@ fn main() {
         std::process::exit(code);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn asked(frames: bool) -> Asked {
+        Asked {
+            port: 0,
+            bytes: 3,
+            delay_ns: 5,
+            stall_every_ns: 2_000,
+            stall_ns: 500,
+            cpu: None,
+            frames,
+        }
+    }
+
+    #[test]
+    fn a_reply_due_during_a_stall_leaves_at_its_end() {
+        let asked = asked(false);
+        assert_eq!(asked.due(100), 105, "there is no stall at the start");
+        assert_eq!(asked.due(1_994), 1_999);
+        assert_eq!(asked.due(1_995), 2_500);
+        assert_eq!(asked.due(2_494), 2_500);
+        assert_eq!(asked.due(2_495), 2_500);
+        assert_eq!(asked.due(2_496), 2_501);
+        assert_eq!(asked.due(4_100), 4_500);
+    }
+
+    #[test]
+    fn requests_are_told_apart_however_they_are_joined() {
+        let http = asked(false);
+        let post = b"POST / HTTP/1.1\r\nContent-Length: 2\r\n\r\nokGET";
+        assert_eq!(http.request_length(post), Some(post.len() - 3));
+        assert_eq!(http.request_length(&post[..post.len() - 4]), None);
+        assert_eq!(http.request_length(b"GET / HTTP/1.1\r\n\r\n"), Some(18));
+        let frames = asked(true);
+        assert_eq!(
+            frames.request_length(&[2, 0, 0, 0, 5, 0, 0, 0, b'{', b'}', 1]),
+            Some(10)
+        );
+        assert_eq!(frames.request_length(&[2, 0, 0, 0, 5, 0, 0, 0, b'{']), None);
+        assert_eq!(frames.request_length(&[2, 0]), None);
+    }
+
+    #[test]
+    fn the_reply_has_the_bytes_asked_for() {
+        assert!(
+            asked(false)
+                .reply()
+                .ends_with(b"Content-Length: 3\r\n\r\nxxx")
+        );
+        let frame = asked(true).reply();
+        assert_eq!((frame.len(), frame[0], frame[8]), (19, 3, 5));
+    }
+}
