@@ -227,10 +227,10 @@ def test_findings_alike_in_several_trials_are_said_once() -> None:
     assert alone.meaning == "Something else."
 
 
-def test_a_comparison_is_turned_so_that_the_best_comes_first() -> None:
+def test_a_comparison_is_turned_to_be_of_the_best_over_the_other() -> None:
     judged = examples.judgement(2)
     forth = examples.compared(judged.treatments)[0]
-    judged = replace(judged, verdict=replace(judged.verdict, best="t01"), comparisons=(forth,))
+    judged = replace(judged, verdict=replace(judged.verdict, best="t00"), comparisons=(forth,))
     (turned,) = shown_comparisons(judged, "throughput")
     assert (turned.a, turned.b) == (forth.b, forth.a)
     assert turned.ratio is not None

@@ -10,20 +10,20 @@ from searchbench.report import tables
 
 
 def shown_comparisons(judgement: Judgement, metric: str) -> list[Comparison]:
-    """Those by the deciding metric: all against the first if each has met it, else all pairs."""
+    """By the deciding metric: the best against every other if it has met all, else all pairs."""
     found = [c for c in judgement.comparisons if c.metric == metric and c.ratio is not None]
     ranked = tables.ranked(judgement, metric)
     first = judgement.verdict.best or (ranked[0].treatment if ranked else "")
-    met = [_seen_from(first, c) for c in found if first in (c.a, c.b)]
+    met = [_of(first, c) for c in found if first in (c.a, c.b)]
     order = [t.treatment for t in ranked]
     if len(met) >= len(judgement.treatments) - 1 or len(met) == len(found):
-        return sorted(met, key=lambda c: order.index(c.b))
+        return sorted(met, key=lambda c: order.index(c.a))
     return found[:24]
 
 
-def _seen_from(first: str, c: Comparison) -> Comparison:
-    """The same comparison with ``first`` as its a."""
-    if c.a == first or c.ratio is None or c.ratio.value <= 0:
+def _of(first: str, c: Comparison) -> Comparison:
+    """The same comparison with ``first`` as its b, so that the ratio is of it over the other."""
+    if c.b == first or c.ratio is None or c.ratio.value <= 0:
         return c
     i = c.ratio.interval
     if i is not None and i.low > 0:

@@ -121,11 +121,15 @@ class Content:
             blocks.append(tables.overview(self.judgement, self.metric, open_loop=self.open_loop))
             blocks.append(Text(reading(self.judgement), "quiet"))
         compared = shown_comparisons(self.judgement, self.metric)
-        firsts = {c.a for c in compared}
-        against = short(self.labels.get(a := next(iter(firsts)), a), 60) if firsts else ""
+        best = {c.b for c in compared}
+        title = "What is compared"
+        if len(best) == 1:
+            title = (
+                f"{short(self.labels.get(id_ := next(iter(best)), id_), 60)} against every other"
+            )
         blocks += self._figure(
             "differences",
-            f"Each against {against}" if len(firsts) == 1 else "What is compared",
+            title,
             f"Ratios by {title_of(self.metric).lower()}, paired by block, with their intervals; "
             "above 1× is better. Shaded: the noise floor. Grey: not resolved.",
             partial(figures.differences, compared, self.labels),

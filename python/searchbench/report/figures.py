@@ -123,13 +123,12 @@ def warmup(judgement: Judgement, windows: Mapping[str, tuple[float, float]], loo
 def differences(comparisons: Sequence[Comparison], labels: Mapping[str, str], look: Look) -> Chart:
     """Ratios with their intervals, the noise floor shaded: what is resolved stands clear of it."""
     rows: list[dict[str, Any]] = []
-    one_first = len({c.a for c in comparisons}) == 1
+    one = len({c.b for c in comparisons}) == 1
     for c in comparisons:
         if c.ratio is None or c.ratio.value <= 0:
             continue
-        interval, name = c.ratio.interval, line(labels.get(c.b, c.b))
-        if not one_first:
-            name += " against " + line(labels.get(c.a, c.a))
+        interval, other = c.ratio.interval, line(labels.get(c.a, c.a))
+        name = other if one else f"{line(labels.get(c.b, c.b))} against {other}"
         row: dict[str, Any] = {
             "name": name,
             "ratio": c.ratio.value,
