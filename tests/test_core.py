@@ -35,10 +35,7 @@ def test_the_module_has_every_name_of_the_stub_with_its_signature() -> None:
     tree = ast.parse(STUB.read_text())
     checked = 0
     for node in tree.body:
-        if isinstance(node, ast.AnnAssign):
-            assert isinstance(node.target, ast.Name)
-            assert hasattr(_core, node.target.id), node.target.id
-        elif isinstance(node, ast.FunctionDef):
+        if isinstance(node, ast.FunctionDef):
             assert described(getattr(_core, node.name)) == declared(node), node.name
             checked += 1
         elif isinstance(node, ast.ClassDef):
@@ -58,6 +55,7 @@ def test_the_module_has_every_name_of_the_stub_with_its_signature() -> None:
         for n in tree.body
         if isinstance(n, ast.AnnAssign) and isinstance(n.target, ast.Name)
     }
+    stubbed.discard("_Column")  # a name for type checkers only
     assert {name for name in dir(_core) if not name.startswith("_")} == stubbed
 
 

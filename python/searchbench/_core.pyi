@@ -3,8 +3,14 @@
 Only bytes, integers and columns cross it. A test checks this stub against the module.
 """
 
-from collections.abc import Buffer, Callable, Sequence
-from typing import Literal, final
+from collections.abc import Callable, Sequence
+from typing import Any, Literal, TypeAlias, final
+
+from numpy.typing import NDArray
+from typing_extensions import Buffer
+
+# numpy declares its arrays as buffers to type checkers only from Python 3.12 on.
+_Column: TypeAlias = Buffer | NDArray[Any]
 
 version: str
 profile: Literal["release", "debug"]
@@ -33,7 +39,7 @@ class Requests:
     """
 
     def __new__(
-        cls, arena: Buffer | str, exchange_ends: Buffer, request_ends: Buffer
+        cls, arena: Buffer | str, exchange_ends: _Column, request_ends: _Column
     ) -> Requests: ...
     def __len__(self) -> int: ...
 
@@ -61,9 +67,9 @@ def drive(
     wire: Literal["frames", "http"],
     requests: Requests,
     *,
-    sequence: Buffer,
-    client_starts: Buffer | None = None,
-    due_ns: Buffer | None = None,
+    sequence: _Column,
+    client_starts: _Column | None = None,
+    due_ns: _Column | None = None,
     connections: int,
     think_ns: int = 0,
     repeat: bool = False,
