@@ -4,6 +4,8 @@
 //! within a stall, [k·A, k·A + S) since the start for k ≥ 1, leaves at the end of the stall.
 //! Both rules keep the order, so a queue is all that is needed. Waiting is hybrid: asleep until
 //! 60 µs before the next is due, then spinning, for a sleeper wakes up late.
+//!
+//! Longer than most files, because the loop, its clients and its clock only mean something together.
 
 use std::collections::VecDeque;
 use std::io::{self, Write};

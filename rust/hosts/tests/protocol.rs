@@ -1,4 +1,6 @@
 //! The framed protocol under bad input, and what a batch refuses.
+//!
+//! Longer than most files: one list of everything that can be done wrong to a host.
 
 mod client;
 mod reference;

@@ -1,17 +1,20 @@
 //! The tantivy host: several indexes ("parts") in one process, searched as one.
 
+pub mod best;
 pub mod collect;
 pub mod compile;
 pub mod fields;
+mod open;
 pub mod pool;
 pub mod search;
 pub mod store;
+pub mod tally;
 pub mod view;
 
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, RwLock, Weak};
+use std::sync::{Arc, Mutex, RwLock};
 use std::thread;
 use std::time::Duration;
 
@@ -19,12 +22,12 @@ use ::tantivy::IndexReader;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-use crate::engine::{BatchReply, Engine, Failure, Refused, Session};
-use crate::ids::Ids;
+use crate::engine::{BatchReply, Engine, Failure, Session};
 use crate::options::{Kind, Options, Spec};
 use crate::query::Query;
-use crate::schema::{Schema, parse_document};
-use fields::{Fields, read_id};
+use crate::schema::Schema;
+use fields::Fields;
+use open::{Open, refresh};
 use pool::Pool;
 use search::{Manner, failure, search};
 use store::{Part, Writing, bytes_on_disk, searchers};
@@ -110,25 +113,6 @@ pub struct Tantivy {
     manner: Manner,
     pool: Option<Pool>,
     open: RwLock<Option<Arc<Open>>>,
-}
-
-/// An index that exists.
-struct Open {
-    schema: Schema,
-    fields: Fields,
-    parts: Vec<Part>,
-    by_hash: bool,
-    next_seq: AtomicU64,
-    /// None until the first batch needs it.
-    ids: Mutex<Option<Ids>>,
-    readers: Vec<IndexReader>,
-    view: RwLock<Arc<View>>,
-    /// Grows when the view changes, for searchers of connections' own.
-    generation: AtomicU64,
-    /// Held while committing and reloading.
-    publishing: Mutex<()>,
-    /// Documents were added since the last commit.
-    dirty: AtomicBool,
 }
 
 impl Tantivy {
@@ -243,133 +227,6 @@ impl Tantivy {
         open.clone()
             .ok_or_else(|| Failure::error("there is no index yet: create comes first"))
     }
-}
-
-/// Commits and reloads every so often while there is something new.
-fn refresh(open: &Weak<Open>, every: Duration) {
-    loop {
-        thread::sleep(every);
-        let Some(open) = open.upgrade() else { return };
-        if open.dirty.load(Ordering::SeqCst)
-            && let Err(Failure::Error(reason) | Failure::Unsupported(reason)) =
-                open.publish(Part::commit, 1)
-        {
-            eprintln!("refresh failed: {reason}");
-        }
-    }
-}
-
-impl Open {
-    /// Does `step` for each part, on up to `threads` threads, then shows the result to searches.
-    fn publish(
-        &self,
-        step: impl Fn(&Part) -> ::tantivy::Result<()> + Sync,
-        threads: usize,
-    ) -> Result<(), Failure> {
-        let _alone = self.publishing.lock().expect("no panic while held");
-        self.dirty.store(false, Ordering::SeqCst);
-        let next = AtomicU64::new(0);
-        let worker = || {
-            while let Some(part) = self
-                .parts
-                .get(next.fetch_add(1, Ordering::Relaxed) as usize)
-            {
-                step(part)?;
-            }
-            Ok(())
-        };
-        thread::scope(|scope| {
-            let others: Vec<_> = (1..threads.min(self.parts.len()))
-                .map(|_| scope.spawn(worker))
-                .collect();
-            let mut done = worker();
-            for other in others {
-                done = done.and(other.join().expect("a step does not panic"));
-            }
-            done
-        })
-        .map_err(failure)?;
-        for reader in &self.readers {
-            reader.reload().map_err(failure)?;
-        }
-        let view =
-            View::new(searchers(&self.readers), &self.fields, &self.schema).map_err(failure)?;
-        *self.view.write().expect("no panic while held") = Arc::new(view);
-        self.generation.fetch_add(1, Ordering::SeqCst);
-        Ok(())
-    }
-
-    fn shared_view(&self) -> Arc<View> {
-        Arc::clone(&self.view.read().expect("no panic while held"))
-    }
-
-    /// Adds the documents of a batch; each line is parsed on this thread while the indexing
-    /// threads work on those before.
-    fn add(&self, lines: &str) -> Result<BatchReply, Failure> {
-        let writers = self
-            .parts
-            .iter()
-            .map(Part::writer)
-            .collect::<::tantivy::Result<Vec<_>>>();
-        let writers = writers.map_err(failure)?;
-        let mut reply = BatchReply::default();
-        for line in lines.lines().filter(|line| !line.trim().is_empty()) {
-            match self.add_one(line) {
-                Ok((part, document)) => {
-                    let writer = writers[part].as_ref().expect("made by Part::writer");
-                    writer.add_document(document).map_err(failure)?;
-                    reply.accepted += 1;
-                }
-                Err((id, reason)) => reply.refused.push(Refused { id, reason }),
-            }
-        }
-        self.dirty.store(true, Ordering::SeqCst);
-        Ok(reply)
-    }
-
-    fn add_one(&self, line: &str) -> Result<(usize, ::tantivy::TantivyDocument), (String, String)> {
-        let document = parse_document(line, &self.schema)?;
-        let id = document.id.as_ref();
-        let mut out = self
-            .fields
-            .document(&document, line.len())
-            .map_err(|reason| (id.to_owned(), reason))?;
-        if !self.take_id(id) {
-            return Err((
-                id.to_owned(),
-                format!("a document with id {id:?} is in the index already"),
-            ));
-        }
-        let seq = self.next_seq.fetch_add(1, Ordering::Relaxed);
-        out.add_u64(self.fields.seq, seq);
-        let spread = if self.by_hash { stable_hash(id) } else { seq };
-        Ok(((spread % self.parts.len() as u64) as usize, out))
-    }
-
-    fn take_id(&self, id: &str) -> bool {
-        let mut held = self.ids.lock().expect("no panic while held");
-        let ids = held.get_or_insert_with(|| {
-            let mut ids = Ids::new();
-            for part in &self.shared_view().parts {
-                for (ord, segment) in part.segments.iter().enumerate() {
-                    for doc in part.searcher.segment_reader(ord as u32).doc_ids_alive() {
-                        ids.take(&read_id(&segment.id, doc));
-                    }
-                }
-            }
-            ids
-        });
-        ids.take(id)
-    }
-}
-
-/// FNV-1a, 64 bits, with its upper half folded in: the same on every machine and in every
-/// version.
-fn stable_hash(id: &str) -> u64 {
-    let hash = id.bytes().fold(0xcbf2_9ce4_8422_2325, |hash: u64, byte| {
-        (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3)
-    });
-    hash ^ hash >> 32
 }
 
 impl Engine for Tantivy {
