@@ -411,7 +411,7 @@ class Study:
             "stages": {"deploy": 0.3, "ingest": 4.0, "drive": t.seconds},
         }
         for key, value in t.extra.items():
-            trial[key] = {**trial[key], **value} if isinstance(value, dict) else value
+            trial[key] = {**trial.get(key, {}), **value} if isinstance(value, dict) else value
         _json(folder / "trial.json", trial)
 
     def _samples(self, t: Treatment, factor: float, rng: np.random.Generator) -> pa.Table:

@@ -115,20 +115,23 @@ def test_other_totals_of_plain_terms_are_put_down_to_analysis(tmp_path: Path) ->
 
 
 def test_terms_on_record_tell_analysis_from_operators(tmp_path: Path) -> None:
-    def note(second: str) -> dict[str, Any]:
-        return {"notes": [{"kind": "terms", "terms": {"0": ["word0"], "1": ["word1", second]}}]}
+    def sees(other: dict[str, list[str]]) -> dict[str, Any]:
+        return {"terms": {"asked": 4, "other": other}}
 
     study = Study(blocks=1, control=None, queries=4)
-    study.add("a", seconds=1.5, extra=note("common"))
+    study.add("a", seconds=1.5, extra=sees({}))
     study.add(
-        "b", seconds=1.5, answer=lambda q: good_answer(q) | {"total": 7}, extra=note("commons")
+        "b",
+        seconds=1.5,
+        answer=lambda q: good_answer(q) | {"total": 7},
+        extra=sees({"1": ["word1", "commons"]}),
     )
     record = open_record(study.write(tmp_path / "record"))
     a, b = (agreement.read_answers(record, t) for t in by_treatment(record.trials))
     found = agreement.compare(a, b, require="totals", k=10, queries=record.queries("beef"))
     assert found.agreement.causes == {
-        causes.OPERATOR: 1,
-        causes.ANALYSIS: 3,
+        causes.OPERATOR: 3,
+        causes.ANALYSIS: 1,
     }
 
 

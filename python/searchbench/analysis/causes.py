@@ -40,7 +40,7 @@ class Namer:
         queries: Mapping[int, Mapping[str, Any]],
     ) -> None:
         self._queries = queries
-        self._terms_a, self._terms_b = _terms(a), _terms(b)
+        self._terms_a, self._terms_b = _terms(a, queries), _terms(b, queries)
         self._only_parts_differ = _only_parts_differ(a, b)
 
     def name(
@@ -75,14 +75,32 @@ class Namer:
         return ANALYSIS if simple and not algebra.get("filters") else ANALYSIS_OR_OPERATOR
 
 
-def _terms(trial: Mapping[str, Any]) -> dict[int, tuple[str, ...]]:
-    """Terms by query from a trial's ``terms`` note: {"kind": "terms", "terms": {"0": [..]}}."""
-    found: dict[int, tuple[str, ...]] = {}
-    for note in trial.get("notes") or []:
-        if note.get("kind") == "terms" and isinstance(note.get("terms"), Mapping):
-            for query, terms in note["terms"].items():
-                found[int(query)] = tuple(str(term) for term in terms)
+def _terms(
+    trial: Mapping[str, Any], queries: Mapping[int, Mapping[str, Any]]
+) -> dict[int, tuple[str, ...]]:
+    """Terms of each query as the trial's engine sees them; empty if it was not asked.
+
+    ``terms`` of trial.json holds only the queries whose terms it sees otherwise than declared.
+    """
+    asked = trial.get("terms")
+    if not isinstance(asked, Mapping):
+        return {}
+    other = asked.get("other") or {}
+    found = {}
+    for query, about in queries.items():
+        declared = declared_terms((about.get("algebra") or {}).get("match"))
+        found[query] = tuple(other.get(str(query), declared))
     return found
+
+
+def declared_terms(match: Any) -> tuple[str, ...]:
+    """All terms of a match in its JSON form, at any depth, in order."""
+    if not isinstance(match, Mapping):
+        return ()
+    if "terms" in match:
+        return tuple(str(term) for term in match["terms"])
+    parts = [p for key in ("must", "should", "must_not") for p in match.get(key) or ()]
+    return tuple(term for part in parts for term in declared_terms(part))
 
 
 def _only_parts_differ(a: Mapping[str, Any], b: Mapping[str, Any]) -> bool:

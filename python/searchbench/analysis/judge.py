@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import combinations
 from typing import Any, cast
 
 from searchbench.analysis import agreement, causes, pairs, replicates, scaling, verdict
@@ -73,6 +74,22 @@ def judge(record: Record) -> Judgement:
         scales=scales,
         metric=wanted,
     )
+
+
+def agreements(record: Record) -> tuple[Agreement, ...]:
+    """How far the treatments of a record return the same; needs no timing, so no samples."""
+    judging = judging_of(record)
+    trials: dict[str, list[dict[str, Any]]] = {}
+    for trial in record.trials:
+        trials.setdefault(str(trial["treatment"]), []).append(trial)
+    treatments = [
+        replicates.judge_treatment(about, []) for about in described_treatments(record, trials)
+    ]
+    answers = _AnswerBook(record, treatments, trials, judging)
+    answering = [t.treatment for t in treatments if answers.of(t.treatment) is not None]
+    for a, b in combinations(answering, 2):
+        answers.pair(a, b)
+    return answers.shown()
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,10 +158,16 @@ class _AnswerBook:
     _asked: dict[str, list[dict[str, Any]]] = field(default_factory=dict)
 
     def trial_of(self, treatment: str, last: bool = False) -> Mapping[str, Any] | None:
-        """The first (or last) valid trial of a treatment that is no control."""
-        result = next(t for t in self.treatments if t.treatment == treatment)
-        valid = {t.trial for t in result.trials if t.status == "valid" and not t.control}
-        own = [t for t in self.trials.get(treatment, []) if str(t["trial"]) in valid]
+        """The first (or last) trial of a treatment that answered and is no control.
+
+        An invalid trial too: what makes a trial's times invalid does not touch what was
+        returned to it before it was timed.
+        """
+        own = [
+            t
+            for t in self.trials.get(treatment, [])
+            if t.get("status") == "ok" and not t.get("control")
+        ]
         return own[-1 if last else 0] if own else None
 
     def of(self, treatment: str) -> agreement.Answers | None:

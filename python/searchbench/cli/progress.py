@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import signal
 import sys
 import time
 from collections.abc import Mapping
+from types import FrameType, TracebackType
 from typing import Any
 
 from searchbench.plan import Plan, Trial
@@ -21,13 +23,40 @@ class Terminal:
         self.head = ""
         self.now = ""
         self.done = 0
+        self.interrupted = False
+
+    def __enter__(self) -> Terminal:
+        """Take Ctrl-C for the time being.
+
+        Python drops a KeyboardInterrupt that happens to be raised inside a hook of its own (of
+        fork, of logging), and the study would go on as if nothing had been said. So it is also
+        noted, and raised again at the next stage.
+        """
+        self._usual = signal.signal(signal.SIGINT, self._interrupt)
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        """Clear the live line, and leave Ctrl-C as it was."""
+        self.close()
+        signal.signal(signal.SIGINT, self._usual)
+
+    def _interrupt(self, _signal: int, _frame: FrameType | None) -> None:
+        self.interrupted = True
+        raise KeyboardInterrupt
 
     def opening(self, what: str) -> None:
         """Documents or queries are being read."""
+        self._heed()
         self._show(f"reading {what}")
 
     def begins(self, trial: Trial, label: str, done: int, of: int) -> None:
         """The next trial."""
+        self._heed()
         if self.at_start is None:
             self.at_start = done
         self.done = done
@@ -36,11 +65,13 @@ class Terminal:
 
     def stage(self, name: str) -> None:
         """What it is doing."""
+        self._heed()
         self.now = name
         self._show(name)
 
     def tick(self, completed: int, elapsed_ns: int) -> None:
         """Requests completed so far in the drive."""
+        self._heed()
         rate = completed / max(elapsed_ns / 1e9, 1e-9)
         self._show(f"{self.now} {elapsed_ns / 1e9:.1f} s, {completed:,} requests, {rate:,.0f}/s")
 
@@ -58,6 +89,10 @@ class Terminal:
         if self.live:
             sys.stderr.write("\r\x1b[K")
             sys.stderr.flush()
+
+    def _heed(self) -> None:
+        if self.interrupted:
+            raise KeyboardInterrupt
 
     def _left(self) -> str:
         """Time left, from how long the trials of this sitting took."""

@@ -50,15 +50,13 @@ def run(
         f"about {duration(plan.estimated_s)}; record: {place}\n"
     )
     try:
-        studies.run(read, place, plan=plan, watch=watch, work=work)
+        with watch:
+            studies.run(read, place, plan=plan, watch=watch, work=work)
     except KeyboardInterrupt:
-        watch.close()
         sys.stderr.write(
             f"\ninterrupted; what was measured is in {place}; the same command continues\n"
         )
         return 130
-    finally:
-        watch.close()
     opened = open_record(place)
     judgement = judge(opened)
     if as_json:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import tempfile
+from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated
 
@@ -31,7 +32,7 @@ def verify(
     as_json
         Print JSON.
     """
-    from searchbench.analysis.judge import judge, to_json
+    from searchbench.analysis.judge import agreements
     from searchbench.cli import out
     from searchbench.cli.progress import Terminal
     from searchbench.lab import studies
@@ -41,24 +42,21 @@ def verify(
     read = read_study(study)
     watch = Terminal(make_plan(read))
     with tempfile.TemporaryDirectory(prefix="searchbench-verify-") as folder:
-        try:
+        with watch:
             kept = studies.verify(read, record or Path(folder) / "record", watch=watch, work=work)
-        finally:
-            watch.close()
-        judgement = judge(kept)
-        found = judgement.agreement
+        found = agreements(kept)
         failed = [t for t in kept.trials if t["status"] != "ok"]
     share = {"totals": "totals_match", "set": "top_k_set_match", "order": "top_k_order_match"}
     required = share.get(read.agreement.require)
     differ = required is not None and any(getattr(a, required) < 1 for a in found)
     if as_json:
-        out.as_json(to_json(judgement)["agreement"])
+        out.as_json([asdict(a) for a in found])
         return 1 if differ or failed else 0
     for trial in failed:
         out.say(f"{trial['label']}: failed at {trial['stage']}: {trial['reason']}")
     rows = [
         (
-            f"{a.a} / {a.b}",
+            f"{a.label_a} / {a.label_b}",
             a.queries,
             f"{a.totals_match:.1%}",
             f"{a.top_k_set_match:.1%}",
@@ -75,6 +73,8 @@ def verify(
     header = ("pair", "queries", "totals", f"top {k} set", f"top {k} order", "RBO", "causes")
     out.table(header, rows)
     for agreement in found:
+        if agreement.examples:
+            out.say(f"\n{agreement.label_a} / {agreement.label_b}, for example")
         for difference in agreement.examples[:5]:
             out.say(
                 f"  {difference.text}: {difference.cause}; totals {difference.total_a} "

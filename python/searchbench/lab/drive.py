@@ -15,8 +15,8 @@ from searchbench.corpora.corpus import Schema
 from searchbench.engines.engine import Engine, Hits, Request
 from searchbench.errors import LabError, Unsupported
 from searchbench.lab.deploy import Deployment
-from searchbench.lab.exchange import prepare, samples_of
-from searchbench.queries.algebra import Query
+from searchbench.lab.exchange import ask, prepare, samples_of
+from searchbench.queries.algebra import Query, declared_terms
 from searchbench.record import REPLIES, samples_table
 
 Progress = Callable[[int, int], object]
@@ -99,6 +99,30 @@ def capture(deployment: Deployment, compiled: Compiled) -> tuple[pa.Table, float
     )
     elapsed_s = json.loads(trace.accounting())["elapsed_ns"] / 1e9
     return _decoded(deployment.engine, trace, compiled, "captured"), elapsed_s / max(1, count)
+
+
+def terms_seen(deployment: Deployment, queries: Sequence[Query]) -> dict[str, Any] | None:
+    """``asked``: how many queries' terms the engine was asked for; ``other``: by query number,
+    the terms it sees where they are not the query's own. None where it cannot say.
+    """
+    engine = deployment.engine
+    words = [declared_terms(query.match) for query in queries]
+    requests = [engine.analyse(" ".join(w)) for w in words if w]
+    known = [r for r in requests if r is not None]
+    if not known or len(known) < len(requests):
+        return None
+    numbers = [n for n, w in enumerate(words) if w]
+    other = {}
+    for number, reply in zip(
+        numbers, ask(deployment.target, deployment.service.wire, known), strict=True
+    ):
+        try:
+            seen = engine.terms(reply)
+        except (ValueError, KeyError):
+            return None
+        if seen != words[number]:
+            other[str(number)] = list(seen)
+    return {"asked": len(known), "other": other}
 
 
 def drive(

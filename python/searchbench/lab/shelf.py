@@ -42,11 +42,15 @@ class Index:
 
 @dataclass
 class Captured:
-    """Decoded replies to every distinct query, and how long each took on average."""
+    """Decoded replies to every distinct query, and how long each took on average.
+
+    ``terms``: what the engine makes of the queries' terms, as trial.json keeps it.
+    """
 
     replies: pa.Table
     mean_s: float
     made_by: str
+    terms: dict[str, Any] | None
 
 
 @dataclass

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
+import psutil
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -42,6 +43,7 @@ def machine(probe: pa.Table, window: Mapping[str, int]) -> dict[str, Any]:
         "steal_s": steal,
         "busy_s": None if user is None or system is None else user + system,
         "client_cpu_s": _grown(probe, "client_cpu_s", window),
+        "cores": psutil.cpu_count(),
         "seconds": (window["end"] - window["start"]) / 1e9,
     }
 

@@ -28,7 +28,15 @@ from searchbench.engines.engine import Engine, Facts
 from searchbench.errors import LabError, SearchbenchError
 from searchbench.lab import host, totals
 from searchbench.lab.deploy import Deployment
-from searchbench.lab.drive import Compiled, Driven, Progress, capture, compile_all, drive
+from searchbench.lab.drive import (
+    Compiled,
+    Driven,
+    Progress,
+    capture,
+    compile_all,
+    drive,
+    terms_seen,
+)
 from searchbench.lab.ingest import Batches, ingest, size_on_disk
 from searchbench.lab.order import expected_requests, order_of
 from searchbench.lab.probe import Probe
@@ -153,6 +161,7 @@ class Conductor:
                 about["ingest"] = _ingest_about(index, trial)
                 captured = self._capture(trial, subject, deployment, compiled, stages, about)
                 outcome.replies = captured.replies
+                about["terms"] = captured.terms
                 if timed:
                     self._measure(subject, deployment, compiled, captured, stages, outcome)
             return
@@ -167,6 +176,7 @@ class Conductor:
         else:
             captured = captured_before
         outcome.replies = captured.replies
+        about["terms"] = captured.terms
         if timed:
             with self._deploy(trial, subject, index, stages) as deployment:
                 self._measure(subject, deployment, compiled, captured, stages, outcome)
@@ -204,7 +214,8 @@ class Conductor:
             self._identify(subject, deployment, about)
         with stages("capture"):
             replies, mean_s = capture(deployment, compiled)
-        return Captured(replies, mean_s, trial.id)
+            terms = terms_seen(deployment, subject.queries.queries)
+        return Captured(replies, mean_s, trial.id, terms)
 
     def _identify(self, subject: Subject, deployment: Deployment, about: dict[str, Any]) -> None:
         """Which version it is and how it was started; did every lever take?"""

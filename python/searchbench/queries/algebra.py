@@ -51,6 +51,16 @@ class Boolean:
 Match = Terms | Boolean
 
 
+def declared_terms(match: Match | None) -> tuple[str, ...]:
+    """All terms of a match, at any depth, in order."""
+    if match is None:
+        return ()
+    if isinstance(match, Terms):
+        return match.terms
+    parts = (*match.must, *match.should, *match.must_not)
+    return tuple(term for part in parts for term in declared_terms(part))
+
+
 @dataclass(frozen=True, slots=True)
 class Range:
     """``field`` between two bounds; None is unbounded. Dates are milliseconds since 1970 UTC."""

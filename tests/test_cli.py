@@ -1,0 +1,259 @@
+"""The command line as a person meets it: own files, a ten-line study, a page; and mistakes."""
+
+from __future__ import annotations
+
+import csv
+import json
+import os
+import random
+import re
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+MAIN = [sys.executable, "-c", "from searchbench.cli import main; main()"]
+ENV = {**os.environ, "COLUMNS": "80", "NO_COLOR": "1"}
+STUDY = """\
+question = "Which of tantivy and SQLite FTS5 serves my product search faster?"
+[corpus]
+files = "products.csv"
+[queries]
+file = "queries.txt"
+match = "any"
+[systems.tantivy]
+[systems.sqlite]
+[load]
+seconds = 0.5
+"""
+
+
+def searchbench(*argv: str | Path, cwd: Path) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [*MAIN, *map(str, argv)], cwd=cwd, env=ENV, capture_output=True, text=True, timeout=200
+    )
+
+
+@pytest.fixture(scope="module")
+def shop(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A person's folder: a CSV of products, a text file of queries, a ten-line study."""
+    folder = tmp_path_factory.mktemp("shop")
+    rng = random.Random(5)
+    nouns = "lamp table chair desk shelf sofa bed mirror carpet curtain".split()  # noqa: SIM905
+    adjectives = "red blue green wooden steel small large old new cheap".split()  # noqa: SIM905
+    with (folder / "products.csv").open("w", newline="", encoding="utf-8") as file:
+        rows = csv.writer(file)
+        rows.writerow(["id", "name", "description", "category", "price"])
+        for number in range(500):
+            name = f"{rng.choice(adjectives)} {rng.choice(nouns)}"
+            words = rng.choices(nouns + adjectives, k=30)
+            description = f'{" ".join(words)}, "quoted" <b>and</b>\nbroken, number {number}'
+            price = round(rng.uniform(1, 99), 2)
+            rows.writerow([number, name, description, rng.choice(["home", "office"]), price])
+    queries = [f"{rng.choice(adjectives)} {rng.choice(nouns)}" for _ in range(80)]
+    (folder / "queries.txt").write_text("\n".join(queries) + "\n")
+    (folder / "study.toml").write_text(STUDY)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def measured(shop: Path) -> subprocess.CompletedProcess[str]:
+    return searchbench("run", "study.toml", cwd=shop)
+
+
+def test_ten_lines_about_ones_own_files_give_a_page_that_answers(
+    shop: Path, measured: subprocess.CompletedProcess[str]
+) -> None:
+    assert measured.returncode == 0, measured.stderr
+    assert "tantivy" in measured.stdout
+    page = re.search(r"report: (\S+\.html)", measured.stdout)
+    assert page
+    text = (shop / page[1]).read_text(encoding="utf-8")
+    assert "Which of tantivy and SQLite FTS5 serves my product search faster?" in text
+    for line in measured.stdout.splitlines():
+        assert len(line) <= 80, line
+
+
+def test_the_judgement_for_machines_has_the_same_answer(
+    shop: Path, measured: subprocess.CompletedProcess[str]
+) -> None:
+    told = searchbench("report", "records/study", "--json", cwd=shop)
+    judgement = json.loads(told.stdout)
+    assert judgement["verdict"]["decision"].split()[0] in measured.stdout
+    assert {t["system"] for t in judgement["treatments"]} == {"tantivy", "sqlite"}
+    (agreement,) = judgement["agreement"]
+    assert agreement["totals_match"] == 1.0
+
+
+def test_a_record_compared_with_itself_is_not_a_regression(
+    shop: Path, measured: subprocess.CompletedProcess[str]
+) -> None:
+    told = searchbench("compare", "records/study", "records/study", cwd=shop)
+    assert told.returncode == 0, told.stdout + told.stderr
+    assert "slower" not in told.stdout.split("\n\n")[0]
+    as_json = json.loads(
+        searchbench("compare", "records/study", "records/study", "--json", cwd=shop).stdout
+    )
+    assert as_json["regressed"] is False
+
+
+def test_running_again_measures_nothing_again(
+    shop: Path, measured: subprocess.CompletedProcess[str]
+) -> None:
+    began = time.monotonic()
+    again = searchbench("run", "study.toml", cwd=shop)
+    assert again.returncode == 0
+    trials = json.loads((shop / "records/study/plan.json").read_text())["trials"]
+    assert len(trials) > 5
+    assert "[1/" not in again.stderr
+    assert time.monotonic() - began < 60
+
+
+def test_through_python_it_gives_data_frames(
+    shop: Path, measured: subprocess.CompletedProcess[str]
+) -> None:
+    import searchbench as sb
+
+    record = sb.open_record(shop / "records/study")
+    frames = sb.frames(record)
+    samples = frames["samples"]
+    assert {"treatment", "due", "done", "outcome"} <= set(samples.columns)
+    assert sb.judge(record).verdict.decision
+
+
+def test_verify_says_whether_they_return_the_same(shop: Path) -> None:
+    told = searchbench("verify", "study.toml", cwd=shop)
+    assert told.returncode == 0, told.stdout + told.stderr
+    assert "100" in told.stdout
+
+
+def test_a_study_with_mistakes_lists_all_of_them_with_their_places(tmp_path: Path) -> None:
+    (tmp_path / "wrong.toml").write_text(
+        'question = "?"\n[corpus]\nfiles = "nowhere.csv"\n[systems.tantivi]\n'
+        '[systems.sqlite]\ncache = 3\n[load]\nclients = "two"\n[quereis]\nfile = "q"\n'
+    )
+    told = searchbench("check", "wrong.toml", cwd=tmp_path)
+    assert told.returncode == 2
+    for place in (
+        "wrong.toml:3:",
+        "wrong.toml:4:",
+        "wrong.toml:6:",
+        "wrong.toml:8:",
+        "wrong.toml:9:",
+    ):
+        assert place in told.stderr, place
+    for near in ("tantivy", "cache_mb", "queries"):
+        assert near in told.stderr
+    assert "Traceback" not in told.stderr
+    complaints = json.loads(searchbench("check", "wrong.toml", "--json", cwd=tmp_path).stdout)
+    assert complaints["ok"] is False
+    assert len(complaints["complaints"]) >= 5
+
+
+def test_check_and_plan_say_what_will_be_run(shop: Path) -> None:
+    assert "right" in searchbench("check", "study.toml", cwd=shop).stdout
+    told = searchbench("plan", "study.toml", cwd=shop)
+    assert "trials, about" in told.stdout
+    plan = json.loads(searchbench("plan", "study.toml", "--json", cwd=shop).stdout)
+    assert len(plan["treatments"]) == 2
+
+
+@pytest.mark.parametrize("engine", ["tantivy", "sqlite", "null"])
+def test_wire_shows_the_exact_bytes(engine: str, tmp_path: Path) -> None:
+    told = searchbench("wire", engine, "quick fox", cwd=tmp_path)
+    assert told.returncode == 0, told.stderr
+    assert "7b 22 6d 61" in told.stdout
+    as_json = json.loads(searchbench("wire", engine, "quick fox", "--json", cwd=tmp_path).stdout)
+    assert bytes.fromhex(as_json["sent"][0])[8:].startswith(b'{"match"')
+    if engine != "null":
+        assert as_json["total"] == 2
+
+
+def test_wire_says_what_an_engine_cannot_express(tmp_path: Path) -> None:
+    told = searchbench("wire", "sqlite", "quikc", "--match", "fuzzy", cwd=tmp_path)
+    assert told.returncode == 2
+    assert "upstream must" in told.stderr
+
+
+def test_engines_says_what_is_here(tmp_path: Path) -> None:
+    found = json.loads(searchbench("engines", "--json", cwd=tmp_path).stdout)
+    assert all(e["present"] and e["version"] for e in found)
+    told = searchbench("engines", "--levers", cwd=tmp_path).stdout
+    assert "search_threads" in told
+
+
+def test_corpora_are_made_scaled_and_inspected(tmp_path: Path) -> None:
+    def go(*argv: str) -> Any:
+        told = searchbench(*argv, "--json", cwd=tmp_path)
+        assert told.returncode == 0, told.stderr
+        return told.stdout
+
+    made = json.loads(go("corpus", "make", "generated", "g.jsonl.zst", "--documents", "300"))
+    assert made["documents"] == 300
+    assert json.loads(go("corpus", "inspect", "g.jsonl.zst"))["documents"] == 300
+    assert (
+        json.loads(go("corpus", "scale", "g.jsonl.zst", "small.jsonl", "--decimate", "3"))[
+            "documents"
+        ]
+        == 100
+    )
+    go("corpus", "scale", "g.jsonl.zst", "part.jsonl", "--parts", "2")
+    assert sorted(p.name for p in tmp_path.glob("part.*")) == ["part.1.jsonl", "part.2.jsonl"]
+    queries = json.loads(
+        go("queries", "make", "g.jsonl.zst", "q.jsonl", "--distinct", "20", "--logged", "50")
+    )
+    assert (queries["distinct"], queries["logged"]) == (20, 50)
+    assert json.loads(go("queries", "inspect", "q.jsonl"))["distinct"] == 20
+
+
+def test_rows_that_do_not_fit_are_shown_with_their_lines(tmp_path: Path) -> None:
+    (tmp_path / "bad.jsonl").write_text('{"id":"1","t":"a b"}\nnot json\n{"id":"1","t":"again"}\n')
+    told = searchbench("corpus", "inspect", "bad.jsonl", cwd=tmp_path)
+    assert "bad.jsonl:2:" in told.stdout
+    assert "bad.jsonl:3:" in told.stdout
+    assert "2 of 3 rows do not fit" in told.stdout
+
+
+def test_an_unknown_engine_or_a_missing_record_is_one_sentence(tmp_path: Path) -> None:
+    told = searchbench("wire", "tantvy", "x", cwd=tmp_path)
+    assert (told.returncode, told.stderr.count("\n")) == (2, 1)
+    assert "did you mean tantivy?" in told.stderr
+    told = searchbench("report", "no-such-record", cwd=tmp_path)
+    assert (told.returncode, told.stderr.count("\n")) == (2, 1)
+    assert "not a record" in told.stderr
+
+
+def test_ctrl_c_leaves_a_valid_record_and_says_how_to_go_on(shop: Path) -> None:
+    process = subprocess.Popen(
+        [*MAIN, "run", "study.toml", "--record", "stopped"],
+        cwd=shop, env=ENV, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+    )  # fmt: skip
+    first = shop / "stopped" / "trials"
+    deadline = time.monotonic() + 60
+    while not list(first.glob("*/trial.json")):
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
+    process.send_signal(signal.SIGINT)
+    _out, err = process.communicate(timeout=60)
+    assert process.returncode == 130, err
+    assert "the same command continues" in err
+    assert "Traceback" not in err
+    told = searchbench("report", "stopped", "--json", cwd=shop)
+    assert told.returncode == 0, told.stderr
+    done = {p.parent.name for p in first.glob("*/trial.json")}
+    finished = searchbench("run", "study.toml", "--record", "stopped", "--no-report", cwd=shop)
+    assert finished.returncode == 0, finished.stderr
+    assert done < {p.parent.name for p in first.glob("*/trial.json")}
+
+
+def test_help_names_every_verb(tmp_path: Path) -> None:
+    told = searchbench("--help", cwd=tmp_path).stdout
+    for verb in (
+        "check", "plan", "run", "verify", "wire", "report", "compare", "engines", "corpus",
+        "queries",
+    ):  # fmt: skip
+        assert re.search(rf"\b{verb}\b", told), verb
