@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import resource
 import subprocess
 import sys
 import tempfile
@@ -45,7 +44,7 @@ def _report(place: Path) -> Iterator[Figure]:
         "from searchbench.analysis.judge import judge; from searchbench.report import write_report;"
         "r = o(sys.argv[1]); write_report(r, judge(r), __import__('pathlib').Path(sys.argv[2]))"
     )
-    seconds, peak = _timed([sys.executable, "-c", code, str(record), str(place / "report")])
+    seconds, peak = _timed(code, str(record), str(place / "report"))
     note = f"{samples:,} samples"
     yield Figure("judgement and report of ten million samples", seconds, "s", at_most=20, note=note)
     yield Figure("  its peak memory", peak / 1e9, "GB", at_most=2)
@@ -67,16 +66,24 @@ def _quantiles(place: Path) -> Iterator[Figure]:
         "print(q({str(i): [Path(p)] for i, p in enumerate(sys.argv[1:])}, (.5, .99, .999))['0'])"
     )
     files = [str(place / f"q{n}.parquet") for n in range(TREATMENTS)]
-    seconds, peak = _timed([sys.executable, "-c", code, *files])
+    seconds, peak = _timed(code, *files)
     yield Figure(
         "exact quantiles of 100 million samples by treatment", seconds, "s", at_most=10,
         note=f"{peak / 1e9:.2f} GB",
     )  # fmt: skip
 
 
-def _timed(argv: list[str]) -> tuple[float, float]:
-    """Seconds, and the peak memory in bytes of the largest child so far."""
+_PEAK = ";print('peak', open('/proc/self/status').read().split('VmHWM:')[1].split()[0])"
+
+
+def _timed(code: str, *argv: str) -> tuple[float, float]:
+    """Seconds and peak memory in bytes of a process that runs ``code``.
+
+    The peak is the process's own high-water mark: ru_maxrss of a child begins with its parent's.
+    """
     began = time.perf_counter()
-    subprocess.run(argv, check=True, stdout=subprocess.DEVNULL)
+    said = subprocess.run(
+        [sys.executable, "-c", code + _PEAK, *argv], check=True, capture_output=True, text=True
+    ).stdout
     seconds = time.perf_counter() - began
-    return seconds, resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss * 1024
+    return seconds, float(said.rsplit("peak", 1)[1]) * 1024

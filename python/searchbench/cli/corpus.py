@@ -145,6 +145,13 @@ def _show(
     )
     out.say(f"digest {summary.digest}")
     out.table(("field", "type"), [(f.name, f.type) for f in corpus.schema.fields])
+    inference = getattr(corpus, "inference", None)
+    if inference is not None:
+        out.say(
+            f"\nguessed from the first {inference.rows:,} rows; [corpus] fields says otherwise:"
+        )
+        for column, note in inference.notes.items():
+            out.say(f"  {column}: {note}")
     intake = summary.intake
     if intake is not None and intake.refused:
         out.say(f"\n{intake.refused:,} of {intake.rows:,} rows do not fit; the first:")

@@ -54,6 +54,10 @@ class Terminal:
         self._heed()
         self._show(f"reading {what}")
 
+    def told(self, text: str) -> None:
+        """A line of its own."""
+        self._line(text)
+
     def begins(self, trial: Trial, label: str, done: int, of: int) -> None:
         """The next trial."""
         self._heed()

@@ -22,8 +22,9 @@ import orjson
 
 from searchbench.corpora.conform import Conformer
 from searchbench.corpora.corpus import Document, Field, FieldType, Schema
-from searchbench.corpora.streams import COMPRESSED, lines, opened
+from searchbench.corpora.streams import lines, opened
 from searchbench.errors import CorpusError
+from searchbench.packed import COMPRESSED
 
 SCHEMA = Schema(
     (

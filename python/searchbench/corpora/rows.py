@@ -14,9 +14,7 @@ from typing import Any, Literal
 import orjson
 
 from searchbench.corpora.streams import (
-    COMPRESSED,
     LINE_LIMIT_BYTES,
-    bare_suffix,
     lines,
     not_utf8,
     opened,
@@ -24,6 +22,7 @@ from searchbench.corpora.streams import (
     unreadable,
 )
 from searchbench.errors import CorpusError
+from searchbench.packed import COMPRESSED, inner_suffix
 
 Format = Literal["jsonl", "csv", "tsv", "parquet", "text"]
 Row = tuple[int, Mapping[str, Any] | str]
@@ -65,7 +64,7 @@ class Dialect:
 
 def format_of(path: Path) -> Format | None:
     """The format that the end of the name tells, below the compression; None if it does not."""
-    return _SUFFIXES.get(bare_suffix(path))
+    return _SUFFIXES.get(inner_suffix(path))
 
 
 def rows(source: Source, dialect: Dialect) -> Iterator[Row]:

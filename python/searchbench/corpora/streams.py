@@ -1,42 +1,26 @@
-"""Opens plain and compressed files as streams of bytes, and as lines with their numbers.
-
-Compression is told by the end of the name: .gz, .zst, .xz, .bz2, .lz4 (reading only).
-"""
+"""Plain and compressed files as streams of bytes and numbered lines; what is wrong with them."""
 
 from __future__ import annotations
 
-import bz2
-import gzip
-import io
 import lzma
 import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import BinaryIO, cast
+from typing import BinaryIO
 
 from searchbench.errors import CorpusError
+from searchbench.packed import open_packed
 
-COMPRESSED = (".gz", ".zst", ".xz", ".bz2", ".lz4")
 LINE_LIMIT_BYTES = 64 << 20
 """The longest line, cell or text file taken: beyond it, the file is not what it seems to be."""
-
-_BUFFER_BYTES = 1 << 20
-
-
-def bare_suffix(path: Path) -> str:
-    """The suffix below the compression: ``.csv`` of ``a.CSV.gz``; in lower case."""
-    name = path.name.lower()
-    for suffix in COMPRESSED:
-        name = name.removesuffix(suffix)
-    return Path(name).suffix
 
 
 @contextmanager
 def opened(path: Path) -> Iterator[BinaryIO]:
     """The uncompressed bytes of a file, buffered; CorpusError where it cannot be read."""
     try:
-        stream = _open(path)
+        stream = open_packed(path)
     except OSError as error:
         raise unreadable(path, error) from error
     try:
@@ -98,20 +82,3 @@ def unreadable(path: Path, error: Exception) -> CorpusError:
         f"{path} cannot be read: {error}; it may be damaged, or cut short, "
         "or its name says another compression than it has."
     )
-
-
-def _open(path: Path) -> BinaryIO:
-    suffix = path.suffix.lower()
-    if suffix == ".gz":
-        return cast("BinaryIO", gzip.open(path, "rb"))
-    if suffix == ".xz":
-        return cast("BinaryIO", lzma.open(path, "rb"))
-    if suffix == ".bz2":
-        return cast("BinaryIO", bz2.open(path, "rb"))
-    if suffix in (".zst", ".lz4"):
-        # pyarrow and not zstandard: the latter ends a file that was cut short without a word.
-        import pyarrow as pa  # here, not above: the command line must start fast
-
-        raw = pa.input_stream(str(path), compression="zstd" if suffix == ".zst" else "lz4")
-        return cast("BinaryIO", io.BufferedReader(raw, _BUFFER_BYTES))
-    return path.open("rb", buffering=_BUFFER_BYTES)

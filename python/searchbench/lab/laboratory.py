@@ -7,14 +7,14 @@ from __future__ import annotations
 
 import json
 import tempfile
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
 
 from searchbench.corpora import open_corpus
-from searchbench.corpora.corpus import Corpus, FieldType, digest
+from searchbench.corpora.corpus import Corpus, FieldType, Summary, digest
 from searchbench.corpora.spec import family_of
 from searchbench.engines import engine
 from searchbench.errors import QueryError
@@ -37,6 +37,9 @@ class Watch(Protocol):
     def opening(self, what: str) -> None:
         """Something is being read or fetched that may take a while."""
 
+    def told(self, text: str) -> None:
+        """Something that a person should know before the measurement begins."""
+
     def begins(self, trial: Trial, label: str, done: int, of: int) -> None:
         """A trial begins; ``done`` of ``of`` are on record."""
 
@@ -56,7 +59,7 @@ class Openings:
 
     base: Path
     seed: int
-    announce: Callable[[str], object]
+    watch: Watch
     _corpora: dict[str, tuple[Corpus, dict[str, Any]]] = field(default_factory=dict)
     _queries: dict[str, QuerySet] = field(default_factory=dict)
 
@@ -78,7 +81,7 @@ class Openings:
         """The corpus and what the record says of it; its documents are read for the digest."""
         key = _key(spec)
         if key not in self._corpora:
-            self.announce("documents")
+            self.watch.opening("documents")
             wanted = {k: v for k, v in spec.items() if v is not None}
             if family_of(wanted) == "debian" and "snapshot" not in wanted:
                 wanted["snapshot"] = str(debian_snapshot())
@@ -96,15 +99,30 @@ class Openings:
             }
             if summary.intake is not None:
                 about["intake"] = asdict(summary.intake)
+            self._tell(corpus, summary)
             self._corpora[key] = (corpus, about)
         return self._corpora[key]
+
+    def _tell(self, corpus: Corpus, summary: Summary) -> None:
+        """What was guessed about the user's files, and what of them was left out."""
+        if getattr(corpus, "inference", None) is not None:
+            fields = ", ".join(f"{f.name} {f.type}" for f in corpus.schema.fields)
+            self.watch.told(
+                f"{summary.name}: fields as guessed: {fields}; name them in [corpus] to be sure"
+            )
+        intake = summary.intake
+        if intake is not None and intake.refused:
+            first = "; ".join(str(row) for row in intake.first[:3])
+            self.watch.told(
+                f"{summary.name}: {intake.refused:,} of {intake.rows:,} rows are left out: {first}"
+            )
 
     def queries(self, treatment: Treatment) -> QuerySet:
         """The query set of a treatment, checked against its corpus's schema."""
         key = _key(treatment.queries, treatment.corpus)
         if key not in self._queries:
             corpus, _about = self.corpus(treatment.corpus)
-            self.announce("queries")
+            self.watch.opening("queries")
             spec = {k: v for k, v in treatment.queries.items() if v is not None}
             spec.setdefault("seed", self.seed)
             found = open_queries(
@@ -118,6 +136,11 @@ class Openings:
                     validate(query, corpus.schema)
                 except QueryError as error:
                     raise QueryError(f"{found.name}, query {number + 1}: {error}") from None
+            if found.bad_count:
+                first = "; ".join(str(line) for line in found.bad[:3])
+                self.watch.told(
+                    f"{found.name}: {found.bad_count:,} lines are no query and left out: {first}"
+                )
             self._queries[key] = found
         return self._queries[key]
 

@@ -24,6 +24,9 @@ class Silence:
     def opening(self, what: str) -> None:
         """Nothing."""
 
+    def told(self, text: str) -> None:
+        """Nothing."""
+
     def begins(self, trial: Trial, label: str, done: int, of: int) -> None:
         """Nothing."""
 
@@ -58,7 +61,7 @@ def run(
     if refusal:
         raise LabError(refusal, "host")
     watch = watch or Silence()
-    openings = Openings(study.base, study.seed, watch.opening)
+    openings = Openings(study.base, study.seed, watch)
     # Everything that a person can get wrong is opened before the first minute is spent.
     for treatment in plan.treatments:
         openings.subject(treatment, study.seed)
@@ -89,7 +92,7 @@ def verify(
     study = study if isinstance(study, Study) else read_study(study)
     plan = make_plan(study)
     watch = watch or Silence()
-    openings = Openings(study.base, study.seed, watch.opening)
+    openings = Openings(study.base, study.seed, watch)
     answering = list(_answering(plan))
     kept = {trial.id for trial in answering}
     shown = to_json(plan) | {"trials": [t for t in to_json(plan)["trials"] if t["id"] in kept]}
