@@ -33,6 +33,7 @@ class Terminal:
         noted, and raised again at the next stage.
         """
         self._usual = signal.signal(signal.SIGINT, self._interrupt)
+        self._usual_hook, sys.unraisablehook = sys.unraisablehook, self._dropped
         return self
 
     def __exit__(
@@ -44,10 +45,15 @@ class Terminal:
         """Clear the live line, and leave Ctrl-C as it was."""
         self.close()
         signal.signal(signal.SIGINT, self._usual)
+        sys.unraisablehook = self._usual_hook
 
     def _interrupt(self, _signal: int, _frame: FrameType | None) -> None:
         self.interrupted = True
         raise KeyboardInterrupt
+
+    def _dropped(self, dropped: sys.UnraisableHookArgs) -> None:
+        if dropped.exc_type is not KeyboardInterrupt:
+            self._usual_hook(dropped)
 
     def opening(self, what: str) -> None:
         """Documents or queries are being read."""

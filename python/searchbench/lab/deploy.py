@@ -23,6 +23,7 @@ from searchbench.lab.exchange import Refused, ask
 
 _PR_SET_PDEATHSIG = 1
 _STOP_TIMEOUT_S = 10.0
+_LOOKS = 4
 _libc = ctypes.CDLL(None, use_errno=True)
 
 
@@ -41,6 +42,7 @@ class Deployment:
     facts: Facts = field(init=False)
     process: psutil.Process = field(init=False)
     _child: subprocess.Popen[bytes] | None = field(init=False, default=None)
+    _strange: int = field(init=False, default=0)
 
     def __enter__(self) -> Deployment:
         """Start and wait until it serves; LabError (stage ``deploy``) with the log's end if not."""
@@ -171,8 +173,9 @@ class Deployment:
     def _listens(self) -> bool:
         """Does a process of ours listen on our port? A stranger's server gets no byte from us.
 
-        Looked up in the kernel's table, once, so that a server which begins to listen between
-        two looks is not taken for a stranger. A listener whose process we may not see is one.
+        Looked up in the kernel's tables, of sockets and of who holds them. These are read one after
+        the other, so a server that begins to listen in between seems to be nobody's: only what
+        is not ours on several looks in a row is a stranger's.
         """
         port = self.target[1]
         listening = [
@@ -186,13 +189,16 @@ class Deployment:
             family = {self.process.pid, *(c.pid for c in self.process.children(recursive=True))}
         except psutil.NoSuchProcess:
             return False
-        if not family.intersection(listening):
+        if family.intersection(listening):
+            return True
+        self._strange += 1
+        if self._strange >= _LOOKS:
             raise LabError(
                 f"port {port} was taken by another program between choosing and starting; "
                 "give the command again",
                 "deploy",
             )
-        return True
+        return False
 
 
 def free_port() -> int:
