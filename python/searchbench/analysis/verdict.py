@@ -46,8 +46,9 @@ def decide(
     elif len(treatments) == 2 and len(own) == 1:
         sentences += _of_two(treatments, ranked, own[0], loads, metric, require)
     else:
+        # The systems first: which of them is what most questions ask.
+        sentences += _by_system(treatments, own, metric, require)
         sentences += _of_many(ranked, mine, metric, {t.treatment: t.label for t in treatments})
-        sentences += _by_system(treatments, own, metric)
     sentences += _peaks(scales, metric)
     left_out = max((c.queries_left_out for c in mine), default=0)
     if left_out and len(treatments) > 2:
@@ -154,10 +155,11 @@ def _of_many(
     if wins:
         nearest = min(wins, key=lambda c: c.ratio.value if c.ratio else 0.0)
         if nearest.ratio is not None:
+            count = f"{len(wins)} of the {len(mine)} others"
+            whom = "each of the others" if len(wins) == len(mine) else count
             sentences.append(
-                f"It is better than {len(wins)} of the {len(mine)} treatments it was compared "
-                f"with; the nearest of these is {labels.get(nearest.b, nearest.b)} (ratio "
-                f"{_ratio(nearest.ratio)})."
+                f"It is better than {whom} it was compared with, and {_ratio(nearest.ratio)} as "
+                f"good as the nearest of these, {labels.get(nearest.b, nearest.b)}."
             )
     if even:
         names = _listed([labels.get(c.b, c.b) for c in even])
@@ -170,7 +172,7 @@ def _of_many(
 
 
 def _by_system(
-    treatments: Sequence[TreatmentResult], own: Sequence[Comparison], metric: str
+    treatments: Sequence[TreatmentResult], own: Sequence[Comparison], metric: str, require: str
 ) -> list[str]:
     """For each pair of systems that differ in nothing else: in which range the ratios lie."""
     by_id = {t.treatment: t for t in treatments}
@@ -183,7 +185,7 @@ def _by_system(
     sentences = []
     for (a_name, b_name), several in found.items():
         ratios = [c.ratio.value for c in several if c.ratio and c.verdict in ("faster", "slower")]
-        if len(several) < 2 or not ratios:
+        if not ratios:
             continue
         signs = {r > 1 for r in ratios}
         open_ones = len(several) - len(ratios)
@@ -198,11 +200,22 @@ def _by_system(
         if ratios[0] < 1:
             a_name, b_name, ratios = b_name, a_name, [1 / r for r in ratios]
         span = f"{_digits(min(ratios))} to {_digits(max(ratios))}"
+        span = span if len(ratios) > 1 else _digits(ratios[0])
         sentences.append(
             f"At otherwise equal settings {b_name} is {span} times as good as {a_name} by "
-            f"{_words(metric)}{rest}."
+            f"{_words(metric)}{rest}{_over(several, require)}."
         )
     return sentences
+
+
+def _over(several: Sequence[Comparison], require: str) -> str:
+    """On how many queries the ratios rest; the fewest, where they differ."""
+    fewest = min(several, key=lambda c: c.queries_used)
+    total = fewest.queries_used + fewest.queries_left_out
+    if require == "none":
+        return f", over all {total} queries, whatever they return"
+    used = fewest.queries_used
+    return f", over the {used} of {total} queries on which both return the same {require}"
 
 
 def _peaks(scales: Sequence[Scale], metric: str) -> list[str]:
@@ -213,7 +226,8 @@ def _peaks(scales: Sequence[Scale], metric: str) -> list[str]:
         held = f" ({scale.curve.label})" if scale.held and scale.curve.label else ""
         unclear = scale.best_not_resolved_from
         tail = f", not told apart from {_listed([f'{x:g}' for x in unclear])}" if unclear else ""
-        sentences.append(f"By {scale.factor} the best level is {scale.best:g}{held}{tail}.")
+        factor = scale.factor.rsplit(".", 1)[-1]
+        sentences.append(f"Of {factor}, {scale.best:g} is the best{held}{tail}.")
     return sentences if len(sentences) <= 4 else []
 
 

@@ -16,6 +16,8 @@ from searchbench import _core
 
 _SYS = Path("/sys")
 _PROC = Path("/proc")
+_LOOK_S = 0.2
+_BUSY_CORES = 0.3
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,15 +69,16 @@ def fingerprint() -> dict[str, Any]:
 
 
 def notes() -> list[Note]:
-    """What makes this machine less fit to measure on, as it is now."""
+    """What makes this machine less fit to measure on, as it is now; looks for 0.2 s."""
     found = []
     cores = len(os.sched_getaffinity(0))
-    load = os.getloadavg()[0]
-    if load > 0.5 * cores:
+    # Not the load average: it remembers what we did ourselves a minute ago.
+    busy = psutil.cpu_percent(interval=_LOOK_S) / 100
+    if busy * cores > _BUSY_CORES:
         found.append(
             Note(
                 "busy machine",
-                f"load average {load:.1f} on {cores} cores",
+                f"{busy * cores:.2f} of {cores} cores busy before the trial began",
                 "other work runs at the same time and slows what is measured",
                 "stop it, or run the study when the machine is idle",
             )

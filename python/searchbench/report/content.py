@@ -5,6 +5,7 @@ Built once from a record and its judgement; the page and the document only set i
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property, partial
@@ -140,7 +141,8 @@ class Content:
             note = "Ratios above 1: the first is better"
             blocks.append(Details(title, (table,), note, open=len(table.rows) <= 6))
         if self.judgement.analysis.strip():
-            blocks.append(Text("What the study says of itself: " + fit(self.judgement.analysis)))
+            said = "What the study says of itself: " + self.judgement.analysis.strip()
+            blocks += [Text(line(part)) for part in re.split(r"\n\s*\n", said)]
         return Section("answer", "The answer", tuple(blocks), "Answer")
 
     def throughput(self) -> Section:
