@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import re
 import subprocess
 import tempfile
 from collections.abc import Iterator
@@ -65,9 +64,8 @@ def _direct_ingest(lines: Path, schema: Path, data: Path) -> float:
         [DIRECT, "ingest", lines, "--schema", schema, "--data", data],
         capture_output=True, text=True, check=True,
     ).stdout  # fmt: skip
-    match = re.search(r"([\d.]+)", said)
-    assert match, said
-    return float(match[1])
+    done = json.loads(said)
+    return float(done["documents"] / done["settled_s"])
 
 
 def _queries(corpus: Corpus, place: Path) -> Iterator[Figure]:

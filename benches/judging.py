@@ -33,10 +33,8 @@ def _report(place: Path) -> Iterator[Figure]:
     for number in range(4):
         study.add(
             f"t{number}", system=f"s{number}", server=lognormal(0.002 * (1 + number / 10)),
-            clients=100,
+            clients=100, seconds=10.0,
         )  # fmt: skip
-    # 100 clients at about 2 ms: 50,000 a second; five blocks of four, and the control.
-    study.seconds, study.warmup_s = 8.5, 0.5
     record = study.write(place / "record")
     samples = sum(pq.read_metadata(p).num_rows for p in record.glob("trials/*/samples.parquet"))
     code = (

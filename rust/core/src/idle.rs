@@ -3,10 +3,12 @@
 //! A thread that sleeps is woken tens of microseconds after its event, which is added to every
 //! latency it measures. Spinning sees the event at once, at the price of a core. Hybrid blocks
 //! while nothing is expected and spins while something is: from 60 us before the next due time,
-//! and from 60 us before the moment at which a reply is expected (its request's instant plus the
-//! running median of service times) until 100 us after it. So each request costs at most 160 us
-//! of spinning, a steady server is seen without delay, and an unsteady one, whose replies come
-//! when they come, is seen as late as by blocking: tens of microseconds on many more.
+//! and while a reply is expected, which is from 60 us before the fast ones of the recent replies
+//! would be there (or from the sending on, where that is sooner than 200 us) until 100 us after
+//! the slow ones would. Where they are too far apart for that, it spins around their median. So
+//! each request costs at most 1 ms of spinning; a server is seen without delay as long as its
+//! service times lie within a millisecond of each other, and beyond that the tens of microseconds
+//! are a small share of what they are added to.
 
 /// The policy, as asked for and as recorded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -31,17 +33,23 @@ impl Idle {
 pub const LEAD_NS: i64 = 60_000;
 /// How long after the expected moment of a reply hybrid goes on spinning.
 pub const PATIENCE_NS: i64 = 100_000;
+/// A sleep shorter than this is not worth being woken from.
+pub const NAP_NS: i64 = 200_000;
+/// The most a request costs of spinning for its reply.
+pub const SPIN_NS: i64 = 1_000_000;
 
-/// The median is taken over this many recent service times, ...
+/// What is expected rests on this many recent service times, ...
 const WINDOW: usize = 32;
-/// ... anew after each so many, so that it costs a few nanoseconds a request.
+/// ... looked at anew after each so many, so that it costs a few nanoseconds a request.
 const EVERY: usize = 8;
 
-/// The running median of service times.
+/// Where recent service times lie.
 pub struct Expectation {
     recent: [i64; WINDOW],
     seen: usize,
-    median: i64,
+    /// From and until when to spin, after the sending.
+    from: i64,
+    to: i64,
 }
 
 impl Default for Expectation {
@@ -49,7 +57,8 @@ impl Default for Expectation {
         Expectation {
             recent: [0; WINDOW],
             seen: 0,
-            median: 0,
+            from: 0,
+            to: PATIENCE_NS,
         }
     }
 }
@@ -60,20 +69,37 @@ impl Expectation {
         self.recent[self.seen % WINDOW] = service_ns;
         self.seen += 1;
         if self.seen <= EVERY || self.seen.is_multiple_of(EVERY) {
-            let have = self.seen.min(WINDOW);
-            let mut sorted = self.recent;
-            let (_, median, _) = sorted[..have].select_nth_unstable(have / 2);
-            self.median = *median;
+            self.look();
         }
+    }
+
+    fn look(&mut self) {
+        let have = self.seen.min(WINDOW);
+        let mut sorted = self.recent;
+        let sorted = &mut sorted[..have];
+        sorted.sort_unstable();
+        // A tenth at either end may be strays, such as a stall.
+        let (fast, slow) = (sorted[have / 10], sorted[have - 1 - have / 10]);
+        let (from, to) = (awake_from(fast), slow + PATIENCE_NS);
+        (self.from, self.to) = if to - from <= SPIN_NS {
+            (from, to)
+        } else {
+            let median = sorted[have / 2];
+            (awake_from(median), median + PATIENCE_NS)
+        };
     }
 
     /// From when until when the reply to a request sent at `sent` is to be spun for. Before any
     /// reply was seen, right after sending.
     #[inline]
     pub fn window(&self, sent: i64) -> (i64, i64) {
-        let expected = sent + self.median;
-        (expected - LEAD_NS, expected + PATIENCE_NS)
+        (sent + self.from, sent + self.to)
     }
+}
+
+fn awake_from(service_ns: i64) -> i64 {
+    let from = service_ns - LEAD_NS;
+    if from < NAP_NS { 0 } else { from }
 }
 
 /// How long to wait: None for ever, 0 not at all.
@@ -140,42 +166,60 @@ mod tests {
         );
     }
 
+    fn after(services: &[i64]) -> Expectation {
+        let mut expectation = Expectation::default();
+        for service in services {
+            expectation.note(*service);
+        }
+        expectation
+    }
+
     #[test]
     fn hybrid_spins_while_a_reply_is_expected_and_sleeps_once_it_is_overdue() {
-        let mut expectation = Expectation::default();
-        for service in [900_000, 1_000_000, 1_100_000] {
-            expectation.note(service);
+        let window = Some(after(&[900_000, 1_000_000, 1_100_000]).window(0));
+        assert_eq!(window, Some((900_000 - LEAD_NS, 1_100_000 + PATIENCE_NS)));
+        let wait = |now| wait_ns(Idle::Hybrid, now, NEVER, 9_000_000, window);
+        assert_eq!(wait(0), Some(900_000 - LEAD_NS));
+        assert_eq!(wait(990_000), Some(0));
+        assert_eq!(wait(1_200_000), Some(7_800_000));
+    }
+
+    #[test]
+    fn hybrid_does_not_sleep_for_less_than_waking_costs() {
+        assert_eq!(after(&[50_000, 400_000]).window(7), (7, 500_007));
+    }
+
+    #[test]
+    fn hybrid_never_spins_for_more_than_a_millisecond() {
+        let (from, to) = after(&[300_000, 5_000_000, 50_000_000]).window(0);
+        assert_eq!((from, to), (5_000_000 - LEAD_NS, 5_000_000 + PATIENCE_NS));
+        for services in [
+            [10_000, 900_000, 9_000_000],
+            [1, 2, 3],
+            [800_000, 900_000, 1_700_000],
+        ] {
+            let (from, to) = after(&services).window(0);
+            assert!(
+                from >= 0 && from < to && to - from <= SPIN_NS,
+                "{services:?}"
+            );
         }
-        let window = Some(expectation.window(0));
-        assert_eq!(
-            wait_ns(Idle::Hybrid, 0, NEVER, NEVER, window),
-            Some(1_000_000 - LEAD_NS)
-        );
-        assert_eq!(
-            wait_ns(Idle::Hybrid, 990_000, NEVER, NEVER, window),
-            Some(0)
-        );
-        assert_eq!(
-            wait_ns(
-                Idle::Hybrid,
-                1_000_000 + PATIENCE_NS,
-                NEVER,
-                9_000_000,
-                window
-            ),
-            Some(7_900_000)
-        );
+    }
+
+    #[test]
+    fn a_stray_does_not_move_the_expectation() {
+        let mut services = vec![1_000_000; 31];
+        services.push(500_000_000);
+        let around = (1_000_000 - LEAD_NS, 1_000_000 + PATIENCE_NS);
+        assert_eq!(after(&services).window(0), around);
     }
 
     #[test]
     fn the_expectation_follows_a_change_within_a_window() {
-        let mut expectation = Expectation::default();
-        for _ in 0..100 {
-            expectation.note(1_000);
-        }
+        let mut expectation = after(&[1_000_000; 100]);
         for _ in 0..WINDOW {
-            expectation.note(5_000);
+            expectation.note(5_000_000);
         }
-        assert_eq!(expectation.window(0).0, 5_000 - LEAD_NS);
+        assert_eq!(expectation.window(0).0, 5_000_000 - LEAD_NS);
     }
 }

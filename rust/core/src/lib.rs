@@ -50,7 +50,7 @@ pub use arena::Requests;
 pub use drive::Drive;
 pub use idle::Idle;
 pub use options::{Error, Options, resolve};
-pub use sample::{NO_HOST_NS, OUTCOMES, Outcome, SAMPLE_BYTES, Sample};
+pub use sample::{NO_HOST_NS, OUTCOMES, Outcome, SAMPLE_BYTES, Sample, SampleLog};
 pub use schedule::Load;
 pub use trace::Trace;
 pub use wire::WireKind;

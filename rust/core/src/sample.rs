@@ -198,6 +198,10 @@ impl SampleLog {
         self.region.append(bytes)
     }
 
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
     pub fn len(&self) -> usize {
         self.region.len / SAMPLE_BYTES
     }
