@@ -7,8 +7,8 @@ their words; each has a file of its own that fills in this one.
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
 
 import orjson
 
@@ -24,7 +24,8 @@ from searchbench.engines.engine import (
     Service,
 )
 from searchbench.errors import Unsupported
-from searchbench.queries.algebra import Boolean, In, Match, Mode, NotIn, Query, Range, Terms
+from searchbench.queries.algebra import Boolean, Match, Mode, Query, Terms
+from searchbench.queries.json_form import to_json
 
 FACTS, CREATE, BATCH, SETTLE, QUERY, ANALYSE, COMMIT = range(1, 8)
 OK, ERROR, UNSUPPORTED, PARTIAL = range(4)
@@ -85,17 +86,8 @@ class LibraryHost:
         """The query as JSON; fields that were left open are spelled out."""
         self._refuse(query)
         text = tuple(f.name for f in schema.of_type(FieldType.TEXT))
-        payload: dict[str, Any] = {
-            "match": None if query.match is None else _match(query.match, text),
-            "filters": [_filter(f) for f in query.filters],
-            "sort": [{"field": s.field, "descending": s.descending} for s in query.sort],
-            "facets": [{"field": f.field, "limit": f.limit} for f in query.facets],
-            "group_by": query.group_by,
-            "offset": query.offset,
-            "limit": query.limit,
-            "fields": list(query.fields),
-        }
-        return frame(QUERY, orjson.dumps(payload))
+        match = None if query.match is None else _spelled_out(query.match, text)
+        return frame(QUERY, orjson.dumps(to_json(replace(query, match=match))))
 
     def _refuse(self, query: Query) -> None:
         """Unsupported where the capabilities say so, before anything is sent."""
@@ -194,31 +186,12 @@ def _match_features(match: Match) -> Iterable[str]:
         yield from _match_features(part)
 
 
-def _match(match: Match, text: tuple[str, ...]) -> Mapping[str, Any]:
-    if isinstance(match, Boolean):
-        return {
-            "must": [_match(m, text) for m in match.must],
-            "should": [_match(m, text) for m in match.should],
-            "must_not": [_match(m, text) for m in match.must_not],
-        }
-    return {
-        "mode": match.mode,
-        "terms": list(match.terms),
-        "fields": list(match.fields or text),
-        "distance": match.distance,
-    }
-
-
-def _filter(part: Range | In | NotIn) -> Mapping[str, Any]:
-    if isinstance(part, Range):
-        return {
-            "range": {
-                "field": part.field,
-                "low": part.low,
-                "high": part.high,
-                "include_low": part.include_low,
-                "include_high": part.include_high,
-            }
-        }
-    key = "in" if isinstance(part, In) else "not_in"
-    return {key: {"field": part.field, "values": list(part.values)}}
+def _spelled_out(match: Match, text: tuple[str, ...]) -> Match:
+    """The same match with the fields named where it means all text fields."""
+    if isinstance(match, Terms):
+        return replace(match, fields=match.fields or text)
+    must, should, must_not = (
+        tuple(_spelled_out(m, text) for m in part)
+        for part in (match.must, match.should, match.must_not)
+    )
+    return Boolean(must, should, must_not)
