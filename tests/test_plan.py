@@ -185,16 +185,16 @@ def test_labels_tell_like_named_keys_of_different_tables_apart(base):
 
 
 @pytest.mark.parametrize(
-    ("more", "metric", "prefer"),
+    ("more", "metric"),
     [
-        ("", "throughput", "more"),
-        ('[verdict]\nmetric = "service_p50"\n', "service_p50", "less"),
-        ('[factors]\n"load.rate_per_s" = [10, 20]\n', "response_p99", "less"),
+        ("", "throughput"),
+        ('[verdict]\nmetric = "service_p50"\n', "service_p50"),
+        ('[factors]\n"load.rate_per_s" = [10, 20]\n', "response_p99"),
     ],
 )
-def test_judging_says_by_what_the_verdict_goes(more, metric, prefer, base):
+def test_judging_says_by_what_the_verdict_goes(more, metric, base):
     judging = planned(HEAD + TWO + more, base).judging
-    assert (judging["metric"], judging["prefer"]) == (metric, prefer)
+    assert judging["metric"] == metric
     assert judging["agreement"] == {"require": "totals", "k": 10}
     assert judging["factors"]["system"] == ["tantivy", "sqlite"]
 

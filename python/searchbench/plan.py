@@ -76,7 +76,7 @@ class Plan:
     """Every trial in the order it will be run.
 
     ``judging``: what the study says about how it is to be judged and reported, as plain data:
-    ``question``, ``analysis``, ``held``, ``metric``, ``prefer`` ("more" or "less"),
+    ``question``, ``analysis``, ``held``, ``metric``,
     ``agreement`` {``require``, ``k``}, ``control`` (the id of the treatment that has a twin, or
     null), ``replicates``, ``ingest``, ``factors`` (path to levels, "system" among them).
     """
@@ -310,7 +310,6 @@ def _judging(study: Study, treatments: Sequence[Treatment], control: str | None)
         "analysis": study.analysis,
         "held": study.held if isinstance(study.held, str) else dict(study.held),
         "metric": metric,
-        "prefer": study.verdict.prefer or ("more" if metric == "throughput" else "less"),
         "agreement": asdict(study.agreement),
         "control": control,
         "replicates": study.replicates,

@@ -81,11 +81,10 @@ class VerdictRule:
     """By what the verdict is given.
 
     ``metric`` None: throughput where every load is a closed loop, else response_p99.
-    ``prefer`` None: more of a throughput, less of anything else.
+    More is better of a throughput, less of anything else.
     """
 
     metric: str | None = None
-    prefer: Literal["more", "less"] | None = None
 
 
 @dataclass(frozen=True, slots=True)

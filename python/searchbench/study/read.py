@@ -56,7 +56,6 @@ METRICS = (
 VERDICT_KEYS: tuple[SpecKey, ...] = (
     SpecKey("metric", "text", None, "what the verdict goes by; default: throughput of closed "
             "loops, else response_p99", METRICS),
-    SpecKey("prefer", "text", None, "default: more throughput, less time", ("more", "less")),
 )  # fmt: skip
 _TABLES = (
     "corpus", "queries", "systems", "load", "factors", "held", "control", "ingest", "agreement",
