@@ -73,7 +73,7 @@ def reference() -> str:
         _section("[agreement]", "", AGREEMENT_KEYS),
         _section("[verdict]", "", VERDICT_KEYS),
         "\n## [systems.NAME]\n\n`engine` is the engine's name, NAME if it is not said; the other "
-        "keys are its parameters. Those marked ● change the index, so a new level means a new ingest.\n",
+        "keys are its parameters. Those marked ● change the index: a new level, a new ingest.\n",
         *(_engine(name) for name in ENGINES),
     ]
     return "".join(parts)
