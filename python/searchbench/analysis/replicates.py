@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 import numpy as np
@@ -97,7 +97,11 @@ def judge_treatment(described: Mapping[str, Any], judged: Sequence[Judged]) -> T
 
 
 def resources(trials: Sequence[Mapping[str, Any]], result: TreatmentResult) -> dict[str, Estimate]:
-    """What a treatment cost: server CPU, memory, disk, ingest; over its valid trials."""
+    """What a treatment cost: server CPU, memory, disk, ingest; over its valid trials.
+
+    An index that several trials used was ingested once and counts once.
+    """
+    builds: set[str] = set()
     valid = {t.trial for t in result.trials if t.status == "valid" and not t.control}
     values: dict[str, list[float]] = {}
     for trial in trials:
@@ -108,7 +112,9 @@ def resources(trials: Sequence[Mapping[str, Any]], result: TreatmentResult) -> d
             name: server.get(name) for name in ("peak_rss_bytes", "read_bytes", "write_bytes")
         }
         row["index_bytes"] = ingest.get("index_bytes")
-        if not ingest.get("reused") and ingest.get("seconds"):
+        build = str(ingest.get("reused") or trial["trial"])
+        if build not in builds and ingest.get("seconds"):
+            builds.add(build)
             row["ingest_s"] = ingest["seconds"] + (ingest.get("settle_seconds") or 0.0)
             row["ingest_documents_per_s"] = ingest.get("documents", 0) / row["ingest_s"]
         drive = trial.get("drive") or {}
@@ -120,13 +126,18 @@ def resources(trials: Sequence[Mapping[str, Any]], result: TreatmentResult) -> d
             if value is not None:
                 values.setdefault(name, []).append(float(value))
     found = {
-        name: Estimate(float(np.mean(v)), _unit(name), len(v), mean_interval(v))
+        name: Estimate(float(np.mean(v)), _unit(name), len(v), _not_negative(mean_interval(v)))
         for name, v in values.items()
     }
     for name in ("server_cores", "cpu_s_per_query"):
         if name in result.figures:
             found[name] = result.figures[name]
     return found
+
+
+def _not_negative(interval: Interval | None) -> Interval | None:
+    """What cannot be less than nothing is not said to be perhaps less."""
+    return replace(interval, low=max(0.0, interval.low)) if interval else None
 
 
 def _figures(

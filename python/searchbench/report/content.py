@@ -223,8 +223,15 @@ class Content:
         ]
         if late:
             blocks.append(Text("Steady only after the window had begun: " + ", ".join(late) + "."))
+        few = [
+            line(treatment.label)
+            for treatment in self.judgement.treatments
+            if treatment.trials and not any(t.warmup for t in treatment.trials)
+        ]
         if not blocks:
             blocks = [Text("No trial has samples enough to draw its warm-up.")]
+        elif few:
+            blocks.append(Text("Too few requests to draw: " + ", ".join(few) + "."))
         return Section("warmup", "Warm-up", tuple(blocks))
 
     def agreement(self) -> Section:
