@@ -223,7 +223,11 @@ def _peaks(scales: Sequence[Scale], metric: str) -> list[str]:
     for scale in scales:
         if scale.metric != metric:
             continue
-        held = f" ({scale.curve.label})" if scale.held and scale.curve.label else ""
+        levels = (
+            str(v) if k == "system" else f"{k.rsplit('.', 1)[-1]}={v}"
+            for k, v in scale.held.items()
+        )
+        held = f" ({' '.join(levels)})" if scale.held else ""
         unclear = scale.best_not_resolved_from
         tail = f", not told apart from {_listed([f'{x:g}' for x in unclear])}" if unclear else ""
         factor = scale.factor.rsplit(".", 1)[-1]
