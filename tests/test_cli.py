@@ -250,6 +250,37 @@ def test_ctrl_c_leaves_a_valid_record_and_says_how_to_go_on(shop: Path) -> None:
     assert done < {p.parent.name for p in first.glob("*/trial.json")}
 
 
+def test_a_killed_run_loses_the_trial_in_hand_and_nothing_else(tmp_path: Path) -> None:
+    (tmp_path / "queries.txt").write_text("red\n")
+    (tmp_path / "documents.jsonl").write_text('{"id": "1", "t": "red fox"}\n')
+    (tmp_path / "study.toml").write_text(
+        'question = "?"\nreplicates = 2\n[corpus]\nfiles = "documents.jsonl"\n'
+        'fields = { t = "text" }\n[queries]\nfile = "queries.txt"\n[systems.null]\n'
+        "[load]\nseconds = 0.5\nwarmup_s = 0\n"
+    )
+    work = tmp_path / "work"
+    process = subprocess.Popen(
+        [*MAIN, "run", "study.toml", "--record", "killed", "--work", str(work)],
+        cwd=tmp_path, env=ENV, stderr=subprocess.DEVNULL,
+    )  # fmt: skip
+    trials = tmp_path / "killed" / "trials"
+    deadline = time.monotonic() + 60
+    while not list(trials.glob("*/trial.json")):
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
+    process.kill()
+    process.wait()
+    kept = {p: p.read_bytes() for p in trials.glob("*/trial.json")}
+    assert list(work.iterdir()), "a killed run cannot have cleaned up"
+    again = searchbench(
+        "run", "study.toml", "--record", "killed", "--work", work, "--no-report", cwd=tmp_path
+    )
+    assert again.returncode == 0, again.stderr
+    assert len(list(trials.glob("*/trial.json"))) == 4
+    assert all(path.read_bytes() == content for path, content in kept.items())
+    assert not list(work.iterdir()), "the leftovers are still there"
+
+
 def test_help_names_every_verb(tmp_path: Path) -> None:
     told = searchbench("--help", cwd=tmp_path).stdout
     for verb in (

@@ -6,12 +6,16 @@ A trial that is on record is not done again, so an interrupted study continues w
 from __future__ import annotations
 
 import json
+import os
+import shutil
 import tempfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
+
+import psutil
 
 from searchbench.corpora import open_corpus
 from searchbench.corpora.corpus import Corpus, FieldType, Summary, digest
@@ -29,6 +33,8 @@ from searchbench.queries.sets import QuerySet
 from searchbench.queries.text_form import to_text
 from searchbench.queries.validate import validate
 from searchbench.record import Writer
+
+_PREFIX = "searchbench-work-"
 
 
 class Watch(Protocol):
@@ -196,10 +202,17 @@ def query_lines(queries: QuerySet) -> Iterator[dict[str, Any]]:
 
 @contextmanager
 def folder(work: Path | None) -> Iterator[Path]:
-    """A private folder that is gone afterwards, with everything that was built in it."""
-    if work is not None:
-        work.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(prefix="searchbench-", dir=work) as name:
+    """A private folder that is gone afterwards, with everything that was built in it.
+
+    Its name has our process id, so that what a killed one left behind is known and removed.
+    """
+    place = work or Path(tempfile.gettempdir())
+    place.mkdir(parents=True, exist_ok=True)
+    for left in place.glob(f"{_PREFIX}*"):
+        owner = left.name.removeprefix(_PREFIX).split("-")[0]
+        if owner.isdigit() and not psutil.pid_exists(int(owner)):
+            shutil.rmtree(left, ignore_errors=True)
+    with tempfile.TemporaryDirectory(prefix=f"{_PREFIX}{os.getpid()}-", dir=place) as name:
         yield Path(name)
 
 
