@@ -18,7 +18,7 @@ tools:
 	@command -v cc >/dev/null || { echo "searchbench needs a C compiler: install gcc or clang (Debian: apt-get install gcc)"; exit 1; }
 	@command -v python3 >/dev/null || { echo "searchbench needs Python 3.11 or later"; exit 1; }
 	@command -v uv >/dev/null || { echo "uv is not here: getting it into .tools"; python3 -m venv .tools; .tools/bin/pip -q install uv; }
-	@command -v cargo >/dev/null || { echo "the Rust toolchain is not here: getting it (rustup, into ~/.cargo)"; bash scripts/get-rust; }
+	@command -v cargo >/dev/null || { echo "the Rust toolchain is not here: getting it into .tools"; bash scripts/get-rust; }
 
 .PHONY: build
 build: tools ## build the measuring core and the environment (first time: some minutes)
