@@ -24,25 +24,16 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from searchbench import _core
+from searchbench.record import PROBE, REPLIES
+
 Array = np.ndarray[Any, Any]
 # (due times in s, query numbers, generator) -> service times in s; open loops only look at due.
 Server = Callable[[Array, Array, np.random.Generator], Array]
 # (query number) -> a decoded reply: total, ids, scores, and optionally facets, error, outcome...
 Answer = Callable[[int], Mapping[str, Any]]
 
-OUTCOMES = [
-    "ok",
-    "http_error",
-    "engine_error",
-    "unsupported",
-    "partial",
-    "timed_out",
-    "refused",
-    "reset",
-    "truncated",
-    "malformed",
-    "unfinished",
-]
+OUTCOMES = list(_core.OUTCOMES)
 LAG_NS = 3_000  # between due and sent: a generator in good health
 
 
@@ -468,23 +459,6 @@ class Study:
         )
 
 
-REPLIES = pa.schema(
-    [
-        ("query", pa.uint32()),
-        ("phase", pa.string()),
-        ("outcome", pa.uint8()),
-        ("total", pa.int64()),
-        ("total_exact", pa.bool_()),
-        ("ids", pa.list_(pa.string())),
-        ("scores", pa.list_(pa.float64())),
-        ("facets", pa.string()),
-        ("groups", pa.string()),
-        ("warnings", pa.list_(pa.string())),
-        ("error", pa.string()),
-    ]
-)
-
-
 def _closed(
     t: Treatment, log: Array, factor: float, rng: np.random.Generator
 ) -> tuple[Array, Array, Array, Array]:
@@ -553,7 +527,7 @@ def _probe(seconds: float) -> pa.Table:
         "pressure_io": zero,
         "pressure_memory": zero,
     }
-    return pa.table(columns)
+    return pa.table(columns, schema=PROBE)
 
 
 def _json(path: Path, value: object) -> None:
