@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from records import Study, constant, exponential, lognormal, single_queue, stalling, warming
-from searchbench.analysis import validity, warmup
+from searchbench.analysis import capacity, validity, warmup
 from searchbench.analysis.judgement import Finding
 from searchbench.analysis.measured import Trace, read_trace
 from searchbench.record import open_record
@@ -155,3 +155,20 @@ def test_mser_cuts_where_the_series_becomes_steady() -> None:
     assert cut is not None
     assert 15 <= cut <= 45, "the ramp ends at 20; the minimum is flat"
     assert warmup.truncation(np.linspace(5, 1, 100)) is None
+
+
+def test_a_request_that_timed_out_occupied_its_client_until_it_was_given_up() -> None:
+    second = 1_000_000_000
+    due = np.arange(10) * second // 10
+    done = np.where(np.arange(10) == 4, -1, due + second // 10)
+    trace = Trace(
+        query=np.zeros(10, np.uint32),
+        outcome=np.where(done < 0, 5, 0).astype(np.uint8),
+        due=due,
+        free=due,
+        sent=due,
+        done=done,
+        window=(0, second),
+    )
+    assert capacity.little(trace, 1, 0.0, 0.1) == pytest.approx(1.0)
+    assert capacity.little(trace, 1, 0.0) > 1.1  # as if it had lasted to the end of the window

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from typing import Any
 
@@ -45,33 +46,34 @@ def cycle_throughput(clients: int, think_s: float, response_ns: Any) -> float | 
     return clients / cycle_s if cycle_s > 0 else None
 
 
-def little(trace: Trace, clients: int, think_s: float) -> float:
+def little(trace: Trace, clients: int, think_s: float, timeout_s: float = math.inf) -> float:
     """Clients accounted for, as a share of those there are: 1 where no time was lost.
 
     Little's law N = X (R + Z) over a finite window holds exactly when each request's share of
     the window is counted and no more: N = Σ |[due − Z, done] ∩ window| / |window| (Little 2011,
     Little's Law as viewed on its 50th anniversary). So a window that holds few requests is not
-    accused for its edges. A request that never ended lasts to the end of the window.
+    accused for its edges. A request that never ended lasts until it was given up, at most to the
+    end of the window.
     """
     start, end = trace.window
     if end <= start or clients <= 0:
         return 1.0
     begun = np.maximum(trace.due - int(think_s * 1e9), start)
-    ended = np.minimum(np.where(trace.done < 0, _end_of_failed(trace), trace.done), end)
+    ended = np.minimum(np.where(trace.done < 0, _end_of_failed(trace, timeout_s), trace.done), end)
     # Each client's last cycle ends in a think time whose next request was never begun.
     busy = float(np.maximum(ended - begun, 0).sum(dtype=np.float64))
     tail = _last_think(trace, clients, think_s)
     return (busy + tail) / ((end - start) * clients)
 
 
-def _end_of_failed(trace: Trace) -> Any:
-    """When a request ended that has no ``done``: unknown, so it counts as instantaneous.
+def _end_of_failed(trace: Trace, timeout_s: float) -> Any:
+    """When a request ended that has no ``done``: not on record, so taken from its kind.
 
-    A refused connection takes no time; a request in flight at the end has outcome unfinished
-    or timed_out, and lasts to the end of the window.
+    One that was never sent (a refused connection) took no time; one that was sent lasts until its
+    timeout or the end of the window, which is too long for one that was reset.
     """
-    in_flight = trace.sent >= 0
-    return np.where(in_flight, trace.window[1], trace.due)
+    given_up = trace.sent + min(timeout_s * 1e9, 2.0**62)
+    return np.where(trace.sent >= 0, np.minimum(given_up, trace.window[1]), trace.due)
 
 
 def _last_think(trace: Trace, clients: int, think_s: float) -> float:

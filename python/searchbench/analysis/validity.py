@@ -5,6 +5,7 @@ The thresholds are constants here, and METHODOLOGY.md gives the reason of each.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping
 from itertools import pairwise
 from typing import Any, Literal
@@ -18,6 +19,7 @@ from searchbench.analysis.measured import Trace
 from searchbench.analysis.warmup import Warmup
 
 LITTLE_TOLERANCE = 0.02
+ENDS_UNKNOWN = 0.01  # share of requests without an end, beyond which the law says nothing
 ERRORS_INVALID = 0.01
 LAG_P50_OPEN = 0.05
 LAG_P99_OPEN = 0.10
@@ -165,7 +167,11 @@ def _little(trial: Mapping[str, Any], trace: Trace) -> Iterator[Row]:
     if load.get("kind") != "closed" or not trace.due.size:
         return
     clients = int(load.get("clients") or 1)
-    share = capacity.little(trace, clients, float(load.get("think_s") or 0.0))
+    measured = trace.measured()
+    if np.count_nonzero(trace.done[measured] < 0) > ENDS_UNKNOWN * np.count_nonzero(measured):
+        return  # when they ended is not on record; that they failed is a finding of its own
+    think_s, timeout_s = float(load.get("think_s") or 0.0), load.get("timeout_s")
+    share = capacity.little(trace, clients, think_s, float(timeout_s or math.inf))
     if abs(share - 1) > LITTLE_TOLERANCE:
         yield (
             "Little's law",
