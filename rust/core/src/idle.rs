@@ -2,8 +2,8 @@
 //!
 //! A thread that sleeps is woken tens of microseconds after its event, which is added to every
 //! latency it measures. Spinning sees the event at once, at the price of a core. Hybrid blocks
-//! while nothing is expected and spins while something is: from 60 us before the next due time,
-//! and while a reply is expected, which is from 60 us before the fast ones of the recent replies
+//! while nothing is expected and spins while something is: from shortly before the next due time,
+//! and while a reply is expected, which is from shortly before the fast ones of the recent replies
 //! would be there (or from the sending on, where that is sooner than 200 us) until 100 us after
 //! the slow ones would. Where they are too far apart for that, it spins around their median. So
 //! each request costs at most 1 ms of spinning; a server is seen without delay as long as its
@@ -29,8 +29,11 @@ impl Idle {
     }
 }
 
-/// How long before an expected event hybrid stops sleeping; covers the time to be woken.
+/// How long before an expected event hybrid stops sleeping: a fiftieth of the sleep, within
+/// these bounds. It covers the time to be woken, which is longer after a long sleep: a processor
+/// that has idled for 20 ms takes some hundred microseconds to come back, more if it is virtual.
 pub const LEAD_NS: i64 = 60_000;
+pub const LONGEST_LEAD_NS: i64 = 500_000;
 /// How long after the expected moment of a reply hybrid goes on spinning.
 pub const PATIENCE_NS: i64 = 100_000;
 /// A sleep shorter than this is not worth being woken from.
@@ -97,8 +100,13 @@ impl Expectation {
     }
 }
 
+#[inline]
+fn lead_ns(sleep_ns: i64) -> i64 {
+    (sleep_ns / 50).clamp(LEAD_NS, LONGEST_LEAD_NS)
+}
+
 fn awake_from(service_ns: i64) -> i64 {
-    let from = service_ns - LEAD_NS;
+    let from = service_ns - lead_ns(service_ns);
     if from < NAP_NS { 0 } else { from }
 }
 
@@ -122,7 +130,7 @@ pub fn wait_ns(
             let early = if act_at == i64::MAX {
                 i64::MAX
             } else {
-                act_at - LEAD_NS
+                act_at - lead_ns(act_at - now)
             };
             let reply = match window {
                 Some((from, to)) if now < to => from,
@@ -192,7 +200,7 @@ mod tests {
     #[test]
     fn hybrid_never_spins_for_more_than_a_millisecond() {
         let (from, to) = after(&[300_000, 5_000_000, 50_000_000]).window(0);
-        assert_eq!((from, to), (5_000_000 - LEAD_NS, 5_000_000 + PATIENCE_NS));
+        assert_eq!((from, to), (4_900_000, 5_000_000 + PATIENCE_NS));
         for services in [
             [10_000, 900_000, 9_000_000],
             [1, 2, 3],
@@ -204,6 +212,14 @@ mod tests {
                 "{services:?}"
             );
         }
+    }
+
+    #[test]
+    fn a_long_sleep_ends_earlier_than_a_short_one_but_not_by_much() {
+        let wait = |due| wait_ns(Idle::Hybrid, 0, due, NEVER, None).unwrap();
+        assert_eq!(wait(1_000_000), 1_000_000 - LEAD_NS);
+        assert_eq!(wait(10_000_000), 9_800_000);
+        assert_eq!(wait(10_000_000_000), 10_000_000_000 - LONGEST_LEAD_NS);
     }
 
     #[test]
@@ -220,6 +236,6 @@ mod tests {
         for _ in 0..WINDOW {
             expectation.note(5_000_000);
         }
-        assert_eq!(expectation.window(0).0, 5_000_000 - LEAD_NS);
+        assert_eq!(expectation.window(0).0, 4_900_000);
     }
 }
