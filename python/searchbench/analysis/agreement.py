@@ -16,7 +16,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from searchbench.analysis import causes, ranking
+from searchbench.analysis import causes, groups, ranking
 from searchbench.analysis.judgement import Agreement, Difference
 from searchbench.record import Record
 
@@ -128,7 +128,8 @@ def compare(
     asked, at_a, at_b = np.intersect1d(a.query, b.query, return_indices=True)
     answered = a.ok[at_a] & b.ok[at_b]
     both, at_a, at_b = asked[answered], at_a[answered], at_b[answered]
-    lists_a, lists_b = _lists(a, b, at_a, at_b, k)
+    numbers = _number(a.ids, b.ids)
+    lists_a, lists_b = _lists(a, b, at_a, at_b, numbers, k)
     found = ranking.match(lists_a, lists_b)
     extras = (a.facets[at_a] == b.facets[at_b]) & (a.groups[at_a] == b.groups[at_b])
     total_a, total_b = a.total[at_a], b.total[at_b]
@@ -191,6 +192,12 @@ def compare(
         label_b=str(b.about.get("label", "")),
         require=require,
         agreeing=int(np.count_nonzero(agreeing)),
+        groups=groups.measure(
+            _all_hits(a, numbers[0], at_a),
+            _all_hits(b, numbers[1], at_b),
+            found_same=int(np.count_nonzero(totals)),
+            scores_alike=groups.same_scoring(a.about, b.about),
+        ),
     )
     return Pair(agreement, both[agreeing])
 
@@ -230,10 +237,14 @@ def _offsets(lists: Any) -> NDArray[np.int64]:
 
 
 def _lists(
-    a: Answers, b: Answers, at_a: NDArray[np.int64], at_b: NDArray[np.int64], k: int
+    a: Answers,
+    b: Answers,
+    at_a: NDArray[np.int64],
+    at_b: NDArray[np.int64],
+    encoded: tuple[NDArray[np.int32], NDArray[np.int32]],
+    k: int,
 ) -> tuple[ranking.Lists, ranking.Lists]:
     """Both sides' top k as matrices, the documents numbered alike."""
-    encoded = _number(a.ids, b.ids)
     made = []
     for answers, numbers, at in ((a, encoded[0], at_a), (b, encoded[1], at_b)):
         length = np.minimum(np.diff(answers.offsets), k)[at]
@@ -249,6 +260,14 @@ def _lists(
             )
         )
     return made[0], made[1]
+
+
+def _all_hits(answers: Answers, numbers: NDArray[np.int32], at: NDArray[np.int64]) -> groups.Hits:
+    """Every hit of the queries ``at``, however deep the lists are."""
+    length = np.diff(answers.offsets)[at]
+    begin = answers.offsets[:-1][at] - (np.cumsum(length) - length)
+    taken = np.repeat(begin, length) + np.arange(int(length.sum()))
+    return groups.Hits(length, numbers[taken].astype(np.int64), answers.scores[taken])
 
 
 def _number(a: Any, b: Any) -> tuple[NDArray[np.int32], NDArray[np.int32]]:

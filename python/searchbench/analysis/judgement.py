@@ -128,6 +128,37 @@ class Difference:
 
 
 @dataclass(frozen=True, slots=True)
+class GroupAgreement:
+    """The measures of the Sphinx comparison study, over all hits on record; b against a, the first.
+
+    Pairs are (how many, of how many): queries, but for ``document_mismatch`` documents of the
+    first that the second lacks, of all that the first returned. Ties are not excused but in
+    ``document_groups_match``. ``max_mismatch``, ``median_mismatch``, ``distribution`` (queries by
+    their number of mismatches, "1" to "10") and ``above_10`` are about documents above the
+    first's lowest group that are not in the same group of the second.
+    ``kendall_tau``: mean tau-b over the documents both return, of ``kendall_queries`` queries.
+    ``score_difference_*``: absolute, over ``score_documents`` documents that both return; None
+    where scores need not be equal (another engine or way of scoring), or there are none.
+    """
+
+    total_results_match: tuple[int, int]
+    total_found_match: tuple[int, int]
+    top_10_match: tuple[int, int]
+    document_set_match: tuple[int, int]
+    document_groups_match: tuple[int, int]
+    document_mismatch: tuple[int, int]
+    max_mismatch: int
+    median_mismatch: float
+    distribution: Mapping[str, int]
+    above_10: int
+    kendall_tau: float | None
+    kendall_queries: int
+    score_difference_mean: float | None
+    score_difference_max: float | None
+    score_documents: int
+
+
+@dataclass(frozen=True, slots=True)
 class Agreement:
     """How far two systems return the same, over the distinct queries both answered.
 
@@ -136,6 +167,7 @@ class Agreement:
     those that differ by such ties alone and are matches all the same. ``a`` and ``b`` are
     treatments; each stands for all that answer as it does, which ``label_a`` and ``label_b``
     name. ``require`` is the level at which a query counts as agreeing, ``agreeing`` how many do.
+    ``groups``: the measures of the Sphinx comparison study.
     """
 
     a: str
@@ -156,6 +188,7 @@ class Agreement:
     label_b: str = ""
     require: str = "totals"
     agreeing: int = 0
+    groups: GroupAgreement | None = None
 
 
 @dataclass(frozen=True, slots=True)
