@@ -1,4 +1,4 @@
-"""Judging many samples: ten million with a report, a hundred million quantiles."""
+"""Judging a lot: ten million samples with a report, a hundred million quantiles, a pair's hits."""
 
 from __future__ import annotations
 
@@ -6,8 +6,9 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -24,6 +25,7 @@ def figures() -> Iterator[Figure]:
         place = Path(folder)
         yield from _report(place)
         yield from _quantiles(place)
+        yield from _agreement(place)
 
 
 def _report(place: Path) -> Iterator[Figure]:
@@ -68,6 +70,45 @@ def _quantiles(place: Path) -> Iterator[Figure]:
     yield Figure(
         "exact quantiles of 100 million samples by treatment", seconds, "s", at_most=10,
         note=f"{peak / 1e9:.2f} GB",
+    )  # fmt: skip
+
+
+def _agreement(place: Path) -> Iterator[Figure]:
+    """A pair from its record: reading the replies, all measures, causes and examples."""
+    from tests.records import Study
+
+    from searchbench.analysis.agreement import compare, read_answers
+    from searchbench.record import open_record
+
+    queries, hits = 10_000, 100
+    rng = np.random.default_rng(1)
+    weights = np.repeat(np.arange(hits // 2)[::-1], 2).astype(float).tolist()
+
+    def answers(noise: float) -> Callable[[int], dict[str, Any]]:
+        def answer(query: int) -> dict[str, Any]:
+            # 110 documents match, in pairs of one weight; noise moves some across the groups and
+            # beyond the cut, so no list is the other's and no shortcut is taken.
+            ranked = np.argsort(np.arange(110) + noise * rng.normal(0, 3, 110))[:hits]
+            ids = [f"package-{(query * 37 + int(i) * 101) % 60_000}" for i in ranked]
+            return {"total": 110, "ids": ids, "scores": weights}
+
+        return answer
+
+    study = Study(blocks=1, control=None, queries=queries)
+    study.add("a", seconds=1.5, answer=answers(0.0))
+    study.add("b", seconds=1.5, answer=answers(1.0))
+    record = open_record(study.write(place / "agreement"))
+    asked = record.queries(str(record.trials[0]["queries"]["digest"]))
+    began = time.perf_counter()
+    a, b = (read_answers(record, trial) for trial in record.trials)
+    found = compare(a, b, require="set", k=hits, queries=asked).agreement
+    seconds = time.perf_counter() - began
+    groups = found.groups
+    if groups is None or groups.document_mismatch[1] != queries * hits:
+        raise RuntimeError(f"the pair was not compared whole: {found}")
+    yield Figure(
+        "agreement of a pair, 10,000 queries × 100 documents", seconds, "s", at_most=2,
+        note=f"{groups.document_mismatch[0]:,} documents differ",
     )  # fmt: skip
 
 

@@ -1,7 +1,7 @@
 """Kendall's tau with ties (tau-b), for many queries at once.
 
-Pairs in opposite orders are counted bit by bit: in a block of hits whose higher bits are equal, each
-0 that stands behind a 1 is one such pair; then the block is parted into its 0s and its 1s.
+Pairs in opposite orders are counted bit by bit: in a block of hits whose higher bits are equal,
+each 0 that stands behind a 1 is one such pair; then the block is parted into its 0s and its 1s.
 That is n log n for each query, and some twenty array operations a bit for all of them together.
 """
 
@@ -68,7 +68,7 @@ def _opposite(y: Ints, items: Ints) -> tuple[Floats, Ints]:
         )
     # Items move within their row only, so what was counted in a place belongs to its row.
     row = np.repeat(np.arange(items.size), items)
-    return np.bincount(row, weights=count, minlength=items.size), y
+    return np.bincount(row, weights=count, minlength=items.size).astype(np.float64), y
 
 
 def _moved(values: Ints, to: Ints) -> Ints:

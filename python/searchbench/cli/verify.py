@@ -5,9 +5,14 @@ from __future__ import annotations
 import tempfile
 from dataclasses import asdict
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import Parameter
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from searchbench.analysis.judgement import Agreement
 
 
 def verify(
@@ -72,6 +77,7 @@ def verify(
     k = found[0].k
     header = ("pair", "queries", "totals", f"top {k} set", f"top {k} order", "RBO", "causes")
     out.table(header, rows)
+    _measures(found)
     for agreement in found:
         if agreement.examples:
             out.say(f"\n{agreement.label_a} / {agreement.label_b}, for example")
@@ -81,3 +87,61 @@ def verify(
                 f"and {difference.total_b}"
             )
     return 1 if differ or failed else 0
+
+
+def _measures(found: Sequence[Agreement]) -> None:
+    """The measures of the Sphinx comparison study, a row a pair, in at most 80 columns."""
+    from searchbench.cli import out
+
+    rows = []
+    for number, agreement in enumerate(found, start=1):
+        groups = agreement.groups
+        if groups is None:
+            continue
+        shares = (
+            groups.total_results_match,
+            groups.total_found_match,
+            groups.top_10_match,
+            groups.document_set_match,
+            groups.document_groups_match,
+            groups.document_mismatch,
+        )
+        tau = groups.kendall_tau
+        rows.append(
+            (
+                str(number),
+                *(_share(*counted) for counted in shares),
+                str(groups.max_mismatch),
+                f"{groups.median_mismatch:g}",
+                "–" if tau is None else f"{tau:.3f}",
+            )
+        )
+    if not rows:
+        return
+    out.say("\nby documents; match: results, found, top 10, set, groups; then what is missing")
+    if len(found) > 1:
+        for number, agreement in enumerate(found, start=1):
+            out.say(f"{number}  {agreement.label_a} / {agreement.label_b}")
+    header = (
+        "pair",
+        "results",
+        "found",
+        "top 10",
+        "set",
+        "groups",
+        "mismatch",
+        "max",
+        "median",
+        "tau-b",
+    )
+    out.table(header, rows)
+
+
+def _share(count: int, of: int) -> str:
+    """Per cent; what is not quite all or nothing is never rounded to that."""
+    if not of:
+        return "–"
+    share = count / of
+    if 0.9995 <= share < 1:
+        return ">99.9%"
+    return "<0.1%" if 0 < share < 0.0005 else f"{share:.1%}"

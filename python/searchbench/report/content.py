@@ -27,6 +27,7 @@ from searchbench.report.chosen import scales_of, shown_comparisons
 from searchbench.report.details import common, in_common, machine, treatment_details
 from searchbench.report.draw import svg, unchecked
 from searchbench.report.look import NARROW, WIDE, Look
+from searchbench.report.measures import measures
 from searchbench.report.notices import badge, notices, reading, warnings
 from searchbench.report.reproduce import as_run, reproduce
 from searchbench.report.text import fit, line, short
@@ -248,6 +249,7 @@ class Content:
             tables.agreement(found, self.labels),
         ]
         for pair in found:
+            blocks += self._measured(pair)
             blocks += self._differing(pair)
         return Section("agreement", "Agreement", tuple(blocks))
 
@@ -294,9 +296,25 @@ class Content:
             drawn.append(svg(chart, f"{name}-{size}", title))
         return [Figure(name, line(title), caption, *drawn)]
 
-    def _differing(self, pair: Agreement) -> list[Block]:
+    def _names(self, pair: Agreement) -> tuple[str, str]:
         a = pair.label_a or self.labels.get(pair.a, pair.a)
-        b = pair.label_b or self.labels.get(pair.b, pair.b)
+        return a, pair.label_b or self.labels.get(pair.b, pair.b)
+
+    def _measured(self, pair: Agreement) -> list[Block]:
+        if pair.groups is None:
+            return []
+        a, b = self._names(pair)
+        title = f"{short(a, 60)} and {short(b, 60)}, by document sets and groups"
+        text = (
+            "The measures of the Sphinx comparison study (2011), over all hits on record; the "
+            "first is the reference. Ties are excused in the document groups only: documents of "
+            "equal weight are a group, and the lowest group, which the end of the list may have "
+            "cut, is left out. Queries with one group only are not counted there."
+        )
+        return [Details(title, (Text(text, "quiet"), measures(pair.groups)))]
+
+    def _differing(self, pair: Agreement) -> list[Block]:
+        a, b = self._names(pair)
         blocks: list[Block] = []
         for difference in pair.examples:
             blocks.append(

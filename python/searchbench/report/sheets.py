@@ -13,8 +13,18 @@ from typing import Any
 
 import orjson
 
-from searchbench.analysis.judgement import Estimate, Judgement
+from searchbench.analysis.judgement import Estimate, GroupAgreement, Judgement
 from searchbench.report.tables import findings_of
+
+# Counts of what matches (of documents: of what does not), each with "of how many" beside it.
+MEASURES = (
+    "total_results_match",
+    "total_found_match",
+    "top_10_match",
+    "document_set_match",
+    "document_groups_match",
+    "document_mismatch",
+)
 
 HEADERS: dict[str, tuple[str, ...]] = {
     "treatments": (
@@ -33,6 +43,10 @@ HEADERS: dict[str, tuple[str, ...]] = {
     "agreement": (
         "a", "b", "queries", "totals_match", "top_k_set_match", "top_k_order_match", "rbo_mean",
         "k", "unsupported_a", "unsupported_b", "errors_a", "errors_b", "cause", "differing",
+        *(column for name in MEASURES for column in (name, f"{name}_of")),
+        "max_mismatch", "median_mismatch", *(f"mismatch_{size}" for size in range(1, 11)),
+        "mismatch_above_10", "kendall_tau", "kendall_queries",
+        "score_difference_mean", "score_difference_max", "score_documents",
     ),
     "findings": ("severity", "kind", "trial", "number", "meaning", "remedy"),
 }  # fmt: skip
@@ -92,8 +106,28 @@ def _agreement(judgement: Judgement) -> Iterable[Sequence[Any]]:
     for a in judgement.agreement:
         shares = (a.totals_match, a.top_k_set_match, a.top_k_order_match, a.rbo_mean, a.k)
         counts = (a.unsupported_a, a.unsupported_b, a.errors_a, a.errors_b)
+        measures = _measures(a.groups)
         for cause, differing in a.causes.items() or [("", 0)]:
-            yield (a.a, a.b, a.queries, *shares, *counts, cause, differing)
+            yield (a.a, a.b, a.queries, *shares, *counts, cause, differing, *measures)
+
+
+def _measures(groups: GroupAgreement | None) -> tuple[Any, ...]:
+    """From total_results_match on, as the header says; empty cells where there are none."""
+    if groups is None:
+        header = HEADERS["agreement"]
+        return (None,) * (len(header) - header.index(MEASURES[0]))
+    return (
+        *(number for name in MEASURES for number in getattr(groups, name)),
+        groups.max_mismatch,
+        groups.median_mismatch,
+        *groups.distribution.values(),
+        groups.above_10,
+        groups.kendall_tau,
+        groups.kendall_queries,
+        groups.score_difference_mean,
+        groups.score_difference_max,
+        groups.score_documents,
+    )
 
 
 def _findings(judgement: Judgement) -> Iterable[Sequence[Any]]:
