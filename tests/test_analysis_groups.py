@@ -8,6 +8,7 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 import numpy as np
 import pytest
@@ -186,6 +187,15 @@ def test_every_measure_is_that_of_the_slow_twin(pairs: list[tuple[Listed, Listed
     slow = slowly(pairs)
     assert replace(found, kendall_tau=None) == replace(slow, kendall_tau=None)
     assert found.kendall_tau == pytest.approx(slow.kendall_tau, abs=1e-12)
+
+
+@settings(max_examples=50, deadline=None)
+@given(PAIRS)
+def test_how_the_queries_are_sliced_changes_nothing(pairs: list[tuple[Listed, Listed]]) -> None:
+    first, second = [a for a, _ in pairs], [b for _, b in pairs]
+    whole = measured(first, second)
+    with mock.patch.object(groups, "SLICE", 7):
+        assert measured(first, second) == whole
 
 
 def slowly(pairs: list[tuple[Listed, Listed]]) -> GroupAgreement:

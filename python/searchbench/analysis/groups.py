@@ -6,7 +6,7 @@ measure. Beside them Kendall's tau, and by how much scores differ that should be
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,6 +18,7 @@ from searchbench.analysis.judgement import GroupAgreement
 from searchbench.analysis.ranking import TIE
 
 TOP = 10
+SLICE = 100_000  # hits of both sides
 LISTED = 10  # mismatches counted one by one in the distribution
 
 # Parameters that say how a hit is scored; with all of them equal, one engine's scores should be.
@@ -48,6 +49,59 @@ def measure(a: Hits, b: Hits, *, found_same: int, scores_alike: bool) -> GroupAg
     the scores should be equal (``same_scoring``).
     """
     queries = a.length.size
+    slices = [_compare(x, y) for x, y in zip(_slices(a, b), _slices(b, a), strict=True)]
+
+    def all_of(name: str) -> Any:
+        return np.concatenate([getattr(found, name) for found in slices])
+
+    def counted(matches: Bools) -> int:
+        return int(np.count_nonzero(matches))
+
+    only_a, only_b, in_groups, lost = (all_of(n) for n in ("only_a", "only_b", "counted", "lost"))
+    mismatches = lost[in_groups & (lost > 0)]
+    tau = all_of("tau")
+    tau = tau[np.isfinite(tau)]
+    apart = all_of("apart") if scores_alike else np.zeros(0)
+    apart = apart[np.isfinite(apart)]
+    return GroupAgreement(
+        total_results_match=(counted(a.length == b.length), queries),
+        total_found_match=(found_same, queries),
+        top_10_match=(counted(all_of("top_same")), queries),
+        document_set_match=(counted((only_a == 0) & (only_b == 0)), queries),
+        document_groups_match=(counted(all_of("groups_same") & in_groups), counted(in_groups)),
+        document_mismatch=(int(only_a.sum()), sum(found.documents for found in slices)),
+        max_mismatch=int(mismatches.max(initial=0)),
+        median_mismatch=float(np.median(mismatches)) if mismatches.size else 0.0,
+        distribution={str(n): counted(mismatches == n) for n in range(1, LISTED + 1)},
+        above_10=counted(mismatches > LISTED),
+        kendall_tau=float(tau.mean()) if tau.size else None,
+        kendall_queries=int(tau.size),
+        score_difference_mean=float(apart.mean()) if apart.size else None,
+        score_difference_max=float(apart.max()) if apart.size else None,
+        score_documents=int(apart.size),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Compared:
+    """By query: ``top_same``, ``groups_same``, ``counted`` (it has groups to compare), documents
+    of one list only, ``lost`` (mismatches), ``tau`` (NaN: no order). ``apart``: by shared document,
+    how far its scores are apart. ``documents``: of all first lists.
+    """
+
+    top_same: Bools
+    groups_same: Bools
+    counted: Bools
+    only_a: Ints
+    only_b: Ints
+    lost: Ints
+    tau: Floats
+    apart: Floats
+    documents: int
+
+
+def _compare(a: Hits, b: Hits) -> _Compared:
+    queries = a.length.size
     documents = int(max(a.document.max(initial=0), b.document.max(initial=0))) + 1
     first, second = _Side.of(a, documents), _Side.of(b, documents)
     i, j = _shared(first, second)
@@ -57,44 +111,36 @@ def measure(a: Hits, b: Hits, *, found_same: int, scores_alike: bool) -> GroupAg
         return np.bincount(rows, minlength=queries).astype(np.int64)
 
     shared = by_row(row)
-    only_a, only_b = by_row(first.row) - shared, by_row(second.row) - shared
     top_a, top_b = first.place < TOP, second.place < TOP
     top_shared = by_row(row[top_a[i] & top_b[j]])
-    top_same = (by_row(first.row[top_a]) == top_shared) & (by_row(second.row[top_b]) == top_shared)
-
-    counted = first.weighed & second.weighed & (first.groups > 1)
     same_group = first.upper[i] & second.upper[j] & (first.group[i] == second.group[j])
     kept = by_row(row[same_group])
     lost = by_row(first.row[first.upper]) - kept
-    groups_same = (lost == 0) & (by_row(second.row[second.upper]) == kept)
-    mismatches = lost[counted & (lost > 0)]
-
-    tau = kendall.tau_b(row, first.group[i], second.group[j], queries)
-    tau = tau[np.isfinite(tau)]
-    apart = np.abs(first.score[i] - second.score[j]) if scores_alike else np.zeros(0)
-    apart = apart[np.isfinite(apart)]
-    return GroupAgreement(
-        total_results_match=(int(np.count_nonzero(a.length == b.length)), queries),
-        total_found_match=(found_same, queries),
-        top_10_match=(int(np.count_nonzero(top_same)), queries),
-        document_set_match=(int(np.count_nonzero((only_a == 0) & (only_b == 0))), queries),
-        document_groups_match=(
-            int(np.count_nonzero(groups_same & counted)),
-            int(np.count_nonzero(counted)),
-        ),
-        document_mismatch=(int(only_a.sum()), int(first.row.size)),
-        max_mismatch=int(mismatches.max(initial=0)),
-        median_mismatch=float(np.median(mismatches)) if mismatches.size else 0.0,
-        distribution={
-            str(size): int(np.count_nonzero(mismatches == size)) for size in range(1, LISTED + 1)
-        },
-        above_10=int(np.count_nonzero(mismatches > LISTED)),
-        kendall_tau=float(tau.mean()) if tau.size else None,
-        kendall_queries=int(tau.size),
-        score_difference_mean=float(apart.mean()) if apart.size else None,
-        score_difference_max=float(apart.max()) if apart.size else None,
-        score_documents=int(apart.size),
+    return _Compared(
+        top_same=(by_row(first.row[top_a]) == top_shared)
+        & (by_row(second.row[top_b]) == top_shared),
+        groups_same=(lost == 0) & (by_row(second.row[second.upper]) == kept),
+        counted=first.weighed & second.weighed & (first.groups > 1),
+        only_a=by_row(first.row) - shared,
+        only_b=by_row(second.row) - shared,
+        lost=lost,
+        tau=kendall.tau_b(row, first.group[i], second.group[j], queries),
+        apart=np.abs(first.score[i] - second.score[j]),
+        documents=int(first.row.size),
     )
+
+
+def _slices(hits: Hits, other: Hits) -> Iterator[Hits]:
+    """``hits`` by runs of queries that stay in the processor's cache; ``other`` is cut alike."""
+    ends = np.concatenate(([0], np.cumsum(hits.length)))
+    load = np.concatenate(([0], np.cumsum(hits.length + other.length)))
+    begin, queries = 0, hits.length.size
+    while begin < queries or begin == 0:
+        end = int(np.searchsorted(load, load[begin] + SLICE, side="right")) - 1
+        end = min(max(begin + 1, end), queries)
+        within = slice(int(ends[begin]), int(ends[end]))
+        yield Hits(hits.length[begin:end], hits.document[within], hits.score[within])
+        begin = max(end, 1)
 
 
 def same_scoring(a: Mapping[str, Any], b: Mapping[str, Any]) -> bool:

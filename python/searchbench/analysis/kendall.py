@@ -15,8 +15,6 @@ from numpy.typing import NDArray
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
 
-SLICE = 50_000  # items
-
 
 def tau_b(row: Ints, x: Ints, y: Ints, rows: int) -> Floats:
     """Tau-b of x and y for each of so many ``rows``; the items of a row in any order.
@@ -29,14 +27,7 @@ def tau_b(row: Ints, x: Ints, y: Ints, rows: int) -> Floats:
     row, x, y = key // (span * span), key // span % span, key % span
     items = np.bincount(row, minlength=rows)
     pairs = items * (items - 1) / 2
-    opposite, y_sorted = np.zeros(rows), np.empty_like(y)
-    ends = np.concatenate(([0], np.cumsum(items)))
-    begin = 0
-    while begin < rows:  # slices that stay in the processor's cache
-        end = max(begin + 1, int(np.searchsorted(ends, ends[begin] + SLICE, side="right")) - 1)
-        items_here = slice(int(ends[begin]), int(ends[end]))
-        opposite[begin:end], y_sorted[items_here] = _opposite(y[items_here], items[begin:end])
-        begin = end
+    opposite, y_sorted = _opposite(row, y, items)
     tied_x = _tied(row * span + x, row, rows)
     tied_y = _tied(row * span + y_sorted, row, rows)
     tied_both = _tied(key, row, rows)
@@ -47,7 +38,7 @@ def tau_b(row: Ints, x: Ints, y: Ints, rows: int) -> Floats:
     return np.clip(tau, -1.0, 1.0)
 
 
-def _opposite(y: Ints, items: Ints) -> tuple[Floats, Ints]:
+def _opposite(row: Ints, y: Ints, items: Ints) -> tuple[Floats, Ints]:
     """For each row, how many items stand behind one of greater y; and y sorted within rows."""
     ends = np.cumsum(items)
     # Where the block of each item begins and ends.
@@ -67,7 +58,6 @@ def _opposite(y: Ints, items: Ints) -> tuple[Floats, Ints]:
             _moved(np.where(one == 1, end, middle), to),
         )
     # Items move within their row only, so what was counted in a place belongs to its row.
-    row = np.repeat(np.arange(items.size), items)
     return np.bincount(row, weights=count, minlength=items.size).astype(np.float64), y
 
 
