@@ -17,6 +17,7 @@ from searchbench.analysis.judgement import (
     Difference,
     Estimate,
     Finding,
+    GroupAgreement,
     Interval,
     Judgement,
     TreatmentResult,
@@ -160,6 +161,14 @@ def compared(found: tuple[TreatmentResult, ...]) -> tuple[Comparison, ...]:
     return tuple(made)
 
 
+# As published in 2011: one index against four parts, MATCH_ANY; tau and scores are made up.
+PUBLISHED = GroupAgreement(
+    (6770, 6770), (6586, 6770), (6374, 6770), (5563, 6770), (5389, 5993), (4532, 673_551), 90, 1.5,
+    {str(i + 1): n for i, n in enumerate((288, 97, 37, 20, 12, 7, 9, 10, 7, 3))}, 86,
+    0.9712, 6601, 0.00125, 2.5, 669_019,
+)  # fmt: skip
+
+
 def agreement(texts: tuple[str, ...]) -> Agreement:
     """Two systems that differ on as many queries as there are texts."""
     examples = tuple(
@@ -172,8 +181,9 @@ def agreement(texts: tuple[str, ...]) -> Agreement:
     )  # fmt: skip
     causes = {"tie": 2, "analysis": 1, "scoring": 1}
     return Agreement(
-        "t00", "t01", 6770, 0.9994, 0.981, 0.96, 0.9931, 10, 0, 12, 0, 1, causes, examples
-    )
+        "t00", "t01", 6770, 0.9994, 0.981, 0.96, 0.9931, 10, 0, 12, 0, 1, causes, examples,
+        groups=PUBLISHED,
+    )  # fmt: skip
 
 
 def judgement(n: int = 4, *, resolved: bool = True, hostile: bool = False) -> Judgement:

@@ -129,6 +129,18 @@ def test_verify_says_whether_they_return_the_same(shop: Path) -> None:
     told = searchbench("verify", "study.toml", cwd=shop)
     assert told.returncode == 0, told.stdout + told.stderr
     assert "100" in told.stdout
+    lines = told.stdout.splitlines()
+    at = next(i for i, line in enumerate(lines) if line.startswith("pair  results"))
+    heads, values = lines[at].split(), lines[at + 1].split()
+    assert " ".join(heads) == "pair results found top 10 set groups mismatch max median tau-b"
+    assert values[:3] == ["1", "100.0%", "100.0%"]
+    assert max(map(len, lines[at : at + 2])) <= 80
+    as_json = searchbench("verify", "study.toml", "--json", cwd=shop)
+    (pair,) = json.loads(as_json.stdout)
+    groups = pair["groups"]
+    assert groups["total_found_match"] == [pair["queries"], pair["queries"]]
+    assert f"{groups['kendall_tau']:.3f}" == values[-1]
+    assert list(groups["distribution"]) == [str(n) for n in range(1, 11)]
 
 
 def test_a_study_with_mistakes_lists_all_of_them_with_their_places(tmp_path: Path) -> None:

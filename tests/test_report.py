@@ -139,6 +139,46 @@ def test_every_treatment_can_be_followed_down_to_its_files_and_command_line() ->
     assert "did not answer within 30 s" in str(details[3])
 
 
+def test_a_pair_has_the_measures_of_the_sphinx_study_under_their_names() -> None:
+    judged = examples.judgement(2)
+    sections = contents(examples.record(judged), judged).sections
+    blocks = next(s for s in sections if s.id == "agreement").blocks
+    detail = next(b for b in blocks if isinstance(b, Details) and "groups" in b.title)
+    table = next(b for b in detail.blocks if isinstance(b, Table))
+    assert [[cell.text for cell in row] for row in table.rows] == [
+        ["Total results match", "6,770 of 6,770 queries", "100 %"],
+        ["Total found match", "6,586 of 6,770 queries", "97.3 %"],
+        ["Top 10 match", "6,374 of 6,770 queries", "94.2 %"],
+        ["Document set match", "5,563 of 6,770 queries", "82.2 %"],
+        ["Document groups match", "5,389 of 5,993 queries", "89.9 %"],
+        ["Document mismatch", "4,532 of 673,551 documents", "0.7 %"],
+        ["Max mismatch", "90 documents of a query", "–"],
+        ["Median mismatch", "1.5 documents, of queries that have any", "–"],
+        [
+            "Mismatch distribution",
+            "1: 288, 2: 97, 3: 37, 4: 20, 5: 12, 6: 7, 7: 9, 8: 10, 9: 7, 10: 3, above 10: 86",
+            "–",
+        ],
+        ["Kendall's tau-b", "mean 0.9712, over 6,601 queries", "–"],
+        ["Score difference", "mean 0.00125, greatest 2.5, of 669,019 documents", "–"],
+    ]
+
+
+def test_the_measures_have_their_columns_in_the_sheet(tmp_path: Path) -> None:
+    judged = examples.judgement(2)
+    write_csv(judged, tmp_path)
+    row = rows(tmp_path / "agreement.csv")[0]
+    assert (row["document_groups_match"], row["document_groups_match_of"]) == ("5389", "5993")
+    assert (row["document_mismatch"], row["document_mismatch_of"]) == ("4532", "673551")
+    assert (row["mismatch_1"], row["mismatch_10"], row["mismatch_above_10"]) == ("288", "3", "86")
+    assert (row["max_mismatch"], row["median_mismatch"]) == ("90", "1.5")
+    assert (row["kendall_tau"], row["score_documents"]) == ("0.9712", "669019")
+    (pair,) = judged.agreement
+    write_csv(replace(judged, agreement=(replace(pair, groups=None),)), tmp_path)
+    row = rows(tmp_path / "agreement.csv")[0]
+    assert (row["differing"], row["total_results_match"], row["score_documents"]) == ("2", "", "")
+
+
 def test_sheets_have_their_headers_even_without_rows(tmp_path: Path) -> None:
     empty = Judgement("?", "", Verdict("Nothing.", False, None), (), (), None, (), (), ())
     for path in write_csv(empty, tmp_path):

@@ -36,8 +36,9 @@ def measures(groups: GroupAgreement) -> Table:
     ))  # fmt: skip
     sizes = [(size, n) for size, n in groups.distribution.items() if n]
     sizes += [("above 10", groups.above_10)] if groups.above_10 else []
-    spread = ", ".join(f"{size}: {numbers.counted(n, 'query', 'queries')}" for size, n in sizes)
-    rows.append((Cell("Mismatch distribution"), Cell(spread or "none"), NONE))
+    spread = ", ".join(f"{size}: {numbers.count(n)}" for size, n in sizes)
+    distribution = Cell("Mismatch distribution", below="mismatches of a query: queries")
+    rows.append((distribution, Cell(spread or "none"), NONE))
     rows.append(_tau(groups))
     if groups.score_difference_mean is not None and groups.score_difference_max is not None:
         mean, worst = groups.score_difference_mean, groups.score_difference_max
