@@ -131,6 +131,14 @@ def test_one_engine_that_scores_one_way_should_give_equal_scores(
     assert groups.same_scoring(a, b) is alike
 
 
+def test_a_document_listed_twice_counts_once_where_it_first_stands() -> None:
+    found = measured(["9a 5ab 1c"], ["9a 5b 1c"])
+    assert found.total_results_match == (0, 1)
+    assert found.document_set_match == found.document_groups_match == (1, 1)
+    assert found.document_mismatch == (0, 3)
+    assert found.kendall_tau == 1.0
+
+
 def test_no_queries_and_no_hits_are_no_trouble() -> None:
     assert measured([], []).document_set_match == (0, 0)
     found = measured([""], [""])
