@@ -358,6 +358,9 @@ def test_the_caller_is_told_of_progress_and_its_error_ends_the_drive() -> None:
         ({"sequence": np.zeros(2, np.int64)}, "sequence must be a column of u32"),
         ({"repeat": True}, "never ends"),
         ({"timeout_ns": 0}, "timeout_ns"),
+        ({"login": ("me", "pw", "db")}, "wire 'http' has none"),
+        ({"wire": "postgres"}, "needs a login"),
+        ({"wire": "mysql", "login": ("me", "p\0w", "db")}, "password of login has a NUL"),
     ],
 )
 def test_arguments_that_do_not_fit_are_refused_with_a_sentence(
@@ -387,6 +390,31 @@ def test_offsets_that_do_not_fit_are_refused() -> None:
 def test_a_cpu_that_is_not_there_is_named() -> None:
     with pytest.raises(OSError, match="cpu 1000"):
         closed(("127.0.0.1", 9), 1, 1, cpus=[1000])
+
+
+def test_a_login_reaches_the_server_and_its_refusal_the_accounting() -> None:
+    heard: list[bytes] = []
+    refusal = b'SFATAL\0C28P01\0Mno "me" here\0\0'
+
+    class Refuses(socketserver.BaseRequestHandler):
+        def handle(self) -> None:
+            heard.append(self.request.recv(4096))
+            self.request.sendall(b"E" + struct.pack(">I", len(refusal) + 4) + refusal)
+
+    with socketserver.TCPServer(("127.0.0.1", 0), Refuses) as server:
+        thread = threading.Thread(target=server.serve_forever, args=(0.01,))
+        thread.start()
+        target = ("127.0.0.1", server.server_address[1])
+        try:
+            trace = closed(target, 1, 2, wire="postgres", login=("me", "s3cret", "db"))
+        finally:
+            server.shutdown()
+            thread.join()
+    refused = _core.OUTCOMES.index("engine_error")
+    assert samples(trace)["outcome"].tolist() == [refused, refused]
+    assert b"user\0me\0database\0db\0" in heard[0]
+    assert json.loads(trace.accounting())["greeting_failed"] == '28P01: no "me" here'
+    assert "s3cret" not in trace.accounting()
 
 
 # ---- places in TOML

@@ -59,14 +59,15 @@ class Trace:
     # minor_faults, priority}], connects, reconnects, refused_connects, partial_sends, unsent
     # (slots due before the end that never got a connection), unsolicited (bytes that no request
     # asked for), pauses and pause_ns (waits before trying again after a connection that nothing
-    # came of).
+    # came of), greeting_failed (why the first login that failed did, or null).
     def accounting(self) -> str: ...
 
 def drive(
     target: tuple[str, int],
-    wire: Literal["frames", "http"],
+    wire: Literal["frames", "http", "mysql", "postgres"],
     requests: Requests,
     *,
+    login: tuple[str, str, str] | None = None,
     sequence: _Column,
     client_starts: _Column | None = None,
     due_ns: _Column | None = None,
@@ -85,6 +86,16 @@ def drive(
     """Drive prepared requests at a target and record every one of them.
 
     ``target``: host and port. ``sequence``: u32, request indices in the order to be sent.
+
+    ``wire``: what the exchanges are, and how their replies are framed. "frames": frames of
+    FORMATS.md; "http": HTTP/1.1 requests; "mysql": COM_QUERY packets with their headers (MariaDB,
+    MySQL, Sphinx, Manticore; the result sets of several statements are one reply); "postgres":
+    Query messages, whose reply goes to ReadyForQuery. Rows are passed over, never read.
+    ``login``: user, password and database, for "mysql" (by default all empty) and "postgres"
+    (needs a user); "" is none. mysql_native_password and the short way of caching_sha2_password;
+    cleartext, MD5 and SCRAM-SHA-256. A login that is refused is the outcome of each request
+    (engine_error; unsupported where the server asks for what is not spoken), with the server's
+    words in the accounting.
 
     Closed loop (``due_ns`` is None): ``client_starts``, u32 of length connections + 1, gives each
     client (one connection each) its run ``sequence[starts[c]:starts[c+1]]``; after a reply and

@@ -16,7 +16,7 @@ use crate::schedule::Load;
 use crate::sys::{self, StopFlag, Usage};
 use crate::thread::Worker;
 use crate::trace::{Part, ThreadAccount, Trace};
-use crate::wire::{Frames, Http, Wire, WireKind};
+use crate::wire::{Frames, Http, Mysql, Postgres, Wire, WireKind};
 
 /// Between the moment when all threads are ready and the zero of the clock.
 const START_AHEAD_NS: i64 = 500_000;
@@ -88,7 +88,7 @@ impl Drive {
     pub fn start(requests: Arc<Requests>, options: Options) -> Result<Drive, Error> {
         options.check(&requests)?;
         sys::allow_descriptors(options.connections as u64 + 64 + 4 * options.cpus.len() as u64)?;
-        let wire = options.wire;
+        let wire = options.wire.clone();
         Drive::start_with(requests, options, wire)
     }
 
@@ -100,6 +100,8 @@ impl Drive {
         match wire {
             WireKind::Frames => Drive::spawn(requests, options, Frames::default()),
             WireKind::Http => Drive::spawn(requests, options, Http::default()),
+            WireKind::Mysql(login) => Drive::spawn(requests, options, Mysql::new(login)),
+            WireKind::Postgres(login) => Drive::spawn(requests, options, Postgres::new(login)),
         }
     }
 
@@ -305,6 +307,7 @@ fn thread_body<W: Wire>(
             priority,
             usage,
             counters: worker.counters,
+            greeting_failed: worker.greeting_failed,
         };
         Ok(Part {
             log: worker.log,

@@ -188,7 +188,12 @@ impl<W: Wire> Worker<'_, W> {
         }
         match said {
             Greeting::More => {}
-            Greeting::Failed(outcome) => self.fail(index, outcome),
+            Greeting::Failed(outcome) => {
+                if self.greeting_failed.is_none() {
+                    self.greeting_failed = conn.wire.complaint().map(String::from);
+                }
+                self.fail(index, outcome);
+            }
             Greeting::Ready => self.now_free(index),
         }
     }

@@ -82,6 +82,8 @@ pub(crate) struct Worker<'a, W> {
     pub(crate) kept: Region,
     pub(crate) replies: Vec<Kept>,
     pub(crate) counters: Counters,
+    /// Why the first greeting that failed did, where the wire has words for it.
+    pub(crate) greeting_failed: Option<String>,
     pub(crate) buffer: Box<[u8]>,
     /// Why this thread cannot go on; an error of ours or of the machine, not of the target.
     pub(crate) fatal: Option<io::Error>,
@@ -157,6 +159,7 @@ impl<'a, W: Wire> Worker<'a, W> {
             kept,
             replies: Vec::new(),
             counters: Counters::default(),
+            greeting_failed: None,
             buffer: vec![0; READ_BYTES].into_boxed_slice(),
             fatal: None,
             conns,

@@ -13,6 +13,7 @@ pub struct ThreadAccount {
     pub priority: String,
     pub usage: Usage,
     pub counters: Counters,
+    pub greeting_failed: Option<String>,
 }
 
 /// What one thread hands over.
@@ -133,13 +134,12 @@ fn accounting(
         let comma = if index > 0 { ", " } else { "" };
         let cpu = thread.cpu.map_or("null".to_string(), |cpu| cpu.to_string());
         let usage = &thread.usage;
-        // The priority is a fixed word or the system's own message: escape what JSON needs.
-        let priority = thread.priority.replace('\\', "\\\\").replace('"', "\\\"");
+        let priority = quoted(&thread.priority);
         let _ = write!(
             text,
             "{comma}{{\"cpu\": {cpu}, \"user_ns\": {}, \"system_ns\": {}, \"run_wait_ns\": {}, \
              \"voluntary_switches\": {}, \"involuntary_switches\": {}, \"minor_faults\": {}, \
-             \"priority\": \"{priority}\"}}",
+             \"priority\": {priority}}}",
             usage.user_ns,
             usage.system_ns,
             usage.run_wait_ns,
@@ -148,11 +148,15 @@ fn accounting(
             usage.minor_faults,
         );
     }
+    let greeting_failed = threads
+        .iter()
+        .find_map(|thread| thread.greeting_failed.as_deref())
+        .map_or("null".to_string(), quoted);
     let _ = write!(
         text,
         "], \"connects\": {}, \"reconnects\": {}, \"refused_connects\": {}, \
          \"partial_sends\": {}, \"unsent\": {}, \"unsolicited\": {}, \"pauses\": {}, \
-         \"pause_ns\": {pause_ns}}}",
+         \"pause_ns\": {pause_ns}, \"greeting_failed\": {greeting_failed}}}",
         sum(|c| c.connects),
         sum(|c| c.reconnects),
         sum(|c| c.refused_connects),
@@ -162,4 +166,31 @@ fn accounting(
         sum(|c| c.pauses),
     );
     text
+}
+
+/// A text as JSON has it; it may be a server's own words.
+fn quoted(text: &str) -> String {
+    let mut json = String::with_capacity(text.len() + 2);
+    json.push('"');
+    for character in text.chars() {
+        match character {
+            '"' | '\\' => json.extend(['\\', character]),
+            control if control < ' ' => {
+                let _ = write!(json, "\\u{:04x}", u32::from(control));
+            }
+            other => json.push(other),
+        }
+    }
+    json.push('"');
+    json
+}
+
+#[cfg(test)]
+mod tests {
+    use super::quoted;
+
+    #[test]
+    fn the_words_of_a_server_are_quoted_as_json() {
+        assert_eq!(quoted("no \"x\"\\\n\u{7}ü"), r#""no \"x\"\\\u000a\u0007ü""#);
+    }
 }

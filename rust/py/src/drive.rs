@@ -129,11 +129,12 @@ fn raised(error: core::Error) -> PyErr {
 /// Drive prepared requests at a target and record every one of them.
 #[pyfunction]
 #[pyo3(
-    signature = (target, wire, requests, *, sequence, client_starts=None, due_ns=None, connections,
-        think_ns=0, repeat=false, stop_ns=None, stop_after=None, timeout_ns=10_000_000_000,
-        capture_every=0, cpus=vec![], idle="hybrid", realtime=false, on_tick=None),
-    text_signature = "(target, wire, requests, *, sequence, client_starts=None, due_ns=None, \
-        connections, think_ns=0, repeat=False, stop_ns=None, stop_after=None, \
+    signature = (target, wire, requests, *, login=None, sequence, client_starts=None, due_ns=None,
+        connections, think_ns=0, repeat=false, stop_ns=None, stop_after=None,
+        timeout_ns=10_000_000_000, capture_every=0, cpus=vec![], idle="hybrid", realtime=false,
+        on_tick=None),
+    text_signature = "(target, wire, requests, *, login=None, sequence, client_starts=None, \
+        due_ns=None, connections, think_ns=0, repeat=False, stop_ns=None, stop_after=None, \
         timeout_ns=10000000000, capture_every=0, cpus=(), idle='hybrid', realtime=False, \
         on_tick=None)"
 )]
@@ -143,6 +144,7 @@ pub fn drive(
     target: (String, u16),
     wire: &str,
     requests: &Requests,
+    login: Option<(String, String, String)>,
     sequence: &Bound<'_, PyAny>,
     client_starts: Option<&Bound<'_, PyAny>>,
     due_ns: Option<&Bound<'_, PyAny>>,
@@ -188,11 +190,13 @@ pub fn drive(
             ));
         }
     };
+    let login = login
+        .map(|(user, password, database)| core::Login::new(user, password, database))
+        .transpose()
+        .map_err(PyValueError::new_err)?;
     let options = core::Options {
         target: core::resolve(&target.0, target.1).map_err(raised)?,
-        wire: core::WireKind::named(wire).ok_or_else(|| {
-            PyValueError::new_err(format!("wire is {wire:?}, not 'frames' or 'http'"))
-        })?,
+        wire: core::WireKind::named(wire, login).map_err(PyValueError::new_err)?,
         load,
         connections,
         stop_ns,

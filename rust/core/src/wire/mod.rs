@@ -10,9 +10,20 @@
 
 mod frames;
 mod http;
+mod login;
+mod mysql;
+mod mysql_login;
+mod postgres;
+mod postgres_login;
+#[cfg(all(test, feature = "real-servers"))]
+mod real_tests;
+mod scram;
 
 pub use frames::Frames;
 pub use http::Http;
+pub use login::Login;
+pub use mysql::Mysql;
+pub use postgres::Postgres;
 
 use crate::sample::{NO_HOST_NS, Outcome};
 
@@ -73,6 +84,11 @@ pub trait Wire: Clone + Send + 'static {
         Greeting::Failed(Outcome::Malformed)
     }
 
+    /// Why the last greeting failed, in words for the accounting; nothing secret.
+    fn complaint(&self) -> Option<&str> {
+        None
+    }
+
     /// An exchange is about to be sent; its reply is fed next.
     fn begin(&mut self, exchange: &[u8]);
 
@@ -86,18 +102,29 @@ pub trait Wire: Clone + Send + 'static {
 }
 
 /// The wires a drive can be asked for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum WireKind {
     Frames,
     Http,
+    Mysql(Login),
+    Postgres(Login),
 }
 
 impl WireKind {
-    pub fn named(name: &str) -> Option<WireKind> {
-        match name {
-            "frames" => Some(WireKind::Frames),
-            "http" => Some(WireKind::Http),
-            _ => None,
+    /// The wire of this name; what does not fit together is said in words.
+    pub fn named(name: &str, login: Option<Login>) -> Result<WireKind, String> {
+        match (name, login) {
+            ("frames", None) => Ok(WireKind::Frames),
+            ("http", None) => Ok(WireKind::Http),
+            ("mysql", login) => Ok(WireKind::Mysql(login.unwrap_or_default())),
+            ("postgres", Some(login)) if !login.user.is_empty() => Ok(WireKind::Postgres(login)),
+            ("postgres", _) => Err("wire 'postgres' needs a login with a user".into()),
+            ("frames" | "http", Some(_)) => {
+                Err(format!("login is given, and wire '{name}' has none"))
+            }
+            _ => Err(format!(
+                "wire is {name:?}, not 'frames', 'http', 'mysql' or 'postgres'"
+            )),
         }
     }
 }
@@ -131,6 +158,39 @@ pub(crate) mod testing {
             self.0 ^= self.0 >> 7;
             self.0 ^= self.0 << 17;
             (self.0 % bound as u64) as usize
+        }
+    }
+
+    /// Asserts that bytes damaged at random are taken alike however they are cut, and that
+    /// nothing panics.
+    pub fn assert_damage_is_seen_alike(wire: &impl Wire, exchange: &[u8], bytes: &[u8]) {
+        let mut random = Cuts(0x2545_f491_4f6c_dd1d);
+        for _ in 0..5_000 {
+            let mut damaged = bytes.to_vec();
+            for _ in 0..1 + random.below(3) {
+                let at = random.below(damaged.len());
+                damaged[at] = match random.below(4) {
+                    0 => 0,
+                    1 => 0xff,
+                    2 => 0xfe,
+                    _ => random.below(256) as u8,
+                };
+            }
+            damaged.truncate(damaged.len() - random.below(bytes.len() / 4));
+            let mut cuts: Vec<usize> = (0..random.below(5))
+                .map(|_| random.below(damaged.len()))
+                .collect();
+            cuts.sort_unstable();
+            let seen = |cuts: &[usize]| {
+                let mut wire = wire.clone();
+                wire.begin(exchange);
+                match feed_in_pieces(&mut wire, &damaged, cuts) {
+                    (Step::Whole { reply, .. }, used) => (Some(reply), used),
+                    (Step::More, used) => (None, used),
+                    (Step::Malformed, _) => (None, usize::MAX),
+                }
+            };
+            assert_eq!(seen(&[]), seen(&cuts), "{damaged:?} cut at {cuts:?}");
         }
     }
 

@@ -1,0 +1,259 @@
+//! The replies of the MySQL text protocol, framed and not read: MariaDB, MySQL, Sphinx, Manticore.
+//!
+//! An exchange is one command packet (COM_QUERY with its header). Its reply is whole after an OK,
+//! an error, or the end of the last result set. Of a packet only its header and, at most, the
+//! first 21 bytes are looked at; rows are passed over by their lengths.
+
+use super::mysql_login::MysqlLogin;
+use super::{Greeting, Login, Reply, Step, Wire};
+use crate::sample::Outcome;
+
+const HEADER_BYTES: usize = 4;
+/// The longest beginning that matters: an OK's mark, two counts of up to 9 bytes, the status.
+const LOOK_BYTES: usize = 21;
+/// A packet of this length is continued by the next.
+const FULL_BYTES: usize = 0xff_ffff;
+/// An end of rows in the old style is shorter than this; a row that begins alike is longer.
+const EOF_BYTES: usize = 9;
+/// More columns than any server has are no result set.
+const MAX_COLUMNS: u64 = 65_535;
+const MORE_RESULTS: u16 = 0x0008;
+
+const OK: u8 = 0x00;
+const LOCAL_INFILE: u8 = 0xfb;
+const EOF: u8 = 0xfe;
+const ERR: u8 = 0xff;
+
+/// What the next packet is.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Awaited {
+    /// An OK, an error, or the number of columns of a result set.
+    Result,
+    Columns(u64),
+    ColumnsEnd,
+    Row,
+}
+
+#[derive(Clone)]
+pub struct Mysql {
+    login: MysqlLogin,
+    awaited: Awaited,
+    /// A header and the beginning of its packet, where they come in pieces.
+    head: [u8; HEADER_BYTES + LOOK_BYTES],
+    have: usize,
+    /// Bytes of the packet under way that must still come.
+    left: usize,
+    /// The number that the next packet must have.
+    sequence: u8,
+    /// The next packet continues the one before.
+    continued: bool,
+    /// The reply, once the packet under way is whole.
+    over: Option<Reply>,
+}
+
+impl Mysql {
+    pub fn new(login: Login) -> Mysql {
+        Mysql {
+            login: MysqlLogin::new(login),
+            awaited: Awaited::Result,
+            head: [0; HEADER_BYTES + LOOK_BYTES],
+            have: 0,
+            left: 0,
+            sequence: 0,
+            continued: false,
+            over: None,
+        }
+    }
+
+    /// Gathers a header and the beginning of its packet from pieces; how much of `rest` that took,
+    /// and whether they are there.
+    fn gather(&mut self, rest: &[u8]) -> (usize, bool) {
+        let mut used = 0;
+        loop {
+            let wanted = look_bytes(&self.head[..self.have]);
+            if self.have >= HEADER_BYTES && self.have == wanted {
+                return (used, true);
+            }
+            let taken = (wanted - self.have).min(rest.len() - used);
+            if taken == 0 {
+                return (used, false);
+            }
+            self.head[self.have..self.have + taken].copy_from_slice(&rest[used..used + taken]);
+            self.have += taken;
+            used += taken;
+        }
+    }
+
+    /// A packet begins with `head`. None where it cannot come here.
+    fn packet(&mut self, head: &[u8]) -> Option<()> {
+        let length = length_of(head);
+        if head[3] != self.sequence {
+            return None;
+        }
+        self.sequence = self.sequence.wrapping_add(1);
+        let start = &head[HEADER_BYTES..];
+        self.left = length - start.len();
+        let continues = std::mem::replace(&mut self.continued, length == FULL_BYTES);
+        if continues {
+            return Some(());
+        }
+        match (self.awaited, start.first().copied()) {
+            (Awaited::Result | Awaited::Columns(_) | Awaited::Row, Some(ERR)) => {
+                self.end(Outcome::EngineError, false)?;
+            }
+            (Awaited::Result, Some(OK)) => self.result_ended(status_of_ok(start)?)?,
+            // The server would wait for a file that nobody said may be read.
+            (Awaited::Result, Some(LOCAL_INFILE)) => self.end(Outcome::Unsupported, true)?,
+            (Awaited::Result, Some(_)) => {
+                let (columns, bytes) = counted(start)?;
+                if bytes != length || columns == 0 || columns > MAX_COLUMNS {
+                    return None;
+                }
+                self.awaited = Awaited::Columns(columns);
+            }
+            (Awaited::Columns(left), Some(_)) => {
+                self.awaited = match left - 1 {
+                    0 if self.login.rows_end_with_ok() => Awaited::Row,
+                    0 => Awaited::ColumnsEnd,
+                    left => Awaited::Columns(left),
+                };
+            }
+            (Awaited::ColumnsEnd, Some(EOF)) if length < EOF_BYTES => self.awaited = Awaited::Row,
+            (Awaited::Row, Some(EOF)) if self.login.rows_end_with_ok() && !self.continued => {
+                self.result_ended(status_of_ok(start)?)?;
+            }
+            (Awaited::Row, Some(EOF)) if length < EOF_BYTES => {
+                self.result_ended(u16_at(start, 3)?)?;
+            }
+            (Awaited::Row, Some(_)) => {}
+            _ => return None,
+        }
+        Some(())
+    }
+
+    fn result_ended(&mut self, status: u16) -> Option<()> {
+        if status & MORE_RESULTS == 0 {
+            return self.end(Outcome::Ok, false);
+        }
+        self.awaited = Awaited::Result;
+        (!self.continued).then_some(())
+    }
+
+    /// The packet under way is the last; the last is never continued.
+    fn end(&mut self, outcome: Outcome, close: bool) -> Option<()> {
+        self.over = Some(Reply {
+            outcome,
+            close,
+            ..Reply::ok()
+        });
+        (!self.continued).then_some(())
+    }
+}
+
+impl Wire for Mysql {
+    fn connected(&mut self, _out: &mut Vec<u8>) -> Greeting {
+        self.login.begin()
+    }
+
+    fn greet(&mut self, piece: &[u8], out: &mut Vec<u8>) -> Greeting {
+        self.login.greet(piece, out)
+    }
+
+    fn complaint(&self) -> Option<&str> {
+        self.login.complaint()
+    }
+
+    fn begin(&mut self, exchange: &[u8]) {
+        self.awaited = Awaited::Result;
+        self.have = 0;
+        self.left = 0;
+        self.continued = false;
+        self.over = None;
+        // The reply's packets are numbered after the command's, of which there may be several.
+        self.sequence = 0;
+        let mut at = 0;
+        while let Some(header) = exchange.get(at..at + HEADER_BYTES) {
+            self.sequence = header[3].wrapping_add(1);
+            at += HEADER_BYTES + length_of(header);
+        }
+    }
+
+    fn feed(&mut self, piece: &[u8]) -> Step {
+        let mut at = 0;
+        loop {
+            let passed = self.left.min(piece.len() - at);
+            at += passed;
+            self.left -= passed;
+            if self.left > 0 {
+                return Step::More;
+            }
+            if let Some(reply) = self.over.take() {
+                return Step::Whole { used: at, reply };
+            }
+            let rest = &piece[at..];
+            if rest.is_empty() {
+                return Step::More;
+            }
+            let wanted = look_bytes(rest);
+            let known = if self.have == 0 && rest.len() >= wanted {
+                at += wanted;
+                self.packet(&rest[..wanted])
+            } else {
+                let (used, there) = self.gather(rest);
+                at += used;
+                if !there {
+                    return Step::More;
+                }
+                let (head, have) = (self.head, self.have);
+                self.have = 0;
+                self.packet(&head[..have])
+            };
+            if known.is_none() {
+                return Step::Malformed;
+            }
+        }
+    }
+}
+
+/// The length of the packet that a header announces.
+pub(super) fn length_of(header: &[u8]) -> usize {
+    usize::from(header[0]) | usize::from(header[1]) << 8 | usize::from(header[2]) << 16
+}
+
+/// How many bytes of a packet and its header are looked at, as far as can be told.
+fn look_bytes(bytes: &[u8]) -> usize {
+    if bytes.len() < HEADER_BYTES {
+        return HEADER_BYTES;
+    }
+    HEADER_BYTES + length_of(bytes).min(LOOK_BYTES)
+}
+
+fn u16_at(bytes: &[u8], at: usize) -> Option<u16> {
+    let bytes = bytes.get(at..at + 2)?;
+    Some(u16::from_le_bytes([bytes[0], bytes[1]]))
+}
+
+/// A number whose first byte says how long it is, and its length.
+fn counted(bytes: &[u8]) -> Option<(u64, usize)> {
+    let width = match *bytes.first()? {
+        small @ 0..=0xfa => return Some((u64::from(small), 1)),
+        0xfc => 2,
+        0xfd => 3,
+        0xfe => 8,
+        _ => return None,
+    };
+    let mut number = [0; 8];
+    number[..width].copy_from_slice(bytes.get(1..=width)?);
+    Some((u64::from_le_bytes(number), 1 + width))
+}
+
+/// The status in an OK, or in the OK that ends rows.
+fn status_of_ok(start: &[u8]) -> Option<u16> {
+    let (_, rows) = counted(&start[1..])?;
+    let (_, id) = counted(&start[1 + rows..])?;
+    u16_at(start, 1 + rows + id)
+}
+
+#[cfg(test)]
+#[path = "mysql_tests.rs"]
+mod tests;

@@ -1,0 +1,272 @@
+use super::super::testing::{assert_cut_anywhere, assert_damage_is_seen_alike, feed_in_pieces};
+use super::*;
+
+/// SELECT 1, as a client sends it.
+const QUERY: &[u8] = b"\x09\0\0\0\x03SELECT 1";
+const OK_PACKET: &[u8] = b"\0\0\0\x02\0\0\0";
+const OK_MORE: &[u8] = b"\0\0\0\x0a\0\0\0";
+const ERROR: &[u8] = b"\xff\x28\x04#42000You have an error";
+const EOF_OLD: &[u8] = b"\xfe\0\0\x02\0";
+const EOF_OLD_MORE: &[u8] = b"\xfe\0\0\x0a\0";
+/// The end of rows as an OK, with all counts at their longest.
+const EOF_NEW: &[u8] =
+    b"\xfe\xfe\x01\x02\x03\x04\x05\x06\x07\x08\xfe\x01\x02\x03\x04\x05\x06\x07\x08\x02\0\0\0";
+const EOF_NEW_MORE: &[u8] = b"\xfe\0\0\x0a\0\0\0";
+const COLUMN: &[u8] = b"\x03def\0\0\0\x011\0\x0c\x3f\0\x01\0\0\0\x03\x81\0\0\0\0";
+const ROW: &[u8] = b"\x011\xfb\x03two";
+
+/// A wire after a login in which the end of rows was agreed upon.
+fn wire(rows_end_with_ok: bool) -> Mysql {
+    let mut wire = Mysql::new(Login::default());
+    wire.login.agree_for_test(rows_end_with_ok);
+    wire
+}
+
+fn packets(first: u8, bodies: &[&[u8]]) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    for (index, body) in bodies.iter().enumerate() {
+        bytes.extend(&(body.len() as u32).to_le_bytes()[..3]);
+        bytes.push(first.wrapping_add(index as u8));
+        bytes.extend(*body);
+    }
+    bytes
+}
+
+fn reply(outcome: Outcome) -> Option<Reply> {
+    Some(Reply {
+        outcome,
+        ..Reply::ok()
+    })
+}
+
+/// The bodies are a whole reply, however they are cut, and what follows is not part of it.
+fn assert_reply(rows_end_with_ok: bool, bodies: &[&[u8]], wanted: Outcome) {
+    let bytes = packets(1, bodies);
+    let ends_at = bytes.len();
+    let followed = [&bytes[..], b"\x01\0\0\x01\0"].concat();
+    let wire = wire(rows_end_with_ok);
+    assert_cut_anywhere(&wire, QUERY, &bytes, reply(wanted), ends_at);
+    assert_cut_anywhere(&wire, QUERY, &followed, reply(wanted), ends_at);
+}
+
+#[test]
+fn an_ok_and_an_error_are_whole_replies() {
+    assert_reply(false, &[OK_PACKET], Outcome::Ok);
+    assert_reply(true, &[OK_PACKET], Outcome::Ok);
+    assert_reply(false, &[ERROR], Outcome::EngineError);
+    assert_reply(true, &[b"\xff\x28\x04no state"], Outcome::EngineError);
+}
+
+#[test]
+fn a_result_set_in_the_old_style_ends_with_its_second_eof() {
+    assert_reply(
+        false,
+        &[b"\x02", COLUMN, COLUMN, EOF_OLD, ROW, ROW, EOF_OLD],
+        Outcome::Ok,
+    );
+    assert_reply(false, &[b"\x01", COLUMN, EOF_OLD, EOF_OLD], Outcome::Ok);
+}
+
+#[test]
+fn a_result_set_in_the_new_style_ends_with_an_ok() {
+    assert_reply(
+        true,
+        &[b"\x02", COLUMN, COLUMN, ROW, ROW, EOF_NEW],
+        Outcome::Ok,
+    );
+    assert_reply(true, &[b"\x01", COLUMN, EOF_NEW], Outcome::Ok);
+}
+
+#[test]
+fn more_columns_than_a_byte_counts_are_all_passed_over() {
+    let columns = [COLUMN; 300];
+    let bodies: Vec<&[u8]> = [b"\xfc\x2c\x01".as_slice()]
+        .into_iter()
+        .chain(columns)
+        .chain([EOF_NEW])
+        .collect();
+    let bytes = packets(1, &bodies);
+    let mut wire = wire(true);
+    for size in [1, 7, 4096, bytes.len()] {
+        wire.begin(QUERY);
+        let cuts: Vec<usize> = (size..bytes.len()).step_by(size).collect();
+        let (step, used) = feed_in_pieces(&mut wire, &bytes, &cuts);
+        assert!(matches!(step, Step::Whole { .. }), "{step:?}");
+        assert_eq!(used, bytes.len());
+    }
+}
+
+#[test]
+fn several_results_are_one_reply() {
+    let old: &[&[u8]] = &[
+        b"\x01",
+        COLUMN,
+        EOF_OLD,
+        ROW,
+        EOF_OLD_MORE,
+        OK_MORE,
+        b"\x01",
+        COLUMN,
+        EOF_OLD,
+        EOF_OLD,
+    ];
+    assert_reply(false, old, Outcome::Ok);
+    let new: &[&[u8]] = &[b"\x01", COLUMN, ROW, EOF_NEW_MORE, OK_PACKET];
+    assert_reply(true, new, Outcome::Ok);
+}
+
+#[test]
+fn an_error_in_any_place_ends_the_reply() {
+    assert_reply(
+        true,
+        &[b"\x01", COLUMN, ROW, EOF_NEW_MORE, ERROR],
+        Outcome::EngineError,
+    );
+    assert_reply(
+        false,
+        &[b"\x01", COLUMN, EOF_OLD, ROW, ERROR],
+        Outcome::EngineError,
+    );
+    assert_reply(true, &[b"\x02", COLUMN, ERROR], Outcome::EngineError);
+}
+
+#[test]
+fn a_server_that_wants_a_local_file_is_left() {
+    let bytes = packets(1, &[b"\xfb/etc/passwd"]);
+    let wanted = Reply {
+        outcome: Outcome::Unsupported,
+        close: true,
+        ..Reply::ok()
+    };
+    assert_cut_anywhere(&wire(true), QUERY, &bytes, Some(wanted), bytes.len());
+}
+
+#[test]
+fn a_value_that_begins_like_an_end_is_a_row() {
+    // In the old style 0xfe before 8 bytes of length; nine bytes can only be a row.
+    let long: &[u8] = b"\xfe\x02\0\0\0\0\0\0\0ab";
+    assert_reply(
+        false,
+        &[b"\x01", COLUMN, EOF_OLD, long, EOF_OLD],
+        Outcome::Ok,
+    );
+}
+
+#[test]
+fn numbers_of_packets_wrap() {
+    let rows = vec![ROW; 700];
+    let bodies: Vec<&[u8]> = [b"\x01".as_slice(), COLUMN]
+        .into_iter()
+        .chain(rows)
+        .chain([EOF_NEW])
+        .collect();
+    let bytes = packets(1, &bodies);
+    let mut wire = wire(true);
+    wire.begin(QUERY);
+    let (step, used) = feed_in_pieces(&mut wire, &bytes, &[1000, 1001, 5000]);
+    assert!(matches!(step, Step::Whole { .. }), "{step:?}");
+    assert_eq!(used, bytes.len());
+}
+
+#[test]
+fn a_row_of_several_packets_is_one_row() {
+    // 16 MiB: a full packet and the rest; exactly full: an empty packet follows. Both begin or go
+    // on with bytes that would end the rows in a packet of their own.
+    for goes_on in [true, false] {
+        let mut full = vec![0xfe; FULL_BYTES];
+        full[1..9].copy_from_slice(&(16u64 << 20).to_le_bytes());
+        for rows_end_with_ok in [true, false] {
+            let end = if rows_end_with_ok { EOF_NEW } else { EOF_OLD };
+            let rest = if goes_on { end } else { b"" };
+            let mut bodies: Vec<&[u8]> = vec![b"\x01", COLUMN, EOF_OLD, &full, rest, end];
+            if rows_end_with_ok {
+                bodies.remove(2);
+            }
+            let bytes = packets(1, &bodies);
+            let mut wire = wire(rows_end_with_ok);
+            let border = bytes.len() - end.len() - 4 - rest.len() - 4;
+            for cuts in [
+                vec![],
+                vec![border],
+                vec![border + 2, border + 5],
+                (65_536..bytes.len()).step_by(65_536).collect(),
+            ] {
+                wire.begin(QUERY);
+                let (step, used) = feed_in_pieces(&mut wire, &bytes, &cuts);
+                let ok = reply(Outcome::Ok).unwrap();
+                assert!(
+                    matches!(step, Step::Whole { reply, .. } if reply == ok),
+                    "{step:?}"
+                );
+                assert_eq!(used, bytes.len());
+            }
+        }
+    }
+}
+
+#[test]
+fn the_reply_to_a_command_of_two_packets_is_numbered_after_the_second() {
+    let mut command = vec![0xff, 0xff, 0xff, 0];
+    command.resize(4 + FULL_BYTES, b'x');
+    command.extend(b"\x01\0\0\x01y");
+    let mut wire = wire(true);
+    for (first, whole) in [(2, true), (1, false)] {
+        wire.begin(&command);
+        let step = wire.feed(&packets(first, &[OK_PACKET]));
+        assert_eq!(matches!(step, Step::Whole { .. }), whole, "{step:?}");
+    }
+}
+
+#[test]
+fn what_is_no_reply_is_malformed() {
+    let nonsense: &[(bool, &[&[u8]])] = &[
+        (true, &[b""]),
+        (true, &[b"\xfe\0\0\x02\0\0\0"]),
+        (true, &[b"\0\0"]),
+        (true, &[b"\x02x"]),
+        (true, &[b"\xfd\0\0\x01"]),
+        (false, &[b"\x01", COLUMN, ROW]),
+        (false, &[b"\x01", COLUMN, EOF_OLD, b"\xfe\0"]),
+        (true, &[b"\x01", COLUMN, ROW, b"\xfe\0"]),
+        (true, &[b"\x01", b""]),
+        (false, &[b"\x01", COLUMN, EOF_OLD, b""]),
+    ];
+    for (rows_end_with_ok, bodies) in nonsense {
+        let bytes = packets(1, bodies);
+        assert_cut_anywhere(&wire(*rows_end_with_ok), QUERY, &bytes, None, 0);
+    }
+    let stale = packets(2, &[OK_PACKET]);
+    assert_cut_anywhere(&wire(true), QUERY, &stale, None, 0);
+    let http = b"HTTP/1.1 400 Bad Request\r\n\r\n";
+    assert_cut_anywhere(&wire(true), QUERY, http, None, 0);
+}
+
+#[test]
+fn a_reply_never_ends_by_the_end_of_the_connection() {
+    let mut wire = wire(true);
+    wire.begin(QUERY);
+    assert_eq!(wire.feed(&packets(1, &[b"\x01", COLUMN, ROW])), Step::More);
+    assert_eq!(wire.ended(), None);
+}
+
+#[test]
+fn a_damaged_reply_is_seen_alike_however_it_is_cut() {
+    let old = packets(
+        1,
+        &[b"\x01", COLUMN, EOF_OLD, ROW, EOF_OLD_MORE, OK_MORE, ERROR],
+    );
+    assert_damage_is_seen_alike(&wire(false), QUERY, &old);
+    let new = packets(
+        1,
+        &[
+            b"\x02",
+            COLUMN,
+            COLUMN,
+            ROW,
+            EOF_NEW_MORE,
+            OK_MORE,
+            OK_PACKET,
+        ],
+    );
+    assert_damage_is_seen_alike(&wire(true), QUERY, &new);
+}

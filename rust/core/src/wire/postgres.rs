@@ -1,0 +1,145 @@
+//! The replies of PostgreSQL's simple-query protocol, framed and not read.
+//!
+//! An exchange is one Query message. Its reply is whole at ReadyForQuery, whatever came before: the
+//! results of several statements, notices, or an error, which makes all of it an engine error. What
+//! the server says unasked between exchanges (its settings changed) costs the connection.
+
+use super::postgres_login::PostgresLogin;
+use super::{Greeting, Login, Reply, Step, Wire};
+use crate::sample::Outcome;
+
+/// A kind, and a length that counts itself.
+pub(super) const HEADER_BYTES: usize = 5;
+/// A message above this is none: the server itself cannot make one of 1 GiB.
+const MAX_MESSAGE_BYTES: u32 = 1 << 30;
+
+#[derive(Clone)]
+pub struct Postgres {
+    login: PostgresLogin,
+    header: [u8; HEADER_BYTES],
+    /// How much of the header is there.
+    have: usize,
+    /// Bytes of the message under way that must still come.
+    left: usize,
+    outcome: Outcome,
+    /// The message under way is the last of the reply.
+    last: bool,
+    /// The connection cannot be used again.
+    close: bool,
+}
+
+impl Postgres {
+    pub fn new(login: Login) -> Postgres {
+        Postgres {
+            login: PostgresLogin::new(login),
+            header: [0; HEADER_BYTES],
+            have: 0,
+            left: 0,
+            outcome: Outcome::Ok,
+            last: false,
+            close: false,
+        }
+    }
+
+    /// The header is there. None where such a message cannot come here.
+    fn message(&mut self) -> Option<()> {
+        let kind = self.header[0];
+        let length = length_of(&self.header)?;
+        self.left = length;
+        match kind {
+            // RowDescription, DataRow, CommandComplete, EmptyQueryResponse; notices, settings and
+            // notifications; a copy to us: CopyOutResponse, CopyData, CopyDone.
+            b'T' | b'D' | b'C' | b'I' | b'N' | b'S' | b'A' | b'H' | b'd' | b'c' => {}
+            b'E' => self.outcome = Outcome::EngineError,
+            // CopyInResponse, CopyBothResponse: the server would wait for data nobody has.
+            b'G' | b'W' => {
+                self.outcome = Outcome::Unsupported;
+                self.last = true;
+                self.close = true;
+            }
+            b'Z' if length == 1 => self.last = true,
+            _ => return None,
+        }
+        Some(())
+    }
+
+    fn reply(&self) -> Reply {
+        Reply {
+            outcome: self.outcome,
+            close: self.close,
+            ..Reply::ok()
+        }
+    }
+}
+
+impl Wire for Postgres {
+    fn connected(&mut self, out: &mut Vec<u8>) -> Greeting {
+        self.login.begin(out)
+    }
+
+    fn greet(&mut self, piece: &[u8], out: &mut Vec<u8>) -> Greeting {
+        self.login.greet(piece, out)
+    }
+
+    fn complaint(&self) -> Option<&str> {
+        self.login.complaint()
+    }
+
+    fn begin(&mut self, _exchange: &[u8]) {
+        self.have = 0;
+        self.left = 0;
+        self.outcome = Outcome::Ok;
+        self.last = false;
+        self.close = false;
+    }
+
+    fn feed(&mut self, piece: &[u8]) -> Step {
+        let mut at = 0;
+        loop {
+            let passed = self.left.min(piece.len() - at);
+            at += passed;
+            self.left -= passed;
+            if self.left > 0 {
+                return Step::More;
+            }
+            if self.last {
+                return Step::Whole {
+                    used: at,
+                    reply: self.reply(),
+                };
+            }
+            let taken = (HEADER_BYTES - self.have).min(piece.len() - at);
+            self.header[self.have..self.have + taken].copy_from_slice(&piece[at..at + taken]);
+            self.have += taken;
+            at += taken;
+            if self.have < HEADER_BYTES {
+                return Step::More;
+            }
+            self.have = 0;
+            if self.message().is_none() {
+                return Step::Malformed;
+            }
+        }
+    }
+
+    /// A fatal error (the server is shut down, a session is ended) has no ReadyForQuery.
+    fn ended(&mut self) -> Option<Reply> {
+        let between_messages = self.left == 0 && self.have == 0;
+        (self.outcome == Outcome::EngineError && between_messages).then(|| Reply {
+            close: true,
+            ..self.reply()
+        })
+    }
+}
+
+/// Bytes after the header of a message; None where it is no header.
+pub(super) fn length_of(header: &[u8]) -> Option<usize> {
+    let length = u32::from_be_bytes(header[1..HEADER_BYTES].try_into().ok()?);
+    (4..=MAX_MESSAGE_BYTES)
+        .contains(&length)
+        .then(|| length as usize - 4)
+}
+
+#[cfg(test)]
+#[path = "postgres_tests.rs"]
+mod tests;
