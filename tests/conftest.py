@@ -10,6 +10,11 @@ import os
 from collections.abc import Generator
 
 import pytest
+from hypothesis import settings
+
+# No test asserts how long anything takes: machines differ, and are busy.
+settings.register_profile("searchbench", deadline=None)
+settings.load_profile("searchbench")
 
 _EXCUSED = ("kernel:", "hardware:")
 
