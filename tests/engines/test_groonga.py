@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import time
 import unicodedata
 from collections.abc import Iterator
 from pathlib import Path
@@ -99,6 +100,18 @@ def test_every_level_takes_and_finds(tmp_path: Path, levers: dict[str, Level]) -
         unread = ENGINE.can.unread
         assert levers.items() <= {**facts.parameters, **{k: levers.get(k) for k in unread}}.items()
         assert len(ids(running, Query(Terms(Mode.ALL, ("fox",))))) == 4
+
+
+@pytest.mark.parametrize(("limit", "rate"), [(0, 0.0), (10, 75.0)])
+def test_the_query_cache_is_off_unless_asked_for(tmp_path: Path, limit: int, rate: float) -> None:
+    with started(tmp_path, cache_limit=limit) as running:
+        ingest(running, Books(), spool(ENGINE, Books(), tmp_path / "batches"))
+        # What was answered in the second of the last change is not taken from the cache.
+        time.sleep(2.1)
+        for _ in range(4):
+            ids(running, Query(Terms(Mode.ALL, ("fox",))))
+        extra = ENGINE.facts(running.ask(ENGINE.facts_request())).extra
+        assert extra["cache_hit_rate_percent"] == rate
 
 
 def test_the_analysis_is_the_declared_one_but_for_new_letters(tmp_path: Path) -> None:
