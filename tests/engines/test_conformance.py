@@ -166,6 +166,7 @@ def test_booleans_filters_and_negation_find_the_same(
                 NotIn("tags", ("b",)),
                 NotIn("section", ("ü", "no such")),
                 In("free", (True,)),
+                Range("section", "net", "web", rng.random() < 0.5, rng.random() < 0.5),
                 In("size", (1, 2, 3, 4, 5, 6, 7)),
             ],
             rng.randint(0, 3),
@@ -201,6 +202,15 @@ def test_facets_and_groups_count_the_same(running: Deployment, reference: Refere
         assert list(hits.facets["section"]) == reference.counts(query, "section")[:3]
         assert list(hits.facets["tags"]) == reference.counts(query, "tags")
         assert list(hits.groups)[:10] == reference.counts(query, "section")[:10]
+
+
+@pytest.mark.parametrize("field", ["section", "tags", "size", "free"])
+def test_groups_by_any_kind_of_value_count_the_same(
+    running: Deployment, reference: Reference, field: str
+) -> None:
+    query = Query(Terms(Mode.ANY, ("fox",)), group_by=field)
+    if supported(running, query):
+        assert list(ask(running, query).groups) == reference.counts(query, field)[:10]
 
 
 def test_pages_follow_each_other_without_gap_or_overlap(running: Deployment) -> None:

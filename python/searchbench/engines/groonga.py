@@ -54,8 +54,8 @@ class Groonga:
         home="https://groonga.org",
         packages=("groonga-bin",),
         cannot={
-            "fuzzy": "we could: fuzzy_search() measures the distance with a transposition as an "
-            "option and over whole columns, not yet over the terms of a text",
+            "fuzzy": "we could: fuzzy_search() goes over the keys of a table, so over a lexicon; "
+            "nobody has tried here whether its distance is ours",
             "refusal": "upstream must: a value that does not fit its column is stored as zero, "
             "without an error",
         },
@@ -355,10 +355,7 @@ def _counted(where: str, label: str, field: str, limit: int) -> list[tuple[str, 
 
 
 def _pairs(drilldown: dict[str, Any]) -> list[tuple[str, int]]:
-    return [
-        (str(value).lower() if isinstance(value, bool) else str(value), count)
-        for value, count in drilldown["records"]
-    ]
+    return [(value, count) for value, count in drilldown["records"]]
 
 
 def _hit(row: dict[str, Any]) -> Hit:
