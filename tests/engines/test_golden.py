@@ -124,7 +124,7 @@ def test_an_error_is_not_zero_hits() -> None:
     assert (hits.total, hits.error) == (None, "no such field")
 
 
-# Replies as Groonga sent them.
+# Replies in the form in which Groonga sends them, shortened.
 FOUND = (
     b"HTTP/1.1 200 OK\r\nServer: Groonga/13.0.0\r\nContent-Type: application/json\r\n"
     b"Connection: close\r\nContent-Length: 360\r\n\r\n"
