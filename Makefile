@@ -32,7 +32,7 @@ demo: build ## the shipped study: a verdict and a report
 	@.venv/bin/searchbench run studies/first-look.toml --record $(DEMO)
 
 .PHONY: test
-test: build browser lint ## everything the project can check about itself
+test: build browser servers lint ## everything the project can check about itself
 	cargo test --workspace --exclude searchbench-py --release --quiet
 	$(PY) -m pytest -q
 
@@ -48,6 +48,10 @@ lint: build ## format, lint, types, import rules
 .PHONY: browser
 browser:
 	@bash scripts/get-browser
+
+.PHONY: servers
+servers:
+	@bash scripts/get-engines
 
 .PHONY: bench
 bench: build ## the figures that we hold ourselves to, measured here and now

@@ -193,9 +193,20 @@ def test_wire_says_what_an_engine_cannot_express(tmp_path: Path) -> None:
 
 def test_engines_says_what_is_here(tmp_path: Path) -> None:
     found = json.loads(searchbench("engines", "--json", cwd=tmp_path).stdout)
-    assert all(e["present"] and e["version"] for e in found)
+    for engine in found:
+        if engine["present"]:
+            assert engine["version"]
+        else:
+            assert f"searchbench engines install {engine['name']}" in engine["how_to_get"]
     told = searchbench("engines", "--levers", cwd=tmp_path).stdout
     assert "search_threads" in told
+
+
+def test_what_comes_with_searchbench_needs_no_installing(tmp_path: Path) -> None:
+    told = searchbench("engines", "install", "sqlite", cwd=tmp_path)
+    assert told.returncode == 0
+    assert "nothing to install" in told.stderr + told.stdout
+    assert searchbench("engines", "install", "sqlit", cwd=tmp_path).returncode == 2
 
 
 def test_corpora_are_made_scaled_and_inspected(tmp_path: Path) -> None:

@@ -16,6 +16,7 @@ from searchbench.engines.engine import Engine, Hits
 from searchbench.errors import LabError, Unsupported
 from searchbench.lab.deploy import Deployment
 from searchbench.lab.ingest import ingest, spool
+from searchbench.lab.install import presence
 from searchbench.queries.algebra import (
     Boolean,
     Facet,
@@ -80,6 +81,8 @@ def running(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Deployment]:
     engine: Engine = ENGINES[request.param]
+    if engine.can.packages and not (here := presence(engine)).present:
+        pytest.skip(f"no {engine.name} here: {here.how_to_get}")
     place: Path = tmp_path_factory.mktemp(engine.name)
     with Deployment(engine, defaults(engine), place / "data", place / "run") as deployment:
         done = ingest(deployment, Shelf(), spool(engine, Shelf(), place / "batches"))
@@ -163,6 +166,7 @@ def test_booleans_filters_and_negation_find_the_same(
                 NotIn("tags", ("b",)),
                 NotIn("section", ("ü", "no such")),
                 In("free", (True,)),
+                Range("section", "net", "web", rng.random() < 0.5, rng.random() < 0.5),
                 In("size", (1, 2, 3, 4, 5, 6, 7)),
             ],
             rng.randint(0, 3),
@@ -198,6 +202,15 @@ def test_facets_and_groups_count_the_same(running: Deployment, reference: Refere
         assert list(hits.facets["section"]) == reference.counts(query, "section")[:3]
         assert list(hits.facets["tags"]) == reference.counts(query, "tags")
         assert list(hits.groups)[:10] == reference.counts(query, "section")[:10]
+
+
+@pytest.mark.parametrize("field", ["section", "tags", "size", "free"])
+def test_groups_by_any_kind_of_value_count_the_same(
+    running: Deployment, reference: Reference, field: str
+) -> None:
+    query = Query(Terms(Mode.ANY, ("fox",)), group_by=field)
+    if supported(running, query):
+        assert list(ask(running, query).groups) == reference.counts(query, field)[:10]
 
 
 def test_pages_follow_each_other_without_gap_or_overlap(running: Deployment) -> None:
@@ -237,9 +250,16 @@ def test_hostile_terms_are_terms_and_not_syntax(running: Deployment) -> None:
 
 
 def test_it_tells_its_version_and_reads_its_levers_back(running: Deployment) -> None:
-    facts = running.facts
-    assert facts.version[0].isdigit()
-    assert dict(facts.parameters) == {**defaults(running.engine)}
+    assert running.facts.version[0].isdigit()
+    # Asked again, because a server has no analysis to read back before it has an index.
+    engine = running.engine
+    facts = engine.facts(running.ask(engine.facts_request()))
+    assert facts.version == running.facts.version
+    unread = dict(engine.can.unread)
+    assert all(
+        reason.startswith(("we could", "upstream must", "never")) for reason in unread.values()
+    )
+    assert dict(facts.parameters) == {k: v for k, v in defaults(engine).items() if k not in unread}
 
 
 def test_what_it_cannot_do_is_refused_with_a_reason(running: Deployment) -> None:
@@ -267,6 +287,13 @@ def test_a_document_that_does_not_fit_is_refused_with_its_id(
     place = tmp_path
     with Deployment(engine, defaults(engine), place / "data", place / "run") as fresh:
         done = ingest(fresh, Bad(), spool(engine, Bad(), place / "batches"))
+        if "refusal" in engine.can.cannot:
+            # Declared: it takes the document without the value, and says nothing.
+            query = Query(fields=("size",))
+            hits = engine.decode(fresh.ask(engine.compile(query, Bad.schema))).hits
+            assert (done.documents, done.refused) == (2, 0)
+            assert [(h.id, h.fields["size"]) for h in hits] == [("good", 1), ("bad", 0)]
+            return
     assert (done.documents, done.refused) == (1, 1)
     assert done.refusals[0][0] == "bad"
 

@@ -124,6 +124,37 @@ def test_an_error_is_not_zero_hits() -> None:
     assert (hits.total, hits.error) == (None, "no such field")
 
 
+# Replies in the form in which Groonga sends them, shortened.
+FOUND = (
+    b"HTTP/1.1 200 OK\r\nServer: Groonga/13.0.0\r\nContent-Type: application/json\r\n"
+    b"Connection: close\r\nContent-Length: 360\r\n\r\n"
+    b'{"header":{"return_code":0,"start_time":1795217251.3,"elapsed_time":0.001},"body":{"n_hits":7,'
+    b'"columns":[{"name":"_key","type":"ShortText"},{"name":"_score","type":"Int32"},'
+    b'{"name":"v_the_20_size","type":"Int64"},{"name":"h_the_20_size","type":"UInt8"}],'
+    b'"records":[["a",3,0,1],["b",1,0,0]],"drilldowns":{"v_s":{"n_hits":1,"columns":[],'
+    b'"records":[["net",2]]}}}}'
+)
+REFUSED = (
+    b"HTTP/1.1 400 Bad Request\r\nContent-Length: 139\r\n\r\n"
+    b'{"header":{"return_code":-22,"start_time":1795217251.3,"elapsed_time":0.0002,'
+    b'"error":{"message":"[select][table] invalid name: <NoDocs>"}}}'
+)
+
+
+def test_groonga_tells_zero_from_nothing_and_an_error_from_no_hits() -> None:
+    engine = ENGINES["groonga"]
+    hits = engine.decode(FOUND)
+    assert (hits.total, hits.error, hits.facets) == (7, None, {"s": [("net", 2)]})
+    assert [(h.id, h.score, dict(h.fields)) for h in hits.hits] == [
+        ("a", 3, {"the size": 0}),
+        ("b", 1, {}),
+    ]
+    refused = engine.decode(REFUSED)
+    assert (refused.total, refused.error) == (None, "[select][table] invalid name: <NoDocs>")
+    with pytest.raises(ValueError, match="promises"):
+        engine.decode(FOUND[:-1])
+
+
 @pytest.mark.parametrize("cut", [0, 8, 15, 16, 40])
 def test_half_a_reply_is_an_error_and_not_an_answer(cut: int) -> None:
     with pytest.raises(ValueError, match=r"bytes|JSON|unexpected|character"):

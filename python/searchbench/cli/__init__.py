@@ -44,10 +44,10 @@ _VERBS: tuple[Callable[..., int], ...] = (
     wire.wire,
     report.report,
     compare.compare,
-    engines.engines,
 )
 for _verb in _VERBS:
     app.command(_verb)
+app.command(engines.app)
 app.command(corpus.app)
 app.command(queries.app)
 

@@ -1,12 +1,39 @@
-"""``searchbench engines``: what is here, which version, how to get the others."""
+"""``searchbench engines``: what is here, in which version, and getting the others."""
 
 from __future__ import annotations
 
 from typing import Annotated
 
-from cyclopts import Parameter
+from cyclopts import App, Parameter
+
+app = App(
+    name="engines",
+    help="What is here, in which version, how to get the others.",
+    help_format="plaintext",
+)
 
 
+@app.command
+def install(name: str) -> int:
+    """Get an engine: Debian's packages, by apt-get, as root.
+
+    Parameters
+    ----------
+    name
+        The engine, as `searchbench engines` lists it.
+    """
+    from searchbench.cli import out
+    from searchbench.engines import engine
+    from searchbench.lab import install as getting
+
+    found = engine(name)
+    getting.install(found, out.say)
+    here = getting.presence(found)
+    out.say(f"{found.can.title} {here.version or 'is not here: ' + here.how_to_get}")
+    return 0 if here.present else 1
+
+
+@app.default
 def engines(
     *,
     levers: bool = False,

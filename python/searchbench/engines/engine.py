@@ -42,7 +42,9 @@ class Capabilities:
     "group_by", "sort", "prefix", ...), each with the reason, which is "we could" (nobody has
     written it here), "upstream must" (the engine lacks it) or "never" (against its nature).
     ``deviations``: where its answers differ from the declared analysis and algebra, and how.
+    ``unread``: levers that cannot be read back from the running engine, each with the reason.
     ``keeps_index``: a new process on the same data directory serves the same index.
+    ``packages``: Debian packages that bring it; none where it comes with searchbench.
     """
 
     title: str
@@ -50,6 +52,8 @@ class Capabilities:
     keeps_index: bool = True
     cannot: Mapping[str, str] = field(default_factory=dict)
     deviations: Mapping[str, str] = field(default_factory=dict)
+    unread: Mapping[str, str] = field(default_factory=dict)
+    packages: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,7 +147,7 @@ class Engine(Protocol):
     def batch(self, documents: Sequence[Document]) -> Request:
         """One request that puts these documents in."""
 
-    def settle(self, params: Parameters) -> Iterable[Request]:
+    def settle(self, schema: Schema, params: Parameters) -> Iterable[Request]:
         """Commit, refresh, merge: after these the index is as it will be measured."""
 
     def compile(self, query: Query, schema: Schema) -> Request:

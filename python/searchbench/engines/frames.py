@@ -78,7 +78,7 @@ class LibraryHost:
         lines = [orjson.dumps({"id": d.id, "v": d.values}) for d in documents]
         return frame(BATCH, b"\n".join(lines))
 
-    def settle(self, params: Parameters) -> Iterable[Request]:
+    def settle(self, schema: Schema, params: Parameters) -> Iterable[Request]:
         """Commit, merge as the parameters say, reload."""
         return [frame(SETTLE, b"{}")]
 

@@ -46,7 +46,14 @@ def ask(
 
     Refused where one was not answered; a reply that says "error" in its own protocol is a
     reply, and the engine's to decode.
+
+    In HTTP nothing belongs to a connection, and some servers close it after every reply: there
+    each exchange goes by itself, and the replies of a request are joined again.
     """
+    if wire == "http" and any(len(r.exchanges) > 1 for r in requests):
+        singles = [Request((exchange,)) for r in requests for exchange in r.exchanges]
+        single = iter(ask(target, wire, singles, timeout_s=timeout_s))
+        return [b"".join(next(single) for _ in r.exchanges) for r in requests]
     sequence = np.arange(len(requests), dtype=np.uint32)
     trace = _core.drive(
         target,

@@ -95,7 +95,7 @@ def ingest(deployment: Deployment, corpus: Corpus, batches: Batches) -> Ingested
     began = time.perf_counter()
     refusals = _send(deployment, batches) if batches.documents else []
     put_in = time.perf_counter()
-    for request in engine.settle(deployment.params):
+    for request in engine.settle(corpus.schema, deployment.params):
         _must(engine, deployment.ask(request, _TIMEOUT_S), "settle")
     settled = time.perf_counter()
     return Ingested(

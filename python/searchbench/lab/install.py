@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+import os
+import shutil
+import subprocess
 import tempfile
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
 from searchbench.engines import defaults
 from searchbench.engines.engine import Engine
-from searchbench.errors import LabError
+from searchbench.errors import LabError, NotInstalled
 from searchbench.lab.deploy import Deployment
+
+_TIMEOUT_S = 900.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,10 +29,56 @@ class Presence:
 
 def presence(engine: Engine) -> Presence:
     """Start the engine with its defaults and ask it: what does not start is not here."""
+    packages = engine.can.packages
+    origin = f"Debian: {' '.join(packages)}" if packages else "comes with searchbench"
     with tempfile.TemporaryDirectory(prefix="searchbench-") as folder:
         place = Path(folder)
         try:
             with Deployment(engine, defaults(engine), place / "data", place / "run") as running:
-                return Presence(True, running.facts.version, "comes with searchbench")
+                return Presence(True, running.facts.version, origin)
         except LabError as error:
+            if packages:
+                origin = f"searchbench engines install {engine.name}; now: {error}"
+                return Presence(False, None, origin)
             return Presence(False, None, f"does not start: {error}")
+
+
+def install(engine: Engine, say: Callable[[str], object]) -> None:
+    """Get the Debian packages that bring the engine; every command is said before it is run.
+
+    NotInstalled, with the command, where we may not; LabError with apt's own words.
+    """
+    if not engine.can.packages:
+        say(f"{engine.can.title} comes with searchbench: there is nothing to install")
+        return
+    get = ["apt-get", "install", "-y", "--no-install-recommends", *engine.can.packages]
+    if shutil.which("apt-get") is None:
+        raise NotInstalled(
+            f"{engine.can.title} comes from Debian packages ({', '.join(engine.can.packages)}), "
+            f"and there is no apt-get here; see {engine.can.home}"
+        )
+    if os.geteuid() != 0:
+        raise NotInstalled(f"installing needs root; give this command: sudo {' '.join(get)}")
+    for command in (["apt-get", "update", "-q"], get):
+        say(" ".join(command))
+        _run(command)
+
+
+def _run(command: list[str]) -> None:
+    # Another apt may be at work; it is waited for.
+    argv = [command[0], "-o", "DPkg::Lock::Timeout=300", *command[1:]]
+    try:
+        done = subprocess.run(
+            argv,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            timeout=_TIMEOUT_S,
+            env={**os.environ, "DEBIAN_FRONTEND": "noninteractive", "LC_ALL": "C"},
+            check=False,
+        )
+    except subprocess.TimeoutExpired as error:
+        raise LabError(f"`{' '.join(command)}` did not end in {_TIMEOUT_S:.0f} s") from error
+    if done.returncode:
+        words = (done.stderr or done.stdout).strip().splitlines()[-3:]
+        raise LabError(f"`{' '.join(command)}` failed: {' | '.join(words)}")

@@ -1,0 +1,396 @@
+"""Groonga, a full-text search engine and column store in C, over the HTTP of its own server."""
+
+from __future__ import annotations
+
+import sys
+import unicodedata
+from collections.abc import Iterable, Sequence
+from functools import cache
+from typing import Any
+
+import orjson
+
+from searchbench.corpora.corpus import Document, FieldType, Schema
+from searchbench.engines import groonga_script as script
+from searchbench.engines.engine import (
+    Capabilities,
+    Facts,
+    Hit,
+    Hits,
+    Level,
+    Parameter,
+    Parameters,
+    Request,
+    Service,
+)
+from searchbench.engines.http_form import HttpReply, get, post, split
+from searchbench.errors import Unsupported
+from searchbench.queries.algebra import Boolean, Match, Mode, Query, Terms
+from searchbench.queries.analysis import lower
+
+# `groonga -n` makes a database and refuses one that is there; without it the other way round.
+_OPEN_OR_MAKE = 'db=$1; shift; if [ -e "$db" ]; then exec "$@" "$db"; else exec "$@" -n "$db"; fi'
+_TOKENIZERS = {"declared": 'TokenDelimit("pattern", "[^\\\\p{L}\\\\p{N}]+")'}
+_NORMALIZERS = {"declared": 'NormalizerTable("normalized", "Lower.to")'}
+_COLUMN_TYPES = {
+    FieldType.TEXT: ("COLUMN_SCALAR", "Text"),
+    FieldType.KEYWORD: ("COLUMN_SCALAR", ""),
+    FieldType.KEYWORDS: ("COLUMN_VECTOR", ""),
+    FieldType.INTEGER: ("COLUMN_SCALAR", "Int64"),
+    FieldType.FLOAT: ("COLUMN_SCALAR", "Float"),
+    FieldType.DATE: ("COLUMN_SCALAR", "Int64"),
+    FieldType.BOOLEAN: ("COLUMN_SCALAR", "Bool"),
+}
+_GROUPS = "groups"
+_RELEVANCE = "relevance"
+
+
+class Groonga:
+    """One database, one server; a lexicon for all text fields, one for each keyword field."""
+
+    name = "groonga"
+    can = Capabilities(
+        title="Groonga",
+        home="https://groonga.org",
+        packages=("groonga-bin",),
+        cannot={
+            "fuzzy": "we could: fuzzy_search() goes over the keys of a table, so over a lexicon; "
+            "nobody has tried here whether its distance is ours",
+            "refusal": "upstream must: a value that does not fit its column is stored as zero, "
+            "without an error",
+        },
+        unread={
+            "index_first": "never: whether the index or the documents came first leaves no trace",
+        },
+        deviations={
+            "scoring": "term frequency, added up over terms and fields; no document frequency, no "
+            "field length; must beside should, and a prefix or NOT alone, add constants",
+            "analysis": "letters and digits added to Unicode after version 9 separate words",
+            "facets": "a value that a document has twice counts twice",
+            "keyword": "the empty string is no value; a keyword has at most 4096 bytes",
+        },
+    )
+    parameters = (
+        Parameter(
+            "threads",
+            int,
+            2,
+            "threads that answer requests (Groonga's own default: one a core)",
+            minimum=1,
+            maximum=256,
+        ),
+        Parameter(
+            "cache_limit",
+            int,
+            0,
+            "answers kept in the query cache; 0: off, so that the speed is not the cache's",
+            minimum=0,
+            maximum=1_000_000,
+        ),
+        Parameter(
+            "tokenizer",
+            str,
+            "declared",
+            "how text is split; declared: at everything that is not a letter or a digit",
+            choices=(
+                "declared",
+                "TokenBigram",
+                "TokenBigramSplitSymbolAlphaDigit",
+                "TokenUnigram",
+                "TokenTrigram",
+            ),
+            index=True,
+        ),
+        Parameter(
+            "normalizer",
+            str,
+            "declared",
+            "how characters are folded; declared: to lower case, each alone, and nothing else",
+            choices=("declared", "NormalizerAuto", "NormalizerNFKC150"),
+            index=True,
+        ),
+        Parameter(
+            "index_first",
+            bool,
+            False,
+            "make the text indexes before the documents come, not after",
+            index=True,
+        ),
+    )
+
+    def service(self, params: Parameters) -> Service:
+        """One server; the database is made at the first start and opened at the next."""
+        return Service(
+            argv=(
+                *("sh", "-c", _OPEN_OR_MAKE, "open-or-make", "{data}/db"),
+                *("groonga", "-s", "--protocol", "http", "--bind-address", "127.0.0.1"),
+                *("-p", "{port}", "-t", str(params["threads"])),
+                *("--cache-limit", str(params["cache_limit"]), "--config-path", "/dev/null"),
+                *("--log-path", "{run}/groonga.log"),
+            ),
+            wire="http",
+            ready=self.facts_request(),
+        )
+
+    def create(self, schema: Schema, params: Parameters) -> Iterable[Request]:
+        """Tables, columns, lexicons; the text indexes too if they are to be first."""
+        table = [_do("table_create", name="Docs", flags="TABLE_HASH_KEY", key_type="ShortText")]
+        if params["normalizer"] == "declared":
+            lexicon = {"flags": "TABLE_PAT_KEY", "key_type": "ShortText"}
+            table += [
+                _do("table_create", name="Lower", **lexicon),
+                _column("Lower", "to", "COLUMN_SCALAR", "ShortText"),
+                _load("Lower", orjson.dumps([["_key", "to"], *_lowered()])),
+            ]
+        analysis = {
+            "flags": "TABLE_PAT_KEY",
+            "key_type": "ShortText",
+            "default_tokenizer": _named(_TOKENIZERS, params["tokenizer"]),
+            "normalizer": _named(_NORMALIZERS, params["normalizer"]),
+        }
+        # A text that is only to be analysed must not leave its terms in the index.
+        table += [_do("table_create", name=name, **analysis) for name in ("Terms", "Asked")]
+        for field in schema.fields:
+            flags, kind = _COLUMN_TYPES[field.type]
+            column = script.value(field.name)
+            if not kind:
+                kind = f"K_{column}"
+                table.append(
+                    _do("table_create", name=kind, flags="TABLE_PAT_KEY", key_type="ShortText")
+                )
+            table.append(_column("Docs", column, flags, kind))
+            table.append(_column("Docs", script.here(field.name), "COLUMN_SCALAR", "UInt8"))
+            if kind.startswith("K_"):
+                table.append(_column(kind, "docs", "COLUMN_INDEX", "Docs", column))
+        if params["index_first"]:
+            table += _indexes(schema)
+        return [Request(tuple(table))]
+
+    def batch(self, documents: Sequence[Document]) -> Request:
+        """One ``load``; what a document has is marked."""
+        rows = [
+            {
+                "_key": d.id,
+                **{script.value(k): v for k, v in d.values.items()},
+                **{script.here(k): 1 for k in d.values},
+            }
+            for d in documents
+        ]
+        return Request((_load("Docs", orjson.dumps(rows)),))
+
+    def settle(self, schema: Schema, params: Parameters) -> Iterable[Request]:
+        """The text indexes, if they are to come after the documents; everything to disk."""
+        indexes = [] if params["index_first"] else _indexes(schema)
+        return [Request((*indexes, _do("io_flush")))]
+
+    def compile(self, query: Query, schema: Schema) -> Request:
+        """One ``select``."""
+        if query.match is not None and _fuzzy(query.match):
+            raise Unsupported(f"{self.can.title} cannot do fuzzy: {self.can.cannot['fuzzy']}")
+        text = [f.name for f in schema.of_type(FieldType.TEXT)]
+        wanted = script.EVERY if query.match is None else script.match(query.match, text)
+        pairs: list[tuple[str, str | int]] = [
+            ("table", "Docs"),
+            ("match_escalation", "no"),
+            ("filter", wanted),
+        ]
+        score = "_score"
+        scored = not query.sort or any(s.field == "_score" for s in query.sort)
+        if query.filters:
+            pairs.append(("post_filter", script.filters(query.filters, schema)))
+            if scored:  # filters add to the score, so what it was before them is kept
+                score = _RELEVANCE
+                pairs += [
+                    (f"columns[{score}].stage", "filtered"),
+                    (f"columns[{score}].type", "Float"),
+                    (f"columns[{score}].value", "_score"),
+                ]
+        columns = ["_key", *([score] if scored else ())]
+        for name in query.fields:
+            columns += [script.value(name), script.here(name)]
+        pairs += [
+            ("output_columns", ",".join(columns)),
+            ("sort_keys", script.sort_keys(query.sort, schema, score)),
+            ("offset", query.offset),
+            ("limit", query.limit),
+        ]
+        for facet in query.facets:
+            pairs += _counted("", script.value(facet.field), facet.field, facet.limit)
+        if query.group_by is not None:
+            pairs += [
+                (f"slices[{_GROUPS}].filter", f"{script.here(query.group_by)} == 1"),
+                (f"slices[{_GROUPS}].limit", 0),
+                *_counted(f"slices[{_GROUPS}].", _GROUPS, query.group_by, query.limit),
+            ]
+        return Request((get("/d/select", [("command_version", 3), *pairs]),))
+
+    def decode(self, reply: bytes) -> Hits:
+        """Hits, facets, groups; Groonga's own error text where it refused."""
+        (http,) = split(reply)
+        answer = orjson.loads(http.body)
+        trouble = _trouble(http, answer)
+        if trouble is not None:
+            return Hits(total=None, error=trouble)
+        body = answer["body"]
+        names = [column["name"] for column in body["columns"]]
+        groups = body.get("slices", {}).get(_GROUPS, {}).get("drilldowns", {})
+        return Hits(
+            total=body["n_hits"],
+            hits=tuple(_hit(dict(zip(names, row, strict=True))) for row in body["records"]),
+            facets={
+                script.field(label): _pairs(found)
+                for label, found in body.get("drilldowns", {}).items()
+            },
+            groups=_pairs(groups[_GROUPS]) if groups else (),
+        )
+
+    def facts_request(self) -> Request:
+        """Version and cache, two levers, the tables with their analysis, the documents."""
+        return Request(
+            (
+                _do("status"),
+                _do("thread_limit"),
+                _do("cache_limit"),
+                _do("table_list"),
+                _do("object_inspect", name="Docs"),
+            )
+        )
+
+    def facts(self, reply: bytes) -> Facts:
+        """Before ``create`` there are no documents to count, and no analysis to read back."""
+        replies = split(reply)
+        if len(replies) != 5:
+            raise ValueError(f"five replies were asked for, {len(replies)} came")
+        answers = [orjson.loads(http.body) for http in replies]
+        for http, answer in zip(replies[:4], answers[:4], strict=True):
+            trouble = _trouble(http, answer)
+            if trouble is not None:
+                raise ValueError(trouble)
+        status, threads, cached, tables, docs = (answer.get("body") for answer in answers)
+        levers: dict[str, Level] = {"threads": threads, "cache_limit": cached}
+        names = [column[0] for column in tables[0]]
+        for row in tables[1:]:
+            table = dict(zip(names, row, strict=True))
+            if table["name"] == "Terms":
+                levers["tokenizer"] = _read_back(_TOKENIZERS, table["default_tokenizer"])
+                levers["normalizer"] = _read_back(_NORMALIZERS, table["normalizer"])
+        return Facts(
+            version=status["version"],
+            documents=docs["n_records"] if docs else None,
+            parameters=levers,
+            extra={
+                "cache_hit_rate_percent": status["cache_hit_rate"],
+                "queries_since_start": status["n_queries"],
+                "features": [k for k, v in status["features"].items() if v],
+            },
+        )
+
+    def analyse(self, text: str) -> Request | None:
+        """The lexicon's own analysis, on a table beside it."""
+        return Request((_do("table_tokenize", table="Asked", string=text, mode="ADD"),))
+
+    def terms(self, reply: bytes) -> tuple[str, ...]:
+        """The terms in order."""
+        (http,) = split(reply)
+        answer = orjson.loads(http.body)
+        trouble = _trouble(http, answer)
+        if trouble is not None:
+            raise ValueError(trouble)
+        return tuple(token["value"] for token in answer["body"])
+
+    def refused(self, reply: bytes) -> tuple[tuple[str, str], ...]:
+        """By place in the batch: Groonga does not say the key of what it refused."""
+        (http,) = split(reply)
+        errors = (orjson.loads(http.body).get("body") or {}).get("errors", ())
+        return tuple(
+            (f"document {number} of a batch", str(error["message"]))
+            for number, error in enumerate(errors, 1)
+            if error["return_code"]
+        )
+
+    def check(self, reply: bytes) -> str | None:
+        """The first error of the exchanges; a refused document is not one of the batch."""
+        for http in split(reply):
+            answer = orjson.loads(http.body)
+            trouble = _trouble(http, answer)
+            if trouble is not None and not (answer.get("body") or {}).get("errors"):
+                return trouble
+        return None
+
+
+def _do(command: str, **arguments: str) -> bytes:
+    return get(f"/d/{command}", [("command_version", 3), *arguments.items()])
+
+
+def _column(table: str, name: str, flags: str, kind: str, source: str = "") -> bytes:
+    arguments = {"table": table, "name": name, "flags": flags, "type": kind}
+    return _do("column_create", **arguments, **({"source": source} if source else {}))
+
+
+def _load(table: str, rows: bytes) -> bytes:
+    pairs: list[tuple[str, str | int]] = [
+        ("table", table),
+        ("command_version", 3),
+        ("output_errors", "yes"),
+    ]
+    return post("/d/load", pairs, rows)
+
+
+def _indexes(schema: Schema) -> list[bytes]:
+    return [
+        _column("Terms", c, "COLUMN_INDEX|WITH_POSITION", "Docs", c)
+        for c in (script.value(f.name) for f in schema.of_type(FieldType.TEXT))
+    ]
+
+
+def _counted(where: str, label: str, field: str, limit: int) -> list[tuple[str, str | int]]:
+    """A drilldown: the most frequent values, ties by value."""
+    at = f"{where}drilldowns[{label}]"
+    return [
+        (f"{at}.keys", script.value(field)),
+        (f"{at}.output_columns", "_key,_nsubrecs"),
+        (f"{at}.sort_keys", "-_nsubrecs,_key"),
+        (f"{at}.limit", limit),
+    ]
+
+
+def _pairs(drilldown: dict[str, Any]) -> list[tuple[str, int]]:
+    return [(value, count) for value, count in drilldown["records"]]
+
+
+def _hit(row: dict[str, Any]) -> Hit:
+    columns = [c for c in row if c.startswith("v_") and row["h_" + c[2:]]]
+    return Hit(
+        row["_key"],
+        row.get("_score", row.get(_RELEVANCE)),
+        {script.field(c): row[c] for c in columns},
+    )
+
+
+def _trouble(http: HttpReply, answer: Any) -> str | None:
+    """Groonga's own words where it refused."""
+    error = answer["header"].get("error")
+    if error:
+        return str(error["message"])
+    return f"HTTP status {http.status}" if http.status >= 400 else None
+
+
+def _fuzzy(match: Match) -> bool:
+    if isinstance(match, Boolean):
+        return any(_fuzzy(m) for m in (*match.must, *match.should, *match.must_not))
+    return isinstance(match, Terms) and match.mode is Mode.FUZZY
+
+
+def _named(known: dict[str, str], level: Level) -> str:
+    return known.get(str(level), str(level))
+
+
+def _read_back(known: dict[str, str], found: str) -> str:
+    return next((level for level, name in known.items() if name == found), found)
+
+
+@cache
+def _lowered() -> tuple[tuple[str, str], ...]:
+    """Every character that the declared analysis changes, and what it becomes."""
+    every = (chr(c) for c in range(sys.maxunicode + 1) if not 0xD800 <= c < 0xE000)
+    return tuple((c, lower(c)) for c in every if unicodedata.category(c) != "Cn" and lower(c) != c)

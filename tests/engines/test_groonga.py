@@ -1,0 +1,150 @@
+"""What is Groonga's own: every level of its levers, field names, the analysis of all of Unicode."""
+
+from __future__ import annotations
+
+import sys
+import time
+import unicodedata
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from searchbench.corpora.corpus import Document, Field, FieldType, Schema
+from searchbench.engines import defaults
+from searchbench.engines.engine import Level
+from searchbench.engines.groonga import Groonga
+from searchbench.engines.groonga_script import field, value
+from searchbench.lab.deploy import Deployment
+from searchbench.lab.ingest import ingest, spool
+from searchbench.lab.install import presence
+from searchbench.queries.algebra import In, Mode, Query, Range, Sort, Terms
+from searchbench.queries.analysis import terms
+
+ENGINE = Groonga()
+
+
+class Books:
+    """Odd field names, and numbers that are zero, not there, and the greatest there are."""
+
+    name = "books"
+    schema = Schema(
+        (
+            Field("the title", FieldType.TEXT),
+            Field("größe_v", FieldType.INTEGER),
+            Field("tags", FieldType.KEYWORDS),
+        )
+    )
+
+    def documents(self) -> Iterator[Document]:
+        yield Document("zero", {"the title": "fox", "größe_v": 0, "tags": ["a", "b"]})
+        yield Document("none", {"the title": "fox fox"})
+        yield Document("most", {"the title": "Fox", "größe_v": 2**63 - 1, "tags": ["a"]})
+        yield Document("least", {"the title": "FOX", "größe_v": -(2**63)})
+
+
+@pytest.fixture(autouse=True, scope="module")
+def _here() -> None:
+    found = presence(ENGINE)
+    if not found.present:
+        pytest.skip(f"no groonga here: {found.how_to_get}")
+
+
+def started(place: Path, **levers: Level) -> Deployment:
+    return Deployment(ENGINE, {**defaults(ENGINE), **levers}, place / "data", place / "run")
+
+
+def ids(running: Deployment, query: Query) -> list[str]:
+    hits = ENGINE.decode(running.ask(ENGINE.compile(query, Books.schema)))
+    assert hits.error is None, hits.error
+    return [h.id for h in hits.hits]
+
+
+def test_zero_is_not_missing_and_any_name_can_be_a_field(tmp_path: Path) -> None:
+    with started(tmp_path) as running:
+        ingest(running, Books(), spool(ENGINE, Books(), tmp_path / "batches"))
+        size = "größe_v"
+        assert ids(running, Query(filters=(Range(size, -5, 5),))) == ["zero"]
+        assert ids(running, Query(filters=(In(size, (0, 2**63 - 1)),))) == ["zero", "most"]
+        for down, order in ((False, "least zero most none"), (True, "most zero least none")):
+            assert ids(running, Query(sort=(Sort(size, down),))) == order.split()
+
+
+def test_filters_leave_scores_alone(tmp_path: Path) -> None:
+    with started(tmp_path) as running:
+        ingest(running, Books(), spool(ENGINE, Books(), tmp_path / "batches"))
+        match = Terms(Mode.ANY, ("fox",))
+        plain, filtered = (
+            ENGINE.decode(running.ask(ENGINE.compile(query, Books.schema))).hits
+            for query in (Query(match), Query(match, filters=(In("tags", ("a", "b")),)))
+        )
+        scores = {h.id: h.score for h in plain}
+        assert scores == {"none": 2, "zero": 1, "most": 1, "least": 1}
+        assert {h.id: h.score for h in filtered} == {"zero": 1, "most": 1}
+
+
+@pytest.mark.parametrize(
+    "levers",
+    [
+        *({p.name: level} for p in ENGINE.parameters for level in p.choices),
+        {"threads": 5, "cache_limit": 7},
+        {"index_first": True},
+    ],
+    ids=str,
+)
+def test_every_level_takes_and_finds(tmp_path: Path, levers: dict[str, Level]) -> None:
+    with started(tmp_path, **levers) as running:
+        ingest(running, Books(), spool(ENGINE, Books(), tmp_path / "batches"))
+        facts = ENGINE.facts(running.ask(ENGINE.facts_request()))
+        assert facts.documents == 4
+        unread = ENGINE.can.unread
+        assert levers.items() <= {**facts.parameters, **{k: levers.get(k) for k in unread}}.items()
+        assert len(ids(running, Query(Terms(Mode.ALL, ("fox",))))) == 4
+
+
+@pytest.mark.parametrize(("limit", "rate"), [(0, 0.0), (10, 75.0)])
+def test_the_query_cache_is_off_unless_asked_for(tmp_path: Path, limit: int, rate: float) -> None:
+    with started(tmp_path, cache_limit=limit) as running:
+        ingest(running, Books(), spool(ENGINE, Books(), tmp_path / "batches"))
+        # What was answered in the second of the last change is not taken from the cache.
+        time.sleep(2.1)
+        for _ in range(4):
+            ids(running, Query(Terms(Mode.ALL, ("fox",))))
+        extra = ENGINE.facts(running.ask(ENGINE.facts_request())).extra
+        assert extra["cache_hit_rate_percent"] == rate
+
+
+def test_the_analysis_is_the_declared_one_but_for_new_letters(tmp_path: Path) -> None:
+    """Every character between two letters that betray a split."""
+    every = [
+        chr(c)
+        for c in range(1, sys.maxunicode + 1)
+        if unicodedata.category(chr(c)) not in ("Cn", "Cs", "Co")
+    ]
+    with started(tmp_path) as running:
+        for request in ENGINE.create(Books.schema, running.params):
+            assert ENGINE.check(running.ask(request)) is None
+
+        def differs(text: str) -> bool:
+            asked = ENGINE.analyse(text)
+            assert asked is not None
+            return ENGINE.terms(running.ask(asked)) != terms(text)
+
+        wrong = [
+            c
+            for at in range(0, len(every), 100)
+            if differs(" ".join(f"x{c}y" for c in every[at : at + 100]))
+            for c in every[at : at + 100]
+            if differs(f"x{c}y")
+        ]
+    # Its regular expressions are of Unicode 9: letters and digits that came later separate.
+    assert {unicodedata.category(c)[0] for c in wrong} <= {"L", "N"}
+    assert {unicodedata.ucd_3_2_0.category(c) for c in wrong} == {"Cn"}
+    assert min(wrong) == "\u0560"  # of 2018
+
+
+@pytest.mark.parametrize("name", ["a", "a_b", "a b", "größe", "_", "__", "x-1", "日本"])
+def test_a_column_leads_back_to_its_field(name: str) -> None:
+    column = value(name)
+    assert column.isascii()
+    assert field(column) == name
