@@ -5,6 +5,7 @@ from __future__ import annotations
 import difflib
 
 from searchbench.engines.engine import Engine, Level
+from searchbench.engines.lucene import Lucene
 from searchbench.engines.null import Null
 from searchbench.engines.sqlite import Sqlite
 from searchbench.engines.tantivy import Tantivy
@@ -13,6 +14,7 @@ from searchbench.errors import SearchbenchError
 _TABLE: tuple[Engine, ...] = (
     Tantivy(),
     Sqlite(),
+    Lucene(),
     Null(),
 )
 ENGINES: dict[str, Engine] = {engine.name: engine for engine in _TABLE}

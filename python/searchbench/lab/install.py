@@ -27,6 +27,7 @@ def presence(engine: Engine) -> Presence:
         place = Path(folder)
         try:
             with Deployment(engine, defaults(engine), place / "data", place / "run") as running:
-                return Presence(True, running.facts.version, "comes with searchbench")
+                built = "`make java`" if running.service.needs else "comes with searchbench"
+                return Presence(True, running.facts.version, built)
         except LabError as error:
             return Presence(False, None, f"does not start: {error}")
