@@ -92,6 +92,8 @@ class Lucene(LibraryHost):
         own = [p for p in self.parameters if p.name not in _OF_THE_JVM]
         return Service(
             argv=(
+                # The JVM would take more arguments from these.
+                *("env", "-u", "JAVA_TOOL_OPTIONS", "-u", "JDK_JAVA_OPTIONS", "-u", "_JAVA_OPTIONS"),
                 "java",
                 f"-Xms{heap}m",
                 f"-Xmx{heap}m",
@@ -107,8 +109,6 @@ class Lucene(LibraryHost):
             ),
             wire="frames",
             ready=self.facts_request(),
-            # A JVM would take these for more arguments.
-            env={"JAVA_TOOL_OPTIONS": "", "JDK_JAVA_OPTIONS": "", "_JAVA_OPTIONS": ""},
             needs={
                 "java": "install Java 17 or later (Debian: apt-get install "
                 "openjdk-17-jdk-headless maven), then `make java`",
