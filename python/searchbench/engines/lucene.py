@@ -93,7 +93,15 @@ class Lucene(LibraryHost):
         return Service(
             argv=(
                 # The JVM would take more arguments from these.
-                *("env", "-u", "JAVA_TOOL_OPTIONS", "-u", "JDK_JAVA_OPTIONS", "-u", "_JAVA_OPTIONS"),
+                *(
+                    "env",
+                    "-u",
+                    "JAVA_TOOL_OPTIONS",
+                    "-u",
+                    "JDK_JAVA_OPTIONS",
+                    "-u",
+                    "_JAVA_OPTIONS",
+                ),
                 "java",
                 f"-Xms{heap}m",
                 f"-Xmx{heap}m",

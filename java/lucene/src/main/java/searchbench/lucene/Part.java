@@ -13,6 +13,7 @@ import org.apache.lucene.index.DirectoryReader;
 import org.apache.lucene.index.IndexWriter;
 import org.apache.lucene.index.IndexWriterConfig;
 import org.apache.lucene.index.LogByteSizeMergePolicy;
+import org.apache.lucene.index.NoMergePolicy;
 import org.apache.lucene.index.SegmentInfos;
 import org.apache.lucene.store.ByteBuffersDirectory;
 import org.apache.lucene.store.FSDirectory;
@@ -27,6 +28,10 @@ import org.apache.lucene.store.NIOFSDirectory;
 final class Part {
   private final Analyzer analyzer;
   private final double bufferMb;
+
+  /** Whether segments are merged along the way; not if one merge at the end replaces them all. */
+  private final boolean mergesAlong;
+
   private final FSDirectory disk;
 
   /** The copy that is read, where the index is to be in memory; else null. */
@@ -38,6 +43,7 @@ final class Part {
   Part(Path place, Options options, Analyzer analyzer) throws IOException {
     this.analyzer = analyzer;
     this.bufferMb = (double) options.number("indexing_memory_mb") / options.number("parts");
+    this.mergesAlong = options.is("segments", "as-is") || options.number("refresh_ms") > 0;
     Files.createDirectories(place);
     this.disk =
         options.is("directory", "nio") ? new NIOFSDirectory(place) : new MMapDirectory(place);
@@ -48,7 +54,8 @@ final class Part {
     if (writer == null) {
       IndexWriterConfig config = new IndexWriterConfig(analyzer);
       config.setRAMBufferSizeMB(bufferMb);
-      config.setMergePolicy(new LogByteSizeMergePolicy());
+      config.setMergePolicy(
+          mergesAlong ? new LogByteSizeMergePolicy() : NoMergePolicy.INSTANCE);
       writer = new IndexWriter(disk, config);
     }
     return writer;
@@ -76,6 +83,9 @@ final class Part {
     IndexWriter open = writer();
     // Merges that run are waited for by forceMerge, and otherwise by release.
     if (oneSegment) {
+      LogByteSizeMergePolicy atOnce = new LogByteSizeMergePolicy();
+      atOnce.setMergeFactor(Integer.MAX_VALUE);
+      open.getConfig().setMergePolicy(atOnce);
       open.forceMerge(1);
     }
     open.commit();

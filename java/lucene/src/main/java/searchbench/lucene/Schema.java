@@ -5,6 +5,7 @@ import java.util.HashMap;
 import java.util.List;
 import java.util.Locale;
 import java.util.Map;
+import java.util.stream.IntStream;
 
 /** The fields of a corpus, in order. Every document also has an id, a unique string. */
 record Schema(List<Field> fields) {
@@ -34,6 +35,10 @@ record Schema(List<Field> fields) {
       return name().toLowerCase(Locale.ROOT);
     }
   }
+
+  /** The first names of columns, so that not every value of every document makes its own. */
+  private static final String[] COLUMNS =
+      IntStream.range(0, 256).mapToObj(index -> "f" + index).toArray(String[]::new);
 
   /** One named field; {@code stored}: its value can be returned with a hit. */
   record Field(String name, Kind type, Boolean stored) {
@@ -90,6 +95,6 @@ record Schema(List<Field> fields) {
 
   /** Lucene's name of a field: ours alone, so that no name in a corpus can mean anything to it. */
   static String column(int index) {
-    return "f" + index;
+    return index < COLUMNS.length ? COLUMNS[index] : "f" + index;
   }
 }
