@@ -1,7 +1,7 @@
 """The Lucene host under every lever, and what can be done wrong to it.
 
-What all engines must do is in test_conformance.py; this is what Lucene's host has of its own, as the
-tests in rust/hosts are for the others.
+What all engines must do is in test_conformance.py; this is what Lucene's host has of its own, as
+the tests in rust/hosts are for the others.
 """
 
 from __future__ import annotations
