@@ -31,8 +31,20 @@ demo: build ## the shipped study: a verdict and a report
 	@rm -rf $(DEMO)
 	@.venv/bin/searchbench run studies/first-look.toml --record $(DEMO)
 
+LUCENE_JAR := java/lucene/target/lucene-host.jar
+
+.PHONY: java
+java: ## build the library hosts of the JVM (Lucene); needs JDK 17 and Maven
+	@if command -v mvn >/dev/null && command -v javac >/dev/null; then $(MAKE) --no-print-directory $(LUCENE_JAR); \
+	else echo "NOT RUN HERE: Lucene needs JDK 17 and Maven (Debian: apt-get install openjdk-17-jdk-headless maven)"; fi
+
+$(LUCENE_JAR): java/lucene/pom.xml $(shell find java/lucene/src -type f)
+	@echo "building the Lucene host: the first time Maven gets its libraries"
+	@mvn -q -B -Dstyle.color=never -f java/lucene/pom.xml package
+	@touch $@
+
 .PHONY: test
-test: build browser servers lint ## everything the project can check about itself
+test: build java browser servers lint ## everything the project can check about itself
 	cargo test --workspace --exclude searchbench-py --release --quiet
 	$(PY) -m pytest -q
 

@@ -16,7 +16,7 @@ from searchbench.engines.engine import Engine, Hits
 from searchbench.errors import LabError, Unsupported
 from searchbench.lab.deploy import Deployment
 from searchbench.lab.ingest import ingest, spool
-from searchbench.lab.install import presence
+from searchbench.lab.install import needs, presence
 from searchbench.queries.algebra import (
     Boolean,
     Facet,
@@ -81,7 +81,7 @@ def running(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Deployment]:
     engine: Engine = ENGINES[request.param]
-    if engine.can.packages and not (here := presence(engine)).present:
+    if needs(engine) and not (here := presence(engine)).present:
         pytest.skip(f"no {engine.name} here: {here.how_to_get}")
     place: Path = tmp_path_factory.mktemp(engine.name)
     with Deployment(engine, defaults(engine), place / "data", place / "run") as deployment:

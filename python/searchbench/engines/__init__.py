@@ -6,6 +6,7 @@ import difflib
 
 from searchbench.engines.engine import Engine, Level
 from searchbench.engines.groonga import Groonga
+from searchbench.engines.lucene import Lucene
 from searchbench.engines.null import Null
 from searchbench.engines.sqlite import Sqlite
 from searchbench.engines.tantivy import Tantivy
@@ -15,6 +16,7 @@ _TABLE: tuple[Engine, ...] = (
     Tantivy(),
     Sqlite(),
     Groonga(),
+    Lucene(),
     Null(),
 )
 ENGINES: dict[str, Engine] = {engine.name: engine for engine in _TABLE}

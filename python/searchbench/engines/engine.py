@@ -69,8 +69,10 @@ class Service:
 
     In ``argv``, ``files`` and ``env`` these are replaced by the deployment: ``{python}``,
     ``{port}``, ``{data}`` (private directory of the index), ``{run}`` (private directory of
-    configuration and logs). ``files``: path below ``{run}`` to contents. ``ready``: a request
-    that is answered ok once the engine serves; its reply decodes to facts.
+    configuration and logs), ``{hosts}`` (where the library hosts of the JVM were built).
+    ``files``: path below ``{run}`` to contents. ``ready``: a request that is answered ok once
+    the engine serves; its reply decodes to facts. ``needs``: what must be on the machine, a
+    program or a path, and the sentence that says how to get it.
     """
 
     argv: tuple[str, ...]
@@ -78,6 +80,7 @@ class Service:
     ready: Request
     files: Mapping[str, str] = field(default_factory=dict)
     env: Mapping[str, str] = field(default_factory=dict)
+    needs: Mapping[str, str] = field(default_factory=dict)
     ready_timeout_s: float = 30.0
 
 

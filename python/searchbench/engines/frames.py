@@ -58,9 +58,7 @@ class LibraryHost:
 
     def service(self, params: Parameters) -> Service:
         """The host as a process of its own: our extension module, run as a server."""
-        options = [
-            part for p in self.parameters for part in (f"--{p.name}", _option(params[p.name]))
-        ]
+        options = host_options(self.parameters, params)
         host = ("{python}", "-m", "searchbench.library_host", self.name)
         return Service(
             argv=(*host, "--port", "{port}", "--data", "{data}", *options),
@@ -154,6 +152,11 @@ class LibraryHost:
         """Documents of a batch that the host refused: (id, reason)."""
         _status, payload = unframe(reply)
         return tuple((r["id"], r["reason"]) for r in orjson.loads(payload).get("refused", ()))
+
+
+def host_options(parameters: Iterable[Parameter], params: Parameters) -> list[str]:
+    """The levels as a host's command line has them: ``--name value``."""
+    return [part for p in parameters for part in (f"--{p.name}", _option(params[p.name]))]
 
 
 def _option(level: object) -> str:

@@ -109,8 +109,10 @@ class Deployment:
             "{port}": str(port),
             "{data}": str(self.data),
             "{run}": str(self.run),
+            "{hosts}": str(jvm_hosts()),
         }
         fill = _filler(places)
+        self._insist({fill(name): remedy for name, remedy in self.service.needs.items()})
         for name, content in self.service.files.items():
             path = self.run / name
             path.parent.mkdir(parents=True, exist_ok=True)
@@ -135,6 +137,13 @@ class Deployment:
                 preexec_fn=_in_child(self.cpus, os.getpid()),
             )
         self.process = psutil.Process(self._child.pid)
+
+    def _insist(self, needs: dict[str, str]) -> None:
+        """LabError with the remedy where something that the engine needs is not here."""
+        for name, remedy in needs.items():
+            here = Path(name).exists() if "/" in name else shutil.which(name) is not None
+            if not here:
+                raise LabError(f"{self.engine.name}: there is no {name}; {remedy}", "deploy")
 
     def _wait_until_ready(self) -> None:
         give_up = time.monotonic() + self.service.ready_timeout_s
@@ -199,6 +208,12 @@ class Deployment:
                 "deploy",
             )
         return False
+
+
+def jvm_hosts() -> Path:
+    """Where `make java` puts its hosts: in the checkout, or where SEARCHBENCH_JAVA_HOSTS says."""
+    named = os.environ.get("SEARCHBENCH_JAVA_HOSTS")
+    return Path(named) if named else Path(__file__).resolve().parents[3] / "java"
 
 
 def free_port() -> int:

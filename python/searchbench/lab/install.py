@@ -27,10 +27,16 @@ class Presence:
     how_to_get: str
 
 
+def needs(engine: Engine) -> bool:
+    """Does it need more on the machine than what is built with searchbench?"""
+    return bool(engine.can.packages or engine.service(defaults(engine)).needs)
+
+
 def presence(engine: Engine) -> Presence:
     """Start the engine with its defaults and ask it: what does not start is not here."""
     packages = engine.can.packages
-    origin = f"Debian: {' '.join(packages)}" if packages else "comes with searchbench"
+    built = "`make java`" if needs(engine) else "comes with searchbench"
+    origin = f"Debian: {' '.join(packages)}" if packages else built
     with tempfile.TemporaryDirectory(prefix="searchbench-") as folder:
         place = Path(folder)
         try:
@@ -49,7 +55,8 @@ def install(engine: Engine, say: Callable[[str], object]) -> None:
     NotInstalled, with the command, where we may not; LabError with apt's own words.
     """
     if not engine.can.packages:
-        say(f"{engine.can.title} comes with searchbench: there is nothing to install")
+        here = "`make java` builds it" if needs(engine) else "it comes with searchbench"
+        say(f"{engine.can.title}: there is nothing to install; {here}")
         return
     get = ["apt-get", "install", "-y", "--no-install-recommends", *engine.can.packages]
     if shutil.which("apt-get") is None:

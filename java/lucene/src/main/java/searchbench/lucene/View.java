@@ -1,0 +1,133 @@
+package searchbench.lucene;
+
+import java.io.IOException;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.Map;
+import java.util.Set;
+import java.util.concurrent.ConcurrentHashMap;
+import org.apache.lucene.document.Document;
+import org.apache.lucene.index.BinaryDocValues;
+import org.apache.lucene.index.DirectoryReader;
+import org.apache.lucene.index.DocValues;
+import org.apache.lucene.index.IndexReader;
+import org.apache.lucene.index.LeafReader;
+import org.apache.lucene.index.LeafReaderContext;
+import org.apache.lucene.index.MultiReader;
+import org.apache.lucene.index.NumericDocValues;
+import org.apache.lucene.index.OrdinalMap;
+import org.apache.lucene.index.ReaderUtil;
+import org.apache.lucene.index.SortedSetDocValues;
+import org.apache.lucene.search.Collector;
+import org.apache.lucene.search.IndexSearcher;
+import org.apache.lucene.search.Weight;
+import org.apache.lucene.util.packed.PackedInts;
+
+/** The index as searches see it: all parts as one, with the term statistics of all together. */
+final class View {
+  /** One reader a part. */
+  final List<DirectoryReader> readers;
+
+  final IndexReader whole;
+  final Searcher searcher;
+
+  /** The segments of each part. */
+  final List<List<LeafReaderContext>> parts = new ArrayList<>();
+
+  private final Map<String, OrdinalMap> ordinals = new ConcurrentHashMap<>();
+
+  /** Takes the readers over: they are closed when the last user of the view has gone. */
+  View(List<DirectoryReader> readers) throws IOException {
+    this.readers = readers;
+    boolean one = readers.size() == 1;
+    this.whole = one ? readers.get(0) : new MultiReader(readers.toArray(IndexReader[]::new), false);
+    if (!one) {
+      // The whole holds a reference of its own to each of them; these were ours.
+      for (DirectoryReader reader : readers) {
+        reader.decRef();
+      }
+    }
+    this.searcher = new Searcher(whole);
+    int at = 0;
+    for (DirectoryReader reader : readers) {
+      int segments = reader.leaves().size();
+      parts.add(whole.leaves().subList(at, at + segments));
+      at += segments;
+    }
+  }
+
+  /** Lucene's searcher, with the one method opened that searches some of the segments. */
+  static final class Searcher extends IndexSearcher {
+    Searcher(IndexReader reader) {
+      super(reader);
+    }
+
+    void collect(List<LeafReaderContext> segments, Weight weight, Collector collector)
+        throws IOException {
+      search(segments, weight, collector);
+    }
+  }
+
+  int documents() {
+    return whole.numDocs();
+  }
+
+  /** The id of a document. */
+  String id(int document) throws IOException {
+    LeafReaderContext segment = segment(document);
+    BinaryDocValues ids = DocValues.getBinary(segment.reader(), Documents.ID);
+    ids.advanceExact(document - segment.docBase);
+    return ids.binaryValue().utf8ToString();
+  }
+
+  /** Its place in the order of ingest. */
+  long seq(int document) throws IOException {
+    LeafReaderContext segment = segment(document);
+    return seq(segment.reader(), document - segment.docBase);
+  }
+
+  private static long seq(LeafReader segment, int document) throws IOException {
+    NumericDocValues order = DocValues.getNumeric(segment, Documents.SEQ);
+    order.advanceExact(document);
+    return order.longValue();
+  }
+
+  private LeafReaderContext segment(int document) {
+    return whole.leaves().get(ReaderUtil.subIndex(document, whole.leaves()));
+  }
+
+  /** The stored values of a document. */
+  Document stored(int document, Set<String> columns) throws IOException {
+    return searcher.storedFields().document(document, columns);
+  }
+
+  /** The first free place in the order of ingest: the last document of a part is its latest. */
+  long nextSeq() throws IOException {
+    long next = 0;
+    for (List<LeafReaderContext> part : parts) {
+      if (!part.isEmpty()) {
+        LeafReader last = part.get(part.size() - 1).reader();
+        next = Math.max(next, seq(last, last.maxDoc() - 1) + 1);
+      }
+    }
+    return next;
+  }
+
+  /** Numbers for the values of a keyword column over all segments; null with one segment. */
+  OrdinalMap ordinals(String column) throws IOException {
+    List<LeafReaderContext> leaves = whole.leaves();
+    if (leaves.size() < 2) {
+      return null;
+    }
+    OrdinalMap map = ordinals.get(column);
+    if (map == null) {
+      SortedSetDocValues[] values = new SortedSetDocValues[leaves.size()];
+      for (int i = 0; i < values.length; i++) {
+        values[i] = DocValues.getSortedSet(leaves.get(i).reader(), column);
+      }
+      map = OrdinalMap.build(null, values, PackedInts.DEFAULT);
+      ordinals.put(column, map);
+    }
+    return map;
+  }
+}

@@ -1,0 +1,126 @@
+"""Lucene, the search library under Elasticsearch and Solr, behind a library host in Java."""
+
+from __future__ import annotations
+
+from searchbench.engines.engine import Capabilities, Parameter, Parameters, Service
+from searchbench.engines.frames import LibraryHost, host_options
+
+_PLACE = "{hosts}/lucene/target"
+_COLLECTORS = {
+    "serial": "-XX:+UseSerialGC",
+    "parallel": "-XX:+UseParallelGC",
+    "g1": "-XX:+UseG1GC",
+}
+_OF_THE_JVM = ("heap_mb", "gc")
+
+
+class Lucene(LibraryHost):
+    """Parts in one process; heap and garbage collector are fixed, whatever machine it runs on."""
+
+    name = "lucene"
+    can = Capabilities(
+        title="Lucene",
+        home="https://lucene.apache.org",
+        deviations={
+            "scoring": "BM25 (k1 1.2, b 0.75) without the constant factor k1 + 1, field lengths "
+            "rounded to one byte; several fields add up",
+            "analysis": "letters and digits as of Unicode 13 (Java 17); a word of more than "
+            "32,766 bytes is not indexed",
+            "sort": "an integer or date of the least or greatest 64-bit value sorts with the "
+            "missing ones",
+        },
+    )
+    parameters = (
+        Parameter(
+            "parts",
+            int,
+            1,
+            "indexes in one process, searched one after another as one",
+            minimum=1,
+            maximum=64,
+            index=True,
+        ),
+        Parameter(
+            "searcher",
+            str,
+            "shared",
+            "one searcher for all connections or one for each",
+            choices=("shared", "per-thread"),
+        ),
+        Parameter(
+            "segments",
+            str,
+            "merged",
+            "merge each part to one segment, or leave the segments as they are",
+            choices=("merged", "as-is"),
+            index=True,
+        ),
+        Parameter(
+            "directory",
+            str,
+            "mmap",
+            "how the index is read: mapped, with read calls, or copied into the heap",
+            choices=("mmap", "nio", "ram"),
+        ),
+        Parameter(
+            "indexing_memory_mb",
+            int,
+            64,
+            "memory of the index writers of all parts together, within the heap",
+            minimum=16,
+            maximum=65536,
+            index=True,
+        ),
+        Parameter(
+            "refresh_ms",
+            int,
+            0,
+            "show new documents this often while batches come in; 0: only when asked",
+            minimum=0,
+            maximum=3_600_000,
+            index=True,
+        ),
+        Parameter(
+            "heap_mb", int, 512, "heap of the JVM, least and most", minimum=32, maximum=1048576
+        ),
+        Parameter("gc", str, "serial", "garbage collector of the JVM", choices=tuple(_COLLECTORS)),
+    )
+
+    def service(self, params: Parameters) -> Service:
+        """A JVM of its own. What its defaults would take from the machine is spelled out."""
+        heap = params["heap_mb"]
+        own = [p for p in self.parameters if p.name not in _OF_THE_JVM]
+        return Service(
+            argv=(
+                # The JVM would take more arguments from these.
+                *(
+                    "env",
+                    "-u",
+                    "JAVA_TOOL_OPTIONS",
+                    "-u",
+                    "JDK_JAVA_OPTIONS",
+                    "-u",
+                    "_JAVA_OPTIONS",
+                ),
+                "java",
+                f"-Xms{heap}m",
+                f"-Xmx{heap}m",
+                _COLLECTORS.get(str(params["gc"]), f"-XX:+Use{params['gc']}GC"),
+                "-XX:+ExitOnOutOfMemoryError",
+                "-XX:-UsePerfData",
+                "-Djava.net.preferIPv4Stack=true",
+                "-cp",
+                f"{_PLACE}/lucene-host.jar:{_PLACE}/lib/*",
+                "searchbench.lucene.Host",
+                *("--port", "{port}", "--data", "{data}"),
+                *host_options(own, params),
+            ),
+            wire="frames",
+            ready=self.facts_request(),
+            needs={
+                "java": "install Java 17 or later (Debian: apt-get install "
+                "openjdk-17-jdk-headless maven), then `make java`",
+                f"{_PLACE}/lucene-host.jar": "`make java` builds it",
+            },
+            ready_timeout_s=60.0,
+        )
