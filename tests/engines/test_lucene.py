@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import signal
 import socket
+import string
 import struct
 import subprocess
 import time
@@ -149,6 +150,21 @@ def test_tied_documents_come_in_the_order_of_ingest_whatever_was_merged(
         tell(host, SETTLE, {})
         _, answer = tell(host, QUERY, {"match": match, "limit": number})
         assert [hit[0] for hit in answer["hits"]] == [str(n) for n in range(number)]
+
+
+def test_fuzzy_finds_every_near_word_and_not_only_the_nearest(
+    start: Callable[..., Deployment],
+) -> None:
+    words = [f"word{a}{b}" for a in string.ascii_lowercase for b in string.ascii_lowercase]
+    match = {"mode": "fuzzy", "terms": ["wordaa"], "fields": ["body"], "distance": 2}
+    with start() as host:
+        tell(host, CREATE, SMALL)
+        lines = [json.dumps({"id": w, "v": {"body": w}}) for w in words]
+        tell(host, BATCH, "\n".join(lines).encode())
+        tell(host, SETTLE, {})
+        assert tell(host, QUERY, {"match": match})[1]["total"] == len(words)
+        match["distance"] = 1
+        assert tell(host, QUERY, {"match": match})[1]["total"] == 51
 
 
 def test_new_documents_are_seen_after_commit_or_by_themselves_with_refresh(
