@@ -9,6 +9,9 @@ must find is known beforehand.
     study.add("b", system="sqlite", server=exponential(0.012), clients=4)
     path = study.write(tmp_path / "record")
 
+Longer than most files: a server's behaviour, the log it answers and the files it leaves are one
+description, and a test that reads it should find all of it here.
+
 Ready-made: ``two_systems``, ``scaling_study``, ``stalling_study``, ``showcase``.
 """
 

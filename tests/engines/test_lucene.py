@@ -1,7 +1,8 @@
 """The Lucene host under every lever, and what can be done wrong to it.
 
 What all engines must do is in test_conformance.py; this is what Lucene's host has of its own, as
-the tests in rust/hosts are for the others.
+the tests in rust/hosts are for the others. Longer than most files, because starting the host under
+a lever, and talking to it in broken frames, are shared by all of it.
 """
 
 from __future__ import annotations
