@@ -9,6 +9,8 @@
 //! about ten microseconds where it has a core to itself. With a stall, no reply leaves during
 //! [k A, k A + B) milliseconds after the start, k = 1, 2, ..; those due then leave at its end.
 //! Prints `listening on 127.0.0.1:P`, and ends with exit code 0 on SIGTERM.
+//!
+//! Longer than most files: an example is one file, and shares nothing with what it measures.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
