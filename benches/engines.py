@@ -76,7 +76,9 @@ def _queries(corpus: Corpus, place: Path) -> Iterator[Figure]:
         lambda: (d.values for d in corpus.documents()),
         [f.name for f in corpus.schema.of_type(FieldType.TEXT)],
     )
-    requests: list[Request] = [engine.compile(q, corpus.schema) for q in queries.queries]
+    requests: list[Request] = [
+        engine.compile(q, corpus.schema, defaults(engine)) for q in queries.queries
+    ]
     file = place / "queries.jsonl"
     file.write_bytes(b"".join(r.exchanges[0][8:] + b"\n" for r in requests))
     data = place / "direct0"

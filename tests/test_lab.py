@@ -25,7 +25,9 @@ from searchbench.engines.null import Null
 from searchbench.errors import LabError, RecordError, StudyError
 from searchbench.lab import deploy, studies
 from searchbench.lab.deploy import Deployment
-from searchbench.lab.install import needs, presence
+from searchbench.lab.install import missing
+from searchbench.lab.serve import serving
+from searchbench.lab.wiretap import Sentences
 from searchbench.plan import Trial
 from searchbench.record import Record, open_record
 
@@ -290,8 +292,8 @@ class Stubborn(Null):
         self.code = textwrap.dedent(code)
         self.ready_timeout_s = ready_timeout_s
 
-    def service(self, params: Any) -> Service:
-        usual = super().service(params)
+    def service(self, params: Any, schema: Any) -> Service:
+        usual = super().service(params, schema)
         return Service(
             argv=("{python}", "-c", self.code, "{port}", "{data}"),
             wire="frames",
@@ -381,15 +383,19 @@ def test_servers_die_with_us_even_if_we_are_killed(tmp_path: Path) -> None:
 @pytest.mark.parametrize("name", list(ENGINES))
 def test_only_loopback_is_listened_on(name: str, tmp_path: Path) -> None:
     engine = ENGINES[name]
-    if needs(engine) and not (here := presence(engine)).present:
-        pytest.skip(f"no {name} here: {here.how_to_get}")
-    with Deployment(engine, defaults(engine), tmp_path / "data", tmp_path / "run") as running:
-        listening = [
-            c.laddr.ip
-            for c in running.process.net_connections("inet")
+    if engine.can.unavailable:
+        return
+    if lacking := missing(engine):
+        pytest.skip(f"no {name} here: {lacking}")
+    with serving(engine, defaults(engine), Sentences(), tmp_path) as (running, _done):
+        listening = {
+            c.laddr.ip.removeprefix("::ffff:")
+            for process in running.processes
+            for each in (process, *process.children(recursive=True))
+            for c in each.net_connections("inet")
             if c.status == psutil.CONN_LISTEN
-        ]
-        assert listening == ["127.0.0.1"]
+        }
+        assert listening == {"127.0.0.1"}
 
 
 def test_a_port_that_was_free_is_free() -> None:

@@ -64,7 +64,7 @@ class Trace:
 
 def drive(
     target: tuple[str, int],
-    wire: Literal["frames", "http", "mysql", "postgres"],
+    wire: Literal["frames", "http", "mysql", "sphinxql", "sphinx", "postgres"],
     requests: Requests,
     *,
     login: tuple[str, str, str] | None = None,

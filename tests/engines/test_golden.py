@@ -70,16 +70,21 @@ def compiled(name: str) -> dict[str, Any]:
     found: dict[str, Any] = {}
     for title, query in QUERIES.items():
         try:
-            request = engine.compile(query, SCHEMA)
+            request = engine.compile(query, SCHEMA, defaults(engine))
         except Unsupported as reason:
             found[title] = {"unsupported": str(reason)}
         else:
             found[title] = [exchange.decode("latin-1") for exchange in request.exchanges]
-    batch = engine.batch([Document("1", {"title": "é", "price": 0.1}), Document("ü", {})])
+    batch = engine.batch(
+        [Document("1", {"title": "é", "price": 0.1}), Document("ü", {})],
+        0,
+        SCHEMA,
+        defaults(engine),
+    )
     found["batch"] = [exchange.decode("latin-1") for exchange in batch.exchanges]
     created = engine.create(SCHEMA, defaults(engine))
     found["create"] = [e.decode("latin-1") for r in created for e in r.exchanges]
-    found["argv"] = list(engine.service(defaults(engine)).argv)
+    found["argv"] = list(engine.service(defaults(engine), SCHEMA).argv)
     return found
 
 

@@ -17,7 +17,7 @@ from searchbench.engines.groonga import Groonga
 from searchbench.engines.groonga_script import field, value
 from searchbench.lab.deploy import Deployment
 from searchbench.lab.ingest import ingest, spool
-from searchbench.lab.install import presence
+from searchbench.lab.install import missing
 from searchbench.queries.algebra import In, Mode, Query, Range, Sort, Terms
 from searchbench.queries.analysis import terms
 
@@ -45,9 +45,8 @@ class Books:
 
 @pytest.fixture(autouse=True, scope="module")
 def _here() -> None:
-    found = presence(ENGINE)
-    if not found.present:
-        pytest.skip(f"no groonga here: {found.how_to_get}")
+    if lacking := missing(ENGINE):
+        pytest.skip(f"no groonga here: {lacking}")
 
 
 def started(place: Path, **levers: Level) -> Deployment:
@@ -55,7 +54,7 @@ def started(place: Path, **levers: Level) -> Deployment:
 
 
 def ids(running: Deployment, query: Query) -> list[str]:
-    hits = ENGINE.decode(running.ask(ENGINE.compile(query, Books.schema)))
+    hits = ENGINE.decode(running.ask(ENGINE.compile(query, Books.schema, running.params)))
     assert hits.error is None, hits.error
     return [h.id for h in hits.hits]
 
@@ -75,7 +74,7 @@ def test_filters_leave_scores_alone(tmp_path: Path) -> None:
         ingest(running, Books(), spool(ENGINE, Books(), tmp_path / "batches"))
         match = Terms(Mode.ANY, ("fox",))
         plain, filtered = (
-            ENGINE.decode(running.ask(ENGINE.compile(query, Books.schema))).hits
+            ENGINE.decode(running.ask(ENGINE.compile(query, Books.schema, running.params))).hits
             for query in (Query(match), Query(match, filters=(In("tags", ("a", "b")),)))
         )
         scores = {h.id: h.score for h in plain}

@@ -38,9 +38,10 @@ from searchbench.engines.frames import (
     unframe,
 )
 from searchbench.errors import LabError
-from searchbench.lab.deploy import Deployment, jvm_hosts
+from searchbench.lab.deploy import Deployment
 from searchbench.lab.ingest import ingest, spool
-from searchbench.lab.install import presence
+from searchbench.lab.install import missing, presence
+from searchbench.lab.places import jvm_hosts
 from searchbench.queries.algebra import Facet, Mode, Query, Range, Sort, Terms
 from searchbench.queries.analysis import lower, terms
 
@@ -58,8 +59,8 @@ LEVERS: tuple[dict[str, str | int], ...] = (
 
 @pytest.fixture(scope="module", autouse=True)
 def _here() -> None:
-    if not (here := presence(LUCENE)).present:
-        pytest.skip(f"no Lucene here: {here.how_to_get}")
+    if lacking := missing(LUCENE):
+        pytest.skip(f"no Lucene here: {lacking}")
 
 
 @pytest.fixture(scope="module")
@@ -349,7 +350,7 @@ def test_ranges_at_the_edges_of_64_bits_and_with_fractions(
         tell(host, BATCH, "\n".join([*lines, '{"id": "none", "v": {}}']).encode())
         tell(host, SETTLE, {})
         for condition, expected in cases:
-            request = LUCENE.compile(Query(None, (condition,)), SCHEMA)
+            request = LUCENE.compile(Query(None, (condition,)), SCHEMA, defaults(LUCENE))
             assert {h.id for h in LUCENE.decode(host.ask(request)).hits} == expected, condition
 
 
@@ -376,7 +377,7 @@ def test_sigterm_ends_it_with_code_0_even_while_it_works(start: Callable[..., De
         lines = [json.dumps({"id": str(n), "v": {"body": "one two"}}) for n in range(50_000)]
         with socket.create_connection(host.target) as wire:
             wire.sendall(frame(BATCH, "\n".join(lines).encode()).exchanges[0])
-            child = host._child
+            child = host._children.get("")
             assert child is not None
             began = time.monotonic()
             child.send_signal(signal.SIGTERM)
@@ -389,7 +390,7 @@ def test_sigterm_ends_it_with_code_0_even_while_it_works(start: Callable[..., De
 def test_out_of_heap_it_ends_and_says_so(start: Callable[..., Deployment]) -> None:
     with start(heap_mb=32, indexing_memory_mb=16) as host:
         tell(host, CREATE, SMALL)
-        child = host._child
+        child = host._children.get("")
         assert child is not None
         with pytest.raises((LabError, OSError)):
             fill_with_ids(host, 5_000_000)

@@ -15,6 +15,7 @@ from searchbench.queries.algebra import Query
 
 Level = str | int | float | bool
 Parameters = Mapping[str, Level]
+Wire = Literal["frames", "http", "mysql", "sphinxql", "sphinx", "postgres"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +46,9 @@ class Capabilities:
     ``unread``: levers that cannot be read back from the running engine, each with the reason.
     ``keeps_index``: a new process on the same data directory serves the same index.
     ``packages``: Debian packages that bring it; none where it comes with searchbench.
+    ``artifacts``: Maven artifacts that bring it, ``group:artifact:version:type``, unpacked below
+    ``{engines}``. ``unavailable``: why no registry gives it; then it must be brought along, or
+    one that runs is attached to.
     """
 
     title: str
@@ -54,6 +58,8 @@ class Capabilities:
     deviations: Mapping[str, str] = field(default_factory=dict)
     unread: Mapping[str, str] = field(default_factory=dict)
     packages: tuple[str, ...] = ()
+    artifacts: tuple[str, ...] = ()
+    unavailable: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,24 +70,62 @@ class Request:
 
 
 @dataclass(frozen=True, slots=True)
+class Companion:
+    """A further process of a service: an agent, a node. Its output goes to ``{run}/NAME.log``."""
+
+    name: str
+    argv: tuple[str, ...]
+    env: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
 class Service:
     """What to start; declared, never started here.
 
-    In ``argv``, ``files`` and ``env`` these are replaced by the deployment: ``{python}``,
-    ``{port}``, ``{data}`` (private directory of the index), ``{run}`` (private directory of
-    configuration and logs), ``{hosts}`` (where the library hosts of the JVM were built).
-    ``files``: path below ``{run}`` to contents. ``ready``: a request that is answered ok once
-    the engine serves; its reply decodes to facts. ``needs``: what must be on the machine, a
+    In ``argv``, ``files``, ``env``, ``needs`` and ``first`` these are replaced by the deployment:
+    ``{python}``, ``{port}`` (where it is asked), ``{port:NAME}`` (a further free port, the same
+    wherever NAME is), ``{data}`` (private directory of the index), ``{run}`` (private directory
+    of configuration and logs), ``{hosts}`` (where the library hosts of the JVM were built),
+    ``{engines}`` (where engines that come as archives are unpacked).
+
+    ``ready``: a request that is answered ok once the engine serves; its reply decodes to facts.
+    ``login``: user, password and database, where the wire has a login.
+    ``whole``: over HTTP, byte strings that stand in the first 512 bytes of the body of every
+    complete answer; an answer without one of them is a partial result.
+    ``files``: path below ``{run}`` to contents. ``needs``: what must be on the machine, a
     program or a path, and the sentence that says how to get it.
+    ``first``: commands that are run to their end before the start when ``{data}`` is empty.
+    ``companions``: further processes of the same service, started before the one that is asked.
+    ``refuses_root``: it will not run as root; where we are root it is given the identity of an
+    ordinary user in a user namespace, in which our files are its own.
     """
 
     argv: tuple[str, ...]
-    wire: Literal["frames", "http"]
+    wire: Wire
     ready: Request
+    login: tuple[str, str, str] | None = None
+    whole: tuple[bytes, ...] = ()
     files: Mapping[str, str] = field(default_factory=dict)
     env: Mapping[str, str] = field(default_factory=dict)
     needs: Mapping[str, str] = field(default_factory=dict)
     ready_timeout_s: float = 30.0
+    first: tuple[tuple[str, ...], ...] = ()
+    companions: tuple[Companion, ...] = ()
+    refuses_root: bool = False
+    stop_signal: Literal["SIGTERM", "SIGINT", "SIGQUIT"] = "SIGTERM"
+
+
+@dataclass(frozen=True, slots=True)
+class Offline:
+    """An index that a program of the engine's own makes before the server starts.
+
+    ``commands`` are run to their end, in order; in them and in ``files`` (path below ``{run}``
+    to contents) the names of ``Service`` are replaced, and ``{batches}``: the file in which all
+    batches follow one another.
+    """
+
+    commands: tuple[tuple[str, ...], ...]
+    files: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,8 +143,9 @@ class Hits:
 
     ``total``: matching documents; ``total_exact`` False where the engine only gives a bound.
     ``facets``: field to (value, count) pairs. ``groups``: (value, count) pairs.
-    ``warnings``: what the engine itself said about the answer. ``error``: the engine's error
-    text where it refused; then there are no hits.
+    ``warnings``: what the engine itself said about the answer. ``partial``: it answered from a
+    part of the index only. ``error``: the engine's error text where it refused; then there are
+    no hits.
     """
 
     total: int | None
@@ -109,6 +154,7 @@ class Hits:
     facets: Mapping[str, Sequence[tuple[str, int]]] = field(default_factory=dict)
     groups: Sequence[tuple[str, int]] = ()
     warnings: tuple[str, ...] = ()
+    partial: bool = False
     error: str | None = None
 
 
@@ -141,19 +187,27 @@ class Engine(Protocol):
     def parameters(self) -> tuple[Parameter, ...]:
         """Its levers."""
 
-    def service(self, params: Parameters) -> Service:
+    def service(self, params: Parameters, schema: Schema) -> Service:
         """What to start for these parameters (complete: every parameter has its level)."""
+
+    def offline(self, schema: Schema, params: Parameters) -> Offline | None:
+        """How the index is made before the server starts; None where it is ingested into."""
 
     def create(self, schema: Schema, params: Parameters) -> Iterable[Request]:
         """Requests that make an empty index."""
 
-    def batch(self, documents: Sequence[Document]) -> Request:
-        """One request that puts these documents in."""
+    def batch(
+        self, documents: Sequence[Document], start: int, schema: Schema, params: Parameters
+    ) -> Request:
+        """One request that puts these documents in, the first of them the corpus's ``start``-th.
+
+        ``start`` counts from 0. Of ``params`` only those that the index depends on may matter.
+        """
 
     def settle(self, schema: Schema, params: Parameters) -> Iterable[Request]:
         """Commit, refresh, merge: after these the index is as it will be measured."""
 
-    def compile(self, query: Query, schema: Schema) -> Request:
+    def compile(self, query: Query, schema: Schema, params: Parameters) -> Request:
         """The bytes that ask ``query``; Unsupported with the reason where it cannot."""
 
     def decode(self, reply: bytes) -> Hits:

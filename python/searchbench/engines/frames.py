@@ -18,6 +18,7 @@ from searchbench.engines.engine import (
     Facts,
     Hit,
     Hits,
+    Offline,
     Parameter,
     Parameters,
     Request,
@@ -56,7 +57,7 @@ class LibraryHost:
     can: Capabilities
     parameters: tuple[Parameter, ...]
 
-    def service(self, params: Parameters) -> Service:
+    def service(self, params: Parameters, schema: Schema) -> Service:
         """The host as a process of its own: our extension module, run as a server."""
         options = host_options(self.parameters, params)
         host = ("{python}", "-m", "searchbench.library_host", self.name)
@@ -66,12 +67,18 @@ class LibraryHost:
             ready=self.facts_request(),
         )
 
+    def offline(self, schema: Schema, params: Parameters) -> Offline | None:
+        """Ingested into over the wire."""
+        return None
+
     def create(self, schema: Schema, params: Parameters) -> Iterable[Request]:
         """One request: the fields."""
         fields = [{"name": f.name, "type": f.type, "stored": f.stored} for f in schema.fields]
         return [frame(CREATE, orjson.dumps({"fields": fields}))]
 
-    def batch(self, documents: Sequence[Document]) -> Request:
+    def batch(
+        self, documents: Sequence[Document], start: int, schema: Schema, params: Parameters
+    ) -> Request:
         """One document a line."""
         lines = [orjson.dumps({"id": d.id, "v": d.values}) for d in documents]
         return frame(BATCH, b"\n".join(lines))
@@ -80,7 +87,7 @@ class LibraryHost:
         """Commit, merge as the parameters say, reload."""
         return [frame(SETTLE, b"{}")]
 
-    def compile(self, query: Query, schema: Schema) -> Request:
+    def compile(self, query: Query, schema: Schema, params: Parameters) -> Request:
         """The query as JSON; fields that were left open are spelled out."""
         self._refuse(query)
         text = tuple(f.name for f in schema.of_type(FieldType.TEXT))
@@ -105,6 +112,7 @@ class LibraryHost:
             total=answer["total"],
             hits=tuple(Hit(h[0], h[1], h[2] if len(h) > 2 else {}) for h in answer["hits"]),
             total_exact=status != PARTIAL,
+            partial=status == PARTIAL,
             facets={k: [(v, n) for v, n in f] for k, f in answer.get("facets", {}).items()},
             groups=[(v, n) for v, n in answer.get("groups", ())],
             warnings=tuple(answer.get("warnings", ())),

@@ -18,6 +18,7 @@ from searchbench.engines.engine import (
     Hit,
     Hits,
     Level,
+    Offline,
     Parameter,
     Parameters,
     Request,
@@ -118,7 +119,7 @@ class Groonga:
         ),
     )
 
-    def service(self, params: Parameters) -> Service:
+    def service(self, params: Parameters, schema: Schema) -> Service:
         """One server; the database is made at the first start and opened at the next."""
         return Service(
             argv=(
@@ -130,7 +131,12 @@ class Groonga:
             ),
             wire="http",
             ready=self.facts_request(),
+            needs={"groonga": "`searchbench engines install groonga` gets it"},
         )
+
+    def offline(self, schema: Schema, params: Parameters) -> Offline | None:
+        """Ingested into over the wire."""
+        return None
 
     def create(self, schema: Schema, params: Parameters) -> Iterable[Request]:
         """Tables, columns, lexicons; the text indexes too if they are to be first."""
@@ -166,7 +172,9 @@ class Groonga:
             table += _indexes(schema)
         return [Request(tuple(table))]
 
-    def batch(self, documents: Sequence[Document]) -> Request:
+    def batch(
+        self, documents: Sequence[Document], start: int, schema: Schema, params: Parameters
+    ) -> Request:
         """One ``load``; what a document has is marked."""
         rows = [
             {
@@ -183,7 +191,7 @@ class Groonga:
         indexes = [] if params["index_first"] else _indexes(schema)
         return [Request((*indexes, _do("io_flush")))]
 
-    def compile(self, query: Query, schema: Schema) -> Request:
+    def compile(self, query: Query, schema: Schema, params: Parameters) -> Request:
         """One ``select``."""
         if query.match is not None and _fuzzy(query.match):
             raise Unsupported(f"{self.can.title} cannot do fuzzy: {self.can.cannot['fuzzy']}")

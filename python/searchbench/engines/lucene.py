@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from searchbench.corpora.corpus import Schema
 from searchbench.engines.engine import Capabilities, Parameter, Parameters, Service
 from searchbench.engines.frames import LibraryHost, host_options
 
@@ -86,7 +87,7 @@ class Lucene(LibraryHost):
         Parameter("gc", str, "serial", "garbage collector of the JVM", choices=tuple(_COLLECTORS)),
     )
 
-    def service(self, params: Parameters) -> Service:
+    def service(self, params: Parameters, schema: Schema) -> Service:
         """A JVM of its own. What its defaults would take from the machine is spelled out."""
         heap = params["heap_mb"]
         own = [p for p in self.parameters if p.name not in _OF_THE_JVM]

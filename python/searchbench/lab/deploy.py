@@ -1,52 +1,55 @@
-"""Service → deployment: a process of ours on loopback, ready, identified, and stopped for sure."""
+"""Service → deployment: processes of ours on loopback, ready, identified, and stopped for sure."""
 
 from __future__ import annotations
 
-import ctypes
-import os
-import shutil
 import signal
-import socket
 import subprocess
-import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import TracebackType
 
 import psutil
 
+from searchbench.corpora.corpus import Schema
 from searchbench.engines.engine import Engine, Facts, Parameters, Request, Service
 from searchbench.errors import LabError
-from searchbench.lab.exchange import Refused, ask
+from searchbench.lab.exchange import Endpoint, Refused, ask
+from searchbench.lab.places import Places, free_port, program
+from searchbench.lab.processes import command_line, complete, start, stop, tail
 
-_PR_SET_PDEATHSIG = 1
 _STOP_TIMEOUT_S = 10.0
 _LOOKS = 4
-_libc = ctypes.CDLL(None, use_errno=True)
+_LOG = "server.log"
+NO_FIELDS = Schema(())
 
 
 @dataclass
 class Deployment:
-    """A running service. Use as a context: leaving it stops the process, whatever happened."""
+    """A running service. Use as a context: leaving it stops the processes, whatever happened.
+
+    ``process`` is the one that is asked; ``processes`` all of the service, that one first.
+    """
 
     engine: Engine
     params: Parameters
     data: Path
     run: Path
     cpus: Sequence[int] = ()
+    schema: Schema = NO_FIELDS
     service: Service = field(init=False)
     argv: list[str] = field(init=False, default_factory=list)
-    target: tuple[str, int] = field(init=False)
+    endpoint: Endpoint = field(init=False)
     facts: Facts = field(init=False)
     process: psutil.Process = field(init=False)
-    _child: subprocess.Popen[bytes] | None = field(init=False, default=None)
+    processes: list[psutil.Process] = field(init=False, default_factory=list)
+    _children: dict[str, subprocess.Popen[bytes]] = field(init=False, default_factory=dict)
     _strange: int = field(init=False, default=0)
 
     def __enter__(self) -> Deployment:
         """Start and wait until it serves; LabError (stage ``deploy``) with the log's end if not."""
-        self.service = self.engine.service(self.params)
+        self.service = self.engine.service(self.params, self.schema)
         try:
             self._start()
             self._wait_until_ready()
@@ -64,99 +67,94 @@ class Deployment:
         """Stop it."""
         self.stop()
 
+    @property
+    def target(self) -> tuple[str, int]:
+        """Host and port that are asked."""
+        return self.endpoint.target
+
     def ask(self, request: Request, timeout_s: float = 60.0) -> bytes:
         """One request and its reply, outside any measurement."""
-        return ask(self.target, self.service.wire, [request], timeout_s=timeout_s)[0]
+        return ask(self.endpoint, [request], timeout_s=timeout_s)[0]
 
     def lives(self) -> bool:
-        """Is the process still there?"""
-        return self._child is not None and self._child.poll() is None
+        """Are all its processes still there?"""
+        return self._ended() is None
 
     def log_tail(self, lines: int = 5) -> str:
         """The end of what the server printed, for an error message."""
-        try:
-            text = (self.run / "server.log").read_text(errors="replace")
-        except OSError:
-            return ""
-        return " | ".join(line.strip() for line in text.strip().splitlines()[-lines:])
+        return tail(self.run / _LOG, lines)
 
     def stop(self) -> None:
-        """SIGTERM, then SIGKILL; ends only processes that this deployment started."""
-        child, self._child = self._child, None
-        if child is None:
-            return
-        try:
-            family = psutil.Process(child.pid).children(recursive=True)
-        except psutil.NoSuchProcess:
-            family = []
-        if child.poll() is None:
-            child.send_signal(signal.SIGTERM)
-        try:
-            child.wait(_STOP_TIMEOUT_S)
-        except subprocess.TimeoutExpired:
-            child.kill()
-            child.wait()
-        for orphan in family:
-            if orphan.is_running():
-                orphan.kill()
+        """The service's own signal, then SIGKILL; ends only what this deployment started."""
+        children, self._children = list(self._children.values()), {}
+        if children:
+            how = signal.Signals[self.service.stop_signal]
+            stop(list(reversed(children)), how, _STOP_TIMEOUT_S)
 
     def _start(self) -> None:
+        port = free_port()
+        places = Places(self.data, self.run, port)
+        fill, service = places.fill, self.service
+        self._insist({fill(name): remedy for name, remedy in service.needs.items()})
         self.data.mkdir(parents=True, exist_ok=True)
         self.run.mkdir(parents=True, exist_ok=True)
-        port = free_port()
-        places = {
-            "{python}": sys.executable,
-            "{port}": str(port),
-            "{data}": str(self.data),
-            "{run}": str(self.run),
-            "{hosts}": str(jvm_hosts()),
-        }
-        fill = _filler(places)
-        self._insist({fill(name): remedy for name, remedy in self.service.needs.items()})
-        for name, content in self.service.files.items():
-            path = self.run / name
-            path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_text(fill(content))
-        self.argv = [fill(part) for part in self.service.argv]
-        if shutil.which(self.argv[0]) is None:
-            raise LabError(
-                f"{self.engine.name}: there is no program {self.argv[0]!r}; "
-                "see `searchbench engines`",
-                "deploy",
+        write_files(service.files, self.run, places)
+        (self.run / _LOG).write_bytes(b"")
+        if service.first and not any(self.data.iterdir()):
+            for step in service.first:
+                argv = self._command([fill(part) for part in step])
+                complete(argv, run=self.run, log="first.log", stage="deploy")
+        self.argv = self._command([fill(part) for part in service.argv])
+        endpoint = Endpoint(("127.0.0.1", port), service.wire, service.login, service.whole)
+        self.endpoint = endpoint
+        members = [
+            (c.name, f"{c.name}.log", self._command([fill(part) for part in c.argv]), c.env)
+            for c in service.companions
+        ]
+        for name, log, argv, env in [*members, ("", _LOG, self.argv, service.env)]:
+            self._children[name] = start(
+                argv,
+                env={k: fill(v) for k, v in env.items()},
+                run=self.run,
+                log=log,
+                cpus=self.cpus,
             )
-        env = {**os.environ, **{k: fill(v) for k, v in self.service.env.items()}}
-        self.target = ("127.0.0.1", port)
-        with (self.run / "server.log").open("wb") as log:
-            self._child = subprocess.Popen(
-                self.argv,
-                stdin=subprocess.DEVNULL,
-                stdout=log,
-                stderr=subprocess.STDOUT,
-                env=env,
-                cwd=self.run,
-                preexec_fn=_in_child(self.cpus, os.getpid()),
-            )
-        self.process = psutil.Process(self._child.pid)
+        self.process = psutil.Process(self._children[""].pid)
+        others = [psutil.Process(c.pid) for name, c in self._children.items() if name]
+        self.processes = [self.process, *others]
+
+    def _command(self, argv: Sequence[str]) -> list[str]:
+        try:
+            return command_line(argv, refuses_root=self.service.refuses_root)
+        except LabError as error:
+            raise LabError(f"{self.engine.name}: {error}", "deploy") from None
 
     def _insist(self, needs: dict[str, str]) -> None:
         """LabError with the remedy where something that the engine needs is not here."""
         for name, remedy in needs.items():
-            here = Path(name).exists() if "/" in name else shutil.which(name) is not None
-            if not here:
+            if program(name) is None:
                 raise LabError(f"{self.engine.name}: there is no {name}; {remedy}", "deploy")
+
+    def _ended(self) -> str | None:
+        """Which process has ended and how; None while all live."""
+        if not self._children:
+            return "it was not started"
+        for name, child in self._children.items():
+            code = child.poll()
+            if code is not None:
+                words = tail(self.run / (f"{name}.log" if name else _LOG))
+                who = f" (its {name})" if name else ""
+                return f"{who}, exit code {code}: {words or 'it printed nothing'}"
+        return None
 
     def _wait_until_ready(self) -> None:
         give_up = time.monotonic() + self.service.ready_timeout_s
         pause_s = 0.005
         trouble = "it never answered"
         while time.monotonic() < give_up:
-            if not self.lives():
-                code = self._child.returncode if self._child else None
-                raise LabError(
-                    f"{self.engine.name} ended while starting, exit code {code}: "
-                    f"{self.log_tail() or 'it printed nothing'}",
-                    "deploy",
-                )
+            ended = self._ended()
+            if ended is not None:
+                raise LabError(f"{self.engine.name} ended while starting{ended}", "deploy")
             if self._listens():
                 try:
                     reply = self.ask(self.service.ready, timeout_s=2.0)
@@ -210,37 +208,9 @@ class Deployment:
         return False
 
 
-def jvm_hosts() -> Path:
-    """Where `make java` puts its hosts: in the checkout, or where SEARCHBENCH_JAVA_HOSTS says."""
-    named = os.environ.get("SEARCHBENCH_JAVA_HOSTS")
-    return Path(named) if named else Path(__file__).resolve().parents[3] / "java"
-
-
-def free_port() -> int:
-    """A port of loopback that nobody uses at this moment."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
-
-
-def _filler(places: dict[str, str]) -> Callable[[str], str]:
-    def fill(text: str) -> str:
-        for name, value in places.items():
-            text = text.replace(name, value)
-        return text
-
-    return fill
-
-
-def _in_child(cpus: Sequence[int], parent: int) -> Callable[[], None]:
-    """Between fork and exec: the server dies with us, even if we are killed; it has its cores."""
-
-    def prepare() -> None:
-        _libc.prctl(_PR_SET_PDEATHSIG, signal.SIGTERM, 0, 0, 0)
-        if os.getppid() != parent:
-            os._exit(1)
-        os.setpgid(0, 0)  # so that Ctrl-C reaches us and not the server
-        if cpus:
-            os.sched_setaffinity(0, cpus)
-
-    return prepare
+def write_files(files: Mapping[str, str], run: Path, places: Places) -> None:
+    """Declared files below ``run``, names replaced."""
+    for name, content in files.items():
+        path = run / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(places.fill(content))

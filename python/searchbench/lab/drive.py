@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from searchbench import _core
 from searchbench.corpora.corpus import Schema
-from searchbench.engines.engine import Engine, Hits, Request
+from searchbench.engines.engine import Engine, Hits, Parameters, Request
 from searchbench.errors import LabError, Unsupported
 from searchbench.lab.deploy import Deployment
 from searchbench.lab.exchange import ask, prepare, samples_of
@@ -25,6 +25,8 @@ I64 = np.ndarray[tuple[int], np.dtype[np.int64]]
 
 _CAPTURE_TIMEOUT_S = 60.0
 _SAMPLED_REPLIES = 200
+_OK = _core.OUTCOMES.index("ok")
+_PARTIAL = _core.OUTCOMES.index("partial")
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,14 +67,16 @@ class Driven:
     accounting: dict[str, Any]
 
 
-def compile_all(engine: Engine, queries: Sequence[Query], schema: Schema) -> Compiled:
+def compile_all(
+    engine: Engine, queries: Sequence[Query], schema: Schema, params: Parameters
+) -> Compiled:
     """Every distinct query; those that the engine cannot express are kept with the reason."""
     requests: list[Request] = []
     index: list[int] = []
     unsupported: list[tuple[int, str]] = []
     for number, query in enumerate(queries):
         try:
-            requests.append(engine.compile(query, schema))
+            requests.append(engine.compile(query, schema, params))
         except Unsupported as reason:
             unsupported.append((number, str(reason)))
         else:
@@ -86,9 +90,7 @@ def capture(deployment: Deployment, compiled: Compiled) -> tuple[pa.Table, float
     The seconds are no measurement: they say about how many requests a drive will make.
     """
     count = len(compiled.requests)
-    trace = _core.drive(
-        deployment.target,
-        deployment.service.wire,
+    trace = deployment.endpoint.drive(
         prepare(compiled.requests),
         sequence=np.arange(count, dtype=np.uint32),
         client_starts=np.array([0, count], np.uint32),
@@ -113,9 +115,7 @@ def terms_seen(deployment: Deployment, queries: Sequence[Query]) -> dict[str, An
         return None
     numbers = [n for n, w in enumerate(words) if w]
     other = {}
-    for number, reply in zip(
-        numbers, ask(deployment.target, deployment.service.wire, known), strict=True
-    ):
+    for number, reply in zip(numbers, ask(deployment.endpoint, known), strict=True):
         try:
             seen = engine.terms(reply)
         except (ValueError, KeyError):
@@ -138,9 +138,7 @@ def drive(
 ) -> Driven:
     """Drive the order and record every request. ``expected``: about how many there will be."""
     every = max(1, expected // _SAMPLED_REPLIES)
-    trace = _core.drive(
-        deployment.target,
-        deployment.service.wire,
+    trace = deployment.endpoint.drive(
         prepare(compiled.requests),
         sequence=order.sequence,
         client_starts=order.client_starts,
@@ -184,6 +182,8 @@ def _decoded(engine: Engine, trace: _core.Trace, compiled: Compiled, phase: str)
                 hits = engine.decode(reply)
             except (ValueError, KeyError, TypeError, IndexError) as error:
                 hits = Hits(total=None, error=f"the reply cannot be read: {error}")
+            if hits.partial and outcome == _OK:
+                outcome = _PARTIAL
         rows.append(_row(int(compiled.request_to_query[sample["request"]]), phase, outcome, hits))
     return pa.Table.from_pylist(rows, schema=REPLIES)
 

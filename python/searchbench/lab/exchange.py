@@ -5,17 +5,34 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
-from typing import Literal
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
 from searchbench import _core
-from searchbench.engines.engine import Request
+from searchbench.engines.engine import Request, Wire
 from searchbench.errors import LabError
 
-Wire = Literal["frames", "http"]
 Target = tuple[str, int]
+
+
+@dataclass(frozen=True, slots=True)
+class Endpoint:
+    """Where and how a server is asked; ``login`` and ``whole`` as in ``Service``."""
+
+    target: Target
+    wire: Wire
+    login: tuple[str, str, str] | None = None
+    whole: tuple[bytes, ...] = ()
+
+    def drive(self, requests: _core.Requests, **order: Any) -> _core.Trace:
+        """Drive ``requests`` at this server; ``order`` is what ``_core.drive`` takes by name."""
+        if self.whole:
+            order["whole"] = self.whole
+        return _core.drive(self.target, self.wire, requests, login=self.login, **order)
 
 
 class Refused(LabError):  # noqa: N818 -- what happened, not an error of ours
@@ -39,9 +56,7 @@ def prepare(requests: Sequence[Request]) -> _core.Requests:
     )
 
 
-def ask(
-    target: Target, wire: Wire, requests: Sequence[Request], *, timeout_s: float = 60.0
-) -> list[bytes]:
+def ask(endpoint: Endpoint, requests: Sequence[Request], *, timeout_s: float = 60.0) -> list[bytes]:
     """Send these one after another on one connection; their replies, whole.
 
     Refused where one was not answered; a reply that says "error" in its own protocol is a
@@ -50,14 +65,12 @@ def ask(
     In HTTP nothing belongs to a connection, and some servers close it after every reply: there
     each exchange goes by itself, and the replies of a request are joined again.
     """
-    if wire == "http" and any(len(r.exchanges) > 1 for r in requests):
+    if endpoint.wire == "http" and any(len(r.exchanges) > 1 for r in requests):
         singles = [Request((exchange,)) for r in requests for exchange in r.exchanges]
-        single = iter(ask(target, wire, singles, timeout_s=timeout_s))
+        single = iter(ask(endpoint, singles, timeout_s=timeout_s))
         return [b"".join(next(single) for _ in r.exchanges) for r in requests]
     sequence = np.arange(len(requests), dtype=np.uint32)
-    trace = _core.drive(
-        target,
-        wire,
+    trace = endpoint.drive(
         prepare(requests),
         sequence=sequence,
         client_starts=np.array([0, len(requests)], np.uint32),
@@ -73,7 +86,10 @@ def ask(
     for index, sample in enumerate(samples):
         outcome = int(sample["outcome"])
         if outcome not in answered:
-            raise Refused(f"{target[0]}:{target[1]} did not answer: {_core.OUTCOMES[outcome]}")
+            host, port = endpoint.target
+            said = json.loads(trace.accounting()).get("greeting_failed")
+            words = f" ({said})" if said else ""
+            raise Refused(f"{host}:{port} did not answer: {_core.OUTCOMES[outcome]}{words}")
         found[int(sample["request"])] = replies.get(index, b"")
     return found
 

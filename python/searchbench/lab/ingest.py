@@ -15,15 +15,19 @@ import numpy as np
 
 from searchbench import _core
 from searchbench.corpora.corpus import Corpus, Document
-from searchbench.engines.engine import Engine
+from searchbench.engines import defaults
+from searchbench.engines.engine import Engine, Offline, Parameters
 from searchbench.errors import LabError
-from searchbench.lab.deploy import Deployment
+from searchbench.lab.deploy import Deployment, write_files
 from searchbench.lab.exchange import ANSWERED, samples_of
+from searchbench.lab.places import Places, free_port
+from searchbench.lab.processes import command_line, complete
 
 BATCH_DOCUMENTS = 1000
 BATCH_BYTES = 4 << 20
 _TIMEOUT_S = 600.0
 _SHOWN = 5
+_INDEXER_LOG = "indexer.log"
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,8 +56,12 @@ class Ingested:
     refusals: list[tuple[str, str]] = field(default_factory=list)
 
 
-def spool(engine: Engine, corpus: Corpus, path: Path) -> Batches:
-    """Write the batches of ``corpus`` to ``path``; constant memory but for the offset table."""
+def spool(engine: Engine, corpus: Corpus, path: Path, params: Parameters | None = None) -> Batches:
+    """Write the batches of ``corpus`` to ``path``; constant memory but for the offset table.
+
+    ``params``: the engine's defaults if None.
+    """
+    levels = defaults(engine) if params is None else params
     exchange_ends: list[int] = []
     request_ends: list[int] = []
     documents = at = 0
@@ -61,7 +69,7 @@ def spool(engine: Engine, corpus: Corpus, path: Path) -> Batches:
     part.parent.mkdir(parents=True, exist_ok=True)
     with part.open("wb") as file:
         for batch in batched(corpus.documents()):
-            for exchange in engine.batch(batch).exchanges:
+            for exchange in engine.batch(batch, documents, corpus.schema, levels).exchanges:
                 file.write(exchange)
                 at += len(exchange)
                 exchange_ends.append(at)
@@ -108,13 +116,33 @@ def ingest(deployment: Deployment, corpus: Corpus, batches: Batches) -> Ingested
     )
 
 
+def index_offline(offline: Offline, batches: Batches, data: Path, run: Path) -> Ingested:
+    """Have the engine's own program make the index; LabError (stage ``ingest``) with its words.
+
+    How many documents it took is known once the server says so.
+    """
+    data.mkdir(parents=True, exist_ok=True)
+    run.mkdir(parents=True, exist_ok=True)
+    places = Places(data, run, free_port(), batches.path)
+    write_files(offline.files, run, places)
+    (run / _INDEXER_LOG).write_bytes(b"")
+    began = time.perf_counter()
+    for command in offline.commands:
+        argv = command_line([places.fill(part) for part in command], refuses_root=False)
+        complete(argv, run=run, log=_INDEXER_LOG, stage="ingest")
+    return Ingested(
+        documents=batches.documents,
+        bytes=batches.path.stat().st_size,
+        seconds=time.perf_counter() - began,
+        settle_seconds=0.0,
+    )
+
+
 def _send(deployment: Deployment, batches: Batches) -> list[tuple[str, str]]:
     """Drive the batches down one connection: the order of ingest breaks ties, so it is fixed."""
     requests = batches.requests()
     count = len(requests)
-    trace = _core.drive(
-        deployment.target,
-        deployment.service.wire,
+    trace = deployment.endpoint.drive(
         requests,
         sequence=np.arange(count, dtype=np.uint32),
         client_starts=np.array([0, count], np.uint32),

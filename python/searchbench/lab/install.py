@@ -11,9 +11,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from searchbench.engines import defaults
-from searchbench.engines.engine import Engine
+from searchbench.engines.engine import Engine, Service
 from searchbench.errors import LabError, NotInstalled
-from searchbench.lab.deploy import Deployment
+from searchbench.lab.places import Places, program
+from searchbench.lab.serve import serving
+from searchbench.lab.wiretap import Sentences
 
 _TIMEOUT_S = 900.0
 
@@ -29,24 +31,47 @@ class Presence:
 
 def needs(engine: Engine) -> bool:
     """Does it need more on the machine than what is built with searchbench?"""
-    return bool(engine.can.packages or engine.service(defaults(engine)).needs)
+    can = engine.can
+    return bool(can.packages or can.artifacts or can.unavailable or _service(engine).needs)
+
+
+def missing(engine: Engine) -> str | None:
+    """What of it is not on this machine and how to get it; None if all is. Starts nothing."""
+    if engine.can.unavailable:
+        return engine.can.unavailable
+    service = _service(engine)
+    places = Places(Path(), Path(), 0)
+    wanted = {places.fill(name): remedy for name, remedy in service.needs.items()}
+    if not wanted:
+        wanted = {places.fill(service.argv[0]): f"searchbench engines install {engine.name}"}
+    for name, remedy in wanted.items():
+        if program(name) is None:
+            return f"there is no {name}: {remedy}"
+    return None
 
 
 def presence(engine: Engine) -> Presence:
     """Start the engine with its defaults and ask it: what does not start is not here."""
-    packages = engine.can.packages
+    can = engine.can
+    if can.unavailable:
+        return Presence(False, None, f"not run here: {can.unavailable}")
     built = "`make java`" if needs(engine) else "comes with searchbench"
-    origin = f"Debian: {' '.join(packages)}" if packages else built
+    origin = f"Debian: {' '.join(can.packages)}" if can.packages else built
+    if can.artifacts:
+        origin = f"Maven: {' '.join(can.artifacts)}"
     with tempfile.TemporaryDirectory(prefix="searchbench-") as folder:
-        place = Path(folder)
         try:
-            with Deployment(engine, defaults(engine), place / "data", place / "run") as running:
+            with serving(engine, defaults(engine), Sentences(), Path(folder)) as (running, _done):
                 return Presence(True, running.facts.version, origin)
         except LabError as error:
-            if packages:
+            if can.packages or can.artifacts:
                 origin = f"searchbench engines install {engine.name}; now: {error}"
                 return Presence(False, None, origin)
             return Presence(False, None, f"does not start: {error}")
+
+
+def _service(engine: Engine) -> Service:
+    return engine.service(defaults(engine), Sentences.schema)
 
 
 def install(engine: Engine, say: Callable[[str], object]) -> None:

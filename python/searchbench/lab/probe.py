@@ -25,9 +25,9 @@ _PRESSURES = ("cpu", "io", "memory")
 
 @dataclass
 class Probe:
-    """A context that samples until it is left. ``server`` is the root of a process tree."""
+    """A context that samples until it is left. ``servers``: the roots of process trees."""
 
-    server: psutil.Process
+    servers: Sequence[psutil.Process]
     interval_s: float = 0.1
     _rows: list[dict[str, Any]] = field(default_factory=list)
     _stop: threading.Event = field(default_factory=threading.Event)
@@ -58,9 +58,12 @@ class Probe:
         return pa.Table.from_pylist(rows, schema=PROBE)
 
     def server_lived(self) -> bool:
-        """Is the server's root process still running?"""
+        """Are all the service's processes still running?"""
         try:
-            return self.server.is_running() and self.server.status() != psutil.STATUS_ZOMBIE
+            return all(
+                server.is_running() and server.status() != psutil.STATUS_ZOMBIE
+                for server in self.servers
+            )
         except psutil.NoSuchProcess:
             return False
 
@@ -70,7 +73,7 @@ class Probe:
 
     def _sample(self) -> None:
         row: dict[str, Any] = {"t": time.time_ns()}
-        row.update(_server(self.server))
+        row.update(_server(self.servers))
         own = os.times()
         row["client_cpu_s"] = own.user + own.system
         cpu = psutil.cpu_times()
@@ -84,12 +87,12 @@ class Probe:
         self._rows.append(row)
 
 
-def _server(root: psutil.Process) -> dict[str, Any]:
-    """Sums over the server's process tree; nulls once it is gone."""
+def _server(roots: Sequence[psutil.Process]) -> dict[str, Any]:
+    """Sums over the service's process trees; nulls once one of them is gone."""
     cpu_s = 0.0
     rss = read = written = threads = 0
     try:
-        tree: Sequence[psutil.Process] = [root, *root.children(recursive=True)]
+        tree = [p for root in roots for p in (root, *root.children(recursive=True))]
         for process in tree:
             with process.oneshot():
                 times = process.cpu_times()

@@ -62,17 +62,18 @@ class Shelf:
     _indexes: dict[str, Index] = field(default_factory=dict)
     _captured: dict[str, Captured] = field(default_factory=dict)
 
-    def batches(self, engine: Engine, corpus: Corpus, digest: str) -> Batches:
-        """The corpus in the engine's bytes, made once."""
-        key = _key(engine.name, digest)
+    def batches(
+        self, engine: Engine, corpus: Corpus, digest: str, params: Mapping[str, Level]
+    ) -> Batches:
+        """The corpus in the engine's bytes, made once for all levels that the index needs not."""
+        key = _key(engine.name, digest, _of_index(engine, params))
         if key not in self._batches:
-            self._batches[key] = spool(engine, corpus, self.root / "batches" / key)
+            self._batches[key] = spool(engine, corpus, self.root / "batches" / key, params)
         return self._batches[key]
 
     def index(self, engine: Engine, digest: str, params: Mapping[str, Level], scope: str) -> Index:
         """The index for these levels; ``scope`` is the block or the trial that may share it."""
-        relevant = {p.name: params[p.name] for p in engine.parameters if p.index}
-        key = _key(engine.name, digest, relevant, scope)
+        key = _key(engine.name, digest, _of_index(engine, params), scope)
         if key not in self._indexes:
             self._indexes[key] = Index(self.root / "indexes" / key / "data")
         return self._indexes[key]
@@ -97,6 +98,10 @@ class Shelf:
     def close(self) -> None:
         """Remove everything."""
         shutil.rmtree(self.root, ignore_errors=True)
+
+
+def _of_index(engine: Engine, params: Mapping[str, Level]) -> dict[str, Level]:
+    return {p.name: params[p.name] for p in engine.parameters if p.index}
 
 
 def _key(*parts: object) -> str:

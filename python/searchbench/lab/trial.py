@@ -37,7 +37,7 @@ from searchbench.lab.drive import (
     drive,
     terms_seen,
 )
-from searchbench.lab.ingest import Batches, ingest, size_on_disk
+from searchbench.lab.ingest import Batches, index_offline, ingest, size_on_disk
 from searchbench.lab.order import expected_requests, order_of
 from searchbench.lab.probe import Probe
 from searchbench.lab.shelf import Captured, Index, Shelf
@@ -121,9 +121,8 @@ class Conductor:
             "ended": _now(),
             "stages": {k: round(v, 4) for k, v in stages.seconds.items()},
         }
-        log = self._run_folder(trial) / "server.log"
-        if log.exists():
-            outcome.logs["server.log"] = log.read_bytes()[-65536:]
+        for log in self._run_folder(trial).glob("*.log"):
+            outcome.logs[log.name] = log.read_bytes()[-65536:]
         return outcome
 
     def _conduct(
@@ -142,7 +141,7 @@ class Conductor:
                 raise LabError(refusal)
             about["notes"] = [note.as_json() for note in host.notes()]
         with stages("compile"):
-            compiled = compile_all(engine, subject.queries.queries, subject.corpus.schema)
+            compiled = compile_all(engine, subject.queries.queries, subject.corpus.schema, params)
             about["unsupported"] = [
                 {"query": query, "reason": reason} for query, reason in compiled.unsupported
             ]
@@ -152,7 +151,7 @@ class Conductor:
                 )
         with stages("prepare"):
             digest = str(subject.corpus_about["digest"])
-            batches = self.shelf.batches(engine, subject.corpus, digest)
+            batches = self.shelf.batches(engine, subject.corpus, digest, params)
         index = self.shelf.index(engine, digest, params, scope)
         if not engine.can.keeps_index:
             with self._deploy(trial, subject, index, stages) as deployment:
@@ -185,10 +184,16 @@ class Conductor:
         self, trial: Trial, subject: Subject, batches: Batches, index: Index, stages: Stages
     ) -> None:
         index.discard()
+        offline = subject.engine.offline(subject.corpus.schema, subject.treatment.parameters)
         try:
-            with self._deploy(trial, subject, index, stages) as deployment:
+            if offline is not None:
                 with stages("ingest"):
-                    done = ingest(deployment, subject.corpus, batches)
+                    run = self._run_folder(trial)
+                    done = index_offline(offline, batches, index.path, run)
+            with self._deploy(trial, subject, index, stages) as deployment:
+                if offline is None:
+                    with stages("ingest"):
+                        done = ingest(deployment, subject.corpus, batches)
                 facts = _facts(deployment)
                 if facts.documents is not None and facts.documents != done.documents:
                     raise LabError(
@@ -253,7 +258,7 @@ class Conductor:
         with stages("drive"):
             order = order_of(load, subject.queries, compiled, subject.seed)
             cpus = list(load.cpus) or self.client_cpus
-            with Probe(deployment.process) as probe:
+            with Probe(deployment.processes) as probe:
                 driven = drive(
                     deployment,
                     compiled,
@@ -321,6 +326,7 @@ class Conductor:
             index.path,
             self._run_folder(trial),
             self.server_cpus,
+            subject.corpus.schema,
         )
         with ExitStack() as stack:
             with stages("deploy"):

@@ -10,8 +10,7 @@ from pathlib import Path
 from searchbench.corpora.corpus import Corpus, Document, Field, FieldType, Schema
 from searchbench.engines import defaults
 from searchbench.engines.engine import Engine, Hits, Level, Request
-from searchbench.lab.deploy import Deployment
-from searchbench.lab.ingest import ingest, spool
+from searchbench.lab.serve import serving
 from searchbench.queries.algebra import Query
 
 
@@ -58,16 +57,16 @@ def tap(
 ) -> Wiretap:
     """Start ``engine`` on ``corpus`` (None: four sentences), ask ``query``, keep the bytes."""
     documents = corpus or Sentences()
-    request: Request = engine.compile(query, documents.schema)
-    with tempfile.TemporaryDirectory(prefix="searchbench-") as folder:
-        place = Path(folder)
-        levels = {**defaults(engine), **(params or {})}
-        with Deployment(engine, levels, place / "data", place / "run") as running:
-            ingest(running, documents, spool(engine, documents, place / "batches"))
-            reply = running.ask(request)
-            return Wiretap(
-                running.facts.version, running.argv, request.exchanges, reply, engine.decode(reply)
-            )
+    levels = {**defaults(engine), **(params or {})}
+    request: Request = engine.compile(query, documents.schema, levels)
+    with (
+        tempfile.TemporaryDirectory(prefix="searchbench-") as folder,
+        serving(engine, levels, documents, Path(folder)) as (running, _done),
+    ):
+        reply = running.ask(request)
+        return Wiretap(
+            running.facts.version, running.argv, request.exchanges, reply, engine.decode(reply)
+        )
 
 
 def hexdump(data: bytes, limit: int = 4096) -> str:
