@@ -51,6 +51,7 @@ class Treatment:
     corpus: Mapping[str, object]
     queries: Mapping[str, object]
     load: Mapping[str, object]
+    attach: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,7 +109,7 @@ def make_plan(study: Study, documents: int | None = None) -> Plan:
         treatments.append(
             Treatment(
                 "", "", system.name, system.engine, levels, parameters, corpus,
-                _told(queries, study.seed), loads.resolve_told(load),
+                _told(queries, study.seed), loads.resolve_told(load), system.attach,
             )
         )  # fmt: skip
     if not treatments:
@@ -215,7 +216,7 @@ def _named(treatments: Sequence[Treatment]) -> Iterator[Treatment]:
         yield Treatment(
             f"t{number:0{width}d}",
             " ".join(parts) or t.system,
-            t.system, t.engine, t.levels, t.parameters, t.corpus, t.queries, t.load,
+            t.system, t.engine, t.levels, t.parameters, t.corpus, t.queries, t.load, t.attach,
         )  # fmt: skip
 
 

@@ -27,6 +27,7 @@ from searchbench.corpora.corpus import Corpus
 from searchbench.engines.engine import Engine, Facts
 from searchbench.errors import LabError, SearchbenchError
 from searchbench.lab import host, totals
+from searchbench.lab.attach import Attached, as_found, ingest_if_empty
 from searchbench.lab.deploy import Deployment
 from searchbench.lab.drive import (
     Compiled,
@@ -153,6 +154,21 @@ class Conductor:
             digest = str(subject.corpus_about["digest"])
             batches = self.shelf.batches(engine, subject.corpus, digest, params)
         index = self.shelf.index(engine, digest, params, scope)
+        if subject.treatment.attach is not None:
+            with self._deploy(trial, subject, index, stages) as deployment:
+                with stages("ingest"):
+                    done = ingest_if_empty(deployment, subject.corpus, batches)
+                if done is None:
+                    about["ingest"] = {"documents": batches.documents, "reused": "attached"}
+                else:
+                    _finish(index, trial, done, deployment)
+                    about["ingest"] = _ingest_about(index, trial)
+                captured = self._capture(trial, subject, deployment, compiled, stages, about)
+                outcome.replies = captured.replies
+                about["terms"] = captured.terms
+                if timed:
+                    self._measure(subject, deployment, compiled, captured, stages, outcome)
+            return
         if not engine.can.keeps_index:
             with self._deploy(trial, subject, index, stages) as deployment:
                 with stages("ingest"):
@@ -225,7 +241,12 @@ class Conductor:
     def _identify(self, subject: Subject, deployment: Deployment, about: dict[str, Any]) -> None:
         """Which version it is and how it was started; did every lever take?"""
         facts = _facts(deployment)
-        _levers_took(subject, facts)
+        if subject.treatment.attach is None:
+            _levers_took(subject, facts)
+        elif "attached" not in about:
+            address = about["attached"] = subject.treatment.attach
+            about["parameters"], note = as_found(address, about["parameters"], facts)
+            about["notes"].append(note.as_json())
         about |= {
             "version": facts.version,
             "service": {
@@ -320,14 +341,19 @@ class Conductor:
         self, trial: Trial, subject: Subject, index: Index, stages: Stages
     ) -> Iterator[Deployment]:
         """Started (stage ``deploy``), and stopped at the end whatever happened."""
-        deployment = Deployment(
+        treatment = subject.treatment
+        what = (
             subject.engine,
-            subject.treatment.parameters,
+            treatment.parameters,
             index.path,
             self._run_folder(trial),
             self.server_cpus,
             subject.corpus.schema,
         )
+        if treatment.attach is None:
+            deployment = Deployment(*what)
+        else:
+            deployment = Attached(*what, address=treatment.attach, system=treatment.system)
         with ExitStack() as stack:
             with stages("deploy"):
                 stack.enter_context(deployment)

@@ -12,11 +12,15 @@ from searchbench.engines.engine import Level
 
 @dataclass(frozen=True, slots=True)
 class System:
-    """One system under test. ``parameters``: every lever of its engine, defaults put in."""
+    """One system under test. ``parameters``: every lever of its engine, defaults put in.
+
+    ``attach``: HOST:PORT of one that already runs; None: it is started.
+    """
 
     name: str
     engine: str
     parameters: Mapping[str, Level]
+    attach: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -48,6 +48,11 @@ AGREEMENT_KEYS: tuple[SpecKey, ...] = (
             ("totals", "set", "order", "none")),
     SpecKey("k", "integer", 10, "how many hits are compared", minimum=1, maximum=10_000),
 )  # fmt: skip
+SYSTEM_KEYS: tuple[SpecKey, ...] = (
+    SpecKey("engine", "text", None, "the engine's name; NAME if it is not said"),
+    SpecKey("attach", "text", None, "HOST:PORT of one that already runs, which is then neither "
+            "started nor stopped; documents are put in if it has none"),
+)  # fmt: skip
 METRICS = (
     "throughput",
     *(f"{time}_{q}" for time in ("service", "response")
@@ -166,10 +171,14 @@ def _systems(source: Source) -> tuple[dict[str, System], set[str]]:
             report(where, f"there is no engine `{engine}`", nearest(engine, ENGINES))
             continue
         keys = [key_of(p) for p in ENGINES[engine].parameters]
-        keys.append(SpecKey("engine", "text"))
+        keys += SYSTEM_KEYS
         good = source.checked(path, keys, what=f"{engine}")
         good.pop("engine", None)
-        systems[name] = System(name, engine, {**defaults(ENGINES[engine]), **good})
+        attach = good.pop("attach", None)
+        if not attach and ENGINES[engine].can.unavailable:
+            source.at_key(path, f"{engine} is not run here: {ENGINES[engine].can.unavailable}",
+                          'give `attach = "127.0.0.1:PORT"` of one that runs')  # fmt: skip
+        systems[name] = System(name, engine, {**defaults(ENGINES[engine]), **good}, attach)
     return systems, set(tables)
 
 

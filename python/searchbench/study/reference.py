@@ -17,6 +17,7 @@ from searchbench.study.read import (
     AGREEMENT_KEYS,
     CONTROL_KEYS,
     INGEST_KEYS,
+    SYSTEM_KEYS,
     TOP_KEYS,
     VERDICT_KEYS,
 )
@@ -60,6 +61,18 @@ exclude = [{ when = { "load.clients" = 4, "system" = "sqlite" }, reason = "one w
 """
 
 
+_SYSTEMS = """\
+The other keys are the engine's parameters. Those marked ● change the index: a new level, a new
+ingest.
+
+An attached system keeps its own settings: where they are not the study's, the report says so. If
+it holds as many documents as the corpus has they are taken to be the corpus's; if none, the corpus
+is put in; if any other number, the trial fails. User, password and database are read from
+SEARCHBENCH_NAME_USER, SEARCHBENCH_NAME_PASSWORD and SEARCHBENCH_NAME_DATABASE (NAME in capitals,
+`-` as `_`).
+"""
+
+
 def reference() -> str:
     """The whole page."""
     parts = [
@@ -72,8 +85,7 @@ def reference() -> str:
         _section("[control]", "", CONTROL_KEYS),
         _section("[agreement]", "", AGREEMENT_KEYS),
         _section("[verdict]", "", VERDICT_KEYS),
-        "\n## [systems.NAME]\n\n`engine` is the engine's name, NAME if it is not said; the other "
-        "keys are its parameters. Those marked ● change the index: a new level, a new ingest.\n",
+        _section("[systems.NAME]", _SYSTEMS, SYSTEM_KEYS),
         *(_engine(name) for name in ENGINES),
     ]
     return "".join(parts)

@@ -1,0 +1,144 @@
+"""Attached systems: servers that already run, which are asked and never started or stopped."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from searchbench.engines import ENGINES, defaults
+from searchbench.errors import LabError, StudyError
+from searchbench.lab import studies
+from searchbench.lab.attach import Attached, variables
+from searchbench.lab.deploy import Deployment
+from searchbench.lab.install import missing
+from searchbench.record import Record
+from searchbench.study.read import parse_study
+
+STUDY = """
+question = "How fast is the one that runs?"
+replicates = 2
+[corpus]
+files = "documents.jsonl"
+fields = {{ text = "text" }}
+[queries]
+file = "queries.txt"
+[systems.ours]
+engine = "groonga"
+attach = "{address}"
+[load]
+seconds = 0.4
+warmup_s = 0.1
+[control]
+aa = false
+"""
+
+
+@contextlib.contextmanager
+def running(place: Path, **levers: int) -> Iterator[Deployment]:
+    engine = ENGINES["groonga"]
+    if lacking := missing(engine):
+        pytest.skip(f"no groonga here: {lacking}")
+    params = {**defaults(engine), **levers}
+    with Deployment(engine, params, place / "data", place / "run") as server:
+        yield server
+
+
+def run(place: Path, server: Deployment, documents: int = 6) -> Record:
+    lines = [f'{{"id": "{n}", "text": "red fox {n}"}}' for n in range(documents)]
+    (place / "documents.jsonl").write_text("\n".join(lines))
+    (place / "queries.txt").write_text("red\nfox 1\n")
+    study = place / f"study{documents}.toml"
+    study.write_text(STUDY.format(address="{}:{}".format(*server.target)))
+    return studies.run(study, place / f"record{documents}")
+
+
+def test_an_empty_one_is_ingested_into_once_and_lives_on(tmp_path: Path) -> None:
+    with running(tmp_path / "server", threads=3) as server:
+        record = run(tmp_path, server)
+        assert server.lives()
+        first, second = record.trials
+        assert (first["status"], second["status"]) == ("ok", "ok"), record.trials
+        assert first["ingest"]["documents"] == 6
+        assert first["ingest"]["reused"] is None
+        assert second["ingest"] == {"documents": 6, "reused": "attached"}
+        for trial in record.trials:
+            assert trial["attached"] == "{}:{}".format(*server.target)
+            assert trial["parameters"]["threads"] == 3, "as it is, not as the default would be"
+            (note,) = [n for n in trial["notes"] if n["kind"] == "attached"]
+            assert note["number"] == "threads is 3, not 2"
+            assert trial["server"]["peak_rss_bytes"] > 0, "found by its port"
+        captured = record.replies(first["trial"])
+        assert captured["total"].to_pylist()[:2] == [6, 1]
+
+
+def test_what_somebody_else_put_there_is_left_alone(tmp_path: Path) -> None:
+    with running(tmp_path / "server") as server:
+        assert run(tmp_path, server).trials[0]["status"] == "ok"
+        (trial, _again) = run(tmp_path, server, documents=7).trials
+        assert trial["status"] == "failed"
+        assert trial["stage"] == "ingest"
+        assert "holds 6 documents and the corpus has 7" in trial["reason"]
+        facts = server.engine.facts(server.ask(server.engine.facts_request()))
+        assert facts.documents == 6
+
+
+def attached(place: Path, address: str, engine: str = "groonga") -> Attached:
+    found = ENGINES[engine]
+    where = (place / "data", place / "run")
+    return Attached(found, defaults(found), *where, address=address, system="my-own")
+
+
+def test_nobody_there_is_a_sentence(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("searchbench.lab.attach._READY_TIMEOUT_S", 0.3)
+    with pytest.raises(LabError, match="refused"), attached(tmp_path, "127.0.0.1:9"):
+        pass
+
+
+def test_another_engine_there_is_a_sentence(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("searchbench.lab.attach._READY_TIMEOUT_S", 0.3)
+    engine = ENGINES["null"]
+    with (
+        Deployment(engine, defaults(engine), tmp_path / "data", tmp_path / "run") as null,
+        pytest.raises(LabError, match="there is no Groonga"),
+        attached(tmp_path / "b", "{}:{}".format(*null.target)),
+    ):
+        pass
+
+
+@pytest.mark.parametrize(
+    ("address", "words"),
+    [
+        ("groonga", "not HOST:PORT"),
+        ("127.0.0.1:http", "not HOST:PORT"),
+        ("no.such.host.invalid:80", "no host that is known"),
+        ("192.0.2.1:80", "not this machine"),
+    ],
+)
+def test_an_address_that_will_not_do_is_named(tmp_path: Path, address: str, words: str) -> None:
+    with pytest.raises(LabError, match=words), attached(tmp_path, address):
+        pass
+
+
+def test_credentials_have_names_that_follow_from_the_system() -> None:
+    assert variables("my-own") == (
+        "SEARCHBENCH_MY_OWN_USER", "SEARCHBENCH_MY_OWN_PASSWORD", "SEARCHBENCH_MY_OWN_DATABASE",
+    )  # fmt: skip
+
+
+def test_what_no_registry_gives_must_be_attached(tmp_path: Path) -> None:
+    bare = [name for name, engine in ENGINES.items() if engine.can.unavailable]
+    (tmp_path / "d.jsonl").write_text('{"id": "1", "text": "x"}')
+    (tmp_path / "q.txt").write_text("x\n")
+    for name in bare:
+        text = (
+            'question = "?"\n[corpus]\nfiles = "d.jsonl"\n[queries]\nfile = "q.txt"\n'
+            f"[systems.{name}]\n"
+        )
+        with pytest.raises(StudyError, match="not run here"):
+            parse_study(text, "s.toml", tmp_path)
+        parse_study(text + 'attach = "127.0.0.1:1"\n', "s.toml", tmp_path)
