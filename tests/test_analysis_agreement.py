@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from records import Study, good_answer
+from records import OUTCOMES, Study, good_answer
 from searchbench.analysis import agreement, causes, ranking
 from searchbench.analysis.agreement import Pair
 from searchbench.record import open_record
@@ -190,6 +190,13 @@ def test_one_engine_with_other_parts_differs_by_part_statistics(tmp_path: Path) 
 def test_a_total_that_is_only_a_bound_is_truncation_even_if_equal(tmp_path: Path) -> None:
     pair = agree(tmp_path, lambda q, a: {"total_exact": False} if q == 5 else {})
     assert pair.agreement.causes == {causes.TRUNCATION: 1}
+    assert 5 not in pair.agreeing
+
+
+def test_an_answer_from_a_part_of_the_index_is_partial_even_if_equal(tmp_path: Path) -> None:
+    partial = OUTCOMES.index("partial")
+    pair = agree(tmp_path, lambda q, a: {"outcome": partial} if q == 5 else {})
+    assert pair.agreement.causes == {causes.PARTIAL: 1}
     assert 5 not in pair.agreeing
 
 

@@ -31,7 +31,7 @@ class Answers:
     """The captured replies of one treatment, a row a query, ascending by query.
 
     ``ok``: the reply was well (outcome ok or partial, no error). ``total`` is -1 where the
-    engine gives none. ``ids`` and ``scores`` are flat, with ``offsets`` (rows + 1).
+    engine gives none; ``exact`` where it is no bound and the answer is not ``partial``. ``ids`` and ``scores`` are flat, with ``offsets`` (rows + 1).
     ``digest``: the same for treatments that answer the same, scores apart.
     """
 
@@ -39,6 +39,7 @@ class Answers:
     ok: Bools
     total: NDArray[np.int64]
     exact: Bools
+    partial: Bools
     ids: Any
     scores: NDArray[np.float64]
     offsets: NDArray[np.int64]
@@ -84,11 +85,12 @@ def read_answers(record: Record, trial: Mapping[str, Any]) -> Answers:
     if np.array_equal(_offsets(scores), offsets):
         flat_scores = given.astype(np.float64)
     partial = np.array([i < len(names) and names[i] == "partial" for i in outcome], dtype=bool)
-    answers = {
+    answers: dict[str, Any] = {
         "query": table.column("query").to_numpy().astype(np.int64),
         "ok": good & np.array([e is None for e in error], dtype=bool),
         "total": table.column("total").fill_null(-1).to_numpy(),
         "exact": table.column("total_exact").fill_null(False).to_numpy() & ~partial,
+        "partial": partial,
     }
     facets = _canonical(table.column("facets").to_pylist())
     groups = _canonical(table.column("groups").to_pylist())
@@ -151,6 +153,7 @@ def compare(
             int(both[i]),
             totals_same=bool(totals[i]),
             totals_known=bool(known[i]),
+            partial=bool(a.partial[at_a[i]] or b.partial[at_b[i]]),
             extras_same=bool(extras[i]),
             ties_only=bool(found.order_same[i]),
         )

@@ -1,7 +1,8 @@
 """Why two systems answer a query differently, where the record can tell.
 
 error             one of them refused or failed
-truncation        a total is only a bound, or an answer is partial, or there is no total
+partial           one of them answered from a part of its index only
+truncation        a total is only a bound, or there is no total
 analysis          other totals, and the text is cut into other terms
 operator          other totals from the same terms: the operators mean different things
 analysis or operator    other totals, and the record has no terms to tell which
@@ -17,6 +18,7 @@ from collections.abc import Mapping
 from typing import Any
 
 ERROR = "error"
+PARTIAL = "partial"
 TRUNCATION = "truncation"
 ANALYSIS = "analysis"
 OPERATOR = "operator"
@@ -49,10 +51,13 @@ class Namer:
         *,
         totals_same: bool,
         totals_known: bool,
+        partial: bool,
         extras_same: bool,
         ties_only: bool,
     ) -> str:
         """The cause for one query whose answers are not identical."""
+        if partial:
+            return PARTIAL
         if not totals_known:
             return TRUNCATION
         if not totals_same:
