@@ -304,6 +304,68 @@ def test_each_way_to_fail_has_its_own_outcome() -> None:
     assert json.loads(trace.accounting())["reconnects"] == 4
 
 
+def test_a_success_that_lacks_a_mark_of_a_whole_answer_is_partial() -> None:
+    def answer(number: int, client: socket.socket) -> bool:
+        body = b'{"failed":%d}' % number
+        client.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n" % len(body))
+        client.sendall(body)
+        return True
+
+    with serving(answer) as target:
+        marked = closed(target, 1, 3, whole=[b'"failed":0}', b"{"])
+        plain = closed(target, 1, 2, whole=[])
+    assert [_core.OUTCOMES[o] for o in samples(marked)["outcome"]] == ["ok", "partial", "partial"]
+    assert (samples(plain)["outcome"] == OK).all()
+
+
+def exactly(client: socket.socket, count: int) -> bytes:
+    """``count`` bytes; what there is where the other side ends before."""
+    got = b""
+    while len(got) < count:
+        piece = client.recv(count - len(got))
+        if not piece:
+            break
+        got += piece
+    return got
+
+
+def test_the_native_api_of_sphinx_is_asked_to_stay_and_its_statuses_are_outcomes() -> None:
+    def reply(status: int, body: bytes) -> bytes:
+        return struct.pack(">HHI", status, 0x11F, len(body)) + body
+
+    message = struct.pack(">I", 4) + b"gone"
+    replies = [
+        reply(0, struct.pack(">I", 0)),
+        reply(0, struct.pack(">I", 3) + message),
+        reply(0, struct.pack(">I", 1) + message),
+        reply(1, message),
+        reply(0, struct.pack(">I", 0)),
+    ]
+    heard: list[bytes] = []
+    search = struct.pack(">HHI", 0, 0x11E, 8) + struct.pack(">II", 0, 1)
+
+    class Searchd(socketserver.BaseRequestHandler):
+        def handle(self) -> None:
+            self.request.sendall(struct.pack(">I", 1))
+            heard.append(exactly(self.request, 16))
+            while exactly(self.request, len(search)) == search:
+                self.request.sendall(replies.pop(0))
+
+    with socketserver.ThreadingTCPServer(("127.0.0.1", 0), Searchd) as server:
+        thread = threading.Thread(target=server.serve_forever, args=(0.01,))
+        thread.start()
+        target = ("127.0.0.1", server.server_address[1])
+        try:
+            trace = closed(target, 1, 5, wire="sphinx", requests=requests_of(search))
+        finally:
+            server.shutdown()
+            thread.join()
+    outcomes = [_core.OUTCOMES[o] for o in samples(trace)["outcome"]]
+    assert outcomes == ["ok", "partial", "engine_error", "engine_error", "ok"]
+    # An error for the whole reply costs the connection.
+    assert heard == [struct.pack(">IHHII", 1, 4, 0, 4, 1)] * 2
+
+
 # ---- interruption
 
 
@@ -359,8 +421,13 @@ def test_the_caller_is_told_of_progress_and_its_error_ends_the_drive() -> None:
         ({"repeat": True}, "never ends"),
         ({"timeout_ns": 0}, "timeout_ns"),
         ({"login": ("me", "pw", "db")}, "wire 'http' has none"),
+        ({"wire": "sphinx", "login": ("me", "pw", "db")}, "wire 'sphinx' has none"),
         ({"wire": "postgres"}, "needs a login"),
         ({"wire": "mysql", "login": ("me", "p\0w", "db")}, "password of login has a NUL"),
+        ({"wire": "frames", "whole": [b"ok"]}, "whole is given, and wire .frames. has no bodies"),
+        ({"wire": "sphinxql", "whole": [b"ok"]}, "whole is given"),
+        ({"whole": [b"ok", b""]}, r"whole\[1\] has 0 bytes"),
+        ({"whole": [b"x" * 513]}, r"whole\[0\] has 513 bytes"),
     ],
 )
 def test_arguments_that_do_not_fit_are_refused_with_a_sentence(

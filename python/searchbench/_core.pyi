@@ -68,6 +68,7 @@ def drive(
     requests: Requests,
     *,
     login: tuple[str, str, str] | None = None,
+    whole: Sequence[bytes] = (),
     sequence: _Column,
     client_starts: _Column | None = None,
     due_ns: _Column | None = None,
@@ -89,13 +90,21 @@ def drive(
 
     ``wire``: what the exchanges are, and how their replies are framed. "frames": frames of
     FORMATS.md; "http": HTTP/1.1 requests; "mysql": COM_QUERY packets with their headers (MariaDB,
-    MySQL, Sphinx, Manticore; the result sets of several statements are one reply); "postgres":
-    Query messages, whose reply goes to ReadyForQuery. Rows are passed over, never read.
-    ``login``: user, password and database, for "mysql" (by default all empty) and "postgres"
-    (needs a user); "" is none. mysql_native_password and the short way of caching_sha2_password;
-    cleartext, MD5 and SCRAM-SHA-256. A login that is refused is the outcome of each request
-    (engine_error; unsupported where the server asks for what is not spoken), with the server's
-    words in the accounting.
+    MySQL, Manticore; the result sets of several statements are one reply); "sphinxql": the same of
+    searchd, where a reply that counts warnings is ``partial``; "sphinx": commands of Sphinx's
+    native API (the handshake and PERSIST are the core's; a warning of the reply or of its first
+    query is ``partial``, an error of either ``engine_error``, and of a batch the later queries are
+    not looked at); "postgres": Query messages, each with the CopyData and CopyDone that its
+    ``COPY .. FROM STDIN`` asks for, whose reply goes to ReadyForQuery. Rows are passed over, never
+    read.
+    ``whole``, for "http": byte strings (1 to 512 bytes) that each stand in the first 512 bytes of
+    the body of a whole answer, without the framing of chunks; a reply of status 2xx that lacks one
+    is ``partial``.
+    ``login``: user, password and database, for "mysql" and "sphinxql" (by default all empty) and
+    "postgres" (needs a user); "" is none. mysql_native_password and the short way of
+    caching_sha2_password; cleartext, MD5 and SCRAM-SHA-256. A login that is refused is the outcome
+    of each request (engine_error; unsupported where the server asks for what is not spoken), with
+    the server's words in the accounting.
 
     Closed loop (``due_ns`` is None): ``client_starts``, u32 of length connections + 1, gives each
     client (one connection each) its run ``sequence[starts[c]:starts[c+1]]``; after a reply and

@@ -16,7 +16,7 @@ use crate::schedule::Load;
 use crate::sys::{self, StopFlag, Usage};
 use crate::thread::Worker;
 use crate::trace::{Part, ThreadAccount, Trace};
-use crate::wire::{Frames, Http, Mysql, Postgres, Wire, WireKind};
+use crate::wire::{Frames, Http, Mysql, Postgres, Sphinx, Wire, WireKind};
 
 /// Between the moment when all threads are ready and the zero of the clock.
 const START_AHEAD_NS: i64 = 500_000;
@@ -99,8 +99,12 @@ impl Drive {
     ) -> Result<Drive, Error> {
         match wire {
             WireKind::Frames => Drive::spawn(requests, options, Frames::default()),
-            WireKind::Http => Drive::spawn(requests, options, Http::default()),
+            WireKind::Http(marks) => Drive::spawn(requests, options, Http::new(marks)),
             WireKind::Mysql(login) => Drive::spawn(requests, options, Mysql::new(login)),
+            WireKind::Sphinxql(login) => {
+                Drive::spawn(requests, options, Mysql::minding_warnings(login))
+            }
+            WireKind::Sphinx => Drive::spawn(requests, options, Sphinx::default()),
             WireKind::Postgres(login) => Drive::spawn(requests, options, Postgres::new(login)),
         }
     }

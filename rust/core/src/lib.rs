@@ -4,7 +4,7 @@
 //! arena     prepared requests: bytes, and where they end
 //! schedule  which request is next and when it is due: tables, nothing computed
 //! clock     nanoseconds since the start, from a calibrated counter
-//! wire      where a reply ends: frames, http, mysql, postgres
+//! wire      where a reply ends: frames, http, mysql, sphinx, postgres
 //! conn      the state of one connection and of the request it carries
 //! open      opening connections, and again those that are lost
 //! thread    the loop: read everything that is ready, then write, then wait
@@ -53,4 +53,4 @@ pub use options::{Error, Options, resolve};
 pub use sample::{NO_HOST_NS, OUTCOMES, Outcome, SAMPLE_BYTES, Sample, SampleLog};
 pub use schedule::Load;
 pub use trace::Trace;
-pub use wire::{Login, WireKind};
+pub use wire::{Login, Marks, WireKind};

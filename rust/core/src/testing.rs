@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 use std::time::Duration;
 
-use crate::{Drive, Idle, Load, Options, Requests, Sample, Trace, WireKind};
+use crate::{Drive, Idle, Load, Marks, Options, Requests, Sample, Trace, WireKind};
 
 /// What the server does with the connection after a request.
 pub enum Then {
@@ -149,7 +149,7 @@ pub fn open(count: usize, every_ms: i64) -> Load {
 pub fn options(target: SocketAddr, connections: usize, load: Load) -> Options {
     Options {
         target,
-        wire: WireKind::Http,
+        wire: WireKind::Http(Marks::default()),
         load,
         connections,
         stop_ns: None,

@@ -129,13 +129,13 @@ fn raised(error: core::Error) -> PyErr {
 /// Drive prepared requests at a target and record every one of them.
 #[pyfunction]
 #[pyo3(
-    signature = (target, wire, requests, *, login=None, sequence, client_starts=None, due_ns=None,
-        connections, think_ns=0, repeat=false, stop_ns=None, stop_after=None,
+    signature = (target, wire, requests, *, login=None, whole=vec![], sequence, client_starts=None,
+        due_ns=None, connections, think_ns=0, repeat=false, stop_ns=None, stop_after=None,
         timeout_ns=10_000_000_000, capture_every=0, cpus=vec![], idle="hybrid", realtime=false,
         on_tick=None),
-    text_signature = "(target, wire, requests, *, login=None, sequence, client_starts=None, \
-        due_ns=None, connections, think_ns=0, repeat=False, stop_ns=None, stop_after=None, \
-        timeout_ns=10000000000, capture_every=0, cpus=(), idle='hybrid', realtime=False, \
+    text_signature = "(target, wire, requests, *, login=None, whole=(), sequence, \
+        client_starts=None, due_ns=None, connections, think_ns=0, repeat=False, stop_ns=None, \
+        stop_after=None, timeout_ns=10000000000, capture_every=0, cpus=(), idle='hybrid', realtime=False, \
         on_tick=None)"
 )]
 #[allow(clippy::too_many_arguments)] // The stub decides them, and all but three are named.
@@ -145,6 +145,7 @@ pub fn drive(
     wire: &str,
     requests: &Requests,
     login: Option<(String, String, String)>,
+    whole: Vec<Vec<u8>>,
     sequence: &Bound<'_, PyAny>,
     client_starts: Option<&Bound<'_, PyAny>>,
     due_ns: Option<&Bound<'_, PyAny>>,
@@ -196,7 +197,7 @@ pub fn drive(
         .map_err(PyValueError::new_err)?;
     let options = core::Options {
         target: core::resolve(&target.0, target.1).map_err(raised)?,
-        wire: core::WireKind::named(wire, login).map_err(PyValueError::new_err)?,
+        wire: core::WireKind::named(wire, login, whole).map_err(PyValueError::new_err)?,
         load,
         connections,
         stop_ns,

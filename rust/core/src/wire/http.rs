@@ -1,8 +1,11 @@
-//! HTTP/1.1 and 1.0 replies, framed as RFC 9112 section 6 has it; nothing of them is kept.
+//! HTTP/1.1 and 1.0 replies, framed as RFC 9112 section 6 has it; nothing of them is kept, but
+//! where marks are given the beginning of each body, without the framing of its chunks: a reply of
+//! status 2xx that lacks one of them is partial.
 //!
 //! Seen are the status, `content-length`, `transfer-encoding` and `connection`, in any case and
 //! tolerating folded lines and bare line feeds. A whole head in one piece is never copied.
 
+use super::marks::{Beginning, Marks};
 use super::{Reply, Step, Wire};
 use crate::sample::{NO_HOST_NS, Outcome};
 
@@ -53,10 +56,19 @@ pub struct Http {
     close: bool,
     keep_alive: bool,
     field: Field,
+    marks: Marks,
+    /// Of the body under way; empty where there are no marks.
+    beginning: Option<Box<Beginning>>,
 }
 
 impl Default for Http {
     fn default() -> Http {
+        Http::new(Marks::default())
+    }
+}
+
+impl Http {
+    pub fn new(marks: Marks) -> Http {
         Http {
             state: State::StatusLine,
             line: Vec::with_capacity(1024),
@@ -71,6 +83,8 @@ impl Default for Http {
             close: false,
             keep_alive: false,
             field: Field::None,
+            beginning: (!marks.is_empty()).then(|| Box::new(Beginning::new())),
+            marks,
         }
     }
 }
@@ -98,10 +112,10 @@ impl Http {
     }
 
     fn reply(&self) -> Reply {
-        let outcome = if self.status >= 400 {
-            Outcome::HttpError
-        } else {
-            Outcome::Ok
+        let outcome = match self.status {
+            400.. => Outcome::HttpError,
+            200..300 if self.lacks_a_mark() => Outcome::Partial,
+            _ => Outcome::Ok,
         };
         let close = self.close
             || (self.http_1_0 && !self.keep_alive)
@@ -113,6 +127,20 @@ impl Http {
             outcome,
             host_ns: NO_HOST_NS,
             close,
+        }
+    }
+
+    fn lacks_a_mark(&self) -> bool {
+        match &self.beginning {
+            Some(beginning) => !self.marks.are_in(beginning.bytes()),
+            None => false,
+        }
+    }
+
+    /// A piece of the body, without the framing of chunks.
+    fn body(&mut self, piece: &[u8]) {
+        if let Some(beginning) = &mut self.beginning {
+            beginning.take(piece);
         }
     }
 
@@ -266,6 +294,9 @@ impl Http {
 impl Wire for Http {
     fn begin(&mut self, exchange: &[u8]) {
         self.new_head();
+        if let Some(beginning) = &mut self.beginning {
+            beginning.clear();
+        }
         self.line.clear();
         self.line_bytes = 0;
         self.head_only = exchange.starts_with(b"HEAD ");
@@ -277,6 +308,7 @@ impl Wire for Http {
             let rest = &piece[at..];
             match self.state {
                 State::Length(left) => {
+                    self.body(&rest[..left.min(rest.len() as u64) as usize]);
                     if (rest.len() as u64) < left {
                         self.state = State::Length(left - rest.len() as u64);
                         return Step::More;
@@ -288,6 +320,7 @@ impl Wire for Http {
                 }
                 State::ChunkData(left) => {
                     let taken = left.min(rest.len() as u64);
+                    self.body(&rest[..taken as usize]);
                     at += taken as usize;
                     self.state = match left - taken {
                         0 => State::ChunkEnd,
@@ -295,7 +328,10 @@ impl Wire for Http {
                     };
                     continue;
                 }
-                State::UntilEnd => return Step::More,
+                State::UntilEnd => {
+                    self.body(rest);
+                    return Step::More;
+                }
                 _ => {}
             }
             let Some(end) = find(rest, b'\n') else {

@@ -244,3 +244,119 @@ fn an_exchange_begun_anew_forgets_a_half_read_reply() {
         }
     );
 }
+
+// ---- marks
+
+fn marked(each: &[&[u8]]) -> Http {
+    Http::new(Marks::new(each.iter().map(|mark| mark.to_vec()).collect()).unwrap())
+}
+
+fn partial(close: bool) -> Option<Reply> {
+    Some(Reply {
+        outcome: Outcome::Partial,
+        close,
+        ..Reply::ok()
+    })
+}
+
+/// With marks, however the bytes are cut.
+fn check_marked(each: &[&[u8]], bytes: &[u8], reply: Option<Reply>) {
+    assert_cut_anywhere(&marked(each), GET, bytes, reply, bytes.len());
+}
+
+#[test]
+fn a_reply_that_has_every_mark_is_whole_and_one_that_lacks_one_is_partial() {
+    let body =
+        b"HTTP/1.1 200 OK\r\nContent-Length: 37\r\n\r\n{\"timed_out\":false,\"_shards\":[2,2,0]}";
+    check_marked(&[b"\"timed_out\":false"], body, ok(false));
+    check_marked(&[b"[2,2,0]", b"{\"timed"], body, ok(false));
+    check_marked(&[b"\"timed_out\":false", b"[2,2,1]"], body, partial(false));
+    check_marked(&[b"Content-Length"], body, partial(false));
+}
+
+#[test]
+fn marks_are_looked_for_without_the_framing_of_chunks() {
+    let chunks: &[u8] = b"HTTP/1.1 201 Created\r\nTransfer-Encoding: chunked\r\n\r\n\
+        3;x=mark\r\n..m\r\n2\r\nar\r\n4\r\nk...\r\n0\r\nX: trailing\r\n\r\n";
+    check_marked(&[b"mark..."], chunks, ok(false));
+    check_marked(&[b"..mark..."], chunks, ok(false));
+    check_marked(&[b"x=mark"], chunks, partial(false));
+    check_marked(&[b"trailing"], chunks, partial(false));
+}
+
+#[test]
+fn marks_are_looked_for_in_a_body_that_lasts_until_the_end() {
+    let head = b"HTTP/1.0 200 OK\r\n\r\n";
+    for (body, wanted) in [(&b"..mark"[..], ok(true)), (b"..mar", partial(true))] {
+        let bytes = [&head[..], body].concat();
+        for cut in 1..bytes.len() {
+            let mut wire = marked(&[b"mark"]);
+            wire.begin(GET);
+            assert_eq!(wire.feed(&bytes[..cut]), Step::More);
+            assert_eq!(wire.feed(&bytes[cut..]), Step::More);
+            assert_eq!(wire.ended(), wanted, "cut at {cut}");
+        }
+    }
+}
+
+#[test]
+fn marks_are_looked_for_in_the_first_512_bytes() {
+    for (before, wanted) in [(508, ok(false)), (509, partial(false))] {
+        let body = [vec![b'.'; before], b"mark".to_vec(), vec![b'.'; 5000]].concat();
+        let head = format!("HTTP/1.1 200 OK\r\nContent-Length: {}\r\n\r\n", body.len());
+        let known = [head.as_bytes(), &body].concat();
+        let mut chunks = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n".to_vec();
+        for piece in body.chunks(100) {
+            chunks.extend(format!("{:x}\r\n", piece.len()).into_bytes());
+            chunks.extend([piece, b"\r\n"].concat());
+        }
+        chunks.extend(b"0\r\n\r\n");
+        for bytes in [known, chunks] {
+            check_marked(&[b"mark"], &bytes, wanted);
+        }
+    }
+}
+
+#[test]
+fn marks_are_asked_of_success_alone_and_a_body_that_is_not_there_has_none() {
+    let each: &[&[u8]] = &[b"mark"];
+    check_marked(
+        each,
+        b"HTTP/1.1 503 Busy\r\nContent-Length: 2\r\n\r\nno",
+        error(),
+    );
+    check_marked(
+        each,
+        b"HTTP/1.1 302 Found\r\nContent-Length: 2\r\n\r\nno",
+        ok(false),
+    );
+    check_marked(
+        each,
+        b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n",
+        partial(false),
+    );
+    check_marked(each, b"HTTP/1.1 204 No Content\r\n\r\n", partial(false));
+}
+
+#[test]
+fn marks_of_one_reply_are_not_those_of_the_next() {
+    let mut wire = marked(&[b"mark"]);
+    for (body, outcome) in [
+        ("mark", Outcome::Ok),
+        ("dark", Outcome::Partial),
+        ("mar", Outcome::Partial),
+        ("k...", Outcome::Partial),
+        ("mark", Outcome::Ok),
+    ] {
+        wire.begin(GET);
+        let head = format!(
+            "HTTP/1.1 200 OK\r\nContent-Length: {}\r\n\r\n{body}",
+            body.len()
+        );
+        let step = wire.feed(head.as_bytes());
+        assert!(
+            matches!(step, Step::Whole { reply, .. } if reply.outcome == outcome),
+            "{body}: {step:?}"
+        );
+    }
+}

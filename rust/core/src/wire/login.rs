@@ -77,21 +77,30 @@ mod tests {
     #[test]
     fn a_login_belongs_to_the_wires_that_have_one() {
         assert_eq!(
-            WireKind::named("mysql", None),
+            WireKind::named("mysql", None, vec![]),
             Ok(WireKind::Mysql(Login::default()))
         );
         assert_eq!(
-            WireKind::named("postgres", Some(login())),
+            WireKind::named("postgres", Some(login()), vec![]),
             Ok(WireKind::Postgres(login()))
         );
+        assert_eq!(
+            WireKind::named("sphinxql", None, vec![]),
+            Ok(WireKind::Sphinxql(Login::default()))
+        );
+        assert_eq!(
+            WireKind::named("sphinx", None, vec![]),
+            Ok(WireKind::Sphinx)
+        );
         for (name, login) in [
+            ("sphinx", Some(login())),
             ("postgres", None),
             ("postgres", Some(Login::default())),
             ("http", Some(login())),
             ("frames", Some(login())),
             ("gopher", None),
         ] {
-            assert!(WireKind::named(name, login).is_err(), "{name}");
+            assert!(WireKind::named(name, login, vec![]).is_err(), "{name}");
         }
     }
 }

@@ -11,6 +11,7 @@
 mod frames;
 mod http;
 mod login;
+mod marks;
 mod mysql;
 mod mysql_login;
 mod postgres;
@@ -18,12 +19,15 @@ mod postgres_login;
 #[cfg(all(test, feature = "real-servers"))]
 mod real_tests;
 mod scram;
+mod sphinx;
 
 pub use frames::Frames;
 pub use http::Http;
 pub use login::Login;
+pub use marks::Marks;
 pub use mysql::Mysql;
 pub use postgres::Postgres;
+pub use sphinx::Sphinx;
 
 use crate::sample::{NO_HOST_NS, Outcome};
 
@@ -105,25 +109,42 @@ pub trait Wire: Clone + Send + 'static {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum WireKind {
     Frames,
-    Http,
+    Http(Marks),
     Mysql(Login),
+    /// The MySQL protocol of searchd: a reply that counts warnings is partial.
+    Sphinxql(Login),
+    Sphinx,
     Postgres(Login),
 }
 
 impl WireKind {
-    /// The wire of this name; what does not fit together is said in words.
-    pub fn named(name: &str, login: Option<Login>) -> Result<WireKind, String> {
+    /// The wire of this name; what does not fit together is said in words. `whole`: the marks of
+    /// every whole answer, for `http`.
+    pub fn named(
+        name: &str,
+        login: Option<Login>,
+        whole: Vec<Vec<u8>>,
+    ) -> Result<WireKind, String> {
+        let marks = Marks::new(whole)?;
+        if !marks.is_empty() && name != "http" {
+            return Err(format!(
+                "whole is given, and wire {name:?} has no bodies to look at"
+            ));
+        }
         match (name, login) {
             ("frames", None) => Ok(WireKind::Frames),
-            ("http", None) => Ok(WireKind::Http),
+            ("http", None) => Ok(WireKind::Http(marks)),
             ("mysql", login) => Ok(WireKind::Mysql(login.unwrap_or_default())),
+            ("sphinxql", login) => Ok(WireKind::Sphinxql(login.unwrap_or_default())),
+            ("sphinx", None) => Ok(WireKind::Sphinx),
             ("postgres", Some(login)) if !login.user.is_empty() => Ok(WireKind::Postgres(login)),
             ("postgres", _) => Err("wire 'postgres' needs a login with a user".into()),
-            ("frames" | "http", Some(_)) => {
+            ("frames" | "http" | "sphinx", Some(_)) => {
                 Err(format!("login is given, and wire '{name}' has none"))
             }
             _ => Err(format!(
-                "wire is {name:?}, not 'frames', 'http', 'mysql' or 'postgres'"
+                "wire is {name:?}, not 'frames', 'http', 'mysql', 'sphinxql', 'sphinx' or \
+                 'postgres'"
             )),
         }
     }

@@ -2,15 +2,20 @@
 //!
 //! An exchange is one command packet (COM_QUERY with its header). Its reply is whole after an OK,
 //! an error, or the end of the last result set. Of a packet only its header and, at most, the
-//! first 21 bytes are looked at; rows are passed over by their lengths.
+//! first 23 bytes are looked at; rows are passed over by their lengths.
+//!
+//! An OK and an end of rows count warnings. Plain, they are passed over: a database warns of much
+//! that leaves its answer whole. Where warnings are minded (searchd warns of an agent that did not
+//! answer, and of nothing else that the packet shows), a reply that counts any is partial.
 
 use super::mysql_login::MysqlLogin;
 use super::{Greeting, Login, Reply, Step, Wire};
 use crate::sample::Outcome;
 
 const HEADER_BYTES: usize = 4;
-/// The longest beginning that matters: an OK's mark, two counts of up to 9 bytes, the status.
-const LOOK_BYTES: usize = 21;
+/// The longest beginning that matters: an OK's mark, two counts of up to 9 bytes, the status and
+/// the number of warnings.
+const LOOK_BYTES: usize = 23;
 /// A packet of this length is continued by the next.
 const FULL_BYTES: usize = 0xff_ffff;
 /// An end of rows in the old style is shorter than this; a row that begins alike is longer.
@@ -37,6 +42,10 @@ enum Awaited {
 #[derive(Clone)]
 pub struct Mysql {
     login: MysqlLogin,
+    /// A reply that counts warnings is partial.
+    minds_warnings: bool,
+    /// A part of the reply counted some.
+    warned: bool,
     awaited: Awaited,
     /// A header and the beginning of its packet, where they come in pieces.
     head: [u8; HEADER_BYTES + LOOK_BYTES],
@@ -55,6 +64,8 @@ impl Mysql {
     pub fn new(login: Login) -> Mysql {
         Mysql {
             login: MysqlLogin::new(login),
+            minds_warnings: false,
+            warned: false,
             awaited: Awaited::Result,
             head: [0; HEADER_BYTES + LOOK_BYTES],
             have: 0,
@@ -62,6 +73,14 @@ impl Mysql {
             sequence: 0,
             continued: false,
             over: None,
+        }
+    }
+
+    /// The same where a reply that counts warnings is partial.
+    pub fn minding_warnings(login: Login) -> Mysql {
+        Mysql {
+            minds_warnings: true,
+            ..Mysql::new(login)
         }
     }
 
@@ -101,7 +120,7 @@ impl Mysql {
             (Awaited::Result | Awaited::Columns(_) | Awaited::Row, Some(ERR)) => {
                 self.end(Outcome::EngineError, false)?;
             }
-            (Awaited::Result, Some(OK)) => self.result_ended(status_of_ok(start)?)?,
+            (Awaited::Result, Some(OK)) => self.result_ended(end_in_ok(start)?)?,
             // The server would wait for a file that nobody said may be read.
             (Awaited::Result, Some(LOCAL_INFILE)) => self.end(Outcome::Unsupported, true)?,
             (Awaited::Result, Some(_)) => {
@@ -120,10 +139,10 @@ impl Mysql {
             }
             (Awaited::ColumnsEnd, Some(EOF)) if length < EOF_BYTES => self.awaited = Awaited::Row,
             (Awaited::Row, Some(EOF)) if self.login.rows_end_with_ok() && !self.continued => {
-                self.result_ended(status_of_ok(start)?)?;
+                self.result_ended(end_in_ok(start)?)?;
             }
             (Awaited::Row, Some(EOF)) if length < EOF_BYTES => {
-                self.result_ended(u16_at(start, 3)?)?;
+                self.result_ended((u16_at(start, 3)?, u16_at(start, 1)?))?;
             }
             (Awaited::Row, Some(_)) => {}
             _ => return None,
@@ -131,9 +150,18 @@ impl Mysql {
         Some(())
     }
 
-    fn result_ended(&mut self, status: u16) -> Option<()> {
+    fn result_ended(&mut self, (status, warnings): (u16, u16)) -> Option<()> {
+        self.warned |= warnings > 0;
         if status & MORE_RESULTS == 0 {
-            return self.end(Outcome::Ok, false);
+            let partial = self.minds_warnings && self.warned;
+            return self.end(
+                if partial {
+                    Outcome::Partial
+                } else {
+                    Outcome::Ok
+                },
+                false,
+            );
         }
         self.awaited = Awaited::Result;
         (!self.continued).then_some(())
@@ -169,6 +197,7 @@ impl Wire for Mysql {
         self.left = 0;
         self.continued = false;
         self.over = None;
+        self.warned = false;
         // The reply's packets are numbered after the command's, of which there may be several.
         self.sequence = 0;
         let mut at = 0;
@@ -247,11 +276,12 @@ fn counted(bytes: &[u8]) -> Option<(u64, usize)> {
     Some((u64::from_le_bytes(number), 1 + width))
 }
 
-/// The status in an OK, or in the OK that ends rows.
-fn status_of_ok(start: &[u8]) -> Option<u16> {
+/// The status and the number of warnings in an OK, or in the OK that ends rows.
+fn end_in_ok(start: &[u8]) -> Option<(u16, u16)> {
     let (_, rows) = counted(&start[1..])?;
     let (_, id) = counted(&start[1 + rows..])?;
-    u16_at(start, 1 + rows + id)
+    let at = 1 + rows + id;
+    Some((u16_at(start, at)?, u16_at(start, at + 2).unwrap_or(0)))
 }
 
 #[cfg(test)]

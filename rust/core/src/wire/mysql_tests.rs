@@ -270,3 +270,62 @@ fn a_damaged_reply_is_seen_alike_however_it_is_cut() {
     );
     assert_damage_is_seen_alike(&wire(true), QUERY, &new);
 }
+
+// ---- where warnings are minded
+
+/// Ends of rows and OKs as searchd writes them, with a warning and without.
+const EOF_WARNED: &[u8] = b"\xfe\x01\0\0\0";
+const EOF_WARNED_MORE: &[u8] = b"\xfe\x01\0\x08\0";
+const OK_WARNED: &[u8] = b"\0\x01\0\0\0\x01\0";
+/// As an OK, with the longest counts, so that the warnings are its last two bytes of 23.
+const EOF_NEW_WARNED: &[u8] =
+    b"\xfe\xfe\x01\x02\x03\x04\x05\x06\x07\x08\xfe\x01\x02\x03\x04\x05\x06\x07\x08\x02\0\0\x01";
+
+/// Plain, the bodies are a whole answer; where warnings are minded, `wanted`.
+fn assert_minded(rows_end_with_ok: bool, bodies: &[&[u8]], wanted: Outcome) {
+    let plain = match wanted {
+        Outcome::Partial => Outcome::Ok,
+        other => other,
+    };
+    assert_reply(rows_end_with_ok, bodies, plain);
+    let mut minding = Mysql::minding_warnings(Login::default());
+    minding.login.agree_for_test(rows_end_with_ok);
+    let bytes = packets(1, bodies);
+    assert_cut_anywhere(&minding, QUERY, &bytes, reply(wanted), bytes.len());
+    assert_damage_is_seen_alike(&minding, QUERY, &bytes);
+}
+
+#[test]
+fn warnings_make_a_reply_partial_where_they_are_minded_and_only_there() {
+    let rows = |end| [b"\x01", COLUMN, EOF_OLD, ROW, end];
+    assert_minded(false, &rows(EOF_OLD), Outcome::Ok);
+    assert_minded(false, &rows(EOF_WARNED), Outcome::Partial);
+    assert_minded(
+        true,
+        &[b"\x01", COLUMN, ROW, EOF_NEW_WARNED],
+        Outcome::Partial,
+    );
+    assert_minded(false, &[OK_WARNED], Outcome::Partial);
+    assert_minded(true, &[OK_WARNED], Outcome::Partial);
+}
+
+#[test]
+fn a_warning_in_any_result_is_one_of_the_reply_and_an_error_is_worse() {
+    let warned: &[&[u8]] = &[b"\x01", COLUMN, EOF_OLD, ROW, EOF_WARNED_MORE];
+    let meta: &[&[u8]] = &[b"\x02", COLUMN, COLUMN, EOF_OLD, ROW, EOF_OLD];
+    assert_minded(false, &[warned, meta].concat(), Outcome::Partial);
+    assert_minded(false, &[warned, &[ERROR]].concat(), Outcome::EngineError);
+}
+
+#[test]
+fn a_warning_is_forgotten_with_its_reply() {
+    let mut wire = Mysql::minding_warnings(Login::default());
+    for (body, outcome) in [(OK_WARNED, Outcome::Partial), (OK_PACKET, Outcome::Ok)] {
+        wire.begin(QUERY);
+        let step = wire.feed(&packets(1, &[body]));
+        assert!(
+            matches!(step, Step::Whole { reply, .. } if reply.outcome == outcome),
+            "{step:?}"
+        );
+    }
+}

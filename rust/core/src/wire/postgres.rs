@@ -1,8 +1,11 @@
 //! The replies of PostgreSQL's simple-query protocol, framed and not read.
 //!
-//! An exchange is one Query message. Its reply is whole at ReadyForQuery, whatever came before: the
-//! results of several statements, notices, or an error, which makes all of it an engine error. What
-//! the server says unasked between exchanges (its settings changed) costs the connection.
+//! An exchange is one Query message, and behind it the data of the copies that it asks for: for
+//! each `COPY .. FROM STDIN`, CopyData messages and a CopyDone (or CopyFail). Its reply is whole at
+//! ReadyForQuery, whatever came before: the results of several statements, notices, or an error,
+//! which makes all of it an engine error. The server says so in mid-copy and passes over the rest
+//! of the data; where some of it is still to be sent by then, that costs the connection, as does
+//! what the server says unasked between exchanges (its settings changed).
 
 use super::postgres_login::PostgresLogin;
 use super::{Greeting, Login, Reply, Step, Wire};
@@ -22,6 +25,8 @@ pub struct Postgres {
     /// Bytes of the message under way that must still come.
     left: usize,
     outcome: Outcome,
+    /// Copies that the exchange brings data for and that the server has not asked for.
+    copies: usize,
     /// The message under way is the last of the reply.
     last: bool,
     /// The connection cannot be used again.
@@ -36,6 +41,7 @@ impl Postgres {
             have: 0,
             left: 0,
             outcome: Outcome::Ok,
+            copies: 0,
             last: false,
             close: false,
         }
@@ -51,6 +57,7 @@ impl Postgres {
             // notifications; a copy to us: CopyOutResponse, CopyData, CopyDone.
             b'T' | b'D' | b'C' | b'I' | b'N' | b'S' | b'A' | b'H' | b'd' | b'c' => {}
             b'E' => self.outcome = Outcome::EngineError,
+            b'G' if self.copies > 0 => self.copies -= 1,
             // CopyInResponse, CopyBothResponse: the server would wait for data nobody has.
             b'G' | b'W' => {
                 self.outcome = Outcome::Unsupported;
@@ -85,7 +92,8 @@ impl Wire for Postgres {
         self.login.complaint()
     }
 
-    fn begin(&mut self, _exchange: &[u8]) {
+    fn begin(&mut self, exchange: &[u8]) {
+        self.copies = copies_in(exchange);
         self.have = 0;
         self.left = 0;
         self.outcome = Outcome::Ok;
@@ -130,6 +138,21 @@ impl Wire for Postgres {
             ..self.reply()
         })
     }
+}
+
+/// How many copies an exchange brings all data for: its CopyDone and CopyFail messages.
+fn copies_in(exchange: &[u8]) -> usize {
+    let mut copies = 0;
+    let mut at = 0;
+    while let Some(header) = exchange.get(at..at + HEADER_BYTES) {
+        let Some(length) = length_of(header) else {
+            break;
+        };
+        at += HEADER_BYTES + length;
+        let ends_copy = matches!(header[0], b'c' | b'f') && at <= exchange.len();
+        copies += usize::from(ends_copy);
+    }
+    copies
 }
 
 /// Bytes after the header of a message; None where it is no header.

@@ -114,7 +114,7 @@ fn notices_and_notifications_are_passed_over() {
 }
 
 #[test]
-fn a_copy_to_us_is_passed_over_and_one_from_us_is_refused() {
+fn a_copy_to_us_is_passed_over_and_one_from_us_without_data_is_refused() {
     assert_reply(
         &[
             (b'H', b"\0\0\x01\0\0"),
@@ -128,13 +128,64 @@ fn a_copy_to_us_is_passed_over_and_one_from_us_is_refused() {
     );
     for kind in [b'G', b'W'] {
         let bytes = messages(&[(b'C', b"SET\0"), (kind, b"\0\0\x01\0\0")]);
-        let refused = Reply {
-            outcome: Outcome::Unsupported,
-            close: true,
-            ..Reply::ok()
-        };
-        assert_cut_anywhere(&wire(), QUERY, &bytes, Some(refused), bytes.len());
+        assert_cut_anywhere(&wire(), QUERY, &bytes, refused(), bytes.len());
     }
+}
+
+fn refused() -> Option<Reply> {
+    Some(Reply {
+        outcome: Outcome::Unsupported,
+        close: true,
+        ..Reply::ok()
+    })
+}
+
+const COPY_IN: (u8, &[u8]) = (b'G', b"\0\0\x01\0\0");
+
+/// The messages answer an exchange of a Query and these messages behind it, however they are cut.
+fn assert_copied(data: &[(u8, &[u8])], each: &[(u8, &[u8])], wanted: Option<Reply>) {
+    let exchange = [message(b'Q', b"COPY t FROM STDIN\0"), messages(data)].concat();
+    let bytes = messages(each);
+    assert_cut_anywhere(&wire(), &exchange, &bytes, wanted, bytes.len());
+    assert_damage_is_seen_alike(&wire(), &exchange, &bytes);
+}
+
+#[test]
+fn a_copy_from_us_is_answered_where_its_data_and_its_end_are_in_the_exchange() {
+    let ok = Some(Reply::ok());
+    let failed = Some(Reply {
+        outcome: Outcome::EngineError,
+        ..Reply::ok()
+    });
+    let rows: &[(u8, &[u8])] = &[(b'd', b"1\n"), (b'd', b"c\0\0\0\x04\n"), (b'c', b"")];
+    let done: &[(u8, &[u8])] = &[COPY_IN, (b'C', b"COPY 2\0"), (b'Z', IDLE)];
+    assert_copied(rows, done, ok);
+    assert_copied(&[(b'c', b"")], done, ok);
+    let gave_up: &[(u8, &[u8])] = &[COPY_IN, (b'E', ERROR), (b'Z', IDLE)];
+    assert_copied(rows, gave_up, failed);
+    assert_copied(&[(b'd', b"1\n"), (b'f', b"enough\0")], gave_up, failed);
+    // The statement itself was wrong: nothing of the data is asked for or answered.
+    assert_copied(rows, &[(b'E', ERROR), (b'Z', IDLE)], failed);
+}
+
+#[test]
+fn each_copy_from_us_needs_an_end_of_its_own() {
+    let rows: &[(u8, &[u8])] = &[(b'd', b"1\n"), (b'c', b"")];
+    let twice: &[(u8, &[u8])] = &[
+        COPY_IN,
+        (b'C', b"COPY 1\0"),
+        COPY_IN,
+        (b'C', b"COPY 1\0"),
+        (b'Z', IDLE),
+    ];
+    assert_copied(&[rows, rows].concat(), twice, Some(Reply::ok()));
+    assert_copied(rows, &twice[..3], refused());
+    // Data without an end, an end in the midst of data, an end that is cut off.
+    assert_copied(&[(b'd', b"1\n")], &[COPY_IN], refused());
+    assert_copied(&[(b'd', b"c\0\0\0\x04")], &[COPY_IN], refused());
+    let cut = [message(b'Q', b"COPY t FROM STDIN\0"), b"c\0\0\0".to_vec()].concat();
+    let bytes = messages(&[COPY_IN]);
+    assert_cut_anywhere(&wire(), &cut, &bytes, refused(), bytes.len());
 }
 
 #[test]
