@@ -142,7 +142,7 @@ def test_the_analysis_is_the_declared_one_but_for_new_letters(tmp_path: Path) ->
     assert min(wrong) == "\u0560"  # of 2018
 
 
-def test_snippets_mark_what_was_looked_for_and_nothing_else(tmp_path: Path) -> None:
+def test_snippets_mark_what_may_have_found_the_document(tmp_path: Path) -> None:
     class Words:
         name = "words"
         schema = Schema((Field("a b", FieldType.TEXT), Field("c", FieldType.TEXT)))
@@ -169,11 +169,12 @@ def test_snippets_mark_what_was_looked_for_and_nothing_else(tmp_path: Path) -> N
                 "c": ("<b>übe</b>r",),
             }
         ]
-        # Within words too: a snippet is cut by characters, not by terms.
-        assert snippets(
-            Query(Boolean(must_not=(Terms(Mode.ALL, ("über",)),)), snippets=("c",))
-        ) == [{}]
+        excluded = Boolean(must_not=(Terms(Mode.ALL, ("über",)),))
+        assert snippets(Query(excluded, snippets=("c",))) == [{}]
         assert snippets(Query(None, snippets=("c",))) == [{}, {}]
+        # By characters, not by terms.
+        found = snippets(Query(Terms(Mode.ANY, ("dogs", "do")), snippets=("c",)))
+        assert found == [{"c": ("<b>dogs</b>",)}]
 
 
 @pytest.mark.parametrize("name", ["a", "a_b", "a b", "größe", "_", "__", "x-1", "日本"])
