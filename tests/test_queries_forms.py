@@ -53,6 +53,7 @@ QUERIES = st.builds(
     st.integers(0, 100),
     st.integers(0, 100),
     st.lists(NAMES, max_size=2).map(tuple),
+    st.lists(NAMES, max_size=2).map(tuple),
 )
 
 
@@ -136,6 +137,7 @@ SCHEMA = Schema(
         Field("section", FieldType.KEYWORD),
         Field("tags", FieldType.KEYWORDS),
         Field("size", FieldType.INTEGER),
+        Field("body", FieldType.TEXT, stored=False),
     )
 )
 
@@ -149,6 +151,7 @@ def test_a_query_that_fits_its_schema_is_silent():
             (Facet("tags"),),
             "section",
             fields=("title",),
+            snippets=("title",),
         ),
         SCHEMA,
     )
@@ -166,6 +169,9 @@ def test_a_query_that_fits_its_schema_is_silent():
         (Query(facets=(Facet("size"),)), "does not do for facets"),
         (Query(group_by="title"), "does not do for grouping"),
         (Query(fields=("nothing",)), "no field `nothing`"),
+        (Query(snippets=("section",)), "does not do for snippets"),
+        (Query(snippets=("body",)), "`body` is not stored, so there are no snippets of it"),
+        (Query(snippets=("nothing",)), "no field `nothing`"),
     ],
 )
 def test_a_query_that_does_not_fit_its_schema_says_why(query, said):

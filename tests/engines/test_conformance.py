@@ -14,6 +14,7 @@ from engines.reference import Reference
 from searchbench.corpora.corpus import Document, Field, FieldType, Schema
 from searchbench.engines import ENGINES, defaults
 from searchbench.engines.engine import Engine, Hits
+from searchbench.engines.features import refuse
 from searchbench.errors import LabError, Unsupported
 from searchbench.lab.deploy import Deployment
 from searchbench.lab.install import missing
@@ -234,6 +235,22 @@ def test_returned_fields_are_those_that_went_in(running: Deployment, reference: 
     for hit in ask(running, query).hits:
         wanted = {k: v for k, v in by_id[hit.id].items() if k in query.fields}
         assert {k: v for k, v in hit.fields.items() if v is not None} == wanted
+
+
+@pytest.mark.parametrize("mode", [Mode.ANY, Mode.PHRASE, Mode.PREFIX])
+def test_snippets_show_a_found_word_of_each_hit(running: Deployment, mode: Mode) -> None:
+    words = ("lazy", "net") if mode is Mode.ANY else ("lazy",)
+    query = Query(Terms(mode, words), limit=50, snippets=("title", "body"))
+    if "snippets" in running.engine.can.cannot:
+        with pytest.raises(Unsupported, match=r"snippets: (we could|upstream must|never)"):
+            refuse(running.engine.can, query)
+        return
+    hits = ask(running, query)
+    assert len(hits.hits) == 50
+    for hit in hits.hits:
+        shown = [piece for pieces in hit.snippets.values() for piece in pieces]
+        assert any(word in piece.lower() for piece in shown for word in words), hit.id
+        assert set(hit.snippets) <= set(query.snippets)
 
 
 def test_the_engine_sees_the_declared_terms(running: Deployment) -> None:

@@ -18,7 +18,7 @@ from searchbench.engines.groonga_script import field, value
 from searchbench.lab.deploy import Deployment
 from searchbench.lab.ingest import ingest, spool
 from searchbench.lab.install import missing
-from searchbench.queries.algebra import In, Mode, Query, Range, Sort, Terms
+from searchbench.queries.algebra import Boolean, In, Mode, Query, Range, Sort, Terms
 from searchbench.queries.analysis import terms
 
 ENGINE = Groonga()
@@ -140,6 +140,41 @@ def test_the_analysis_is_the_declared_one_but_for_new_letters(tmp_path: Path) ->
     assert {unicodedata.category(c)[0] for c in wrong} <= {"L", "N"}
     assert {unicodedata.ucd_3_2_0.category(c) for c in wrong} == {"Cn"}
     assert min(wrong) == "\u0560"  # of 2018
+
+
+def test_snippets_mark_what_may_have_found_the_document(tmp_path: Path) -> None:
+    class Words:
+        name = "words"
+        schema = Schema((Field("a b", FieldType.TEXT), Field("c", FieldType.TEXT)))
+
+        def documents(self) -> Iterator[Document]:
+            yield Document("1", {"a b": 'ΣΟΦΙΑ & <b> "quote" ÜBER \\ dog', "c": "über"})
+            yield Document("2", {"c": "dogs"})
+
+    match = Boolean(
+        must=(Terms(Mode.PREFIX, ("übe",)),),
+        should=(Terms(Mode.ANY, ("σοφια", '"', "quote")),),
+        must_not=(Terms(Mode.ANY, ("cat",)),),
+    )
+    with started(tmp_path) as running:
+        ingest(running, Words(), spool(ENGINE, Words(), tmp_path / "batches"))
+
+        def snippets(query: Query) -> list[dict[str, object]]:
+            asked = ENGINE.compile(query, Words.schema, running.params)
+            return [dict(h.snippets) for h in ENGINE.decode(running.ask(asked)).hits]
+
+        assert snippets(Query(match, snippets=("a b", "c"))) == [
+            {
+                "a b": ('<b>ΣΟΦΙΑ</b> & <b> "<b>quote</b>" <b>ÜBE</b>R \\ dog',),
+                "c": ("<b>übe</b>r",),
+            }
+        ]
+        excluded = Boolean(must_not=(Terms(Mode.ALL, ("über",)),))
+        assert snippets(Query(excluded, snippets=("c",))) == [{}]
+        assert snippets(Query(None, snippets=("c",))) == [{}, {}]
+        # By characters, not by terms.
+        found = snippets(Query(Terms(Mode.ANY, ("dogs", "do")), snippets=("c",)))
+        assert found == [{"c": ("<b>dogs</b>",)}]
 
 
 @pytest.mark.parametrize("name", ["a", "a_b", "a b", "größe", "_", "__", "x-1", "日本"])

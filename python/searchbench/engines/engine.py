@@ -40,8 +40,9 @@ class Capabilities:
     """Declared facts about an engine, for tables and for refusing early.
 
     ``cannot``: what of the query algebra it cannot express, by name ("fuzzy", "facets",
-    "group_by", "sort", "prefix", ...), each with the reason, which is "we could" (nobody has
-    written it here), "upstream must" (the engine lacks it) or "never" (against its nature).
+    "group_by", "sort", "prefix", "snippets", ...), each with the reason, which is "we could"
+    (nobody has written it here), "upstream must" (the engine lacks it) or "never" (against its
+    nature).
     ``deviations``: where its answers differ from the declared analysis and algebra, and how.
     ``unread``: levers that cannot be read back from the running engine, each with the reason.
     ``keeps_index``: a new process on the same data directory serves the same index.
@@ -130,11 +131,16 @@ class Offline:
 
 @dataclass(frozen=True, slots=True)
 class Hit:
-    """One returned document. ``score`` None where the engine gives none (sorted by a field)."""
+    """One returned document. ``score`` None where the engine gives none (sorted by a field).
+
+    ``snippets``: for each text field that they were asked of, pieces of it around found words,
+    which are marked as the engine marks them. How pieces are cut is each engine's own.
+    """
 
     id: str
     score: float | None
     fields: Mapping[str, Any] = field(default_factory=dict)
+    snippets: Mapping[str, Sequence[str]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

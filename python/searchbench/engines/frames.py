@@ -24,8 +24,8 @@ from searchbench.engines.engine import (
     Request,
     Service,
 )
-from searchbench.errors import Unsupported
-from searchbench.queries.algebra import Boolean, Match, Mode, Query, Terms
+from searchbench.engines.features import refuse
+from searchbench.queries.algebra import Boolean, Match, Query, Terms
 from searchbench.queries.json_form import to_json
 
 FACTS, CREATE, BATCH, SETTLE, QUERY, ANALYSE, COMMIT = range(1, 8)
@@ -89,18 +89,10 @@ class LibraryHost:
 
     def compile(self, query: Query, schema: Schema, params: Parameters) -> Request:
         """The query as JSON; fields that were left open are spelled out."""
-        self._refuse(query)
+        refuse(self.can, query)
         text = tuple(f.name for f in schema.of_type(FieldType.TEXT))
         match = None if query.match is None else _spelled_out(query.match, text)
         return frame(QUERY, orjson.dumps(to_json(replace(query, match=match))))
-
-    def _refuse(self, query: Query) -> None:
-        """Unsupported where the capabilities say so, before anything is sent."""
-        for feature in _features(query):
-            if feature in self.can.cannot:
-                raise Unsupported(
-                    f"{self.can.title} cannot do {feature}: {self.can.cannot[feature]}"
-                )
 
     def decode(self, reply: bytes) -> Hits:
         """Hits, or the host's own error text."""
@@ -169,32 +161,6 @@ def host_options(parameters: Iterable[Parameter], params: Parameters) -> list[st
 
 def _option(level: object) -> str:
     return str(level).lower() if isinstance(level, bool) else str(level)
-
-
-def _features(query: Query) -> Iterable[str]:
-    """What a query needs, by the names that ``Capabilities.cannot`` uses."""
-    if query.match is not None:
-        yield from _match_features(query.match)
-    if query.filters:
-        yield "filters"
-    if any(s.field != "_score" for s in query.sort):
-        yield "sort"
-    if query.facets:
-        yield "facets"
-    if query.group_by is not None:
-        yield "group_by"
-    if query.fields:
-        yield "fields"
-
-
-def _match_features(match: Match) -> Iterable[str]:
-    if isinstance(match, Terms):
-        if match.mode in (Mode.PREFIX, Mode.FUZZY, Mode.PHRASE):
-            yield str(match.mode)
-        return
-    yield "boolean"
-    for part in (*match.must, *match.should, *match.must_not):
-        yield from _match_features(part)
 
 
 def _spelled_out(match: Match, text: tuple[str, ...]) -> Match:

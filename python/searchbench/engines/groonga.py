@@ -24,15 +24,17 @@ from searchbench.engines.engine import (
     Request,
     Service,
 )
+from searchbench.engines.features import refuse
 from searchbench.engines.http_form import HttpReply, get, post, split
-from searchbench.errors import Unsupported
-from searchbench.queries.algebra import Boolean, Match, Mode, Query, Terms
+from searchbench.queries.algebra import Query
 from searchbench.queries.analysis import lower
 
 # `groonga -n` makes a database and refuses one that is there; without it the other way round.
 _OPEN_OR_MAKE = 'db=$1; shift; if [ -e "$db" ]; then exec "$@" "$db"; else exec "$@" -n "$db"; fi'
 _TOKENIZERS = {"declared": 'TokenDelimit("pattern", "[^\\\\p{L}\\\\p{N}]+")'}
 _NORMALIZERS = {"declared": 'NormalizerTable("normalized", "Lower.to")'}
+# Snippets take no normalizer with options; this one folds all that ours does, and more.
+_FOLDS = {"declared": "NormalizerNFKC150"}
 _COLUMN_TYPES = {
     FieldType.TEXT: ("COLUMN_SCALAR", "Text"),
     FieldType.KEYWORD: ("COLUMN_SCALAR", ""),
@@ -193,8 +195,7 @@ class Groonga:
 
     def compile(self, query: Query, schema: Schema, params: Parameters) -> Request:
         """One ``select``."""
-        if query.match is not None and _fuzzy(query.match):
-            raise Unsupported(f"{self.can.title} cannot do fuzzy: {self.can.cannot['fuzzy']}")
+        refuse(self.can, query)
         text = [f.name for f in schema.of_type(FieldType.TEXT)]
         wanted = script.EVERY if query.match is None else script.match(query.match, text)
         pairs: list[tuple[str, str | int]] = [
@@ -216,6 +217,17 @@ class Groonga:
         columns = ["_key", *([score] if scored else ())]
         for name in query.fields:
             columns += [script.value(name), script.here(name)]
+        for name in query.snippets:
+            cut = script.snippet(name, query.match, _named(_FOLDS, params["normalizer"]))
+            if cut is None:  # nothing is searched for, so there is nothing to cut around
+                continue
+            columns.append(script.pieces(name))
+            pairs += [
+                (f"columns[{script.pieces(name)}].stage", "output"),
+                (f"columns[{script.pieces(name)}].type", "ShortText"),
+                (f"columns[{script.pieces(name)}].flags", "COLUMN_VECTOR"),
+                (f"columns[{script.pieces(name)}].value", cut),
+            ]
         pairs += [
             ("output_columns", ",".join(columns)),
             ("sort_keys", script.sort_keys(query.sort, schema, score)),
@@ -372,6 +384,7 @@ def _hit(row: dict[str, Any]) -> Hit:
         row["_key"],
         row.get("_score", row.get(_RELEVANCE)),
         {script.field(c): row[c] for c in columns},
+        {script.field(c): tuple(row[c]) for c in row if c.startswith("s_") and row[c]},
     )
 
 
@@ -381,12 +394,6 @@ def _trouble(http: HttpReply, answer: Any) -> str | None:
     if error:
         return str(error["message"])
     return f"HTTP status {http.status}" if http.status >= 400 else None
-
-
-def _fuzzy(match: Match) -> bool:
-    if isinstance(match, Boolean):
-        return any(_fuzzy(m) for m in (*match.must, *match.should, *match.must_not))
-    return isinstance(match, Terms) and match.mode is Mode.FUZZY
 
 
 def _named(known: dict[str, str], level: Level) -> str:

@@ -7,7 +7,7 @@ So each field ``v_NAME`` has a companion ``h_NAME`` that is 1 where the document
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from decimal import Decimal
 
 from searchbench.corpora.corpus import FieldType, Schema
@@ -31,8 +31,13 @@ def here(name: str) -> str:
     return "h_" + _escaped(name)
 
 
+def pieces(name: str) -> str:
+    """The column that is made for an answer to hold a field's snippets."""
+    return "s_" + _escaped(name)
+
+
 def field(column: str) -> str:
-    """The field whose value is in ``column``."""
+    """The field whose value or snippets are in ``column``."""
     return _ESCAPED.sub(lambda m: chr(int(m[1], 16)) if m[1] else "_", column[2:])
 
 
@@ -57,6 +62,18 @@ def filters(parts: Sequence[Filter], schema: Schema) -> str:
     return _joined([_filter(part, schema) for part in parts], "&&")
 
 
+def snippet(name: str, part: Match | None, normalizer: str) -> str | None:
+    """Pieces of a field around the words that ``part`` looks for; None where it looks for none.
+
+    The words are spelled out: left alone, Groonga takes them from the filter, but not prefixes.
+    """
+    words = [w for w in dict.fromkeys(_sought(part)) if is_term(w)]
+    if not words:
+        return None
+    marked = ",".join(f'{_text(word)},"<b>","</b>"' for word in words)
+    return f'snippet({value(name)},{marked},{{"normalizer":{_text(normalizer)}}})'
+
+
 def sort_keys(keys: Sequence[Sort], schema: Schema, score: str) -> str:
     """Missing values last in both directions, ties by the order of ingest; by relevance if none.
 
@@ -71,6 +88,15 @@ def sort_keys(keys: Sequence[Sort], schema: Schema, score: str) -> str:
             worded = "._key" if schema[key.field].type in _WORDED else ""
             found += [f"-{here(key.field)}", f"{sign}{value(key.field)}{worded}"]
     return ",".join([*found, "_id"])
+
+
+def _sought(part: Match | None) -> Iterator[str]:
+    """The terms that a document may have been found by."""
+    if isinstance(part, Terms):
+        yield from part.terms
+    elif part is not None:
+        for inner in (*part.must, *part.should):
+            yield from _sought(inner)
 
 
 def _terms(part: Terms, fields: Sequence[str]) -> str:

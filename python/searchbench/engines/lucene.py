@@ -22,6 +22,7 @@ class Lucene(LibraryHost):
     can = Capabilities(
         title="Lucene",
         home="https://lucene.apache.org",
+        cannot={"snippets": "we could: Lucene has highlighters; nobody has written it in the host"},
         deviations={
             "scoring": "BM25 (k1 1.2, b 0.75) without the constant factor k1 + 1, field lengths "
             "rounded to one byte; several fields add up",

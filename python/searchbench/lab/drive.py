@@ -13,6 +13,7 @@ import pyarrow as pa
 from searchbench import _core
 from searchbench.corpora.corpus import Schema
 from searchbench.engines.engine import Engine, Hits, Parameters, Request
+from searchbench.engines.features import refuse
 from searchbench.errors import LabError, Unsupported
 from searchbench.lab.deploy import Deployment
 from searchbench.lab.exchange import ask, prepare, samples_of
@@ -76,6 +77,7 @@ def compile_all(
     unsupported: list[tuple[int, str]] = []
     for number, query in enumerate(queries):
         try:
+            refuse(engine.can, query)
             requests.append(engine.compile(query, schema, params))
         except Unsupported as reason:
             unsupported.append((number, str(reason)))

@@ -10,6 +10,7 @@ from pathlib import Path
 from searchbench.corpora.corpus import Corpus, Document, Field, FieldType, Schema
 from searchbench.engines import defaults
 from searchbench.engines.engine import Engine, Hits, Level, Request
+from searchbench.engines.features import refuse
 from searchbench.lab.serve import serving
 from searchbench.queries.algebra import Query
 
@@ -58,6 +59,7 @@ def tap(
     """Start ``engine`` on ``corpus`` (None: four sentences), ask ``query``, keep the bytes."""
     documents = corpus or Sentences()
     levels = {**defaults(engine), **(params or {})}
+    refuse(engine.can, query)
     request: Request = engine.compile(query, documents.schema, levels)
     with (
         tempfile.TemporaryDirectory(prefix="searchbench-") as folder,

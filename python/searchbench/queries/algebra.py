@@ -1,6 +1,6 @@
 """The query algebra: what every engine is asked, before any engine's dialect.
 
-    Query = match + filters + sort + facets + group_by + offset/limit + fields
+    Query = match + filters + sort + facets + group_by + offset/limit + fields + snippets
     Match = Terms (any | all | phrase | prefix | fuzzy) | Boolean (must, should, must_not)
 
 Terms are words after the declared analysis (lower case, split at everything that is not a
@@ -109,7 +109,10 @@ class Facet:
 
 @dataclass(frozen=True, slots=True)
 class Query:
-    """One question. ``match`` None matches every document; no ``sort`` means by relevance."""
+    """One question. ``match`` None matches every document; no ``sort`` means by relevance.
+
+    ``snippets``: stored text fields of which each hit shall show pieces around the found words.
+    """
 
     match: Match | None = None
     filters: tuple[Filter, ...] = ()
@@ -119,3 +122,4 @@ class Query:
     offset: int = 0
     limit: int = 10
     fields: tuple[str, ...] = ()
+    snippets: tuple[str, ...] = ()

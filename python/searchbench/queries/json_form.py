@@ -1,7 +1,8 @@
 """The JSON form of a query: the payload of FORMATS.md, both ways.
 
-``to_json(query)`` gives every key; ``from_json`` takes a payload whose absent keys have their
-defaults, and names everything that is wrong with it at once. ``from_json(to_json(q)) == q``.
+``to_json(query)`` gives every key, but ``snippets`` only where some are asked; ``from_json`` takes
+a payload whose absent keys have their defaults, and names everything that is wrong with it at
+once. ``from_json(to_json(q)) == q``.
 """
 
 from __future__ import annotations
@@ -27,14 +28,16 @@ from searchbench.queries.algebra import (
 from searchbench.queries.analysis import is_term
 from searchbench.spec import nearest, show
 
-_KEYS = ("match", "filters", "sort", "facets", "group_by", "offset", "limit", "fields")
+_KEYS = (
+    *("match", "filters", "sort", "facets", "group_by", "offset", "limit", "fields", "snippets"),
+)
 # Nothing a person writes nests deeper; the bound keeps a hostile line from exhausting the stack.
 _DEEPEST = 32
 
 
 def to_json(query: Query) -> dict[str, Any]:
-    """The payload as plain dicts and lists, every key present, in the order of FORMATS.md."""
-    return {
+    """The payload as plain dicts and lists, in the order of FORMATS.md."""
+    payload: dict[str, Any] = {
         "match": None if query.match is None else match_to_json(query.match),
         "filters": [filter_to_json(f) for f in query.filters],
         "sort": [{"field": s.field, "descending": s.descending} for s in query.sort],
@@ -44,6 +47,9 @@ def to_json(query: Query) -> dict[str, Any]:
         "limit": query.limit,
         "fields": list(query.fields),
     }
+    if query.snippets:  # a library host that has none need not know the key
+        payload["snippets"] = list(query.snippets)
+    return payload
 
 
 def match_to_json(match: Match) -> dict[str, Any]:
@@ -106,6 +112,7 @@ class Reader:
             offset=self._count(table.get("offset", 0), "offset", 0),
             limit=self._count(table.get("limit", 10), "limit", 0),
             fields=self._texts(table.get("fields", []), "fields"),
+            snippets=self._texts(table.get("snippets", []), "snippets"),
         )
 
     def match(self, value: object, where: str = "match", depth: int = 0) -> Match:

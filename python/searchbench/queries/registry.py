@@ -29,6 +29,7 @@ TEMPLATE_KEYS: tuple[SpecKey, ...] = (
     SpecKey("offset", "integer", 0, "hits to leave out at the top", minimum=0),
     SpecKey("limit", "integer", 10, "hits to return", minimum=0, maximum=100_000),
     SpecKey("fields", "texts", None, "stored fields to return with each hit"),
+    SpecKey("snippets", "texts", None, "stored text fields to show pieces of around found words"),
 )
 _FILE_KEYS: tuple[SpecKey, ...] = (
     SpecKey("file", "path", None, "a file of queries, one a line; also .jsonl, .gz, .zst"),
@@ -150,6 +151,7 @@ def template_of(spec: Mapping[str, Any]) -> Template:
         offset=spec.get("offset") or 0,
         limit=10 if spec.get("limit") is None else spec["limit"],
         fields=_texts(spec.get("fields")),
+        snippets=_texts(spec.get("snippets")),
     )
     reader.finish()
     return template

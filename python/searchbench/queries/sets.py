@@ -60,6 +60,7 @@ class Template:
     offset: int = 0
     limit: int = 10
     fields: tuple[str, ...] = ()
+    snippets: tuple[str, ...] = ()
 
     def match(self, words: tuple[str, ...], mode: Mode | None = None) -> Terms:
         """These terms, matched as the set says or by ``mode``."""
@@ -76,6 +77,7 @@ class Template:
             self.offset,
             self.limit,
             self.fields,
+            self.snippets,
         )
 
 
@@ -275,6 +277,7 @@ def template_with(query: Query, match: Match) -> Query:
         query.offset,
         query.limit,
         query.fields,
+        query.snippets,
     )
 
 

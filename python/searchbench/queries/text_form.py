@@ -24,6 +24,8 @@ def to_text(query: Query) -> str:
         parts.append(f"limit {query.limit}")
     if query.fields:
         parts.append("fields " + ", ".join(query.fields))
+    if query.snippets:
+        parts.append("snippets of " + ", ".join(query.snippets))
     return " | ".join(parts)
 
 

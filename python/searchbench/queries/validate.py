@@ -1,7 +1,7 @@
 """Does a query fit a schema: every name there, every type able to do what is asked of it.
 
-The schema is anything with ``fields`` that have ``name`` and ``type``; its types are those of
-a corpus, by name.
+The schema is anything with ``fields`` that have ``name``, ``type`` and ``stored``; its types are
+those of a corpus, by name.
 """
 
 from __future__ import annotations
@@ -24,6 +24,10 @@ class FieldLike(Protocol):
     @property
     def type(self) -> str:
         """Its type, by name."""
+
+    @property
+    def stored(self) -> bool:
+        """Do engines keep its value?"""
 
 
 class SchemaLike(Protocol):
@@ -72,6 +76,11 @@ def problems(query: Query, schema: SchemaLike) -> Iterator[str]:
         yield from _field(query.group_by, types, _GROUPED, "grouping")
     for name in query.fields:
         yield from _field(name, types, set(types.values()), "returning")
+    unstored = {field.name for field in schema.fields if not field.stored}
+    for name in query.snippets:
+        yield from _field(name, types, {"text"}, "snippets")
+        if name in unstored and types[name] == "text":
+            yield f"`{name}` is not stored, so there are no snippets of it"
 
 
 def _match(match: Match, types: dict[str, str]) -> Iterator[str]:
