@@ -8,6 +8,7 @@ from searchbench.engines.engine import Engine, Level
 from searchbench.engines.groonga import Groonga
 from searchbench.engines.lucene import Lucene
 from searchbench.engines.null import Null
+from searchbench.engines.opensearch import OpenSearch
 from searchbench.engines.sqlite import Sqlite
 from searchbench.engines.tantivy import Tantivy
 from searchbench.errors import SearchbenchError
@@ -17,6 +18,7 @@ _TABLE: tuple[Engine, ...] = (
     Sqlite(),
     Groonga(),
     Lucene(),
+    OpenSearch(),
     Null(),
 )
 ENGINES: dict[str, Engine] = {engine.name: engine for engine in _TABLE}

@@ -41,6 +41,11 @@ def post(path: str, pairs: Pairs, body: bytes, kind: str = "application/json") -
     return head.encode("ascii") + body
 
 
+def put(path: str, pairs: Pairs, body: bytes, kind: str = "application/json") -> bytes:
+    """A PUT request with a body of known length."""
+    return b"PUT" + post(path, pairs, body, kind).removeprefix(b"POST")
+
+
 def split(data: bytes) -> list[HttpReply]:
     """The replies that follow each other in ``data``; ValueError where one is not whole."""
     replies: list[HttpReply] = []
