@@ -31,7 +31,8 @@ class Answers:
     """The captured replies of one treatment, a row a query, ascending by query.
 
     ``ok``: the reply was well (outcome ok or partial, no error). ``total`` is -1 where the
-    engine gives none; ``exact`` where it is no bound and the answer is not ``partial``. ``ids`` and ``scores`` are flat, with ``offsets`` (rows + 1).
+    engine gives none; ``exact`` where it is no bound and the answer is not ``partial``. ``ids``
+    and ``scores`` are flat, with ``offsets`` (rows + 1).
     ``digest``: the same for treatments that answer the same, scores apart.
     """
 

@@ -30,9 +30,9 @@ class Endpoint:
 
     def drive(self, requests: _core.Requests, **order: Any) -> _core.Trace:
         """Drive ``requests`` at this server; ``order`` is what ``_core.drive`` takes by name."""
-        if self.whole:
-            order["whole"] = self.whole
-        return _core.drive(self.target, self.wire, requests, login=self.login, **order)
+        return _core.drive(
+            self.target, self.wire, requests, login=self.login, whole=self.whole, **order
+        )
 
 
 class Refused(LabError):  # noqa: N818 -- what happened, not an error of ours
