@@ -5,7 +5,7 @@ from __future__ import annotations
 from searchbench.corpora.corpus import Schema
 from searchbench.engines import opensearch_node as node
 from searchbench.engines.engine import Capabilities, Parameter, Parameters, Service
-from searchbench.engines.opensearch_http import WHOLE, RestSearch
+from searchbench.engines.opensearch_http import RestSearch, whole
 from searchbench.errors import Unsupported
 
 _GET = "`searchbench engines install opensearch` gets it from Maven Central"
@@ -143,7 +143,7 @@ class OpenSearch(RestSearch):
             argv=node.command("n1", params),
             wire="http",
             ready=self.ready(params),
-            whole=WHOLE,
+            whole=whole(params),
             files=node.files(params, {"indices.requests.cache.size": cached}),
             needs={
                 "java": "install Java 17 (Debian: apt-get install openjdk-17-jre-headless)",

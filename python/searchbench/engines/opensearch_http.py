@@ -28,15 +28,14 @@ from searchbench.engines.http_form import HttpReply, Pairs, get, post, put, spli
 from searchbench.queries.algebra import Query
 
 INDEX = "/docs"
-# They stand at the head of every answer of `_search`, before the hits.
-WHOLE = (b'"timed_out":false', b'"failed":0')
 _KINDS: dict[FieldType, dict[str, Any]] = {
     FieldType.TEXT: {"type": "text", "analyzer": "declared"},
     FieldType.KEYWORD: {"type": "keyword"},
     FieldType.KEYWORDS: {"type": "keyword"},
     FieldType.INTEGER: {"type": "long", "coerce": False},
     FieldType.FLOAT: {"type": "double", "coerce": False},
-    FieldType.DATE: {"type": "date", "format": "epoch_millis"},
+    # A `date` in epoch_millis leaves a day before 1970 out of the range that ends with it.
+    FieldType.DATE: {"type": "long", "coerce": False},
     FieldType.BOOLEAN: {"type": "boolean"},
 }
 _PREFERENCES = {"any": "", "local": "_local"}
@@ -147,7 +146,7 @@ class RestSearch:
             facets={dsl.field(k): v for k, v in counted.items() if k != dsl.GROUPS},
             groups=counted.get(dsl.GROUPS, ()),
             warnings=tuple(warnings),
-            partial=bool(answer["timed_out"] or shards["failed"]),
+            partial=answer["timed_out"] or shards["successful"] < shards["total"],
         )
 
     def facts_request(self) -> Request:
@@ -246,13 +245,23 @@ class RestSearch:
             trouble = _trouble(http, answer)
             if trouble is not None:
                 return trouble
-            failures = _failures(answer.get("_shards") or {})
-            if failures:
-                return failures[0]
+            shards = answer.get("_shards") or {}
+            if shards.get("failed"):
+                return _failures(shards)[0]
             for each in _items(answer):
                 if "error" in each and each["status"] not in _REFUSALS:
                     return f"{_reason(each['error'])} (document {each['_id']!r})"
         return None
+
+
+def whole(params: Parameters) -> tuple[bytes, ...]:
+    """What stands at the head of every complete answer, before the hits.
+
+    A shard without a node counts as neither successful nor failed, so the shards are counted.
+    """
+    shards = params["shards"]
+    every = f'"_shards":{{"total":{shards},"successful":{shards},'
+    return (b'"timed_out":false', every.encode(), b'"failed":0')
 
 
 def _numbered(params: Parameters) -> bool:
@@ -291,13 +300,16 @@ def _inexact(aggregations: dict[str, Any]) -> list[str]:
 
 
 def _failures(shards: dict[str, Any]) -> list[str]:
-    """A sentence for each shard that failed; one for all where no reason is given."""
-    failed = shards.get("failed", 0)
+    """A sentence for each shard that failed, and one for those that have no node."""
+    total = shards.get("total", 0)
     said = [
-        f"shard {f.get('shard')} of {shards['total']} failed: {_reason(f.get('reason'))}"
+        f"shard {f.get('shard')} of {total} failed: {_reason(f.get('reason'))}"
         for f in shards.get("failures", ())
     ]
-    return said or ([f"{failed} of {shards['total']} shards failed"] if failed else [])
+    absent = total - shards.get("successful", total) - shards.get("failed", 0)
+    return said + (
+        [f"{absent} of {total} shards have no node and did not answer"] if absent else []
+    )
 
 
 def _trouble(http: HttpReply, answer: Any) -> str | None:

@@ -13,7 +13,8 @@ from pathlib import Path
 from searchbench.engines import defaults
 from searchbench.engines.engine import Engine, Service
 from searchbench.errors import LabError, NotInstalled
-from searchbench.lab.places import Places, program
+from searchbench.lab import artifacts
+from searchbench.lab.places import Places, engines_home, program
 from searchbench.lab.serve import serving
 from searchbench.lab.wiretap import Sentences
 
@@ -75,14 +76,22 @@ def _service(engine: Engine) -> Service:
 
 
 def install(engine: Engine, say: Callable[[str], object]) -> None:
-    """Get the Debian packages that bring the engine; every command is said before it is run.
+    """Get the Debian packages and Maven artifacts that bring the engine.
 
-    NotInstalled, with the command, where we may not; LabError with apt's own words.
+    Every command is said before it is run. NotInstalled, with the command, where we may not;
+    LabError with the words of apt or Maven.
     """
-    if not engine.can.packages:
+    can = engine.can
+    if not can.packages and not can.artifacts:
         here = "`make java` builds it" if needs(engine) else "it comes with searchbench"
-        say(f"{engine.can.title}: there is nothing to install; {here}")
+        say(f"{can.title}: there is nothing to install; {here}")
         return
+    if can.packages:
+        _packages(engine, say)
+    artifacts.get(can.artifacts, engines_home(), say)
+
+
+def _packages(engine: Engine, say: Callable[[str], object]) -> None:
     get = ["apt-get", "install", "-y", "--no-install-recommends", *engine.can.packages]
     if shutil.which("apt-get") is None:
         raise NotInstalled(
