@@ -311,3 +311,12 @@ def test_help_names_every_verb(tmp_path: Path) -> None:
         "queries",
     ):  # fmt: skip
         assert re.search(rf"\b{verb}\b", told), verb
+
+
+def test_installing_wants_names_and_says_what_comes_by_itself(tmp_path: Path) -> None:
+    nothing = searchbench("engines", "install", cwd=tmp_path)
+    assert nothing.returncode == 2
+    assert "name the engines" in nothing.stderr
+    built_in = searchbench("engines", "install", "tantivy", cwd=tmp_path)
+    assert built_in.returncode == 0
+    assert "nothing to install" in built_in.stdout

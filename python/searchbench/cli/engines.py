@@ -14,23 +14,47 @@ app = App(
 
 
 @app.command
-def install(name: str) -> int:
-    """Get an engine: Debian's packages, by apt-get, as root.
+def install(
+    *names: str,
+    all: Annotated[bool, Parameter(negative=())] = False,  # noqa: A002
+    for_tests: Annotated[bool, Parameter(negative=(), show=False)] = False,
+) -> int:
+    """Get engines: Debian's packages by apt-get, as root; archives of Maven Central by mvn.
 
     Parameters
     ----------
-    name
-        The engine, as `searchbench engines` lists it.
+    names
+        The engines, as `searchbench engines` lists them.
+    all
+        Every engine that a registry gives and that is not here.
+    for_tests
+        Say what could not be got and go on: the tests say what they miss.
     """
     from searchbench.cli import out
-    from searchbench.engines import engine
+    from searchbench.engines import ENGINES, engine
+    from searchbench.errors import SearchbenchError
     from searchbench.lab import install as getting
 
-    found = engine(name)
-    getting.install(found, out.say)
-    here = getting.presence(found)
-    out.say(f"{found.can.title} {here.version or 'is not here: ' + here.how_to_get}")
-    return 0 if here.present else 1
+    wanted = [engine(name) for name in names]
+    if all:
+        known = [e for e in ENGINES.values() if e.can.packages or e.can.artifacts]
+        wanted += [e for e in known if e not in wanted and getting.missing(e)]
+    elif not names:
+        raise SearchbenchError("name the engines to install, or say --all")
+    if for_tests:
+        for part in ([e for e in wanted if e.can.packages], [e for e in wanted if e.can.artifacts]):
+            try:
+                getting.install(part, out.say)
+            except SearchbenchError as error:
+                out.say(f"NOT RUN HERE: {', '.join(e.name for e in part)}: {error}")
+        return 0
+    getting.install(wanted, out.say)
+    there = True
+    for found in wanted:
+        here = getting.presence(found)
+        there = there and here.present
+        out.say(f"{found.can.title} {here.version or 'is not here: ' + here.how_to_get}")
+    return 0 if there else 1
 
 
 @app.default

@@ -6,7 +6,8 @@ import os
 import shutil
 import subprocess
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -19,6 +20,7 @@ from searchbench.lab.serve import serving
 from searchbench.lab.wiretap import Sentences
 
 _TIMEOUT_S = 900.0
+_POLICY = Path("/usr/sbin/policy-rc.d")
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,34 +77,55 @@ def _service(engine: Engine) -> Service:
     return engine.service(defaults(engine), Sentences.schema)
 
 
-def install(engine: Engine, say: Callable[[str], object]) -> None:
-    """Get the Debian packages and Maven artifacts that bring the engine.
+def install(engines: Sequence[Engine], say: Callable[[str], object]) -> None:
+    """Get the Debian packages and Maven artifacts that bring these engines.
 
     Every command is said before it is run. NotInstalled, with the command, where we may not;
     LabError with the words of apt or Maven.
     """
-    can = engine.can
-    if not can.packages and not can.artifacts:
-        here = "`make java` builds it" if needs(engine) else "it comes with searchbench"
-        say(f"{can.title}: there is nothing to install; {here}")
-        return
-    if can.packages:
-        _packages(engine, say)
-    artifacts.get(can.artifacts, engines_home(), say)
+    for engine in engines:
+        if not engine.can.packages and not engine.can.artifacts:
+            here = "`make java` builds it" if needs(engine) else "it comes with searchbench"
+            say(
+                f"{engine.can.title}: there is nothing to install; {engine.can.unavailable or here}"
+            )
+    packages = list(dict.fromkeys(p for engine in engines for p in engine.can.packages))
+    if packages:
+        _packages(packages, say)
+    wanted = list(dict.fromkeys(a for engine in engines for a in engine.can.artifacts))
+    artifacts.get(wanted, engines_home(), say)
 
 
-def _packages(engine: Engine, say: Callable[[str], object]) -> None:
-    get = ["apt-get", "install", "-y", "--no-install-recommends", *engine.can.packages]
+def _packages(packages: Sequence[str], say: Callable[[str], object]) -> None:
+    get = ["apt-get", "install", "-y", "--no-install-recommends", *packages]
     if shutil.which("apt-get") is None:
         raise NotInstalled(
-            f"{engine.can.title} comes from Debian packages ({', '.join(engine.can.packages)}), "
-            f"and there is no apt-get here; see {engine.can.home}"
+            f"these come from Debian packages: {', '.join(packages)}; there is no apt-get here"
         )
     if os.geteuid() != 0:
         raise NotInstalled(f"installing needs root; give this command: sudo {' '.join(get)}")
-    for command in (["apt-get", "update", "-q"], get):
-        say(" ".join(command))
-        _run(command)
+    with _services_stay_down():
+        for command in (["apt-get", "update", "-q"], get):
+            say(" ".join(command))
+            _run(command)
+
+
+@contextmanager
+def _services_stay_down() -> Iterator[None]:
+    """Debian starts a server when it installs it, unless this file says no; ours are started by us.
+
+    invoke-rc.d(8): exit status 101 means that an action is not allowed. A file that somebody else
+    put there decides for us and is left alone.
+    """
+    if _POLICY.exists():
+        yield
+        return
+    try:
+        _POLICY.write_text("#!/bin/sh\nexit 101\n")
+        _POLICY.chmod(0o755)
+        yield
+    finally:
+        _POLICY.unlink(missing_ok=True)
 
 
 def _run(command: list[str]) -> None:
