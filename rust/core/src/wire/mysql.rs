@@ -54,6 +54,8 @@ pub struct Mysql {
     left: usize,
     /// The number that the next packet must have.
     sequence: u8,
+    /// The number of a reply to the command's first packet alone, until a packet has come.
+    earliest: u8,
     /// The next packet continues the one before.
     continued: bool,
     /// The reply, once the packet under way is whole.
@@ -71,6 +73,7 @@ impl Mysql {
             have: 0,
             left: 0,
             sequence: 0,
+            earliest: 0,
             continued: false,
             over: None,
         }
@@ -106,19 +109,24 @@ impl Mysql {
     /// A packet begins with `head`. None where it cannot come here.
     fn packet(&mut self, head: &[u8]) -> Option<()> {
         let length = length_of(head);
-        if head[3] != self.sequence {
+        let start = &head[HEADER_BYTES..];
+        let early = self.sequence.wrapping_sub(head[3]);
+        if early > 0
+            && (early > self.sequence.wrapping_sub(self.earliest) || start.first() != Some(&ERR))
+        {
             return None;
         }
         self.sequence = self.sequence.wrapping_add(1);
-        let start = &head[HEADER_BYTES..];
+        self.earliest = self.sequence;
         self.left = length - start.len();
         let continues = std::mem::replace(&mut self.continued, length == FULL_BYTES);
         if continues {
             return Some(());
         }
         match (self.awaited, start.first().copied()) {
+            // A command that is too large is refused before its last packet, and the server goes.
             (Awaited::Result | Awaited::Columns(_) | Awaited::Row, Some(ERR)) => {
-                self.end(Outcome::EngineError, false)?;
+                self.end(Outcome::EngineError, early > 0)?;
             }
             (Awaited::Result, Some(OK)) => self.result_ended(end_in_ok(start)?)?,
             // The server would wait for a file that nobody said may be read.
@@ -200,6 +208,7 @@ impl Wire for Mysql {
         self.warned = false;
         // The reply's packets are numbered after the command's, of which there may be several.
         self.sequence = 0;
+        self.earliest = exchange.get(3).map_or(0, |number| number.wrapping_add(1));
         let mut at = 0;
         while let Some(header) = exchange.get(at..at + HEADER_BYTES) {
             self.sequence = header[3].wrapping_add(1);

@@ -204,17 +204,59 @@ fn a_row_of_several_packets_is_one_row() {
     }
 }
 
+/// A command of three packets, of which the last is short.
+fn three_packets() -> Vec<u8> {
+    let mut command = Vec::new();
+    for number in 0..2 {
+        command.extend([0xff, 0xff, 0xff, number]);
+        command.resize(command.len() + FULL_BYTES, b'x');
+    }
+    [command, b"\x01\0\0\x02y".to_vec()].concat()
+}
+
 #[test]
-fn the_reply_to_a_command_of_two_packets_is_numbered_after_the_second() {
-    let mut command = vec![0xff, 0xff, 0xff, 0];
-    command.resize(4 + FULL_BYTES, b'x');
-    command.extend(b"\x01\0\0\x01y");
+fn the_reply_to_a_command_of_three_packets_is_numbered_after_the_third() {
+    let command = three_packets();
     let mut wire = wire(true);
-    for (first, whole) in [(2, true), (1, false)] {
+    for (first, whole) in [(3, true), (2, false), (1, false), (4, false), (0, false)] {
         wire.begin(&command);
         let step = wire.feed(&packets(first, &[OK_PACKET]));
         assert_eq!(matches!(step, Step::Whole { .. }), whole, "{step:?}");
     }
+}
+
+#[test]
+fn a_command_may_be_refused_before_its_last_packet_and_that_costs_the_connection() {
+    let command = three_packets();
+    for (number, close) in [
+        (1, Some(true)),
+        (2, Some(true)),
+        (3, Some(false)),
+        (4, None),
+    ] {
+        let bytes = packets(number, &[ERROR]);
+        let wanted = close.map(|close| Reply {
+            outcome: Outcome::EngineError,
+            close,
+            ..Reply::ok()
+        });
+        for cut in 1..bytes.len() {
+            let mut wire = wire(true);
+            wire.begin(&command);
+            match (feed_in_pieces(&mut wire, &bytes, &[cut]).0, wanted) {
+                (Step::Whole { reply, .. }, Some(wanted)) => assert_eq!(reply, wanted),
+                (Step::Malformed, None) => {}
+                (got, _) => panic!("{number}: {got:?}, cut at {cut}"),
+            }
+        }
+    }
+    // Not once a reply has begun, and not for a command of one packet.
+    let mut wire = wire(false);
+    wire.begin(&command);
+    assert_eq!(wire.feed(&packets(3, &[OK_MORE])), Step::More);
+    assert_eq!(wire.feed(&packets(2, &[ERROR])), Step::Malformed);
+    wire.begin(QUERY);
+    assert_eq!(wire.feed(&packets(0, &[ERROR])), Step::Malformed);
 }
 
 #[test]

@@ -144,3 +144,20 @@ fn mysql_many_connections_and_a_wrong_password() {
         "1045: Access denied",
     );
 }
+
+#[test]
+fn mysql_refuses_a_command_that_is_too_large_and_says_so() {
+    let server = server("SEARCHBENCH_TEST_MYSQL");
+    // Above the 64 MiB that it takes: it says so before the last of six packets.
+    let trace = ask(
+        server.port,
+        WireKind::Mysql(server.login),
+        &[
+            long_query(&format!("SELECT LENGTH('{}')", "q".repeat(90 << 20))),
+            query("SELECT 1"),
+        ],
+    );
+    use Outcome::{EngineError, Ok};
+    assert_eq!(outcomes(&trace), [EngineError, Ok]);
+    assert_eq!(counted(&trace, "reconnects"), 1);
+}
