@@ -23,7 +23,6 @@ class OpenSearch(RestSearch):
             f"org.opensearch.distribution.integ-test-zip:opensearch:{node.VERSION}:zip",
             f"org.opensearch.plugin:analysis-common:{node.VERSION}:jar",
         ),
-        cannot={"snippets": "we could: its highlighters"},
         unread={
             "segments": "never: whether a single segment was merged or came so leaves no trace",
             "statistics": REQUEST,

@@ -278,8 +278,12 @@ def _do(path: str, pairs: Pairs = ()) -> bytes:
 
 
 def _hit(hit: dict[str, Any]) -> Hit:
-    values = hit.get("_source", {})
-    return Hit(hit["_id"], hit["_score"], {dsl.field(k): v for k, v in values.items()})
+    return Hit(
+        hit["_id"],
+        hit["_score"],
+        {dsl.field(k): v for k, v in hit.get("_source", {}).items()},
+        {dsl.field(k): pieces for k, pieces in hit.get("highlight", {}).items()},
+    )
 
 
 def _counts(aggregation: dict[str, Any]) -> list[tuple[Any, int]]:

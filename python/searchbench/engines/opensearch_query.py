@@ -71,6 +71,8 @@ def body(query: Query, schema: Schema, *, ties: bool) -> dict[str, Any]:
         counted[GROUPS] = _counted(query.group_by, query.limit)
     if counted:
         asked["aggs"] = counted
+    if query.snippets:
+        asked["highlight"] = {"fields": {own(name): {} for name in query.snippets}}
     return asked
 
 
