@@ -91,12 +91,12 @@ def drive(
     ``wire``: what the exchanges are, and how their replies are framed. "frames": frames of
     FORMATS.md; "http": HTTP/1.1 requests; "mysql": COM_QUERY packets with their headers (MariaDB,
     MySQL, Manticore; the result sets of several statements are one reply); "sphinxql": the same of
-    searchd, where a reply that counts warnings is ``partial``; "sphinx": commands of Sphinx's
-    native API (the handshake and PERSIST are the core's; a warning of the reply or of its first
-    query is ``partial``, an error of either ``engine_error``, and of a batch the later queries are
-    not looked at); "postgres": Query messages, each with the CopyData and CopyDone that its
-    ``COPY .. FROM STDIN`` asks for, whose reply goes to ReadyForQuery. Rows are passed over, never
-    read.
+    searchd, where a reply that counts warnings (an agent that did not answer, a query that was
+    changed) is ``partial``; "sphinx": commands of Sphinx's native API (the handshake and PERSIST
+    are the core's; a warning of the reply or of its first query is ``partial``, an error of either
+    ``engine_error``, and of a batch the later queries are not looked at); "postgres": Query
+    messages, each with the CopyData and CopyDone that its ``COPY .. FROM STDIN`` asks for, whose
+    reply goes to ReadyForQuery. Rows are passed over, never read.
     ``whole``, for "http": byte strings (1 to 512 bytes) that each stand in the first 512 bytes of
     the body of a whole answer, without the framing of chunks; a reply of status 2xx that lacks one
     is ``partial``.

@@ -5,8 +5,9 @@
 //! first 23 bytes are looked at; rows are passed over by their lengths.
 //!
 //! An OK and an end of rows count warnings. Plain, they are passed over: a database warns of much
-//! that leaves its answer whole. Where warnings are minded (searchd warns of an agent that did not
-//! answer, and of nothing else that the packet shows), a reply that counts any is partial.
+//! that leaves its answer whole. Where they are minded, a reply that counts any is partial: searchd
+//! warns of an agent that did not answer, and else only of a query that it changed before it
+//! answered (a quorum of more words than there are).
 
 use super::mysql_login::MysqlLogin;
 use super::{Greeting, Login, Reply, Step, Wire};
