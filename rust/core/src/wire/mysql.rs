@@ -25,6 +25,9 @@ const EOF_BYTES: usize = 9;
 const MAX_COLUMNS: u64 = 65_535;
 const MORE_RESULTS: u16 = 0x0008;
 
+/// Errors of the connection itself, from "packet too large" on: the server ends it.
+const GOING: std::ops::RangeInclusive<u16> = 1153..=1161;
+
 const OK: u8 = 0x00;
 const LOCAL_INFILE: u8 = 0xfb;
 const EOF: u8 = 0xfe;
@@ -125,9 +128,11 @@ impl Mysql {
             return Some(());
         }
         match (self.awaited, start.first().copied()) {
-            // A command that is too large is refused before its last packet, and the server goes.
+            // A command that is too large is refused, perhaps before its last packet, and the
+            // server goes.
             (Awaited::Result | Awaited::Columns(_) | Awaited::Row, Some(ERR)) => {
-                self.end(Outcome::EngineError, early > 0)?;
+                let goes = early > 0 || u16_at(start, 1).is_some_and(|code| GOING.contains(&code));
+                self.end(Outcome::EngineError, goes)?;
             }
             (Awaited::Result, Some(OK)) => self.result_ended(end_in_ok(start)?)?,
             // The server would wait for a file that nobody said may be read.

@@ -250,6 +250,20 @@ fn a_command_may_be_refused_before_its_last_packet_and_that_costs_the_connection
             }
         }
     }
+    // Where the last packet had come, the number of the error tells that the server goes.
+    let too_large = packets(1, &[b"\xff\x81\x04#08S01Got a packet bigger than"]);
+    let wanted = Reply {
+        outcome: Outcome::EngineError,
+        close: true,
+        ..Reply::ok()
+    };
+    assert_cut_anywhere(
+        &wire(true),
+        QUERY,
+        &too_large,
+        Some(wanted),
+        too_large.len(),
+    );
     // Not once a reply has begun, and not for a command of one packet.
     let mut wire = wire(false);
     wire.begin(&command);
