@@ -15,11 +15,12 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parent.parent))
 
-from benches import client_cpu, engines, judging, start, truth
+from benches import client_cpu, engines, judging, sql_client, start, truth
 from benches.figure import Figure
 
 BENCHES: dict[str, Callable[[], Iterable[Figure]]] = {
     "client": client_cpu.figures,
+    "sql": sql_client.figures,
     "truth": truth.figures,
     "engines": engines.figures,
     "judging": judging.figures,

@@ -1,0 +1,205 @@
+"""What a statement costs the client, over MariaDB and PostgreSQL: ours and others', in turn.
+
+The same statements, as text, over as many connections to the same server. A client's cost is the
+CPU time of its whole process, user and system, of a long run less that of a short one, over the
+statements between them: what it costs to start counts for nobody.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import resource
+import shutil
+import struct
+import subprocess
+import tempfile
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from statistics import median
+
+from benches.databases import ROWS, MissingError, mariadb, postgresql
+from benches.figure import Figure
+from benches.servers import CLIENT_CPU, TARGET, closed
+from searchbench.engines.engine import Request
+
+CONNECTIONS = 64
+ROUNDS = 5
+SHORT_S, LONG_S = 1, 4
+# What is asked, with a key in the braces, and how many keys there are to draw from.
+POINT = "SELECT c FROM t WHERE id = {}"
+TEN = "SELECT id, k, c FROM t WHERE id BETWEEN {0} AND {0} + 9"
+KEYS = ROWS - 10
+
+PEER = Path(__file__).parent / "peers" / "mysql_async"
+
+# CPU seconds and statements of a run of so many seconds.
+Run = Callable[[int], tuple[float, int]]
+
+
+def figures() -> Iterator[Figure]:
+    """Microseconds of the client a statement, and others' over ours."""
+    try:
+        yield from _mariadb()
+    except MissingError as missing:
+        print(f"  not run here: the MySQL wire needs {missing}")
+    try:
+        yield from _postgresql()
+    except MissingError as missing:
+        print(f"  not run here: the PostgreSQL wire needs {missing}")
+
+
+def _mariadb() -> Iterator[Figure]:
+    peer = _built()
+    if not shutil.which("sysbench"):
+        print("  not run here: sysbench (Debian: apt-get install sysbench)")
+    with tempfile.TemporaryDirectory(prefix="searchbench-bench-") as folder, mariadb() as port:
+        place = Path(folder)
+        for name, statement in (("point select", POINT), ("10 rows", TEN)):
+            asked = [statement.format(key) for key in _keys()]
+            packets = [struct.pack("<I", len(s) + 1) + b"\x03" + s.encode() for s in asked]
+            others: list[tuple[str, float, Run]] = []
+            if shutil.which("sysbench"):
+                others.append(("sysbench", 1.7, _sysbench(place, port, statement)))
+            if peer:
+                others.append(("mysql_async", 1.15, _mysql_async(place, port, peer, asked)))
+            ours = _ours(port, "mysql", packets, ("root", "", "bench"))
+            yield from _compared(f"MariaDB, {name}", ours, others)
+
+
+def _postgresql() -> Iterator[Figure]:
+    installed = sorted(Path("/usr/lib/postgresql").glob("*/bin/pgbench"))
+    pgbench = shutil.which("pgbench") or (installed[-1] if installed else None)
+    if not pgbench:
+        print("  not run here: pgbench (Debian: apt-get install postgresql)")
+    with tempfile.TemporaryDirectory(prefix="searchbench-bench-") as folder, postgresql() as port:
+        for name, statement in (("point select", POINT), ("10 rows", TEN)):
+            asked = [statement.format(key).encode() for key in _keys()]
+            messages = [b"Q" + struct.pack(">I", len(s) + 5) + s + b"\0" for s in asked]
+            ours = _ours(port, "postgres", messages, ("bench", "", "postgres"))
+            others: list[tuple[str, float, Run]] = []
+            if pgbench:
+                run = _pgbench(Path(folder), port, Path(pgbench), statement)
+                others.append(("pgbench", 1.0, run))
+            yield from _compared(f"PostgreSQL, {name}", ours, others)
+
+
+def _keys() -> Iterator[int]:
+    """A thousand keys, spread over all and in no order that a cache would like."""
+    return ((n * 7919) % KEYS + 1 for n in range(1000))
+
+
+def _compared(name: str, ours: Run, others: Sequence[tuple[str, float, Run]]) -> Iterator[Figure]:
+    """All in turn, ``ROUNDS`` times; ratios are those within a round."""
+    costs: list[list[float]] = [[] for _ in range(1 + len(others))]
+    for _ in range(ROUNDS):
+        for cost, run in zip(costs, [ours, *(run for _, _, run in others)], strict=True):
+            short_s, short = run(SHORT_S)
+            long_s, long = run(LONG_S)
+            cost.append((long_s - short_s) / (long - short) * 1e6)
+    yield Figure(f"client CPU, {name}, {CONNECTIONS} connections", median(costs[0]), "us")
+    for (other, at_least, _), theirs in zip(others, costs[1:], strict=True):
+        ratios = [b / a for a, b in zip(costs[0], theirs, strict=True)]
+        yield Figure(
+            f"  {other}'s over ours (median of rounds)", median(ratios), "x", at_least=at_least,
+            note=f"{median(theirs):.2f} us, rounds {min(ratios):.2f}..{max(ratios):.2f}",
+        )  # fmt: skip
+
+
+def _ours(port: int, wire: str, exchanges: Sequence[bytes], login: tuple[str, str, str]) -> Run:
+    requests = [Request((exchange,)) for exchange in exchanges]
+
+    def run(seconds: int) -> tuple[float, int]:
+        before = resource.getrusage(resource.RUSAGE_SELF)
+        done = closed(port, wire, requests, CONNECTIONS, float(seconds), login=login, idle="block")
+        cpu_s = _cpu_s(before, resource.getrusage(resource.RUSAGE_SELF))
+        answered = len(done.ok())
+        if answered != len(done.samples):
+            raise RuntimeError(f"{len(done.samples) - answered} statements were not answered")
+        return cpu_s, answered
+
+    return run
+
+
+def _child(argv: Sequence[object], count: str) -> tuple[float, int]:
+    """CPU seconds of a program, and what it says that it counted."""
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
+    done = subprocess.run(
+        ["taskset", "-c", str(CLIENT_CPU), *map(str, argv)], capture_output=True, text=True
+    )
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    found = re.search(count, done.stdout)
+    if done.returncode or not found:
+        raise RuntimeError(f"{argv[0]} failed: {(done.stdout + done.stderr)[-500:]}")
+    return _cpu_s(before, after), int(found[1])
+
+
+def _cpu_s(before: resource.struct_rusage, after: resource.struct_rusage) -> float:
+    return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+
+
+def _sysbench(place: Path, port: int, statement: str) -> Run:
+    script = place / "statement.lua"
+    parts = statement.replace("{0}", "{}").split("{}")
+    # A statement that ends in its key has nothing to quote behind it.
+    text = " .. key .. ".join(f'"{part}"' for part in parts).removesuffix(' .. ""')
+    script.write_text(
+        "function thread_init() con = sysbench.sql.driver():connect() end\n"
+        f"function event() local key = sysbench.rand.uniform(1, {KEYS}) con:query({text}) end\n"
+        "function thread_done() con:disconnect() end\n"
+    )
+
+    def run(seconds: int) -> tuple[float, int]:
+        argv = [
+            "sysbench", "--db-driver=mysql", "--mysql-host=127.0.0.1", f"--mysql-port={port}",
+            "--mysql-user=root", "--mysql-db=bench", f"--threads={CONNECTIONS}", "--events=0",
+            f"--time={seconds}", script, "run",
+        ]  # fmt: skip
+        return _child(argv, r"total number of events:\s+(\d+)")
+
+    return run
+
+
+def _mysql_async(place: Path, port: int, peer: Path, asked: Sequence[str]) -> Run:
+    file = place / "statements"
+
+    def run(seconds: int) -> tuple[float, int]:
+        file.write_text("\n".join(asked))
+        url = f"mysql://root@127.0.0.1:{port}/bench"
+        return _child([peer, url, CONNECTIONS, seconds, file], r"(\d+)")
+
+    return run
+
+
+def _pgbench(place: Path, port: int, program: Path, statement: str) -> Run:
+    script = place / "statement.sql"
+
+    def run(seconds: int) -> tuple[float, int]:
+        asked = statement.replace("{0}", ":key").replace("{}", ":key")
+        script.write_text(f"\\set key random(1, {KEYS})\n{asked};\n")
+        argv = [
+            program, "-n", "-M", "simple", "-f", script, "-c", CONNECTIONS, "-j", 1, "-T", seconds,
+            "-h", "127.0.0.1", "-p", port, "-U", "bench", "postgres",
+        ]  # fmt: skip
+        return _child(argv, r"transactions actually processed: (\d+)")
+
+    return run
+
+
+def _built() -> Path | None:
+    """The mysql_async peer, built where that can be; None, and why, where it cannot."""
+    folder = TARGET.parent / "peers"
+    cargo = shutil.which("cargo")
+    if not cargo:
+        print("  not run here: mysql_async needs cargo (rustup.rs) to be built")
+        return None
+    done = subprocess.run(
+        [cargo, "build", "--release", "--locked", "--quiet"],
+        cwd=PEER, env=os.environ | {"CARGO_TARGET_DIR": str(folder)},
+        capture_output=True, text=True,
+    )  # fmt: skip
+    if done.returncode:
+        why = done.stderr.strip().splitlines()[-1:]
+        print(f"  not run here: mysql_async could not be built (cargo needs crates.io): {why}")
+        return None
+    return folder / "release" / "peer-mysql-async"
