@@ -46,10 +46,11 @@ def mariadb() -> Iterator[int]:
             server, *where, f"--socket={place / 'socket'}", f"--port={port}",
             "--bind-address=127.0.0.1", "--skip-name-resolve", "--max-connections=300",
         ]  # fmt: skip
-        with _standing(argv, port, place, signal.SIGTERM):
+        ask = [client, "--no-defaults", "-h127.0.0.1", f"-P{port}", "-uroot"]
+        with _standing(argv, [*ask, "-e", "SELECT 1"], place, signal.SIGTERM):
             values = _VALUES.format("seq", "lpad", f"seq_1_to_{ROWS}")
             _run(
-                [client, "--no-defaults", "-h127.0.0.1", f"-P{port}", "-uroot"],
+                ask,
                 "CREATE DATABASE bench; USE bench; CREATE TABLE t (id INT PRIMARY KEY, k INT, "
                 f"c CHAR(120)) ENGINE=InnoDB; INSERT INTO t {values}; ANALYZE TABLE t;",
             )
@@ -73,11 +74,12 @@ def postgresql() -> Iterator[int]:
             *nobody, bins / "postgres", "-D", data, "-p", port, "-c", "listen_addresses=127.0.0.1",
             "-c", "unix_socket_directories=", "-c", "max_connections=300",
         ]  # fmt: skip
-        with _standing(argv, port, place, signal.SIGINT):
+        ask = [bins / "psql", "-q", "-h", "127.0.0.1", "-p", port, "-U", "bench", "postgres"]
+        with _standing(argv, [*ask, "-c", "SELECT 1"], place, signal.SIGINT):
             values = _VALUES.format("i", "lpad", f"generate_series(1, {ROWS}) i")
             values = values.replace("md5(i)", "md5(i::text)")
             _run(
-                [bins / "psql", "-q", "-h", "127.0.0.1", "-p", port, "-U", "bench", "postgres"],
+                ask,
                 "CREATE TABLE t (id INT PRIMARY KEY, k INT, c CHAR(120)); "
                 f"INSERT INTO t {values}; VACUUM ANALYZE t;",
             )
@@ -106,9 +108,12 @@ def _run(argv: Sequence[object], said: str = "") -> None:
 
 @contextmanager
 def _standing(
-    argv: Sequence[object], port: int, place: Path, end: signal.Signals
+    argv: Sequence[object], asked: Sequence[object], place: Path, end: signal.Signals
 ) -> Iterator[None]:
-    """The server from when it accepts connections; ``end`` is its way to stop at once."""
+    """The server from when the program ``asked`` ends well; ``end`` is its way to stop at once.
+
+    That it accepts connections is not enough: PostgreSQL does so while it is still starting.
+    """
     log = place / "log"
     with log.open("wb") as out:
         process = subprocess.Popen(
@@ -116,16 +121,10 @@ def _standing(
         )
     try:
         until = time.monotonic() + START_S
-        while True:
-            try:
-                socket.create_connection(("127.0.0.1", port), 1).close()
-                break
-            except OSError:
-                if process.poll() is not None or time.monotonic() > until:
-                    raise RuntimeError(
-                        f"{argv[0]} did not start: {log.read_text()[-500:]}"
-                    ) from None
-                time.sleep(0.1)
+        while subprocess.run([str(a) for a in asked], capture_output=True).returncode:
+            if process.poll() is not None or time.monotonic() > until:
+                raise RuntimeError(f"{argv[0]} did not start: {log.read_text()[-500:]}")
+            time.sleep(0.1)
         yield
     finally:
         process.send_signal(end)
