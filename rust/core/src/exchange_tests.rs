@@ -1,6 +1,6 @@
 //! Replies of every kind, several exchanges a request, kept replies, and wires that greet.
 
-use std::io::Write as _;
+use std::io::{Read as _, Write as _};
 use std::net::SocketAddr;
 use std::sync::Arc;
 
@@ -195,6 +195,63 @@ fn a_request_larger_than_the_kernel_takes_at_once_is_sent_whole() {
     for (_, reply) in trace.replies() {
         assert!(reply.ends_with(large.len().to_string().as_bytes()));
     }
+}
+
+/// A request of a head and `bytes` of body that its head says nothing of: the server must read it.
+fn with_body(bytes: usize) -> Vec<u8> {
+    [GET, &vec![b'b'; bytes]].concat()
+}
+
+#[test]
+fn a_server_that_answers_at_length_before_it_has_read_all_is_read_while_sending() {
+    const BODY: usize = 12 << 20;
+    // Neither side's buffers hold what the other says: who only sends waits for ever.
+    let server = serve(|_, socket, _| {
+        let head = format!("HTTP/1.1 200 OK\r\nContent-Length: {}\r\n\r\n", BODY + 1);
+        say(socket, head.as_bytes());
+        say(socket, &vec![b'x'; BODY]);
+        let mut rest = vec![0; BODY];
+        match socket.read_exact(&mut rest) {
+            Ok(()) => say(socket, b"!"),
+            Err(_) => Then::Close,
+        }
+    });
+    let trace = drive_these(
+        requests(&[&with_body(BODY + (64 << 10))]),
+        options(server.address, 1, closed(1, 1)),
+    );
+    assert!(all(&trace, Outcome::Ok), "{:?}", samples(&trace));
+    assert!(trace.sample(0).bytes as usize > BODY);
+    assert!(counted(&trace, "partial_sends") > 0);
+}
+
+#[test]
+fn a_reply_that_is_whole_before_all_is_sent_counts_and_costs_the_connection() {
+    let server = serve(|number, socket, _| match number {
+        0 => {
+            say(
+                socket,
+                b"HTTP/1.1 413 Too Large\r\nContent-Length: 0\r\n\r\n",
+            );
+            // Does not read on, and is in no hurry to go.
+            sleep_ms(200);
+            Then::Close
+        }
+        _ => say(socket, HELLO),
+    });
+    let large = with_body(32 << 20);
+    let load = Load::Closed {
+        sequence: vec![0, 1, 1],
+        starts: vec![0, 3],
+        think_ns: 0,
+        repeat: false,
+        stop_after: None,
+    };
+    let trace = drive_these(requests(&[&large, GET]), options(server.address, 1, load));
+    let outcomes: Vec<u8> = samples(&trace).iter().map(|s| s.outcome).collect();
+    let wanted = [Outcome::HttpError, Outcome::Ok, Outcome::Ok];
+    assert_eq!(outcomes, wanted.map(|outcome| outcome as u8));
+    assert_eq!(counted(&trace, "reconnects"), 1);
 }
 
 #[test]
