@@ -32,15 +32,21 @@ demo: build ## the shipped study: a verdict and a report
 	@.venv/bin/searchbench run studies/first-look.toml --record $(DEMO)
 
 LUCENE_JAR := java/lucene/target/lucene-host.jar
+ELASTICSEARCH_JAR := java/elasticsearch/target/elasticsearch-analysis.jar
 
 .PHONY: java
-java: ## build the library hosts of the JVM (Lucene); needs JDK 17 and Maven
-	@if command -v mvn >/dev/null && command -v javac >/dev/null; then $(MAKE) --no-print-directory $(LUCENE_JAR); \
-	else echo "NOT RUN HERE: Lucene needs JDK 17 and Maven (Debian: apt-get install openjdk-17-jdk-headless maven)"; fi
+java: ## build what runs in the JVM (Lucene, Elasticsearch's analysis); needs JDK 17 and Maven
+	@if command -v mvn >/dev/null && command -v javac >/dev/null; then $(MAKE) --no-print-directory $(LUCENE_JAR) $(ELASTICSEARCH_JAR); \
+	else echo "NOT RUN HERE: Lucene and Elasticsearch need JDK 17 and Maven (Debian: apt-get install openjdk-17-jdk-headless maven)"; fi
 
 $(LUCENE_JAR): java/lucene/pom.xml $(shell find java/lucene/src -type f)
 	@echo "building the Lucene host: the first time Maven gets its libraries"
 	@mvn -q -B -Dstyle.color=never -f java/lucene/pom.xml package
+	@touch $@
+
+$(ELASTICSEARCH_JAR): java/elasticsearch/pom.xml $(shell find java/elasticsearch/src -type f)
+	@echo "building the declared analysis for Elasticsearch"
+	@mvn -q -B -Dstyle.color=never -f java/elasticsearch/pom.xml package
 	@touch $@
 
 .PHONY: test

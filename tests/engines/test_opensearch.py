@@ -1,7 +1,7 @@
-"""What is OpenSearch's own: its levers, field names, all of Unicode, shards, statistics, caches.
+"""What is OpenSearch's and Elasticsearch's own: levers, field names, Unicode, shards, caches.
 
-One server of one node for all of it, because a start takes seconds: each test makes the index anew.
-A cluster of three nodes and what goes wrong stand in test_opensearch_cluster.py.
+One server of one node each for all of it, because a start takes seconds: each test makes the index
+anew. A cluster of three nodes and what goes wrong stand in test_opensearch_cluster.py.
 """
 
 from __future__ import annotations
@@ -21,10 +21,12 @@ from engines.reference import Reference
 from engines.test_conformance import SCHEMA, Shelf
 from searchbench.corpora.corpus import Corpus, Document, Field, FieldType, Schema
 from searchbench.engines import defaults
-from searchbench.engines.engine import Hits, Level, Request
+from searchbench.engines.elasticsearch import Elasticsearch
+from searchbench.engines.engine import Engine, Hits, Level, Request
 from searchbench.engines.http_form import post, split
 from searchbench.engines.opensearch import OpenSearch
-from searchbench.engines.opensearch_http import whole
+from searchbench.engines.opensearch_http import RestSearch, whole
+from searchbench.engines.opensearch_levers import LEVERS
 from searchbench.engines.opensearch_query import GROUPS, ORDER, field, own
 from searchbench.errors import Unsupported
 from searchbench.lab.deploy import Deployment
@@ -33,18 +35,21 @@ from searchbench.lab.install import missing
 from searchbench.queries.algebra import Facet, In, Mode, Query, Range, Sort, Terms
 from searchbench.queries.analysis import terms
 
-ENGINE = OpenSearch()
+ENGINES: tuple[RestSearch, ...] = (OpenSearch(), Elasticsearch())
 DELETE = Request((b"DELETE /docs HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n",))
 Rebuild = Callable[..., tuple[Deployment, Ingested]]
 
 
-@pytest.fixture(scope="module")
-def node(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Deployment]:
-    if lacking := missing(ENGINE):
-        pytest.skip(f"no opensearch here: {lacking}")
-    place: Path = tmp_path_factory.mktemp("opensearch")
-    levels = {**defaults(ENGINE), "request_cache": True, "heap_mb": 400}
-    with Deployment(ENGINE, levels, place / "data", place / "run") as running:
+@pytest.fixture(scope="module", params=ENGINES, ids=lambda engine: engine.name)
+def node(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Deployment]:
+    engine: RestSearch = request.param
+    if lacking := missing(engine):
+        pytest.skip(f"no {engine.name} here: {lacking}")
+    place: Path = tmp_path_factory.mktemp(engine.name)
+    levels = {**defaults(engine), "request_cache": True, "heap_mb": 400}
+    with Deployment(engine, levels, place / "data", place / "run") as running:
         yield running
 
 
@@ -55,14 +60,15 @@ def rebuilt(node: Deployment, tmp_path: Path) -> Rebuild:
     def build(corpus: Corpus, **levels: Level) -> tuple[Deployment, Ingested]:
         node.params = {**node.params, **_OF_THE_INDEX, **levels}
         node.ask(DELETE)
-        return node, ingest(node, corpus, spool(ENGINE, corpus, tmp_path / "batches", node.params))
+        batches = spool(node.engine, corpus, tmp_path / "batches", node.params)
+        return node, ingest(node, corpus, batches)
 
     return build
 
 
 _OF_THE_INDEX = {
     name: level
-    for name, level in defaults(ENGINE).items()
+    for name, level in defaults(ENGINES[0]).items()
     if name not in ("nodes", "heap_mb", "request_cache")
 }
 
@@ -91,7 +97,7 @@ class Books:
 
 
 def ask(running: Deployment, query: Query, schema: Schema = Books.schema) -> Hits:
-    hits = ENGINE.decode(running.ask(ENGINE.compile(query, schema, running.params)))
+    hits = running.engine.decode(running.ask(running.engine.compile(query, schema, running.params)))
     assert hits.error is None, hits.error
     return hits
 
@@ -101,7 +107,7 @@ def ids(running: Deployment, query: Query, schema: Schema = Books.schema) -> lis
 
 
 def facts(running: Deployment) -> Any:
-    return ENGINE.facts(running.ask(ENGINE.facts_request()))
+    return running.engine.facts(running.ask(running.engine.facts_request()))
 
 
 def test_any_name_can_be_a_field_and_comes_back_as_it_was(rebuilt: Rebuild) -> None:
@@ -140,7 +146,7 @@ def test_text_that_is_not_stored_is_found_and_not_returned(rebuilt: Rebuild) -> 
 @pytest.mark.parametrize(
     "levels",
     [
-        *({p.name: level} for p in ENGINE.parameters for level in p.choices),
+        *({p.name: level} for p in LEVERS for level in p.choices),
         {"shards": 5, "statistics": "global", "preference": "local"},
         {"refresh_ms": 50, "segments": "as-is"},
         {"query_cache": False},
@@ -151,7 +157,7 @@ def test_text_that_is_not_stored_is_found_and_not_returned(rebuilt: Rebuild) -> 
 def test_every_level_takes_and_finds(rebuilt: Rebuild, levels: dict[str, Level]) -> None:
     running, done = rebuilt(Books(), **levels)
     read = facts(running)
-    unread = ENGINE.can.unread
+    unread = running.engine.can.unread
     assert (done.documents, read.documents) == (4, 4)
     assert dict(read.parameters) == {k: v for k, v in running.params.items() if k not in unread}
     assert sorted(ids(running, Query(Terms(Mode.ALL, ("fox",))))) == sorted(
@@ -159,9 +165,10 @@ def test_every_level_takes_and_finds(rebuilt: Rebuild, levels: dict[str, Level])
     )
 
 
-def test_more_copies_than_nodes_are_refused_before_anything_starts() -> None:
+@pytest.mark.parametrize("engine", ENGINES, ids=lambda engine: engine.name)
+def test_more_copies_than_nodes_are_refused_before_anything_starts(engine: Engine) -> None:
     with pytest.raises(Unsupported, match="1 replicas on 1 node"):
-        ENGINE.service({**defaults(ENGINE), "replicas": 1}, SCHEMA)
+        engine.service({**defaults(engine), "replicas": 1}, SCHEMA)
 
 
 def test_shards_change_neither_totals_nor_counts_nor_the_order_of_ties(rebuilt: Rebuild) -> None:
@@ -216,14 +223,16 @@ def test_a_complete_answer_has_its_marks_at_the_head(rebuilt: Rebuild, shards: i
         Query(Terms(Mode.ALL, ("nowhere",)), limit=0, group_by="k?"),
         Query(filters=(Range("a", 0, 5),), sort=(Sort("a"),)),
     ):
-        (http,) = split(running.ask(ENGINE.compile(query, Books.schema, running.params)))
+        (http,) = split(running.ask(running.engine.compile(query, Books.schema, running.params)))
         assert all(mark in http.body[:512] for mark in marks), http.body[:512]
 
 
 def test_a_total_that_is_only_a_bound_is_not_exact(rebuilt: Rebuild) -> None:
     running, _done = rebuilt(Shelf())
     asked = {"query": {"match_all": {}}, "track_total_hits": 5, "size": 1}
-    hits = ENGINE.decode(running.ask(Request((post("/docs/_search", [], orjson.dumps(asked)),))))
+    hits = running.engine.decode(
+        running.ask(Request((post("/docs/_search", [], orjson.dumps(asked)),)))
+    )
     assert (hits.total, hits.total_exact, hits.partial) == (5, False, False)
 
 
@@ -274,12 +283,12 @@ def test_what_does_not_fit_is_refused_by_name_and_the_rest_is_taken(rebuilt: Reb
 def test_errors_are_in_the_words_of_the_server(rebuilt: Rebuild) -> None:
     running, _done = rebuilt(Books())
     wrong = post("/docs/_search", [], b'{"query":{"no such query":{}}}')
-    hits = ENGINE.decode(running.ask(Request((wrong,))))
+    hits = running.engine.decode(running.ask(Request((wrong,))))
     assert hits.total is None
     assert "unknown query [no such query]" in str(hits.error)
     running.ask(DELETE)
-    query = ENGINE.compile(Query(), Books.schema, running.params)
-    assert "no such index [docs]" in str(ENGINE.decode(running.ask(query)).error)
+    query = running.engine.compile(Query(), Books.schema, running.params)
+    assert "no such index [docs]" in str(running.engine.decode(running.ask(query)).error)
 
 
 def test_the_analysis_is_the_declared_one_but_for_new_letters(rebuilt: Rebuild) -> None:
@@ -293,9 +302,9 @@ def test_the_analysis_is_the_declared_one_but_for_new_letters(rebuilt: Rebuild) 
 
     def differs(chars: Sequence[str]) -> bool:
         text = " ".join(f"x{c}y" for c in chars)
-        asked = ENGINE.analyse(text)
+        asked = running.engine.analyse(text)
         assert asked is not None
-        return ENGINE.terms(running.ask(asked)) != terms(text)
+        return running.engine.terms(running.ask(asked)) != terms(text)
 
     pages = [every[at : at + 2000] for at in range(0, len(every), 2000)]
     rows = [p[at : at + 50] for p in pages if differs(p) for at in range(0, len(p), 50)]

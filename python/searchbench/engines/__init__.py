@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 
+from searchbench.engines.elasticsearch import Elasticsearch
 from searchbench.engines.engine import Engine, Level
 from searchbench.engines.groonga import Groonga
 from searchbench.engines.lucene import Lucene
@@ -19,6 +20,7 @@ _TABLE: tuple[Engine, ...] = (
     Groonga(),
     Lucene(),
     OpenSearch(),
+    Elasticsearch(),
     Null(),
 )
 ENGINES: dict[str, Engine] = {engine.name: engine for engine in _TABLE}

@@ -170,11 +170,12 @@ class RestSearch:
         return get("/_cluster/health", pairs)
 
     def _about(self) -> tuple[bytes, ...]:
-        kept = ("name", "settings", "jvm.version", "jvm.mem.heap_max", "jvm.input_arguments")
-        nodes = ",".join(f"nodes.*.{k}" for k in (*kept, "os.allocated_processors"))
-        nodes = nodes.replace("heap_max", "heap_max_in_bytes")
+        kept = (
+            *("name", "version", "settings", "os.allocated_processors"),
+            *("jvm.version", "jvm.mem.heap_max_in_bytes", "jvm.input_arguments"),
+        )
+        nodes = ",".join(f"nodes.*.{k}" for k in kept)
         return (
-            get("/"),
             get("/_nodes/settings,jvm,os", [("flat_settings", "true"), ("filter_path", nodes)]),
             get(f"{INDEX}/_settings", [("flat_settings", "true")]),
             get(f"{INDEX}/_stats/docs,store,request_cache,query_cache,segments"),
@@ -183,10 +184,10 @@ class RestSearch:
     def facts(self, reply: bytes) -> Facts:
         """Before ``create`` there is no index to read back. ValueError while nodes are missing."""
         replies = split(reply)
-        if len(replies) != 5:
-            raise ValueError(f"five replies were asked for, {len(replies)} came")
+        if len(replies) != 4:
+            raise ValueError(f"four replies were asked for, {len(replies)} came")
         answers = [orjson.loads(http.body) for http in replies]
-        health, about, nodes, settings, stats = answers
+        health, nodes, settings, stats = answers
         for http, answer in zip(replies, answers, strict=True):
             if http.status not in (200, 404, 408):
                 raise ValueError(_trouble(http, answer))
@@ -194,19 +195,18 @@ class RestSearch:
             raise ValueError(_unfinished(health))
         levers: dict[str, Level] = {"nodes": health["number_of_nodes"], **_of_nodes(nodes)}
         extra: dict[str, Any] = {
-            "lucene": about["version"]["lucene_version"],
             "status": health["status"],
             "nodes": {n["name"]: _node_facts(n) for n in nodes["nodes"].values()},
         }
         figures: dict[str, Any] = {}
-        if replies[3].status == replies[4].status == 200:
+        if replies[2].status == replies[3].status == 200:
             levers |= _of_index(settings["docs"]["settings"])
             figures = stats["_all"]
             if not figures["primaries"]:
                 raise ValueError(_unfinished(health))
             extra |= _figures(figures)
         return Facts(
-            version=about["version"]["number"],
+            version=_version(nodes),
             documents=figures["primaries"]["docs"]["count"] if figures else None,
             index_bytes=figures["total"]["store"]["size_in_bytes"] if figures else None,
             parameters=levers,
@@ -345,6 +345,11 @@ def _unfinished(health: dict[str, Any]) -> str:
         f"{health['initializing_shards']} shards being made and "
         f"{health['unassigned_shards']} without a node"
     )
+
+
+def _version(nodes: dict[str, Any]) -> str:
+    """Of all nodes; where they differ, each of them."""
+    return ", ".join(sorted({node["version"] for node in nodes["nodes"].values()}))
 
 
 def _of_nodes(nodes: dict[str, Any]) -> dict[str, Level]:

@@ -7,9 +7,13 @@ node is private; only the jars come from the shared tree.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 from searchbench.engines.engine import Companion, Parameters
+from searchbench.engines.opensearch_levers import (
+    LOGGING,
+    WITHOUT_OPTIONS,
+    configuration,
+    names,
+)
 
 VERSION = "2.19.1"
 TREE = f"{{engines}}/opensearch-{VERSION}"
@@ -19,11 +23,6 @@ _PREPARE = (
     'tree=$1; jar=$2; here=$3; shift 3; umask 077; mkdir -p "$here/tmp" "$here/home/modules" && '
     'cp -Rf "$tree/modules/." "$here/home/modules/" && '
     'cp -f "$jar" "$here/home/modules/analysis-common/" && exec "$@"'
-)
-_FREE_OF_OPTIONS = tuple(
-    part
-    for name in ("JAVA_TOOL_OPTIONS", "JDK_JAVA_OPTIONS", "_JAVA_OPTIONS")
-    for part in ("-u", name)
 )
 # What OpenSearch's own launcher gives the JVM, but for logs of the garbage collector and dumps.
 _JVM = (
@@ -53,15 +52,6 @@ _JVM = (
     "-Dopensearch.distribution.type=zip",
     "-Dopensearch.bundled_jdk=false",
 )
-_LOGGING = """\
-status = error
-appender.console.type = Console
-appender.console.name = console
-appender.console.layout.type = PatternLayout
-appender.console.layout.pattern = [%d{ISO8601}][%-5p][%c{1.}] [%node_name] %m%n
-rootLogger.level = warn
-rootLogger.appenderRef.console.ref = console
-"""
 # Its archive holds no analysis but the simplest; this module brings `pattern` and `lowercase`.
 _ANALYSIS_DESCRIPTOR = f"""\
 description=Analyzers
@@ -76,18 +66,13 @@ has.native.controller=false
 """
 
 
-def names(params: Parameters) -> tuple[str, ...]:
-    """n1, which is asked, and its companions."""
-    return tuple(f"n{number}" for number in range(1, int(params["nodes"]) + 1))
-
-
 def command(name: str, params: Parameters) -> tuple[str, ...]:
     """What starts a node; it lives below ``{run}/NAME``."""
     heap = int(params["heap_mb"])
     here = f"{{run}}/{name}"
     return (
         *("sh", "-c", _PREPARE, "node", TREE, ANALYSIS, here),
-        *("env", *_FREE_OF_OPTIONS, "java"),
+        *("env", *WITHOUT_OPTIONS, "java"),
         *(f"-Xms{heap}m", f"-Xmx{heap}m", f"-XX:MaxDirectMemorySize={heap // 2}m"),
         *_JVM,
         f"-Djava.io.tmpdir={here}/tmp",
@@ -103,40 +88,14 @@ def companions(params: Parameters) -> tuple[Companion, ...]:
     return tuple(Companion(name, command(name, params)) for name in names(params)[1:])
 
 
-def files(params: Parameters, settings: Mapping[str, str]) -> dict[str, str]:
-    """The configuration of every node; ``settings`` are those that depend on levers."""
+def files(params: Parameters) -> dict[str, str]:
+    """The configuration of every node."""
     found = {}
     for name in names(params):
-        lines = [f"{k}: {v}" for k, v in {**_settings(name, params), **settings}.items()]
-        found[f"{name}/config/opensearch.yml"] = "\n".join(lines) + "\n"
-        found[f"{name}/config/log4j2.properties"] = _LOGGING
+        settings = configuration(name, params, "cluster.initial_cluster_manager_nodes", {})
+        found[f"{name}/config/opensearch.yml"] = settings
+        found[f"{name}/config/log4j2.properties"] = LOGGING
         found[f"{name}/home/modules/analysis-common/plugin-descriptor.properties"] = (
             _ANALYSIS_DESCRIPTOR
         )
-    return found
-
-
-def _settings(name: str, params: Parameters) -> dict[str, str]:
-    every = names(params)
-    found = {
-        "cluster.name": "searchbench",
-        "node.name": name,
-        "network.host": "127.0.0.1",
-        "http.port": "{port}" if name == every[0] else f"{{port:{name} http}}",
-        "transport.port": f"{{port:{name}}}",
-        "path.data": f'"{{data}}/{name}"',
-        "path.logs": f'"{{run}}/{name}/logs"',
-        # One machine, perhaps a full one: an index that is suddenly read-only is no measurement.
-        "cluster.routing.allocation.disk.threshold_enabled": "false",
-        "action.auto_create_index": '"false"',
-        # Limits that a query of our algebra could meet.
-        "indices.query.bool.max_clause_count": "1000000",
-        "search.max_buckets": "2147483647",
-    }
-    if len(every) == 1:
-        found["discovery.type"] = "single-node"
-    else:
-        found["discovery.seed_hosts"] = ", ".join(f'"127.0.0.1:{{port:{n}}}"' for n in every)
-        found["discovery.seed_hosts"] = f"[{found['discovery.seed_hosts']}]"
-        found["cluster.initial_cluster_manager_nodes"] = f"[{', '.join(every)}]"
     return found

@@ -1,0 +1,156 @@
+"""The levers that OpenSearch and Elasticsearch share, and the settings of their nodes."""
+
+from __future__ import annotations
+
+from searchbench.engines.engine import Parameter, Parameters
+from searchbench.errors import Unsupported
+
+_REQUEST = "never: it goes with each request and is not kept"
+LEVERS = (
+    Parameter("nodes", int, 1, "processes of the cluster, on this machine", (), 1, 5, index=True),
+    Parameter("shards", int, 1, "parts of the index", (), 1, 64, index=True),
+    Parameter(
+        "replicas",
+        int,
+        0,
+        "further copies of each shard, on other nodes: less than nodes",
+        (),
+        0,
+        4,
+        index=True,
+    ),
+    Parameter(
+        "segments",
+        str,
+        "merged",
+        "merge each shard to one segment, or leave the segments as they are",
+        choices=("merged", "as-is"),
+        index=True,
+    ),
+    Parameter(
+        "refresh_ms",
+        int,
+        0,
+        "show new documents this often while batches come in; 0: only when asked",
+        minimum=0,
+        maximum=3_600_000,
+        index=True,
+    ),
+    Parameter(
+        "query_cache",
+        bool,
+        True,
+        "cache the documents of filters that come again (the engines' own default)",
+        index=True,
+    ),
+    Parameter(
+        "request_cache",
+        bool,
+        False,
+        "cache whole answers of each shard; off, so that the speed is not the cache's",
+    ),
+    Parameter(
+        "statistics",
+        str,
+        "local",
+        "term statistics for BM25: of each shard, or of all (dfs_query_then_fetch)",
+        choices=("local", "global"),
+    ),
+    Parameter(
+        "ties",
+        str,
+        "ingest",
+        "break ties over several shards by the order of ingest, a sort key more, or by shard",
+        choices=("ingest", "shard"),
+    ),
+    Parameter(
+        "preference",
+        str,
+        "any",
+        "which copy of a shard is asked: any, or one on the node that was asked if it has one",
+        choices=("any", "local"),
+    ),
+    Parameter(
+        "heap_mb",
+        int,
+        512,
+        "heap of each node's JVM, least and most",
+        minimum=64,
+        maximum=1048576,
+    ),
+)
+UNREAD = {
+    "segments": "never: whether a single segment was merged or came so leaves no trace",
+    "statistics": _REQUEST,
+    "ties": _REQUEST,
+    "preference": _REQUEST,
+}
+DEVIATIONS = {
+    "scoring": "BM25 (k1 1.2, b 0.75) without the constant factor k1 + 1, field lengths "
+    "rounded to one byte; several fields add up; a prefix or fuzzy term counts 1",
+    "analysis": "letters and digits as of Unicode 13 (Java 17); a word of more than "
+    "10,922 UTF-16 units is not indexed",
+    "sort": "an integer of the least or greatest 64-bit value sorts with the missing ones",
+    "keyword": "a document with a keyword of more than 32,766 bytes is refused; ids have "
+    "1 to 512 bytes",
+}
+# The JVM would take more arguments from these.
+WITHOUT_OPTIONS = tuple(
+    part
+    for name in ("JAVA_TOOL_OPTIONS", "JDK_JAVA_OPTIONS", "_JAVA_OPTIONS")
+    for part in ("-u", name)
+)
+LOGGING = """\
+status = error
+appender.console.type = Console
+appender.console.name = console
+appender.console.layout.type = PatternLayout
+appender.console.layout.pattern = [%d{ISO8601}][%-5p][%c{1.}] [%node_name] %m%n
+rootLogger.level = warn
+rootLogger.appenderRef.console.ref = console
+"""
+
+
+def names(params: Parameters) -> tuple[str, ...]:
+    """n1, which is asked, and its companions."""
+    return tuple(f"n{number}" for number in range(1, int(params["nodes"]) + 1))
+
+
+def refuse_idle_copies(title: str, params: Parameters) -> None:
+    """Unsupported where copies were asked for that would have no node."""
+    if int(params["replicas"]) >= int(params["nodes"]):
+        raise Unsupported(
+            f"{title} cannot keep {params['replicas']} replicas on {params['nodes']} node(s): a "
+            "copy of a shard never stands beside another; take more nodes or fewer replicas"
+        )
+
+
+def configuration(name: str, params: Parameters, electing: str, more: dict[str, str]) -> str:
+    """The settings of the node ``name`` as YAML.
+
+    ``electing``: the setting that names the first electors; ``more``: settings beside these.
+    """
+    every = names(params)
+    found = {
+        "cluster.name": "searchbench",
+        "node.name": name,
+        "network.host": "127.0.0.1",
+        "http.port": "{port}" if name == every[0] else f"{{port:{name} http}}",
+        "transport.port": f"{{port:{name}}}",
+        "path.data": f'"{{data}}/{name}"',
+        "path.logs": f'"{{run}}/{name}/logs"',
+        # One machine, perhaps a full one: an index that is suddenly read-only is no measurement.
+        "cluster.routing.allocation.disk.threshold_enabled": "false",
+        "action.auto_create_index": '"false"',
+        # Limits that a query of our algebra could meet.
+        "indices.query.bool.max_clause_count": "1000000",
+        "search.max_buckets": "2147483647",
+        "indices.requests.cache.size": "1%" if params["request_cache"] else "0%",
+    }
+    if len(every) == 1:
+        found["discovery.type"] = "single-node"
+    else:
+        seeds = ", ".join(f'"127.0.0.1:{{port:{n}}}"' for n in every)
+        found["discovery.seed_hosts"] = f"[{seeds}]"
+        found[electing] = f"[{', '.join(every)}]"
+    return "".join(f"{k}: {v}\n" for k, v in {**found, **more}.items())
