@@ -25,12 +25,11 @@ from searchbench.engines.engine import (
     Service,
 )
 from searchbench.engines.features import refuse
+from searchbench.engines.groonga_service import service
 from searchbench.engines.http_form import HttpReply, get, post, split
 from searchbench.queries.algebra import Query
 from searchbench.queries.analysis import lower
 
-# `groonga -n` makes a database and refuses one that is there; without it the other way round.
-_OPEN_OR_MAKE = 'db=$1; shift; if [ -e "$db" ]; then exec "$@" "$db"; else exec "$@" -n "$db"; fi'
 _TOKENIZERS = {"declared": 'TokenDelimit("pattern", "[^\\\\p{L}\\\\p{N}]+")'}
 _NORMALIZERS = {"declared": 'NormalizerTable("normalized", "Lower.to")'}
 # Snippets take no normalizer with options; this one folds all that ours does, and more.
@@ -55,7 +54,7 @@ class Groonga:
     can = Capabilities(
         title="Groonga",
         home="https://groonga.org",
-        packages=("groonga-bin",),
+        packages=("groonga-bin", "groonga-httpd"),
         cannot={
             "fuzzy": "we could: fuzzy_search() goes over the keys of a table, so over a lexicon; "
             "nobody has tried here whether its distance is ours",
@@ -63,6 +62,7 @@ class Groonga:
             "without an error",
         },
         unread={
+            "httpd_workers": "upstream must: nginx does not tell how many workers it has",
             "index_first": "never: whether the index or the documents came first leaves no trace",
         },
         deviations={
@@ -75,10 +75,25 @@ class Groonga:
     )
     parameters = (
         Parameter(
+            "server",
+            str,
+            "groonga",
+            "its own server, which closes each connection, or groonga-httpd, which keeps it",
+            choices=("groonga", "httpd"),
+        ),
+        Parameter(
             "threads",
             int,
             2,
-            "threads that answer requests (Groonga's own default: one a core)",
+            "threads of its own server (Groonga's own default: one a core)",
+            minimum=1,
+            maximum=256,
+        ),
+        Parameter(
+            "httpd_workers",
+            int,
+            2,
+            "worker processes of groonga-httpd, of one thread each",
             minimum=1,
             maximum=256,
         ),
@@ -86,7 +101,8 @@ class Groonga:
             "cache_limit",
             int,
             0,
-            "answers kept in the query cache; 0: off, so that the speed is not the cache's",
+            "answers kept in the query cache, of groonga-httpd in that of each worker; 0: off, "
+            "so that the speed is not the cache's",
             minimum=0,
             maximum=1_000_000,
         ),
@@ -122,19 +138,8 @@ class Groonga:
     )
 
     def service(self, params: Parameters, schema: Schema) -> Service:
-        """One server; the database is made at the first start and opened at the next."""
-        return Service(
-            argv=(
-                *("sh", "-c", _OPEN_OR_MAKE, "open-or-make", "{data}/db"),
-                *("groonga", "-s", "--protocol", "http", "--bind-address", "127.0.0.1"),
-                *("-p", "{port}", "-t", str(params["threads"])),
-                *("--cache-limit", str(params["cache_limit"]), "--config-path", "/dev/null"),
-                *("--log-path", "{run}/groonga.log"),
-            ),
-            wire="http",
-            ready=self.facts_request(),
-            needs={"groonga": "`searchbench engines install groonga` gets it"},
-        )
+        """Its own server, or groonga-httpd."""
+        return service(params, self.facts_request())
 
     def offline(self, schema: Schema, params: Parameters) -> Offline | None:
         """Ingested into over the wire."""
@@ -287,7 +292,10 @@ class Groonga:
             if trouble is not None:
                 raise ValueError(trouble)
         status, threads, cached, tables, docs = (answer.get("body") for answer in answers)
-        levers: dict[str, Level] = {"threads": threads, "cache_limit": cached}
+        own = replies[0].headers.get("server", "").startswith("Groonga")
+        levers: dict[str, Level] = {"server": "groonga" if own else "httpd", "cache_limit": cached}
+        if own:  # a worker of groonga-httpd always has one
+            levers["threads"] = threads
         names = [column[0] for column in tables[0]]
         for row in tables[1:]:
             table = dict(zip(names, row, strict=True))
