@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import json
+import socket
 import sys
 import time
 import unicodedata
 from collections.abc import Iterator
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from searchbench.corpora.corpus import Document, Field, FieldType, Schema
@@ -16,6 +19,7 @@ from searchbench.engines.engine import Level
 from searchbench.engines.groonga import Groonga
 from searchbench.engines.groonga_script import field, value
 from searchbench.lab.deploy import Deployment
+from searchbench.lab.exchange import prepare
 from searchbench.lab.ingest import ingest, spool
 from searchbench.lab.install import missing
 from searchbench.queries.algebra import Boolean, In, Mode, Query, Range, Sort, Terms
@@ -87,6 +91,7 @@ def test_filters_leave_scores_alone(tmp_path: Path) -> None:
     [
         *({p.name: level} for p in ENGINE.parameters for level in p.choices),
         {"threads": 5, "cache_limit": 7},
+        {"server": "httpd", "httpd_workers": 3, "cache_limit": 7},
         {"index_first": True},
     ],
     ids=str,
@@ -182,3 +187,51 @@ def test_a_column_leads_back_to_its_field(name: str) -> None:
     column = value(name)
     assert column.isascii()
     assert field(column) == name
+
+
+def test_every_worker_of_httpd_answers_right_as_soon_as_the_index_is_made(tmp_path: Path) -> None:
+    """Workers that had opened the columns before would search without the index."""
+    with started(tmp_path, server="httpd", httpd_workers=3) as running:
+        ingest(running, Books(), spool(ENGINE, Books(), tmp_path / "batches"))
+        fox = Query(Terms(Mode.ALL, ("fo",)))  # in a search without an index, part of "fox"
+        request = ENGINE.compile(fox, Books.schema, running.params)
+        trace = running.endpoint.drive(
+            prepare([request]),
+            sequence=np.zeros(160, np.uint32),
+            client_starts=np.arange(0, 161, 10, dtype=np.uint32),
+            connections=16,
+            timeout_ns=int(10e9),
+            capture_every=1,
+            idle="block",
+        )
+        replies = [reply for _index, reply in trace.replies()]
+        assert {ENGINE.decode(reply).total for reply in replies} == {0}
+        assert len(replies) == 160
+        # One connection for each client, kept.
+        assert json.loads(trace.accounting())["reconnects"] == 0
+
+
+def test_the_cache_of_httpd_is_that_of_each_worker(tmp_path: Path) -> None:
+    with started(tmp_path, server="httpd", httpd_workers=2, cache_limit=10) as running:
+        ingest(running, Books(), spool(ENGINE, Books(), tmp_path / "batches"))
+        time.sleep(2.1)
+        fox = ENGINE.compile(Query(Terms(Mode.ALL, ("fox",))), Books.schema, running.params)
+        for _ in range(40):  # each on a connection of its own
+            running.ask(fox)
+        asked = {
+            ENGINE.facts(running.ask(ENGINE.facts_request())).extra["queries_since_start"]
+            for _ in range(40)
+        }
+        assert len(asked) == 2
+        assert sum(asked) == 40
+
+
+def test_workers_whose_master_was_killed_are_stopped_too(tmp_path: Path) -> None:
+    with started(tmp_path, server="httpd") as running:
+        target = running.target
+        running.process.kill()
+        running.process.wait(60)
+        assert not running.lives()
+        socket.create_connection(target, 10.0).close()  # the workers serve on
+    with pytest.raises(ConnectionRefusedError):
+        socket.create_connection(target, 10.0)

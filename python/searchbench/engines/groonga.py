@@ -25,25 +25,16 @@ from searchbench.engines.engine import (
     Service,
 )
 from searchbench.engines.features import refuse
-from searchbench.engines.http_form import HttpReply, get, post, split
+from searchbench.engines.groonga_commands import column, columns, do, indexes, load, rows
+from searchbench.engines.groonga_service import service
+from searchbench.engines.http_form import HttpReply, get, split
 from searchbench.queries.algebra import Query
 from searchbench.queries.analysis import lower
 
-# `groonga -n` makes a database and refuses one that is there; without it the other way round.
-_OPEN_OR_MAKE = 'db=$1; shift; if [ -e "$db" ]; then exec "$@" "$db"; else exec "$@" -n "$db"; fi'
 _TOKENIZERS = {"declared": 'TokenDelimit("pattern", "[^\\\\p{L}\\\\p{N}]+")'}
 _NORMALIZERS = {"declared": 'NormalizerTable("normalized", "Lower.to")'}
 # Snippets take no normalizer with options; this one folds all that ours does, and more.
 _FOLDS = {"declared": "NormalizerNFKC150"}
-_COLUMN_TYPES = {
-    FieldType.TEXT: ("COLUMN_SCALAR", "Text"),
-    FieldType.KEYWORD: ("COLUMN_SCALAR", ""),
-    FieldType.KEYWORDS: ("COLUMN_VECTOR", ""),
-    FieldType.INTEGER: ("COLUMN_SCALAR", "Int64"),
-    FieldType.FLOAT: ("COLUMN_SCALAR", "Float"),
-    FieldType.DATE: ("COLUMN_SCALAR", "Int64"),
-    FieldType.BOOLEAN: ("COLUMN_SCALAR", "Bool"),
-}
 _GROUPS = "groups"
 _RELEVANCE = "relevance"
 
@@ -55,7 +46,7 @@ class Groonga:
     can = Capabilities(
         title="Groonga",
         home="https://groonga.org",
-        packages=("groonga-bin",),
+        packages=("groonga-bin", "groonga-httpd"),
         cannot={
             "fuzzy": "we could: fuzzy_search() goes over the keys of a table, so over a lexicon; "
             "nobody has tried here whether its distance is ours",
@@ -63,6 +54,7 @@ class Groonga:
             "without an error",
         },
         unread={
+            "httpd_workers": "upstream must: nginx does not tell how many workers it has",
             "index_first": "never: whether the index or the documents came first leaves no trace",
         },
         deviations={
@@ -75,10 +67,25 @@ class Groonga:
     )
     parameters = (
         Parameter(
+            "server",
+            str,
+            "groonga",
+            "its own server, which closes each connection, or groonga-httpd, which keeps it",
+            choices=("groonga", "httpd"),
+        ),
+        Parameter(
             "threads",
             int,
             2,
-            "threads that answer requests (Groonga's own default: one a core)",
+            "threads of its own server (Groonga's own default: one a core)",
+            minimum=1,
+            maximum=256,
+        ),
+        Parameter(
+            "httpd_workers",
+            int,
+            2,
+            "worker processes of groonga-httpd, of one thread each",
             minimum=1,
             maximum=256,
         ),
@@ -86,7 +93,8 @@ class Groonga:
             "cache_limit",
             int,
             0,
-            "answers kept in the query cache; 0: off, so that the speed is not the cache's",
+            "answers kept in the query cache, of groonga-httpd in that of each worker; 0: off, "
+            "so that the speed is not the cache's",
             minimum=0,
             maximum=1_000_000,
         ),
@@ -122,19 +130,8 @@ class Groonga:
     )
 
     def service(self, params: Parameters, schema: Schema) -> Service:
-        """One server; the database is made at the first start and opened at the next."""
-        return Service(
-            argv=(
-                *("sh", "-c", _OPEN_OR_MAKE, "open-or-make", "{data}/db"),
-                *("groonga", "-s", "--protocol", "http", "--bind-address", "127.0.0.1"),
-                *("-p", "{port}", "-t", str(params["threads"])),
-                *("--cache-limit", str(params["cache_limit"]), "--config-path", "/dev/null"),
-                *("--log-path", "{run}/groonga.log"),
-            ),
-            wire="http",
-            ready=self.facts_request(),
-            needs={"groonga": "`searchbench engines install groonga` gets it"},
-        )
+        """Its own server, or groonga-httpd."""
+        return service(params, self.facts_request())
 
     def offline(self, schema: Schema, params: Parameters) -> Offline | None:
         """Ingested into over the wire."""
@@ -142,13 +139,13 @@ class Groonga:
 
     def create(self, schema: Schema, params: Parameters) -> Iterable[Request]:
         """Tables, columns, lexicons; the text indexes too if they are to be first."""
-        table = [_do("table_create", name="Docs", flags="TABLE_HASH_KEY", key_type="ShortText")]
+        table = [do("table_create", name="Docs", flags="TABLE_HASH_KEY", key_type="ShortText")]
         if params["normalizer"] == "declared":
             lexicon = {"flags": "TABLE_PAT_KEY", "key_type": "ShortText"}
             table += [
-                _do("table_create", name="Lower", **lexicon),
-                _column("Lower", "to", "COLUMN_SCALAR", "ShortText"),
-                _load("Lower", orjson.dumps([["_key", "to"], *_lowered()])),
+                do("table_create", name="Lower", **lexicon),
+                column("Lower", "to", "COLUMN_SCALAR", "ShortText"),
+                load("Lower", orjson.dumps([["_key", "to"], *_lowered()])),
             ]
         analysis = {
             "flags": "TABLE_PAT_KEY",
@@ -157,41 +154,22 @@ class Groonga:
             "normalizer": _named(_NORMALIZERS, params["normalizer"]),
         }
         # A text that is only to be analysed must not leave its terms in the index.
-        table += [_do("table_create", name=name, **analysis) for name in ("Terms", "Asked")]
-        for field in schema.fields:
-            flags, kind = _COLUMN_TYPES[field.type]
-            column = script.value(field.name)
-            if not kind:
-                kind = f"K_{column}"
-                table.append(
-                    _do("table_create", name=kind, flags="TABLE_PAT_KEY", key_type="ShortText")
-                )
-            table.append(_column("Docs", column, flags, kind))
-            table.append(_column("Docs", script.here(field.name), "COLUMN_SCALAR", "UInt8"))
-            if kind.startswith("K_"):
-                table.append(_column(kind, "docs", "COLUMN_INDEX", "Docs", column))
+        table += [do("table_create", name=name, **analysis) for name in ("Terms", "Asked")]
+        table += columns(schema)
         if params["index_first"]:
-            table += _indexes(schema)
+            table += indexes(schema)
         return [Request(tuple(table))]
 
     def batch(
         self, documents: Sequence[Document], start: int, schema: Schema, params: Parameters
     ) -> Request:
         """One ``load``; what a document has is marked."""
-        rows = [
-            {
-                "_key": d.id,
-                **{script.value(k): v for k, v in d.values.items()},
-                **{script.here(k): 1 for k in d.values},
-            }
-            for d in documents
-        ]
-        return Request((_load("Docs", orjson.dumps(rows)),))
+        return Request((load("Docs", rows(documents)),))
 
     def settle(self, schema: Schema, params: Parameters) -> Iterable[Request]:
         """The text indexes, if they are to come after the documents; everything to disk."""
-        indexes = [] if params["index_first"] else _indexes(schema)
-        return [Request((*indexes, _do("io_flush")))]
+        text = [] if params["index_first"] else indexes(schema)
+        return [Request((*text, do("io_flush")))]
 
     def compile(self, query: Query, schema: Schema, params: Parameters) -> Request:
         """One ``select``."""
@@ -214,14 +192,14 @@ class Groonga:
                     (f"columns[{score}].type", "Float"),
                     (f"columns[{score}].value", "_score"),
                 ]
-        columns = ["_key", *([score] if scored else ())]
+        shown = ["_key", *([score] if scored else ())]
         for name in query.fields:
-            columns += [script.value(name), script.here(name)]
+            shown += [script.value(name), script.here(name)]
         for name in query.snippets:
             cut = script.snippet(name, query.match, _named(_FOLDS, params["normalizer"]))
             if cut is None:  # nothing is searched for, so there is nothing to cut around
                 continue
-            columns.append(script.pieces(name))
+            shown.append(script.pieces(name))
             pairs += [
                 (f"columns[{script.pieces(name)}].stage", "output"),
                 (f"columns[{script.pieces(name)}].type", "ShortText"),
@@ -229,7 +207,7 @@ class Groonga:
                 (f"columns[{script.pieces(name)}].value", cut),
             ]
         pairs += [
-            ("output_columns", ",".join(columns)),
+            ("output_columns", ",".join(shown)),
             ("sort_keys", script.sort_keys(query.sort, schema, score)),
             ("offset", query.offset),
             ("limit", query.limit),
@@ -252,7 +230,7 @@ class Groonga:
         if trouble is not None:
             return Hits(total=None, error=trouble)
         body = answer["body"]
-        names = [column["name"] for column in body["columns"]]
+        names = [c["name"] for c in body["columns"]]
         groups = body.get("slices", {}).get(_GROUPS, {}).get("drilldowns", {})
         return Hits(
             total=body["n_hits"],
@@ -268,11 +246,11 @@ class Groonga:
         """Version and cache, two levers, the tables with their analysis, the documents."""
         return Request(
             (
-                _do("status"),
-                _do("thread_limit"),
-                _do("cache_limit"),
-                _do("table_list"),
-                _do("object_inspect", name="Docs"),
+                do("status"),
+                do("thread_limit"),
+                do("cache_limit"),
+                do("table_list"),
+                do("object_inspect", name="Docs"),
             )
         )
 
@@ -287,8 +265,11 @@ class Groonga:
             if trouble is not None:
                 raise ValueError(trouble)
         status, threads, cached, tables, docs = (answer.get("body") for answer in answers)
-        levers: dict[str, Level] = {"threads": threads, "cache_limit": cached}
-        names = [column[0] for column in tables[0]]
+        own = replies[0].headers.get("server", "").startswith("Groonga")
+        levers: dict[str, Level] = {"server": "groonga" if own else "httpd", "cache_limit": cached}
+        if own:  # a worker of groonga-httpd always has one
+            levers["threads"] = threads
+        names = [c[0] for c in tables[0]]
         for row in tables[1:]:
             table = dict(zip(names, row, strict=True))
             if table["name"] == "Terms":
@@ -307,7 +288,7 @@ class Groonga:
 
     def analyse(self, text: str) -> Request | None:
         """The lexicon's own analysis, on a table beside it."""
-        return Request((_do("table_tokenize", table="Asked", string=text, mode="ADD"),))
+        return Request((do("table_tokenize", table="Asked", string=text, mode="ADD"),))
 
     def terms(self, reply: bytes) -> tuple[str, ...]:
         """The terms in order."""
@@ -338,31 +319,6 @@ class Groonga:
         return None
 
 
-def _do(command: str, **arguments: str) -> bytes:
-    return get(f"/d/{command}", [("command_version", 3), *arguments.items()])
-
-
-def _column(table: str, name: str, flags: str, kind: str, source: str = "") -> bytes:
-    arguments = {"table": table, "name": name, "flags": flags, "type": kind}
-    return _do("column_create", **arguments, **({"source": source} if source else {}))
-
-
-def _load(table: str, rows: bytes) -> bytes:
-    pairs: list[tuple[str, str | int]] = [
-        ("table", table),
-        ("command_version", 3),
-        ("output_errors", "yes"),
-    ]
-    return post("/d/load", pairs, rows)
-
-
-def _indexes(schema: Schema) -> list[bytes]:
-    return [
-        _column("Terms", c, "COLUMN_INDEX|WITH_POSITION", "Docs", c)
-        for c in (script.value(f.name) for f in schema.of_type(FieldType.TEXT))
-    ]
-
-
 def _counted(where: str, label: str, field: str, limit: int) -> list[tuple[str, str | int]]:
     """A drilldown: the most frequent values, ties by value."""
     at = f"{where}drilldowns[{label}]"
@@ -379,11 +335,11 @@ def _pairs(drilldown: dict[str, Any]) -> list[tuple[str, int]]:
 
 
 def _hit(row: dict[str, Any]) -> Hit:
-    columns = [c for c in row if c.startswith("v_") and row["h_" + c[2:]]]
+    held = [c for c in row if c.startswith("v_") and row["h_" + c[2:]]]
     return Hit(
         row["_key"],
         row.get("_score", row.get(_RELEVANCE)),
-        {script.field(c): row[c] for c in columns},
+        {script.field(c): row[c] for c in held},
         {script.field(c): tuple(row[c]) for c in row if c.startswith("s_") and row[c]},
     )
 

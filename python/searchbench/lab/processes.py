@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import os
 import signal
@@ -17,6 +18,7 @@ from searchbench.lab.places import program
 
 _PR_SET_PDEATHSIG = 1
 _COMMAND_TIMEOUT_S = 3600.0
+_KILLED_S = 5.0  # what SIGKILL may take to free ports and files
 # An ordinary user in a user namespace: the files below, which are root's, are its own there.
 _ORDINARY = ("unshare", "--user", "--map-user=65534", "--map-group=65534", "--")
 _libc = ctypes.CDLL(None, use_errno=True)
@@ -72,10 +74,9 @@ def stop(children: Sequence[subprocess.Popen[bytes]], how: signal.Signals, wait_
     """``how``, then SIGKILL, for these and for what they started; ends nothing else."""
     family: list[psutil.Process] = []
     for child in children:
-        try:
+        with contextlib.suppress(psutil.NoSuchProcess):
             family += psutil.Process(child.pid).children(recursive=True)
-        except psutil.NoSuchProcess:
-            continue
+        family += _orphans(child.pid)
         if child.poll() is None:
             child.send_signal(how)
     give_up = time.monotonic() + wait_s
@@ -86,10 +87,33 @@ def stop(children: Sequence[subprocess.Popen[bytes]], how: signal.Signals, wait_
             child.kill()
             child.wait()
     for orphan in family:
-        try:
+        with contextlib.suppress(psutil.NoSuchProcess):
             orphan.kill()
-        except psutil.NoSuchProcess:
-            continue
+    give_up = time.monotonic() + _KILLED_S
+    while any(map(_serves, family)) and time.monotonic() < give_up:
+        time.sleep(0.005)
+
+
+def _serves(process: psutil.Process) -> bool:
+    """Is it more than an entry that its parent has not read yet?"""
+    try:
+        return process.is_running() and process.status() != psutil.STATUS_ZOMBIE
+    except psutil.NoSuchProcess:
+        return False
+
+
+def _orphans(group: int) -> list[psutil.Process]:
+    """What is left of the process group of a child of ours that may have died before its own.
+
+    The workers of a master that was killed go on, and nothing but their group says whose they are.
+    """
+    found = []
+    for process in psutil.process_iter():
+        with contextlib.suppress(ProcessLookupError):
+            ours = os.getsid(process.pid) == os.getsid(0)
+            if ours and process.pid != group and os.getpgid(process.pid) == group:
+                found.append(process)
+    return found
 
 
 def tail(log: Path, lines: int = 5) -> str:

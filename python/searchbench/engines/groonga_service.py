@@ -1,0 +1,97 @@
+"""The two servers of Groonga: its own, and groonga-httpd, which is nginx with Groonga inside.
+
+A process that has opened a column never learns of an index that another process makes on it: it
+neither searches nor fills it. So behind groonga-httpd one process alone writes, a `groonga -s` of
+its own that nginx hands these commands to, and the workers only read.
+"""
+
+from __future__ import annotations
+
+from searchbench.engines.engine import Companion, Parameters, Request, Service
+
+_GET = "`searchbench engines install groonga` gets it"
+_MAKE = (("groonga", "-n", "--config-path", "/dev/null", "{data}/db", "status"),)
+# What writes; and object_inspect, so that nothing counts as ready before the writer is.
+_WRITES = "table_create|column_create|load|io_flush|table_tokenize|object_inspect"
+_NGINX = """\
+daemon off;
+user root root;
+worker_processes WORKERS;
+pid {run}/nginx.pid;
+error_log {run}/nginx.log warn;
+events {
+  worker_connections 4096;
+}
+http {
+  access_log off;
+  default_type application/json;
+  keepalive_timeout 3600s;
+  keepalive_requests 1000000000;
+  client_max_body_size 0;
+  client_header_buffer_size 64k;
+  large_client_header_buffers 8 1m;
+  client_body_temp_path {run}/body;
+  proxy_temp_path {run}/proxied;
+  fastcgi_temp_path {run}/fastcgi;
+  scgi_temp_path {run}/scgi;
+  uwsgi_temp_path {run}/uwsgi;
+  groonga_database {data}/db;
+  groonga_cache_limit CACHED;
+  server {
+    # Without reuseport nearly all connections go to one worker.
+    listen 127.0.0.1:{port} reuseport;
+    location /d/ {
+      groonga on;
+      groonga_log_path {run}/groonga.log;
+      groonga_query_log_path off;
+    }
+    location ~ ^/d/(WRITES)$ {
+      proxy_pass http://127.0.0.1:{port:writer};
+      proxy_request_buffering off;
+      proxy_read_timeout 3600s;
+    }
+  }
+}
+"""
+
+
+def service(params: Parameters, ready: Request) -> Service:
+    """What to start for the level of ``server``; the database is made before the first start."""
+    return _httpd(params, ready) if params["server"] == "httpd" else _own(params, ready)
+
+
+def _own(params: Parameters, ready: Request) -> Service:
+    return Service(
+        argv=_groonga("{port}", str(params["threads"]), str(params["cache_limit"]), "groonga.log"),
+        wire="http",
+        ready=ready,
+        needs={"groonga": _GET},
+        first=_MAKE,
+    )
+
+
+def _httpd(params: Parameters, ready: Request) -> Service:
+    config = (
+        _NGINX.replace("WORKERS", str(params["httpd_workers"]))
+        .replace("CACHED", str(params["cache_limit"]))
+        .replace("WRITES", _WRITES)
+    )
+    return Service(
+        argv=("groonga-httpd", "-e", "stderr", "-c", "{run}/nginx.conf"),
+        wire="http",
+        ready=ready,
+        files={"nginx.conf": config},
+        needs={"groonga": _GET, "groonga-httpd": _GET},
+        first=_MAKE,
+        companions=(
+            Companion("writer", _groonga("{port:writer}", "1", "0", "writer-groonga.log")),
+        ),
+    )
+
+
+def _groonga(port: str, threads: str, cached: str, log: str) -> tuple[str, ...]:
+    return (
+        *("groonga", "-s", "--protocol", "http", "--bind-address", "127.0.0.1"),
+        *("-p", port, "-t", threads, "--cache-limit", cached),
+        *("--config-path", "/dev/null", "--log-path", f"{{run}}/{log}", "{data}/db"),
+    )
