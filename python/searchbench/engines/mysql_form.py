@@ -152,7 +152,8 @@ def _refusal(packet: bytes) -> Result:
     code, rest, state = _u16(packet, 1), packet[3:], ""
     if rest[:1] == b"#":
         state, rest = rest[1:6].decode("latin-1"), rest[6:]
-    return Result(code=code, state=state, message=rest.decode(errors="replace"))
+    # searchd sends the end of its string along.
+    return Result(code=code, state=state, message=rest.rstrip(b"\0").decode(errors="replace"))
 
 
 def _column(packet: bytes) -> str:
