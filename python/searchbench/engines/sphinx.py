@@ -24,7 +24,7 @@ from searchbench.engines.engine import (
 )
 from searchbench.engines.mysql_form import query as packet
 from searchbench.engines.mysql_form import split
-from searchbench.engines.sphinx_query import RANKERS, plan
+from searchbench.engines.sphinx_query import NO_FUZZY, RANKERS, plan
 from searchbench.errors import Unsupported
 from searchbench.queries.algebra import Query
 
@@ -147,7 +147,7 @@ _UNREAD = {
     **dict.fromkeys(("match_mode", "ranker", "statistics"), _NEVER),
 }
 CANNOT = {
-    "fuzzy": "upstream must: it finds whole words, prefixes and infixes",
+    "fuzzy": NO_FUZZY,
     "refusal": "upstream must: indexer takes a number that is none for zero, without an error",
 }
 DEVIATIONS = {

@@ -20,6 +20,7 @@ from searchbench.engines.sphinx_query import (
     Condition,
     OneOf,
     counted,
+    pieces,
     rewritten,
 )
 
@@ -132,8 +133,13 @@ def _hit(row: Mapping[str, str | None]) -> Hit:
 def hit(row: Mapping[str, Any], score: float | None) -> Hit:
     """A hit from its columns; a field is there where its flag says so."""
     found = {}
+    shown = {}
     for name, written in row.items():
+        if name.startswith("s_"):
+            if parts := pieces(str(written or "")):
+                shown[values.field(name)] = parts
+            continue
         attribute = name.removesuffix(".v")
         if attribute[:2] in values.PREFIX.values() and row.get(f"h_{attribute[2:]}") in ("1", 1):
             found[values.field(attribute)] = values.value_of(attribute, written or "")
-    return Hit(values.decoded(str(row[values.KEY])), score, found)
+    return Hit(values.decoded(str(row[values.KEY])), score, found, shown)

@@ -28,6 +28,7 @@ from searchbench.queries.algebra import (
 from searchbench.queries.analysis import is_term
 
 SCORE = "score"
+BETWEEN_PIECES = "\x1f"
 GROUP_MATCHES = 10_000
 """Groups that a query keeps; Sphinx keeps four times as many while it counts."""
 _MOST_SORT_KEYS = 5
@@ -35,6 +36,7 @@ _LEAST_MATCHES = 1000
 _EVERY = f"(@{values.ALL} {EVERY})"
 _NONE = f"(@{values.ALL} {EVERY}{EVERY})"
 _WORDED = (FieldType.KEYWORD, FieldType.KEYWORDS)
+NO_FUZZY = "upstream must: it finds whole words, prefixes and infixes"
 MATCH_MODES = {"all": Mode.ALL, "any": Mode.ANY, "phrase": Mode.PHRASE}
 RANKERS = (
     "proximity_bm25",
@@ -125,6 +127,10 @@ def plan(query: Query, schema: Schema, params: Parameters, title: str) -> Ask:
         held = schema[name].type is FieldType.KEYWORDS
         shown += [(f"{attribute}.v", f"{attribute}.v") if held else (attribute, attribute)]
         shown.append((here, here))
+    words_found = " ".join(dict.fromkeys(_wanted(query.match)))
+    for name in query.snippets if words_found else ():
+        if schema[name].stored:
+            shown.append((_snippet(name, words_found), f"s_{values.escaped(name)}"))
     counted = [(f.field, f.limit, "f") for f in query.facets]
     if query.group_by is not None:
         counted.append((query.group_by, query.limit, "g"))
@@ -180,9 +186,7 @@ def _text(part: Match, schema: Schema, title: str) -> str:
 
 def _terms(part: Terms, schema: Schema, title: str) -> str:
     if part.mode is Mode.FUZZY:
-        raise Unsupported(
-            f"{title} cannot do fuzzy: upstream must: it finds whole words, prefixes and infixes"
-        )
+        raise Unsupported(f"{title} cannot do fuzzy: {NO_FUZZY}")
     fields = part.fields or tuple(f.name for f in schema.of_type(FieldType.TEXT))
     # What is not a term of the declared analysis is in no document, and never becomes syntax.
     known = [t for t in part.terms if is_term(t)]
@@ -199,6 +203,27 @@ def _terms(part: Terms, schema: Schema, title: str) -> str:
         case _:
             words = " ".join(f"{t}*" for t in known)
     return f"({where} {words})"
+
+
+def _wanted(part: Match | None) -> Iterator[str]:
+    """The words that a match is about: those that must not be there are not."""
+    if isinstance(part, Terms):
+        star = "*" if part.mode is Mode.PREFIX else ""
+        yield from (t + star for t in part.terms if is_term(t))
+    elif part is not None:
+        for each in (*part.must, *part.should):
+            yield from _wanted(each)
+
+
+def _snippet(name: str, words: str) -> str:
+    # The strings hold no control characters, so one can part the pieces.
+    options = f"'chunk_separator={BETWEEN_PIECES}', 'allow_empty=1'"
+    return f"SNIPPET(t_{values.escaped(name)}, '{words}', {options})"
+
+
+def pieces(written: str) -> list[str]:
+    """The pieces of a snippet as Sphinx wrote them."""
+    return [values.decoded(piece) for piece in written.split(BETWEEN_PIECES) if piece.strip()]
 
 
 def _filter(

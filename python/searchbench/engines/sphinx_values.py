@@ -48,9 +48,10 @@ _ESCAPED = re.compile(r"_(?:_|([0-9a-f]+)_)")
 # word, and the planes in which Sphinx takes every character for a letter.
 _NO_TEXT = re.compile(f"[\x00-\x1f\x7f{EVERY}\U00030000-\U0010ffff]")
 _CONTROL = re.compile(r"[\x00-\x1f\x7f\\]")
-_HALF_CODED = re.compile(r"\\[0-9a-f]?$")
 _LONGEST = 2**22
-_CODED = re.compile(r"\\([0-9a-f]{2})")
+# A coded character must part words as it does itself, so it is no letter and no digit.
+_CODE = 0xE100
+_CODED = re.compile(f"\\\\([{chr(_CODE)}-{chr(_CODE + 0x7F)}])")
 
 
 def escaped(name: str) -> str:
@@ -137,20 +138,22 @@ def searchable(text: str) -> str:
 
 
 def coded(text: str) -> str:
-    r"""``text`` without control characters and backslashes: each is written ``\xx``."""
-    return _CONTROL.sub(lambda m: f"\\{ord(m[0]):02x}", text)
+    """``text`` without control characters: they, and backslashes, are written as a backslash
+    and a character for private use.
+    """
+    return _CONTROL.sub(lambda m: "\\" + chr(_CODE + ord(m[0])), text)
 
 
 def kept(text: str) -> str:
     """The beginning of a coded text, as long as a string can be: its length has 22 bits."""
     if len(text) * 4 < _LONGEST:
         return text
-    return _HALF_CODED.sub("", text.encode()[: _LONGEST - 1].decode(errors="ignore"))
+    return text.encode()[: _LONGEST - 1].decode(errors="ignore").removesuffix("\\")
 
 
 def decoded(text: str) -> str:
     """The text that ``coded`` wrote."""
-    return _CODED.sub(lambda m: chr(int(m[1], 16)), text)
+    return _CODED.sub(lambda m: chr(ord(m[1]) - _CODE), text)
 
 
 def hashed(text: str) -> int:
