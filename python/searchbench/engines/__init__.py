@@ -10,6 +10,7 @@ from searchbench.engines.groonga import Groonga
 from searchbench.engines.lucene import Lucene
 from searchbench.engines.null import Null
 from searchbench.engines.opensearch import OpenSearch
+from searchbench.engines.sphinx import Sphinx, SphinxApi
 from searchbench.engines.sqlite import Sqlite
 from searchbench.engines.tantivy import Tantivy
 from searchbench.errors import SearchbenchError
@@ -21,6 +22,8 @@ _TABLE: tuple[Engine, ...] = (
     Lucene(),
     OpenSearch(),
     Elasticsearch(),
+    Sphinx(),
+    SphinxApi(),
     Null(),
 )
 ENGINES: dict[str, Engine] = {engine.name: engine for engine in _TABLE}
