@@ -7,6 +7,7 @@ import difflib
 from searchbench.engines.engine import Engine, Level
 from searchbench.engines.groonga import Groonga
 from searchbench.engines.lucene import Lucene
+from searchbench.engines.mariadb import MariaDB
 from searchbench.engines.null import Null
 from searchbench.engines.opensearch import OpenSearch
 from searchbench.engines.sqlite import Sqlite
@@ -18,6 +19,7 @@ _TABLE: tuple[Engine, ...] = (
     Sqlite(),
     Groonga(),
     Lucene(),
+    MariaDB(),
     OpenSearch(),
     Null(),
 )
