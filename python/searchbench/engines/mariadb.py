@@ -21,6 +21,7 @@ from searchbench.engines.engine import (
     Request,
     Service,
 )
+from searchbench.engines.features import refuse
 from searchbench.engines.mariadb_text import MOST_CHARACTERS, indexed, term
 from searchbench.engines.mysql_form import Result, query, quoted, split
 from searchbench.queries.algebra import Query
@@ -254,6 +255,7 @@ class MariaDB:
 
     def compile(self, query: Query, schema: Schema, params: Parameters) -> Request:
         """One exchange of several statements: hits, total, each facet, groups."""
+        refuse(self.can, query)
         return _request("; ".join(algebra.statements(query, schema, params)))
 
     def decode(self, reply: bytes) -> Hits:

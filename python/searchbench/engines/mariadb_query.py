@@ -24,7 +24,6 @@ from searchbench.engines.mariadb_table import (
 )
 from searchbench.engines.mariadb_text import words
 from searchbench.engines.mysql_form import quoted
-from searchbench.errors import Unsupported
 from searchbench.queries.algebra import (
     Boolean,
     Filter,
@@ -197,8 +196,6 @@ class _Matching:
 
 def _known(part: Terms) -> list[str] | None:
     """Its terms; None where nothing can match. What is no declared term is in no document."""
-    if part.mode is Mode.FUZZY:
-        raise Unsupported("MariaDB cannot do fuzzy")
     known = [t for t in part.terms if is_term(t)]
     if not known or (part.mode is not Mode.ANY and len(known) < len(part.terms)):
         return None
