@@ -8,6 +8,7 @@ from searchbench.engines.elasticsearch import Elasticsearch
 from searchbench.engines.engine import Engine, Level
 from searchbench.engines.groonga import Groonga
 from searchbench.engines.lucene import Lucene
+from searchbench.engines.mariadb import MariaDB
 from searchbench.engines.null import Null
 from searchbench.engines.opensearch import OpenSearch
 from searchbench.engines.sphinx import Sphinx, SphinxApi
@@ -20,6 +21,7 @@ _TABLE: tuple[Engine, ...] = (
     Sqlite(),
     Groonga(),
     Lucene(),
+    MariaDB(),
     OpenSearch(),
     Elasticsearch(),
     Sphinx(),
