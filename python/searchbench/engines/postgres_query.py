@@ -8,14 +8,14 @@ is no text search query that means "none".
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import isinf
 
 from searchbench.corpora.corpus import FieldType, Schema
 from searchbench.engines import postgres_form as form
 from searchbench.engines.postgres_vector import LONGEST_WORD_BYTES, Layout, column
 from searchbench.errors import Unsupported
-from searchbench.queries.algebra import Filter, In, Match, Mode, Range, Sort, Terms
+from searchbench.queries.algebra import Boolean, Filter, In, Match, Mode, Range, Sort, Terms
 from searchbench.queries.analysis import is_term
 
 Condition = str | bool
@@ -28,6 +28,11 @@ NO_FUZZY = (
 _AND, _OR, _NOT = " & ", " | ", "!"
 _NAME_BYTES = 63
 _INTEGERS = range(-(2**63), 2**63)
+BETWEEN_PIECES = "\x1f"
+_HEADLINE = form.literal(
+    "StartSel=<b>, StopSel=</b>, MaxFragments=3, MaxWords=20, MinWords=5, "
+    f'FragmentDelimiter="{BETWEEN_PIECES}"'
+)
 _LISTED = {
     FieldType.INTEGER: "bigint",
     FieldType.DATE: "bigint",
@@ -75,6 +80,26 @@ class Matcher:
                 found[column(number)] = self.search(words)
         return found
 
+    def snippet(self, match: Match | None, field: str) -> str | None:
+        """Pieces of a field around the words that are looked for in it; NULL where it has none.
+
+        Left to itself the server's parser would find no word within a URL or a path, so with the
+        declared analysis whatever separates words is a blank.
+        """
+        alone = Matcher(Layout((field,)), self.declared)
+        words = alone._counted(_only(match, field), 0, _OR) if match is not None else ""
+        if not words:
+            return None
+        held = value(field)
+        plain = f"regexp_replace({held}, '[^[:alnum:]]+', ' ', 'g')" if self.declared else held
+        ((number, labels),) = self.layout.labels((field,)).items()
+        own = f"{column(number)}" if not labels else f"ts_filter({column(number)}, '{{{labels}}}')"
+        search = self.search(words)
+        return (
+            f"CASE WHEN {own} @@ {search} "
+            f"THEN ts_headline('simple', {plain}, {search}, {_HEADLINE}) END"
+        )
+
     def search(self, words: str) -> str:
         """A text search query as a constant; the words in it are letters and digits alone."""
         return f"$${words}$$::tsquery" if self.declared else f"to_tsquery('simple', $${words}$$)"
@@ -87,6 +112,8 @@ class Matcher:
         self, match: Match, leaf: Callable[[Words], str], signs: tuple[str, str, str]
     ) -> Condition:
         both, either, negated = signs
+        if isinstance(match, Terms) and not match.terms:
+            return match.mode is not Mode.ANY
         if isinstance(match, Terms):
             parts = [leaf(words) if words else False for words in self._parts(match)]
             return _joined(parts, both, either, every=match.mode is not Mode.ANY)
@@ -134,6 +161,15 @@ class Matcher:
         # The server's own vectors have no gap between two fields.
         each = [labels] if self.declared or len(self.layout.fields) == 1 else labels or "DCBA"
         return _plain([_plain([_word(t, label) for t in terms], " <-> ") for label in each], _OR)
+
+
+def _only(match: Match, field: str) -> Match:
+    """The match as far as it looks for words in ``field``; what it excludes is not looked for."""
+    if isinstance(match, Terms):
+        meant = not match.fields or field in match.fields
+        return replace(match, fields=(), terms=match.terms if meant else ())
+    must, should = (tuple(_only(m, field) for m in parts) for parts in (match.must, match.should))
+    return Boolean(must, should)
 
 
 def filters(parts: Sequence[Filter], schema: Schema) -> list[Condition]:

@@ -31,7 +31,7 @@ _KEYWORD_BYTES = 2600
 # A vector holds 1 MiB; its literal is never smaller than what is kept of it.
 _VECTOR_BYTES = 1_000_000
 _INTEGERS = range(-(2**63), 2**63)
-_TAKEN = "SELECT doc -> 'id' AS id, docs_take(doc) AS refused FROM (SELECT {}::json) AS given(doc)"
+_TAKEN = "SELECT {key}::json AS id, docs_take({row}) AS refused"
 
 
 def tables(schema: Schema, params: Parameters) -> list[str]:
@@ -77,8 +77,10 @@ def ingestion(
         if _fits(document, schema, row):
             rows.append([_text(cell) for cell in row])
         else:
-            written = orjson.dumps(dict(zip(names, row, strict=True)), default=str)
-            doubtful.append(form.query(_TAKEN.format(form.literal(written.decode()))))
+            # JSON can say what a text here cannot: a NUL.
+            written = orjson.dumps(dict(zip(names, row, strict=True)), default=str).decode()
+            key = form.literal(orjson.dumps(document.id).decode())
+            doubtful.append(form.query(_TAKEN.format(key=key, row=form.literal(written))))
     if rows:
         columns = ", ".join(map(form.name, names))
         return (form.copy(f"COPY docs ({columns}) FROM STDIN", rows), *doubtful)
@@ -179,7 +181,7 @@ def _taker(schema: Schema, params: Parameters) -> str:
     ]
     # An index that is made later would not say whose keyword it cannot hold.
     body = f"""
-DECLARE kept docs;
+DECLARE kept docs; more text;
 BEGIN
   INSERT INTO docs ({columns}) SELECT {columns} FROM json_populate_record(NULL::docs, doc)
   RETURNING * INTO kept;
@@ -187,7 +189,9 @@ BEGIN
     RAISE EXCEPTION 'a keyword has more than {_KEYWORD_BYTES} bytes';
   END IF;
   RETURN NULL;
-EXCEPTION WHEN OTHERS THEN RETURN SQLERRM;
+EXCEPTION WHEN OTHERS THEN
+  GET STACKED DIAGNOSTICS more = PG_EXCEPTION_DETAIL;
+  RETURN concat_ws('; ', SQLERRM, nullif(more, ''));
 END"""
     return (
         f"CREATE FUNCTION docs_take(doc json) RETURNS text LANGUAGE plpgsql AS {form.literal(body)}"

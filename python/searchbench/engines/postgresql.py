@@ -21,6 +21,7 @@ from searchbench.engines.engine import (
 )
 from searchbench.engines.postgres_form import split
 from searchbench.engines.postgres_query import (
+    BETWEEN_PIECES,
     NO_FUZZY,
     Condition,
     Matcher,
@@ -111,7 +112,7 @@ class Postgresql:
             128,
             "memory for pages that all connections share (128: PostgreSQL's own default)",
             minimum=1,
-            maximum=1 << 24,
+            maximum=(1 << 23) - 1,
         ),
         Parameter(
             "work_mem_mb",
@@ -245,6 +246,8 @@ class Postgresql:
                     *("sh", "-c", _NEWEST, "initdb", "-D", "{data}", "-U", _USER, "-A", "trust"),
                     # Order by code point, letters as of Unicode.
                     *("-E", "UTF8", "--locale=C", "--lc-ctype=C.UTF-8"),
+                    # Settling writes everything to disk.
+                    "--no-sync",
                 ),
             ),
             refuses_root=True,
@@ -283,6 +286,9 @@ class Postgresql:
             ranks = [f"{params['rank']}({_EVEN}, {v}, {words})" for v, words in scored.items()]
             columns.append(f"{' + '.join(ranks) or '0::float4'} AS score")
         columns += [_returned(schema[name]) for name in query.fields if schema[name].stored]
+        for name in query.snippets:
+            cut = matcher.snippet(query.match, name) if schema[name].stored else None
+            columns += [f"{cut} AS {value(name, 's')}"] if cut else []
         statements = [
             f"SELECT count(*) AS total FROM docs{found}",
             f"SELECT {', '.join(columns)} FROM docs{found} "
@@ -393,4 +399,14 @@ def _counted(alias: str, field: Field, conditions: Sequence[Condition], limit: i
 
 def _hit(row: dict[str, Any]) -> Hit:
     key, score = row.pop("id"), row.pop("score", None)
-    return Hit(key, score, {k[2:]: v for k, v in row.items() if v is not None})
+    found = {name: held for name, held in row.items() if held is not None}
+    return Hit(
+        key,
+        score,
+        {name[2:]: held for name, held in found.items() if name.startswith("v_")},
+        {
+            name[2:]: tuple(held.split(BETWEEN_PIECES))
+            for name, held in found.items()
+            if name.startswith("s_")
+        },
+    )
