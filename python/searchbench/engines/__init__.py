@@ -11,6 +11,7 @@ from searchbench.engines.lucene import Lucene
 from searchbench.engines.mariadb import MariaDB
 from searchbench.engines.null import Null
 from searchbench.engines.opensearch import OpenSearch
+from searchbench.engines.postgresql import Postgresql
 from searchbench.engines.sphinx import Sphinx, SphinxApi
 from searchbench.engines.sqlite import Sqlite
 from searchbench.engines.tantivy import Tantivy
@@ -19,13 +20,14 @@ from searchbench.errors import SearchbenchError
 _TABLE: tuple[Engine, ...] = (
     Tantivy(),
     Sqlite(),
-    Groonga(),
     Lucene(),
-    MariaDB(),
-    OpenSearch(),
-    Elasticsearch(),
+    Groonga(),
     Sphinx(),
     SphinxApi(),
+    MariaDB(),
+    PostgreSQL(),
+    OpenSearch(),
+    Elasticsearch(),
     Null(),
 )
 ENGINES: dict[str, Engine] = {engine.name: engine for engine in _TABLE}

@@ -1,0 +1,170 @@
+"""PostgreSQL's messages as bytes: statements and copies built ahead of time, replies taken apart.
+
+It opens no connection: the measuring core sends the bytes and returns what the server said,
+up to ReadyForQuery, or several such replies one after another.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import orjson
+
+_COPY_PIECE_BYTES = 64 << 10
+_ESCAPED = str.maketrans({"\\": "\\\\", "\t": "\\t", "\n": "\\n", "\r": "\\r"})
+_BOOLEAN, _JSON = 16, 114
+_INTEGERS, _FLOATS = (20, 21, 23), (700, 701, 1700)
+
+
+@dataclass(frozen=True, slots=True)
+class Trouble:
+    """An error or a notice: the server's fields by their letters (C code, M message, ..)."""
+
+    fields: Mapping[str, str]
+
+    def __str__(self) -> str:
+        """Message, code, detail and place, in one sentence."""
+        parts = [f"{self.fields.get('M', 'no reason given')} ({self.fields.get('C', '?')})"]
+        parts += [self.fields[letter] for letter in "DHW" if letter in self.fields]
+        return "; ".join(part.replace("\n", " ") for part in parts)
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """What one statement returned: values by the types of their columns, None for NULL."""
+
+    columns: tuple[str, ...]
+    rows: tuple[tuple[Any, ...], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    """What came of one exchange."""
+
+    results: tuple[Result, ...]
+    errors: tuple[Trouble, ...]
+    notices: tuple[Trouble, ...]
+
+
+def query(*statements: str) -> bytes:
+    """A Query message; several statements in one are one transaction."""
+    return _message(b"Q", ";\n".join(statements).encode() + b"\0")
+
+
+def copy(statement: str, rows: Sequence[Sequence[str | None]]) -> bytes:
+    """A ``COPY .. FROM STDIN`` with its rows in the text format, and their end."""
+    lines = "".join("\t".join(map(_copied, row)) + "\n" for row in rows).encode()
+    pieces = [
+        _message(b"d", lines[at : at + _COPY_PIECE_BYTES])
+        for at in range(0, len(lines), _COPY_PIECE_BYTES)
+    ]
+    return b"".join((query(statement), *pieces, _message(b"c", b"")))
+
+
+def array(values: Sequence[str]) -> str:
+    """The literal of an array of texts."""
+    quoted = (v.replace("\\", "\\\\").replace('"', '\\"') for v in values)
+    return "{" + ",".join(f'"{v}"' for v in quoted) + "}"
+
+
+def literal(text: str) -> str:
+    """``text`` as a constant of a statement; it has no NUL."""
+    return "'" + text.replace("'", "''") + "'"
+
+
+def name(text: str) -> str:
+    """``text`` as an identifier of a statement."""
+    return '"' + text.replace('"', '""') + '"'
+
+
+def split(data: bytes) -> list[Reply]:
+    """The replies that follow each other in ``data``; ValueError where one is not whole."""
+    replies: list[Reply] = []
+    results: list[Result] = []
+    errors: list[Trouble] = []
+    notices: list[Trouble] = []
+    columns: tuple[tuple[str, int], ...] = ()
+    rows: list[tuple[Any, ...]] = []
+    fatal = False
+    for kind, body in _messages(data):
+        if kind == b"T":
+            columns, rows = _described(body), []
+        elif kind == b"D":
+            rows.append(_row(body, columns))
+        elif kind == b"C":
+            results.append(Result(tuple(c for c, _type in columns), tuple(rows)))
+            columns, rows = (), []
+        elif kind == b"E":
+            errors.append(_trouble(body))
+            fatal = errors[-1].fields.get("V") in ("FATAL", "PANIC")
+        elif kind == b"N":
+            notices.append(_trouble(body))
+        elif kind == b"Z":
+            replies.append(Reply(tuple(results), tuple(errors), tuple(notices)))
+            results, errors, notices, columns, rows, fatal = [], [], [], (), [], False
+    if fatal:  # after it the server closes the connection and says nothing more
+        replies.append(Reply(tuple(results), tuple(errors), tuple(notices)))
+    elif results or errors or rows or not replies:
+        raise ValueError(f"the server was not ready again within the {len(data)} bytes of a reply")
+    return replies
+
+
+def _message(kind: bytes, body: bytes) -> bytes:
+    return kind + (len(body) + 4).to_bytes(4, "big") + body
+
+
+def _copied(value: str | None) -> str:
+    return "\\N" if value is None else value.translate(_ESCAPED)
+
+
+def _messages(data: bytes) -> Iterator[tuple[bytes, bytes]]:
+    at = 0
+    while at < len(data):
+        length = int.from_bytes(data[at + 1 : at + 5], "big")
+        end = at + 1 + length
+        if length < 4 or at + 5 > len(data) or end > len(data):
+            raise ValueError(f"no reply of PostgreSQL: {data[at : at + 20]!r} is not a message")
+        yield data[at : at + 1], data[at + 5 : end]
+        at = end
+
+
+def _described(body: bytes) -> tuple[tuple[str, int], ...]:
+    """Names and types (OIDs) of the columns."""
+    found = []
+    at = 2
+    for _ in range(int.from_bytes(body[:2], "big")):
+        end = body.index(b"\0", at)
+        found.append((body[at:end].decode(), int.from_bytes(body[end + 7 : end + 11], "big")))
+        at = end + 19
+    return tuple(found)
+
+
+def _row(body: bytes, columns: Sequence[tuple[str, int]]) -> tuple[Any, ...]:
+    found: list[Any] = []
+    at = 2
+    for _name, kind in columns:
+        length = int.from_bytes(body[at : at + 4], "big", signed=True)
+        at += 4
+        if length < 0:
+            found.append(None)
+            continue
+        found.append(_value(body[at : at + length], kind))
+        at += length
+    return tuple(found)
+
+
+def _value(text: bytes, kind: int) -> Any:
+    if kind in _INTEGERS:
+        return int(text)
+    if kind in _FLOATS:
+        return float(text)
+    if kind == _BOOLEAN:
+        return text == b"t"
+    return orjson.loads(text) if kind == _JSON else text.decode()
+
+
+def _trouble(body: bytes) -> Trouble:
+    parts = (part.decode(errors="replace") for part in body.split(b"\0") if part)
+    return Trouble({part[0]: part[1:] for part in parts})
