@@ -25,7 +25,7 @@ _TABLE: tuple[Engine, ...] = (
     Sphinx(),
     SphinxApi(),
     MariaDB(),
-    PostgreSQL(),
+    Postgresql(),
     OpenSearch(),
     Elasticsearch(),
     Null(),
