@@ -145,6 +145,7 @@ _SILENT_LEVERS = (
 _UNREAD = {
     **dict.fromkeys(_SILENT_LEVERS, _SILENT),
     **dict.fromkeys(("match_mode", "ranker", "statistics"), _NEVER),
+    "part_kind": "never: a single part is local in two of three; of several it is read back",
 }
 CANNOT = {
     "fuzzy": NO_FUZZY,
@@ -320,7 +321,7 @@ class SphinxApi(Sphinx):
         deviations=DEVIATIONS,
         unread={
             **_UNREAD,
-            **dict.fromkeys(("parts", "part_kind", "levels", "index"), _UNDESCRIBED),
+            **dict.fromkeys(("parts", "levels", "index"), _UNDESCRIBED),
         },
     )
 
@@ -386,6 +387,9 @@ def _levers(members: Mapping[str, str], tables: Mapping[str, str]) -> dict[str, 
         levers |= {"levels": 2, "parts": 1 + max(int(found[1]) for found in between)}
         return levers
     agents = sum(kind != "local" for kind in members.values())
-    mixed = "mixed" if agents < len(members) else "agent"
-    levers |= {"levels": 1, "parts": len(members), "part_kind": mixed if agents else "local"}
+    levers |= {"levels": 1, "parts": len(members)}
+    if len(members) > 1:
+        levers["part_kind"] = (
+            "local" if not agents else "agent" if agents == len(members) else "mixed"
+        )
     return levers

@@ -16,6 +16,7 @@ EVERY = "\ue000"
 no letter, so neither a text nor a query has it as a term."""
 HIGHEST = 0x2FFFF
 """The last code point that is named."""
+_WIDTH = 240
 
 
 @cache
@@ -31,25 +32,30 @@ def charset_table() -> str:
                 stays.append(code)
             else:
                 moves.append((code, lowered))
-    parts = [f"{_code(ord(EVERY))}"]
+    boards = [b for b in _runs([m for m in moves if m[1] == m[0] + 1], step=2) if b[0] < b[1]]
+    paired = {code for first, last, _ in boards for code in range(first, last + 2)}
+    stays = [code for code in stays if code not in paired]
+    moves = [move for move in moves if move[0] not in paired]
+    # A board maps every other character to its neighbour, which stays: capital, small, capital.
+    parts = [_code(ord(EVERY)), *(f"{_range(a, b + 1)}/2" for a, b, _ in boards)]
     parts += [_range(first, last) for first, last, _ in _runs([(c, c) for c in stays])]
     for first, last, distance in _runs(moves):
         target = f"->{_range(first + distance, last + distance)}"
         parts.append(_range(first, last) + target)
     lines, line = [], ""
     for part in parts:
-        if len(line) + len(part) > 90:
+        if len(line) + len(part) > _WIDTH:
             lines.append(line)
             line = ""
         line += part + ", "
     return " \\\n    ".join([*lines, line.removesuffix(", ")])
 
 
-def _runs(pairs: list[tuple[int, int]]) -> list[tuple[int, int, int]]:
-    """First, last and distance to the target of each run of neighbours with one distance."""
+def _runs(pairs: list[tuple[int, int]], step: int = 1) -> list[tuple[int, int, int]]:
+    """First, last and distance to the target of each run, ``step`` apart, with one distance."""
     found: list[tuple[int, int, int]] = []
     for code, target in pairs:
-        if found and found[-1][1] == code - 1 and found[-1][2] == target - code:
+        if found and found[-1][1] == code - step and found[-1][2] == target - code:
             found[-1] = (found[-1][0], code, target - code)
         else:
             found.append((code, code, target - code))
