@@ -22,7 +22,7 @@ from searchbench.engines.engine import (
     Service,
 )
 from searchbench.engines.features import refuse
-from searchbench.engines.mariadb_text import MOST_CHARACTERS, indexed, term
+from searchbench.engines.mariadb_text import indexed, term
 from searchbench.engines.mysql_form import Result, query, quoted, split
 from searchbench.queries.algebra import Query
 
@@ -49,6 +49,7 @@ _READ_BACK = (
     "sql_mode",
     *_CACHE.values(),
 )
+_LONGEST = 84  # characters of a term; no server takes more
 _SQL_MODE = "STRICT_ALL_TABLES,NO_ENGINE_SUBSTITUTION"
 _KINDS: dict[str, Callable[[str], Any]] = {
     "s": str,
@@ -80,7 +81,7 @@ class MariaDB:
             "scoring": "InnoDB: term frequency times the square of log10(documents / documents "
             "with the term), added up, no field length; Aria and MyISAM in boolean mode: a number "
             "for each term that matches, no frequencies",
-            "analysis": "terms are told apart by their first 84 characters as indexed (a letter "
+            "analysis": "terms are told apart by their first 83 characters as indexed (a letter "
             "outside Unicode 3.2 or the first plane takes 6)",
             "keyword": "at most 255 characters; a document with a longer one is refused",
             "natural": "mode=natural on Aria and MyISAM: a term that more than half of the "
@@ -171,6 +172,8 @@ class MariaDB:
             "port": "{port}",
             "socket": "mariadb.sock",  # in the data directory: a path may have 107 bytes
             "pid-file": "mariadb.pid",
+            # A server that starts deletes temporary tables in here, whosever they are.
+            "tmpdir": "{run}",
             "init-file": "{run}/init.sql",
             "secure-file-priv": "{run}",
             "local-infile": "0",
@@ -192,9 +195,9 @@ class MariaDB:
             "innodb-flush-log-at-trx-commit": params["flush"],
             "innodb-ft-enable-stopword": int(stop_words),
             "innodb-ft-min-token-size": shortest,
-            "innodb-ft-max-token-size": MOST_CHARACTERS,
+            "innodb-ft-max-token-size": _LONGEST,
             "ft-min-word-len": shortest,
-            "ft-max-word-len": MOST_CHARACTERS,
+            "ft-max-word-len": _LONGEST,
             **({} if stop_words else {"ft-stopword-file": ""}),
         }
         return Service(
@@ -210,7 +213,7 @@ class MariaDB:
                 (
                     *("mariadb-install-db", "--no-defaults", "--datadir={data}"),
                     *("--auth-root-authentication-method=normal", "--skip-test-db"),
-                    "--skip-name-resolve",
+                    *("--skip-name-resolve", "--tmpdir={run}"),
                 ),
             ),
             refuses_root=True,
@@ -337,7 +340,7 @@ class MariaDB:
             parameters=levers,
             extra={
                 "query_cache": known["query_cache_type"],
-                "most_characters": int(known["innodb_ft_max_token_size"]),
+                "longest_term": int(known["innodb_ft_max_token_size"]),
                 "sql_mode": known["sql_mode"],
                 **{str(row["Variable_name"]): int(row["Value"] or 0) for row in results[3].dicts()},
             },
