@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 
+from searchbench.engines.droonga import Droonga
 from searchbench.engines.elasticsearch import Elasticsearch
 from searchbench.engines.engine import Engine, Level
 from searchbench.engines.groonga import Groonga
@@ -22,6 +23,7 @@ _TABLE: tuple[Engine, ...] = (
     Sqlite(),
     Lucene(),
     Groonga(),
+    Droonga(),
     Sphinx(),
     SphinxApi(),
     MariaDB(),

@@ -35,6 +35,7 @@ _TOKENIZERS = {"declared": 'TokenDelimit("pattern", "[^\\\\p{L}\\\\p{N}]+")'}
 _NORMALIZERS = {"declared": 'NormalizerTable("normalized", "Lower.to")'}
 # Snippets take no normalizer with options; this one folds all that ours does, and more.
 _FOLDS = {"declared": "NormalizerNFKC150"}
+_LONGEST = 200  # characters of a message
 _GROUPS = "groups"
 _RELEVANCE = "relevance"
 
@@ -225,7 +226,7 @@ class Groonga:
     def decode(self, reply: bytes) -> Hits:
         """Hits, facets, groups; Groonga's own error text where it refused."""
         (http,) = split(reply)
-        answer = orjson.loads(http.body)
+        answer = _answer(http)
         trouble = _trouble(http, answer)
         if trouble is not None:
             return Hits(total=None, error=trouble)
@@ -259,10 +260,11 @@ class Groonga:
         replies = split(reply)
         if len(replies) != 5:
             raise ValueError(f"five replies were asked for, {len(replies)} came")
-        answers = [orjson.loads(http.body) for http in replies]
-        for http, answer in zip(replies[:4], answers[:4], strict=True):
+        answers: list[Any] = [_answer(http) for http in replies]
+        for http, answer in zip(replies, answers, strict=True):
             trouble = _trouble(http, answer)
-            if trouble is not None:
+            no_table = http is replies[4] and http.status == 400
+            if trouble is not None and not no_table:
                 raise ValueError(trouble)
         status, threads, cached, tables, docs = (answer.get("body") for answer in answers)
         own = replies[0].headers.get("server", "").startswith("Groonga")
@@ -293,7 +295,7 @@ class Groonga:
     def terms(self, reply: bytes) -> tuple[str, ...]:
         """The terms in order."""
         (http,) = split(reply)
-        answer = orjson.loads(http.body)
+        answer = _answer(http)
         trouble = _trouble(http, answer)
         if trouble is not None:
             raise ValueError(trouble)
@@ -302,21 +304,50 @@ class Groonga:
     def refused(self, reply: bytes) -> tuple[tuple[str, str], ...]:
         """By place in the batch: Groonga does not say the key of what it refused."""
         (http,) = split(reply)
-        errors = (orjson.loads(http.body).get("body") or {}).get("errors", ())
         return tuple(
-            (f"document {number} of a batch", str(error["message"]))
-            for number, error in enumerate(errors, 1)
-            if error["return_code"]
+            (f"document {place} of its batch", message) for place, message in _errors(_answer(http))
         )
 
     def check(self, reply: bytes) -> str | None:
-        """The first error of the exchanges; a refused document is not one of the batch."""
+        """The first error of the exchanges; a refused document is not one of the batch.
+
+        Where only a value was refused its document is in the index without it, and does not
+        count as refused: that error stands in the header alone.
+        """
         for http in split(reply):
-            answer = orjson.loads(http.body)
+            answer = _answer(http)
             trouble = _trouble(http, answer)
-            if trouble is not None and not (answer.get("body") or {}).get("errors"):
+            if trouble is not None and trouble not in {message for _, message in _errors(answer)}:
                 return trouble
         return None
+
+
+def _answer(http: HttpReply) -> dict[str, Any]:
+    """Header and body; some errors come in the first form of replies, whatever was asked for."""
+    if http.status >= 500:  # from nginx, in HTML
+        return {"header": {"error": {"message": f"HTTP status {http.status}"}}}
+    answer = orjson.loads(http.body)
+    if isinstance(answer, dict):
+        return answer
+    (code, _start, _elapsed, *words), *body = answer
+    error = {"error": {"message": words[0]}} if words else {}
+    return {"header": {"return_code": code, **error}, "body": body[0] if body else None}
+
+
+def _errors(answer: dict[str, Any]) -> list[tuple[int, str]]:
+    """Place in the batch, from 1, and message of the documents of a ``load`` that had errors."""
+    body = answer.get("body")
+    errors = body.get("errors", ()) if isinstance(body, dict) else ()
+    return [
+        (place, _short(str(error["message"])))
+        for place, error in enumerate(errors, 1)
+        if error["return_code"]
+    ]
+
+
+def _short(message: str) -> str:
+    """A message of Groonga's holds what it is about, whole."""
+    return message if len(message) <= _LONGEST else message[:_LONGEST] + "..."
 
 
 def _counted(where: str, label: str, field: str, limit: int) -> list[tuple[str, str | int]]:
@@ -348,7 +379,7 @@ def _trouble(http: HttpReply, answer: Any) -> str | None:
     """Groonga's own words where it refused."""
     error = answer["header"].get("error")
     if error:
-        return str(error["message"])
+        return _short(str(error["message"]))
     return f"HTTP status {http.status}" if http.status >= 400 else None
 
 

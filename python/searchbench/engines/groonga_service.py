@@ -18,7 +18,7 @@ daemon off;
 user root root;
 worker_processes WORKERS;
 pid {run}/nginx.pid;
-error_log {run}/nginx.log warn;
+error_log stderr warn;
 events {
   worker_connections 4096;
 }
@@ -42,7 +42,7 @@ http {
     listen 127.0.0.1:{port} reuseport;
     location /d/ {
       groonga on;
-      groonga_log_path {run}/groonga.log;
+      groonga_log_path /dev/stderr;
       groonga_query_log_path off;
     }
     location ~ ^/d/(WRITES)$ {
@@ -62,7 +62,7 @@ def service(params: Parameters, ready: Request) -> Service:
 
 def _own(params: Parameters, ready: Request) -> Service:
     return Service(
-        argv=_groonga("{port}", str(params["threads"]), str(params["cache_limit"]), "groonga.log"),
+        argv=_groonga("{port}", str(params["threads"]), str(params["cache_limit"])),
         wire="http",
         ready=ready,
         needs={"groonga": _GET},
@@ -83,15 +83,14 @@ def _httpd(params: Parameters, ready: Request) -> Service:
         files={"nginx.conf": config},
         needs={"groonga": _GET, "groonga-httpd": _GET},
         first=_MAKE,
-        companions=(
-            Companion("writer", _groonga("{port:writer}", "1", "0", "writer-groonga.log")),
-        ),
+        companions=(Companion("writer", _groonga("{port:writer}", "1", "0")),),
     )
 
 
-def _groonga(port: str, threads: str, cached: str, log: str) -> tuple[str, ...]:
+def _groonga(port: str, threads: str, cached: str) -> tuple[str, ...]:
+    # Its log goes where its output goes, so that the end of it stands in our errors.
     return (
         *("groonga", "-s", "--protocol", "http", "--bind-address", "127.0.0.1"),
         *("-p", port, "-t", threads, "--cache-limit", cached),
-        *("--config-path", "/dev/null", "--log-path", f"{{run}}/{log}", "{data}/db"),
+        *("--config-path", "/dev/null", "--log-path", "/dev/stderr", "{data}/db"),
     )

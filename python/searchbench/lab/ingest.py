@@ -163,9 +163,10 @@ def _send(deployment: Deployment, batches: Batches) -> list[tuple[str, str]]:
                 "ingest",
             )
     refusals: list[tuple[str, str]] = []
-    for _index, reply in trace.replies():
-        _must(deployment.engine, reply, "batch")
-        refusals.extend(deployment.engine.refused(reply))
+    for index, reply in trace.replies():
+        which = f"batch {int(samples[index]['request']) + 1} of {count}"
+        _must(deployment.engine, reply, which)
+        refusals += [(who, f"{why} ({which})") for who, why in deployment.engine.refused(reply)]
     return refusals
 
 
