@@ -9,6 +9,7 @@ from searchbench.engines.groonga import Groonga
 from searchbench.engines.lucene import Lucene
 from searchbench.engines.null import Null
 from searchbench.engines.opensearch import OpenSearch
+from searchbench.engines.sensei import Sensei
 from searchbench.engines.sqlite import Sqlite
 from searchbench.engines.tantivy import Tantivy
 from searchbench.errors import SearchbenchError
@@ -19,6 +20,7 @@ _TABLE: tuple[Engine, ...] = (
     Groonga(),
     Lucene(),
     OpenSearch(),
+    Sensei(),
     Null(),
 )
 ENGINES: dict[str, Engine] = {engine.name: engine for engine in _TABLE}

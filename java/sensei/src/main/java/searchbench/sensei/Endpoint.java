@@ -20,7 +20,7 @@ import proj.zoie.api.ZoieException;
 /**
  * What Sensei's own HTTP lacks, below {@code /searchbench/}: {@code POST create}, {@code documents}
  * (one JSON object a line), {@code settle}, {@code analyse} (the text is the body); {@code GET
- * facts}. Answers are JSON; {@code error} says what went wrong.
+ * facts}. Answers are JSON that begins with {@code errorCode}; {@code error} says what went wrong.
  */
 final class Endpoint extends HttpServlet {
   private static final long serialVersionUID = 1L;
@@ -92,7 +92,10 @@ final class Endpoint extends HttpServlet {
       status = 503;
       said = error("the server is stopping");
     }
-    byte[] body = said.toString().getBytes(StandardCharsets.UTF_8);
+    // As Sensei's own answers begin, so that one rule tells whole answers from others.
+    String rest = said.toString().substring(1);
+    String whole = "{\"errorCode\":" + (status == 200 ? 0 : status) + (said.length() > 0 ? "," : "");
+    byte[] body = (whole + rest).getBytes(StandardCharsets.UTF_8);
     response.setStatus(status);
     response.setContentType("application/json; charset=utf-8");
     response.setContentLength(body.length);
@@ -132,11 +135,18 @@ final class Endpoint extends HttpServlet {
         feed.accept(document);
         accepted++;
       } else {
-        String uid = document.optString("uid");
-        refused.put(new JSONObject().put("uid", uid).put("reason", why));
+        refused.put(new JSONObject().put("id", id(document)).put("reason", why));
       }
     }
     return new JSONObject().put("accepted", accepted).put("refused", refused);
+  }
+
+  /** The corpus's own id; it stands in what is stored. */
+  private static String id(JSONObject document) {
+    Object stored = JSON.parse(document.optString("src_data", "{}"));
+    return stored instanceof com.alibaba.fastjson.JSONObject source
+        ? String.valueOf(source.get("id"))
+        : "?";
   }
 
   private JSONObject analyse(BufferedReader body) throws IOException, org.json.JSONException {
