@@ -20,6 +20,7 @@ from searchbench.engines.engine import (
     Request,
     Service,
 )
+from searchbench.engines.features import refuse
 from searchbench.engines.http_form import HttpReply, get, post, split
 from searchbench.engines.sensei_request import SCORE, SOURCE, asked, told
 from searchbench.queries.algebra import Query
@@ -50,6 +51,11 @@ class Sensei:
     can = Capabilities(
         title="SenseiDB",
         home="https://github.com/senseidb/sensei",
+        cannot={
+            "fuzzy": "upstream must: Lucene 4's FuzzyQuery goes over the 50 nearest terms and finds "
+            "none that is no longer than the distance, so its totals would be too small",
+            "snippets": "upstream must: it has no highlighting",
+        },
         unread={
             "protocol": "never: in which language a query is asked is not the server's to know",
         },
@@ -59,7 +65,6 @@ class Sensei:
             "term and field",
             "analysis": "letters and digits as of Unicode 13 (Java 17); a word of more than "
             "32,766 bytes is not indexed",
-            "fuzzy": "the 50 nearest terms of each field are looked for, so totals can be too small",
             "keyword": "the empty string is no value; where partitions are merged, keywords that "
             "both begin with a hyphen sort in reverse; more than 1,024 values in a document are "
             "refused",
@@ -173,6 +178,7 @@ class Sensei:
 
     def compile(self, query: Query, schema: Schema, params: Parameters) -> Request:
         """One request in the language that is asked for."""
+        refuse(self.can, query)
         text = [f.name for f in schema.of_type(FieldType.TEXT)]
         language = sensei_bql if params["protocol"] == "bql" else sensei_json
         body = language.request(query, text, schema, asked(query, schema))

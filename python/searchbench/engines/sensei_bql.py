@@ -75,7 +75,7 @@ def _terms(part: Terms, names: Sequence[str]) -> str:
         return _NOTHING
     if part.mode is Mode.PHRASE:
         return " ".join(f'{name}:"{" ".join(known)}"' for name in names)
-    end = {Mode.PREFIX: "*", Mode.FUZZY: f"~{part.distance}"}.get(part.mode, "")
+    end = "*" if part.mode is Mode.PREFIX else ""
     each = [" ".join(f"{name}:{term}{end}" for name in names) for term in known]
     return " ".join(each) if part.mode is Mode.ANY else " ".join(f"+({one})" for one in each)
 

@@ -1,4 +1,4 @@
-"""Sensei's JSON API: the query as Lucene's parts, filters as selections of facets."""
+"""Sensei's JSON API: the query as Lucene's parts, values as selections of facets, ranges as filters."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 
 from searchbench.corpora.corpus import Schema
 from searchbench.engines import sensei_columns as columns
-from searchbench.engines.sensei_request import Among, Asked, Predicate
+from searchbench.engines.sensei_request import Among, Asked, Within
 from searchbench.queries.algebra import Match, Mode, Query, Terms
 from searchbench.queries.analysis import is_term
 
@@ -23,12 +23,15 @@ def request(query: Query, text: Sequence[str], schema: Schema, asked: Asked) -> 
     selections, filters = [], []
     selected = set()
     for part in asked.predicates:
-        # One column has one selection; a second would take its place.
-        if part.column in selected or (not isinstance(part, Among) and part.exact):
-            filters.append(_filter(part))
+        # One column has one selection, a second would take its place; and a selection of a column
+        # of values is no range.
+        if isinstance(part, Within):
+            filters.append(_range(part))
+        elif part.column in selected:
+            filters.append(_terms_of(part))
         else:
             selected.add(part.column)
-            selections.append(_selection(part))
+            selections.append(_terms_of(part))
     body: dict[str, Any] = {
         "query": wanted,
         "from": query.offset,
@@ -76,8 +79,6 @@ def _terms(part: Terms, names: Sequence[str]) -> dict[str, Any]:
 
 
 def _word(part: Terms, name: str, term: str) -> dict[str, Any]:
-    if part.mode is Mode.FUZZY:
-        return {"query_string": {"query": f"{term}~{part.distance}", "default_field": name}}
     return {"prefix" if part.mode is Mode.PREFIX else "term": {name: term}}
 
 
@@ -89,27 +90,23 @@ def _all_of(parts: Sequence[dict[str, Any]]) -> dict[str, Any]:
     return parts[0] if len(parts) == 1 else {"bool": {"must": list(parts)}}
 
 
-def _selection(part: Predicate) -> dict[str, Any]:
-    if isinstance(part, Among):
-        values = [written(v) for v in part.values]
-        sides: tuple[list[str], list[str]] = ([], values) if part.negated else (values, [])
-        spec = {"values": sides[0], "excludes": sides[1], "operator": "or"}
-        return {"terms": {part.column: spec}}
-    bounds = {
+def _terms_of(part: Among) -> dict[str, Any]:
+    values = [written(v) for v in part.values]
+    sides: tuple[list[str], list[str]] = ([], values) if part.negated else (values, [])
+    return {"terms": {part.column: {"values": sides[0], "excludes": sides[1], "operator": "or"}}}
+
+
+def _range(part: Within) -> dict[str, Any]:
+    spec: dict[str, Any] = {
         side: written(bound)
         for side, bound in (("from", part.low), ("to", part.high))
         if bound is not None
     }
-    include = {"include_lower": part.include_low, "include_upper": part.include_high}
-    return {"range": {part.column: {**bounds, **include}}}
-
-
-def _filter(part: Predicate) -> dict[str, Any]:
-    found = _selection(part)
-    if not isinstance(part, Among) and part.exact:
+    spec |= {"include_lower": part.include_low, "include_upper": part.include_high}
+    if part.exact:
         # Lucene's own range over the terms: its bounds are not part of a syntax.
-        found["range"][part.column] |= {"_noOptimize": True, "_type": "string"}
-    return found
+        spec |= {"_noOptimize": True, "_type": "string"}
+    return {"range": {part.column: spec}}
 
 
 def written(value: int | str) -> str:

@@ -22,6 +22,9 @@ import org.mortbay.jetty.webapp.WebAppContext;
  * where it cannot start.
  */
 final class Main {
+  /** An index that is not open by then has a fault of its own. */
+  private static final long OPENED_MS = 60_000;
+
   private Main() {}
 
   public static void main(String[] argv) {
@@ -54,7 +57,8 @@ final class Main {
     for (Connector connector : jetty.getConnectors()) {
       connector.setHost("127.0.0.1");
     }
-    Endpoint endpoint = new Endpoint(new Node(server, data), schema, data);
+    Node node = new Node(server, data);
+    Endpoint endpoint = new Endpoint(node, schema, data);
     ((WebAppContext) jetty.getHandler())
         .addServlet(new ServletHolder(endpoint), "/searchbench/*");
     // The JVM's own exit code after SIGTERM would be 143.
@@ -73,6 +77,7 @@ final class Main {
                   }
                 }));
     server.start(true);
+    node.refresh(OPENED_MS);
     jetty.start();
     System.out.println(
         "listening on 127.0.0.1:" + jetty.getConnectors()[0].getLocalPort());

@@ -53,6 +53,13 @@ final class Node {
     }
   }
 
+  /** Returns when queries see the index as it is; else they would see none until freshness is over. */
+  void refresh(long timeoutMs) throws ZoieException {
+    for (ZoieSystem<BoboSegmentReader, ?> part : parts()) {
+      part.flushEvents(timeoutMs);
+    }
+  }
+
   /** Documents that a query sees now. */
   long documents() throws IOException {
     long sum = 0;
