@@ -52,8 +52,8 @@ class Sensei:
         title="SenseiDB",
         home="https://github.com/senseidb/sensei",
         cannot={
-            "fuzzy": "upstream must: Lucene 4's FuzzyQuery goes over the 50 nearest terms and finds "
-            "none that is no longer than the distance, so its totals would be too small",
+            "fuzzy": "upstream must: Lucene 4's FuzzyQuery goes over the 50 nearest terms and "
+            "finds none that is no longer than the distance, so its totals would be too small",
             "snippets": "upstream must: it has no highlighting",
         },
         unread={
@@ -68,8 +68,6 @@ class Sensei:
             "keyword": "the empty string is no value; where partitions are merged, keywords that "
             "both begin with a hyphen sort in reverse; more than 1,024 values in a document are "
             "refused",
-            "facets": "of more than 64 negative numbers with equal counts at the end of the list "
-            "of groups, the wrong ones may be returned",
         },
     )
     parameters = (
@@ -130,7 +128,15 @@ class Sensei:
         return Service(
             argv=(
                 # The JVM would take more arguments from these.
-                *("env", "-u", "JAVA_TOOL_OPTIONS", "-u", "JDK_JAVA_OPTIONS", "-u", "_JAVA_OPTIONS"),
+                *(
+                    "env",
+                    "-u",
+                    "JAVA_TOOL_OPTIONS",
+                    "-u",
+                    "JDK_JAVA_OPTIONS",
+                    "-u",
+                    "_JAVA_OPTIONS",
+                ),
                 *("java", f"-Xms{heap}m", f"-Xmx{heap}m"),
                 _COLLECTORS.get(str(params["gc"]), f"-XX:+Use{params['gc']}GC"),
                 *("-XX:+ExitOnOutOfMemoryError", "-XX:-UsePerfData"),
@@ -145,8 +151,10 @@ class Sensei:
             ready=self.facts_request(),
             whole=(b'"errorCode":0,',),
             files={
-                "sensei/schema.xml": sensei_columns.schema_xml(schema),
-                "sensei/sensei.properties": _properties(params),
+                "sensei/schema.xml": sensei_columns.schema_xml(
+                    schema, ranges=params["protocol"] == "bql"
+                ),
+                "sensei/sensei.properties": _properties(params, schema),
                 "sensei/log4j.properties": _LOG,
             },
             needs={
@@ -188,9 +196,12 @@ class Sensei:
         """Hits, facets, groups. What only some partitions answered is partial."""
         (http,) = split(reply)
         answer = orjson.loads(http.body)
-        errors = tuple(str(e.get("message")) for e in answer.get("errors", ()))
-        if not answer.get("totaldocs") and (errors or http.status >= 400 or "error" in answer):
-            return Hits(total=None, error="; ".join(errors) or _trouble(http) or "no reason given")
+        errors = tuple(
+            f"{e['errorType']}: {e.get('message', 'no reason given')}"
+            for e in answer.get("errors", ())
+        )
+        if http.status >= 400 or (errors and not answer["totaldocs"]):
+            return Hits(total=None, error="; ".join(errors) or _trouble(http))
         about = told(answer.get("select_list", ()))
         counted = {
             column: _counts(column, found)
@@ -259,7 +270,7 @@ class Sensei:
         return _trouble(http)
 
 
-def _properties(params: Parameters) -> str:
+def _properties(params: Parameters, schema: Schema) -> str:
     parts = int(params["parts"])
     batch = int(params["batch_size"])
     lines = {
@@ -286,6 +297,10 @@ def _properties(params: Parameters) -> str:
         "sensei.broker.maxThread": 50,
         "sensei.broker.maxWaittime": 2000,
         "sensei.broker.webapp.path": "{run}/sensei",
+        # For our own endpoint, which refuses what is no number there.
+        "searchbench.numbers": ",".join(
+            sensei_columns.column(f) for f in schema.of_type(*sensei_columns.NUMBERS)
+        ),
     }
     return "".join(f"{key}={value}\n" for key, value in lines.items())
 
@@ -299,9 +314,7 @@ def _counts(column: str, found: list[dict[str, Any]]) -> list[tuple[Any, int]]:
 def _hit(row: dict[str, Any], wanted: dict[str, int]) -> Hit:
     source = orjson.loads(row[SOURCE])
     names = {sensei_columns.field_name(column) for column in wanted}
-    return Hit(
-        source["id"], row.get(SCORE), {k: v for k, v in source["v"].items() if k in names}
-    )
+    return Hit(source["id"], row.get(SCORE), {k: v for k, v in source["v"].items() if k in names})
 
 
 def _trouble(http: HttpReply) -> str | None:

@@ -1,8 +1,9 @@
 """BQL, Sensei's own language in the manner of SQL; its text search is Lucene's query syntax.
 
-BQL writes no negative numbers and no line breaks in texts; these are variables, whose values go
-beside the statement. A column that is named in two conditions would keep the last one only; what
-stands in an OR is a filter of its own.
+BQL writes no line breaks in texts; such a text is a variable, whose value goes beside the
+statement. A column that is named in two conditions would keep the last one only; what stands in an
+OR is a filter of its own. Ranges are allowed of range facets alone, which columns have beside the
+facet of their values.
 """
 
 from __future__ import annotations
@@ -84,7 +85,7 @@ class _Statement:
     """Conditions, and the variables that they need."""
 
     def __init__(self) -> None:
-        self.variables: dict[str, int | str] = {}
+        self.variables: dict[str, str] = {}
 
     def condition(self, part: Within | Among) -> str:
         if isinstance(part, Among):
@@ -95,35 +96,37 @@ class _Statement:
                 "SenseiDB cannot do this range in BQL: upstream must: a bound that is empty, * or "
                 "holds a bracket is read as part of its syntax (protocol json has another way)"
             )
-        bounds = [b for b in (part.low, part.high) if b is not None]
-        # BQL compares two bounds of one column, and cannot compare a variable with a number.
-        vary = any(_unwritable(b) for b in bounds)
+        if part.column.startswith(columns.SEVERAL):
+            raise Unsupported(
+                "SenseiDB cannot do a range of several values in BQL: upstream must: its range "
+                "facets have one (protocol json has another way)"
+            )
+        name = columns.ranged(part.column)
         sides = []
-        for bound, sign, inclusive, name in (
-            (part.low, ">", part.include_low, "from"),
-            (part.high, "<", part.include_high, "to"),
+        for bound, sign, inclusive in (
+            (part.low, ">", part.include_low),
+            (part.high, "<", part.include_high),
         ):
             if bound is not None:
-                shown = self._variable(name, bound) if vary else _literal(bound)
-                sides.append(f"{part.column} {sign}{'=' if inclusive else ''} {shown}")
+                # BQL compares the bounds; a variable would be compared by its name.
+                if _broken(bound):
+                    raise Unsupported(
+                        "SenseiDB cannot do this range in BQL: upstream must: its texts have no "
+                        "line breaks (protocol json has them)"
+                    )
+                sides.append(f"{name} {sign}{'=' if inclusive else ''} {_quoted(written(bound))}")
         return " AND ".join(sides)
 
-    def _value(self, value: int | str) -> str:
-        return self._variable("value", value) if _unwritable(value) else _literal(value)
-
-    def _variable(self, name: str, value: int | str) -> str:
-        # Two digits and more: no name begins another, and "from" sorts before "to".
-        key = f"{name}{len(self.variables):04d}"
-        self.variables[key] = written(value) if isinstance(value, str) else value
-        return f"${key}"
+    def _value(self, value: str) -> str:
+        if not _broken(value):
+            return _quoted(written(value))
+        name = f"value{len(self.variables):04d}"  # of one length: none begins another
+        self.variables[name] = written(value)
+        return f"${name}"
 
 
-def _unwritable(value: int | str) -> bool:
-    return any(c in value for c in "\r\n") if isinstance(value, str) else value < 0
-
-
-def _literal(value: int | str) -> str:
-    return _quoted(written(value)) if isinstance(value, str) else str(value)
+def _broken(text: str) -> bool:
+    return "\n" in text or "\r" in text
 
 
 def _quoted(text: str) -> str:

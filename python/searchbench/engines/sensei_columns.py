@@ -4,7 +4,9 @@ A field becomes a column ``X_NAME``; X says its type, so that a reply can be rea
 schema. Bobo knows no missing values when it sorts, so each single-valued field has a companion
 ``h_NAME`` that is there where the document has the field. A document's number is its place in the
 corpus added to ``FIRST``: all have 19 digits, because Sensei compares them as text where it merges
-partitions. What is returned, the id among it, is stored as JSON of ours.
+partitions. Numbers are texts of 20 digits that sort as the numbers do: Bobo 4 loses documents in
+ranges that cut the negative numbers of its own columns, and Sensei keeps four decimals of a double.
+What is returned, the id among it, is stored as JSON of ours.
 """
 
 from __future__ import annotations
@@ -19,6 +21,7 @@ from searchbench.corpora.corpus import Document, Field, FieldType, Schema
 
 FIRST = 10**18
 HERE = "h"
+SEVERAL = "m_"
 _TYPES = {
     FieldType.TEXT: "t",
     FieldType.KEYWORD: "k",
@@ -32,15 +35,16 @@ _COLUMNS = {
     FieldType.TEXT: 'type="text"',
     FieldType.KEYWORD: 'type="string"',
     FieldType.KEYWORDS: 'type="string" multi="true" delimiter=","',
-    FieldType.INTEGER: 'type="long"',
-    FieldType.FLOAT: 'type="long"',
-    FieldType.DATE: 'type="long"',
+    FieldType.INTEGER: 'type="string"',
+    FieldType.FLOAT: 'type="string"',
+    FieldType.DATE: 'type="string"',
     FieldType.BOOLEAN: 'type="string"',
 }
 NUMBERS = (FieldType.INTEGER, FieldType.FLOAT, FieldType.DATE)
 _NUMBERED = tuple(_TYPES[kind] for kind in NUMBERS)
 _ESCAPED = re.compile(r"_(?:_|([0-9a-f]+)_)")
-_MANTISSA = 2**63 - 1
+_HALF = 2**63
+_MAGNITUDE = 2**63 - 1
 
 
 def column(field: Field) -> str:
@@ -61,28 +65,43 @@ def field_name(name: str) -> str:
 def value(name: str, text: str) -> str | int | float | bool:
     """A value of the column ``name`` as Sensei writes it → as the corpus has it."""
     kind = name[0]
-    if kind == "f":
-        return float_of(int(text))
     if kind in _NUMBERED:
-        return int(text)
+        whole = int(text) - _HALF
+        return _float(whole) if kind == "f" else whole
     return text == "true" if kind == "b" else text
 
 
-def number_of(number: float) -> int:
-    """A float as a 64-bit integer of the same order: a column of doubles keeps four decimals."""
-    (bits,) = struct.unpack(">q", struct.pack(">d", float(number) + 0.0))
-    return int(bits) if bits >= 0 else int(bits) ^ _MANTISSA
+def number(kind: FieldType, held: object) -> str | None:
+    """A number as 20 digits, a float by its bits; None where ``held`` is none of that type."""
+    if isinstance(held, bool) or not isinstance(held, int | float):
+        return None
+    if kind is FieldType.FLOAT:
+        return f"{_bits(held) + _HALF:020d}"
+    whole = int(held)
+    return f"{whole + _HALF:020d}" if whole == held and -_HALF <= whole < _HALF else None
 
 
-def float_of(number: int) -> float:
-    """The float that ``number_of`` made ``number`` from."""
-    bits = number if number >= 0 else number ^ _MANTISSA
+def _bits(held: float) -> int:
+    (bits,) = struct.unpack(">q", struct.pack(">d", float(held) + 0.0))  # -0.0 becomes 0.0
+    return int(bits) if bits >= 0 else int(bits) ^ _MAGNITUDE
+
+
+def _float(whole: int) -> float:
+    bits = whole if whole >= 0 else whole ^ _MAGNITUDE
     (found,) = struct.unpack(">d", struct.pack(">q", bits))
     return float(found)
 
 
-def schema_xml(schema: Schema) -> str:
-    """schema.xml: a column and a facet for each field and companion, text without a facet."""
+def ranged(column: str) -> str:
+    """The facet of a column that BQL allows a range of."""
+    return f"r{column}"
+
+
+def schema_xml(schema: Schema, ranges: bool) -> str:
+    """schema.xml: a column and a facet for each field and companion, text without a facet.
+
+    ``ranges``: a second facet for each field of one value, which takes as much memory again.
+    """
     columns, facets = [], []
     for field in schema.fields:
         columns.append(f'<column name="{column(field)}" {_COLUMNS[field.type]} />')
@@ -93,6 +112,12 @@ def schema_xml(schema: Schema) -> str:
         if not several:
             columns.append(f'<column name="{here(field)}" type="string" />')
             facets.append(f'<facet name="{here(field)}" type="simple" />')
+            if ranges:
+                name = column(field)
+                facets.append(f'<facet name="{ranged(name)}" type="range" column="{name}" />')
+    if not facets:  # without any, Sensei does not make its own of the documents' numbers
+        columns.append('<column name="empty" type="string" />')
+        facets.append('<facet name="empty" type="simple" />')
     inner = "\n    ".join(columns)
     outer = "\n    ".join(facets)
     return (
@@ -129,8 +154,8 @@ def _event(document: Document, uid: int, fields: dict[str, Field]) -> dict[str, 
 def _written(kind: FieldType, held: object) -> object:
     if isinstance(held, list):
         return ",".join(str(v).replace("\\", "\\\\").replace(",", "\\,") for v in held)
-    if kind is FieldType.FLOAT and isinstance(held, int | float):
-        return number_of(held)
+    if kind in NUMBERS:
+        return number(kind, held) or str(held)  # which the server refuses
     if kind is FieldType.BOOLEAN and isinstance(held, bool):
         return "true" if held else "false"
     return held

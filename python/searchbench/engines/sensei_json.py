@@ -1,4 +1,4 @@
-"""Sensei's JSON API: the query as Lucene's parts, values as selections of facets, ranges as filters."""
+"""Sensei's JSON API: Lucene's queries, values as selections of facets, ranges as filters."""
 
 from __future__ import annotations
 
@@ -109,6 +109,6 @@ def _range(part: Within) -> dict[str, Any]:
     return {"range": {part.column: spec}}
 
 
-def written(value: int | str) -> str:
-    """A value as a text in which a $ is not the beginning of a variable."""
-    return str(value).replace("$", "$$")
+def written(value: str) -> str:
+    """A value in which a $ is not the beginning of a variable."""
+    return value.replace("$", "$$")

@@ -1,8 +1,8 @@
 """What Sensei is asked, before it is written in one of its two languages (JSON or BQL).
 
 A reply does not repeat the request, and is read without it; but Sensei sends the list of selected
-columns back. So what the reader has to know (how many facet values, which field groups, which fields
-are returned) is in that list, in words that are no column's.
+columns back. So what the reader has to know (how many facet values, which field groups, which
+fields are returned) is in that list, in words that are no column's.
 """
 
 from __future__ import annotations
@@ -19,25 +19,30 @@ from searchbench.queries.algebra import Filter, In, NotIn, Query, Range, Sort
 
 SCORE, UID, SOURCE = "_score", "_uid", "_srcdata"
 _LEAST, _MOST = -(2**63), 2**63 - 1
-# Sensei orders equal counts by the value's text, in which -1 comes before -2: so many more values
-# are asked for, and put in order, that the first ones are right.
-_MORE = 64
 
 
 @dataclass(frozen=True, slots=True)
 class Within:
-    """A column between two bounds, None where there is none; keywords are texts."""
+    """A column between two bounds, None where there is none."""
 
     column: str
-    low: int | str | None
-    high: int | str | None
+    low: str | None
+    high: str | None
     include_low: bool
     include_high: bool
 
     @property
+    def empty(self) -> bool:
+        """Is there nothing between the bounds? BQL makes that an error."""
+        if self.low is None or self.high is None:
+            return False
+        closed = self.include_low and self.include_high
+        return self.low > self.high or (self.low == self.high and not closed)
+
+    @property
     def exact(self) -> bool:
         """Could a bound be read as part of the range's syntax? Then it needs another filter."""
-        return any(isinstance(b, str) and _odd(b) for b in (self.low, self.high))
+        return any(b is not None and _odd(b) for b in (self.low, self.high))
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +50,7 @@ class Among:
     """A column that holds one of ``values`` or, if ``negated``, none of them."""
 
     column: str
-    values: tuple[int | str, ...]
+    values: tuple[str, ...]
     negated: bool
 
 
@@ -75,10 +80,11 @@ def asked(query: Query, schema: Schema) -> Asked:
     for word, name, limit in wanted:
         field = schema[name]
         if field.type is FieldType.TEXT:
-            raise Unsupported(f"SenseiDB cannot do facets of text: never: {name!r} is not one value")
+            raise Unsupported(
+                f"SenseiDB cannot do facets of text: never: {name!r} is not one value"
+            )
         column = columns.column(field)
-        most = limit + (_MORE if field.type in columns.NUMBERS else 0)
-        facets[column] = max(facets.get(column, 1), most)
+        facets[column] = max(facets.get(column, 1), limit)
         select.append(f"{word}:{column}:{limit}")
     select += [f"field:{columns.column(schema[name])}" for name in query.fields]
     return Asked(
@@ -131,52 +137,47 @@ def _predicates(part: Filter, field: Field) -> tuple[Predicate, ...] | None:
             return None if isinstance(part, In) else ()
         return (Among(column, values, isinstance(part, NotIn)),)
     assert isinstance(part, Range)
+    if part.low is None and part.high is None and field.type is not FieldType.KEYWORDS:
+        return (Among(columns.here(field), ("1",), negated=False),)
     if field.type in columns.NUMBERS:
         within = _numbers(part, field)
-        return None if within is None else (within,)
-    low, high = (None if b is None else _text(field, b) for b in (part.low, part.high))
-    return (Within(column, low, high, part.include_low, part.include_high),)
+    else:
+        low, high = (None if b is None else _text(field, b) for b in (part.low, part.high))
+        within = Within(column, low, high, part.include_low, part.include_high)
+    return None if within is None or within.empty else (within,)
 
 
 def _numbers(part: Range, field: Field) -> Within | None:
-    column = columns.column(field)
+    """Bounds that a number of the field's type can have."""
     low, high = part.low, part.high
     include_low, include_high = part.include_low, part.include_high
     if isinstance(low, str) or isinstance(high, str):
         raise Unsupported(f"never: {part.field!r} holds numbers, and a text is no bound of them")
-    if field.type is FieldType.FLOAT:
-        return Within(
-            column,
-            None if low is None else columns.number_of(low),
-            None if high is None else columns.number_of(high),
-            include_low,
-            include_high,
-        )
-    if low is not None and low != -math.inf:
-        if low > _MOST:
-            return None
-        include_low = include_low or low != math.ceil(low)
-        low = max(math.ceil(low), _LEAST)
-    else:
-        low = None
-    if high is not None and high != math.inf:
-        if high < _LEAST:
-            return None
-        include_high = include_high or high != math.floor(high)
-        high = min(math.floor(high), _MOST)
-    else:
-        high = None
-    return Within(column, low, high, include_low, include_high)
+    if field.type is not FieldType.FLOAT:
+        if low is not None:
+            if low > _MOST:
+                return None
+            whole = _LEAST if low < _LEAST else math.ceil(low)
+            low, include_low = whole, include_low or low != whole
+        if high is not None:
+            if high < _LEAST:
+                return None
+            whole = _MOST if high > _MOST else math.floor(high)
+            high, include_high = whole, include_high or high != whole
+    return Within(
+        columns.column(field),
+        None if low is None else columns.number(field.type, low),
+        None if high is None else columns.number(field.type, high),
+        include_low,
+        include_high,
+    )
 
 
-def _held(field: Field, held: Any) -> int | str | None:
+def _held(field: Field, held: Any) -> str | None:
     """``held`` as its column has it; None where no document can hold it."""
     if field.type in columns.NUMBERS:
-        if not isinstance(held, int | float) or isinstance(held, bool):
-            return None
-        return columns.number_of(held) if field.type is FieldType.FLOAT else int(held)
-    text = _text(field, held)
-    return text or None
+        return columns.number(field.type, held)
+    return _text(field, held) or None
 
 
 def _text(field: Field, held: Any) -> str:
@@ -186,4 +187,6 @@ def _text(field: Field, held: Any) -> str:
 
 
 def _odd(bound: str) -> bool:
-    return bound in ("", "*") or bound != bound.strip() or any(c in bound for c in "[]()")
+    if bound in ("", "*") or bound != bound.strip():
+        return True
+    return any(syntax in bound for syntax in ("[", "]", "(", ")", " TO "))

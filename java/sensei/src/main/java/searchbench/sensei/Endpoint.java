@@ -2,7 +2,6 @@ package searchbench.sensei;
 
 import com.alibaba.fastjson.JSON;
 import com.alibaba.fastjson.JSONException;
-import com.senseidb.conf.SenseiSchema;
 import com.senseidb.util.JSONUtil.FastJSONObject;
 import java.io.BufferedReader;
 import java.io.IOException;
@@ -33,9 +32,9 @@ final class Endpoint extends HttpServlet {
   private final transient Analysis analysis = new Analysis();
   private final transient Path created;
 
-  Endpoint(Node node, SenseiSchema schema, Path data) {
+  Endpoint(Node node, Intake intake, Path data) {
     this.node = node;
-    this.intake = new Intake(schema);
+    this.intake = intake;
     this.created = data.resolve("created");
   }
 

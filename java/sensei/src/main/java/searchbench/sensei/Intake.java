@@ -6,6 +6,8 @@ import com.senseidb.conf.SenseiSchema.FieldDefinition;
 import com.senseidb.indexing.DefaultJsonSchemaInterpreter;
 import java.nio.charset.StandardCharsets;
 import java.util.List;
+import java.util.Set;
+import java.util.regex.Pattern;
 import org.apache.lucene.index.IndexWriter;
 import org.json.JSONException;
 import org.json.JSONObject;
@@ -15,10 +17,16 @@ import org.json.JSONObject;
  * and goes on without it, and whoever sent it would never know.
  */
 final class Intake {
-  private final SenseiSchema schema;
+  /** As the translator writes numbers: of one length, so that they sort as numbers do. */
+  private static final Pattern NUMBER = Pattern.compile("[0-9]{20}");
 
-  Intake(SenseiSchema schema) {
+  private final SenseiSchema schema;
+  private final Set<String> numbers;
+
+  /** {@code numbers}: the columns that hold nothing but numbers. */
+  Intake(SenseiSchema schema, Set<String> numbers) {
     this.schema = schema;
+    this.numbers = numbers;
   }
 
   /** Why Sensei could not index {@code document}; null where it can. */
@@ -49,14 +57,11 @@ final class Intake {
     return null;
   }
 
-  private static String trouble(FieldDefinition column, String value) {
-    if (column.type == long.class) {
-      try {
-        Long.parseLong(value);
-      } catch (NumberFormatException failure) {
-        return "not a whole number of 64 bits: " + shown(value);
-      }
-    } else if (value.length() > IndexWriter.MAX_TERM_LENGTH / 4
+  private String trouble(FieldDefinition column, String value) {
+    if (numbers.contains(column.name) && !NUMBER.matcher(value).matches()) {
+      return "not a number of this field's type: " + shown(value);
+    }
+    if (value.length() > IndexWriter.MAX_TERM_LENGTH / 4
         && value.getBytes(StandardCharsets.UTF_8).length > IndexWriter.MAX_TERM_LENGTH) {
       return "more than " + IndexWriter.MAX_TERM_LENGTH + " bytes in one value";
     }

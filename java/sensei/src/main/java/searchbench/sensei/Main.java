@@ -7,6 +7,7 @@ import com.senseidb.search.node.SenseiServer;
 import java.io.File;
 import java.nio.file.Files;
 import java.nio.file.Path;
+import java.util.Set;
 import org.apache.log4j.PropertyConfigurator;
 import org.apache.lucene.search.BooleanQuery;
 import org.mortbay.jetty.Connector;
@@ -58,7 +59,9 @@ final class Main {
       connector.setHost("127.0.0.1");
     }
     Node node = new Node(server, data);
-    Endpoint endpoint = new Endpoint(node, schema, data);
+    String numbers = builder.getConfiguration().getString("searchbench.numbers", "");
+    Intake intake = new Intake(schema, Set.of(numbers.split(",")));
+    Endpoint endpoint = new Endpoint(node, intake, data);
     ((WebAppContext) jetty.getHandler())
         .addServlet(new ServletHolder(endpoint), "/searchbench/*");
     // The JVM's own exit code after SIGTERM would be 143.
