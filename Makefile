@@ -32,15 +32,21 @@ demo: build ## the shipped study: a verdict and a report
 	@.venv/bin/searchbench run studies/first-look.toml --record $(DEMO)
 
 LUCENE_JAR := java/lucene/target/lucene-host.jar
+SENSEI_JAR := java/sensei/target/sensei-server.jar
 
 .PHONY: java
-java: ## build the library hosts of the JVM (Lucene); needs JDK 17 and Maven
-	@if command -v mvn >/dev/null && command -v javac >/dev/null; then $(MAKE) --no-print-directory $(LUCENE_JAR); \
-	else echo "NOT RUN HERE: Lucene needs JDK 17 and Maven (Debian: apt-get install openjdk-17-jdk-headless maven)"; fi
+java: ## build what runs on the JVM (Lucene, SenseiDB); needs JDK 17 and Maven
+	@if command -v mvn >/dev/null && command -v javac >/dev/null; then $(MAKE) --no-print-directory $(LUCENE_JAR) $(SENSEI_JAR); \
+	else echo "NOT RUN HERE: Lucene and SenseiDB need JDK 17 and Maven (Debian: apt-get install openjdk-17-jdk-headless maven)"; fi
 
 $(LUCENE_JAR): java/lucene/pom.xml $(shell find java/lucene/src -type f)
 	@echo "building the Lucene host: the first time Maven gets its libraries"
 	@mvn -q -B -Dstyle.color=never -f java/lucene/pom.xml package
+	@touch $@
+
+$(SENSEI_JAR): java/sensei/pom.xml $(shell find java/sensei/src -type f)
+	@echo "building SenseiDB: the first time Maven gets its libraries"
+	@mvn -q -B -Dstyle.color=never -f java/sensei/pom.xml package
 	@touch $@
 
 .PHONY: test

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import random
 import signal
-import threading
 import time
 import unicodedata
 from collections.abc import Iterator, Sequence
@@ -288,6 +287,76 @@ def test_what_it_cannot_express_is_refused_before_it_is_sent(
         ENGINE.compile(query, Odd.schema, levels(protocol=protocol))
 
 
+EVERYTHING = Query(
+    Terms(Mode.PHRASE, ("red", "fox"), ("the title",)),
+    filters=(
+        Range("größe_v", -1, None, include_low=False),
+        In("a.b", ("it's", "$")),
+        NotIn("order", ("x",)),
+    ),
+    sort=(Sort("größe_v", descending=True), Sort("_score", descending=True)),
+    facets=(Facet("order", 5),),
+    group_by="a.b",
+    offset=20,
+    fields=("a.b",),
+)
+AS_JSON = {
+    "query": {"text": {"t_the_20_title": {"value": "red fox", "type": "phrase"}}},
+    "from": 20,
+    "size": 10,
+    "sort": [
+        {"h_gr_f6__df_e__v": "desc"},
+        {"i_gr_f6__df_e__v": "desc"},
+        {"_score": "desc"},
+        {"_uid": "asc"},
+    ],
+    "fetchStoredValue": True,
+    "meta": {
+        "select_list": [
+            *("_uid", "_srcdata", "_score"),
+            *("facet:m_order:5", "group:k_a_2e_b:10", "field:k_a_2e_b"),
+        ]
+    },
+    "selections": [
+        {"terms": {"k_a_2e_b": {"values": ["it's", "$$"], "excludes": [], "operator": "or"}}},
+        {"terms": {"m_order": {"values": [], "excludes": ["x"], "operator": "or"}}},
+    ],
+    "filter": {
+        "and": [
+            {
+                "range": {
+                    "i_gr_f6__df_e__v": {
+                        "from": "09223372036854775807",
+                        "include_lower": False,
+                        "include_upper": True,
+                    }
+                }
+            }
+        ]
+    },
+    "facets": {
+        "m_order": {"max": 5, "minCount": 1, "expand": False, "order": "hits"},
+        "k_a_2e_b": {"max": 10, "minCount": 1, "expand": False, "order": "hits"},
+    },
+}
+AS_BQL = (
+    "SELECT '_uid', _srcdata, '_score', 'facet:m_order:5', 'group:k_a_2e_b:10', 'field:k_a_2e_b' "
+    "FROM docs WHERE QUERY IS 't_the_20_title:\"red fox\"' "
+    "AND ri_gr_f6__df_e__v > '09223372036854775807' "
+    "AND k_a_2e_b IN ('it''s', '$$') AND m_order NOT IN ('x') "
+    "ORDER BY h_gr_f6__df_e__v DESC, i_gr_f6__df_e__v DESC, _score DESC, _uid ASC LIMIT 20, 10 "
+    "BROWSE BY m_order(false, 1, 5, hits), k_a_2e_b(false, 1, 10, hits)"
+)
+
+
+def test_one_question_in_two_languages() -> None:
+    bodies = []
+    for protocol in ("json", "bql"):
+        request = ENGINE.compile(EVERYTHING, Odd.schema, levels(protocol=protocol))
+        bodies.append(orjson.loads(request.exchanges[0].partition(b"\r\n\r\n")[2]))
+    assert bodies == [AS_JSON, {"bql": AS_BQL}]
+
+
 def test_an_error_is_not_zero_hits(odd: Deployment) -> None:
     for body, words in (
         ({"query": {"nonsense": {}}, "sort": [{"_score": "desc"}]}, "'nonsense' not supported"),
@@ -408,17 +477,21 @@ def test_what_was_settled_outlives_a_server_that_is_killed_while_it_answers(
         late = ENGINE.batch([Document("late", {"title": "fox"})], 300, suite.SCHEMA, params)
         running.ask(late)
         requests = prepare([ENGINE.compile(FOX, suite.SCHEMA, params)])
-        killer = threading.Timer(0.3, running.process.send_signal, (signal.SIGKILL,))
-        killer.start()
+
+        def kill(_completed: int, elapsed_ns: int) -> None:
+            if elapsed_ns > 500_000_000 and running.lives():
+                running.process.send_signal(signal.SIGKILL)
+
         trace = running.endpoint.drive(
             requests,
-            sequence=np.zeros(20_000, np.uint32),
-            client_starts=np.array([0, 10_000, 20_000], np.uint32),
+            sequence=np.zeros(2, np.uint32),
+            client_starts=np.array([0, 1, 2], np.uint32),
             connections=2,
-            timeout_ns=10**9,
+            repeat=True,
+            stop_ns=1_500_000_000,
             idle="block",
+            on_tick=kill,
         )
-        killer.join()
         outcomes = {_core.OUTCOMES[n] for n in samples_of(trace)["outcome"]}
         assert {"ok", "refused"} <= outcomes
         assert not {"partial", "http_error", "malformed"} & outcomes
