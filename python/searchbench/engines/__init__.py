@@ -14,6 +14,7 @@ from searchbench.engines.null import Null
 from searchbench.engines.opensearch import OpenSearch
 from searchbench.engines.postgresql import Postgresql
 from searchbench.engines.sphinx import Sphinx, SphinxApi
+from searchbench.engines.sensei import Sensei
 from searchbench.engines.sqlite import Sqlite
 from searchbench.engines.tantivy import Tantivy
 from searchbench.errors import SearchbenchError
@@ -30,6 +31,7 @@ _TABLE: tuple[Engine, ...] = (
     Postgresql(),
     OpenSearch(),
     Elasticsearch(),
+    Sensei(),
     Null(),
 )
 ENGINES: dict[str, Engine] = {engine.name: engine for engine in _TABLE}
