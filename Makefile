@@ -32,16 +32,24 @@ demo: build ## the shipped study: a verdict and a report
 	@.venv/bin/searchbench run studies/first-look.toml --record $(DEMO)
 
 LUCENE_JAR := java/lucene/target/lucene-host.jar
+LUCENE10_JAR := java/lucene/target10/lucene-host.jar
 ELASTICSEARCH_JAR := java/elasticsearch/target/elasticsearch-analysis.jar
 
 .PHONY: java
-java: ## build what runs in the JVM (Lucene, Elasticsearch's analysis); needs JDK 17 and Maven
+java: ## build what runs in the JVM (Lucene, Elasticsearch's analysis); needs JDK 17 (Lucene 10: 21 or later) and Maven
 	@if command -v mvn >/dev/null && command -v javac >/dev/null; then $(MAKE) --no-print-directory $(LUCENE_JAR) $(ELASTICSEARCH_JAR); \
 	else echo "NOT RUN HERE: Lucene and Elasticsearch need JDK 17 and Maven (Debian: apt-get install openjdk-17-jdk-headless maven)"; fi
+	@if command -v mvn >/dev/null && java/with-jdk 21 javac -version >/dev/null 2>&1; then $(MAKE) --no-print-directory $(LUCENE10_JAR); \
+	else echo "NOT RUN HERE: Lucene 10 needs a JDK 21 or later (SEARCHBENCH_JDK, or below /usr/lib/jvm) and Maven"; fi
 
 $(LUCENE_JAR): java/lucene/pom.xml $(shell find java/lucene/src -type f)
 	@echo "building the Lucene host: the first time Maven gets its libraries"
 	@mvn -q -B -Dstyle.color=never -f java/lucene/pom.xml package
+	@touch $@
+
+$(LUCENE10_JAR): java/lucene/pom.xml $(shell find java/lucene/src -type f)
+	@echo "building the Lucene 10 host: the first time Maven gets its libraries"
+	@java/with-jdk 21 mvn -q -B -Dstyle.color=never -f java/lucene/pom.xml -Plucene10 package 2>&1 | { grep -v 'WARNING: ' || true; }
 	@touch $@
 
 $(ELASTICSEARCH_JAR): java/elasticsearch/pom.xml $(shell find java/elasticsearch/src -type f)
