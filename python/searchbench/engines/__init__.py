@@ -8,7 +8,7 @@ from searchbench.engines.droonga import Droonga
 from searchbench.engines.elasticsearch import Elasticsearch
 from searchbench.engines.engine import Engine, Level
 from searchbench.engines.groonga import Groonga
-from searchbench.engines.lucene import Lucene
+from searchbench.engines.lucene import Lucene, Lucene10
 from searchbench.engines.mariadb import MariaDB
 from searchbench.engines.null import Null
 from searchbench.engines.opensearch import OpenSearch
@@ -23,6 +23,7 @@ _TABLE: tuple[Engine, ...] = (
     Tantivy(),
     Sqlite(),
     Lucene(),
+    Lucene10(),
     Groonga(),
     Droonga(),
     Sphinx(),

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import ClassVar
+
 from searchbench.corpora.corpus import Schema
 from searchbench.engines.engine import Capabilities, Parameter, Parameters, Service
 from searchbench.engines.frames import LibraryHost, host_options
 
-_PLACE = "{hosts}/lucene/target"
 _COLLECTORS = {
     "serial": "-XX:+UseSerialGC",
     "parallel": "-XX:+UseParallelGC",
@@ -16,7 +19,19 @@ _OF_THE_JVM = ("heap_mb", "gc")
 
 
 class Lucene(LibraryHost):
-    """Parts in one process; heap and garbage collector are fixed, whatever machine it runs on."""
+    """Parts in one process; heap and garbage collector are fixed, whatever machine it runs on.
+
+    ``place``: where the host was built. ``java``: the command that starts a JVM, with the
+    arguments that this version of Lucene wants.
+    """
+
+    place: ClassVar[str] = "{hosts}/lucene/target"
+    java: ClassVar[tuple[str, ...]] = ("java",)
+    needs: ClassVar[Mapping[str, str]] = {
+        "java": "install Java 17 or later (Debian: apt-get install "
+        "openjdk-17-jdk-headless maven), then `make java`",
+        "{hosts}/lucene/target/lucene-host.jar": "`make java` builds it",
+    }
 
     name = "lucene"
     can = Capabilities(
@@ -104,7 +119,7 @@ class Lucene(LibraryHost):
                     "-u",
                     "_JAVA_OPTIONS",
                 ),
-                "java",
+                *self.java,
                 f"-Xms{heap}m",
                 f"-Xmx{heap}m",
                 _COLLECTORS.get(str(params["gc"]), f"-XX:+Use{params['gc']}GC"),
@@ -112,17 +127,37 @@ class Lucene(LibraryHost):
                 "-XX:-UsePerfData",
                 "-Djava.net.preferIPv4Stack=true",
                 "-cp",
-                f"{_PLACE}/lucene-host.jar:{_PLACE}/lib/*",
+                f"{self.place}/lucene-host.jar:{self.place}/lib/*",
                 "searchbench.lucene.Host",
                 *("--port", "{port}", "--data", "{data}"),
                 *host_options(own, params),
             ),
             wire="frames",
             ready=self.facts_request(),
-            needs={
-                "java": "install Java 17 or later (Debian: apt-get install "
-                "openjdk-17-jdk-headless maven), then `make java`",
-                f"{_PLACE}/lucene-host.jar": "`make java` builds it",
-            },
+            needs=self.needs,
             ready_timeout_s=60.0,
         )
+
+
+class Lucene10(Lucene):
+    """The same host built with Lucene 10, whose vector instructions and mapping are the JDK's."""
+
+    name = "lucene10"
+    can = replace(
+        Lucene.can,
+        title="Lucene 10",
+        deviations={
+            **Lucene.can.deviations,
+            "analysis": "letters and digits as the JDK knows them (Java 25: Unicode 16); a word "
+            "of more than 32,766 bytes is not indexed",
+        },
+    )
+    place = "{hosts}/lucene/target10"
+    java = (
+        *("sh", "{hosts}/with-jdk", "21", "java"),
+        *("--add-modules", "jdk.incubator.vector", "--enable-native-access=ALL-UNNAMED"),
+    )
+    needs: ClassVar[Mapping[str, str]] = {
+        "{hosts}/lucene/target10/lucene-host.jar": "`make java` builds it where there is a JDK 21 "
+        "or later: set SEARCHBENCH_JDK to its folder, or install one below /usr/lib/jvm",
+    }

@@ -62,10 +62,10 @@ final class Search {
         weight = view.searcher.createWeight(rewritten, all.scoreMode(), 1);
       }
       List<LeafReaderContext> segments = view.parts.get(part);
-      view.searcher.collect(segments, weight, all);
+      View.collect(segments, weight, all);
       if (top instanceof TopDocsCollector<?> collector) {
         found[part] = collector.topDocs();
-        total += found[part].totalHits.value;
+        total += collector.getTotalHits();
       } else {
         total += ((TotalHitCountCollector) top).getTotalHits();
       }
@@ -92,9 +92,9 @@ final class Search {
       return new TotalHitCountCollector();
     }
     if (sort == null) {
-      return new TopScoreDocCollectorManager(best, null, Integer.MAX_VALUE, false).newCollector();
+      return new TopScoreDocCollectorManager(best, Integer.MAX_VALUE).newCollector();
     }
-    return new TopFieldCollectorManager(sort, best, null, Integer.MAX_VALUE, false).newCollector();
+    return new TopFieldCollectorManager(sort, best, Integer.MAX_VALUE).newCollector();
   }
 
   private List<Hit> page(Ask ask, Sort sort, TopDocs[] found, int best) throws IOException {

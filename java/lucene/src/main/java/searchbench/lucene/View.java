@@ -18,8 +18,12 @@ import org.apache.lucene.index.NumericDocValues;
 import org.apache.lucene.index.OrdinalMap;
 import org.apache.lucene.index.ReaderUtil;
 import org.apache.lucene.index.SortedSetDocValues;
+import org.apache.lucene.search.BulkScorer;
+import org.apache.lucene.search.CollectionTerminatedException;
 import org.apache.lucene.search.Collector;
+import org.apache.lucene.search.DocIdSetIterator;
 import org.apache.lucene.search.IndexSearcher;
+import org.apache.lucene.search.LeafCollector;
 import org.apache.lucene.search.Weight;
 import org.apache.lucene.util.packed.PackedInts;
 
@@ -29,7 +33,7 @@ final class View {
   final List<DirectoryReader> readers;
 
   final IndexReader whole;
-  final Searcher searcher;
+  final IndexSearcher searcher;
 
   /** The segments of each part. */
   final List<List<LeafReaderContext>> parts = new ArrayList<>();
@@ -47,7 +51,7 @@ final class View {
         reader.decRef();
       }
     }
-    this.searcher = new Searcher(whole);
+    this.searcher = new IndexSearcher(whole);
     int at = 0;
     for (DirectoryReader reader : readers) {
       int segments = reader.leaves().size();
@@ -56,15 +60,29 @@ final class View {
     }
   }
 
-  /** Lucene's searcher, with the one method opened that searches some of the segments. */
-  static final class Searcher extends IndexSearcher {
-    Searcher(IndexReader reader) {
-      super(reader);
-    }
-
-    void collect(List<LeafReaderContext> segments, Weight weight, Collector collector)
-        throws IOException {
-      search(segments, weight, collector);
+  /**
+   * Searches some of the segments. What IndexSearcher has for this is protected, and differs between
+   * Lucene 9 and 10; the loop is its own.
+   */
+  static void collect(List<LeafReaderContext> segments, Weight weight, Collector collector)
+      throws IOException {
+    collector.setWeight(weight);
+    for (LeafReaderContext segment : segments) {
+      LeafCollector found;
+      try {
+        found = collector.getLeafCollector(segment);
+      } catch (CollectionTerminatedException notWanted) {
+        continue;
+      }
+      BulkScorer scorer = weight.bulkScorer(segment);
+      if (scorer != null) {
+        try {
+          scorer.score(found, segment.reader().getLiveDocs(), 0, DocIdSetIterator.NO_MORE_DOCS);
+        } catch (CollectionTerminatedException enough) {
+          // What the collector has of this segment is all that it wants.
+        }
+      }
+      found.finish();
     }
   }
 

@@ -1,0 +1,105 @@
+"""Lucene 10 is Lucene 9's host on a newer JDK: the same answers, and the JDK's own instructions."""
+
+from __future__ import annotations
+
+import random
+from pathlib import Path
+
+import pytest
+
+from engines.test_conformance import SCHEMA, Shelf, drawn
+from searchbench.engines import ENGINES, defaults
+from searchbench.engines.engine import Hits
+from searchbench.errors import LabError
+from searchbench.lab.deploy import Deployment
+from searchbench.lab.install import missing
+from searchbench.lab.places import jvm_hosts
+from searchbench.lab.serve import serving
+from searchbench.queries.algebra import Facet, Mode, Query, Sort
+
+LUCENE, LUCENE10 = ENGINES["lucene"], ENGINES["lucene10"]
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _here() -> None:
+    if lacking := missing(LUCENE10) or missing(LUCENE):
+        pytest.skip(f"no Lucene 9 and 10 here: {lacking}")
+
+
+def queries() -> list[Query]:
+
+    rng = random.Random(10)
+    found = [Query(drawn(rng, mode), limit=100) for mode in Mode for _ in range(20)]
+    found += [
+        Query(
+            drawn(rng, Mode.ANY), sort=(Sort(name, True),), facets=(Facet("tags"),), group_by=name
+        )
+        for name in ("size", "section", "free")
+    ]
+    return found
+
+
+@pytest.mark.parametrize(
+    "levers",
+    [
+        {},
+        {"parts": 3, "searcher": "per-thread", "gc": "g1"},
+        {"directory": "ram", "segments": "as-is", "gc": "parallel", "heap_mb": 128},
+        {"directory": "nio", "refresh_ms": 20, "indexing_memory_mb": 16},
+    ],
+    ids=str,
+)
+def test_both_versions_answer_alike_under_every_lever(
+    tmp_path: Path, levers: dict[str, str | int]
+) -> None:
+    answers: dict[str, list[Hits]] = {}
+    for engine in (LUCENE, LUCENE10):
+        params = {**defaults(engine), **levers}
+        with serving(engine, params, Shelf(), tmp_path / engine.name) as (running, _done):
+            facts = engine.facts(running.ask(engine.facts_request()))
+            assert dict(facts.parameters) == params
+            asked = [engine.compile(query, SCHEMA, params) for query in queries()]
+            answers[facts.version.split(".")[0]] = [engine.decode(running.ask(r)) for r in asked]
+    assert list(answers) == ["9", "10"]
+    assert len({hits.total for hits in answers["9"]}) > 20
+    for nine, ten in zip(answers["9"], answers["10"], strict=True):
+        assert ten.error is None
+        assert (nine.total, nine.facets, nine.groups) == (ten.total, ten.facets, ten.groups)
+        assert [h.id for h in nine.hits] == [h.id for h in ten.hits]
+        assert [h.score for h in nine.hits] == pytest.approx([h.score for h in ten.hits])
+
+
+def test_it_runs_on_a_jdk_of_its_own_with_its_vector_instructions(tmp_path: Path) -> None:
+    with serving(LUCENE10, defaults(LUCENE10), Shelf(), tmp_path) as (running, _done):
+        java = str(running.facts.extra["java"])
+        assert int(java.rsplit(" ", 1)[1].split(".")[0].split("+")[0]) >= 21
+        assert "--add-modules=jdk.incubator.vector" in running.facts.extra["jvm_arguments"]
+        log = (running.run / "server.log").read_text()
+    assert "Java vector incubator API enabled" in log
+
+
+def test_without_a_newer_jdk_it_says_what_to_do(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    script = (jvm_hosts() / "with-jdk").read_text()
+    hosts = tmp_path / "hosts"
+    (hosts / "lucene/target10").mkdir(parents=True)
+    (hosts / "lucene/target10/lucene-host.jar").touch()
+    # A JDK of the wrong version is passed over, wherever it is named.
+    old = tmp_path / "jdk"
+    old.mkdir()
+    (old / "release").write_text('JAVA_VERSION="17.0.15"\n')
+    (hosts / "with-jdk").write_text(script.replace("/usr/lib/jvm/*", str(old)))
+    monkeypatch.setenv("SEARCHBENCH_JAVA_HOSTS", str(hosts))
+    monkeypatch.setenv("SEARCHBENCH_JDK", str(old))
+    monkeypatch.delenv("JAVA_HOME", raising=False)
+    running = Deployment(LUCENE10, defaults(LUCENE10), tmp_path / "data", tmp_path / "run")
+    with pytest.raises(LabError, match="there is no JDK 21 or later: set SEARCHBENCH_JDK"), running:
+        pass
+
+
+def test_a_host_that_was_not_built_is_named_with_its_remedy(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("SEARCHBENCH_JAVA_HOSTS", str(tmp_path))
+    assert "`make java` builds it where there is a JDK 21" in str(missing(LUCENE10))
