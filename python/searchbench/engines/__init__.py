@@ -13,8 +13,8 @@ from searchbench.engines.mariadb import MariaDB
 from searchbench.engines.null import Null
 from searchbench.engines.opensearch import OpenSearch
 from searchbench.engines.postgresql import Postgresql
-from searchbench.engines.sphinx import Sphinx, SphinxApi
 from searchbench.engines.sensei import Sensei
+from searchbench.engines.sphinx import Sphinx, SphinxApi
 from searchbench.engines.sqlite import Sqlite
 from searchbench.engines.tantivy import Tantivy
 from searchbench.errors import SearchbenchError
