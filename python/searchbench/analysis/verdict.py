@@ -95,7 +95,7 @@ def table(
     room = WIDTH - sum(
         2 + max(len(header[i]), *(len(row[i]) for row in lines)) for i in range(1, len(header))
     )
-    fitted = tuple((_clip(row[0], max(9, room)), *row[1:]) for row in lines)
+    fitted = tuple((clip(row[0], max(9, room)), *row[1:]) for row in lines)
     return header, fitted
 
 
@@ -368,8 +368,24 @@ def _digits(x: float) -> str:
     return f"{x:.2e}"
 
 
-def _clip(text: str, width: int) -> str:
-    return text if len(text) <= width else text[: width - 1] + "…"
+def clip(label: str, width: int) -> str:
+    """A treatment's label in ``width`` characters, still telling treatments apart if it can.
+
+    First the names go of levels that are words ("match=any" says no more than "any"), then the
+    middle: systems stand at the beginning, and what was varied last at the end.
+    """
+    if len(label) > width:
+        parts = (part.partition("=") for part in label.split(" "))
+        label = " ".join(
+            value
+            if value and value[0].isalpha() and value not in ("true", "false")
+            else name + eq + value
+            for name, eq, value in parts
+        )
+    if len(label) <= width:
+        return label
+    end = (width - 1) // 2
+    return label[: width - 1 - end] + "…" + label[-end:]
 
 
 def _listed(names: Sequence[str]) -> str:

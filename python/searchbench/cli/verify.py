@@ -15,6 +15,9 @@ if TYPE_CHECKING:
     from searchbench.analysis.judgement import Agreement
 
 
+_PAIRS = 6  # shown with examples
+
+
 def verify(
     study: Path,
     *,
@@ -78,15 +81,30 @@ def verify(
     header = ("pair", "queries", "totals", f"top {k} set", f"top {k} order", "RBO", "causes")
     out.table(header, rows)
     _measures(found)
-    for agreement in found:
-        if agreement.examples:
-            out.say(f"\n{agreement.label_a} / {agreement.label_b}, for example")
+    _examples(found, required)
+    return 1 if differ or failed else 0
+
+
+def _examples(found: Sequence[Agreement], required: str | None) -> None:
+    """Queries that differ; of many pairs, those that differ in what the study requires first."""
+    from searchbench.cli import out
+
+    def worst(agreement: Agreement) -> float:
+        return float(getattr(agreement, required)) if required else 1.0
+
+    differing = sorted((a for a in found if a.examples), key=worst)
+    for agreement in differing[:_PAIRS]:
+        out.say(f"\n{agreement.label_a} / {agreement.label_b}, for example")
         for difference in agreement.examples[:5]:
             out.say(
                 f"  {difference.text}: {difference.cause}; totals {difference.total_a} "
                 f"and {difference.total_b}"
             )
-    return 1 if differ or failed else 0
+    if len(differing) > _PAIRS:
+        out.say(
+            f"\n{len(differing) - _PAIRS} more pairs have queries that differ: see --json, or keep "
+            "the answers with --record and give `searchbench report` that folder"
+        )
 
 
 def _measures(found: Sequence[Agreement]) -> None:
