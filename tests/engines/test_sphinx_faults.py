@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import signal
+import threading
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from engines.test_conformance import SCHEMA, Shelf
 from engines.test_sphinx import API, FOX, FULL, SPHINX, ask, outcome, served
+from searchbench import _core
 from searchbench.corpora.corpus import Document
 from searchbench.engines import defaults
 from searchbench.engines.engine import Engine, Request
 from searchbench.errors import LabError
 from searchbench.lab.deploy import Deployment
+from searchbench.lab.exchange import prepare, samples_of
 from searchbench.lab.install import missing
 from searchbench.lab.serve import serving
 
@@ -73,6 +77,28 @@ def test_a_killed_searchd_is_seen(tmp_path: Path) -> None:
         assert not running.lives()
         with pytest.raises(LabError, match="did not answer"):
             ask(running, FOX)
+
+
+def test_a_searchd_killed_in_mid_trial_fails_what_was_not_answered(tmp_path: Path) -> None:
+    with served(tmp_path, parts=2, part_kind="mixed") as running:
+        count = 100_000
+        killer = threading.Timer(0.5, running.process.kill)
+        killer.start()
+        trace = running.endpoint.drive(
+            prepare([running.engine.compile(FOX, SCHEMA, running.params)]),
+            sequence=np.zeros(count, np.uint32),
+            client_starts=np.array([0, count // 2, count], np.uint32),
+            connections=2,
+            timeout_ns=2_000_000_000,
+            stop_ns=2_000_000_000,
+            capture_every=0,
+            idle="block",
+        )
+        killer.join()
+        outcomes = [_core.OUTCOMES[int(s["outcome"])] for s in samples_of(trace)]
+    assert outcomes[0] == "ok"
+    assert outcomes[-1] in ("refused", "reset", "truncated", "timed_out")
+    assert "partial" not in outcomes  # it was the one that is asked, not an agent
 
 
 @pytest.mark.parametrize("kind", ["offline", "realtime"])
