@@ -1,9 +1,8 @@
-"""What is Sphinx's own: every level of its levers, odd names and values, and faults, for real."""
+"""What is Sphinx's own: every level of its levers, odd names and values, on the real server."""
 
 from __future__ import annotations
 
 import re
-import signal
 import socket
 import sys
 import time
@@ -24,7 +23,7 @@ from searchbench.engines.engine import Engine, Hits, Level, Request
 from searchbench.engines.mysql_form import query as packet
 from searchbench.engines.sphinx_conf import halves
 from searchbench.engines.sphinx_query import RANKERS
-from searchbench.errors import LabError, Unsupported
+from searchbench.errors import Unsupported
 from searchbench.lab.deploy import Deployment
 from searchbench.lab.exchange import prepare, samples_of
 from searchbench.lab.install import missing
@@ -86,6 +85,21 @@ def ids(hits: Hits) -> list[str]:
 
 def scores(hits: Hits) -> dict[str, float | None]:
     return {h.id: h.score for h in hits.hits}
+
+
+def outcome(running: Deployment, query: Query) -> str:
+    """How the measuring core sees the answer."""
+    request = running.engine.compile(query, SCHEMA, running.params)
+    trace = running.endpoint.drive(
+        prepare([request]),
+        sequence=np.zeros(1, np.uint32),
+        client_starts=np.array([0, 1], np.uint32),
+        connections=1,
+        timeout_ns=5_000_000_000,
+        capture_every=0,
+        idle="block",
+    )
+    return _core.OUTCOMES[int(samples_of(trace)[0]["outcome"])]
 
 
 @pytest.mark.parametrize("workers", ["threads", "fork", "prefork", "none"])
@@ -369,92 +383,6 @@ def test_more_hits_than_searchd_keeps_by_itself_are_returned(tmp_path: Path) -> 
         found = ask(running, query, Many.schema)
         assert ids(found) == [str(n) for n in range(1500, 2700)]  # ties by the order of ingest
         assert found.total == 3000
-
-
-@pytest.mark.parametrize("engine", [SPHINX, API], ids=["sphinxql", "api"])
-def test_an_agent_that_is_down_makes_the_answer_partial(tmp_path: Path, engine: Engine) -> None:
-    with served(tmp_path, engine, parts=3, part_kind="mixed") as running:
-        assert ask(running, FOX).total == 272
-        agents = running.processes[1:]
-        agents[0].kill()
-        agents[0].wait(5)
-        lost = ask(running, FOX)
-        assert lost.partial
-        assert lost.total == 180
-        assert "connect() failed" in lost.warnings[0]
-        assert outcome(running, FOX) == "partial"
-        # With counts before the hits the answer is marked all the same.
-        counted = ask(running, FULL)
-        assert counted.partial
-        assert outcome(running, FULL) == "partial"
-
-
-def test_an_agent_that_hangs_makes_the_answer_partial(tmp_path: Path) -> None:
-    with served(tmp_path, parts=2, part_kind="mixed", agent_query_timeout_ms=200) as running:
-        agent = running.processes[1]
-        agent.suspend()
-        try:
-            lost = ask(running, FOX)
-        finally:
-            agent.resume()
-        assert lost.partial
-        assert "timed out" in lost.warnings[0]
-
-
-def test_where_every_agent_is_down_there_is_no_answer(tmp_path: Path) -> None:
-    with served(tmp_path, parts=2, part_kind="agent") as running:
-        for agent in running.processes[1:]:
-            agent.kill()
-            agent.wait(5)
-        request = SPHINX.compile(FOX, SCHEMA, running.params)
-        hits = SPHINX.decode(running.ask(request))
-        assert hits.total is None
-        assert "connect() failed" in str(hits.error)
-        assert outcome(running, FOX) == "engine_error"
-
-
-def outcome(running: Deployment, query: Query) -> str:
-    """How the measuring core sees the answer."""
-    request = running.engine.compile(query, SCHEMA, running.params)
-    trace = running.endpoint.drive(
-        prepare([request]),
-        sequence=np.zeros(1, np.uint32),
-        client_starts=np.array([0, 1], np.uint32),
-        connections=1,
-        timeout_ns=5_000_000_000,
-        capture_every=0,
-        idle="block",
-    )
-    return _core.OUTCOMES[int(samples_of(trace)[0]["outcome"])]
-
-
-def test_a_killed_searchd_is_seen(tmp_path: Path) -> None:
-    with served(tmp_path) as running:
-        running.process.kill()
-        running.process.wait(5)
-        assert not running.lives()
-        with pytest.raises(LabError, match="did not answer"):
-            ask(running, FOX)
-
-
-@pytest.mark.parametrize("kind", ["offline", "realtime"])
-def test_what_a_crash_left_does_not_keep_it_from_starting(tmp_path: Path, kind: str) -> None:
-    params = {**defaults(SPHINX), "index": kind, "parts": 2}
-    with serving(SPHINX, params, Shelf(), tmp_path) as (running, _done):
-        wanted = ask(running, FOX)
-        if kind == "realtime":  # what only the log of changes holds
-            late = Document("late", {"body": "fox net fox net"})
-            (request,) = SPHINX.batch([late], 300, SCHEMA, params).exchanges
-            assert SPHINX.check(running.ask(Request((request,)))) is None
-            wanted = ask(running, FOX)
-            assert wanted.total == 273
-        running.process.send_signal(signal.SIGKILL)
-        running.process.wait(5)
-    assert (tmp_path / "run" / "searchd.pid").exists()
-    assert list((tmp_path / "data").glob("*.spl")) or kind == "realtime"
-    again = Deployment(SPHINX, params, tmp_path / "data", tmp_path / "run", (), SCHEMA)
-    with again as running:
-        assert ask(running, FOX) == wanted
 
 
 def test_real_time_indexes_refuse_what_they_cannot_do(tmp_path: Path) -> None:

@@ -9,6 +9,7 @@ from searchbench.engines.elasticsearch import Elasticsearch
 from searchbench.engines.engine import Engine, Level
 from searchbench.engines.groonga import Groonga
 from searchbench.engines.lucene import Lucene, Lucene10
+from searchbench.engines.manticore import Manticore
 from searchbench.engines.mariadb import MariaDB
 from searchbench.engines.null import Null
 from searchbench.engines.opensearch import OpenSearch
@@ -28,6 +29,7 @@ _TABLE: tuple[Engine, ...] = (
     Droonga(),
     Sphinx(),
     SphinxApi(),
+    Manticore(),
     MariaDB(),
     Postgresql(),
     OpenSearch(),
