@@ -22,7 +22,9 @@ SLICE = 100_000  # hits of both sides
 LISTED = 10  # mismatches counted one by one in the distribution
 
 # Parameters that say how a hit is scored; with all of them equal, one engine's scores should be.
-SCORING_PARAMETERS = frozenset({"scoring", "ranker", "similarity", "normalization", "weights"})
+SCORING_PARAMETERS = frozenset(
+    {"scoring", "ranker", "similarity", "normalization", "weights", "storage", "mode"}
+)
 
 Ints = NDArray[np.int64]
 Bools = NDArray[np.bool_]

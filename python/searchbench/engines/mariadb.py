@@ -65,7 +65,7 @@ class MariaDB:
 
     name = "mariadb"
     can = Capabilities(
-        title="MariaDB full-text",
+        title="MariaDB",
         home="https://mariadb.org",
         packages=("mariadb-server",),
         cannot={

@@ -2,7 +2,7 @@
 
 Terms are one ``MATCH .. AGAINST`` each, and what joins them is AND, OR and NOT of SQL. The boolean
 syntax of MariaDB has parentheses of its own, but they are not to be trusted: in 10.11 `+e (+c +g)`
-finds in InnoDB what has no e, `(+g +f) -b` in MyISAM and Aria what lacks g, and prefixes in
+finds in InnoDB what has no e, `((+g +f) -b -c)` in MyISAM and Aria what has b, and prefixes in
 parentheses can make Aria search for ever. Only signs without parentheses go into one string.
 """
 
