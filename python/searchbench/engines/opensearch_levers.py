@@ -153,4 +153,6 @@ def configuration(name: str, params: Parameters, electing: str, more: dict[str, 
         seeds = ", ".join(f'"127.0.0.1:{{port:{n}}}"' for n in every)
         found["discovery.seed_hosts"] = f"[{seeds}]"
         found[electing] = f"[{', '.join(every)}]"
+        # At a new start shards are looked for once all nodes are back, not copied anew before.
+        found["gateway.expected_data_nodes"] = str(len(every))
     return "".join(f"{k}: {v}\n" for k, v in {**found, **more}.items())
