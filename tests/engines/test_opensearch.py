@@ -28,7 +28,7 @@ from searchbench.engines.opensearch import OpenSearch
 from searchbench.engines.opensearch_http import RestSearch, whole
 from searchbench.engines.opensearch_levers import LEVERS
 from searchbench.engines.opensearch_query import GROUPS, ORDER, field, own
-from searchbench.errors import Unsupported
+from searchbench.errors import LabError, Unsupported
 from searchbench.lab.deploy import Deployment
 from searchbench.lab.ingest import Ingested, ingest, spool
 from searchbench.lab.install import missing
@@ -278,6 +278,19 @@ def test_what_does_not_fit_is_refused_by_name_and_the_rest_is_taken(rebuilt: Reb
     assert "failed to parse field [n] of type [long]" in done.refusals[0][1]
     assert ids(running, Query(Terms(Mode.ALL, ("fox",))), Misfits.schema) == ["good"]
     assert ids(running, Query(filters=(In("n", (1,)),)), Misfits.schema) == ["good"]
+
+
+def test_an_id_that_is_too_long_is_an_error_of_its_batch(rebuilt: Rebuild) -> None:
+    class Long:
+        name = "long"
+        schema = Books.schema
+
+        def documents(self) -> Iterator[Document]:
+            yield Document("i" * 512, {"a": 1})
+            yield Document("j" * 513, {"a": 2})
+
+    with pytest.raises(LabError, match=r"refused batch: .*id .*too long.* 512 bytes"):
+        rebuilt(Long())
 
 
 def test_errors_are_in_the_words_of_the_server(rebuilt: Rebuild) -> None:

@@ -13,6 +13,7 @@ from searchbench.engines.opensearch_levers import (
     WITHOUT_OPTIONS,
     configuration,
     names,
+    ready_timeout_s,
     refuse_idle_copies,
 )
 
@@ -73,7 +74,7 @@ class Elasticsearch(RestSearch):
             },
             companions=tuple(Companion(n, _command(n), _env(n)) for n in names(params)[1:]),
             refuses_root=True,
-            ready_timeout_s=180.0,
+            ready_timeout_s=ready_timeout_s(180.0, params),
         )
 
 

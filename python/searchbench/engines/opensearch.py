@@ -10,6 +10,7 @@ from searchbench.engines.opensearch_levers import (
     DEVIATIONS,
     LEVERS,
     UNREAD,
+    ready_timeout_s,
     refuse_idle_copies,
 )
 
@@ -62,5 +63,5 @@ class OpenSearch(RestSearch):
             },
             companions=node.companions(params),
             refuses_root=True,
-            ready_timeout_s=120.0,
+            ready_timeout_s=ready_timeout_s(120.0, params),
         )

@@ -40,7 +40,7 @@ _KINDS: dict[FieldType, dict[str, Any]] = {
 }
 _PREFERENCES = {"any": "", "local": "_local"}
 _UNLIMITED = 2**31 - 1
-_SETTLE_TIMEOUT = "600s"
+_SETTLE_TIMEOUT = "540s"  # less than is waited for an answer
 _REFUSALS = range(400, 429)  # of one document, by HTTP status; 429 and 5xx are of the server
 
 

@@ -142,8 +142,7 @@ def configuration(name: str, params: Parameters, electing: str, more: dict[str, 
         # One machine, perhaps a full one: an index that is suddenly read-only is no measurement.
         "cluster.routing.allocation.disk.threshold_enabled": "false",
         "action.auto_create_index": '"false"',
-        # Limits that a query of our algebra could meet.
-        "indices.query.bool.max_clause_count": "1000000",
+        # A limit that a query of our algebra could meet.
         "search.max_buckets": "2147483647",
         "indices.requests.cache.size": "1%" if params["request_cache"] else "0%",
     }
@@ -153,4 +152,11 @@ def configuration(name: str, params: Parameters, electing: str, more: dict[str, 
         seeds = ", ".join(f'"127.0.0.1:{{port:{n}}}"' for n in every)
         found["discovery.seed_hosts"] = f"[{seeds}]"
         found[electing] = f"[{', '.join(every)}]"
+        # At a new start shards are looked for once all nodes are back, not copied anew before.
+        found["gateway.expected_data_nodes"] = str(len(every))
     return "".join(f"{k}: {v}\n" for k, v in {**found, **more}.items())
+
+
+def ready_timeout_s(alone_s: float, params: Parameters) -> float:
+    """How long to wait for all nodes where one takes ``alone_s``; they share the cores."""
+    return alone_s * int(params["nodes"])

@@ -66,6 +66,9 @@ has.native.controller=false
 """
 
 
+_LIMITS = {"indices.query.bool.max_clause_count": "1000000"}
+
+
 def command(name: str, params: Parameters) -> tuple[str, ...]:
     """What starts a node; it lives below ``{run}/NAME``."""
     heap = int(params["heap_mb"])
@@ -92,7 +95,7 @@ def files(params: Parameters) -> dict[str, str]:
     """The configuration of every node."""
     found = {}
     for name in names(params):
-        settings = configuration(name, params, "cluster.initial_cluster_manager_nodes", {})
+        settings = configuration(name, params, "cluster.initial_cluster_manager_nodes", _LIMITS)
         found[f"{name}/config/opensearch.yml"] = settings
         found[f"{name}/config/log4j2.properties"] = LOGGING
         found[f"{name}/home/modules/analysis-common/plugin-descriptor.properties"] = (
