@@ -15,7 +15,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parent.parent))
 
-from benches import client_cpu, engines, judging, sql_client, start, truth
+from benches import client_cpu, engines, ingest, judging, sql_client, start, truth
 from benches.figure import Figure
 
 BENCHES: dict[str, Callable[[], Iterable[Figure]]] = {
@@ -23,6 +23,7 @@ BENCHES: dict[str, Callable[[], Iterable[Figure]]] = {
     "sql": sql_client.figures,
     "truth": truth.figures,
     "engines": engines.figures,
+    "ingest": ingest.figures,
     "judging": judging.figures,
     "start": start.figures,
 }

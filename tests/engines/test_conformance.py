@@ -305,14 +305,23 @@ def test_a_document_that_does_not_fit_is_refused_with_its_id(
             yield Document("good", {"size": 1})
             yield Document("bad", {"size": "many"})
 
-    with serving(engine, defaults(engine), Bad(), tmp_path) as (fresh, done):
-        if "refusal" in engine.can.cannot:
-            # Declared: it takes the document without the value, and says nothing.
-            query = Query()
-            hits = engine.decode(fresh.ask(engine.compile(query, Bad.schema, fresh.params))).hits
-            assert (done.documents, done.refused) == (2, 0)
-            assert [h.id for h in hits] == ["good", "bad"]
-            return
+    try:
+        with serving(engine, defaults(engine), Bad(), tmp_path) as (fresh, done):
+            if "refusal" in engine.can.cannot:
+                # Declared: it takes the document without the value, and says nothing.
+                asked = engine.compile(Query(), Bad.schema, fresh.params)
+                assert (done.documents, done.refused) == (2, 0)
+                assert [h.id for h in engine.decode(fresh.ask(asked)).hits] == ["good", "bad"]
+                return
+    except LabError as error:
+        failed: str | None = str(error)
+    else:
+        failed = None
+    if failed is not None:
+        # Declared: it says that a value did not fit, but not whose, so the ingest fails.
+        assert "refusal" in engine.can.cannot
+        assert "many" in failed
+        return
     assert (done.documents, done.refused) == (1, 1)
     assert done.refusals[0][0] == "bad"
 

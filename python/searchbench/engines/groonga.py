@@ -51,8 +51,8 @@ class Groonga:
         cannot={
             "fuzzy": "we could: fuzzy_search() goes over the keys of a table, so over a lexicon; "
             "nobody has tried here whether its distance is ours",
-            "refusal": "upstream must: a value that does not fit its column is stored as zero, "
-            "without an error",
+            "refusal": "upstream must: `load` stores the document without the value that does not "
+            "fit, and says which value, not of which document; so the ingest fails",
         },
         unread={
             "httpd_workers": "upstream must: nginx does not tell how many workers it has",
