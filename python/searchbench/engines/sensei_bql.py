@@ -99,8 +99,9 @@ class _Statement:
             return f"{part.column} IN {values}{but}"
         if part.exact:
             raise Unsupported(
-                "SenseiDB cannot do this range in BQL: upstream must: a bound that is empty, * or "
-                "holds a bracket is read as part of its syntax (protocol json has another way)"
+                "SenseiDB cannot do this range in BQL: upstream must: a bound that holds a "
+                "bracket or ends in a space is read as part of its syntax (protocol json has "
+                "another way)"
             )
         if part.column.startswith(columns.SEVERAL):
             raise Unsupported(

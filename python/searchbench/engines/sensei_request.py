@@ -196,16 +196,16 @@ def _held(field: Field, held: Any) -> str | None:
     """``held`` as its column has it; None where no document can hold it."""
     if field.type in columns.NUMBERS:
         return columns.number(field.type, held)
-    return _text(field, held) or None
+    return _text(field, held)
 
 
 def _text(field: Field, held: Any) -> str:
     if field.type is FieldType.BOOLEAN and isinstance(held, bool):
         return "true" if held else "false"
-    return str(held)
+    return columns.word(str(held))
 
 
 def _odd(bound: str) -> bool:
-    if bound in ("", "*") or bound != bound.strip():
-        return True
-    return any(syntax in bound for syntax in ("[", "]", "(", ")", " TO "))
+    return bound != bound.rstrip() or any(
+        syntax in bound for syntax in ("[", "]", "(", ")", " TO ")
+    )
