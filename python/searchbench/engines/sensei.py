@@ -65,9 +65,8 @@ class Sensei:
             "term and field",
             "analysis": "letters and digits as of Unicode 13 (Java 17); a word of more than "
             "32,766 bytes is not indexed",
-            "keyword": "the empty string is no value; where partitions are merged, keywords that "
-            "both begin with a hyphen sort in reverse; more than 1,024 values in a document are "
-            "refused",
+            "keyword": "a keyword of more than 32,765 bytes is refused, and more than 1,024 of "
+            "them in a field",
         },
     )
     parameters = (

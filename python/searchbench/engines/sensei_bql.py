@@ -89,12 +89,19 @@ class _Statement:
 
     def condition(self, part: Within | Among) -> str:
         if isinstance(part, Among):
-            values = ", ".join(self._value(v) for v in part.values)
-            return f"{part.column} {'NOT IN' if part.negated else 'IN'} ({values})"
+            values, excluded = (
+                f"({', '.join(self._value(v) for v in side)})"
+                for side in (part.values, part.excluded)
+            )
+            if not part.values:
+                return f"{part.column} NOT IN {excluded}"
+            but = f" EXCEPT {excluded}" if part.excluded else ""
+            return f"{part.column} IN {values}{but}"
         if part.exact:
             raise Unsupported(
-                "SenseiDB cannot do this range in BQL: upstream must: a bound that is empty, * or "
-                "holds a bracket is read as part of its syntax (protocol json has another way)"
+                "SenseiDB cannot do this range in BQL: upstream must: a bound that holds a "
+                "bracket or ends in a space is read as part of its syntax (protocol json has "
+                "another way)"
             )
         if part.column.startswith(columns.SEVERAL):
             raise Unsupported(

@@ -6,6 +6,8 @@ schema. Bobo knows no missing values when it sorts, so each single-valued field 
 corpus added to ``FIRST``: all have 19 digits, because Sensei compares them as text where it merges
 partitions. Numbers are texts of 20 digits that sort as the numbers do: Bobo 4 loses documents in
 ranges that cut the negative numbers of its own columns, and Sensei keeps four decimals of a double.
+Keywords begin with ``=``: for Bobo any value that begins with a hyphen is a negative number, so it
+loses documents of those as well; and the empty string becomes a value.
 What is returned, the id among it, is stored as JSON of ours.
 """
 
@@ -22,6 +24,7 @@ from searchbench.corpora.corpus import Document, Field, FieldType, Schema
 FIRST = 10**18
 HERE = "h"
 SEVERAL = "m_"
+_WORD = "="
 _TYPES = {
     FieldType.TEXT: "t",
     FieldType.KEYWORD: "k",
@@ -68,7 +71,12 @@ def value(name: str, text: str) -> str | int | float | bool:
     if kind in _NUMBERED:
         whole = int(text) - _HALF
         return _float(whole) if kind == "f" else whole
-    return text == "true" if kind == "b" else text
+    return text == "true" if kind == "b" else text.removeprefix(_WORD)
+
+
+def word(text: str) -> str:
+    """A keyword as its column has it."""
+    return _WORD + text
 
 
 def number(kind: FieldType, held: object) -> str | None:
@@ -143,7 +151,7 @@ def _event(document: Document, uid: int, fields: dict[str, Field]) -> dict[str, 
     event: dict[str, object] = {"uid": uid, "src_data": source}
     for name, held in document.values.items():
         field = fields[name]
-        if held in ("", []):  # neither has a term in the index
+        if held == []:  # it has no term in the index
             continue
         event[column(field)] = _written(field.type, held)
         if field.type not in (FieldType.TEXT, FieldType.KEYWORDS):
@@ -153,7 +161,9 @@ def _event(document: Document, uid: int, fields: dict[str, Field]) -> dict[str, 
 
 def _written(kind: FieldType, held: object) -> object:
     if isinstance(held, list):
-        return ",".join(str(v).replace("\\", "\\\\").replace(",", "\\,") for v in held)
+        return ",".join(word(v).replace("\\", "\\\\").replace(",", "\\,") for v in held)
+    if kind is FieldType.KEYWORD:
+        return word(str(held))
     if kind in NUMBERS:
         return number(kind, held) or str(held)  # which the server refuses
     if kind is FieldType.BOOLEAN and isinstance(held, bool):

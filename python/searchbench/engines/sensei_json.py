@@ -91,9 +91,8 @@ def _all_of(parts: Sequence[dict[str, Any]]) -> dict[str, Any]:
 
 
 def _terms_of(part: Among) -> dict[str, Any]:
-    values = [written(v) for v in part.values]
-    sides: tuple[list[str], list[str]] = ([], values) if part.negated else (values, [])
-    return {"terms": {part.column: {"values": sides[0], "excludes": sides[1], "operator": "or"}}}
+    values, excludes = ([written(v) for v in side] for side in (part.values, part.excluded))
+    return {"terms": {part.column: {"values": values, "excludes": excludes, "operator": "or"}}}
 
 
 def _range(part: Within) -> dict[str, Any]:

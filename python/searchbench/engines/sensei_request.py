@@ -47,11 +47,11 @@ class Within:
 
 @dataclass(frozen=True, slots=True)
 class Among:
-    """A column that holds one of ``values`` or, if ``negated``, none of them."""
+    """A column that holds one of ``values``, if there are any, and none of ``excluded``."""
 
     column: str
-    values: tuple[str, ...]
-    negated: bool
+    values: tuple[str, ...] = ()
+    excluded: tuple[str, ...] = ()
 
 
 Predicate = Within | Among
@@ -88,12 +88,31 @@ def asked(query: Query, schema: Schema) -> Asked:
         select.append(f"{word}:{column}:{limit}")
     select += [f"field:{columns.column(schema[name])}" for name in query.fields]
     return Asked(
-        predicates=tuple(p for some in found if some is not None for p in some),
+        predicates=_joined(p for some in found if some is not None for p in some),
         nothing=None in found,
         sort=tuple(_sort(query.sort, schema)),
         facets=facets,
         select=tuple(select),
     )
+
+
+def _joined(predicates: Iterable[Predicate]) -> tuple[Predicate, ...]:
+    """The same, with the values and the excluded values of a column in one predicate."""
+    found: list[Predicate] = []
+    for part in predicates:
+        for at, other in enumerate(found):
+            if (
+                isinstance(part, Among)
+                and isinstance(other, Among)
+                and part.column == other.column
+                and not (part.values and other.values)
+            ):
+                excluded = other.excluded + part.excluded
+                found[at] = Among(part.column, other.values + part.values, excluded)
+                break
+        else:
+            found.append(part)
+    return tuple(found)
 
 
 def told(select: Iterable[str]) -> dict[str, dict[str, int]]:
@@ -135,10 +154,10 @@ def _predicates(part: Filter, field: Field) -> tuple[Predicate, ...] | None:
         values = tuple(v for v in (_held(field, v) for v in part.values) if v is not None)
         if not values:
             return None if isinstance(part, In) else ()
-        return (Among(column, values, isinstance(part, NotIn)),)
+        return (Among(column, values) if isinstance(part, In) else Among(column, (), values),)
     assert isinstance(part, Range)
     if part.low is None and part.high is None and field.type is not FieldType.KEYWORDS:
-        return (Among(columns.here(field), ("1",), negated=False),)
+        return (Among(columns.here(field), ("1",)),)
     if field.type in columns.NUMBERS:
         within = _numbers(part, field)
     else:
@@ -177,16 +196,16 @@ def _held(field: Field, held: Any) -> str | None:
     """``held`` as its column has it; None where no document can hold it."""
     if field.type in columns.NUMBERS:
         return columns.number(field.type, held)
-    return _text(field, held) or None
+    return _text(field, held)
 
 
 def _text(field: Field, held: Any) -> str:
     if field.type is FieldType.BOOLEAN and isinstance(held, bool):
         return "true" if held else "false"
-    return str(held)
+    return columns.word(str(held))
 
 
 def _odd(bound: str) -> bool:
-    if bound in ("", "*") or bound != bound.strip():
-        return True
-    return any(syntax in bound for syntax in ("[", "]", "(", ")", " TO "))
+    return bound != bound.rstrip() or any(
+        syntax in bound for syntax in ("[", "]", "(", ")", " TO ")
+    )
