@@ -133,10 +133,9 @@ impl OfField<'_> {
                     .patterns
                     .iter()
                     .any(|pattern| pattern.fits(&token.text))
+                && let Some(worth) = worth(self.field, &token.text, view)?
             {
-                if let Some(worth) = worth(self.field, &token.text, view)? {
-                    terms.insert(token.text.clone(), worth);
-                }
+                terms.insert(token.text.clone(), worth);
             }
         }
         Ok(terms)
