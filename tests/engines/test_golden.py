@@ -7,6 +7,7 @@ Then read the difference before committing it.
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -118,6 +119,28 @@ def test_a_reply_decodes_to_hits_facets_and_groups() -> None:
     ]
     assert hits.facets == {"s": [("n", 2)]}
     assert hits.groups == [("n", 2)]
+
+
+def test_snippets_are_asked_only_of_a_host_that_knows_them_and_come_after_the_fields() -> None:
+    query = Query(Terms(Mode.ANY, ("x",)), snippets=("title",))
+    (sent,) = ENGINES["tantivy"].compile(query, SCHEMA, defaults(ENGINES["tantivy"])).exchanges
+    assert json.loads(sent[8:])["snippets"] == ["title"]
+    (plain,) = (
+        ENGINES["tantivy"]
+        .compile(replace(query, snippets=()), SCHEMA, defaults(ENGINES["tantivy"]))
+        .exchanges
+    )
+    assert b"snippets" not in plain
+    shown = (
+        b'{"total":3,"hits":[["a",1.5,null,{"title":["<b>x</b>"]}],["b",1.0,{"s":"n"},{}],'
+        b'["c",0.5,{"s":"n"}]]}'
+    )
+    hits = ENGINES["sqlite"].decode(reply(0, shown)).hits
+    assert [(dict(h.fields), dict(h.snippets)) for h in hits] == [
+        ({}, {"title": ["<b>x</b>"]}),
+        ({"s": "n"}, {}),
+        ({"s": "n"}, {}),
+    ]
 
 
 def test_a_partial_reply_is_not_exact() -> None:

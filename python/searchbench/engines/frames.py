@@ -7,8 +7,9 @@ their words; each has a file of its own that fills in this one.
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
+from typing import Any
 
 import orjson
 
@@ -102,7 +103,7 @@ class LibraryHost:
             return Hits(total=None, error=str(answer.get("error", "no reason given")))
         return Hits(
             total=answer["total"],
-            hits=tuple(Hit(h[0], h[1], h[2] if len(h) > 2 else {}) for h in answer["hits"]),
+            hits=tuple(_hit(*h) for h in answer["hits"]),
             total_exact=status != PARTIAL,
             partial=status == PARTIAL,
             facets={k: [(v, n) for v, n in f] for k, f in answer.get("facets", {}).items()},
@@ -157,6 +158,16 @@ class LibraryHost:
 def host_options(parameters: Iterable[Parameter], params: Parameters) -> list[str]:
     """The levels as a host's command line has them: ``--name value``."""
     return [part for p in parameters for part in (f"--{p.name}", _option(params[p.name]))]
+
+
+def _hit(
+    name: str,
+    score: float | None,
+    fields: Mapping[str, Any] | None = None,
+    snippets: Mapping[str, Sequence[str]] | None = None,
+) -> Hit:
+    """What follows the score is left out, or null, where it was not asked for."""
+    return Hit(name, score, fields or {}, snippets or {})
 
 
 def _option(level: object) -> str:

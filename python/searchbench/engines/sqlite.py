@@ -13,10 +13,7 @@ class Sqlite(LibraryHost):
     can = Capabilities(
         title="SQLite FTS5",
         home="https://www.sqlite.org/fts5.html",
-        cannot={
-            "fuzzy": "upstream must: FTS5 has no edit-distance matching",
-            "snippets": "we could: FTS5 has snippet(); nobody has written it in the host",
-        },
+        cannot={"fuzzy": "upstream must: FTS5 has no edit-distance matching"},
         deviations={
             "scoring": "BM25 (k1 1.2, b 0.75) over all columns as one document; a term in more "
             "than half of the documents counts next to nothing (IDF never below 1e-6)",

@@ -13,10 +13,6 @@ class Tantivy(LibraryHost):
     can = Capabilities(
         title="tantivy",
         home="https://github.com/quickwit-oss/tantivy",
-        cannot={
-            "snippets": "we could: tantivy has a generator of them; nobody has written it in "
-            "the host",
-        },
         deviations={
             "scoring": "BM25 (k1 1.2, b 0.75) with field lengths rounded to one byte; "
             "several fields add up",

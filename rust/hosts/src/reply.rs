@@ -13,6 +13,8 @@ pub struct Hit {
     pub score: Option<f32>,
     /// None where no fields were asked for.
     pub fields: Option<Value>,
+    /// Pieces by field; None where no snippets were asked for.
+    pub snippets: Option<Value>,
 }
 
 /// Values and how many of the matching documents have each.
@@ -38,9 +40,13 @@ impl Answer<'_> {
             put(out, &hit.id);
             out.push(b',');
             put(out, &hit.score);
-            if let Some(fields) = &hit.fields {
+            if hit.fields.is_some() || hit.snippets.is_some() {
                 out.push(b',');
-                put(out, fields);
+                put(out, &hit.fields);
+            }
+            if let Some(snippets) = &hit.snippets {
+                out.push(b',');
+                put(out, snippets);
             }
             out.push(b']');
         }

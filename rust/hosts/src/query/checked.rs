@@ -90,6 +90,8 @@ pub struct Checked {
     pub offset: usize,
     pub limit: usize,
     pub fields: Vec<usize>,
+    /// Stored text fields, each once.
+    pub snippets: Vec<usize>,
 }
 
 impl Checked {
@@ -135,6 +137,13 @@ impl Query {
             }
             fields.push(index);
         }
+        let mut snippets = Vec::new();
+        for name in &self.snippets {
+            let index = shown(name, schema)?;
+            if !snippets.contains(&index) {
+                snippets.push(index);
+            }
+        }
         self.offset
             .checked_add(self.limit)
             .ok_or_else(|| Failure::error("offset + limit is too large"))?;
@@ -147,8 +156,27 @@ impl Query {
             offset: self.offset,
             limit: self.limit,
             fields,
+            snippets,
         })
     }
+}
+
+/// The index of a field of which pieces can be shown.
+fn shown(name: &str, schema: &Schema) -> Result<usize, Failure> {
+    let index = schema.index_of(name).map_err(Failure::Error)?;
+    let field = &schema.fields[index];
+    if field.kind != FieldType::Text {
+        return Err(Failure::Error(format!(
+            "field {name:?} is {}; snippets are pieces of text",
+            field.kind
+        )));
+    }
+    if !field.stored {
+        return Err(Failure::Error(format!(
+            "field {name:?} is not stored, so there are no snippets of it"
+        )));
+    }
+    Ok(index)
 }
 
 /// The index of a field that is matched whole.

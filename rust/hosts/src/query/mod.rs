@@ -1,11 +1,13 @@
 //! The query algebra as it crosses the wire; `checked` holds it to a schema.
 
 mod checked;
+mod sought;
 
 use serde::Deserialize;
 use serde_json::Value;
 
 pub use checked::{Checked, Condition, Key, Matching, Scalar};
+pub use sought::Sought;
 
 /// A query payload; absent keys have the defaults of FORMATS.md.
 #[derive(Debug, Clone, Deserialize)]
@@ -20,6 +22,7 @@ pub struct Query {
     pub offset: usize,
     pub limit: usize,
     pub fields: Vec<String>,
+    pub snippets: Vec<String>,
 }
 
 impl Default for Query {
@@ -33,6 +36,7 @@ impl Default for Query {
             offset: 0,
             limit: 10,
             fields: Vec::new(),
+            snippets: Vec::new(),
         }
     }
 }

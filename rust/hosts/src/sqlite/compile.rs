@@ -139,6 +139,26 @@ fn compile_terms(
     }))
 }
 
+/// What snippets mark in the `index`-th field, and nothing else; None where nothing is sought.
+pub fn compile_sought(matching: &Matching, index: usize) -> Option<String> {
+    let mut marked: Vec<String> = Vec::new();
+    for sought in matching.sought(index) {
+        let phrases: Vec<String> = match sought.mode {
+            Mode::Phrase => vec![quote(&sought.terms.join(" "))],
+            Mode::Prefix => sought.terms.iter().map(|t| quote(t) + " *").collect(),
+            Mode::Any | Mode::All => sought.terms.iter().map(|term| quote(term)).collect(),
+            // Refused before.
+            Mode::Fuzzy => Vec::new(),
+        };
+        for phrase in phrases {
+            if !marked.contains(&phrase) {
+                marked.push(phrase);
+            }
+        }
+    }
+    (!marked.is_empty()).then(|| format!("{{t{index}}} : ({})", marked.join(" OR ")))
+}
+
 fn quote(text: &str) -> String {
     format!("\"{}\"", text.replace('"', "\"\""))
 }

@@ -17,7 +17,7 @@ const FTS_MEMORY_BYTES: u32 = 64 << 20;
 pub fn tables(schema: &Schema) -> String {
     let mut docs = "CREATE TABLE docs (seq INTEGER PRIMARY KEY, id TEXT NOT NULL".to_owned();
     let mut others = String::new();
-    let mut texts = Vec::new();
+    let (mut texts, mut contents) = (Vec::new(), Vec::new());
     for (index, field) in schema.fields.iter().enumerate() {
         let kind = match field.kind {
             FieldType::Text | FieldType::Keyword | FieldType::Keywords => "TEXT",
@@ -29,6 +29,12 @@ pub fn tables(schema: &Schema) -> String {
         }
         if field.kind == FieldType::Text {
             texts.push(format!("t{index}"));
+            let column = if field.stored {
+                format!("c{index}")
+            } else {
+                "NULL".to_owned()
+            };
+            contents.push(format!("{column} AS t{index}"));
         }
         if field.kind == FieldType::Keywords {
             others += &format!(
@@ -38,9 +44,14 @@ pub fn tables(schema: &Schema) -> String {
         }
     }
     if !texts.is_empty() {
+        // FTS5 keeps no text of its own. What it shows of one it reads through the view, which is a
+        // name for columns of `docs`: nothing is written twice, nothing read while searching.
         others += &format!(
-            "CREATE VIRTUAL TABLE fts USING fts5({}, content = '', tokenize = 'declared');\
+            "CREATE VIEW texts AS SELECT seq, {} FROM docs;\
+             CREATE VIRTUAL TABLE fts USING fts5({}, content = 'texts', content_rowid = 'seq', \
+             tokenize = 'declared');\
              INSERT INTO fts (fts, rank) VALUES ('hashsize', {FTS_MEMORY_BYTES});",
+            contents.join(", "),
             texts.join(", ")
         );
     }

@@ -3,6 +3,7 @@
 mod compile;
 mod ingest;
 mod search;
+mod snippets;
 mod tokenizer;
 
 use std::fs;

@@ -5,6 +5,7 @@ use rusqlite::{Connection, params_from_iter};
 use serde_json::{Map, Value as Json};
 
 use super::compile::{Base, compile_match, order};
+use super::snippets::Snippets;
 use crate::engine::Failure;
 use crate::query::{Checked, Key, Matching};
 use crate::reply::{Answer, Counts, Hit};
@@ -93,6 +94,10 @@ fn hits(
     columns.extend(query.fields.iter().map(|index| format!("c{index}")));
     let fetch = format!("SELECT {} FROM docs WHERE seq = ?", columns.join(", "));
     let mut fetch = connection.prepare_cached(&fetch)?;
+    let mut snippets = match query.snippets.as_slice() {
+        [] => None,
+        _ => Some(Snippets::new(connection, query, schema)?),
+    };
     let mut statement = connection.prepare_cached(&sql)?;
     let mut rows = statement.query(params_from_iter(values))?;
     let mut hits = Vec::new();
@@ -116,6 +121,10 @@ fn hits(
             id,
             score: score.map(|score| score as f32),
             fields,
+            snippets: match &mut snippets {
+                None => None,
+                Some(snippets) => Some(snippets.of(seq)?),
+            },
         });
     }
     Ok(hits)

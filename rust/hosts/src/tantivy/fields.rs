@@ -6,7 +6,7 @@ use tantivy::schema::{
     Field, IndexRecordOption, NumericOptions, Schema as TantivySchema, TextFieldIndexing,
     TextOptions, Value as _,
 };
-use tantivy::tokenizer::{Token, TokenStream, Tokenizer};
+use tantivy::tokenizer::{TextAnalyzer, Token, TokenStream, Tokenizer};
 use tantivy::{Index, TantivyDocument};
 
 use crate::analysis::Terms;
@@ -188,6 +188,11 @@ pub fn read_id(column: &Column<u64>, doc: u32) -> String {
         id.extend_from_slice(&bytes[..usize::from(bytes[7]).min(7)]);
     }
     String::from_utf8_lossy(&id).into_owned()
+}
+
+/// The declared analysis for those of tantivy's tools that take it by hand.
+pub fn analyzer() -> TextAnalyzer {
+    TextAnalyzer::from(Declared::default())
 }
 
 /// The terms of `text` as this tokenizer gives them to tantivy.

@@ -7,6 +7,7 @@ pub mod fields;
 mod open;
 pub mod pool;
 pub mod search;
+mod snippets;
 pub mod store;
 pub mod tally;
 pub mod view;

@@ -13,6 +13,7 @@ use super::collect::{Candidate, Found, Value, Want, collect};
 use super::compile::compile;
 use super::fields::{Fields, read_id};
 use super::pool::{Pool, Task};
+use super::snippets::Snippets;
 use super::view::View;
 use crate::engine::Failure;
 use crate::query::{Checked, Key, Matching, Mode};
@@ -278,21 +279,30 @@ fn answer<'s>(
     found: Found,
 ) -> Result<Answer<'s>, Failure> {
     let scored = query.scored();
+    let snippets = match query.snippets.as_slice() {
+        [] => None,
+        _ => Some(Snippets::new(query, schema, fields, view).map_err(failure)?),
+    };
     let mut hits = Vec::new();
     for hit in found.hits.into_iter().skip(query.offset).take(query.limit) {
         let part = &view.parts[hit.part as usize];
         let id = read_id(&part.segments[hit.segment as usize].id, hit.doc);
-        let stored = if query.fields.is_empty() {
-            None
-        } else {
+        let (mut stored, mut pieces) = (None, None);
+        if !query.fields.is_empty() || snippets.is_some() {
             let address = DocAddress::new(hit.segment, hit.doc);
             let document: TantivyDocument = part.searcher.doc(address).map_err(failure)?;
-            Some(fields.stored(&document, schema, &query.fields))
-        };
+            if !query.fields.is_empty() {
+                stored = Some(fields.stored(&document, schema, &query.fields));
+            }
+            if let Some(snippets) = &snippets {
+                pieces = Some(snippets.of(&document, view).map_err(failure)?);
+            }
+        }
         hits.push(Hit {
             id,
             score: scored.then_some(hit.score),
             fields: stored,
+            snippets: pieces,
         });
     }
     let mut lists = found

@@ -247,7 +247,8 @@ fn values<'d>(document: &'d Value, field: &str) -> Vec<&'d Value> {
     }
 }
 
-fn edits(a: &str, b: &str) -> usize {
+/// Changes of a character, and neighbours swapped, that lead from one word to the other.
+pub fn edits(a: &str, b: &str) -> usize {
     let (a, b): (Vec<char>, Vec<char>) = (a.chars().collect(), b.chars().collect());
     let mut table = vec![vec![0; b.len() + 1]; a.len() + 1];
     for i in 0..=a.len() {
