@@ -29,7 +29,7 @@ SCORING = "scoring"
 TIE = "tie"
 
 # Parameters that say how an index is cut up and whose statistics are used for scoring.
-PART_PARAMETERS = frozenset({"parts", "shards", "statistics", "merge"})
+PART_PARAMETERS = frozenset({"parts", "part_kind", "levels", "shards", "statistics", "merge"})
 
 
 class Namer:

@@ -23,7 +23,10 @@ LISTED = 10  # mismatches counted one by one in the distribution
 
 # Parameters that say how a hit is scored; with all of them equal, one engine's scores should be.
 SCORING_PARAMETERS = frozenset(
-    {"scoring", "ranker", "similarity", "normalization", "weights", "storage", "mode"}
+    {
+        *("scoring", "ranker", "rank", "similarity", "normalization", "weights"),
+        *("storage", "mode", "match_mode"),
+    }
 )
 
 Ints = NDArray[np.int64]
