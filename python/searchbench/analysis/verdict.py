@@ -14,8 +14,11 @@ from searchbench.analysis.judgement import (
     TreatmentResult,
     Verdict,
 )
+from searchbench.analysis.systems import by_system, question_of, questions
+from searchbench.analysis.words import amount, digits, listed, plural, times, upper, words
 
 WIDTH = 80
+MOST_QUESTIONS = 4
 MORE_IS_BETTER = ("throughput",)
 
 
@@ -37,8 +40,10 @@ def decide(
     ranked = sorted(usable, key=lambda t: t.figures[metric].value, reverse=better)
     own = [c for c in comparisons if c.metric == metric]
     resolved = any(c.verdict in ("faster", "slower") for c in own)
+    by_question = questions(ranked)
+    several = len(by_question) > 1
     first = ranked[0]
-    mine = [_seen_from(first.treatment, c) for c in own if first.treatment in (c.a, c.b)]
+    mine = _of_first(first, own)
     sentences = []
     if len(treatments) == 1:
         sentences.append(f"{first.label} {_has(metric, first.figures[metric])}.")
@@ -47,56 +52,87 @@ def decide(
         sentences += _of_two(treatments, ranked, own[0], loads, metric, require)
     else:
         # The systems first: which of them is what most questions ask.
-        sentences += _by_system(treatments, own, metric, require)
-        sentences += _of_many(ranked, mine, metric, {t.treatment: t.label for t in treatments})
+        labels = {t.treatment: t.label for t in treatments}
+        sentences += by_system(treatments, own, metric, require)
+        if not several:
+            sentences += _of_many(ranked, mine, metric, labels)
+        elif len(by_question) <= MOST_QUESTIONS:
+            sentences += [
+                f"Asked {question_of(asked)}: {_leader(members, own, metric, labels)}"
+                for asked, members in by_question.items()
+            ]
     sentences += _peaks(scales, metric)
     left_out = max((c.queries_left_out for c in mine), default=0)
     if left_out and len(treatments) > 2:
         sentences.append(
             f"Ratios are over the queries that both systems answer the same ({require}); up to "
-            f"{left_out} {_plural(left_out, 'query was', 'queries were')} left out."
+            f"{left_out} {plural(left_out, 'query was', 'queries were')} left out."
         )
     sentences.append(_control(noise_floor))
     not_used = Counter(t.status for t in trials if t.status != "valid")
     if not_used:
         said = " and ".join(f"{n} {status}" for status, n in not_used.items())
         sentences.append(f"Of {len(trials)} trials, {said}; they are shown and not used.")
-    best = first.treatment if any(c.verdict == "faster" for c in mine) else None
-    header, lines = table(ranked, mine, loads, metric)
+    won = any(c.verdict == "faster" for c in mine)
+    best = first.treatment if won and not several else None
+    header, lines = table(list(by_question.values()), own, loads, metric)
     return Verdict(" ".join(s for s in sentences if s), resolved, best, lines, header)
 
 
 def table(
-    ranked: Sequence[TreatmentResult],
-    mine: Sequence[Comparison],
+    groups: Sequence[Sequence[TreatmentResult]],
+    own: Sequence[Comparison],
     loads: Mapping[str, Mapping[str, Any]],
     metric: str,
 ) -> tuple[tuple[str, ...], tuple[tuple[str, ...], ...]]:
-    """Header and lines, best first, at most 80 columns wide with two spaces between.
+    """Header and lines, at most 80 columns wide with two spaces between.
 
-    ``mine``: comparisons of the first with others, ratio first/other.
+    ``groups``: treatments that were asked the same, the best of each group first. ``own``: the
+    comparisons by ``metric``.
     """
-    first = ranked[0]
-    opened = any(loads[t.treatment].get("kind") != "closed" for t in ranked)
+    everyone = [t for ranked in groups for t in ranked]
+    opened = any(loads[t.treatment].get("kind") != "closed" for t in everyone)
     kind = "response" if opened else "service"
     header = ("treatment", "queries/s", f"{kind} p50", "p99", "best is")
-    against = {c.b: c for c in mine}
     lines = []
-    for t in ranked:
-        figures = [t.figures.get(f"{kind}_{name}") for name in ("p50", "p99")]
-        lines.append(
-            (
-                t.label,
-                _rate(t.figures.get("throughput")),
-                *(_ms(figure) for figure in figures),
-                "the best" if t is first else _short(against.get(t.treatment), t, first, metric),
+    for ranked in groups:
+        first = ranked[0]
+        against = {c.b: c for c in _of_first(first, own)}
+        for t in ranked:
+            rank = "the best" if t is first else _short(against.get(t.treatment), t, first, metric)
+            figures = [t.figures.get(f"{kind}_{name}") for name in ("p50", "p99")]
+            lines.append(
+                (
+                    t.label,
+                    _rate(t.figures.get("throughput")),
+                    *(_ms(figure) for figure in figures),
+                    rank,
+                )
             )
-        )
     room = WIDTH - sum(
         2 + max(len(header[i]), *(len(row[i]) for row in lines)) for i in range(1, len(header))
     )
     fitted = tuple((clip(row[0], max(9, room)), *row[1:]) for row in lines)
     return header, fitted
+
+
+def _of_first(first: TreatmentResult, own: Sequence[Comparison]) -> list[Comparison]:
+    """The comparisons of one treatment with others, as ratio first/other."""
+    return [_seen_from(first.treatment, c) for c in own if first.treatment in (c.a, c.b)]
+
+
+def _leader(
+    ranked: Sequence[TreatmentResult],
+    own: Sequence[Comparison],
+    metric: str,
+    labels: Mapping[str, str],
+) -> str:
+    """The best answer to one question, and what it cannot be told apart from."""
+    first = ranked[0]
+    there = {t.treatment for t in ranked}
+    even = [c for c in _of_first(first, own) if c.b in there and c.verdict == "not resolved"]
+    tail = f", not told apart from {listed([labels.get(c.b, c.b) for c in even])}" if even else ""
+    return f"{first.label} leads with {amount(first.figures[metric])}{tail}."
 
 
 def _of_two(
@@ -128,13 +164,13 @@ def _of_two(
     over = over if require != "none" else f", over all {used} queries, whatever they return"
     if seen.verdict == "faster" and seen.ratio is not None:
         said = f"{labels[seen.a]} {_beats(metric, seen.ratio, labels[seen.b])}{where}{over}"
-        gone = f"; {left} {_plural(left, 'query was', 'queries were')} left out" if left else ""
+        gone = f"; {left} {plural(left, 'query was', 'queries were')} left out" if left else ""
         return [f"{said}{gone}."]
-    ratio = f" (ratio {_ratio(seen.ratio)})" if seen.ratio else ""
+    ratio = f" (ratio {times(seen.ratio)})" if seen.ratio else ""
     return [
         f"Not resolved: {labels[seen.a]} and {labels[seen.b]} cannot be told apart by "
-        f"{_words(metric)}{where}{over}{ratio}.",
-        f"{_upper(seen.reason)}." if seen.reason else "",
+        f"{words(metric)}{where}{over}{ratio}.",
+        f"{upper(seen.reason)}." if seen.reason else "",
     ]
 
 
@@ -146,9 +182,7 @@ def _of_many(
 ) -> list[str]:
     first = ranked[0]
     more = "highest" if metric in MORE_IS_BETTER else "lowest"
-    sentences = [
-        f"{first.label} has the {more} {_words(metric)}: {_amount(first.figures[metric])}."
-    ]
+    sentences = [f"{first.label} has the {more} {words(metric)}: {amount(first.figures[metric])}."]
     wins = [c for c in mine if c.verdict == "faster" and c.ratio]
     even = [c for c in mine if c.verdict == "not resolved"]
     other = [c for c in mine if c.verdict == "not comparable"]
@@ -158,64 +192,17 @@ def _of_many(
             count = f"{len(wins)} of the {len(mine)} others"
             whom = "each of the others" if len(wins) == len(mine) else count
             sentences.append(
-                f"It is better than {whom} it was compared with, and {_ratio(nearest.ratio)} as "
+                f"It is better than {whom} it was compared with, and {times(nearest.ratio)} as "
                 f"good as the nearest of these, {labels.get(nearest.b, nearest.b)}."
             )
     if even:
-        names = _listed([labels.get(c.b, c.b) for c in even])
+        names = listed([labels.get(c.b, c.b) for c in even])
         sentences.append(f"Not resolved: it cannot be told apart from {names}.")
-        sentences.append(f"{_upper(even[0].reason)}." if even[0].reason else "")
+        sentences.append(f"{upper(even[0].reason)}." if even[0].reason else "")
     if other:
-        names = _listed([labels.get(c.b, c.b) for c in other])
+        names = listed([labels.get(c.b, c.b) for c in other])
         sentences.append(f"Not comparable with {names}: {other[0].reason}.")
     return sentences
-
-
-def _by_system(
-    treatments: Sequence[TreatmentResult], own: Sequence[Comparison], metric: str, require: str
-) -> list[str]:
-    """For each pair of systems that differ in nothing else: in which range the ratios lie."""
-    by_id = {t.treatment: t for t in treatments}
-    found: dict[tuple[str, str], list[Comparison]] = {}
-    for c in own:
-        a, b = by_id[c.a], by_id[c.b]
-        rest_a = {f: v for f, v in a.levels.items() if f != "system"}
-        if a.system != b.system and rest_a == {f: v for f, v in b.levels.items() if f != "system"}:
-            found.setdefault((a.system, b.system), []).append(c)
-    sentences = []
-    for (a_name, b_name), several in found.items():
-        ratios = [c.ratio.value for c in several if c.ratio and c.verdict in ("faster", "slower")]
-        if not ratios:
-            continue
-        signs = {r > 1 for r in ratios}
-        open_ones = len(several) - len(ratios)
-        rest = f" ({open_ones} not resolved or not comparable)" if open_ones else ""
-        if len(signs) == 2:
-            sentences.append(
-                f"Between {a_name} and {b_name} it depends: {b_name} is better at "
-                f"{sum(r > 1 for r in ratios)} and {a_name} at {sum(r < 1 for r in ratios)} of "
-                f"{len(several)} otherwise equal settings{rest}."
-            )
-            continue
-        if ratios[0] < 1:
-            a_name, b_name, ratios = b_name, a_name, [1 / r for r in ratios]
-        span = f"{_digits(min(ratios))} to {_digits(max(ratios))}"
-        span = span if len(ratios) > 1 else _digits(ratios[0])
-        sentences.append(
-            f"At otherwise equal settings {b_name} is {span} times as good as {a_name} by "
-            f"{_words(metric)}{rest}{_over(several, require)}."
-        )
-    return sentences
-
-
-def _over(several: Sequence[Comparison], require: str) -> str:
-    """On how many queries the ratios rest; the fewest, where they differ."""
-    fewest = min(several, key=lambda c: c.queries_used)
-    total = fewest.queries_used + fewest.queries_left_out
-    if require == "none":
-        return f", over all {total} queries, whatever they return"
-    used = fewest.queries_used
-    return f", over the {used} of {total} queries on which both return the same {require}"
 
 
 def _peaks(scales: Sequence[Scale], metric: str) -> list[str]:
@@ -229,7 +216,7 @@ def _peaks(scales: Sequence[Scale], metric: str) -> list[str]:
         )
         held = f" ({' '.join(levels)})" if scale.held else ""
         unclear = scale.best_not_resolved_from
-        tail = f", not told apart from {_listed([f'{x:g}' for x in unclear])}" if unclear else ""
+        tail = f", not told apart from {listed([f'{x:g}' for x in unclear])}" if unclear else ""
         factor = scale.factor.rsplit(".", 1)[-1]
         sentences.append(f"Of {factor}, {scale.best:g} is the best{held}{tail}.")
     return sentences if len(sentences) <= 4 else []
@@ -243,7 +230,7 @@ def _control(noise_floor: Estimate | None) -> str:
         )
     return (
         f"The A/A control differs by at most {100 * (noise_floor.value - 1):.1f} % "
-        f"({noise_floor.n} {_plural(noise_floor.n, 'pair', 'pairs')})."
+        f"({noise_floor.n} {plural(noise_floor.n, 'pair', 'pairs')})."
     )
 
 
@@ -253,12 +240,12 @@ def _no_verdict(treatments: Sequence[TreatmentResult], metric: str) -> str:
         return "No verdict: no trial is on record yet."
     reasons = Counter(t.reason for t in trials if t.status != "valid" and t.reason)
     if not reasons:
-        return f"No verdict: no trial has enough samples for {_words(metric)}."
+        return f"No verdict: no trial has enough samples for {words(metric)}."
     reason, n = reasons.most_common(1)[0]
     valid = sum(t.status == "valid" for t in trials)
     return (
         f"No verdict: of {len(trials)} trials {valid} are valid, and none gives "
-        f"{_words(metric)}. The most frequent reason ({n} of {len(trials)}): {reason}."
+        f"{words(metric)}. The most frequent reason ({n} of {len(trials)}): {reason}."
     )
 
 
@@ -282,42 +269,14 @@ def _seen_from(treatment: str, c: Comparison) -> Comparison:
 
 def _beats(metric: str, ratio: Estimate, other: str) -> str:
     if metric == "throughput":
-        return f"answers {_ratio(ratio)} as many queries per second as {other}"
-    return f"is {_ratio(ratio)} as fast as {other} by {_words(metric)}"
+        return f"answers {times(ratio)} as many queries per second as {other}"
+    return f"is {times(ratio)} as fast as {other} by {words(metric)}"
 
 
 def _has(metric: str, figure: Estimate) -> str:
     if metric == "throughput":
-        return f"answers {_amount(figure)}"
-    return f"has a {_words(metric)} of {_amount(figure)}"
-
-
-def _words(metric: str) -> str:
-    if metric == "throughput":
-        return "throughput"
-    kind, _, name = metric.partition("_")
-    name = f"p99.{name[3:]}" if name.startswith("p999") else name
-    return f"{name} of {kind} time"
-
-
-def _amount(figure: Estimate) -> str:
-    span = figure.interval
-    if figure.unit == "s":
-        said = f"{_digits(figure.value * 1e3)} ms"
-        low, high = (span.low * 1e3, span.high * 1e3) if span else (0.0, 0.0)
-    else:
-        said = f"{_digits(figure.value)} {figure.unit}".replace("queries/s", "queries per second")
-        low, high = (span.low, span.high) if span else (0.0, 0.0)
-    return said + (f" (95 % interval {_digits(low)}–{_digits(high)})" if span else "")
-
-
-def _ratio(ratio: Estimate | None) -> str:
-    if ratio is None:
-        return "unknown"
-    span = ratio.interval
-    if span is None:
-        return f"{_digits(ratio.value)} times"
-    return f"{_digits(ratio.value)} times (95 % interval {_digits(span.low)}–{_digits(span.high)})"
+        return f"answers {amount(figure)}"
+    return f"has a {words(metric)} of {amount(figure)}"
 
 
 def _where(loads: Sequence[Mapping[str, Any]]) -> str:
@@ -326,7 +285,7 @@ def _where(loads: Sequence[Mapping[str, Any]]) -> str:
         return ""
     if first.get("kind") == "closed":
         n = int(first.get("clients") or 1)
-        return f" at {n} {_plural(n, 'client', 'clients')}"
+        return f" at {n} {plural(n, 'client', 'clients')}"
     rate = first.get("rate_per_s")
     return f" at {float(rate):,.6g} queries per second offered" if rate else ""
 
@@ -336,12 +295,12 @@ def _short(
 ) -> str:
     if c is None:  # no comparison was planned: the plain ratio, marked as such
         ratio = first.figures[metric].value / other.figures[metric].value
-        return f"({_digits(ratio if metric in MORE_IS_BETTER else 1 / ratio)}x, untested)"
+        return f"({digits(ratio if metric in MORE_IS_BETTER else 1 / ratio)}x, untested)"
     if c.verdict == "not comparable":
         return "not comparable"
     if c.verdict == "not resolved" or c.ratio is None:
         return "not resolved"
-    return f"{_digits(c.ratio.value)}x {c.verdict}"
+    return f"{digits(c.ratio.value)}x {c.verdict}"
 
 
 def _rate(figure: Estimate | None) -> str:
@@ -350,22 +309,11 @@ def _rate(figure: Estimate | None) -> str:
     span = figure.interval
     half = 100 * (span.high - span.low) / 2 / figure.value if span else 0.0
     spread = (f" ±{half:.0f}%" if half < 100 else " ±>100%") if span else ""
-    return f"{_digits(figure.value)}{spread}"
+    return f"{digits(figure.value)}{spread}"
 
 
 def _ms(figure: Estimate | None) -> str:
-    return "-" if figure is None else f"{_digits(figure.value * 1e3)} ms"
-
-
-def _digits(x: float) -> str:
-    """Three significant digits, thousands with commas; no exponent."""
-    if x == 0 or x != x or abs(x) == float("inf"):
-        return "0" if x == 0 else str(x)
-    if abs(x) >= 1000:
-        return f"{x:,.0f}"
-    if abs(x) >= 0.001:
-        return f"{float(f'{x:.3g}'):.10g}"
-    return f"{x:.2e}"
+    return "-" if figure is None else f"{digits(figure.value * 1e3)} ms"
 
 
 def clip(label: str, width: int) -> str:
@@ -386,16 +334,3 @@ def clip(label: str, width: int) -> str:
         return label
     end = (width - 1) // 2
     return label[: width - 1 - end] + "…" + label[-end:]
-
-
-def _listed(names: Sequence[str]) -> str:
-    shown = list(names[:4]) + ([f"{len(names) - 4} more"] if len(names) > 4 else [])
-    return shown[0] if len(shown) == 1 else ", ".join(shown[:-1]) + " and " + shown[-1]
-
-
-def _plural(n: int, one: str, many: str) -> str:
-    return one if n == 1 else many
-
-
-def _upper(text: str) -> str:
-    return text[:1].upper() + text[1:]

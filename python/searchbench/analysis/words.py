@@ -1,0 +1,65 @@
+"""Figures and names as sentences have them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from searchbench.analysis.judgement import Estimate
+
+
+def words(metric: str) -> str:
+    """A metric's name in a sentence: "throughput", "p99 of service time"."""
+    if metric == "throughput":
+        return "throughput"
+    kind, _, name = metric.partition("_")
+    name = f"p99.{name[3:]}" if name.startswith("p999") else name
+    return f"{name} of {kind} time"
+
+
+def amount(figure: Estimate) -> str:
+    """A figure with its unit and interval; times in milliseconds."""
+    span = figure.interval
+    if figure.unit == "s":
+        said = f"{digits(figure.value * 1e3)} ms"
+        low, high = (span.low * 1e3, span.high * 1e3) if span else (0.0, 0.0)
+    else:
+        said = f"{digits(figure.value)} {figure.unit}".replace("queries/s", "queries per second")
+        low, high = (span.low, span.high) if span else (0.0, 0.0)
+    return said + (f" (95 % interval {digits(low)}–{digits(high)})" if span else "")
+
+
+def times(ratio: Estimate | None) -> str:
+    """A ratio with its interval."""
+    if ratio is None:
+        return "unknown"
+    span = ratio.interval
+    if span is None:
+        return f"{digits(ratio.value)} times"
+    return f"{digits(ratio.value)} times (95 % interval {digits(span.low)}–{digits(span.high)})"
+
+
+def digits(x: float) -> str:
+    """Three significant digits, thousands with commas; no exponent."""
+    if x == 0 or x != x or abs(x) == float("inf"):
+        return "0" if x == 0 else str(x)
+    if abs(x) >= 1000:
+        return f"{x:,.0f}"
+    if abs(x) >= 0.001:
+        return f"{float(f'{x:.3g}'):.10g}"
+    return f"{x:.2e}"
+
+
+def listed(names: Sequence[str]) -> str:
+    """At most four names, and how many more."""
+    shown = list(names[:4]) + ([f"{len(names) - 4} more"] if len(names) > 4 else [])
+    return shown[0] if len(shown) == 1 else ", ".join(shown[:-1]) + " and " + shown[-1]
+
+
+def plural(n: int, one: str, many: str) -> str:
+    """The word for so many."""
+    return one if n == 1 else many
+
+
+def upper(text: str) -> str:
+    """With a capital at the beginning."""
+    return text[:1].upper() + text[1:]
