@@ -192,8 +192,12 @@ def test_wire_says_what_an_engine_cannot_express(tmp_path: Path) -> None:
 
 
 def test_engines_says_what_is_here(tmp_path: Path) -> None:
-    found = json.loads(searchbench("engines", "--json", cwd=tmp_path).stdout)
-    for engine in found:
+    looked = json.loads(searchbench("engines", "--json", cwd=tmp_path).stdout)
+    found = json.loads(searchbench("engines", "--start", "--json", cwd=tmp_path).stdout)
+    assert [e["name"] for e in looked] == [e["name"] for e in found]
+    for before, engine in zip(looked, found, strict=True):
+        assert before["present"] == engine["present"]
+        assert before["version"] is None, "nothing was started"
         if engine["present"]:
             assert engine["version"]
         else:

@@ -60,13 +60,16 @@ def install(
 @app.default
 def engines(
     *,
+    start: Annotated[bool, Parameter(negative=())] = False,
     levers: bool = False,
     as_json: Annotated[bool, Parameter(name="--json", negative=())] = False,
 ) -> int:
-    """List the engines: what is here, in which version, what each cannot do.
+    """List the engines: what is here, what each cannot do, how to get the others.
 
     Parameters
     ----------
+    start
+        Start each one, in turn, and ask it its version: what does not start is not here.
     levers
         Also list every parameter; any of them may be a factor of a study.
     as_json
@@ -74,9 +77,9 @@ def engines(
     """
     from searchbench.cli import out
     from searchbench.engines import ENGINES
-    from searchbench.lab.install import presence
+    from searchbench.lab.install import look, presence
 
-    found = {name: presence(engine) for name, engine in ENGINES.items()}
+    found = {n: presence(engine) if start else look(engine) for n, engine in ENGINES.items()}
     if as_json:
         out.as_json(
             [
@@ -109,13 +112,13 @@ def engines(
     rows = [
         (
             name,
-            found[name].version or "not here",
+            found[name].version or ("yes" if found[name].present else "no"),
             ", ".join(engine.can.cannot) or "–",
             found[name].how_to_get,
         )
         for name, engine in ENGINES.items()
     ]
-    out.table(("engine", "version", "cannot", "how to get it"), rows)
+    out.table(("engine", "version" if start else "here", "cannot", "how to get it"), rows)
     if levers:
         for engine in ENGINES.values():
             out.say(f"\n{engine.name}")

@@ -53,24 +53,43 @@ def missing(engine: Engine) -> str | None:
     return None
 
 
+def look(engine: Engine) -> Presence:
+    """Is everything there that it needs? Starts nothing, so the version is not known."""
+    lacking = missing(engine)
+    if lacking is None:
+        return Presence(True, None, _origin(engine))
+    if engine.can.unavailable:
+        return Presence(False, None, f"not run here: {lacking}")
+    return Presence(False, None, f"{_how(engine)}; now: {lacking}")
+
+
 def presence(engine: Engine) -> Presence:
     """Start the engine with its defaults and ask it: what does not start is not here."""
-    can = engine.can
-    if can.unavailable:
-        return Presence(False, None, f"not run here: {can.unavailable}")
-    built = "`make java`" if needs(engine) else "comes with searchbench"
-    origin = f"Debian: {' '.join(can.packages)}" if can.packages else built
-    if can.artifacts:
-        origin = f"Maven: {' '.join(can.artifacts)}"
+    if engine.can.unavailable:
+        return look(engine)
     with tempfile.TemporaryDirectory(prefix="searchbench-") as folder:
         try:
             with serving(engine, defaults(engine), Sentences(), Path(folder)) as (running, _done):
-                return Presence(True, running.facts.version, origin)
+                return Presence(True, running.facts.version, _origin(engine))
         except LabError as error:
-            if can.packages or can.artifacts:
-                origin = f"searchbench engines install {engine.name}; now: {error}"
-                return Presence(False, None, origin)
-            return Presence(False, None, f"does not start: {error}")
+            return Presence(False, None, f"{_how(engine)}; now: {error}")
+
+
+def _origin(engine: Engine) -> str:
+    """Where an engine that is here came from."""
+    can = engine.can
+    if can.artifacts:
+        return f"Maven: {' '.join(can.artifacts)}"
+    if can.packages:
+        return f"Debian: {' '.join(can.packages)}"
+    return "`make java`" if needs(engine) else "comes with searchbench"
+
+
+def _how(engine: Engine) -> str:
+    """What to do to get one that is not here."""
+    if engine.can.packages or engine.can.artifacts:
+        return f"searchbench engines install {engine.name}"
+    return "`make java`" if needs(engine) else "it comes with searchbench and does not start"
 
 
 def _service(engine: Engine) -> Service:
