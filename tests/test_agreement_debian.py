@@ -49,6 +49,7 @@ def questions(place: Path) -> None:
     (place / "queries.jsonl").write_text("\n".join(lines))
 
 
+@pytest.mark.timeout(1500)  # each system is started, filled with all documents, and started again
 def test_totals_agree_for_any_all_phrase_and_prefix_and_every_difference_is_named(
     tmp_path: Path,
 ) -> None:

@@ -289,7 +289,7 @@ def test_an_id_that_is_too_long_is_an_error_of_its_batch(rebuilt: Rebuild) -> No
             yield Document("i" * 512, {"a": 1})
             yield Document("j" * 513, {"a": 2})
 
-    with pytest.raises(LabError, match=r"refused batch: .*id .*too long.* 512 bytes"):
+    with pytest.raises(LabError, match=r"refused batch 1 of 1: .*id .*too long.* 512 bytes"):
         rebuilt(Long())
 
 
