@@ -6,14 +6,20 @@ import contextlib
 from collections.abc import Iterator
 from pathlib import Path
 
+import numpy as np
 import pytest
 
+from searchbench import _core
 from searchbench.engines import ENGINES, defaults
 from searchbench.errors import LabError, StudyError
 from searchbench.lab import studies
 from searchbench.lab.attach import Attached, variables
 from searchbench.lab.deploy import Deployment
+from searchbench.lab.exchange import prepare, samples_of
 from searchbench.lab.install import missing
+from searchbench.lab.serve import serving
+from searchbench.lab.wiretap import Sentences
+from searchbench.queries.algebra import Mode, Query, Terms
 from searchbench.record import Record
 from searchbench.study.read import parse_study
 
@@ -142,3 +148,43 @@ def test_what_no_registry_gives_must_be_attached(tmp_path: Path) -> None:
         with pytest.raises(StudyError, match="not run here"):
             parse_study(text, "s.toml", tmp_path)
         parse_study(text + 'attach = "127.0.0.1:1"\n', "s.toml", tmp_path)
+
+
+def test_credentials_come_from_the_environment_and_a_wrong_one_is_said_in_the_servers_words(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("searchbench.lab.attach._READY_TIMEOUT_S", 0.3)
+    engine = ENGINES["postgresql"]
+    if lacking := missing(engine):
+        pytest.skip(f"no postgresql here: {lacking}")
+    with Deployment(engine, defaults(engine), tmp_path / "data", tmp_path / "run") as server:
+        address = "{}:{}".format(*server.target)
+        with attached(tmp_path / "a", address, "postgresql") as found:
+            assert found.facts.version == server.facts.version
+        monkeypatch.setenv("SEARCHBENCH_MY_OWN_USER", "nobody_here")
+        with (
+            pytest.raises(LabError, match=r'"nobody_here" does not exist.*SEARCHBENCH_MY_OWN_USER'),
+            attached(tmp_path / "b", address, "postgresql"),
+        ):
+            pass
+
+
+def test_what_a_whole_answer_is_follows_from_the_index_that_is_there(tmp_path: Path) -> None:
+    engine = ENGINES["opensearch"]
+    if lacking := missing(engine):
+        pytest.skip(f"no opensearch here: {lacking}")
+    levels = {**defaults(engine), "shards": 3}
+    query = Query(Terms(Mode.ANY, ("fox",)))
+    with serving(engine, levels, Sentences(), tmp_path / "server") as (server, _done):
+        address = "{}:{}".format(*server.target)
+        with attached(tmp_path / "a", address, "opensearch") as found:
+            assert found.params["shards"] == 3, "not the default"
+            asked = engine.compile(query, Sentences.schema, found.params)
+            trace = found.endpoint.drive(
+                prepare([asked]),
+                sequence=np.zeros(5, np.uint32),
+                client_starts=np.array([0, 5], np.uint32),
+                connections=1,
+            )
+            outcomes = {_core.OUTCOMES[int(s["outcome"])] for s in samples_of(trace)}
+            assert outcomes == {"ok"}

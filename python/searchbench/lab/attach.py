@@ -45,6 +45,7 @@ class Attached(Deployment):
         self.argv = []
         self.run.mkdir(parents=True, exist_ok=True)
         self._identify()
+        self._take_as_found(target)
         self.processes = _listening_at(target)
         return self
 
@@ -58,6 +59,17 @@ class Attached(Deployment):
         except OSError:
             return False
         return True
+
+    def _take_as_found(self, target: tuple[str, int]) -> None:
+        """Ask by the levers that it has: how it is asked, and what a whole answer is, may hang on
+        them.
+        """
+        known = {p.name for p in self.engine.parameters}
+        found = {k: v for k, v in self.facts.parameters.items() if k in known}
+        self.params = {**self.params, **found}
+        self.service = self.engine.service(self.params, self.schema)
+        login = _login(self.system, self.service.login)
+        self.endpoint = Endpoint(target, self.service.wire, login, self.service.whole)
 
     def _identify(self) -> None:
         give_up = time.monotonic() + _READY_TIMEOUT_S

@@ -82,15 +82,16 @@ def ask(endpoint: Endpoint, requests: Sequence[Request], *, timeout_s: float = 6
     samples = samples_of(trace)
     answered = {_core.OUTCOMES.index(name) for name in ANSWERED}
     replies = dict(trace.replies())
+    said = json.loads(trace.accounting()).get("greeting_failed")
     found: list[bytes] = [b""] * len(requests)
     for index, sample in enumerate(samples):
-        outcome = int(sample["outcome"])
-        if outcome not in answered:
+        outcome, reply = int(sample["outcome"]), replies.get(index, b"")
+        # A login that is refused is an answer of its protocol, but not to what was asked.
+        if outcome not in answered or (said and not reply):
             host, port = endpoint.target
-            said = json.loads(trace.accounting()).get("greeting_failed")
             words = f" ({said})" if said else ""
             raise Refused(f"{host}:{port} did not answer: {_core.OUTCOMES[outcome]}{words}")
-        found[int(sample["request"])] = replies.get(index, b"")
+        found[int(sample["request"])] = reply
     return found
 
 

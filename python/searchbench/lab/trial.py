@@ -24,7 +24,7 @@ import pyarrow as pa
 
 from searchbench import _core
 from searchbench.corpora.corpus import Corpus
-from searchbench.engines.engine import Engine, Facts
+from searchbench.engines.engine import Engine, Facts, Parameters
 from searchbench.errors import LabError, SearchbenchError
 from searchbench.lab import host, totals
 from searchbench.lab.attach import Attached, as_found, ingest_if_empty
@@ -142,14 +142,7 @@ class Conductor:
                 raise LabError(refusal)
             about["notes"] = [note.as_json() for note in host.notes()]
         with stages("compile"):
-            compiled = compile_all(engine, subject.queries.queries, subject.corpus.schema, params)
-            about["unsupported"] = [
-                {"query": query, "reason": reason} for query, reason in compiled.unsupported
-            ]
-            if not compiled.requests:
-                raise LabError(
-                    f"{engine.name} can express none of the queries: {compiled.unsupported[0][1]}"
-                )
+            compiled = _compiled(subject, params, about)
         with stages("prepare"):
             digest = str(subject.corpus_about["digest"])
             batches = self.shelf.batches(engine, subject.corpus, digest, params)
@@ -163,6 +156,7 @@ class Conductor:
                 else:
                     _finish(index, trial, done, deployment)
                     about["ingest"] = _ingest_about(index, trial)
+                compiled = _compiled(subject, deployment.params, about)
                 captured = self._capture(trial, subject, deployment, compiled, stages, about)
                 outcome.replies = captured.replies
                 about["terms"] = captured.terms
@@ -361,6 +355,20 @@ class Conductor:
 
     def _run_folder(self, trial: Trial) -> Path:
         return self.work / "run" / trial.id
+
+
+def _compiled(subject: Subject, params: Parameters, about: dict[str, Any]) -> Compiled:
+    """The queries in the engine's bytes; what it cannot express goes on record. LabError if all."""
+    engine = subject.engine
+    compiled = compile_all(engine, subject.queries.queries, subject.corpus.schema, params)
+    about["unsupported"] = [
+        {"query": query, "reason": reason} for query, reason in compiled.unsupported
+    ]
+    if not compiled.requests:
+        raise LabError(
+            f"{engine.name} can express none of the queries: {compiled.unsupported[0][1]}"
+        )
+    return compiled
 
 
 def _heading(trial: Trial, subject: Subject, position: int) -> dict[str, Any]:
