@@ -32,6 +32,9 @@ from searchbench.report.notices import badge, notices, reading, warnings
 from searchbench.report.reproduce import as_run, reproduce
 from searchbench.report.text import fit, line, short
 
+_EXAMPLES = 300  # queries shown side by side, over all pairs
+_FEWEST_EXAMPLES = 3  # of each pair
+
 
 class RecordView(Protocol):
     """What the report needs of a record; ``searchbench.record.Record`` has it."""
@@ -248,9 +251,11 @@ class Content:
             ),
             tables.agreement(found, self.labels),
         ]
+        # Ten systems are 45 pairs: what is shown of each is less, so that the page stays a page.
+        examples = max(_FEWEST_EXAMPLES, _EXAMPLES // len(found))
         for pair in found:
             blocks += self._measured(pair)
-            blocks += self._differing(pair)
+            blocks += self._differing(pair, examples)
         return Section("agreement", "Agreement", tuple(blocks))
 
     def resources(self) -> Section:
@@ -313,10 +318,11 @@ class Content:
         )
         return [Details(title, (Text(text, "quiet"), measures(pair.groups)))]
 
-    def _differing(self, pair: Agreement) -> list[Block]:
+    def _differing(self, pair: Agreement, most: int) -> list[Block]:
         a, b = self._names(pair)
         blocks: list[Block] = []
-        for difference in pair.examples:
+        shown = pair.examples[:most]
+        for difference in shown:
             blocks.append(
                 Facts(
                     (
@@ -330,5 +336,5 @@ class Content:
             return []
         differing = sum(pair.causes.values())
         title = f"{short(a, 60)} and {short(b, 60)}, side by side"
-        note = f"{len(pair.examples)} of {numbers.counted(differing, 'query', 'queries')}"
+        note = f"{len(shown)} of {numbers.counted(differing, 'query', 'queries')}"
         return [Details(title, tuple(blocks), note + " that differ" if differing else "")]
