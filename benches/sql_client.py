@@ -200,6 +200,6 @@ def _built() -> Path | None:
     )  # fmt: skip
     if done.returncode:
         why = done.stderr.strip().splitlines()[-1:]
-        print(f"  not run here: mysql_async could not be built (cargo needs crates.io): {why}")
+        print(f"  not run here: mysql_async could not be built (cargo needs its registry): {why}")
         return None
     return folder / "release" / "peer-mysql-async"
