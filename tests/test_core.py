@@ -1,4 +1,7 @@
-"""The measuring core through Python: the seam, and drives against real servers on loopback."""
+"""The measuring core through Python: the seam, and drives against real servers on loopback.
+
+Longer than most files: every promise of the stub is held here.
+"""
 
 from __future__ import annotations
 
