@@ -195,6 +195,11 @@ class Writer:
                 "folder with --record, or remove this one to begin again"
             )
 
+    def grow(self, plan: Mapping[str, Any]) -> None:
+        """Put a longer plan in place of the plan: what is decided while measuring."""
+        with _room(self.path):
+            _write(self.path / "plan.json", _pretty(plan))
+
     def has(self, trial: str) -> bool:
         """Is this trial on record, and not failed? A failed one is tried again."""
         path = self.path / "trials" / trial / "trial.json"

@@ -15,14 +15,14 @@ from searchbench.plan import Plan, Trial
 class Terminal:
     """A ``lab.laboratory.Watch``: one live line on a terminal, one line a trial elsewhere."""
 
-    def __init__(self, plan: Plan) -> None:
+    def __init__(self, plan: Plan | None) -> None:
         self.plan = plan
         self.live = sys.stderr.isatty()
         self.began = time.monotonic()
         self.at_start: int | None = None
         self.head = ""
         self.now = ""
-        self.done = 0
+        self.done = self.of = 0
         self.interrupted = False
 
     def __enter__(self) -> Terminal:
@@ -69,7 +69,7 @@ class Terminal:
         self._heed()
         if self.at_start is None:
             self.at_start = done
-        self.done = done
+        self.done, self.of = done, of
         self.head = f"[{done + 1}/{of}] {label}{' (A/A)' if trial.control else ''}"
         self._show("")
 
@@ -107,7 +107,7 @@ class Terminal:
     def _left(self) -> str:
         """Time left, from how long the trials of this sitting took."""
         here = self.done - (self.at_start or 0)
-        still = len(self.plan.trials) - self.done
+        still = (len(self.plan.trials) if self.plan else self.of) - self.done
         if not here or not still:
             return ""
         seconds = (time.monotonic() - self.began) / here * still

@@ -46,7 +46,7 @@ class Attached(Deployment):
         self.run.mkdir(parents=True, exist_ok=True)
         self._identify()
         self._take_as_found(target)
-        self.processes = _listening_at(target)
+        self.processes = listening_at(target)
         return self
 
     def stop(self) -> None:
@@ -168,7 +168,7 @@ def _resolved(address: str) -> tuple[str, int]:
     return ip, int(port)
 
 
-def _listening_at(target: tuple[str, int]) -> list[psutil.Process]:
+def listening_at(target: tuple[str, int]) -> list[psutil.Process]:
     """Processes that listen at the address, without those that another of them started."""
     pids = {
         c.pid

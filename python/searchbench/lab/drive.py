@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 import pyarrow as pa
@@ -16,7 +16,7 @@ from searchbench.engines.engine import Engine, Hits, Parameters, Request
 from searchbench.engines.features import refuse
 from searchbench.errors import LabError, Unsupported
 from searchbench.lab.deploy import Deployment
-from searchbench.lab.exchange import ask, prepare, samples_of
+from searchbench.lab.exchange import Endpoint, ask, prepare, samples_of
 from searchbench.queries.algebra import Query, declared_terms
 from searchbench.record import REPLIES, samples_table
 
@@ -28,6 +28,25 @@ _CAPTURE_TIMEOUT_S = 60.0
 _SAMPLED_REPLIES = 200
 _OK = _core.OUTCOMES.index("ok")
 _PARTIAL = _core.OUTCOMES.index("partial")
+
+
+class Decoder(Protocol):
+    """Reads replies; an engine is one."""
+
+    def decode(self, reply: bytes) -> Hits:
+        """The hits in a reply; ValueError where it is not one."""
+
+
+class Answering(Protocol):
+    """What can be driven: a deployment, or a server that runs already."""
+
+    @property
+    def endpoint(self) -> Endpoint:
+        """Where it is asked."""
+
+    @property
+    def engine(self) -> Decoder:
+        """What reads its replies."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +105,7 @@ def compile_all(
     return Compiled(tuple(requests), np.array(index, np.uint32), tuple(unsupported))
 
 
-def capture(deployment: Deployment, compiled: Compiled) -> tuple[pa.Table, float]:
+def capture(deployment: Answering, compiled: Compiled) -> tuple[pa.Table, float]:
     """Each distinct query once; the replies decoded (phase ``captured``), seconds for each.
 
     The seconds are no measurement: they say about how many requests a drive will make.
@@ -128,7 +147,7 @@ def terms_seen(deployment: Deployment, queries: Sequence[Query]) -> dict[str, An
 
 
 def drive(
-    deployment: Deployment,
+    deployment: Answering,
     compiled: Compiled,
     order: Order,
     *,
@@ -137,8 +156,12 @@ def drive(
     cpus: Sequence[int],
     expected: int,
     on_tick: Progress | None = None,
+    **further: Any,
 ) -> Driven:
-    """Drive the order and record every request. ``expected``: about how many there will be."""
+    """Drive the order and record every request. ``expected``: about how many there will be.
+
+    ``further``: what else ``_core.drive`` takes by name.
+    """
     every = max(1, expected // _SAMPLED_REPLIES)
     trace = deployment.endpoint.drive(
         prepare(compiled.requests),
@@ -156,6 +179,7 @@ def drive(
         cpus=list(cpus),
         idle=idle,
         on_tick=on_tick,
+        **further,
     )
     raw = samples_of(trace)
     if not len(raw):
@@ -167,7 +191,7 @@ def drive(
     )
 
 
-def _decoded(engine: Engine, trace: _core.Trace, compiled: Compiled, phase: str) -> pa.Table:
+def _decoded(engine: Decoder, trace: _core.Trace, compiled: Compiled, phase: str) -> pa.Table:
     """Kept replies as rows of replies.parquet; a reply that is none is an error, not a hit."""
     raw = samples_of(trace)
     replies = dict(trace.replies())

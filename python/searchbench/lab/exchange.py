@@ -21,17 +21,29 @@ Target = tuple[str, int]
 
 @dataclass(frozen=True, slots=True)
 class Endpoint:
-    """Where and how a server is asked; ``login`` and ``whole`` as in ``Service``."""
+    """Where and how a server is asked; ``login`` and ``whole`` as in ``Service``.
+
+    ``others``: further endpoints of the same system. ``remote``: it need not be on loopback.
+    """
 
     target: Target
     wire: Wire
     login: tuple[str, str, str] | None = None
     whole: tuple[bytes, ...] = ()
+    others: tuple[Target, ...] = ()
+    remote: bool = False
 
     def drive(self, requests: _core.Requests, **order: Any) -> _core.Trace:
         """Drive ``requests`` at this server; ``order`` is what ``_core.drive`` takes by name."""
+        if self.remote:
+            order["remote"] = True
         return _core.drive(
-            self.target, self.wire, requests, login=self.login, whole=self.whole, **order
+            [self.target, *self.others] if self.others else self.target,
+            self.wire,
+            requests,
+            login=self.login,
+            whole=self.whole,
+            **order,
         )
 
 

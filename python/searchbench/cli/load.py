@@ -1,0 +1,138 @@
+"""``searchbench load``: what does a running endpoint bear?"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+from cyclopts import Parameter
+
+
+def load(
+    *targets: str,
+    requests: Path | None = None,
+    form: str = "auto",
+    clients: str | None = None,
+    rate: str | None = None,
+    replay: float | None = None,
+    find_capacity: Annotated[bool, Parameter(negative=())] = False,
+    slo: str | None = None,
+    seconds: float = 10.0,
+    warmup: float = 1.0,
+    pause: float = 0.0,
+    repeat: int = 1,
+    think: float = 0.0,
+    arrivals: str = "poisson",
+    connections: int | None = None,
+    order: str = "logged",
+    spread: str = "keep",
+    timeout: float = 10.0,
+    cache_hit: float | None = None,
+    cache_entries: int | None = None,
+    cache_law: str = "uniform",
+    engine: str | None = None,
+    study: Path | None = None,
+    system: str | None = None,
+    captures: int = 200,
+    machines: str | None = None,
+    ssh: str = "ssh",
+    idle: str = "hybrid",
+    realtime: Annotated[bool, Parameter(negative=())] = False,
+    cpus: str | None = None,
+    seed: int = 1,
+    remote: Annotated[bool, Parameter(negative=())] = False,
+    record: Path | None = None,
+    report: bool = True,
+    as_json: Annotated[bool, Parameter(name="--json", negative=())] = False,
+) -> int:
+    """Drive endpoints that run already, step by step, and write the page that answers.
+
+    Parameters
+    ----------
+    targets
+        http://127.0.0.1:10041, mysql://, postgres://, sphinxql://, sphinx://; several systems one
+        after another, several endpoints of one system with commas, a name before: new=http://...
+    requests
+        A file of paths, of JSON (drnbench's forms too), of SQL statements, or a production log.
+    form
+        What the file is, where its name and content do not tell: paths, json, jsonl, sql, access,
+        groonga, sphinxql, mysql.
+    clients
+        A closed loop of so many clients; in steps 1:20:2 (from, to, by), or 1,2,4,8.
+    rate
+        An open loop of so many requests a second; in steps as clients.
+    replay
+        Replay the log at its own times, at this multiple of its speed.
+    find_capacity
+        Search the highest rate at which the promise of --slo is kept.
+    slo
+        A promise: 'p99 < 50ms, errors < 0.1%'.
+    seconds
+        Length of the measured window of each step.
+    warmup
+        Seconds before the window.
+    pause
+        Seconds of silence between steps.
+    repeat
+        Drive every step so many times, to know how much the machine itself varies.
+    think
+        Closed loop: seconds between an answer and the next request.
+    arrivals
+        Open loop: poisson (independent users) or constant (a metronome).
+    connections
+        Open loop: size of the pool; what finds none free waits, and the wait is shown as backlog.
+    order
+        The requests as logged, shuffled, or drawn at random.
+    spread
+        Several endpoints of a system: each client keeps to one, in turn, or requests go round.
+    timeout
+        Seconds after which an answer is given up.
+    cache_hit
+        Draw the requests so that the server's cache answers this share of them (0 to 1).
+    cache_entries
+        How many answers that cache holds, where the server does not tell.
+    cache_law
+        The popularity of the requests: uniform, or zipf.
+    engine
+        Which engine it is, where it is not recognised; none to take its replies as they are.
+    study
+        Take the queries of this study, compiled for one of its systems.
+    system
+        Which system of the study.
+    captures
+        How many distinct requests are asked once beforehand, to compare answers under load with.
+    machines
+        Drive from these machines too, over ssh: HOST,HOST (localhost is this one).
+    ssh
+        How they are reached.
+    idle
+        How the measuring loop waits: hybrid, block, spin.
+    realtime
+        Ask for real-time priority.
+    cpus
+        Processors for the measuring loop: 2,3.
+    seed
+        Of everything that is random.
+    remote
+        Allow addresses that are not this machine's loopback.
+    record
+        The folder of the record; records/load-TIME if not said.
+    report
+        Write the report at the end.
+    as_json
+        Print one object for each load step.
+    """
+    from searchbench.cli.loading import Asked, carry_out
+
+    return carry_out(
+        Asked(
+            targets=targets, requests=requests, form=form, clients=clients, rate=rate,
+            replay=replay, find_capacity=find_capacity, slo=slo, seconds=seconds, warmup=warmup,
+            pause=pause, repeat=repeat, think=think, arrivals=arrivals, connections=connections,
+            order=order, spread=spread, timeout=timeout, cache_hit=cache_hit,
+            cache_entries=cache_entries, cache_law=cache_law, engine=engine, study=study,
+            system=system, captures=captures, machines=machines, ssh=ssh, idle=idle,
+            realtime=realtime, cpus=cpus, seed=seed, remote=remote, record=record, report=report,
+            as_json=as_json,
+        )
+    )  # fmt: skip

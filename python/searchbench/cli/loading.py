@@ -1,0 +1,254 @@
+"""From the options of ``searchbench load`` and ``searchbench drnbench`` to a load run."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from searchbench.errors import SearchbenchError
+
+_SLO_NEEDED = "--find-capacity needs a promise: --slo 'p99 < 50ms, errors < 0.1%'"
+_USUAL_CONNECTIONS = 256
+
+
+@dataclass(frozen=True, kw_only=True)
+class Asked:
+    """What was asked for; the fields are the options of ``searchbench load``."""
+
+    targets: Sequence[str]
+    requests: Path | None = None
+    form: str = "auto"
+    clients: str | None = None
+    rate: str | None = None
+    replay: float | None = None
+    find_capacity: bool = False
+    slo: str | None = None
+    seconds: float = 10.0
+    warmup: float = 1.0
+    pause: float = 0.0
+    repeat: int = 1
+    think: float = 0.0
+    arrivals: str = "poisson"
+    connections: int | None = None
+    order: str = "logged"
+    spread: str = "keep"
+    timeout: float = 10.0
+    cache_hit: float | None = None
+    cache_entries: int | None = None
+    cache_law: str = "uniform"
+    engine: str | None = None
+    study: Path | None = None
+    system: str | None = None
+    captures: int = 200
+    machines: str | None = None
+    ssh: str = "ssh"
+    idle: str = "hybrid"
+    realtime: bool = False
+    cpus: str | None = None
+    seed: int = 1
+    remote: bool = False
+    record: Path | None = None
+    report: bool = True
+    as_json: bool = False
+
+    @property
+    def load(self) -> dict[str, Any]:
+        """What all steps share, as a ``[load]`` table."""
+        table: dict[str, Any] = {
+            "seconds": self.seconds, "warmup_s": self.warmup, "order": self.order,
+            "timeout_s": self.timeout, "idle": self.idle,
+        }  # fmt: skip
+        if self.cpus:
+            table["cpus"] = [int(n) for n in numbers(self.cpus, "--cpus")]
+        return table
+
+
+def numbers(text: str, option: str) -> list[float]:
+    """``4``, ``1,2,4``, ``1:20:2`` (from, to, by; the last is always there). With the remedy."""
+    wrong = SearchbenchError(
+        f"{option} {text!r} is no number, no list (1,2,4) and no range (1:20:2: from, to, by)"
+    )
+    found: list[float] = []
+    for part in text.split(","):
+        try:
+            values = [float(v) for v in part.split(":")]
+        except ValueError:
+            raise wrong from None
+        if len(values) == 1:
+            found += values
+            continue
+        first, last, by = (*values, 1.0)[:3]
+        if len(values) > 3 or by <= 0 or last < first:
+            raise wrong
+        count = int((last - first) / by + 1e-9) + 1
+        found += [first + i * by for i in range(count)]
+        if found[-1] < last:
+            found.append(last)
+    if any(not value > 0 for value in found):
+        raise SearchbenchError(f"{option} {text!r}: every number must be above 0")
+    return list(dict.fromkeys(found))
+
+
+def specs(asked: Asked) -> tuple[str, list[dict[str, Any]]]:
+    """The load key that varies, and a ``[load]`` table for each step."""
+    ways = [w for w in ("clients", "rate", "replay") if getattr(asked, w) is not None]
+    if asked.find_capacity:
+        ways.append("find-capacity")
+    if len(ways) > 1:
+        raise SearchbenchError(
+            f"--{' and --'.join(ways)}: a run has one kind of load; give one of them"
+        )
+    pool = {"connections": asked.connections or _USUAL_CONNECTIONS}
+    if asked.rate is not None:
+        rates = numbers(asked.rate, "--rate")
+        shared = {**asked.load, **pool, "kind": "open", "arrivals": asked.arrivals}
+        return "rate_per_s", [{**shared, "rate_per_s": rate} for rate in rates]
+    if asked.replay is not None:
+        return "speed", [{**asked.load, **pool, "kind": "replay", "speed": asked.replay}]
+    if asked.connections is not None:
+        raise SearchbenchError(
+            "--connections is the pool of an open loop; a closed loop has a connection for each "
+            "client: say --clients"
+        )
+    counts = numbers(asked.clients or "1", "--clients")
+    broken = [n for n in counts if n != int(n)]
+    if broken:
+        raise SearchbenchError(f"--clients {broken[0]:g}: there are no parts of clients")
+    shared = {**asked.load, "kind": "closed", "think_s": asked.think}
+    return "clients", [{**shared, "clients": int(n)} for n in counts]
+
+
+def carry_out(asked: Asked) -> int:
+    """The whole run; the exit code."""
+    from searchbench.cli.progress import Terminal, duration
+    from searchbench.lab.load import LoadRun, steps_of
+    from searchbench.lab.systems import make_ready, names_are_apart
+    from searchbench.lab.target import parse_target
+    from searchbench.loads import open_load
+
+    if not asked.targets:
+        raise SearchbenchError(
+            "say what to load, as in: searchbench load http://127.0.0.1:10041 --requests paths.txt"
+        )
+    if asked.find_capacity and asked.slo is None:
+        raise SearchbenchError(_SLO_NEEDED)
+    targets = [parse_target(text, remote=asked.remote) for text in asked.targets]
+    names_are_apart(targets)
+    if asked.spread not in ("keep", "round"):
+        raise SearchbenchError(f"--spread {asked.spread!r}: there are keep and round")
+    spread: Any = asked.spread
+    key, tables = specs(asked)
+    loads = [(table, open_load(table, Path())) for table in tables]
+    requests = requests_of(asked, targets[0].path)
+    systems = [
+        make_ready(
+            target, requests, engine=asked.engine, remote=asked.remote, timeout_s=asked.timeout,
+            captures=asked.captures,
+        )
+        for target in targets
+    ]  # fmt: skip
+    steps = steps_of(systems, loads, key)
+    place = asked.record or Path("records") / time.strftime("load-%Y%m%d-%H%M%S")
+    seconds = asked.repeat * sum(s.load.expected_s() + asked.pause for s in steps)
+    with ExitStack() as stack:
+        watch = stack.enter_context(Terminal(None))
+        run = LoadRun(
+            systems, requests, place, question_of(asked, systems), text_of(asked),
+            judging_of(asked, key, tables, [s.name for s in systems]), watch, asked.seed,
+            spread, asked.realtime,
+        )  # fmt: skip
+        sys.stderr.write(f"{len(steps)} load steps, about {duration(seconds)}; record: {place}\n")
+        try:
+            run.carry_out(steps, blocks=asked.repeat, pause_s=asked.pause)
+        except KeyboardInterrupt:
+            sys.stderr.write(f"\ninterrupted; what was measured is in {place}\n")
+            if not run.record.trials:
+                return 130
+    return show(asked, run.record, place)
+
+
+def requests_of(asked: Asked, path: str) -> Any:
+    """The requests: of a file, or the one that the target's own path is."""
+    import numpy as np
+
+    from searchbench.requests.files import read_requests
+    from searchbench.requests.model import Ask, RequestSet
+
+    if asked.requests is not None:
+        if path not in ("", "/"):
+            raise SearchbenchError(
+                f"{path} in the target and a file of requests: the file says what is sent; leave "
+                "the path away"
+            )
+        return read_requests(asked.requests, asked.form)
+    if not path:
+        raise SearchbenchError(
+            "nothing to send: give --requests FILE, or a path in the target "
+            "(http://127.0.0.1:10041/d/status)"
+        )
+    return RequestSet(path, (Ask(path),), np.zeros(1, np.uint32))
+
+
+def question_of(asked: Asked, systems: Sequence[Any]) -> str:
+    """What the run answers, in a sentence."""
+    names = ", ".join(s.name for s in systems)
+    if asked.find_capacity:
+        return f"What rate does {names} bear with {asked.slo}?"
+    if asked.replay is not None:
+        return f"How does {names} answer the log at {asked.replay:g} times its own speed?"
+    what = "requests a second" if asked.rate is not None else "clients"
+    return f"What does {names} bear, by {what}?"
+
+
+def judging_of(
+    asked: Asked, key: str, tables: Sequence[Mapping[str, Any]], names: Sequence[str]
+) -> dict[str, Any]:
+    """The table ``judging`` of plan.json; ``kind`` "load" tells it from a study's."""
+    factors: dict[str, list[Any]] = {"system": list(names)} if len(names) > 1 else {}
+    factors[f"load.{key}"] = [table[key] for table in tables]
+    return {
+        "kind": "load",
+        "question": "",
+        "analysis": "",
+        "held": {},
+        "metric": "throughput" if key == "clients" else "response_p99",
+        "agreement": {"require": "totals", "k": 10},
+        "control": None,
+        "replicates": asked.repeat,
+        "ingest": "attached",
+        "factors": factors,
+        "slo": asked.slo,
+        "command": sys.argv[1:],
+    }
+
+
+def text_of(asked: Asked) -> str:
+    """What stands in the record for the study file: the command."""
+    import shlex
+
+    return f"searchbench {shlex.join(sys.argv[1:])}\n"
+
+
+def show(asked: Asked, record: Any, place: Path) -> int:
+    """Judge the record, print the answer, write the page."""
+    from searchbench.analysis.judge import judge, to_json
+    from searchbench.cli import out
+    from searchbench.cli.report import show as show_judgement
+
+    judgement = judge(record)
+    if asked.as_json:
+        out.as_json(to_json(judgement))
+    else:
+        show_judgement(judgement)
+    if asked.report:
+        from searchbench.report import write_report
+
+        written = write_report(record, judgement, place / "report")
+        if not asked.as_json:
+            out.say(f"\nreport: {written.html}")
+    return 1 if any(t["status"] != "ok" for t in record.trials) else 0

@@ -1,0 +1,1 @@
+"""Requests as they are sent to an endpoint that runs already."""
