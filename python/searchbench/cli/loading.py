@@ -125,7 +125,8 @@ def specs(asked: Asked) -> tuple[str, list[dict[str, Any]]]:
 
 def carry_out(asked: Asked) -> int:
     """The whole run; the exit code."""
-    from searchbench.cli.progress import Terminal, duration
+    from searchbench.cli.live import LiveLine
+    from searchbench.cli.progress import duration
     from searchbench.lab.load import LoadRun, steps_of
     from searchbench.lab.systems import make_ready, names_are_apart
     from searchbench.lab.target import parse_target
@@ -144,19 +145,14 @@ def carry_out(asked: Asked) -> int:
     spread: Any = asked.spread
     key, tables = specs(asked)
     loads = [(table, open_load(table, Path())) for table in tables]
-    requests = requests_of(asked, targets[0].path)
-    systems = [
-        make_ready(
-            target, requests, engine=asked.engine, remote=asked.remote, timeout_s=asked.timeout,
-            captures=asked.captures,
-        )
-        for target in targets
-    ]  # fmt: skip
+    requests, ready = requests_of(asked, targets[0].path)
+    ready |= {"remote": asked.remote, "timeout_s": asked.timeout, "captures": asked.captures}
+    systems = [make_ready(target, requests, **ready) for target in targets]
     steps = steps_of(systems, loads, key)
     place = asked.record or Path("records") / time.strftime("load-%Y%m%d-%H%M%S")
     seconds = asked.repeat * sum(s.load.expected_s() + asked.pause for s in steps)
     with ExitStack() as stack:
-        watch = stack.enter_context(Terminal(None))
+        watch = stack.enter_context(LiveLine())
         run = LoadRun(
             systems, requests, place, question_of(asked, systems), text_of(asked),
             judging_of(asked, key, tables, [s.name for s in systems]), watch, asked.seed,
@@ -172,26 +168,48 @@ def carry_out(asked: Asked) -> int:
     return show(asked, run.record, place)
 
 
-def requests_of(asked: Asked, path: str) -> Any:
-    """The requests: of a file, or the one that the target's own path is."""
+def requests_of(asked: Asked, path: str) -> tuple[Any, dict[str, Any]]:
+    """The requests (of a file, of a study, or the one that the target's own path is).
+
+    And with them what ``make_ready`` has to know of how they are sent.
+    """
     import numpy as np
 
     from searchbench.requests.files import read_requests
     from searchbench.requests.model import Ask, RequestSet
 
+    ready: dict[str, Any] = {"engine": asked.engine}
+    if asked.study is not None:
+        return _studied(asked)
     if asked.requests is not None:
         if path not in ("", "/"):
             raise SearchbenchError(
                 f"{path} in the target and a file of requests: the file says what is sent; leave "
                 "the path away"
             )
-        return read_requests(asked.requests, asked.form)
+        return read_requests(asked.requests, asked.form), ready
     if not path:
         raise SearchbenchError(
             "nothing to send: give --requests FILE, or a path in the target "
             "(http://127.0.0.1:10041/d/status)"
         )
-    return RequestSet(path, (Ask(path),), np.zeros(1, np.uint32))
+    return RequestSet(path, (Ask(path),), np.zeros(1, np.uint32)), ready
+
+
+def _studied(asked: Asked) -> tuple[Any, dict[str, Any]]:
+    from searchbench.lab.studied import studied
+    from searchbench.lab.studies import Silence
+
+    if asked.requests is not None:
+        raise SearchbenchError("--requests and --study: a run has one source of requests")
+    assert asked.study is not None
+    found = studied(asked.study, asked.system, Silence())
+    if found.unsupported:
+        sys.stderr.write(
+            f"{found.unsupported} queries cannot be expressed by {found.engine} and are left out\n"
+        )
+    ready = {"engine": found.engine, "to_bytes": found.encode, "whole": found.whole}
+    return found.requests, ready
 
 
 def question_of(asked: Asked, systems: Sequence[Any]) -> str:

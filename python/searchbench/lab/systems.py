@@ -107,6 +107,7 @@ def make_ready(
     timeout_s: float = 10.0,
     captures: int = 200,
     to_bytes: Encode = encode,
+    whole: tuple[bytes, ...] = (),
 ) -> System:
     """Find out who answers, encode all requests, and ask some of them once.
 
@@ -124,19 +125,19 @@ def make_ready(
             named.append(address)
             places.append(resolve(*address, remote=remote))
         own[number] = named.index(address)
-    whole = Target(target.name, target.url, target.wire, tuple(named), tuple(places), target.login,
+    full = Target(target.name, target.url, target.wire, tuple(named), tuple(places), target.login,
                    target.path)  # fmt: skip
     encoded: list[Request] = []
     for place in range(len(places)):
         for ask in requests.asks:
             try:
-                encoded.append(to_bytes(ask, whole, place))
+                encoded.append(to_bytes(ask, full, place))
             except ValueError as error:
                 raise LabError(f"{ask.text[:80]!r} cannot be sent: {error}", "compile") from None
     count = len(requests.asks)
     compiled = Compiled(tuple(encoded), np.tile(np.arange(count, dtype=np.uint32), len(places)), ())
-    endpoint = Endpoint(places[0], target.wire, target.login, (), tuple(places[1:]), remote)
-    first = Endpoint(places[0], target.wire, target.login, (), (), remote)
+    endpoint = Endpoint(places[0], target.wire, target.login, whole, tuple(places[1:]), remote)
+    first = Endpoint(places[0], target.wire, target.login, whole, (), remote)
     identity = identify(target, first, engine, encoded[max(0, int(own[0])) * count], timeout_s)
     processes = [p for place in dict.fromkeys(places) for p in listening_at(place)]
     system = System(
