@@ -91,9 +91,9 @@ def described(thing: Callable[..., Any]) -> list[tuple[str, str, str]]:
 def test_the_module_says_what_it_is() -> None:
     assert _core.profile == "release"
     assert re.fullmatch(r"\d+\.\d+\.\d+", _core.version)
-    assert DTYPE.itemsize == 56
+    assert DTYPE.itemsize == 64
     assert DTYPE.names is not None
-    assert DTYPE.names[:5] == ("due", "free", "sent", "first_byte", "done")
+    assert DTYPE.names[:6] == ("due", "free", "connect", "sent", "first_byte", "done")
     assert _core.OUTCOMES[0] == "ok"
     assert len(set(_core.OUTCOMES)) == 11
 

@@ -16,7 +16,7 @@ from searchbench.errors import RecordError
 
 RAW = np.dtype(
     [
-        *((n, "<i8") for n in ("due", "free", "sent", "first_byte", "done")),
+        *((n, "<i8") for n in ("due", "free", "connect", "sent", "first_byte", "done")),
         ("request", "<u4"),
         ("bytes", "<u4"),
         ("host_low", "<u4"),
@@ -35,6 +35,7 @@ def writer(path: Path, study: str = 'question = "?"', seed: int = 1) -> record.W
 def samples() -> pa.Table:
     raw = np.zeros(3, RAW)
     raw["due"] = [0, 10, 20]
+    raw["connect"] = [-1, -1, 12]
     raw["done"] = [5, -1, 40]
     raw["request"] = [1, 0, 1]
     raw["host_low"] = [7, 0xFFFFFFFF, 0]
@@ -46,6 +47,7 @@ def test_samples_keep_what_happened_and_null_what_did_not() -> None:
     table = samples()
     assert table.schema.equals(record.SAMPLES)
     assert table.column("query").to_pylist() == [31, 30, 31]
+    assert table.column("connect").to_pylist() == [None, None, 12]
     assert table.column("done").to_pylist() == [5, None, 40]
     assert table.column("host").to_pylist() == [7 + (1 << 32), None, 0]
 
@@ -121,6 +123,24 @@ def test_a_damaged_table_is_said_to_be_damaged(tmp_path: Path) -> None:
     opened.samples_path("b01-t01").write_bytes(b"PAR1 but not really")
     with pytest.raises(RecordError, match="damaged"):
         opened.samples("b01-t01")
+
+
+def test_samples_of_before_connect_was_recorded_have_none(tmp_path: Path) -> None:
+    w = writer(tmp_path / "r")
+    w.trial({"trial": "b01-t01", "status": "ok"}, samples=samples().drop_columns(["connect"]))
+    opened = record.open_record(tmp_path / "r")
+    assert opened.samples("b01-t01").schema.equals(record.SAMPLES)
+    for columns in (["connect"], ["done", "connect", "due"], None):
+        table = opened.samples("b01-t01", columns)
+        assert table.column_names == (columns or record.SAMPLES.names)
+        assert table.column("connect").to_pylist() == [None] * 3
+
+
+def test_samples_without_a_column_that_always_was_are_not_ours(tmp_path: Path) -> None:
+    w = writer(tmp_path / "r")
+    w.trial({"trial": "b01-t01", "status": "ok"}, samples=samples().drop_columns(["done"]))
+    with pytest.raises(RecordError, match="no column done"):
+        record.open_record(tmp_path / "r").samples("b01-t01", ["due", "done"])
 
 
 def test_a_full_disk_is_one_sentence_and_what_to_do(

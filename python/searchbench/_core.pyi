@@ -20,12 +20,18 @@ profile: Literal["release", "debug"]
 # reset, truncated, malformed, unfinished (in flight when the drive ended).
 OUTCOMES: tuple[str, ...]
 
-# numpy dtype description of one sample, 56 bytes, little-endian, in this order:
-# due, free, sent, first_byte, done: i8, nanoseconds since the start, -1 where it never happened;
+# numpy dtype description of one sample, 64 bytes, little-endian, in this order:
+# due, free, connect, sent, first_byte, done: i8, nanoseconds since the start, -1 where it never
+# happened;
 # request: u4 (index into the prepared requests); bytes: u4 (received); host_low: u4;
 # connection: u2; outcome: u1; host_high: u1.
 # host_high << 32 | host_low is the engine's own processing time in nanoseconds (40 bits, all
 # ones where the wire does not carry one).
+# connect: when opening the connection began over which this request was sent, if the request is
+# the first over it, else -1; -1 too where the connection was opened before the start, which is no
+# part of the drive. free of that request is when the connection was open (greeting included), so
+# the connect time is free - connect. In an open loop it may lie before due. Of a request that was
+# never sent because its connection did not open: when that attempt began (free is -1).
 SAMPLE_DTYPE: list[tuple[str, str]]
 
 @final

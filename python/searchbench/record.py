@@ -36,6 +36,7 @@ SAMPLES = pa.schema(
         ("bytes", pa.uint32()),
         ("due", pa.int64()),
         ("free", pa.int64()),
+        ("connect", pa.int64()),
         ("sent", pa.int64()),
         ("first_byte", pa.int64()),
         ("done", pa.int64()),
@@ -80,6 +81,9 @@ PROBE = pa.schema(
 )
 
 NO_HOST_TIME = (1 << 40) - 1
+
+# Columns of samples.parquet that records written before them lack: read as null.
+LATER = ("connect",)
 
 
 @dataclass(frozen=True)
@@ -253,23 +257,28 @@ def samples_table(raw: np.ndarray[Any, Any], request_to_query: np.ndarray[Any, A
         pa.array(np.ascontiguousarray(raw["connection"])),
         pa.array(np.ascontiguousarray(raw["outcome"])),
         pa.array(np.ascontiguousarray(raw["bytes"])),
-        *(instant(name) for name in ("due", "free", "sent", "first_byte", "done")),
+        *(instant(name) for name in ("due", "free", "connect", "sent", "first_byte", "done")),
         pa.array(host, mask=host == NO_HOST_TIME),
     ]
     return pa.Table.from_arrays(columns, schema=SAMPLES)
 
 
 def _read_table(path: Path, schema: pa.Schema, columns: list[str] | None) -> pa.Table:
+    wanted = columns or schema.names
     try:
-        table = pq.read_table(path, columns=columns)
+        with pq.ParquetFile(path) as file:
+            there = file.schema_arrow.names
+            table = file.read([name for name in wanted if name in there])
     except FileNotFoundError:
-        wanted = [schema.field(c) for c in columns] if columns else list(schema)
-        return pa.schema(wanted).empty_table()
+        return pa.schema([schema.field(name) for name in wanted]).empty_table()
     except (pa.ArrowInvalid, OSError) as error:
         raise RecordError(f"{path}: cannot be read ({error}); the file is damaged") from error
-    missing = [name for name in (columns or schema.names) if name not in table.column_names]
-    if missing:
+    missing = [name for name in wanted if name not in there]
+    if not set(missing) <= set(LATER):
         raise RecordError(f"{path}: has no column {', '.join(missing)}; it is not ours")
+    for name in missing:
+        nulls = pa.nulls(table.num_rows, schema.field(name).type)
+        table = table.add_column(wanted.index(name), schema.field(name), nulls)
     return table
 
 

@@ -21,6 +21,7 @@ fn main() -> std::io::Result<()> {
             let sample = Sample {
                 due: at,
                 free: at,
+                connect: -1,
                 sent: at + 1,
                 first_byte: at + 2,
                 done: at + 3,

@@ -150,6 +150,7 @@ impl<W: Wire> Worker<'_, W> {
         if conn.job.sent < 0 {
             let now = self.clock.now();
             conn.job.free = conn.free;
+            conn.job.connect = std::mem::replace(&mut conn.connect, -1);
             conn.job.sent = now;
             self.deadlines.put(
                 &mut self.conns,

@@ -38,6 +38,7 @@ pub struct Job {
     pub active: bool,
     pub due: i64,
     pub free: i64,
+    pub connect: i64,
     pub sent: i64,
     pub first_byte: i64,
     pub request: u32,
@@ -68,6 +69,7 @@ impl Job {
             active: true,
             due,
             free: -1,
+            connect: -1,
             sent: -1,
             first_byte: -1,
             request,
@@ -100,6 +102,7 @@ impl Job {
         Sample {
             due: self.due,
             free: self.free,
+            connect: self.connect,
             sent: self.sent,
             first_byte: self.first_byte,
             done,
@@ -124,6 +127,9 @@ pub struct Conn<W> {
     pub job: Job,
     /// Since when it could carry a request.
     pub free: i64,
+    /// When opening it began, until its first request has that; -1 where that was no part of
+    /// the drive.
+    pub connect: i64,
     /// A whole reply came over this socket.
     pub served: bool,
     /// It was connected before, so the next time is a reconnect.
@@ -157,6 +163,7 @@ impl<W> Conn<W> {
             wire,
             job: Job::none(),
             free: -1,
+            connect: -1,
             served: false,
             was_up: false,
             wants_out: false,
@@ -190,6 +197,16 @@ impl<W> Conn<W> {
         self.wants_out = false;
         self.broken = false;
         self.greeting.clear();
+    }
+
+    /// The request it carries, which gets no reply. Where it waited for a connection that did not
+    /// open in time, it has when opening that began.
+    pub fn given_up(&self) -> Job {
+        let mut job = self.job;
+        if job.sent < 0 {
+            job.connect = self.connect;
+        }
+        job
     }
 
     pub fn close(&mut self) {

@@ -16,7 +16,7 @@ impl<W: Wire> Worker<'_, W> {
         let now = self.clock.now();
         self.deadlines.take(&mut self.conns, index);
         let conn = &mut self.conns[index as usize];
-        let job = conn.job;
+        let job = conn.given_up();
         // A connection that nothing came of is not opened again at once.
         let fruitless = match conn.phase {
             Phase::Connecting | Phase::Greeting => true,
@@ -121,7 +121,7 @@ impl<W: Wire> Worker<'_, W> {
     /// The end of waiting: whatever is in flight or was never sent is recorded as unfinished.
     pub(crate) fn abandon(&mut self) {
         for index in 0..self.conns.len() as u32 {
-            let job = self.conns[index as usize].job;
+            let job = self.conns[index as usize].given_up();
             if job.active {
                 self.conns[index as usize].job.active = false;
                 if self.record(&job, index, Outcome::Unfinished, -1) && job.keep {

@@ -140,6 +140,7 @@ fn a_dead_server_refuses_each_request_of_a_closed_loop_at_a_bearable_pace() {
     assert_eq!(count(&trace, Outcome::Refused), 10);
     for s in samples(&trace) {
         assert_eq!((s.free, s.sent, s.first_byte, s.done), (-1, -1, -1, -1));
+        assert!(s.connect >= s.due, "{s:?}");
     }
     // 1 + 2 + 4 + 8 ms of pauses between five attempts.
     assert!(began.elapsed() >= Duration::from_millis(15));
@@ -209,7 +210,31 @@ fn connections_that_the_server_closes_while_idle_are_opened_again_before_they_ar
     assert_eq!(count(&trace, Outcome::Ok), 6, "{:?}", tally(&trace));
     for s in samples(&trace) {
         assert!(s.free <= s.due, "{s:?}");
+        // Two connections were opened before the start, the others with time to spare.
+        assert!(s.connect < s.due, "{s:?}");
     }
+    let opened = samples(&trace).iter().filter(|s| s.connect >= 0).count();
+    assert!(opened >= 4, "{opened}");
+}
+
+#[test]
+fn the_first_request_over_a_connection_knows_when_opening_it_began() {
+    let last = b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\nConnection: close\r\n\r\nhello";
+    let server = serve(move |number, socket, _| match number % 2 {
+        0 => say(socket, HELLO),
+        _ => say(socket, last),
+    });
+    let trace = drive(options(server.address, 1, closed(1, 8)));
+    for (index, s) in samples(&trace).iter().enumerate() {
+        if index > 0 && index % 2 == 0 {
+            assert!(s.due <= s.connect && s.connect < s.free, "{s:?}");
+            assert!(s.free <= s.sent, "{s:?}");
+        } else {
+            // The first connection was opened before the start: no part of the drive.
+            assert_eq!(s.connect, -1);
+        }
+    }
+    assert_eq!(counted(&trace, "reconnects"), 3);
 }
 
 #[test]

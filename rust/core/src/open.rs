@@ -88,6 +88,7 @@ impl<W: Wire> Worker<'_, W> {
 
     /// Begins to open the connection; its request, if any, is sent once it is up.
     pub(crate) fn connect(&mut self, index: u32) {
+        let began = self.clock.now();
         let (socket, error) = match sys::connect(&self.shared.target) {
             Ok(opened) => opened,
             Err(error) => {
@@ -97,6 +98,7 @@ impl<W: Wire> Worker<'_, W> {
         };
         let conn = &mut self.conns[index as usize];
         conn.open(socket);
+        conn.connect = began;
         let (fd, token) = (conn.fd(), conn.token(index));
         let pending = match error {
             None => false,
@@ -113,7 +115,7 @@ impl<W: Wire> Worker<'_, W> {
             self.fatal = Some(error);
             return;
         }
-        let deadline = self.clock.now().saturating_add(self.shared.timeout_ns);
+        let deadline = began.saturating_add(self.shared.timeout_ns);
         self.deadlines.put(&mut self.conns, index, deadline);
         if !pending {
             self.up(index);

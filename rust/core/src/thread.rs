@@ -178,6 +178,7 @@ impl<'a, W: Wire> Worker<'a, W> {
             let conn = &mut self.conns[index as usize];
             // Those that are up were up before the clock had its zero.
             conn.free = 0;
+            conn.connect = -1;
             match (closed, conn.phase) {
                 (true, _) => {
                     self.live_clients += 1;

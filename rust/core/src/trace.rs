@@ -85,7 +85,7 @@ impl Trace {
         self.len() == 0
     }
 
-    /// The samples as they lie in memory, 56 bytes each.
+    /// The samples as they lie in memory, 64 bytes each.
     pub fn bytes(&self) -> &[u8] {
         self.samples.as_slice()
     }

@@ -13,9 +13,10 @@ use searchbench_core as core;
 use crate::columns::{bytes, column};
 
 /// As numpy wants it; the order and widths are those of `searchbench_core::Sample`.
-pub const SAMPLE_DTYPE: [(&str, &str); 11] = [
+pub const SAMPLE_DTYPE: [(&str, &str); 12] = [
     ("due", "<i8"),
     ("free", "<i8"),
+    ("connect", "<i8"),
     ("sent", "<i8"),
     ("first_byte", "<i8"),
     ("done", "<i8"),
