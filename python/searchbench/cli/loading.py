@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +18,10 @@ _USUAL_CONNECTIONS = 256
 
 @dataclass(frozen=True, kw_only=True)
 class Asked:
-    """What was asked for; the fields are the options of ``searchbench load``."""
+    """What was asked for; the fields are the options of ``searchbench load``.
+
+    ``method``: of requests that name none. ``finish``: called with the record and its judgement.
+    """
 
     targets: Sequence[str]
     requests: Path | None = None
@@ -55,6 +58,8 @@ class Asked:
     record: Path | None = None
     report: bool = True
     as_json: bool = False
+    method: str = "GET"
+    finish: Callable[[Any, Any], None] | None = None
 
     @property
     def load(self) -> dict[str, Any]:
@@ -187,13 +192,17 @@ def requests_of(asked: Asked, path: str) -> tuple[Any, dict[str, Any]]:
                 f"{path} in the target and a file of requests: the file says what is sent; leave "
                 "the path away"
             )
-        return read_requests(asked.requests, asked.form), ready
+        found = read_requests(asked.requests, asked.form)
+        if asked.method != "GET":
+            asks = (a if a.method != "GET" else replace(a, method=asked.method) for a in found.asks)
+            found = replace(found, asks=tuple(asks))
+        return found, ready
     if not path:
         raise SearchbenchError(
             "nothing to send: give --requests FILE, or a path in the target "
             "(http://127.0.0.1:10041/d/status)"
         )
-    return RequestSet(path, (Ask(path),), np.zeros(1, np.uint32)), ready
+    return RequestSet(path, (Ask(path, asked.method),), np.zeros(1, np.uint32)), ready
 
 
 def _studied(asked: Asked) -> tuple[Any, dict[str, Any]]:
@@ -269,4 +278,6 @@ def show(asked: Asked, record: Any, place: Path) -> int:
         written = write_report(record, judgement, place / "report")
         if not asked.as_json:
             out.say(f"\nreport: {written.html}")
+    if asked.finish is not None:
+        asked.finish(record, judgement)
     return 1 if any(t["status"] != "ok" for t in record.trials) else 0

@@ -97,14 +97,13 @@ class LoadRun:
         estimated_s = blocks * sum(s.load.expected_s() + pause_s for s in steps)
         self._grow(replace(self._plan, trials=tuple(trials), estimated_s=round(estimated_s, 1)))
         by_id = {t.id: step for t, step in zip(self._plan.treatments, steps, strict=True)}
-        done = 0
-        for trial in trials:
-            if not self._writer.has(trial.id):
-                if done and pause_s:
-                    self.watch.stage("pause")
-                    time.sleep(pause_s)
-                self._measure(trial, by_id[trial.treatment], done)
-            done += 1
+        for done, trial in enumerate(trials):
+            if self._writer.has(trial.id):
+                continue
+            if done and pause_s:
+                self.watch.stage("pause")
+                time.sleep(pause_s)
+            self._measure(trial, by_id[trial.treatment], done)
 
     def add(self, step: Step) -> dict[str, Any]:
         """Drive one more step, decided on what the others showed; its trial as on record."""

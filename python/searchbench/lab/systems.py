@@ -183,7 +183,7 @@ def names_are_apart(targets: Sequence[Target]) -> None:
     for target in targets:
         if target.name in seen:
             raise LabError(
-                f"two systems are called {target.name}; name them, as in before={seen[target.name]} "
-                f"after={target.url}"
+                f"two systems are called {target.name}; name them, as in "
+                f"before={seen[target.name]} after={target.url}"
             )
         seen[target.name] = target.url

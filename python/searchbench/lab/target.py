@@ -22,7 +22,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from urllib.parse import unquote, urlsplit
 
-from searchbench.engines import frames, http_form, mysql_form, postgres_form
+from searchbench.engines import frames, mysql_form, postgres_form
 from searchbench.engines.engine import Request, Wire
 from searchbench.errors import LabError
 from searchbench.lab.exchange import Endpoint

@@ -1,7 +1,9 @@
 """Files of requests: plain paths, a line each."""
 
 from pathlib import Path
+
 import numpy as np
+
 from searchbench.requests.model import Ask, RequestSet
 
 

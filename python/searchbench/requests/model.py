@@ -1,13 +1,16 @@
 """What is sent to an endpoint that runs already: requests before they are bytes."""
 
 from __future__ import annotations
+
 import hashlib
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
+
 import numpy as np
 from numpy.typing import NDArray
+
 from searchbench.queries.sets import BadLine
 
 
