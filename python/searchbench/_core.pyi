@@ -65,7 +65,8 @@ class Trace:
     # minor_faults, priority}], connects, reconnects, refused_connects, partial_sends, unsent
     # (slots due before the end that never got a connection), unsolicited (bytes that no request
     # asked for), pauses and pause_ns (waits before trying again after a connection that nothing
-    # came of), greeting_failed (why the first login that failed did, or null).
+    # came of), greeting_failed (why the first login that failed did, or null), statuses ({status:
+    # how many whole replies had it}, where the protocol has one, over the whole drive).
     def accounting(self) -> str: ...
 
 def drive(

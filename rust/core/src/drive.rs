@@ -311,6 +311,7 @@ fn thread_body<W: Wire>(
             priority,
             usage,
             counters: worker.counters,
+            statuses: worker.statuses,
             greeting_failed: worker.greeting_failed,
         };
         Ok(Part {

@@ -131,6 +131,12 @@ fn http_errors_are_replies_with_an_outcome() {
     assert_eq!(trace.sample(1).outcome, Outcome::HttpError as u8);
     assert!(trace.sample(1).done > 0);
     assert_eq!(counted(&trace, "reconnects"), 0);
+    let statuses = "\"statuses\": {\"200\": 2, \"503\": 1}";
+    assert!(
+        trace.accounting().contains(statuses),
+        "{}",
+        trace.accounting()
+    );
 }
 
 #[test]

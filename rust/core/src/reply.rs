@@ -94,6 +94,7 @@ impl<W: Wire> Worker<'_, W> {
                             };
                             conn.job.bytes += used as u64;
                             conn.job.add_host_ns(reply.host_ns);
+                            self.statuses.count(conn.wire.status());
                             conn.job.outcome = conn.job.outcome.worse(outcome);
                             return self.replied(index, now, &piece[..used], close);
                         }
@@ -162,6 +163,7 @@ impl<W: Wire> Worker<'_, W> {
             Some(reply) if conn.job.reply_bytes > 0 => {
                 conn.job.outcome = conn.job.outcome.worse(reply.outcome);
                 conn.job.add_host_ns(reply.host_ns);
+                self.statuses.count(conn.wire.status());
                 self.replied(index, now, &[], true);
             }
             _ => self.cut_off(index),

@@ -43,6 +43,39 @@ pub struct Counters {
     pub pause_ns: i64,
 }
 
+/// Whole replies by the status that their protocol gave them.
+#[derive(Clone)]
+pub struct Statuses(Box<[u64; 1000]>);
+
+impl Default for Statuses {
+    fn default() -> Statuses {
+        Statuses(Box::new([0; 1000]))
+    }
+}
+
+impl Statuses {
+    /// Counts one reply; 0 is no status.
+    #[inline]
+    pub fn count(&mut self, status: u16) {
+        if let Some(count) = self.0.get_mut(usize::from(status)) {
+            *count += 1;
+        }
+    }
+
+    /// Each status that was seen, ascending, with how often.
+    pub fn seen(&self) -> impl Iterator<Item = (usize, u64)> {
+        let counted = self.0.iter().copied().enumerate().skip(1);
+        counted.filter(|&(_, count)| count > 0)
+    }
+
+    /// Adds what another thread counted.
+    pub fn add(&mut self, other: &Statuses) {
+        for (mine, theirs) in self.0.iter_mut().zip(other.0.iter()) {
+            *mine += theirs;
+        }
+    }
+}
+
 /// A kept reply: the sample it belongs to, and its place in the region of kept bytes.
 pub(crate) struct Kept {
     pub sample: u64,
@@ -82,6 +115,7 @@ pub(crate) struct Worker<'a, W> {
     pub(crate) kept: Region,
     pub(crate) replies: Vec<Kept>,
     pub(crate) counters: Counters,
+    pub(crate) statuses: Statuses,
     /// Why the first greeting that failed did, where the wire has words for it.
     pub(crate) greeting_failed: Option<String>,
     pub(crate) buffer: Box<[u8]>,
@@ -159,6 +193,7 @@ impl<'a, W: Wire> Worker<'a, W> {
             kept,
             replies: Vec::new(),
             counters: Counters::default(),
+            statuses: Statuses::default(),
             greeting_failed: None,
             buffer: vec![0; READ_BYTES].into_boxed_slice(),
             fatal: None,

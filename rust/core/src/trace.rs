@@ -5,7 +5,7 @@ use std::io;
 
 use crate::sample::{Region, SAMPLE_BYTES, Sample, SampleLog};
 use crate::sys::Usage;
-use crate::thread::{Counters, Kept};
+use crate::thread::{Counters, Kept, Statuses};
 
 /// What one thread used and counted.
 pub struct ThreadAccount {
@@ -13,6 +13,7 @@ pub struct ThreadAccount {
     pub priority: String,
     pub usage: Usage,
     pub counters: Counters,
+    pub statuses: Statuses,
     pub greeting_failed: Option<String>,
 }
 
@@ -156,7 +157,8 @@ fn accounting(
         text,
         "], \"connects\": {}, \"reconnects\": {}, \"refused_connects\": {}, \
          \"partial_sends\": {}, \"unsent\": {}, \"unsolicited\": {}, \"pauses\": {}, \
-         \"pause_ns\": {pause_ns}, \"greeting_failed\": {greeting_failed}}}",
+         \"pause_ns\": {pause_ns}, \"greeting_failed\": {greeting_failed}, \
+         \"statuses\": {{{}}}}}",
         sum(|c| c.connects),
         sum(|c| c.reconnects),
         sum(|c| c.refused_connects),
@@ -164,8 +166,22 @@ fn accounting(
         sum(|c| c.unsent),
         sum(|c| c.unsolicited),
         sum(|c| c.pauses),
+        statuses(threads),
     );
     text
+}
+
+/// The members of a JSON object: how many whole replies had each status.
+fn statuses(threads: &[&ThreadAccount]) -> String {
+    let mut all = Statuses::default();
+    for thread in threads {
+        all.add(&thread.statuses);
+    }
+    let members: Vec<String> = all
+        .seen()
+        .map(|(status, count)| format!("\"{status}\": {count}"))
+        .collect();
+    members.join(", ")
 }
 
 /// A text as JSON has it; it may be a server's own words.

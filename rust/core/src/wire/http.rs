@@ -371,6 +371,10 @@ impl Wire for Http {
         Step::More
     }
 
+    fn status(&self) -> u16 {
+        self.status
+    }
+
     fn ended(&mut self) -> Option<Reply> {
         (self.state == State::UntilEnd).then(|| self.reply())
     }

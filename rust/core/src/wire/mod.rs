@@ -99,6 +99,11 @@ pub trait Wire: Clone + Send + 'static {
     /// The next piece of the reply, never empty.
     fn feed(&mut self, piece: &[u8]) -> Step;
 
+    /// The status of the last whole reply, 100 to 999; 0 where the protocol has none.
+    fn status(&self) -> u16 {
+        0
+    }
+
     /// The other side ended the connection: the reply, if this is how it ends.
     fn ended(&mut self) -> Option<Reply> {
         None
