@@ -1,0 +1,427 @@
+"""``searchbench load`` against servers that run: whole, broken, and not there at all."""
+
+from __future__ import annotations
+
+import json
+import socket
+import threading
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from searchbench import _core
+from searchbench.cli import app
+from searchbench.errors import LabError, SearchbenchError
+from searchbench.lab.load import LoadRun, steps_of
+from searchbench.lab.studies import Silence
+from searchbench.lab.systems import make_ready
+from searchbench.lab.target import encode, parse_target
+from searchbench.loads import open_load
+from searchbench.record import Record, open_record
+from searchbench.requests.model import Ask, RequestSet, from_asks
+
+HELLO = b"HTTP/1.1 200 OK\r\nServer: test/1\r\nContent-Length: 5\r\n\r\nhello"
+
+
+@contextmanager
+def serving(answer: Callable[[socket.socket, bytes, int], bool]) -> Iterator[int]:
+    """A server on loopback: ``answer(socket, request, how many so far)``, False: close."""
+    listener = socket.create_server(("127.0.0.1", 0))
+    listener.settimeout(0.1)
+    over = threading.Event()
+    seen = [0]
+    lock = threading.Lock()
+    threads: list[threading.Thread] = []
+
+    def talk(peer: socket.socket) -> None:
+        peer.settimeout(0.1)
+        waiting = b""
+        with peer:
+            while not over.is_set():
+                try:
+                    got = peer.recv(65536)
+                except TimeoutError:
+                    continue
+                except OSError:
+                    return
+                if not got:
+                    return
+                waiting += got
+                while b"\r\n\r\n" in waiting:
+                    head, _, waiting = waiting.partition(b"\r\n\r\n")
+                    with lock:
+                        seen[0] += 1
+                        number = seen[0]
+                    try:
+                        if not answer(peer, head, number):
+                            return
+                    except OSError:
+                        return
+
+    def accept() -> None:
+        while not over.is_set():
+            try:
+                peer, _ = listener.accept()
+            except TimeoutError:
+                continue
+            except OSError:
+                return
+            threads.append(threading.Thread(target=talk, args=(peer,), daemon=True))
+            threads[-1].start()
+
+    acceptor = threading.Thread(target=accept, daemon=True)
+    acceptor.start()
+    try:
+        yield listener.getsockname()[1]
+    finally:
+        over.set()
+        acceptor.join()
+        listener.close()
+        for thread in threads:
+            thread.join()
+
+
+def always(peer: socket.socket, _head: bytes, _number: int) -> bool:
+    peer.sendall(HELLO)
+    return True
+
+
+def run_at(
+    port: int, place: Path, load: dict[str, Any], asks: tuple[Ask, ...] = (Ask("/"),), **how: Any
+) -> Record:
+    requests = from_asks("paths", asks)
+    spread = how.pop("spread", "keep")
+    targets = how.pop("targets", [f"http://127.0.0.1:{port}"])
+    systems = [
+        make_ready(parse_target(t), requests, engine="none", captures=0, timeout_s=1.0, **how)
+        for t in targets
+    ]
+    run = LoadRun(
+        systems, requests, place / "record", "?", "", {"kind": "load"}, Silence(), spread=spread
+    )
+    table = {"seconds": 0.4, "warmup_s": 0.0, "timeout_s": 0.3, "idle": "block", **load}
+    key = "clients" if "rate_per_s" not in load else "rate_per_s"
+    run.carry_out(steps_of(systems, [(table, open_load(table, Path()))], key))
+    return run.record
+
+
+def outcomes(record: Record) -> Counter[str]:
+    (trial,) = record.trials
+    codes = record.samples(trial["trial"]).column("outcome").to_pylist()
+    return Counter(_core.OUTCOMES[code] for code in codes)
+
+
+def test_a_closed_loop_has_as_many_clients_as_were_asked_for(tmp_path: Path) -> None:
+    with serving(always) as port:
+        record = run_at(port, tmp_path, {"clients": 3})
+    (trial,) = record.trials
+    samples = record.samples(trial["trial"])
+    assert len(set(samples.column("connection").to_pylist())) == 3
+    assert set(outcomes(record)) == {"ok"}
+    assert trial["version"] == "test/1"
+    assert trial["drive"]["statuses"] == {"200": samples.num_rows}
+
+
+def test_an_open_loop_sends_every_request_that_was_due(tmp_path: Path) -> None:
+    with serving(always) as port:
+        record = run_at(port, tmp_path, {"rate_per_s": 200.0, "arrivals": "constant"})
+    due = record.samples(record.trials[0]["trial"]).column("due").to_numpy()
+    assert sorted(due) == [n * 5_000_000 for n in range(80)]
+
+
+def faulty(number: int, what: Callable[[socket.socket], bool]) -> Any:
+    """Well behaved but for every ``number``-th request."""
+
+    def answer(peer: socket.socket, _head: bytes, count: int) -> bool:
+        return what(peer) if count % number == 0 else always(peer, _head, count)
+
+    return answer
+
+
+def reset(peer: socket.socket) -> bool:
+    peer.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, b"\1\0\0\0\0\0\0\0")
+    return False
+
+
+def hang(_peer: socket.socket) -> bool:
+    return True
+
+
+def close_early(_peer: socket.socket) -> bool:
+    return False
+
+
+def short_body(peer: socket.socket) -> bool:
+    peer.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 500\r\n\r\nonly this")
+    return False
+
+
+def other_protocol(peer: socket.socket) -> bool:
+    peer.sendall(b"SSH-2.0-OpenSSH_9\r\n")
+    return True
+
+
+def busy(peer: socket.socket) -> bool:
+    peer.sendall(b"HTTP/1.1 503 Busy\r\nContent-Length: 0\r\n\r\n")
+    return True
+
+
+def endless_headers(peer: socket.socket) -> bool:
+    peer.sendall(b"HTTP/1.1 200 OK\r\n")
+    for _ in range(100):
+        peer.sendall(b"X-More: " + b"x" * 8000 + b"\r\n")
+    return True
+
+
+@pytest.mark.parametrize(
+    ("fault", "outcome"),
+    [
+        (reset, {"reset"}),
+        (close_early, {"reset"}),
+        (hang, {"timed_out"}),
+        (short_body, {"truncated"}),
+        (other_protocol, {"malformed"}),
+        (busy, {"http_error"}),
+        (endless_headers, {"malformed", "timed_out"}),
+    ],
+)
+def test_each_fault_is_its_own_outcome_and_the_run_ends(
+    fault: Any, outcome: set[str], tmp_path: Path
+) -> None:
+    with serving(faulty(7, fault)) as port:
+        record = run_at(port, tmp_path, {"clients": 2})
+    found = outcomes(record)
+    assert found["ok"] > 0
+    assert set(found) - {"ok", "unfinished"} <= outcome
+    assert sum(found[o] for o in outcome) > 0
+    clients = record.samples(record.trials[0]["trial"]).column("connection").to_numpy()
+    assert set(clients) == {0, 1}, "a client whose connection died goes on with another"
+
+
+def test_no_request_is_sent_twice_in_silence(tmp_path: Path) -> None:
+    heads: Counter[bytes] = Counter()
+
+    def once(peer: socket.socket, head: bytes, count: int) -> bool:
+        heads[head.split(b" ")[1]] += 1
+        return reset(peer) if count % 3 == 0 else always(peer, head, count)
+
+    asks = tuple(Ask(f"/{n}") for n in range(40))
+    with serving(once) as port:
+        record = run_at(port, tmp_path, {"rate_per_s": 100.0, "arrivals": "constant"}, asks)
+    samples = record.samples(record.trials[0]["trial"])
+    sent = samples.filter(samples.column("sent").is_valid()).num_rows
+    # One more: the request by which the server was identified, and its Server header read.
+    assert sum(heads.values()) - 2 == sent
+    assert max(count for path, count in heads.items() if path != b"/0") == 1
+
+
+def test_nothing_listening_is_a_sentence() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        port = listener.getsockname()[1]
+    target = parse_target(f"http://127.0.0.1:{port}")
+    with pytest.raises(LabError, match=f"nothing listens at 127.0.0.1:{port}"):
+        make_ready(target, from_asks("p", [Ask("/")]))
+
+
+def test_a_server_that_never_answers_is_a_sentence() -> None:
+    with serving(lambda *_: True) as port, pytest.raises(LabError, match="never answered"):
+        make_ready(parse_target(f"http://127.0.0.1:{port}"), from_asks("p", [Ask("/")]),
+                   timeout_s=0.3)  # fmt: skip
+
+
+@pytest.mark.parametrize("scheme", ["mysql", "postgres", "sphinxql", "frames"])
+def test_a_protocol_that_is_not_what_was_said_is_a_sentence(scheme: str) -> None:
+    with (
+        serving(lambda peer, *_: other_protocol(peer)) as port,
+        pytest.raises(LabError, match=rf"127\.0\.0\.1:{port}"),
+    ):
+        make_ready(parse_target(f"{scheme}://127.0.0.1:{port}"),
+                   from_asks("p", [Ask("select 1")]), timeout_s=0.5)  # fmt: skip
+
+
+def test_only_loopback_is_loaded_unless_said_otherwise() -> None:
+    with pytest.raises(LabError, match="--remote"):
+        parse_target("http://192.0.2.7/")
+    assert parse_target("http://192.0.2.7/", remote=True).resolved == (("192.0.2.7", 80),)
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("127.0.0.1:80", "say what it speaks"),
+        ("https://127.0.0.1/", "TLS"),
+        ("ftp://127.0.0.1/", "not spoken"),
+        ("http://no-such-host.invalid/", "not known here"),
+        ("http://me:secret@127.0.0.1/", "SEARCHBENCH_PASSWORD"),
+        ("http://127.0.0.1:99999/", "port"),
+        ("http:///x", "host is missing"),
+        ("a=http://127.0.0.1,mysql://127.0.0.1", "one protocol"),
+        ("frames://127.0.0.1", "needs a port"),
+        ("=http://127.0.0.1", "a name"),
+    ],
+)
+def test_a_target_that_is_none_is_told_why(text: str, said: str) -> None:
+    with pytest.raises(LabError, match=said) as raised:
+        parse_target(text)
+    assert "\n" not in str(raised.value)
+    assert "secret@" not in str(raised.value)
+
+
+def test_credentials_come_from_the_environment_and_stay_out_of_the_name() -> None:
+    environ = {
+        "SEARCHBENCH_USER": "u",
+        "SEARCHBENCH_OLD_1_PASSWORD": "p",
+        "SEARCHBENCH_PASSWORD": "q",
+    }
+    old = parse_target("old-1=mysql://127.0.0.1:3306/db", environ=environ)
+    new = parse_target("new=mysql://me@127.0.0.1", environ=environ)
+    assert (old.login, new.login) == (("u", "p", "db"), ("me", "q", ""))
+    assert "'p'" not in repr(old)
+    http = parse_target("http://127.0.0.1", environ={"SEARCHBENCH_USER": "u"})
+    assert b"Authorization: Basic dTo=\r\n" in encode(Ask("/"), http).exchanges[0]
+
+
+def test_requests_are_bytes_with_their_own_method_body_and_headers() -> None:
+    target = parse_target("http://127.0.0.1:10041")
+    (sent,) = encode(
+        Ask("/search", "POST", b'{"q": 1}', (("X-Own", "yes"), ("host", "other"))), target
+    ).exchanges
+    head, _, body = sent.partition(b"\r\n\r\n")
+    assert head.split(b"\r\n") == [
+        b"POST /search HTTP/1.1", b"Content-Type: application/json", b"Content-Length: 8",
+        b"X-Own: yes", b"host: other",
+    ]  # fmt: skip
+    assert body == b'{"q": 1}'
+
+
+def test_paths_do_not_go_to_databases_nor_statements_over_http() -> None:
+    with pytest.raises(LabError, match="is a path"):
+        encode(Ask("/d/select"), parse_target("mysql://127.0.0.1"))
+    with pytest.raises(LabError, match="is no path"):
+        encode(Ask("select 1"), parse_target("http://127.0.0.1"))
+
+
+def test_an_interrupted_run_is_continued_and_finished_steps_are_left_alone(tmp_path: Path) -> None:
+    with serving(always) as port:
+        first = run_at(port, tmp_path, {"clients": 1})
+        started = first.trials[0]["started"]
+        again = run_at(port, tmp_path, {"clients": 1})
+    assert again.trials[0]["started"] == started
+
+
+def test_the_command_prints_an_answer_and_keeps_a_record(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "paths.txt").write_text("/a\n/b\n")
+    with serving(always) as port:
+        code = app(
+            ["load", f"mine=http://127.0.0.1:{port}", "--requests", "paths.txt", "--clients",
+             "1:3:2", "--seconds", "0.4", "--warmup", "0", "--record", "here", "--engine", "none"]
+        )  # fmt: skip
+    assert code == 0
+    said = capsys.readouterr()
+    assert "2 load steps" in said.err
+    record = open_record(tmp_path / "here")
+    assert [t["load"]["clients"] for t in record.trials] == [1, 3]
+    assert (tmp_path / "here/report/report.html").exists()
+    texts = [q["text"] for q in record.queries(record.trials[0]["queries"]["digest"])]
+    assert texts == ["/a", "/b"]
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ([], "say what to load"),
+        (["http://127.0.0.1:1"], "nothing to send"),
+        (["http://127.0.0.1:1/", "--clients", "1", "--rate", "5"], "one kind of load"),
+        (["http://127.0.0.1:1/", "--clients", "1:x"], "no range"),
+        (["http://127.0.0.1:1/", "--clients", "1.5"], "parts of clients"),
+        (["http://127.0.0.1:1/", "--clients", "0"], "above 0"),
+        (["http://127.0.0.1:1/", "--find-capacity"], "needs a promise"),
+        (["http://127.0.0.1:1/", "--connections", "5"], "say --clients"),
+        (["http://127.0.0.1:1/", "--spread", "x"], "keep and round"),
+        (["http://127.0.0.1:1/", "http://127.0.0.1:1/"], "two systems are called"),
+    ],
+)
+def test_options_that_do_not_fit_are_told_why(options: list[str], said: str) -> None:
+    with pytest.raises(SearchbenchError, match=said):
+        app(["load", *options])
+
+
+def test_the_door_for_drnbench_writes_its_columns(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "patterns.json").write_text(json.dumps(["/a", {"path": "/b"}]))
+    with serving(faulty(5, busy)) as port:
+        app(
+            ["drnbench", "--duration", "0.4", "--interval", "0", "--wait", "0.001",
+             "--start-n-clients", "0", "--end-n-clients", "4", "--step", "2",
+             "--request-patterns-file", "patterns.json", "--default-hosts", "127.0.0.1",
+             "--default-port", str(port), "--output-path", "out.csv", "--no-report"]
+        )  # fmt: skip
+    head, *rows = (tmp_path / "out.csv").read_text().splitlines()
+    assert head.startswith(
+        "n_clients,total_n_requests,queries_per_second,min_elapsed_time,max_elapsed_time,"
+        "average_elapsed_time,200,503"
+    )
+    assert [row.split(",")[0] for row in rows] == ["1", "2", "4"]
+    for row in rows:
+        shares = [float(v) for v in row.split(",")[6:8]]
+        assert sum(shares) == pytest.approx(100)
+        assert shares[1] == pytest.approx(20, abs=8)
+    assert "slowest requests" in capsys.readouterr().out
+
+
+def test_several_endpoints_are_each_asked_by_their_own_clients(tmp_path: Path) -> None:
+    with serving(always) as one, serving(always) as two:
+        both = f"http://127.0.0.1:{one},http://127.0.0.1:{two}"
+        record = run_at(0, tmp_path, {"clients": 4}, targets=[both])
+    (trial,) = record.trials
+    assert trial["places"] == [f"127.0.0.1:{one}", f"127.0.0.1:{two}"]
+    per_place = trial["drive"]["targets"]
+    assert [p["connects"] for p in per_place] == [2, 2]
+
+
+def test_a_request_goes_to_the_host_that_it_names(tmp_path: Path) -> None:
+    paths: dict[int, set[bytes]] = {1: set(), 2: set()}
+
+    def noting(which: int) -> Any:
+        def answer(peer: socket.socket, head: bytes, count: int) -> bool:
+            paths[which].add(head.split(b" ")[1])
+            return always(peer, head, count)
+
+        return answer
+
+    with serving(noting(1)) as one, serving(noting(2)) as two:
+        asks = (Ask("/mine"), Ask("/theirs", port=two))
+        record = run_at(one, tmp_path, {"clients": 2}, asks)
+    assert paths == {1: {b"/mine"}, 2: {b"/theirs"}}
+    assert set(outcomes(record)) == {"ok"}
+
+
+def test_a_request_has_the_timeout_that_it_names(tmp_path: Path) -> None:
+    def slow_b(peer: socket.socket, head: bytes, count: int) -> bool:
+        return True if head.startswith(b"GET /b") else always(peer, head, count)
+
+    asks = (Ask("/a"), Ask("/b", timeout_s=0.05))
+    with serving(slow_b) as port:
+        record = run_at(port, tmp_path, {"clients": 1, "timeout_s": 10.0}, asks)
+    samples = record.samples(record.trials[0]["trial"])
+    timed_out = np.array(samples.column("outcome")) == _core.OUTCOMES.index("timed_out")
+    assert timed_out.sum() >= 3, "each was given up after its own 50 ms, not after 10 s"
+
+
+def test_a_set_without_groups_is_asked_in_its_order(tmp_path: Path) -> None:
+    requests = RequestSet("p", (Ask("/a"), Ask("/b")), np.array([0, 1, 1], np.uint32))
+    with serving(always) as port:
+        asks = tuple(requests.asks[i] for i in requests.log)
+        record = run_at(port, tmp_path, {"clients": 1}, asks)
+    queries = record.samples(record.trials[0]["trial"]).column("query").to_pylist()
+    assert queries[:6] == [0, 1, 1, 0, 1, 1]
