@@ -140,11 +140,11 @@ def test_zipf_finds_the_exponent_for_a_number_of_requests(
     agrees(made, seed)
 
 
-def test_few_entries_are_within_two_points() -> None:
-    for entries in (1, 2, 5):
-        for policy in CACHES:
-            made = plan(entries, 0.3, "zipf", distinct=40, policy=policy)
-            assert measured(made, 1) == pytest.approx(0.3, abs=0.02 + 5 * made.spread(MEASURED))
+def test_ten_entries_are_enough_and_fewer_are_refused() -> None:
+    for policy in CACHES:
+        for hit, times in ((0.3, 100), (0.7, 2), (0.7, 10), (0.5, 100)):
+            agrees(plan(10, hit, "zipf", distinct=int(10 * times / hit), policy=policy), 1)
+    assert "cannot be foretold" in refusal(9, 0.5, "zipf", distinct=40)
 
 
 def test_a_tail_in_bins_sums_as_one_rank_at_a_time() -> None:

@@ -15,7 +15,7 @@ answers in front of N distinct requests is then hit with a probability that can 
 
   (the second row: Martina, Garetto and Leonardi, "A unified approach to the performance analysis
   of caching systems", arXiv 1307.6702). From 10 entries on it is within a point of simulated
-  caches, below that within two.
+  caches; smaller ones, where it can be ten off, are not promised anything.
 
 Never in cyclic order: LRU and FIFO are then never hit, however close C is to N.
 
@@ -42,6 +42,7 @@ Chances = NDArray[np.float64]
 
 USUAL_EXPONENT = 1.0
 GREATEST_EXPONENT = 10.0
+FEWEST_ENTRIES = 10
 MOST_DISTINCT = 10_000_000
 # An offer that misses what was wanted by more than this is none.
 _TOLERANCE = 0.01
@@ -147,6 +148,11 @@ def plan(
             raise QueryError("uniform draws have no exponent; say zipf, or leave the exponent away")
         exponent = 0.0
         count = distinct or max(cache_entries + 1, round(cache_entries / hit))
+    elif cache_entries < FEWEST_ENTRIES:
+        raise QueryError(
+            f"what unequal draws do to a cache of {cache_entries} entries cannot be foretold; take "
+            f"one of {FEWEST_ENTRIES} or more, or equal chances"
+        )
     elif distinct is not None and exponent is None:
         _enough(cache_entries, hit, distinct)
         count, exponent = distinct, _exponent_of(cache_entries, hit, distinct, policy)
