@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -10,6 +12,7 @@ from cyclopts import App, Parameter
 app = App(name="queries", help="Make and inspect query sets.", help_format="plaintext")
 
 _Json = Annotated[bool, Parameter(name="--json", negative=())]
+_Flag = Annotated[bool, Parameter(negative=())]
 
 
 @app.command
@@ -136,3 +139,134 @@ def make(
             f"{found.mean_terms:.1f} terms on average"
         )
     return 0
+
+
+@app.command
+def extract(
+    *answers: Path,
+    column: Annotated[str, Parameter(name=("--column", "--column-index"))] = "0",
+    corpus: Path | None = None,
+    field: str | None = None,
+    words: _Flag = False,
+    sanitize: _Flag = False,
+    escape: _Flag = False,
+    distinct: _Flag = False,
+    limit: int | None = None,
+    template: str | None = None,
+    out: Path | None = None,
+) -> int:
+    """Terms to ask for, one a line: out of a select answer of Groonga, or a field of documents.
+
+    Parameters
+    ----------
+    answers
+        Files with answers of a select (command_version 1, 2 or 3); standard input if none.
+    column
+        The column of the answer: its name, or its number from 0.
+    corpus
+        Take the terms of documents instead: a file or a directory of them.
+    field
+        The field of the documents.
+    words
+        The single words in lower case, as a search system would take them.
+    sanitize
+        ':' and ';', which mean something in a query, become spaces.
+    escape
+        Percent-encoded for a URL.
+    distinct
+        Each only once.
+    limit
+        No more than so many.
+    template
+        Write requests: a path, an SQL statement or a JSON object with {term} in the term's place.
+    out
+        The file to write; standard output if not said.
+    """
+    from searchbench.errors import QueryError
+    from searchbench.requests import extract as requests
+
+    if limit is not None and limit < 1:
+        raise QueryError(f"--limit {limit}: take one term at least")
+    if corpus is not None and answers:
+        raise QueryError("give answers of a select or --corpus, not both")
+    if corpus is None and field is not None:
+        raise QueryError(
+            "--field names a field of the documents of --corpus; of an answer, --column"
+        )
+    if corpus is None:
+        found = [a for place, data in _inputs(answers) for a in requests.read_answers(data, place)]
+        values = requests.values(found, int(column) if column.isdecimal() else column)
+        nothing = f"records: {sum(len(a.records) for a in found)} of {sum(a.hits for a in found)} "
+        nothing += "hits (`limit` of the select says how many)"
+    else:
+        values, nothing = _of_documents(corpus, field), "the documents have nothing in that field"
+    lines: Iterator[str] = requests.take_terms(
+        values, words=words, sanitize=sanitize, distinct=distinct, limit=limit
+    )
+    if template is not None:
+        lines = map(requests.filler(template), lines)
+    elif escape:
+        lines = map(requests.escaped, lines)
+    written = _write(lines, out)
+    if not written:
+        raise QueryError(f"there is no term; {nothing}")
+    sys.stderr.write(f"{written:,} {'requests' if template else 'terms'}\n")
+    return 0
+
+
+def _inputs(files: Sequence[Path]) -> Iterator[tuple[str, bytes]]:
+    """Name and bytes of each file, unpacked; of standard input if there is none, or it is '-'."""
+    import lzma
+    import zlib
+
+    from searchbench.errors import QueryError
+    from searchbench.packed import open_packed
+
+    for path in files or (Path("-"),):
+        if str(path) == "-":
+            if sys.stdin.isatty():
+                raise QueryError("which answers? give a file, or pipe the answer of a select in")
+            yield "standard input", sys.stdin.buffer.read()
+            continue
+        try:
+            with open_packed(path) as stream:
+                yield str(path), stream.read()
+        except (OSError, EOFError, zlib.error, lzma.LZMAError) as error:
+            reason = getattr(error, "strerror", None) or error
+            raise QueryError(f"{path} cannot be read: {reason}") from error
+
+
+def _of_documents(place: Path, field: str | None) -> Iterator[object]:
+    """The values of one field, of the only text field if none is named."""
+    from searchbench.corpora import open_corpus
+    from searchbench.corpora.corpus import FieldType
+    from searchbench.errors import QueryError
+
+    corpus = open_corpus({"files": str(place)}, Path.cwd())
+    if field is None:
+        texts = [f.name for f in corpus.schema.of_type(FieldType.TEXT)]
+        field = texts[0] if len(texts) == 1 else None
+    names = [f.name for f in corpus.schema.fields]
+    if field not in (*names, "id"):
+        what = "say which with --field" if field is None else f"there is no field {field!r}"
+        raise QueryError(f"{place}: {what}; there are: id, {', '.join(names)}")
+    for document in corpus.documents():
+        yield document.id if field == "id" else document.values.get(field)
+
+
+def _write(lines: Iterable[str], out: Path | None) -> int:
+    """Write the lines; how many they were."""
+    from contextlib import nullcontext
+
+    from searchbench.errors import QueryError
+
+    try:
+        stream = nullcontext(sys.stdout) if out is None else out.open("w", encoding="utf-8")
+    except OSError as error:
+        raise QueryError(f"{out} cannot be written: {error.strerror or error}") from error
+    written = 0
+    with stream as lines_out:
+        for line in lines:
+            lines_out.write(line + "\n")
+            written += 1
+    return written
