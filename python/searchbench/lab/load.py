@@ -30,7 +30,7 @@ from searchbench.loads import ClosedLoop, Load, resolve_told
 from searchbench.plan import Plan, Treatment, Trial, to_json
 from searchbench.queries.orders import arrange
 from searchbench.record import Record, Writer, open_record
-from searchbench.requests.model import RequestSet
+from searchbench.requests.model import RequestSet, sequence
 
 Drawn = Callable[[int, int], NDArray[np.uint32]]
 # A closed loop repeats its order: long enough that no cache sees the end of it soon.
@@ -232,14 +232,17 @@ class LoadRun:
         due = load.due_ns(seed, times)
         if due is not None and not len(due):
             raise LabError("no request is due within the window; make it longer or the rate higher")
+        length = _DRAWN if due is None else len(due)
         if self.drawn is not None:
-            log = self.drawn(_DRAWN if due is None else len(due), seed)
+            log = self.drawn(length, seed)
+        elif self.requests.groups:
+            log = sequence(self.requests, seed, length)
         if due is not None:
             asked = arrange(log, load.order, seed=seed, length=len(due))
             order = Order(asked.sequence, None, due, load.connections, repeat=False)
         else:
-            length = None if load.order == "logged" else max(_DRAWN, len(log))
-            asked = arrange(log, load.order, clients=load.connections, seed=seed, length=length)
+            logged = None if load.order == "logged" else max(_DRAWN, len(log))
+            asked = arrange(log, load.order, clients=load.connections, seed=seed, length=logged)
             order = Order(
                 asked.sequence, asked.client_starts, None, load.connections,
                 think_ns=load.think_ns, stop_ns=load.stop_ns, stop_after=load.stop_after,

@@ -106,8 +106,9 @@ def resolve(host: str, port: int, *, remote: bool = False) -> tuple[str, int]:
     address = str(found[0][4][0])
     if not remote and not ipaddress.ip_address(address).is_loopback:
         raise LabError(
-            f"{host} is {address}, which is not this machine's loopback: a load test is an attack "
-            "on whoever did not ask for it; say --remote if that server is yours to load", "resolve",
+            f"{host} is {address}, which is not this machine's loopback: a load test is an "
+            "attack on whoever did not ask for it; say --remote if that server is yours to load",
+            "resolve",
         )  # fmt: skip
     return address, port
 
