@@ -14,6 +14,7 @@ from searchbench.errors import SearchbenchError
 
 _SLO_NEEDED = "--find-capacity needs a promise: --slo 'p99 < 50ms, errors < 0.1%'"
 _USUAL_CONNECTIONS = 256
+_OF_PROBES = ("seconds", "warmup_s")  # a search chooses these for each probe
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -109,6 +110,9 @@ def specs(asked: Asked) -> tuple[str, list[dict[str, Any]]]:
             f"--{' and --'.join(ways)}: a run has one kind of load; give one of them"
         )
     pool = {"connections": asked.connections or _USUAL_CONNECTIONS}
+    if asked.find_capacity:
+        shared = {**asked.load, **pool, "kind": "open", "arrivals": asked.arrivals}
+        return "rate_per_s", [{k: v for k, v in shared.items() if k not in _OF_PROBES}]
     if asked.rate is not None:
         rates = numbers(asked.rate, "--rate")
         shared = {**asked.load, **pool, "kind": "open", "arrivals": asked.arrivals}
@@ -149,7 +153,7 @@ def carry_out(asked: Asked) -> int:
         raise SearchbenchError(f"--spread {asked.spread!r}: there are keep and round")
     spread: Any = asked.spread
     key, tables = specs(asked)
-    loads = [(table, open_load(table, Path())) for table in tables]
+    loads = [] if asked.find_capacity else [(t, open_load(t, Path())) for t in tables]
     requests, ready = requests_of(asked, targets[0].path)
     ready |= {"remote": asked.remote, "timeout_s": asked.timeout, "captures": asked.captures}
     systems = [make_ready(target, requests, **ready) for target in targets]
@@ -163,9 +167,17 @@ def carry_out(asked: Asked) -> int:
             judging_of(asked, key, tables, [s.name for s in systems]), watch, asked.seed,
             spread, asked.realtime,
         )  # fmt: skip
-        sys.stderr.write(f"{len(steps)} load steps, about {duration(seconds)}; record: {place}\n")
+        what = (
+            f"{len(steps)} load steps, about {duration(seconds)}" if steps else "at most 9 probes"
+        )
+        sys.stderr.write(f"{what}; record: {place}\n")
         try:
-            run.carry_out(steps, blocks=asked.repeat, pause_s=asked.pause)
+            if asked.find_capacity:
+                from searchbench.cli.capacity import find_capacity
+
+                find_capacity(run, asked.slo or "", tables[0])
+            else:
+                run.carry_out(steps, blocks=asked.repeat, pause_s=asked.pause)
         except KeyboardInterrupt:
             sys.stderr.write(f"\ninterrupted; what was measured is in {place}\n")
             if not run.record.trials:
@@ -237,7 +249,7 @@ def judging_of(
 ) -> dict[str, Any]:
     """The table ``judging`` of plan.json; ``kind`` "load" tells it from a study's."""
     factors: dict[str, list[Any]] = {"system": list(names)} if len(names) > 1 else {}
-    factors[f"load.{key}"] = [table[key] for table in tables]
+    factors[f"load.{key}"] = [table[key] for table in tables if key in table]
     return {
         "kind": "load",
         "question": "",

@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from searchbench import _core
@@ -26,7 +27,7 @@ from searchbench.lab.laboratory import Watch
 from searchbench.lab.order import expected_requests
 from searchbench.lab.probe import Probe
 from searchbench.lab.systems import Spread, System
-from searchbench.loads import ClosedLoop, Load, resolve_told
+from searchbench.loads import ClosedLoop, Load, open_load, resolve_told
 from searchbench.plan import Plan, Treatment, Trial, to_json
 from searchbench.queries.orders import arrange
 from searchbench.record import Record, Writer, open_record
@@ -117,6 +118,23 @@ class LoadRun:
             )
         )
         return self._measure(trial, step, len(self._plan.trials) - 1)
+
+    def glance(self, system: int, clients: int, seconds: float) -> float:
+        """Requests a second that so many clients get from it, for a first guess; not on record."""
+        load = open_load({"clients": clients, "seconds": seconds, "warmup_s": 0.0}, Path())
+        self.watch.stage("a first look")
+        one = self.systems[system]
+        order = self._order(one, load, self.seed)
+        driven = drive(
+            one, one.compiled, order, timeout_s=load.timeout_s, idle="block",
+            cpus=host.placement()[0], expected=1, on_tick=self.watch.tick, **one.further(),
+        )  # fmt: skip
+        good = pc.sum(pc.equal(driven.samples.column("outcome"), 0)).as_py() or 0
+        return float(good) / seconds
+
+    def conclude(self, what: Mapping[str, Any]) -> None:
+        """Put a result of the run beside what it is judged by."""
+        self._grow(replace(self._plan, judging={**self._plan.judging, **what}))
 
     def _turns(self, steps: Sequence[Step], block: int) -> list[int]:
         """Indices of steps: level after level, within each the systems in rotating order."""
