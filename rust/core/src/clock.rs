@@ -46,6 +46,36 @@ impl Clock {
         }
     }
 
+    /// A clock whose zero is at this time since 1970 UTC, by the tightest of several readings.
+    pub fn starting_at(start_unix_ns: i64) -> Clock {
+        let now = Clock::starting_in(0);
+        let mut best = (i64::MAX, 0);
+        for _ in 0..16 {
+            let before = now.now();
+            let unix = unix_ns();
+            let after = now.now();
+            if after - before < best.0 {
+                best = (
+                    after - before,
+                    before + (after - before) / 2 + start_unix_ns - unix,
+                );
+            }
+        }
+        now.later(best.1)
+    }
+
+    /// The same clock with its zero so much later.
+    fn later(self, by_ns: i64) -> Clock {
+        let by = match self.scale {
+            0 => by_ns,
+            scale => (((by_ns as i128) << 32) / scale as i128) as i64,
+        };
+        Clock {
+            base: self.base.wrapping_add_signed(by),
+            ..self
+        }
+    }
+
     /// Nanoseconds since the zero; negative before it.
     #[inline(always)]
     pub fn now(&self) -> i64 {

@@ -3,7 +3,6 @@
 use std::io;
 use std::net::SocketAddr;
 use std::sync::atomic::AtomicU64;
-use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Arc, Condvar, Mutex};
 use std::thread::JoinHandle;
 use std::time::Duration;
@@ -13,6 +12,7 @@ use crate::clock::{Clock, DriftCheck, unix_ns};
 use crate::idle::Idle;
 use crate::options::{Error, Options};
 use crate::schedule::Load;
+use crate::spill::{Follower, Recorded};
 use crate::sys::{self, StopFlag, Usage};
 use crate::thread::Worker;
 use crate::trace::{Part, ThreadAccount, Trace};
@@ -20,6 +20,8 @@ use crate::wire::{Frames, Http, Mysql, Postgres, Sphinx, Wire, WireKind};
 
 /// Between the moment when all threads are ready and the zero of the clock.
 const START_AHEAD_NS: i64 = 500_000;
+/// The clock of a start at an absolute time is set between this and twice as long before it.
+const CLOCK_AHEAD_NS: i64 = 50_000_000;
 /// The real-time priority that is asked for: above ordinary threads, below the kernel's own.
 const PRIORITY: i32 = 10;
 
@@ -37,14 +39,9 @@ pub(crate) struct Shared {
     pub stop: Arc<StopFlag>,
     /// Requests begun by all, where a drive stops after a number of them.
     pub begun: AtomicU64,
-    /// Requests recorded, by thread, for progress only.
-    pub completed: Vec<Counter>,
+    /// What each thread has recorded so far.
+    pub recorded: Arc<[Recorded]>,
 }
-
-/// A counter with a cache line to itself.
-#[repr(align(64))]
-#[derive(Default)]
-pub(crate) struct Counter(pub AtomicU64);
 
 /// Where threads meet before the start and are counted after the end.
 #[derive(Default)]
@@ -78,7 +75,11 @@ pub struct Drive {
     shared: Arc<Shared>,
     gate: Arc<Gate>,
     threads: Vec<JoinHandle<Result<Part, Error>>>,
+    follower: Option<Follower>,
+    start_unix_ns: Option<i64>,
     began: Option<(Clock, DriftCheck, i64)>,
+    /// The absolute start had passed when all connections were open: by how much.
+    late: Option<Error>,
     /// When the threads were seen to have ended.
     elapsed_ns: Option<i64>,
 }
@@ -127,8 +128,17 @@ impl Drive {
             idle: options.idle,
             stop: Arc::new(StopFlag::new()?),
             begun: AtomicU64::new(0),
-            completed: (0..threads).map(|_| Counter::default()).collect(),
+            recorded: (0..threads).map(|_| Recorded::default()).collect(),
         });
+        let follower = match &options.spill {
+            None => None,
+            Some(folder) => Some(Follower::start(
+                Arc::clone(&shared.recorded),
+                folder,
+                options.spill_after_bytes,
+                options.cpus.clone(),
+            )?),
+        };
         // Calibrates on first use, before the threads are there to be disturbed by it.
         let provisional = Clock::starting_in(0);
         let gate = Arc::new(Gate::default());
@@ -136,7 +146,10 @@ impl Drive {
             shared: Arc::clone(&shared),
             gate: Arc::clone(&gate),
             threads: Vec::with_capacity(threads),
+            follower,
+            start_unix_ns: options.start_unix_ns,
             began: None,
+            late: None,
             elapsed_ns: None,
         };
         for index in 0..threads {
@@ -174,10 +187,36 @@ impl Drive {
             };
         }
         if self.began.is_none() && state.ready + state.ended >= threads {
-            if state.ended > 0 {
+            let left_ns = self.start_unix_ns.map(|start| start - unix_ns());
+            if let Some(left_ns) = left_ns
+                && left_ns > 2 * CLOCK_AHEAD_NS
+                && state.ended == 0
+                && !state.called_off
+            {
+                // The clock is set shortly before: it drifts by some parts in a million.
+                let until = Duration::from_nanos((left_ns - CLOCK_AHEAD_NS) as u64);
+                let waiting = |state: &mut GateState| state.ended == 0 && !state.called_off;
+                let _ = self
+                    .gate
+                    .changed
+                    .wait_timeout_while(state, patience.min(until), waiting);
+                return false;
+            }
+            let late_ns = left_ns.map_or(0, |left_ns| START_AHEAD_NS - left_ns);
+            if late_ns > 0 {
+                self.late = Some(Error::Invalid(format!(
+                    "start_unix_ns had passed {:.3} s before all connections were open: set it \
+                     later",
+                    (late_ns - START_AHEAD_NS) as f64 / 1e9
+                )));
+            }
+            if state.ended > 0 || late_ns > 0 {
                 state.called_off = true;
             } else {
-                let clock = Clock::starting_in(START_AHEAD_NS);
+                let clock = match self.start_unix_ns {
+                    Some(start) => Clock::starting_at(start),
+                    None => Clock::starting_in(START_AHEAD_NS),
+                };
                 let started_unix_ns = unix_ns() - clock.now();
                 self.began = Some((clock, DriftCheck::begin(clock), started_unix_ns));
                 state.start = Some(clock);
@@ -202,10 +241,19 @@ impl Drive {
     /// Requests recorded so far.
     pub fn completed(&self) -> u64 {
         self.shared
-            .completed
+            .recorded
             .iter()
-            .map(|counter| counter.0.load(Relaxed))
+            .map(|recorded| recorded.samples() as u64)
             .sum()
+    }
+
+    /// The bytes of the samples that each thread finished last, `RECENT` of each at most.
+    pub fn recent(&self) -> Vec<u8> {
+        let mut bytes = Vec::new();
+        for recorded in &*self.shared.recorded {
+            recorded.recent(&mut bytes);
+        }
+        bytes
     }
 
     /// Nanoseconds since the start; 0 before it.
@@ -242,13 +290,15 @@ impl Drive {
                 }
             }
         }
-        match (failure, self.began.take()) {
+        let spilled = self.follower.take().map(Follower::finish).transpose()?;
+        match (self.late.take().or(failure), self.began.take()) {
             (Some(error), _) => Err(error),
             (None, None) => Err(Error::Stopped),
             (None, Some((clock, drift, started_unix_ns))) => {
                 let elapsed_ns = self.elapsed_ns.unwrap_or_else(|| clock.now());
                 Ok(Trace::gather(
                     parts,
+                    spilled,
                     clock.name(),
                     drift.ppm(),
                     started_unix_ns,

@@ -1,5 +1,7 @@
 //! Drives against a real server on loopback: what goes well, and how loads are kept.
 
+use std::sync::atomic::Ordering::SeqCst;
+
 use super::*;
 use crate::options::resolve;
 use crate::sample::Outcome;
@@ -268,5 +270,113 @@ fn only_loopback_is_driven() {
     match resolve("192.0.2.1", 80) {
         Err(Error::Invalid(text)) => assert!(text.contains("loopback"), "{text}"),
         other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn spilling_while_driving_changes_no_count_and_no_order() {
+    let server = serve(|_, socket, _| say(socket, HELLO));
+    let cpus = two_cpus();
+    let threads = cpus.len().max(1);
+    // Beyond the megabyte of each thread that stays in memory.
+    let count = 25_000 * threads;
+    let load = Load::Open {
+        sequence: (0..count).map(|slot| (slot % 3) as u32).collect(),
+        due_ns: (0..count as i64).map(|slot| slot * 2_000).collect(),
+    };
+    let drive_options = Options {
+        cpus,
+        spill: Some(std::env::temp_dir()),
+        timeout_ns: 60_000_000_000,
+        ..options(server.address, 4 * threads, load)
+    };
+    let trace = drive_these(requests(&[GET, GET, GET]), drive_options);
+    assert_eq!(trace.len(), count);
+    assert!(all(&trace, Outcome::Ok), "{}", trace.accounting());
+    assert!(counted(&trace, "spilled_bytes") > 0);
+    let mut slots = samples(&trace);
+    slots.sort_by_key(|s| s.due);
+    for (slot, s) in slots.iter().enumerate() {
+        assert_eq!(s.due, slot as i64 * 2_000);
+        assert_eq!(s.request as usize, slot % 3);
+        assert!(s.due <= s.sent && s.sent < s.done, "{s:?}");
+    }
+    // Slots of one thread are sent in their order: none was passed over while pages were moved.
+    for thread in 0..threads {
+        let own: Vec<i64> = slots
+            .iter()
+            .skip(thread)
+            .step_by(threads)
+            .map(|s| s.sent)
+            .collect();
+        assert!(own.windows(2).all(|pair| pair[0] <= pair[1]));
+    }
+}
+
+#[test]
+fn a_folder_that_cannot_be_spilled_to_is_named_before_anything_is_sent() {
+    let server = serve(|_, socket, _| say(socket, HELLO));
+    let options = Options {
+        spill: Some("/nowhere/at/all".into()),
+        ..options(server.address, 1, closed(1, 1))
+    };
+    match Drive::start(requests(&[GET]), options) {
+        Err(Error::Machine(error)) => {
+            assert!(error.to_string().contains("/nowhere/at/all"), "{error}");
+        }
+        _ => panic!("it does not exist"),
+    }
+    assert_eq!(server.accepted.load(SeqCst), 0);
+}
+
+#[test]
+fn the_clock_has_its_zero_at_the_absolute_time_that_was_asked_for() {
+    let server = serve(|_, socket, _| say(socket, HELLO));
+    for (ahead_ms, due_ms) in [(300, 0), (600, 3)] {
+        let start = unix_ns() + ahead_ms * 1_000_000;
+        let mut load = open(5, 1);
+        if let Load::Open { due_ns, .. } = &mut load {
+            due_ns.iter_mut().for_each(|due| *due += due_ms * 1_000_000);
+        }
+        let trace = drive(Options {
+            start_unix_ns: Some(start),
+            ..options(server.address, 1, load)
+        });
+        let off = counted(&trace, "started_unix_ns") - start;
+        assert!(off.abs() < 1_000_000, "{off}");
+        assert!(unix_ns() >= start + due_ms * 1_000_000);
+        assert!(samples(&trace).iter().all(|s| s.sent >= s.due));
+    }
+}
+
+#[test]
+fn an_absolute_start_has_to_lie_ahead_and_not_beyond_an_hour() {
+    let server = serve(|_, socket, _| say(socket, HELLO));
+    for ahead_s in [-1, 3_700] {
+        let options = Options {
+            start_unix_ns: Some(unix_ns() + ahead_s * 1_000_000_000),
+            ..options(server.address, 1, closed(1, 1))
+        };
+        match Drive::start(requests(&[GET]), options) {
+            Err(Error::Invalid(text)) => assert!(text.contains("start_unix_ns"), "{text}"),
+            _ => panic!("{ahead_s} s ahead"),
+        }
+    }
+}
+
+#[test]
+fn a_start_that_passes_while_connections_open_is_refused_and_nothing_is_sent() {
+    // It accepts, and its queue of one is taken: the second connection is not answered.
+    let silent = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let options = Options {
+        wire: crate::WireKind::Mysql(crate::Login::default()),
+        timeout_ns: 200_000_000,
+        start_unix_ns: Some(unix_ns() + 100_000_000),
+        ..options(silent.local_addr().unwrap(), 1, closed(1, 1))
+    };
+    let failed = Drive::start(requests(&[GET]), options).unwrap().finish();
+    match failed {
+        Err(Error::Invalid(text)) => assert!(text.contains("set it later"), "{text}"),
+        _ => panic!("the greeting never came"),
     }
 }

@@ -138,9 +138,7 @@ impl<W: Wire> Worker<'_, W> {
                 self.counters.unsent += 1;
             }
         }
-        self.shared.completed[self.index]
-            .0
-            .store(self.log.len() as u64, Relaxed);
+        self.shared.recorded[self.index].publish(self.log.len());
     }
 }
 

@@ -12,7 +12,9 @@
 //! reply     what the kernel reports, and the bytes of replies
 //! ending    recording, and what a connection does next
 //! idle      what a thread does while it waits
-//! sample    what is written down of each request, and where
+//! sample    what is written down of each request
+//! region    where: memory that grows without moving
+//! spill     what exceeds the memory goes to a file meanwhile
 //! options   what a drive can be asked to do
 //! drive     threads, start and stop
 //! trace     what is left of a drive
@@ -34,9 +36,11 @@ mod failure_tests;
 mod idle;
 mod open;
 mod options;
+mod region;
 mod reply;
 mod sample;
 mod schedule;
+mod spill;
 mod sys;
 #[cfg(test)]
 mod testing;

@@ -2,11 +2,16 @@
 
 use std::io;
 use std::net::{SocketAddr, ToSocketAddrs};
+use std::path::PathBuf;
 
 use crate::arena::Requests;
+use crate::clock::unix_ns;
 use crate::idle::Idle;
 use crate::schedule::Load;
 use crate::wire::WireKind;
+
+/// How far ahead the zero of the clock may lie.
+const LONGEST_AHEAD_S: f64 = 3_600.0;
 
 /// What a drive is asked to do.
 pub struct Options {
@@ -23,6 +28,11 @@ pub struct Options {
     pub cpus: Vec<usize>,
     pub idle: Idle,
     pub realtime: bool,
+    /// The zero of the clock; None: as soon as all connections are open.
+    pub start_unix_ns: Option<i64>,
+    /// A folder for what exceeds `spill_after_bytes`; None keeps everything in memory.
+    pub spill: Option<PathBuf>,
+    pub spill_after_bytes: usize,
 }
 
 /// Why a drive did not begin or did not end well.
@@ -77,6 +87,15 @@ impl Options {
         }
         if self.stop_ns.is_some_and(|stop| stop < 0) {
             return wrong("stop_ns is below 0".into());
+        }
+        if let Some(start) = self.start_unix_ns {
+            let ahead_s = (start as f64 - unix_ns() as f64) / 1e9;
+            if ahead_s <= 0.0 || ahead_s > LONGEST_AHEAD_S {
+                return wrong(format!(
+                    "start_unix_ns is {ahead_s:.3} s ahead, and must be in the future, at most \
+                     {LONGEST_AHEAD_S:.0} s: do the machines' clocks agree?"
+                ));
+            }
         }
         let mut cpus = self.cpus.clone();
         cpus.sort_unstable();

@@ -1,10 +1,10 @@
-//! What is written down of each request, and where: memory that grows without moving.
+//! What is written down of each request.
 //!
-//! A record is 64 bytes and costs tens of nanoseconds. Each thread writes into an anonymous
-//! mapping reserved far beyond its need (NORESERVE: pages exist once touched), so that recording
-//! never allocates, never copies, and never waits for another thread.
+//! A record is 64 bytes and costs tens of nanoseconds. Each thread writes into a region of its own.
 
 use std::io;
+
+use crate::region::Region;
 
 /// The outcome of a request; the discriminant is what is recorded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -83,93 +83,6 @@ pub struct Sample {
 const _: () = assert!(std::mem::size_of::<Sample>() == 64);
 pub const SAMPLE_BYTES: usize = std::mem::size_of::<Sample>();
 
-/// Bytes that can be appended to and never move.
-pub struct Region {
-    base: *mut u8,
-    reserved: usize,
-    len: usize,
-}
-
-// SAFETY: the region owns its mapping; nothing else points into it.
-unsafe impl Send for Region {}
-unsafe impl Sync for Region {}
-
-impl Region {
-    /// Reserves `wanted` bytes of addresses, or the largest power-of-two part of it that the
-    /// machine grants, at least `least`.
-    pub fn reserve(wanted: usize, least: usize) -> io::Result<Region> {
-        let mut bytes = wanted.max(least).max(4096).next_multiple_of(4096);
-        loop {
-            // SAFETY: a fresh anonymous mapping at an address of the kernel's choice.
-            let base = unsafe {
-                libc::mmap(
-                    std::ptr::null_mut(),
-                    bytes,
-                    libc::PROT_READ | libc::PROT_WRITE,
-                    libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE,
-                    -1,
-                    0,
-                )
-            };
-            if base != libc::MAP_FAILED {
-                return Ok(Region {
-                    base: base.cast(),
-                    reserved: bytes,
-                    len: 0,
-                });
-            }
-            if bytes / 2 < least.max(4096) {
-                let error = io::Error::last_os_error();
-                return Err(io::Error::new(
-                    error.kind(),
-                    format!(
-                        "cannot reserve {bytes} bytes of address space for the trace: {error}; \
-                         raise `ulimit -v` or vm.overcommit_memory, or record less"
-                    ),
-                ));
-            }
-            bytes = (bytes / 2).next_multiple_of(4096);
-        }
-    }
-
-    /// Touches the first `bytes` beforehand, so that the first records cost no page faults.
-    pub fn touch(&mut self, bytes: usize) {
-        let bytes = bytes.min(self.reserved);
-        // SAFETY: within the mapping. Where the kernel does not know the advice nothing happens.
-        unsafe { libc::madvise(self.base.cast(), bytes, libc::MADV_POPULATE_WRITE) };
-    }
-
-    /// Room that is left, in bytes.
-    pub fn room(&self) -> usize {
-        self.reserved - self.len
-    }
-
-    pub fn as_slice(&self) -> &[u8] {
-        // SAFETY: the first `len` bytes of the mapping were written by `append`.
-        unsafe { std::slice::from_raw_parts(self.base, self.len) }
-    }
-
-    /// Appends, or says false where there is no room.
-    pub fn append(&mut self, bytes: &[u8]) -> bool {
-        if bytes.len() > self.room() {
-            return false;
-        }
-        // SAFETY: the room was checked, and `bytes` cannot lie in the unwritten part.
-        unsafe {
-            std::ptr::copy_nonoverlapping(bytes.as_ptr(), self.base.add(self.len), bytes.len());
-        }
-        self.len += bytes.len();
-        true
-    }
-}
-
-impl Drop for Region {
-    fn drop(&mut self) {
-        // SAFETY: unmaps exactly what was mapped.
-        unsafe { libc::munmap(self.base.cast(), self.reserved) };
-    }
-}
-
 /// The samples of one thread.
 pub struct SampleLog {
     region: Region,
@@ -178,7 +91,7 @@ pub struct SampleLog {
 /// Addresses reserved where the number of samples is not known beforehand: room for 500 million.
 const UNKNOWN_BYTES: usize = 32 << 30;
 /// Touched beforehand, at most: 260,000 samples.
-const TOUCHED_BYTES: usize = 16 << 20;
+pub(crate) const TOUCHED_BYTES: usize = 16 << 20;
 
 impl SampleLog {
     /// Room for `samples` records, or for as many as the machine grants where it is None.
@@ -206,7 +119,11 @@ impl SampleLog {
     }
 
     pub fn len(&self) -> usize {
-        self.region.len / SAMPLE_BYTES
+        self.region.len() / SAMPLE_BYTES
+    }
+
+    pub(crate) fn region(&self) -> &Region {
+        &self.region
     }
 
     pub fn into_region(self) -> Region {
@@ -253,20 +170,20 @@ mod tests {
     #[test]
     fn it_grows_without_moving_and_says_when_it_is_full() {
         let mut log = SampleLog::new(Some(100)).unwrap();
-        let before = log.region.base;
+        let before = log.region.as_slice().as_ptr();
         let room = log.region.room() / SAMPLE_BYTES;
         for request in 0..room {
             assert!(log.push(sample(request as u32)));
         }
         assert!(!log.push(sample(0)));
         assert_eq!(log.len(), room);
-        assert_eq!(log.region.base, before);
+        assert_eq!(log.region.as_slice().as_ptr(), before);
     }
 
     #[test]
     fn an_unknown_length_takes_addresses_but_no_memory() {
         let log = SampleLog::new(None).unwrap();
-        assert!(log.region.reserved >= 64 << 20);
+        assert!(log.region.room() >= 64 << 20);
         assert_eq!(log.len(), 0);
     }
 

@@ -158,6 +158,9 @@ pub fn options(target: SocketAddr, connections: usize, load: Load) -> Options {
         cpus: Vec::new(),
         idle: Idle::Hybrid,
         realtime: false,
+        start_unix_ns: None,
+        spill: None,
+        spill_after_bytes: 0,
     }
 }
 

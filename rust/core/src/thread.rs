@@ -3,19 +3,20 @@
 //! The loop itself is here; what it does in its turns is in begin.rs (sending), reply.rs
 //! (reading), ending.rs (recording, and what comes after) and open.rs (connecting).
 //!
-//! Nothing is shared between threads but the stop flag, a counter of completions that only this
+//! Nothing is shared between threads but the stop flag, a count of finished samples that only this
 //! thread writes and, where a drive stops after a number of requests, the count of those begun.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::io;
-use std::sync::atomic::Ordering::Relaxed;
+use std::time::Duration;
 
 use crate::clock::Clock;
 use crate::conn::{Conn, Deadlines, Pending, Phase};
 use crate::drive::Shared;
 use crate::idle::{Expectation, Idle, wait_ns};
-use crate::sample::{Outcome, Region, SampleLog};
+use crate::region::Region;
+use crate::sample::{Outcome, SampleLog};
 use crate::schedule::{ClientRun, Load, Slots};
 use crate::sys::Epoll;
 use crate::wire::Wire;
@@ -24,6 +25,8 @@ use crate::wire::Wire;
 const EVENTS: usize = 64;
 /// What one read takes at most; larger than loopback's receive buffers usually fill.
 const READ_BYTES: usize = 256 << 10;
+/// Before the zero of the clock a thread is awake for this long.
+const AWAKE_NS: i64 = 1_000_000;
 /// The token of the stop flag.
 const STOP: u64 = u64::MAX;
 
@@ -171,6 +174,8 @@ impl<'a, W: Wire> Worker<'a, W> {
             4096,
         )?;
         let count = conns.len();
+        let log = SampleLog::new(expected_samples)?;
+        shared.recorded[index].place(log.region().mapping());
         Ok(Worker {
             index,
             clock,
@@ -189,7 +194,7 @@ impl<'a, W: Wire> Worker<'a, W> {
             active: 0,
             begun: 0,
             expectation: Expectation::default(),
-            log: SampleLog::new(expected_samples)?,
+            log,
             kept,
             replies: Vec::new(),
             counters: Counters::default(),
@@ -205,6 +210,10 @@ impl<'a, W: Wire> Worker<'a, W> {
     /// Drives until everything was answered or given up. False where it was stopped.
     pub(crate) fn run(&mut self, clock: Clock) -> io::Result<bool> {
         self.clock = clock;
+        // A start at an absolute time may be a while off.
+        while clock.now() < -2 * AWAKE_NS {
+            std::thread::sleep(Duration::from_nanos((-clock.now() - AWAKE_NS).max(1) as u64));
+        }
         while clock.now() < 0 {
             std::hint::spin_loop();
         }
@@ -236,9 +245,7 @@ impl<'a, W: Wire> Worker<'a, W> {
             if let Some(error) = self.fatal.take() {
                 return Err(error);
             }
-            self.shared.completed[self.index]
-                .0
-                .store(self.log.len() as u64, Relaxed);
+            self.shared.recorded[self.index].publish(self.log.len());
             if self.is_finished() {
                 return Ok(true);
             }

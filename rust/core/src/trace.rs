@@ -3,7 +3,9 @@
 use std::fmt::Write;
 use std::io;
 
-use crate::sample::{Region, SAMPLE_BYTES, Sample, SampleLog};
+use crate::region::Region;
+use crate::sample::{SAMPLE_BYTES, Sample, SampleLog};
+use crate::spill::{self, Prefix, Spilled};
 use crate::sys::Usage;
 use crate::thread::{Counters, Kept, Statuses};
 
@@ -42,34 +44,40 @@ pub struct Trace {
 impl Trace {
     pub(crate) fn gather(
         parts: Vec<Part>,
+        mut spilled: Option<Spilled>,
         clock: &str,
         drift_ppm: f64,
         started_unix_ns: i64,
         elapsed_ns: i64,
     ) -> io::Result<Trace> {
-        let accounts: Vec<&ThreadAccount> = parts.iter().map(|part| &part.account).collect();
-        let accounting = accounting(&accounts, clock, drift_ppm, started_unix_ns, elapsed_ns);
-        let total: usize = parts.iter().map(|part| part.log.len()).sum();
-        let alone = parts.len() == 1;
-        let mut samples = Region::reserve(if alone { 0 } else { total * SAMPLE_BYTES }, 0)?;
+        let spilled_bytes = spilled.as_ref().map_or(0, |spilled| {
+            spilled.prefixes.iter().map(|p: &Prefix| p.bytes).sum()
+        });
+        let mut accounts = Vec::with_capacity(parts.len());
+        let mut regions = Vec::with_capacity(parts.len());
         let mut kept = Vec::with_capacity(parts.len());
         let mut first_sample = 0;
         for part in parts {
-            let count = part.log.len() as u64;
-            let region = part.log.into_region();
-            if alone {
-                samples = region;
-            } else {
-                // Each thread's own copy is given back as soon as it was copied.
-                samples.append(region.as_slice());
-            }
+            accounts.push(part.account);
             kept.push(KeptPart {
                 bytes: part.kept,
                 replies: part.replies,
                 first_sample,
             });
-            first_sample += count;
+            first_sample += part.log.len() as u64;
+            regions.push(part.log.into_region());
         }
+        let samples = spill::gather(regions, spilled.as_mut())?;
+        let spill_failed = spilled.and_then(|spilled| spilled.failed);
+        let drive = WholeAccount {
+            clock,
+            drift_ppm,
+            started_unix_ns,
+            elapsed_ns,
+            spilled_bytes,
+            spill_failed,
+        };
+        let accounting = accounting(&accounts, &drive);
         Ok(Trace {
             samples,
             kept,
@@ -89,6 +97,11 @@ impl Trace {
     /// The samples as they lie in memory, 64 bytes each.
     pub fn bytes(&self) -> &[u8] {
         self.samples.as_slice()
+    }
+
+    /// The first `samples` were read for now: their memory is given back where a file has them.
+    pub fn pass(&self, samples: usize) {
+        self.samples.pass(samples.saturating_mul(SAMPLE_BYTES));
     }
 
     pub fn sample(&self, index: usize) -> Sample {
@@ -113,13 +126,25 @@ impl Trace {
     }
 }
 
-fn accounting(
-    threads: &[&ThreadAccount],
-    clock: &str,
+/// What is accounted for once, and not for each thread.
+struct WholeAccount<'a> {
+    clock: &'a str,
     drift_ppm: f64,
     started_unix_ns: i64,
     elapsed_ns: i64,
-) -> String {
+    spilled_bytes: usize,
+    spill_failed: Option<String>,
+}
+
+fn accounting(threads: &[ThreadAccount], drive: &WholeAccount) -> String {
+    let WholeAccount {
+        clock,
+        drift_ppm,
+        started_unix_ns,
+        elapsed_ns,
+        spilled_bytes,
+        spill_failed,
+    } = drive;
     let mut text = String::new();
     let sum = |get: fn(&Counters) -> u64| -> u64 {
         threads.iter().map(|thread| get(&thread.counters)).sum()
@@ -153,11 +178,13 @@ fn accounting(
         .iter()
         .find_map(|thread| thread.greeting_failed.as_deref())
         .map_or("null".to_string(), quoted);
+    let spill_failed = spill_failed.as_deref().map_or("null".to_string(), quoted);
     let _ = write!(
         text,
         "], \"connects\": {}, \"reconnects\": {}, \"refused_connects\": {}, \
          \"partial_sends\": {}, \"unsent\": {}, \"unsolicited\": {}, \"pauses\": {}, \
          \"pause_ns\": {pause_ns}, \"greeting_failed\": {greeting_failed}, \
+         \"spilled_bytes\": {spilled_bytes}, \"spill_failed\": {spill_failed}, \
          \"statuses\": {{{}}}}}",
         sum(|c| c.connects),
         sum(|c| c.reconnects),
@@ -172,7 +199,7 @@ fn accounting(
 }
 
 /// The members of a JSON object: how many whole replies had each status.
-fn statuses(threads: &[&ThreadAccount]) -> String {
+fn statuses(threads: &[ThreadAccount]) -> String {
     let mut all = Statuses::default();
     for thread in threads {
         all.add(&thread.statuses);

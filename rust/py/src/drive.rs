@@ -110,6 +110,11 @@ impl Trace {
             .collect()
     }
 
+    /// The first so many samples were read for now.
+    fn give_back(&self, samples: usize) {
+        self.0.pass(samples);
+    }
+
     /// JSON of what the loop itself used and counted.
     fn accounting(&self) -> &str {
         self.0.accounting()
@@ -133,11 +138,11 @@ fn raised(error: core::Error) -> PyErr {
     signature = (target, wire, requests, *, login=None, whole=vec![], sequence, client_starts=None,
         due_ns=None, connections, think_ns=0, repeat=false, stop_ns=None, stop_after=None,
         timeout_ns=10_000_000_000, capture_every=0, cpus=vec![], idle="hybrid", realtime=false,
-        on_tick=None),
+        start_unix_ns=None, spill=None, spill_after_bytes=268_435_456, on_tick=None),
     text_signature = "(target, wire, requests, *, login=None, whole=(), sequence, \
         client_starts=None, due_ns=None, connections, think_ns=0, repeat=False, stop_ns=None, \
         stop_after=None, timeout_ns=10000000000, capture_every=0, cpus=(), idle='hybrid', realtime=False, \
-        on_tick=None)"
+        start_unix_ns=None, spill=None, spill_after_bytes=268435456, on_tick=None)"
 )]
 #[allow(clippy::too_many_arguments)] // The stub decides them, and all but three are named.
 pub fn drive(
@@ -160,6 +165,9 @@ pub fn drive(
     cpus: Vec<usize>,
     idle: &str,
     realtime: bool,
+    start_unix_ns: Option<i64>,
+    spill: Option<PathBuf>,
+    spill_after_bytes: usize,
     on_tick: Option<Bound<'_, PyAny>>,
 ) -> PyResult<Trace> {
     let sequence = column::<u32>(sequence, "sequence")?;
@@ -209,6 +217,9 @@ pub fn drive(
             PyValueError::new_err(format!("idle is {idle:?}, not 'block', 'hybrid' or 'spin'"))
         })?,
         realtime,
+        start_unix_ns,
+        spill,
+        spill_after_bytes,
     };
     let requests = Arc::clone(&requests.0);
     let mut drive = py
@@ -222,7 +233,8 @@ pub fn drive(
             && ticked.elapsed() >= TICK_EVERY
         {
             ticked = Instant::now();
-            on_tick.call1((drive.completed(), drive.elapsed_ns()))?;
+            let recent = PyBytes::new(py, &drive.recent());
+            on_tick.call1((drive.completed(), drive.elapsed_ns(), recent))?;
         }
     }
     py.detach(|| drive.finish()).map(Trace).map_err(raised)
