@@ -213,7 +213,8 @@ class LoadRun:
                 cpus=cpus[: order.connections],
                 expected=expected_requests(order, system.mean_s),
                 on_tick=self.watch.tick,
-                **({"realtime": True} if self.realtime else {}),
+                realtime=self.realtime,
+                spill=str(self.place),
                 **system.further(),
             )
         started = int(driven.accounting["started_unix_ns"])
