@@ -28,7 +28,7 @@ class LiveLine(Terminal):
         self._ticks.clear()
         super().stage(name)
 
-    def tick(self, completed: int, elapsed_ns: int, recent: bytes = b"") -> None:
+    def tick(self, completed: int, elapsed_ns: int, recent: bytes) -> None:
         """Show what ``recent`` (samples) say."""
         self._heed()
         self._ticks.append((elapsed_ns, completed))

@@ -79,7 +79,7 @@ class Terminal:
         self.now = name
         self._show(name)
 
-    def tick(self, completed: int, elapsed_ns: int) -> None:
+    def tick(self, completed: int, elapsed_ns: int, recent: bytes) -> None:
         """Requests completed so far in the drive."""
         self._heed()
         rate = completed / max(elapsed_ns / 1e9, 1e-9)

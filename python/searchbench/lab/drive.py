@@ -20,7 +20,7 @@ from searchbench.lab.exchange import Endpoint, ask, prepare, samples_of
 from searchbench.queries.algebra import Query, declared_terms
 from searchbench.record import REPLIES, samples_table
 
-Progress = Callable[[int, int], object]
+Progress = Callable[[int, int, bytes], object]
 U32 = np.ndarray[tuple[int], np.dtype[np.uint32]]
 I64 = np.ndarray[tuple[int], np.dtype[np.int64]]
 

@@ -52,8 +52,8 @@ class Watch(Protocol):
     def stage(self, name: str) -> None:
         """The trial enters a stage."""
 
-    def tick(self, completed: int, elapsed_ns: int) -> None:
-        """Requests completed in the running drive."""
+    def tick(self, completed: int, elapsed_ns: int, recent: bytes) -> None:
+        """Requests completed in the running drive; ``recent``: the last of them, as the core has them."""
 
     def ends(self, trial: Trial, about: Mapping[str, Any]) -> None:
         """A trial is on record."""

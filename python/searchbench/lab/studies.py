@@ -33,7 +33,7 @@ class Silence:
     def stage(self, name: str) -> None:
         """Nothing."""
 
-    def tick(self, completed: int, elapsed_ns: int) -> None:
+    def tick(self, completed: int, elapsed_ns: int, recent: bytes) -> None:
         """Nothing."""
 
     def ends(self, trial: Trial, about: Mapping[str, Any]) -> None:
