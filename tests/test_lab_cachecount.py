@@ -332,12 +332,17 @@ def test_causes_are_named_where_they_can_be() -> None:
     assert "others ask this server too" in others.meaning
     together = judge(made, Counters(4200, 10_000, "Groonga's status"), in_flight=32)
     assert together is not None
-    assert "32 requests were in flight together" in together.meaning
-    assert "Fewer clients" in together.remedy
-    # As much too often is not of that cause.
+    assert "about 84 entries" in together.meaning
+    assert "15.5% may be lost because 32 requests were in flight together" in together.meaning
+    assert "fewer clients" in together.remedy
+    # As much too often is not of that cause, and few clients have not that effect.
+    few = judge(made, Counters(4200, 10_000, "Groonga's status"), in_flight=2)
+    assert few is not None
+    assert "in flight" not in few.meaning
     above = judge(made, Counters(5800, 10_000, "Groonga's status"), in_flight=32)
     assert above is not None
     assert "about 117 entries" in above.meaning
+    assert "in flight" not in above.meaning
 
 
 def test_noise_is_no_deviation_and_more_than_noise_is() -> None:

@@ -189,7 +189,7 @@ def judge(
     if abs(rate - expected) <= allowed:
         return None
     start = f", {expected:.1%} from an empty cache on" if cold else ""
-    cause, remedy = _cause(plan, counted, expected - rate, allowed, in_flight, requests)
+    cause, remedy = _cause(plan, counted, expected - rate, in_flight, requests)
     return Note(
         "cache hits",
         f"{rate:.1%} of {n:,} lookups, by {counted.source}; {wanted}{start} "
@@ -204,7 +204,6 @@ def _cause(
     plan: CachePlan,
     counted: Counters,
     lacking: float,
-    allowed: float,
     in_flight: int,
     requests: int | None,
 ) -> tuple[str, str]:
@@ -222,20 +221,24 @@ def _cause(
             "Start the server with a cache, let it rest for a second after the last change, and "
             "draw the requests independently.",
         )
-    if 0 < lacking <= plan.overlap(in_flight) + allowed:
-        return (
-            f"{in_flight:,} requests were in flight together, and until one that misses has been "
-            f"answered the same one misses again, which loses up to {plan.overlap(in_flight):.1%}.",
-            "Fewer clients, or a larger cache, which takes more distinct requests.",
-        )
     entries = _entries_like(plan, counted.rate)
-    return (
+    cause = (
         f"A cache of about {entries:,} entries would be hit so often, and the draws are for "
         f"{plan.cache_entries:,}; or it forgets by age (Droonga's after 60 s), lost all when "
-        "documents changed, or was not full yet.",
-        "Say how many entries it really has (--cache-entries), and warm it up with "
-        f"{plan.warmup_requests:,} requests.",
+        "documents changed, or was not full yet."
     )
+    remedy = (
+        "Say how many entries it really has (--cache-entries), and warm it up with "
+        f"{plan.warmup_requests:,} requests."
+    )
+    lost = plan.overlap(in_flight)
+    if lacking > 0 and lost > TOLERANCE:
+        cause += (
+            f" Up to {lost:.1%} may be lost because {in_flight:,} requests were in flight together: "
+            "until one that misses has been answered, the same one misses again."
+        )
+        remedy += " With fewer clients less of it is lost."
+    return cause, remedy
 
 
 def _entries_like(plan: CachePlan, rate: float) -> int:
