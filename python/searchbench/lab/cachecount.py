@@ -234,8 +234,8 @@ def _cause(
     lost = plan.overlap(in_flight)
     if lacking > 0 and lost > TOLERANCE:
         cause += (
-            f" Up to {lost:.1%} may be lost because {in_flight:,} requests were in flight together: "
-            "until one that misses has been answered, the same one misses again."
+            f" Up to {lost:.1%} may be lost because {in_flight:,} requests were in flight "
+            "together: until one that misses has been answered, the same one misses again."
         )
         remedy += " With fewer clients less of it is lost."
     return cause, remedy
@@ -243,12 +243,12 @@ def _cause(
 
 def _entries_like(plan: CachePlan, rate: float) -> int:
     """How many entries a cache would have that these draws hit about so often."""
-    low, high = 0, plan.distinct
+    low, high = 1, plan.distinct
     while high - low > 1:
         middle = (low + high) // 2
-        hit = hit_rate(plan.weights, middle, plan.policy)
-        low, high = (middle, high) if hit < rate else (low, middle)
-    return high
+        below = hit_rate(plan.weights, middle, plan.policy) < rate
+        low, high = (middle, high) if below else (low, middle)
+    return min((low, high), key=lambda n: abs(hit_rate(plan.weights, n, plan.policy) - rate))
 
 
 def _read_one(endpoint: Endpoint) -> Counters | None:
