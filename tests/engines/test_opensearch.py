@@ -29,6 +29,7 @@ from searchbench.engines.opensearch_http import RestSearch, whole
 from searchbench.engines.opensearch_levers import LEVERS
 from searchbench.engines.opensearch_query import GROUPS, ORDER, field, own
 from searchbench.errors import LabError, Unsupported
+from searchbench.lab import cachecount
 from searchbench.lab.deploy import Deployment
 from searchbench.lab.ingest import Ingested, ingest, spool
 from searchbench.lab.install import missing
@@ -242,7 +243,10 @@ def test_answers_come_from_the_cache_only_if_that_is_asked_for(rebuilt: Rebuild)
         running.params = {**running.params, "request_cache": cached}
         for _ in range(4):
             ids(running, Query(Terms(Mode.ALL, ("fox",))))
-        assert facts(running).extra["request_cache_hits"] == hits
+        extra = facts(running).extra
+        assert extra["request_cache_hits"] == hits
+        # What a load run reads, which does not know the index, is the same count.
+        assert cachecount.read(running.endpoint) == cachecount.of_facts(extra)
     running.params = {**running.params, "request_cache": True}
 
 
