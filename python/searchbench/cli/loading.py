@@ -157,6 +157,11 @@ def carry_out(asked: Asked) -> int:
     requests, ready = requests_of(asked, targets[0].path)
     ready |= {"remote": asked.remote, "timeout_s": asked.timeout, "captures": asked.captures}
     systems = [make_ready(target, requests, **ready) for target in targets]
+    cache = None
+    if asked.cache_hit is not None:
+        from searchbench.cli.cached import cache_plan
+
+        cache = cache_plan(systems, requests, asked.cache_hit, asked.cache_entries, asked.cache_law)
     steps = steps_of(systems, loads, key)
     place = asked.record or Path("records") / time.strftime("load-%Y%m%d-%H%M%S")
     seconds = asked.repeat * sum(s.load.expected_s() + asked.pause for s in steps)
@@ -165,7 +170,7 @@ def carry_out(asked: Asked) -> int:
         run = LoadRun(
             systems, requests, place, question_of(asked, systems), text_of(asked),
             judging_of(asked, key, tables, [s.name for s in systems]), watch, asked.seed,
-            spread, asked.realtime,
+            spread, asked.realtime, cache,
         )  # fmt: skip
         what = (
             f"{len(steps)} load steps, about {duration(seconds)}" if steps else "at most 9 probes"

@@ -7,21 +7,19 @@ is driven a trial. The plan grows as it goes, since a search for capacity decide
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from numpy.typing import NDArray
 
 from searchbench import _core
 from searchbench.engines.engine import Level
 from searchbench.errors import LabError, SearchbenchError
-from searchbench.lab import host, totals
+from searchbench.lab import cachecount, host, totals
 from searchbench.lab.drive import Order, drive
 from searchbench.lab.laboratory import Watch
 from searchbench.lab.order import expected_requests
@@ -31,9 +29,9 @@ from searchbench.loads import ClosedLoop, Load, open_load, resolve_told
 from searchbench.plan import Plan, Treatment, Trial, to_json
 from searchbench.queries.orders import arrange
 from searchbench.record import Record, Writer, open_record
+from searchbench.requests.cache import CachePlan, draw
 from searchbench.requests.model import RequestSet, sequence
 
-Drawn = Callable[[int, int], NDArray[np.uint32]]
 # A closed loop repeats its order: long enough that no cache sees the end of it soon.
 _DRAWN = 200_000
 
@@ -52,7 +50,7 @@ class Step:
 class LoadRun:
     """Systems, requests, and the record that grows by a trial with each step driven.
 
-    ``drawn``: (length, seed) → asks in the order to be sent, in place of the requests' own order.
+    ``cache``: how the requests are drawn for a share of hits, in place of their own order.
     ``realtime``: the measuring threads ask for real-time priority. ``text``: what stands in the
     record for the study file.
     """
@@ -67,7 +65,7 @@ class LoadRun:
     seed: int = 1
     spread: Spread = "keep"
     realtime: bool = False
-    drawn: Drawn | None = None
+    cache: CachePlan | None = None
     _plan: Plan = field(init=False)
     _writer: Writer = field(init=False)
 
@@ -202,6 +200,7 @@ class LoadRun:
         about["notes"] = [note.as_json() for note in host.notes()]
         order = self._order(system, load, self.seed * 1000 + trial.block)
         cpus = list(load.cpus) or host.placement()[0]
+        counted = cachecount.read(system.endpoint) if self.cache else None
         self.watch.stage("drive")
         with Probe(system.processes) as probe:
             driven = drive(
@@ -217,6 +216,8 @@ class LoadRun:
                 spill=str(self.place),
                 **system.further(),
             )
+        if self.cache is not None:
+            about["cache"] = self._cached(self.cache, system, load, counted, about)
         started = int(driven.accounting["started_unix_ns"])
         table = probe.table(started)
         window = totals.window(driven.samples, load)
@@ -245,6 +246,22 @@ class LoadRun:
             "probe": table,
         }
 
+    def _cached(
+        self,
+        plan: CachePlan,
+        system: System,
+        load: Load,
+        before: cachecount.Counters | None,
+        about: dict[str, Any],
+    ) -> dict[str, Any]:
+        """Did the server's cache answer the share that was wanted? By its own count."""
+        counted = cachecount.between(before, cachecount.read(system.endpoint))
+        note = cachecount.judge(plan, counted, in_flight=load.connections)
+        if note is not None:
+            about["notes"].append(note.as_json())
+        told = counted.as_json() if isinstance(counted, cachecount.Counters) else {}
+        return {**plan.as_json(), "counted": told}
+
     def _order(self, system: System, load: Load, seed: int) -> Order:
         """The asks in their order for this load, each with the endpoint that it goes to."""
         log, times = self.requests.log, self.requests.times_s
@@ -252,8 +269,8 @@ class LoadRun:
         if due is not None and not len(due):
             raise LabError("no request is due within the window; make it longer or the rate higher")
         length = _DRAWN if due is None else len(due)
-        if self.drawn is not None:
-            log = self.drawn(length, seed)
+        if self.cache is not None:
+            log = draw(self.cache, length, seed)
         elif self.requests.groups:
             log = sequence(self.requests, seed, length)
         if due is not None:
