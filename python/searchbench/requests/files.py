@@ -150,16 +150,18 @@ def _by_content(first: list[bytes]) -> str | None:
             return "access"
     if sql_logs.MYSQL_HEAD.match(head):
         return "mysql"
-    if head.startswith((b"{", b"[")) and not sql_logs.SPHINX_PLAIN.match(head):
-        return "jsonl" if head.startswith(b"{") and _is_object(head) and len(first) > 1 else (
-            "jsonl" if head.startswith(b"{") and _is_ask(head) else "json"
-        )  # fmt: skip
+    if head.startswith(b"{"):
+        return "jsonl" if _is_object(head) and (len(first) > 1 or _is_ask(head)) else "json"
+    if head.startswith(b"[") and not sql_logs.SPHINX_PLAIN.match(head):
+        return "json"
     statements = [line for line in first if not _COMMENT.match(line)]
-    if head.startswith(b"/*"):
-        return "sql" if not statements or _VERB.match(statements[0]) else None
-    if head.startswith(b"/") or head.lower().startswith((b"http://", b"https://")):
+    is_sql = any(_VERB.match(line) for line in statements)
+    if head.startswith(b"/") and not head.startswith(b"/*"):
         return "paths"
-    return "sql" if statements and _VERB.match(statements[0]) else None
+    if head.lower().startswith((b"http://", b"https://")):
+        return "paths"
+    # A comment of several lines may come first.
+    return "sql" if is_sql and (_COMMENT.match(head) or _VERB.match(statements[0])) else None
 
 
 def _is_object(line: bytes) -> bool:

@@ -23,7 +23,7 @@ from searchbench.requests.build import BadRequest, Builder, escape, shown
 from searchbench.requests.model import Ask
 
 ACCESS = re.compile(
-    rb'[^"\[]*\[([^\]]+)\] "((?:[^"\\]|\\.)*)"(?: (?:\d{3}|-)| |$)'  # who [time] "request" status
+    rb'[^\[]*\[([^\]]+)\] "((?:[^"\\]|\\.)*)"(?: (?:\d{3}|-)| |$)'  # who [time] "request" status
 )
 GROONGA = re.compile(rb"(\d{4}-\d\d-\d\d \d\d:\d\d:\d\d\.\d+)\|(?:0x)?[0-9a-fA-F]+\|([ >:<])(.*)")
 
@@ -192,6 +192,8 @@ def _as_path(command: str) -> str:
         raise BadRequest(f"no command: {shown(command)} ({error})") from None
     if not words:
         raise BadRequest("an empty command")
+    if words[0] not in _READS:
+        return f"/d/{words[0]}"  # is refused by its name
     pairs: list[tuple[str, str]] = []
     at, given = 1, 0
     while at < len(words):

@@ -16,13 +16,15 @@ from searchbench.requests.model import Ask
 # `#` begins a comment in MySQL and is an operator in PostgreSQL: a comment only where a line
 # begins with it.
 _TOKEN = re.compile(
-    r"""(?P<quoted>'(?:[^'\\]|\\.|'')*'|"(?:[^"\\]|\\.|"")*"|`[^`]*`)
+    r"""(?P<quoted>'(?:[^'\\]++|\\.|'')*+'|"(?:[^"\\]++|\\.|"")*+"|`[^`]*`)
     |(?P<comment>--(?=[ \t\n]|\Z)[^\n]*|(?:(?<=\n)|\A)[ \t]*\#[^\n]*|/\*.*?\*/)
     |(?P<open>['"`]|/\*)
     |(?P<end>;)
     |(?P<line>\n)""",
     re.VERBOSE | re.DOTALL,
 )
+_BEGINS = re.compile(r"(?i)\n[ \t]*SELECT\b")
+_GOES_ON = re.compile(r"(?i)\b(?:UNION|ALL|DISTINCT|EXCEPT|INTERSECT|MINUS)\s*\Z")
 _NAMES = {"'": "a quote ' is", '"': 'a quote " is', "`": "a quote ` is", "/*": "a comment /* is"}
 
 
@@ -51,10 +53,33 @@ def _one(line: str, number: int, builder: Builder) -> None:
 def _put(line: int, statement: str, reason: str, builder: Builder) -> None:
     if reason:
         builder.leave_out(line, reason)
+    elif (second := _second(statement)) is not None:
+        builder.leave_out(
+            line + second, "a SELECT begins here, and the one before it has not ended with `;`"
+        )
     elif statement.startswith(("/", "http://")) and not statement.startswith("/*"):
         builder.leave_out(line, f"{statement[:40]!r} is a path, and this is a file of statements")
     else:
         builder.add(Ask(statement))
+
+
+def _second(statement: str) -> int | None:
+    """In which line of a SELECT, from 0, another begins; None if it is one statement."""
+    if "\n" not in statement or not re.match(r"(?i)SELECT\b", statement):
+        return None
+    masked = _TOKEN.sub(_masked, statement)
+    for found in _BEGINS.finditer(masked):
+        before = masked[: found.start()]
+        if before.count("(") == before.count(")") and not _GOES_ON.search(before):
+            return statement.count("\n", 0, found.start()) + 1
+    return None
+
+
+def _masked(token: re.Match[str]) -> str:
+    if token.lastgroup not in ("quoted", "comment"):
+        return token[0]
+    fill = "x" if token.lastgroup == "quoted" else " "
+    return re.sub(r"[^\n]", fill, token[0])
 
 
 def _statements(text: str, line: int) -> Iterator[tuple[int, str, str]]:

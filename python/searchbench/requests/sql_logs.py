@@ -29,7 +29,7 @@ MYSQL = re.compile(
     rb"|Delayed insert|Time|Reset Connection|Table Dump|Connect Out)(?:\t| *$)(.*)",
     re.DOTALL,
 )
-MYSQL_HEAD = re.compile(rb"\S+, Version: |Tcp port: |Time +Id +Command")
+MYSQL_HEAD = re.compile(rb"\S+, Version: |Tcp port: |Time\s+Id\s+Command")
 _READING_SQL = re.compile(r"(?is)[\s(]*(?:SELECT|WITH|VALUES|TABLE)\b")
 _WRITING_SQL = re.compile(
     r"(?i)\b(?:FOR\s+UPDATE|FOR\s+SHARE|LOCK\s+IN\s+SHARE\s+MODE|INTO\s+(?:OUTFILE|DUMPFILE|@)"

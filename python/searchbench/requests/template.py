@@ -122,7 +122,7 @@ def _object(template: str | Mapping[str, Any]) -> Mapping[str, Any]:
         text = template.strip()
         if text.startswith("{") and not _PLACE.match(text):
             try:
-                template = orjson.loads(text)
+                given: Mapping[str, Any] = orjson.loads(text)
             except orjson.JSONDecodeError as error:
                 raise QueryError(
                     f"the template is not JSON: {error.msg} (column {error.colno})"
@@ -131,11 +131,13 @@ def _object(template: str | Mapping[str, Any]) -> Mapping[str, Any]:
             return {"path": text}
         else:
             return {"sql": text}
+    else:
+        given = template
     try:
-        known(template, KEYS)
+        known(given, KEYS)
     except BadRequest as reason:
         raise QueryError(f"the template: {reason}") from None
-    return template
+    return given
 
 
 def _has_places(given: Mapping[str, Any], row: Row) -> None:
@@ -205,7 +207,14 @@ def _sql(text: str, row: Row, quote: Escape) -> str:
     for found in _NAME_SQL.finditer(_QUOTED_SQL.sub(lambda m: "'" * len(m[0]), text)):
         if any(match[2] for match in _PLACE.finditer(found[0])):
             raise BadRequest(f"{found[0]}: a term stands bare or in single quotes in a statement")
-    return _by_place(text, row, _QUOTED_SQL, quote)
+
+    def literal(term: str) -> str:
+        written = quote(term)
+        if len(written) < 2 or written[0] != "'" or written[-1] != "'":
+            raise BadRequest(f"the way of quoting makes {written!r}, which is no literal in '..'")
+        return written
+
+    return _by_place(text, row, _QUOTED_SQL, literal)
 
 
 def _by_place(text: str, row: Row, literal: re.Pattern[str], quote: Escape) -> str:
