@@ -248,15 +248,24 @@ WHERE b = 'UPDATE t SET'
 2026-11-20T20:39:59.302123Z\t    8 Query\t(SELECT 1) UNION (SELECT 2)
 2026-11-20T20:40:00.302123Z\t    8 Quit\t
 """
+# As mariadbd 10.11.19 wrote it; the last three lines with other times.
 MARIADB = """\
-/usr/sbin/mariadbd, Version: 10.11.6-MariaDB (Debian 12). started with:
-Tcp port: 0  Unix socket: /run/mysqld/mysqld.sock
+mariadbd, Version: 10.11.19-MariaDB-0+deb12u1-log (Debian 12). started with:
+Tcp port: 0  Unix socket: /run/s
 Time\t\t    Id Command\tArgument
-261120 20:39:57\t     3 Connect\troot@localhost on test using Socket
+261121  4:29:37\t     3 Connect\troot@localhost on  using Socket
 \t\t     3 Query\tSELECT 1
-\t\t     3 Query\tSELECT 2
-261120  8:39:59\t     4 Query\tSELECT 0
-261120 20:39:59\t     4 Query\tSELECT 1
+\t\t     3 Query\tSELECT 'a
+b'
+\t\t     3 Query\tCREATE DATABASE d
+\t\t     3 Init DB\td
+\t\t     3 Query\tPREPARE s FROM 'SELECT * FROM t WHERE a=?'
+\t\t     3 Prepare\tSELECT * FROM t WHERE a=?
+\t\t     3 Query\tEXECUTE s USING @a
+\t\t     3 Execute\tSELECT * FROM t WHERE a=1
+\t\t     3 Quit\t
+261121  4:29:36\t     4 Query\tSELECT 0
+261121 14:29:38\t     4 Query\tSELECT 1
 \t\t     4 Quit\t
 """
 
@@ -282,11 +291,16 @@ def test_mariadbs_general_log_has_its_times_where_the_second_changes(read):
     assert [found.asks[n].text for n in found.log] == [
         "SELECT 0",
         "SELECT 1",
-        "SELECT 2",
+        "SELECT 'a\nb'",
+        "SELECT * FROM t WHERE a=1",
         "SELECT 1",
     ]
-    assert (found.times_s - found.times_s[1]).tolist() == [-43198, 0, 0.5, 2]
-    assert found.bad_count == 0
+    assert found.times_s == pytest.approx([0, 1, 1 + 1 / 3, 1 + 2 / 3, 36002])
+    assert [line.reason.split(" is not")[0] for line in found.bad] == [
+        "'CREATE DATABASE d'",
+        "\"PREPARE s FROM 'SELECT * FROM t WHERE a=?'\"",
+        "'EXECUTE s USING @a'",
+    ]
 
 
 @pytest.mark.parametrize(
