@@ -51,6 +51,11 @@ class Answers:
     about: Mapping[str, Any]
     digest: str
 
+    @property
+    def told(self) -> bool:
+        """Whether any reply could be read: a total or hits. Else there is nothing to compare."""
+        return bool((self.total >= 0).any() or self.offsets[-1])
+
 
 @dataclass(frozen=True, slots=True)
 class Pair:

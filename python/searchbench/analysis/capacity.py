@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -89,6 +90,31 @@ def _last_think(trace: Trace, clients: int, think_s: float) -> float:
     # The clients that think at the end are those whose last reply came less than Z before.
     last = np.sort(trace.done[(trace.done >= 0) & (trace.done < end)])[-thinking:]
     return float(np.minimum(end - last, think_s * 1e9).sum(dtype=np.float64))
+
+
+def slope(due_ns: Any, values_ns: Any, window: tuple[int, int]) -> float:
+    """Seconds by which the median of ``values_ns`` grows each second of the window.
+
+    Theil-Sen slope over 20 slices: a stall in some slices does not move it, overload does. 0 with
+    fewer than 200 values.
+    """
+    if due_ns.size < 10 * BATCHES:
+        return 0.0
+    edges = np.linspace(*window, BATCHES + 1)
+    order = np.argsort(due_ns, kind="stable")
+    cuts = np.searchsorted(due_ns[order], edges)
+    slices = [
+        (i, float(np.median(values_ns[order[a:b]])))
+        for i, (a, b) in enumerate(pairwise(cuts))
+        if b > a
+    ]
+    width = float(edges[1] - edges[0])
+    slopes = [
+        (y2 - y1) / ((x2 - x1) * width)
+        for k, (x1, y1) in enumerate(slices)
+        for x2, y2 in slices[k + 1 :]
+    ]
+    return float(np.median(slopes)) if slopes else 0.0
 
 
 def utilisation(trial: Mapping[str, Any], window_s: float) -> Estimate | None:

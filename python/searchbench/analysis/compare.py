@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from searchbench.analysis import agreement, judge, pairs
+from searchbench.analysis import agreement, answers, judge, pairs
 from searchbench.analysis.intervals import holm, welch_log_ratio
 from searchbench.analysis.judgement import (
     Estimate,
@@ -133,9 +133,9 @@ def _key(treatment: TreatmentResult) -> Key:
 
 def _agreement(a: _Side, b: _Side, key: Key) -> agreement.Pair | None:
     x, y = a.first_trial(a.by_key[key]), b.first_trial(b.by_key[key])
-    if x is None or y is None or not judge.same_question(x, y):
+    if x is None or y is None or not answers.same_question(x, y):
         return None
-    judging = judge.judging_of(a.record)
+    judging = answers.judging_of(a.record)
     digest = str((x.get("queries") or {}).get("digest", ""))
     return agreement.compare(
         agreement.read_answers(a.record, x),

@@ -234,6 +234,98 @@ class Scale:
 
 
 @dataclass(frozen=True, slots=True)
+class Step:
+    """One load step as it was really driven: one trial of a load run.
+
+    ``status``: "void" where the client or the machine spoils it, "failed" where it was not driven
+    to its end; a server that errs or does not keep up is a result, and "valid". ``reason``: of a
+    step that is not valid.
+    ``clients``: counted in the trace, distinct clients that had a request under way within the
+    window (closed loops; of open loops the connections used); ``clients_by_littles_law``: what
+    the times of all requests add up to, ``littles_law_share`` the same by ``clients_asked``.
+    ``offered``: requests due per second; ``answered``: replies that came well per second, both
+    within the window; ``achieved``: replies of any kind over requests due, as a share.
+    ``keeps_up``: open loops: at least 99 % achieved and no growing queue; None where the window
+    does not tell, and of closed loops, which cannot fall behind.
+    ``service``, ``response``, ``connect``, ``lag``, ``backlog``: by name (p50, p90, p95, p99,
+    p999, max, mean) in seconds, of requests that ended well; absent where there are too few.
+    ``connect``: of connections opened within the window; ``lag``: sent late by the client's own
+    doing; ``backlog``: waited for a free connection (open loops). ``backlog_growth`` and
+    ``response_growth``: seconds by which the median grows each second.
+    ``client_cpu_share`` and ``run_wait_share``: of the busiest measuring thread's time;
+    ``worst_minute``: of windows of two minutes or more, the minute with the worst p99.
+    """
+
+    system: str
+    trial: str
+    treatment: str
+    block: int
+    label: str
+    kind: Literal["closed", "open", "replay"]
+    levels: Mapping[str, Level]
+    status: Literal["valid", "void", "failed"]
+    reason: str = ""
+    window_s: float = 0.0
+    clients_asked: int | None = None
+    clients: int | None = None
+    clients_by_littles_law: float | None = None
+    littles_law_share: float | None = None
+    rate_asked_per_s: float | None = None
+    requests: int = 0
+    outcomes: Mapping[str, int] = field(default_factory=dict)
+    error_share: Estimate | None = None
+    offered: Estimate | None = None
+    answered: Estimate | None = None
+    achieved: Estimate | None = None
+    keeps_up: bool | None = None
+    service: Mapping[str, Estimate] = field(default_factory=dict)
+    response: Mapping[str, Estimate] = field(default_factory=dict)
+    connect: Mapping[str, Estimate] = field(default_factory=dict)
+    lag: Mapping[str, Estimate] = field(default_factory=dict)
+    backlog: Mapping[str, Estimate] = field(default_factory=dict)
+    backlog_growth: float | None = None
+    response_growth: float | None = None
+    client_cpu_s_per_request: float | None = None
+    client_cpu_share: float | None = None
+    run_wait_share: float | None = None
+    steal_share: float | None = None
+    server_cores: float | None = None
+    worst_minute: Mapping[str, float] = field(default_factory=dict)
+    findings: tuple[Finding, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class CapacityProbe:
+    """One rate driven in a search for capacity.
+
+    ``excess``: the share of requests that broke the promise's worst condition over the share that
+    may, with its interval: below 1 it is kept. ``condition``: that condition's words.
+    """
+
+    rate_per_s: float
+    seconds: float
+    verdict: str
+    condition: str
+    excess: float | None
+    excess_low: float | None
+    excess_high: float | None
+    achieved: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class Capacity:
+    """The greatest rate that keeps a promise, as a bracket; None where that side is open."""
+
+    system: str
+    slo: str
+    holds: float | None
+    fails: float | None
+    sentence: str
+    probes: tuple[CapacityProbe, ...]
+    chance_inside: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Judgement:
     """Everything a report shows, except what it copies from the record (machine, config).
 
@@ -243,7 +335,9 @@ class Judgement:
     treatment, by name (``server_cores``, ``cpu_s_per_query``, ``peak_rss_bytes``, ``index_bytes``,
     ``ingest_s``, ``ingest_documents_per_s``, ``read_bytes``, ``write_bytes``,
     ``client_cpu_share``) an Estimate.
-    ``metric``: the one that the verdict is about.
+    ``metric``: the one that the verdict is about. ``kind``: "load" of a load run; then ``steps``
+    has an entry a trial, ``capacity`` one a system whose capacity was searched for, and ``void``
+    says in a sentence which steps cannot be believed (empty: none).
     """
 
     question: str
@@ -259,6 +353,10 @@ class Judgement:
     resources: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     scales: tuple[Scale, ...] = ()
     metric: str = "throughput"
+    kind: Literal["study", "load"] = "study"
+    steps: tuple[Step, ...] = ()
+    capacity: tuple[Capacity, ...] = ()
+    void: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,6 +21,11 @@ def to_json(judged: Judgement | RecordComparison) -> dict[str, Any]:
     return plain
 
 
+def steps_json(judged: Judgement) -> list[dict[str, Any]]:
+    """One object for each load step, in the order they were driven; fields as in ``Step``."""
+    return [_plain(step) for step in judged.steps]
+
+
 def _plain(value: Any) -> Any:
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
         return {f.name: _plain(getattr(value, f.name)) for f in dataclasses.fields(value)}

@@ -9,13 +9,14 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from searchbench.analysis import agreement, capacity, latency, validity, warmup
+from searchbench.analysis import agreement, capacity, latency, steps, validity, warmup
 from searchbench.analysis.intervals import geometric_estimate, mean_interval
 from searchbench.analysis.judgement import (
     Curve,
     Estimate,
     Finding,
     Interval,
+    Step,
     TreatmentResult,
     TrialResult,
 )
@@ -32,21 +33,33 @@ class Judged:
     result: TrialResult
     service_ns: Nanoseconds
     response_ns: Nanoseconds
+    step: Step | None = None
 
 
-def judge_trial(record: Record, trial: Mapping[str, Any], samples: Samples) -> Judged:
-    """Audit one trial and take its figures. A failed trial has its finding and no figures."""
+def judge_trial(
+    record: Record, trial: Mapping[str, Any], samples: Samples, *, of_load: bool = False
+) -> Judged:
+    """Audit one trial and take its figures. A failed trial has its finding and no figures.
+
+    ``of_load``: it is one of a load run, so it is a load step too, and audited as one.
+    """
     empty = np.empty(0, dtype=np.int64)
     if trial.get("status") != "ok":
         finding = validity.failed_finding(trial)
         reason = f"failed {finding.number}: {finding.meaning}"
-        return Judged(_result(trial, "failed", reason, {}, {}, (finding,), None), empty, empty)
+        failed = _result(trial, "failed", reason, {}, {}, (finding,), None)
+        step = steps.failed_step(trial, finding) if of_load else None
+        return Judged(failed, empty, empty, step)
     trace = samples.trace(str(trial["trial"]))
     warm = warmup.find(trace, trial["load"].get("kind") == "closed")
     findings = validity.audit(trial, trace, warm) + _answers_under_load(record, trial)
     counts = validity.outcomes(trial, trace)
     measured = measured_of(trace)
-    throughput = capacity.throughput(trace)
+    throughput, step = capacity.throughput(trace), None
+    if of_load:
+        findings = steps.rated(findings, trial, sum(counts.values()))
+        step = steps.step_of(record, trial, trace, counts, findings)
+        throughput = step.answered or throughput
     del trace
     samples.keep(str(trial["trial"]), measured)
     service, response = np.sort(measured.service_ns), np.sort(measured.response_ns)
@@ -55,7 +68,7 @@ def judge_trial(record: Record, trial: Mapping[str, Any], samples: Samples) -> J
     status: Literal["valid", "invalid"] = "invalid" if bad else "valid"
     reason = "; ".join(f"{f.kind}: {f.number}" for f in bad)
     result = _result(trial, status, reason, figures, counts, findings, warm)
-    return Judged(result, service if not bad else empty, response if not bad else empty)
+    return Judged(result, service if not bad else empty, response if not bad else empty, step)
 
 
 def judge_treatment(described: Mapping[str, Any], judged: Sequence[Judged]) -> TreatmentResult:

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping
-from itertools import pairwise
 from typing import Any, Literal
 
 import numpy as np
@@ -304,29 +303,9 @@ def _offered(trial: Mapping[str, Any], trace: Trace) -> Iterator[Row]:
 
 
 def _growth(trace: Trace) -> float:
-    """Seconds by which the median response grows each second of the window.
-
-    Theil-Sen slope over 20 slices: a stall in some slices does not move it, overload does.
-    """
+    """Seconds by which the median response grows each second of the window."""
     kept = trace.measured() & (trace.done >= 0)
-    due, response = trace.due[kept], trace.done[kept] - trace.due[kept]
-    if due.size < 200:
-        return 0.0
-    edges = np.linspace(*trace.window, 21)
-    order = np.argsort(due, kind="stable")
-    cuts = np.searchsorted(due[order], edges)
-    slices = [
-        (i, float(np.median(response[order[a:b]])))
-        for i, (a, b) in enumerate(pairwise(cuts))
-        if b > a
-    ]
-    width = float(edges[1] - edges[0])
-    slopes = [
-        (y2 - y1) / ((x2 - x1) * width)
-        for k, (x1, y1) in enumerate(slices)
-        for x2, y2 in slices[k + 1 :]
-    ]
-    return float(np.median(slopes)) if slopes else 0.0
+    return capacity.slope(trace.due[kept], trace.done[kept] - trace.due[kept], trace.window)
 
 
 def _unsupported(trial: Mapping[str, Any], trace: Trace) -> Iterator[Row]:

@@ -280,13 +280,13 @@ def text_of(asked: Asked) -> str:
 
 def show(asked: Asked, record: Any, place: Path) -> int:
     """Judge the record, print the answer, write the page."""
-    from searchbench.analysis.judge import judge, to_json
+    from searchbench.analysis.judge import judge, steps_json
     from searchbench.cli import out
     from searchbench.cli.report import show as show_judgement
 
     judgement = judge(record)
     if asked.as_json:
-        out.as_json(to_json(judgement))
+        out.as_json(steps_json(judgement))
     else:
         show_judgement(judgement)
     if asked.report:

@@ -48,11 +48,13 @@ def show(judgement: object) -> None:
 
     assert isinstance(judgement, Judgement)
     verdict = judgement.verdict
+    if judgement.void:  # before anything else
+        printer.say(judgement.void)
     printer.say()
     if verdict.lines:
         printer.table(verdict.header, verdict.lines)
         printer.say()
-    printer.say(verdict.decision)
+    printer.say(verdict.decision.removeprefix(judgement.void).strip())
     invalid = [f for f in judgement.findings if f.severity == "invalid"]
     for finding in invalid[:3]:
         place = f"{finding.trial}: " if finding.trial else ""

@@ -1,0 +1,218 @@
+"""The verdict of a load run: what does this endpoint bear, in sentences with numbers.
+
+Nothing is said that the run cannot know: a step that the client or the machine spoiled is void
+and used for nothing, what is not resolved is called so, and where each step was driven once, that
+is said once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from searchbench.analysis import bearing_words as say
+from searchbench.analysis import points as at
+from searchbench.analysis.judgement import (
+    Agreement,
+    Capacity,
+    CapacityProbe,
+    Comparison,
+    Estimate,
+    Step,
+    TreatmentResult,
+    Verdict,
+)
+from searchbench.analysis.words import digits, listed, plural
+
+ONCE = (
+    "Each step was driven once, so how much this machine changes from one time to the next is not "
+    "known: the intervals are of each window alone (--repeat 5 tells)."
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Bearing:
+    """What ``Judgement`` takes of a load run."""
+
+    verdict: Verdict
+    comparisons: tuple[Comparison, ...]
+    capacity: tuple[Capacity, ...]
+    void: str
+
+
+def bear(
+    judging: Mapping[str, Any],
+    treatments: Sequence[TreatmentResult],
+    steps: Sequence[Step],
+    agreed: Sequence[Agreement],
+) -> Bearing:
+    """The answer of a load run. ``judging``: the table of plan.json."""
+    found = at.points(steps)
+    system = {t.treatment: t.system for t in treatments}
+    agreeing = {(system[a.a], system[a.b]): (a.agreeing, a.queries) for a in agreed}
+    compared = at.comparisons(found, agreeing)
+    capacity = capacities(judging, list(found))
+    void = void_of(steps)
+    sentences = [void] if void else []
+    sentences += [say.of_capacity(each, several=len(found) > 1) for each in capacity]
+    for name, own in found.items():
+        if own and not any(c.system == name for c in capacity):
+            sentences += say.of_points(name, own)
+    sentences += say.of_systems(found, compared, agreeing)
+    sentences += _failed(steps)
+    if any(found.values()) and max((s.block for s in steps), default=0) <= 1:
+        sentences.append(ONCE)
+    if not steps:
+        sentences.append("No load step is on record yet, so there is nothing to say.")
+    header, lines = table(steps)
+    best = say.best_of(found, compared)
+    resolved = any(c.verdict in ("faster", "slower") for c in compared)
+    verdict = Verdict(" ".join(sentences), resolved, best, lines, header)
+    return Bearing(verdict, compared, capacity, void)
+
+
+def void_of(steps: Sequence[Step]) -> str:
+    """ "Void: ..." where steps cannot be believed; empty where all can."""
+    void = [s for s in steps if s.status == "void"]
+    if not void:
+        return ""
+    kinds = dict.fromkeys(f.kind for s in void for f in s.findings if f.severity == "invalid")
+    why = ", ".join(kinds)
+    driven = [s for s in steps if s.status != "failed"]
+    if len(void) == len(driven):
+        which = (
+            "the only load step" if len(driven) == 1 else f"none of the {len(driven)} load steps"
+        )
+        verb = "cannot" if len(driven) == 1 else "can"
+        return f"Void: {which} {verb} be believed ({why}), so nothing is said of what is borne."
+    names = listed(list(dict.fromkeys(s.label for s in void)))
+    return (
+        f"Void: {len(void)} of {len(driven)} load steps ({names}) cannot be believed ({why}); what "
+        "follows is from the others."
+    )
+
+
+def capacities(judging: Mapping[str, Any], systems: Sequence[str]) -> tuple[Capacity, ...]:
+    """The brackets that a search left in plan.json: one table, or one for each system."""
+    told = judging.get("capacity")
+    if not told:
+        return ()
+    tables = told if isinstance(told, list) else [told]
+    return tuple(_capacity(t, judging, systems) for t in tables)
+
+
+def _capacity(
+    told: Mapping[str, Any], judging: Mapping[str, Any], systems: Sequence[str]
+) -> Capacity:
+    return Capacity(
+        system=str(told.get("system") or (systems[0] if systems else "")),
+        slo=str(told.get("slo") or judging.get("slo") or ""),
+        holds=told.get("holds"),
+        fails=told.get("fails"),
+        sentence=str(told.get("sentence") or ""),
+        probes=tuple(_probe(p) for p in told.get("probes") or []),
+        chance_inside=told.get("chance_inside"),
+    )
+
+
+def _probe(told: Mapping[str, Any]) -> CapacityProbe:
+    """A probe of a search; its judgement may stand in ``judged`` or beside the rate."""
+    judged = told.get("judged") or told
+    worst: tuple[float, Mapping[str, Any]] | None = None
+    for kept in judged.get("kept") or []:
+        allowed = float((kept.get("condition") or {}).get("allowed") or kept.get("allowed") or 0)
+        if allowed > 0 and (worst is None or float(kept["share"]) / allowed > worst[0]):
+            worst = float(kept["share"]) / allowed, {**kept, "allowed": allowed}
+    excess = low = high = None
+    condition = ""
+    if worst is not None:
+        kept = worst[1]
+        excess = worst[0]
+        low, high = (float(kept[end]) / kept["allowed"] for end in ("low", "high"))
+        named = kept.get("condition")
+        condition = str(named.get("text", "") if isinstance(named, Mapping) else named or "")
+    verdict = "void" if judged.get("own_fault") else str(judged.get("verdict", "unclear"))
+    achieved = judged.get("achieved")
+    return CapacityProbe(
+        rate_per_s=float(told["rate_per_s"]),
+        seconds=float(told.get("seconds") or 0.0),
+        verdict=verdict,
+        condition=condition,
+        excess=excess,
+        excess_low=low,
+        excess_high=high,
+        achieved=None if achieved is None else float(achieved),
+    )
+
+
+def _failed(steps: Sequence[Step]) -> list[str]:
+    failed = [s for s in steps if s.status == "failed"]
+    if not failed:
+        return []
+    names = listed(list(dict.fromkeys(s.label for s in failed)))
+    was = plural(len(failed), "step was", "steps were")
+    return [f"{len(failed)} {was} not driven to the end ({names}): {failed[0].reason}."]
+
+
+def table(steps: Sequence[Step]) -> tuple[tuple[str, ...], tuple[tuple[str, ...], ...]]:
+    """A short table for a terminal: a line a step, as driven; times in milliseconds."""
+    if not steps:
+        return (), ()
+    several = len({s.system for s in steps}) > 1
+    closed = all(s.kind == "closed" for s in steps)
+    header = [*(["system"] if several else []), "clients" if closed else "offered/s", "answered/s"]
+    header += ["±", "p50 ms", "p99 ms", "p99.9 ms", "service p99"]
+    header += ["errors", ""] if closed else ["backlog p99", "errors", ""]
+    lines = []
+    for s in steps:
+        cells = [s.system] if several else []
+        cells += [_clients(s) if closed else _value(s.offered), _value(s.answered), _half(s)]
+        cells += [_ms(s.response.get(name)) for name in ("p50", "p99", "p999")]
+        cells.append(_ms(s.service.get("p99")))
+        if not closed:
+            cells.append(_ms(s.backlog.get("p99")))
+        share = s.error_share
+        cells.append("–" if share is None else say.percent(share.value) if share.value else "0")
+        cells.append(remark(s))
+        lines.append(tuple(cells))
+    return tuple(header), tuple(lines)
+
+
+def remark(step: Step) -> str:
+    """What must be known of a step at a glance: void, failed, not kept up, errors."""
+    if step.status != "valid":
+        kinds = dict.fromkeys(f.kind for f in step.findings if f.severity == "invalid")
+        return f"{step.status}: {', '.join(kinds)}" if kinds else step.status
+    said = []
+    if step.keeps_up is False and step.achieved is not None:
+        said.append(f"not kept up: {say.percent(step.achieved.value)}")
+    elif step.keeps_up is None and step.achieved is not None:
+        said.append("kept up: not clear")
+    if step.error_share is not None and step.error_share.value > at.ERRORS:
+        said.append("errors")
+    warned = [f.kind for f in step.findings if f.severity == "warning"]
+    said += [k for k in ("server died", "server ended", "other answers under load") if k in warned]
+    return ", ".join(said)
+
+
+def _clients(step: Step) -> str:
+    asked, seen = step.clients_asked, step.clients
+    if seen is None:
+        return "–" if asked is None else f"0 of {asked}"
+    return f"{seen}" if asked in (None, seen) else f"{seen} of {asked}"
+
+
+def _value(found: Estimate | None) -> str:
+    return "–" if found is None else digits(found.value)
+
+
+def _half(step: Step) -> str:
+    found = step.answered
+    if found is None or found.interval is None or not found.value:
+        return "–"
+    return say.percent((found.interval.high - found.interval.low) / 2 / found.value)
+
+
+def _ms(found: Estimate | None) -> str:
+    return "–" if found is None else digits(found.value * 1e3)
