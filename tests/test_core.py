@@ -14,6 +14,8 @@ import signal
 import socket
 import socketserver
 import struct
+import subprocess
+import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -392,9 +394,11 @@ def test_control_c_stops_the_threads_at_once() -> None:
 
 def test_the_caller_is_told_of_progress_and_its_error_ends_the_drive() -> None:
     seen: list[tuple[int, int]] = []
+    lately: list[np.ndarray[Any, np.dtype[np.void]]] = []
 
-    def tick(completed: int, elapsed_ns: int) -> None:
+    def tick(completed: int, elapsed_ns: int, recent: bytes) -> None:
         seen.append((completed, elapsed_ns))
+        lately.append(np.frombuffer(recent, DTYPE))
         if len(seen) == 3:
             raise RuntimeError("enough")
 
@@ -402,6 +406,11 @@ def test_the_caller_is_told_of_progress_and_its_error_ends_the_drive() -> None:
         opened(target, 100_000, 1_000_000, 4, on_tick=tick)
     assert [c for c, _ in seen] == sorted(c for c, _ in seen)
     assert seen[0][1] < seen[1][1] < seen[2][1] < 2_000_000_000
+    for (completed, elapsed_ns), recent in zip(seen, lately, strict=True):
+        assert min(completed, 1) <= len(recent) <= 4_096
+        assert (recent["outcome"] == OK).all()
+        assert (np.diff(recent["done"]) >= 0).all(), "one thread's, in its order"
+        assert (recent["due"] < elapsed_ns + 1_000_000_000).all()
 
 
 # ---- what does not fit together
@@ -517,3 +526,54 @@ def test_what_is_not_toml_is_refused_with_its_place() -> None:
 def test_a_library_host_that_is_asked_nonsense_says_so(capfd: pytest.CaptureFixture[str]) -> None:
     assert _core.serve_library_host(["null", "--no-such-option", "1"]) == 2
     assert "no-such-option" in capfd.readouterr().err
+
+
+# ---- many samples
+
+SPILLING = """
+import json, socket, sys, threading
+import numpy as np
+from searchbench import _core
+
+def kib(name):
+    lines = open("/proc/self/status").read().splitlines()
+    return next(int(line.split()[1]) for line in lines if line.startswith(name))
+
+count, folder, after = int(sys.argv[1]), sys.argv[2] or None, int(sys.argv[3])
+dead = socket.create_server(("127.0.0.1", 0))
+address = dead.getsockname()
+dead.close()
+sequence = np.arange(count, dtype=np.uint32) % np.uint32(7)
+due = np.arange(count, dtype=np.int64) * 1_000
+requests = _core.Requests(b"1234567", np.arange(1, 8, dtype=np.uint64),
+                          np.arange(1, 8, dtype=np.uint32))
+open("/proc/self/clear_refs", "w").write("5")
+before = kib("VmHWM")
+trace = _core.drive(address, "frames", requests, sequence=sequence, due_ns=due, connections=1,
+                    spill=folder, spill_after_bytes=after, idle="block")
+grown = kib("VmHWM") - before
+raw = np.frombuffer(memoryview(trace), np.dtype(_core.SAMPLE_DTYPE))
+assert len(raw) == count
+step = 100_000
+for start in range(0, count, step):
+    piece = raw[start : start + step]
+    assert np.array_equal(piece["due"], due[start : start + step])
+    assert np.array_equal(piece["request"], sequence[start : start + step])
+    trace.give_back(start + step)
+read = kib("VmHWM") - before
+account = json.loads(trace.accounting())
+print(json.dumps([grown * 1024, read * 1024, account["spilled_bytes"], account["spill_failed"]]))
+"""
+
+
+def test_samples_that_were_spilled_read_the_same_and_take_no_memory(tmp_path: Path) -> None:
+    count = 1_000_000  # refused, every one of them: recorded as fast as can be
+    command = [sys.executable, "-c", SPILLING, str(count), str(tmp_path), str(8 << 20)]
+    done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=120)
+    grown, read, spilled, failed = json.loads(done.stdout)
+    assert failed is None
+    assert 0 < spilled <= count * DTYPE.itemsize
+    # A busy machine may have kept more of them in memory than a quiet one does.
+    assert grown < count * (DTYPE.itemsize + 12) + (64 << 20)
+    assert read - grown < 32 << 20
+    assert list(tmp_path.iterdir()) == []

@@ -132,7 +132,7 @@ def test_the_same_command_continues_where_it_stopped(tmp_path: Path) -> None:
     path, place = study(tmp_path, TWO, SHORT), tmp_path / "record"
 
     class Impatient(Watch):
-        def tick(self, completed: int, elapsed_ns: int) -> None:
+        def tick(self, completed: int, elapsed_ns: int, recent: bytes) -> None:
             if len(self.ended) == 1:
                 raise KeyboardInterrupt
 
@@ -159,7 +159,7 @@ def test_another_study_does_not_continue_it(tmp_path: Path) -> None:
 
 def test_a_server_that_dies_is_an_outcome_per_request_and_a_note(tmp_path: Path) -> None:
     class Killer(Watch):
-        def tick(self, completed: int, elapsed_ns: int) -> None:
+        def tick(self, completed: int, elapsed_ns: int, recent: bytes) -> None:
             if elapsed_ns > 300_000_000:
                 for server in servers():
                     server.kill()

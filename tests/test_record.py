@@ -63,6 +63,13 @@ def test_a_trial_is_there_once_its_json_is(tmp_path: Path) -> None:
     assert opened.replies("b01-t01").num_rows == 0
 
 
+def test_samples_that_come_in_pieces_read_as_one(tmp_path: Path) -> None:
+    w = writer(tmp_path / "r")
+    pieces = (samples().slice(start, 1) for start in range(3))
+    w.trial({"trial": "b01-t01", "status": "ok"}, samples=pieces)
+    assert record.open_record(tmp_path / "r").samples("b01-t01").equals(samples())
+
+
 def test_trials_come_in_the_order_of_the_plan(tmp_path: Path) -> None:
     w = writer(tmp_path / "r")
     w.trial({"trial": "b01-t02", "status": "ok"})
@@ -151,7 +158,7 @@ def test_a_full_disk_is_one_sentence_and_what_to_do(
     def full(*_args: object, **_kwargs: object) -> None:
         raise OSError(errno.ENOSPC, "No space left on device")
 
-    monkeypatch.setattr("searchbench.record.pq.write_table", full)
+    monkeypatch.setattr("searchbench.record.pq.ParquetWriter", full)
     with pytest.raises(RecordError, match=r"disk is full.*continues"):
         w.trial({"trial": "b01-t01", "status": "ok"}, samples=samples())
     assert not w.has("b01-t01")

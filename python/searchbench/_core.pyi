@@ -60,18 +60,18 @@ class Trace:
     # (index of the sample, reply bytes as received) for each kept reply. Of a request with
     # several exchanges, the replies follow each other in the bytes.
     def replies(self) -> list[tuple[int, bytes]]: ...
-    # The first ``samples`` samples were read for now: of those that were spilled the memory is given
-    # back. They can be read again at any time.
+    # The first ``samples`` samples were read for now: of those that were spilled the memory is
+    # given back. They can be read again at any time.
     def give_back(self, samples: int) -> None: ...
-    # JSON: started_unix_ns (the zero of the clock), elapsed_ns, clock ("tsc" | "monotonic"), clock_drift_ppm, threads:
-    # [{cpu, user_ns, system_ns, run_wait_ns, voluntary_switches, involuntary_switches,
-    # minor_faults, priority}], connects, reconnects, refused_connects, partial_sends, unsent
-    # (slots due before the end that never got a connection), unsolicited (bytes that no request
-    # asked for), pauses and pause_ns (waits before trying again after a connection that nothing
-    # came of), greeting_failed (why the first login that failed did, or null), spilled_bytes
-    # (samples written to ``spill`` during the drive), spill_failed (why no more were, or null),
-    # statuses ({status: how many whole replies had it}, where the protocol has one, over the whole
-    # drive).
+    # JSON: started_unix_ns (the zero of the clock), elapsed_ns, clock ("tsc" | "monotonic"),
+    # clock_drift_ppm, threads: [{cpu, user_ns, system_ns, run_wait_ns, voluntary_switches,
+    # involuntary_switches, minor_faults, priority}], connects, reconnects, refused_connects,
+    # partial_sends, unsent (slots due before the end that never got a connection), unsolicited
+    # (bytes that no request asked for), pauses and pause_ns (waits before trying again after a
+    # connection that nothing came of), greeting_failed (why the first login that failed did, or
+    # null), spilled_bytes (samples written to ``spill`` during the drive), spill_failed (why no
+    # more were, or null), statuses ({status: how many whole replies had it}, where the protocol
+    # has one, over the whole drive).
     def accounting(self) -> str: ...
 
 def drive(
@@ -135,10 +135,10 @@ def drive(
     What is in flight is waited for, at most ``timeout_ns``, then recorded as unfinished or
     timed_out. ``capture_every`` n keeps the reply of every n-th request (1: of all).
     ``cpus``: one pinned thread each; empty: one thread, not pinned.
-    ``start_unix_ns``: the zero of the clock at this absolute time (CLOCK_REALTIME, nanoseconds since
-    1970), at most an hour ahead, so that several machines begin at once; connections are opened
-    at once and wait for it. None: as soon as all are open. ValueError where it has passed when
-    they are open.
+    ``start_unix_ns``: the zero of the clock at this absolute time (CLOCK_REALTIME, nanoseconds
+    since 1970), at most an hour ahead, so that several machines begin together; connections are
+    opened at once and wait for it. None: as soon as all are open. ValueError where it has passed
+    when they are open.
     ``spill``: a folder. Once the samples held in memory exceed ``spill_after_bytes`` (all threads
     together), those that are finished go to a nameless file there while the drive runs; the trace
     reads the same. Where the disk is full they stay in memory (``spill_failed``).

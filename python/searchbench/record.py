@@ -220,12 +220,15 @@ class Writer:
         self,
         about: Mapping[str, Any],
         *,
-        samples: pa.Table | None = None,
+        samples: pa.Table | Iterable[pa.Table] | None = None,
         replies: pa.Table | None = None,
         probe: pa.Table | None = None,
         logs: Mapping[str, bytes] | None = None,
     ) -> None:
-        """Put one trial on record; ``about`` becomes its trial.json. Replaces a failed attempt."""
+        """Put one trial on record; ``about`` becomes its trial.json. Replaces a failed attempt.
+
+        ``samples`` may come in several tables, which are written as they come.
+        """
         folder = self.path / "trials" / str(about["trial"])
         with _room(folder):
             shutil.rmtree(folder, ignore_errors=True)
@@ -233,7 +236,7 @@ class Writer:
             for name, table in (("samples", samples), ("replies", replies), ("probe", probe)):
                 if table is not None:
                     part = folder / f".{name}.parquet"
-                    pq.write_table(table, part, compression="zstd", compression_level=1)
+                    _write_tables(part, [table] if isinstance(table, pa.Table) else table)
                     part.rename(folder / f"{name}.parquet")
             for name, content in (logs or {}).items():
                 _write(folder / name, content)
@@ -294,6 +297,15 @@ def _read_json(path: Path) -> dict[str, Any]:
 def _pretty(value: Mapping[str, Any]) -> bytes:
     options = orjson.OPT_INDENT_2 | orjson.OPT_SERIALIZE_NUMPY | orjson.OPT_NON_STR_KEYS
     return orjson.dumps(value, option=options) + b"\n"
+
+
+def _write_tables(path: Path, tables: Iterable[pa.Table]) -> None:
+    rest = iter(tables)
+    first = next(rest)
+    with pq.ParquetWriter(path, first.schema, compression="zstd", compression_level=1) as writer:
+        writer.write_table(first)
+        for table in rest:
+            writer.write_table(table)
 
 
 def _write(path: Path, content: bytes) -> None:

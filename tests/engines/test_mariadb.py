@@ -302,7 +302,7 @@ def test_every_lever_takes_and_a_killed_server_comes_back(tmp_path: Path, storag
 def killed_while_asked(running: Deployment) -> list[str]:
     """The outcomes of requests one after another, the server killed after some."""
 
-    def tick(done: int, _elapsed_ns: int) -> None:
+    def tick(done: int, _elapsed_ns: int, _recent: bytes) -> None:
         if done > 10 and running.lives():
             running.process.kill()
 

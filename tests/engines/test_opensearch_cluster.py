@@ -102,7 +102,7 @@ def test_a_node_killed_while_asked_is_seen_in_answers_and_its_copies_take_over(
     victim = cluster.processes[-1]
     killed: list[int] = []
 
-    def tick(done: int, _elapsed_ns: int) -> None:
+    def tick(done: int, _elapsed_ns: int, _recent: bytes) -> None:
         if done > 50 and not killed:
             killed.append(done)
             victim.kill()

@@ -495,7 +495,7 @@ def test_what_was_settled_outlives_a_server_that_is_killed_while_it_answers(
         running.ask(late)
         requests = prepare([ENGINE.compile(FOX, suite.SCHEMA, params)])
 
-        def kill(_completed: int, elapsed_ns: int) -> None:
+        def kill(_completed: int, elapsed_ns: int, _recent: bytes) -> None:
             if elapsed_ns > 500_000_000 and running.lives():
                 running.process.send_signal(signal.SIGKILL)
 

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, Protocol
 
 import numpy as np
@@ -20,12 +21,16 @@ from searchbench.lab.exchange import Endpoint, ask, prepare, samples_of
 from searchbench.queries.algebra import Query, declared_terms
 from searchbench.record import REPLIES, samples_table
 
+# Requests completed, nanoseconds since the start, and the samples finished last.
 Progress = Callable[[int, int, bytes], object]
 U32 = np.ndarray[tuple[int], np.dtype[np.uint32]]
 I64 = np.ndarray[tuple[int], np.dtype[np.int64]]
 
 _CAPTURE_TIMEOUT_S = 60.0
 _SAMPLED_REPLIES = 200
+# Samples of a drive held in memory before they are spilled: two million.
+_SPILL_AFTER_BYTES = 128 << 20
+_BATCH_ROWS = 250_000
 _OK = _core.OUTCOMES.index("ok")
 _PARTIAL = _core.OUTCOMES.index("partial")
 
@@ -79,10 +84,40 @@ class Order:
 
 
 @dataclass(frozen=True, slots=True)
-class Driven:
-    """A drive's samples as the record's columns, replies that were kept, the accounting."""
+class Samples:
+    """What a drive recorded, in the core's own form; iterating gives the record's columns.
 
-    samples: pa.Table
+    Never all of them at once: there may be more than memory holds.
+    """
+
+    trace: _core.Trace
+    request_to_query: U32
+
+    def __len__(self) -> int:
+        return len(self.trace)
+
+    def __iter__(self) -> Iterator[pa.Table]:
+        """Tables of ``record.SAMPLES``, some 100,000 rows each."""
+        for raw in self.raw():
+            yield samples_table(raw, self.request_to_query)
+
+    def raw(self) -> Iterator[np.ndarray[tuple[int], np.dtype[np.void]]]:
+        """The samples as structured arrays, piece by piece."""
+        whole = samples_of(self.trace)
+        for start in range(0, len(whole), _BATCH_ROWS):
+            yield whole[start : start + _BATCH_ROWS]
+            self.trace.give_back(start + _BATCH_ROWS)
+
+    def due_ns(self) -> I64:
+        """When each was due, in the order of completion of each thread."""
+        return np.concatenate([np.ascontiguousarray(raw["due"]) for raw in self.raw()])
+
+
+@dataclass(frozen=True, slots=True)
+class Driven:
+    """A drive's samples, replies that were kept, the accounting."""
+
+    samples: Samples
     replies: pa.Table
     accounting: dict[str, Any]
 
@@ -156,11 +191,13 @@ def drive(
     cpus: Sequence[int],
     expected: int,
     on_tick: Progress | None = None,
+    spill: Path | None = None,
     **further: Any,
 ) -> Driven:
     """Drive the order and record every request. ``expected``: about how many there will be.
 
-    ``further``: what else ``_core.drive`` takes by name.
+    ``spill``: an existing folder for samples that exceed memory. ``further``: what else
+    ``_core.drive`` takes by name.
     """
     every = max(1, expected // _SAMPLED_REPLIES)
     trace = deployment.endpoint.drive(
@@ -179,13 +216,14 @@ def drive(
         cpus=list(cpus),
         idle=idle,
         on_tick=on_tick,
+        spill=None if spill is None else str(spill),
+        spill_after_bytes=_SPILL_AFTER_BYTES,
         **further,
     )
-    raw = samples_of(trace)
-    if not len(raw):
+    if not len(trace):
         raise LabError("nothing was sent: the order is empty", "drive")
     return Driven(
-        samples=samples_table(raw, compiled.request_to_query),
+        samples=Samples(trace, compiled.request_to_query),
         replies=_decoded(deployment.engine, trace, compiled, "under_load"),
         accounting=json.loads(trace.accounting()),
     )

@@ -182,7 +182,7 @@ class LoadRun:
         system = self.systems[step.system]
         self.watch.begins(trial, treatment.label, position, len(self._plan.trials))
         about = self._heading(trial, treatment, system, step, position)
-        tables: dict[str, pa.Table] = {}
+        tables: dict[str, Any] = {}
         try:
             tables = self._drive(system, step, trial, about)
             about["status"] = "ok"
@@ -195,7 +195,7 @@ class LoadRun:
 
     def _drive(
         self, system: System, step: Step, trial: Trial, about: dict[str, Any]
-    ) -> dict[str, pa.Table]:
+    ) -> dict[str, Any]:
         load = step.load
         about["notes"] = [note.as_json() for note in host.notes()]
         order = self._order(system, load, self.seed * 1000 + trial.block)
@@ -213,7 +213,7 @@ class LoadRun:
                 expected=expected_requests(order, system.mean_s),
                 on_tick=self.watch.tick,
                 realtime=self.realtime,
-                spill=str(self.place),
+                spill=self.place,
                 **system.further(),
             )
         if self.cache is not None:

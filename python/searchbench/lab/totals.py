@@ -10,12 +10,14 @@ import psutil
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from searchbench.lab.drive import Samples
 from searchbench.loads import Load
 
 
-def window(samples: pa.Table, load: Load) -> dict[str, int]:
+def window(samples: Samples, load: Load) -> dict[str, int]:
     """``start`` and ``end`` in nanoseconds: a request is measured if start ≤ due < end."""
-    start, end = load.window.bounds_ns(samples.column("due").drop_null().to_numpy())
+    counted = load.window.seconds is None
+    start, end = load.window.bounds_ns(samples.due_ns() if counted else np.empty(0, np.int64))
     return {"start": start, "end": end}
 
 

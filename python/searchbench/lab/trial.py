@@ -33,6 +33,7 @@ from searchbench.lab.drive import (
     Compiled,
     Driven,
     Progress,
+    Samples,
     capture,
     compile_all,
     drive,
@@ -84,7 +85,7 @@ class Outcome:
     """What goes on record of a trial."""
 
     about: dict[str, Any]
-    samples: pa.Table | None = None
+    samples: Samples | None = None
     replies: pa.Table | None = None
     probe: pa.Table | None = None
     logs: dict[str, bytes] = field(default_factory=dict)
@@ -283,6 +284,7 @@ class Conductor:
                     cpus=cpus,
                     expected=expected_requests(order, captured.mean_s),
                     on_tick=self.on_tick,
+                    spill=self.work,
                 )
             lived = probe.server_lived()
         with stages("totals"):

@@ -231,3 +231,46 @@ fn the_most_recent_samples_can_be_read_at_any_time() {
     thread.join().unwrap();
     drop(follower);
 }
+
+/// How many bytes of a mapping are in memory.
+fn resident(mapping: &Mapping, bytes: usize) -> usize {
+    let page = 4096;
+    let mut pages = vec![0u8; bytes.div_ceil(page)];
+    // SAFETY: the range lies in the mapping, and there is a byte for each of its pages.
+    let asked = unsafe {
+        let start = mapping.slice(0, bytes).as_ptr();
+        libc::mincore(start.cast_mut().cast(), bytes, pages.as_mut_ptr())
+    };
+    assert_eq!(asked, 0);
+    pages.iter().filter(|&&there| there & 1 == 1).count() * page
+}
+
+#[test]
+fn memory_does_not_grow_with_what_is_recorded() {
+    let recorded = new_recorded(1);
+    let file = nameless(&std::env::temp_dir(), 200).unwrap();
+    let mut follow = Follow::new(
+        Arc::clone(&recorded),
+        vec![Prefix { file, bytes: 0 }],
+        2 * KEEP_BYTES,
+    );
+    let mut log = SampleLog::new(None).unwrap();
+    let mapping = Arc::clone(log.region().mapping());
+    recorded[0].place(&mapping);
+    // A look ten times a second, and 600,000 samples a second.
+    for turn in 0..30 {
+        for number in 0..60_000 {
+            log.push(sample(0, turn * 60_000 + number));
+        }
+        recorded[0].publish(log.len());
+        follow.look();
+        let there = resident(&mapping, log.region().len() + 2 * TOUCHED_BYTES);
+        let most = 2 * KEEP_BYTES + 60_000 * SAMPLE_BYTES + TOUCHED_BYTES + 2 * PAGES;
+        assert!(there <= most, "{there} of {most} after turn {turn}");
+        // The next turn finds its pages there: it takes no page faults.
+        assert!(there >= TOUCHED_BYTES);
+    }
+    assert!(follow.spilled.prefixes[0].bytes > 100 << 20);
+    let whole = gather(vec![log.into_region()], Some(&mut follow.spilled)).unwrap();
+    assert!(whole.as_slice() == expected(&[30 * 60_000]));
+}

@@ -279,13 +279,13 @@ pub fn realtime(priority: i32) -> io::Result<()> {
 }
 
 /// Makes the calling thread give way to all others: no real-time class even where it is inherited,
-/// niceness 10, and off `cpus` as far as there are others. What the machine refuses is left.
+/// niceness 5, and off `cpus` as far as there are others. What the machine refuses is left.
 pub fn step_back(cpus: &[usize]) {
     let parameter = libc::sched_param { sched_priority: 0 };
     // SAFETY: an all-zero set is valid, and every pointer lives through its call.
     unsafe {
         libc::sched_setscheduler(0, libc::SCHED_OTHER, &parameter);
-        libc::setpriority(libc::PRIO_PROCESS, 0, 10);
+        libc::setpriority(libc::PRIO_PROCESS, 0, 5);
         let mut set: libc::cpu_set_t = std::mem::zeroed();
         let size = size_of::<libc::cpu_set_t>();
         if libc::sched_getaffinity(0, size, &mut set) == 0 {
