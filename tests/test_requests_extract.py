@@ -154,6 +154,11 @@ def test_terms_come_out_of_documents_too(
 def test_nothing_to_take_is_said_with_the_reason(groonga: Deployment, tmp_path: Path) -> None:
     path = tmp_path / "none.json"
     path.write_bytes(select(groonga, limit=0))
+    kept = tmp_path / "kept.txt"
+    kept.write_text("of before")
+    with pytest.raises(QueryError, match="there is no term"):
+        extract(path, out=kept)
+    assert kept.read_text() == "of before"
     with pytest.raises(QueryError, match=r"records: 0 of 5 hits .*`limit`"):
         extract(path)
     with pytest.raises(QueryError, match="one term at least"):

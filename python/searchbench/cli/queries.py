@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -254,19 +254,23 @@ def _of_documents(place: Path, field: str | None) -> Iterator[object]:
         yield document.id if field == "id" else document.values.get(field)
 
 
-def _write(lines: Iterable[str], out: Path | None) -> int:
-    """Write the lines; how many they were."""
+def _write(lines: Iterator[str], out: Path | None) -> int:
+    """Write the lines; how many they were. A file is opened only once there is something."""
     from contextlib import nullcontext
+    from itertools import chain
 
     from searchbench.errors import QueryError
 
+    first = next(lines, None)
+    if first is None:
+        return 0
     try:
         stream = nullcontext(sys.stdout) if out is None else out.open("w", encoding="utf-8")
     except OSError as error:
         raise QueryError(f"{out} cannot be written: {error.strerror or error}") from error
     written = 0
     with stream as lines_out:
-        for line in lines:
+        for line in chain((first,), lines):
             lines_out.write(line + "\n")
             written += 1
     return written

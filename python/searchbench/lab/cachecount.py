@@ -29,6 +29,7 @@ import orjson
 from searchbench.engines import mysql_form
 from searchbench.engines.engine import Request
 from searchbench.engines.http_form import HttpReply, get, split
+from searchbench.errors import LabError
 from searchbench.lab.exchange import Endpoint, Refused, ask
 from searchbench.lab.host import Note
 from searchbench.requests.cache import CachePlan, hit_rate
@@ -158,6 +159,61 @@ def cache_size(endpoint: Endpoint) -> int | None:
     if isinstance(body, list) and len(body) == 2 and isinstance(body[1], int):
         return body[1]
     return None
+
+
+def entries_of(endpoints: Iterable[Endpoint], said: int | None) -> int:
+    """How many answers each cache holds: what the servers tell, else what the user ``said``.
+
+    LabError where nobody tells, or where they tell different sizes.
+    """
+    told: dict[int, str] = {}
+    for endpoint in endpoints:
+        for target in (endpoint.target, *endpoint.others):
+            size = cache_size(replace(endpoint, target=target, others=()))
+            if size is not None:
+                told.setdefault(size, "{}:{}".format(*target))
+    if said is not None:
+        told.setdefault(said, "--cache-entries")
+    if not told:
+        raise LabError(
+            "the server does not tell how many answers its cache holds, and the hit rate hangs on "
+            "it: say --cache-entries N (of Droonga's front it is 100 unless it was changed)"
+        )
+    if len(told) > 1:
+        sizes = ", ".join(f"{size:,} ({who})" for size, who in told.items())
+        raise LabError(
+            f"the caches differ in size: {sizes}; the same requests give each another hit rate, so "
+            "set them alike, or load one system at a time"
+        )
+    return next(iter(told))
+
+
+def account(
+    plan: CachePlan,
+    before: Counters | None,
+    after: Counters | None,
+    replies: Iterable[bytes] = (),
+    *,
+    cold: bool = False,
+    in_flight: int = 1,
+    requests: int | None = None,
+) -> tuple[dict[str, Any], Note | None]:
+    """What goes on record of a drive's cache hits, and the note if they are not as wanted.
+
+    Where the server has no counter the header of the ``replies`` that were kept is counted.
+    """
+    counted = between(before, after)
+    if isinstance(counted, Uncounted):
+        marked = of_replies(replies)
+        counted = counted if marked is None else marked
+        requests = None
+    about: dict[str, Any] = {"plan": plan.as_json()}
+    if isinstance(counted, Counters):
+        about["counted"] = counted.as_json()
+        about["rate"] = counted.rate
+        about["expected"] = plan.expected_over(counted.lookups, cold=cold)
+        about["spread"] = plan.spread(counted.lookups)
+    return about, judge(plan, counted, cold=cold, in_flight=in_flight, requests=requests)
 
 
 def judge(
