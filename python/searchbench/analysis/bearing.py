@@ -94,22 +94,17 @@ def void_of(steps: Sequence[Step]) -> str:
 
 
 def capacities(judging: Mapping[str, Any], systems: Sequence[str]) -> tuple[Capacity, ...]:
-    """The brackets that a search left in plan.json: one table, or one for each system."""
-    told = judging.get("capacity")
-    if not told:
-        return ()
-    tables = told if isinstance(told, list) else [told]
-    return tuple(_capacity(t, judging, systems) for t in tables)
+    """The brackets that a search left in plan.json, by system."""
+    told = judging.get("capacity") or {}
+    return tuple(_capacity(name, told[name]) for name in systems if name in told)
 
 
-def _capacity(
-    told: Mapping[str, Any], judging: Mapping[str, Any], systems: Sequence[str]
-) -> Capacity:
+def _capacity(system: str, told: Mapping[str, Any]) -> Capacity:
     return Capacity(
-        system=str(told.get("system") or (systems[0] if systems else "")),
-        slo=str(told.get("slo") or judging.get("slo") or ""),
-        holds=told.get("holds"),
-        fails=told.get("fails"),
+        system=system,
+        slo=str(told.get("slo") or ""),
+        holds=told.get("holds_per_s"),
+        fails=told.get("fails_per_s"),
         sentence=str(told.get("sentence") or ""),
         probes=tuple(_probe(p) for p in told.get("probes") or []),
         chance_inside=told.get("chance_inside"),
@@ -117,11 +112,11 @@ def _capacity(
 
 
 def _probe(told: Mapping[str, Any]) -> CapacityProbe:
-    """A probe of a search; its judgement may stand in ``judged`` or beside the rate."""
-    judged = told.get("judged") or told
+    """A probe of a search, by the condition that it broke most."""
+    judged = told.get("judged") or {}
     worst: tuple[float, Mapping[str, Any]] | None = None
     for kept in judged.get("kept") or []:
-        allowed = float((kept.get("condition") or {}).get("allowed") or kept.get("allowed") or 0)
+        allowed = float(kept["condition"]["allowed"])
         if allowed > 0 and (worst is None or float(kept["share"]) / allowed > worst[0]):
             worst = float(kept["share"]) / allowed, {**kept, "allowed": allowed}
     excess = low = high = None
@@ -130,8 +125,7 @@ def _probe(told: Mapping[str, Any]) -> CapacityProbe:
         kept = worst[1]
         excess = worst[0]
         low, high = (float(kept[end]) / kept["allowed"] for end in ("low", "high"))
-        named = kept.get("condition")
-        condition = str(named.get("text", "") if isinstance(named, Mapping) else named or "")
+        condition = str(kept["condition"].get("text", ""))
     verdict = "void" if judged.get("own_fault") else str(judged.get("verdict", "unclear"))
     achieved = judged.get("achieved")
     return CapacityProbe(

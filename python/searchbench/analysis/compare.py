@@ -10,12 +10,12 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
-from searchbench.analysis import agreement, answers, judge, pairs
+from searchbench.analysis import agreement, answers, compare_load, judge, pairs
 from searchbench.analysis.intervals import holm, welch_log_ratio
 from searchbench.analysis.judgement import (
     Estimate,
@@ -47,6 +47,8 @@ def compare_records(a: Record, b: Record, threshold: float = 0.05) -> RecordComp
     more is better that b may lose before ``regressed`` is true; only resolved losses count.
     """
     sides = _Side.of(a), _Side.of(b)
+    if sides[0].judged.kind == sides[1].judged.kind == "load":
+        return _compare_loads(sides, threshold)
     keys = [key for key in sides[0].by_key if key in sides[1].by_key]
     only = [
         tuple(t.label for key, t in one.by_key.items() if key not in other.by_key)
@@ -63,7 +65,38 @@ def compare_records(a: Record, b: Record, threshold: float = 0.05) -> RecordComp
         drafts += _lines(sides[0], sides[1], key, pair)
     adjusted = holm([p for _, p in drafts])
     lines = tuple(_decide(line, p) for (line, _), p in zip(drafts, adjusted, strict=True))
-    metric = sides[0].judged.metric
+    return _compared(sides, lines, changed, only, threshold, sides[0].judged.metric)
+
+
+def _compare_loads(sides: tuple[_Side, _Side], threshold: float) -> RecordComparison:
+    a, b = sides
+    found = compare_load.match((a.record, a.judged), (b.record, b.judged))
+    adjusted = holm([p for _, p in found.drafts])
+    lines = tuple(_decide(line, p) for (line, _), p in zip(found.drafts, adjusted, strict=True))
+    shown = {line.metric for line in lines}
+    metric = a.judged.metric if a.judged.metric in shown else next(iter(sorted(shown)), "")
+    compared = _compared(sides, lines, found.changed, list(found.only), threshold, metric)
+    said = [
+        side.judged.void.replace("Void:", f"Void, in the {which} record:", 1)
+        for which, side in (("first", a), ("second", b))
+        if side.judged.void
+    ]
+    said.append(compared.decision)
+    said += [f"{line.label}: {line.reason}." for line in lines if "keep it up" in line.reason][:3]
+    if found.once and lines:
+        said.append(compare_load.ONCE)
+    return replace(compared, decision=" ".join(said))
+
+
+def _compared(
+    sides: tuple[_Side, _Side],
+    lines: tuple[RecordLine, ...],
+    changed: Mapping[str, tuple[int, int]],
+    only: list[tuple[str, ...]],
+    threshold: float,
+    metric: str,
+) -> RecordComparison:
+    a, b = (side.record for side in sides)
     worse = [
         line
         for line in lines
@@ -223,11 +256,12 @@ def _decide(line: RecordLine, p: float | None) -> RecordLine:
         return line
     size = abs(math.log(ratio.value))
     apart = ratio.interval.low > 1 or ratio.interval.high < 1
-    verdict, reason = "not resolved", ""
-    if size <= math.log(line.floor):
+    verdict, reason = "not resolved", line.reason
+    if line.floor > 1 and size <= math.log(line.floor):
         reason = f"within the noise floor of {100 * (line.floor - 1):.1f} %"
     elif not apart or p >= ALPHA:
-        reason = "the interval includes no difference, after correcting for all comparisons"
+        said = "the interval includes no difference, after correcting for all comparisons"
+        reason = f"{reason}; {said}" if reason else said
     else:
         verdict = "faster" if ratio.value > 1 else "slower"
     changed = _with(line, verdict, (line.value_a, line.value_b), ratio, reason)

@@ -57,7 +57,8 @@ class Point:
 
     def of(self, metric: str) -> Estimate | None:
         """A metric over all its steps: the interval is the wider of within and between them."""
-        own = list(self.values(metric).values())
+        told = (of_step(step, metric) for step in self.steps)
+        own = [value for value in told if value is not None and value.value > 0]
         if len(own) < 2:
             return own[0] if own else None
         between = geometric_estimate([e.value for e in own], own[0].unit)
@@ -189,7 +190,7 @@ def _draft(a: Point, b: Point, metric: str, same: tuple[int, int] | None) -> Com
                           of, why)  # fmt: skip
     ratio, p = against(a, b, metric)
     if ratio is not None and metric != "answered":
-        ratio = _inverse(ratio)
+        ratio = inverse(ratio)
     reason = "" if ratio is not None else "too few samples for it in one of the steps"
     if agree < of:
         reason = f"over all requests, though {of - agree} of {of} have another total"
@@ -200,7 +201,8 @@ def _named(metric: str) -> str:
     return "throughput" if metric == "answered" else metric
 
 
-def _inverse(ratio: Estimate) -> Estimate:
+def inverse(ratio: Estimate) -> Estimate:
+    """The ratio the other way round."""
     span = ratio.interval
     if span is not None:
         span = Interval(1 / span.high, 1 / span.low, span.level, span.method)

@@ -35,6 +35,7 @@ OF_THE_SERVER: Mapping[str, str] = {
     "overload": "None: that is what was to be found. How long its latencies are depends on how "
     "long the window was.",
 }
+_PIN = "Keep the server off the client's core (--cpus, taskset), or say --realtime."
 _NAMES = {"overload": "not kept up"}
 
 Ints = NDArray[np.int64]
@@ -62,8 +63,9 @@ def rated(
             severity: Any = "warning" if f.severity == "invalid" else f.severity
             f = replace(f, kind=_NAMES.get(f.kind, f.kind), severity=severity,
                         remedy=OF_THE_SERVER[f.kind])  # fmt: skip
-        elif f.kind == "client starved" and _run_wait(trial) > RUN_WAIT_VOID:
-            f = replace(f, severity="invalid")
+        elif f.kind == "client starved":
+            void = _run_wait(trial) > RUN_WAIT_VOID
+            f = replace(f, severity="invalid" if void else f.severity, remedy=f"{_PIN} {f.remedy}")
         elif f.kind in ("never steady", "warm-up not reached") and "overload" in kinds:
             continue  # a queue that grows is never steady, and that is said already
         found.append(f)

@@ -1,0 +1,265 @@
+"""Load steps and the verdict of a load run, on records whose truth is computed beforehand."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+import pytest
+
+from records import Study, exponential, lognormal, single_queue
+from searchbench.analysis import within
+from searchbench.analysis.compare import compare_records
+from searchbench.analysis.judge import judge, steps_json, to_json
+from searchbench.analysis.judgement import Judgement, Step
+from searchbench.record import Record, open_record
+
+
+def load_run(blocks: int = 1, **study: Any) -> Study:
+    """A load run that is to be described: no control, judged as one."""
+    judging = {"kind": "load", "command": ["load", "http://127.0.0.1:1"]} | study.pop("judging", {})
+    return Study(blocks=blocks, control=None, judging=judging, trial_noise=0.0, block_noise=0.0,
+                 **study)  # fmt: skip
+
+
+def by_clients(levels: tuple[int, ...], workers: int = 4, system: str = "new", factor: float = 1.0,
+               run: Study | None = None, **more: Any) -> Study:  # fmt: skip
+    """A server of so many workers, 4 ms each: throughput grows with the clients up to it."""
+    run = run or load_run()
+    for n in levels:
+        service = 0.004 * max(1.0, n / workers) * factor
+        run.add(f"{system}-{n}", system=system, server=lognormal(service, 0.1), clients=n,
+                levels={"system": system, "load.clients": n}, **more)  # fmt: skip
+    return run
+
+
+def judged(run: Study, path: Path) -> Judgement:
+    return judge(open_record(run.write(path)))
+
+
+def ordered(found: Judgement) -> list[Step]:
+    """The steps by treatment; a described study is driven in random order, a load run is not."""
+    return sorted(found.steps, key=lambda step: (step.clients_asked or 0, step.requests))
+
+
+def line_of(found: Judgement, step: Step) -> tuple[str, ...]:
+    """Its line in the table for terminals."""
+    return found.verdict.lines[found.steps.index(step)]
+
+
+def test_a_step_counts_its_clients_in_the_trace(tmp_path: Path) -> None:
+    run = by_clients((3,))
+    path = run.write(tmp_path / "r")
+    (step,) = judge(open_record(path)).steps
+    assert (step.clients_asked, step.clients, step.status) == (3, 3, "valid")
+    assert step.clients_by_littles_law == pytest.approx(3, rel=0.02)
+    # One of the three falls silent: its requests are taken out of the trace.
+    samples = next(path.glob("trials/*/samples.parquet"))
+    table = pq.read_table(samples)
+    pq.write_table(table.filter(pc.not_equal(table.column("connection"), 2)), samples)
+    again = judge(open_record(path))
+    assert again.steps[0].clients == 2
+    assert again.steps[0].clients_by_littles_law == pytest.approx(2, rel=0.02)
+    assert again.steps[0].status == "void"
+    assert again.void.startswith("Void: the only load step cannot be believed (Little's law)")
+    assert again.verdict.decision.startswith("Void: ")
+    assert "at most" not in again.verdict.decision
+
+
+def test_quantiles_have_intervals_that_hold_the_truth(tmp_path: Path) -> None:
+    run = load_run()
+    run.add("c4", server=exponential(0.004), clients=4, levels={"load.clients": 4}, seconds=21)
+    (step,) = judged(run, tmp_path / "r").steps
+    for name, q in within.LANDMARKS.items():
+        truth = -0.004 * np.log(1 - q)
+        found = step.response[name]
+        assert found.interval is not None
+        assert found.interval.low * 0.97 < truth < found.interval.high * 1.03, name
+    assert step.response["max"].value >= step.response["p999"].value
+    assert step.answered is not None
+    assert step.answered.value == pytest.approx(1000, rel=0.05)
+
+
+def test_more_clients_bring_nothing_where_the_workers_are_all_busy(tmp_path: Path) -> None:
+    found = judged(by_clients((1, 2, 4, 8, 16)), tmp_path / "r")
+    said = found.verdict.decision
+    assert found.void == ""
+    assert "From 4 clients on more clients bring nothing" in said
+    assert "the response p99 goes from" in said
+    assert "at 16 clients" in said
+    assert "may bear more" not in said
+    assert said.count("--repeat") == 1
+    kinds = {f.kind for f in found.findings}
+    assert not kinds & {"no A/A control", "too few replicates"}
+
+
+def test_the_last_step_as_the_best_means_that_the_most_is_not_known(tmp_path: Path) -> None:
+    said = judged(by_clients((1, 2, 4)), tmp_path / "r").verdict.decision
+    assert "at 4 clients." in said
+    assert "it may bear more: nothing is known beyond 4 clients" in said
+
+
+def test_a_rate_beyond_capacity_is_an_answer_and_no_void_step(tmp_path: Path) -> None:
+    run = load_run()
+    for rate in (100, 200, 400):  # M/M/1 of 300 a second
+        run.add(f"r{rate}", server=single_queue(1 / 300), rate_per_s=rate,
+                levels={"load.rate_per_s": rate}, seconds=11.0, warmup_s=1.0)  # fmt: skip
+    found = judged(run, tmp_path / "r")
+    steps = ordered(found)
+    assert [s.keeps_up for s in steps] == [True, True, False]
+    assert [s.status for s in steps] == ["valid"] * 3
+    assert "keeps up with 200 requests per second" in found.verdict.decision
+    assert "At 400 it does not" in found.verdict.decision
+    over = steps[2]
+    assert over.answered is not None
+    assert over.achieved is not None
+    assert over.answered.value == pytest.approx(300, rel=0.08)
+    assert over.achieved.value == pytest.approx(0.75, abs=0.06)
+    assert over.response_growth == pytest.approx(0.33, abs=0.12)
+    assert "not kept up" in {f.kind for f in over.findings}
+    assert "not kept up" in line_of(found, over)[-1]
+
+
+def test_errors_are_a_result_and_not_a_fault_of_the_measurement(tmp_path: Path) -> None:
+    found = judged(by_clients((1, 2), error_share=0.05), tmp_path / "r")
+    assert [s.status for s in found.steps] == ["valid", "valid"]
+    assert "more than 1 % of the requests failed" in found.verdict.decision
+    share = ordered(found)[1].error_share
+    assert share is not None
+    assert share.interval is not None
+    assert share.interval.low < 0.05 < share.interval.high
+    assert ordered(found)[1].outcomes["engine_error"] > 0
+    assert "engine error" in found.verdict.decision
+
+
+def test_a_late_client_makes_a_step_void_and_the_others_stand(tmp_path: Path) -> None:
+    run = by_clients((1, 2))
+    run.treatments[1].lag_ns = 2_000_000
+    found = judged(run, tmp_path / "r")
+    assert [s.status for s in ordered(found)] == ["valid", "void"]
+    assert found.void.startswith("Void: 1 of 2 load steps")
+    assert "generator lag" in found.void
+    assert found.verdict.decision.startswith(found.void)
+    assert "void: generator lag" in line_of(found, ordered(found)[1])[-1]
+    assert "at 2 clients" not in found.verdict.decision
+
+
+def test_two_systems_are_compared_at_each_step_and_an_equal_pair_is_not_resolved(
+    tmp_path: Path,
+) -> None:
+    run = by_clients((1, 2, 4), system="old", factor=2.0)
+    by_clients((1, 2, 4), system="new", run=run)
+    by_clients((1, 2, 4), system="twin", run=run)
+    found = judged(run, tmp_path / "r")
+    assert "new is better at 3 of 3 steps" in found.verdict.decision
+    system = {t.treatment: t.system for t in found.treatments}
+    twins = [c for c in found.comparisons if {system[c.a], system[c.b]} == {"new", "twin"}]
+    assert twins
+    assert {c.verdict for c in twins} == {"not resolved"}
+    agreed = {(a.label_a, a.label_b): a for a in found.agreement}
+    assert set(agreed) == {("old", "new"), ("old", "twin"), ("new", "twin")}
+    assert all(a.agreeing == a.queries for a in agreed.values())
+
+
+def test_replies_that_nobody_could_read_are_not_said_to_differ(tmp_path: Path) -> None:
+    unread = {"total": None, "ids": [], "scores": []}
+    run = by_clients((1,), system="old", factor=2.0, answer=lambda q: unread)
+    by_clients((1,), system="new", run=run, answer=lambda q: unread)
+    found = judged(run, tmp_path / "r")
+    assert found.agreement == ()
+    assert "not comparable" not in {c.verdict for c in found.comparisons}
+    assert not {f.kind for f in found.findings} & {"little agreement", "answers changed"}
+
+
+def test_repeated_steps_are_as_sure_as_both_windows_and_repetition_allow(tmp_path: Path) -> None:
+    run = by_clients((1, 4), run=load_run(blocks=3))
+    run.trial_noise = 0.05
+    found = judged(run, tmp_path / "r")
+    assert "--repeat" not in found.verdict.decision
+    assert len(found.steps) == 6
+    assert [s.block for s in found.steps if s.treatment == "new-1"] == [0, 1, 2]
+
+
+def test_a_bracket_comes_first_and_its_probes_are_kept(tmp_path: Path) -> None:
+    kept = {"condition": {"text": "p99 < 50ms", "allowed": 0.01, "limit_ns": 5e7}, "share": 0.02,
+            "low": 0.015, "high": 0.03, "effective": 900.0}  # fmt: skip
+    probe = {"rate_per_s": 200.0, "seconds": 2.0, "judged": {"kept": [kept], "verdict": "fails",
+             "achieved": 0.999, "own_fault": False}}  # fmt: skip
+    told = {"slo": "p99 < 50ms", "holds_per_s": 190.0, "fails_per_s": 200.0, "sentence": "",
+            "chance_inside": 0.97, "probes": [probe]}  # fmt: skip
+    run = load_run(judging={"capacity": {"tantivy": told}})
+    run.add("r", server=exponential(0.002), rate_per_s=200, levels={"load.rate_per_s": 200})
+    found = judged(run, tmp_path / "r")
+    assert found.verdict.decision.startswith(
+        "tantivy bears between 190 and 200 requests per second with p99 < 50ms"
+    )
+    (one,) = found.capacity
+    assert (one.holds, one.fails, one.probes[0].verdict) == (190.0, 200.0, "fails")
+    assert one.probes[0].excess == pytest.approx(2.0)
+
+
+def test_the_json_has_an_object_a_step_with_names_that_stay(tmp_path: Path) -> None:
+    found = judged(by_clients((1, 2)), tmp_path / "r")
+    told = json.loads(json.dumps(steps_json(found)))
+    assert sorted(step["clients"] for step in told) == [1, 2]
+    documented = (Path(__file__).parent.parent / "FORMATS.md").read_text("utf-8")
+    for name in told[0]:
+        assert f"`{name}`" in documented, name
+    assert to_json(found)["kind"] == "load"
+
+
+def test_connect_times_are_told_where_connections_were_opened(tmp_path: Path) -> None:
+    path = by_clients((2,)).write(tmp_path / "r")
+    assert judge(open_record(path)).steps[0].connect == {}
+    samples = next(path.glob("trials/*/samples.parquet"))
+    table = pq.read_table(samples)
+    due = table.column("due").to_numpy()
+    if "connect" in table.column_names:
+        table = table.drop_columns(["connect"])
+    table = table.append_column("connect", pa.array(due))
+    table = table.set_column(table.column_names.index("free"), "free", pa.array(due + 2000))
+    pq.write_table(table, samples)
+    found = judge(open_record(path)).steps[0].connect
+    assert found["p50"].value == pytest.approx(2e-6)
+
+
+def compared(tmp_path: Path, before: Study, after: Study) -> Any:
+    return compare_records(_opened(before, tmp_path / "a"), _opened(after, tmp_path / "b"))
+
+
+def _opened(run: Study, path: Path) -> Record:
+    return open_record(run.write(path))
+
+
+def test_an_upgrade_that_halves_the_speed_is_a_regression_at_every_step(tmp_path: Path) -> None:
+    before, after = by_clients((1, 4), system="a:1"), by_clients((1, 4), system="a:2", factor=2.0)
+    found = compared(tmp_path, before, after)
+    assert found.regressed
+    lines = [line for line in found.comparisons if line.metric == "throughput"]
+    assert [line.verdict for line in lines] == ["slower", "slower"]
+    assert lines[0].ratio is not None
+    assert lines[0].ratio.value == pytest.approx(0.5, rel=0.03)
+    assert "driven once" in found.decision
+
+
+def test_the_same_again_is_not_resolved(tmp_path: Path) -> None:
+    found = compared(tmp_path, by_clients((1, 4)), by_clients((1, 4), run=load_run(seed=9)))
+    assert not found.regressed
+    assert {line.verdict for line in found.comparisons} == {"not resolved"}
+
+
+def test_a_rate_that_is_no_longer_kept_up_is_a_regression(tmp_path: Path) -> None:
+    def at(mean_s: float) -> Study:
+        run = load_run()
+        run.add("r", server=single_queue(mean_s), rate_per_s=250, seconds=11.0,
+                levels={"load.rate_per_s": 250})  # fmt: skip
+        return run
+
+    found = compared(tmp_path, at(1 / 400), at(1 / 200))
+    assert found.regressed
+    assert "does not keep it up" in found.decision + "".join(x.reason for x in found.comparisons)
