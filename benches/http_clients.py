@@ -12,6 +12,7 @@ import resource
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
+from pathlib import Path
 from statistics import median
 from urllib.parse import urlsplit
 
@@ -31,7 +32,7 @@ SECONDS = 1.0
 AT_LEAST = {"wrk": 1.3, "oha": 1.9, "hey": 4.0, "k6": 8.0}
 USER_US = 0.25
 
-_RESPONDER = [RESPONDER, "--port", "0", "--bytes", "1024", "--keep-alive"]
+_RESPONDER: list[str | Path] = [RESPONDER, "--port", "0", "--bytes", "1024", "--keep-alive"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,16 +109,16 @@ def _compared(
         for number in range(rounds):
             order: list[Peer | None] = [None, *peers]
             at = number % len(order)
-            for peer in order[at:] + order[:at]:
-                if peer is None:
+            for turn in order[at:] + order[:at]:
+                if turn is None:
                     ours.append(Turn(_ours(asked), start))
                     continue
-                if peer.name in failed:
+                if turn.name in failed:
                     continue
                 try:
-                    theirs[peer.name].append(Turn(peer.run(asked), starts[peer.name]))
+                    theirs[turn.name].append(Turn(turn.run(asked), starts[turn.name]))
                 except PeerError as error:
-                    failed[peer.name] = str(error)
+                    failed[turn.name] = str(error)
     for name, why in failed.items():
         yield Missing(f"{server}, {name}: {why}")
     known = {n: turns for n, turns in theirs.items() if n not in failed}

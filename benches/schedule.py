@@ -68,8 +68,8 @@ def figures(rounds: int = 3, seconds: float = 3.0) -> Iterator[Figure | Table | 
     )
     for name, (middle, high) in HELD.items():
         for at, (label, most) in enumerate((("median", middle), ("p99", high))):
-            if of_rounds := found.get(name):
-                values = [r[at] for r in of_rounds]
+            if name in found:
+                values = [of_round[at] for of_round in found[name]]
                 yield Figure(
                     f"constant {RATE:,}/s, {name}: {label} off by", median(values), "us",
                     at_most=most, note=f"rounds {min(values):.1f}..{max(values):.1f}",
@@ -80,8 +80,8 @@ def _arrivals(client: Client, seconds: float) -> np.ndarray[tuple[int], np.dtype
     """Nanoseconds of each request's arrival after the warm-up."""
     with tempfile.TemporaryDirectory(prefix="searchbench-bench-") as folder:
         noted = Path(folder) / "arrivals"
-        server = [RESPONDER, "--port", "0", "--bytes", "1024", "--keep-alive", "--spin"]
-        with serving([*server, "--arrivals", noted]) as port:
+        server: list[str | Path] = [RESPONDER, "--port", "0", "--bytes", "1024"]
+        with serving([*server, "--keep-alive", "--spin", "--arrivals", noted]) as port:
             client(port, seconds)
         arrivals = np.sort(np.fromfile(noted, "<u8").astype(np.int64))
     if len(arrivals) < 2:

@@ -63,8 +63,8 @@ def section(machine: str, told: Sequence[Figure | Table], missing: Sequence[str]
     parts = [f"*{machine}*\n"]
     parts += [table.markdown() for table in told if isinstance(table, Table)]
     if held:
-        rows = tuple((f.name.strip(), _value(f), _target(f), _mark(f)) for f in held)
-        parts.append(Table("Held to", ("figure", "measured", "target", ""), rows).markdown())
+        cells = tuple((f.name.strip(), _value(f), _target(f), _mark(f)) for f in held)
+        parts.append(Table("Held to", ("figure", "measured", "target", ""), cells).markdown())
     if plain:
         rows = tuple((f.name.strip(), _value(f), f.note) for f in plain)
         parts.append(Table("Measured too", ("figure", "measured", ""), rows).markdown())

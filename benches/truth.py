@@ -118,12 +118,12 @@ def _stalls(seconds: float = 20.0, theirs_s: float = 4.0) -> Iterator[Figure | T
         try:
             with stalling() as port:
                 url = f"http://127.0.0.1:{port}/"
-                said = peer.run(replace(asked, url=url)).said
+                answer = peer.run(replace(asked, url=url)).said
         except PeerError as error:
             yield Missing(f"stalling server, {peer.name}: {error}")
             continue
-        told = [said.latency_ms.get(name) for name, _ in QUANTILES]
-        lost = f"; {said.failed:,} failed or dropped" if said.failed else ""
+        told = [answer.latency_ms.get(name) for name, _ in QUANTILES]
+        lost = f"; {answer.failed:,} failed or dropped" if answer.failed else ""
         rows.append((f"{peer.name}, {how}{lost}", *_cells(told)))
     yield Table(
         f"A server that answers in {DELAY_S * 1e3:g} ms and stalls {STALL_S * 1e3:g} ms "

@@ -198,7 +198,7 @@ PEERS = (
     Peer("hey", "Debian: apt-get install hey", _hey, hey_said, (),
          "a rate only for each worker, which waits for its replies; tenths of a millisecond; the "
          "first million latencies"),
-    Peer("k6", "make bench-peers builds it with Go 1.24 or later", _k6, k6_said, ("version",),
+    Peer("k6", "make bench-peers builds it with Go 1.25 or later", _k6, k6_said, ("version",),
          "drops what finds no free user; adds each request to trends and says percentiles; "
          "runs JavaScript for every request, which is what it is for"),
     Peer("wrk2", "its own sources (giltene/wrk2 on GitHub): make, and put wrk on the path as wrk2",
