@@ -532,6 +532,12 @@ mod tests {
                 .reply()
                 .ends_with(b"Content-Length: 3\r\n\r\nxxx")
         );
+        let stays = Asked {
+            keep_alive: true,
+            ..asked(false)
+        };
+        let head = String::from_utf8(stays.reply()).unwrap();
+        assert!(head.contains("\r\nConnection: keep-alive\r\n"));
         let frame = asked(true).reply();
         assert_eq!((frame.len(), frame[0], frame[8]), (19, 3, 5));
     }
