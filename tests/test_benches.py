@@ -108,7 +108,9 @@ def test_what_a_peer_says_is_read(
     assert told == [None if value is None else pytest.approx(value) for value in latency]
 
 
-@pytest.mark.parametrize("peer", [*http.PEERS, http.CORRECTED], ids=lambda p: f"{p.name}-{p.lacks[:5]}")
+@pytest.mark.parametrize(
+    "peer", [*http.PEERS, http.CORRECTED], ids=lambda p: f"{p.name}-{p.lacks[:5]}"
+)
 def test_a_peer_is_asked_for_what_it_knows_and_refuses_the_rest(
     peer: http.Peer, tmp_path: Path
 ) -> None:
