@@ -6,7 +6,6 @@ import json
 from pathlib import Path
 
 import pytest
-
 from benches import truth
 from benches.figure import Figure
 from benches.figures import BENCHES
