@@ -87,10 +87,14 @@ servers:
 	@bash scripts/get-engines
 
 .PHONY: bench
-bench: build ## the figures that we hold ourselves to, measured here and now
+bench: build ## the figures that we hold ourselves to, measured here and now, into BENCHMARKS.md
 	cargo build --release --quiet -p searchbench-core --examples
 	cargo build --release --quiet -p searchbench-hosts --bins --examples
-	$(PY) benches/figures.py
+	$(PY) benches/figures.py --markdown BENCHMARKS.md
+
+.PHONY: bench-peers
+bench-peers: build ## get the clients that `make bench` sets beside ours
+	$(PY) benches/peers/install.py
 
 .PHONY: format
 format: build ## put everything into shape

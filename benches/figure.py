@@ -34,3 +34,14 @@ class Figure:
             target = f"at least {self.at_least:g}"
         value = f"{self.measured:.4g} {self.unit}"
         return f"{mark:8}{self.name:58} {value:>16}  {target:16} {self.note}".rstrip()
+
+
+@dataclass(frozen=True, slots=True)
+class Missing:
+    """What was not run, and how to get what it needs: a line, never a failure."""
+
+    text: str
+
+    def line(self) -> str:
+        """As printed."""
+        return f"  not run here: {self.text}"

@@ -1,6 +1,9 @@
 """``make bench``: measures every figure here and now, and prints it beside its target.
 
-    python benches/figures.py [NAME ...]      only those whose name begins so
+    python benches/figures.py [NAME ...] [--markdown FILE]
+
+Only those benches whose name begins so; what they find also goes into the places that FILE has for
+them (BENCHMARKS.md).
 
 Each figure is a ratio or a difference within one run, so a slow machine does not fail it; what is
 missed is printed as missed. Nothing else should run at the same time.
@@ -8,20 +11,38 @@ missed is printed as missed. Nothing else should run at the same time.
 
 from __future__ import annotations
 
+import argparse
 import sys
 import time
+import traceback
 from collections.abc import Callable, Iterable
+from datetime import UTC, datetime
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parent.parent))
 
-from benches import client_cpu, engines, ingest, judging, sql_client, start, truth
-from benches.figure import Figure
+from benches import (
+    client_cpu,
+    engines,
+    http_clients,
+    ingest,
+    judging,
+    memory,
+    schedule,
+    sql_client,
+    start,
+    truth,
+)
+from benches.figure import Figure, Missing
+from benches.table import Table, place, section
 
-BENCHES: dict[str, Callable[[], Iterable[Figure]]] = {
-    "client": client_cpu.figures,
+BENCHES: dict[str, Callable[[], Iterable[Figure | Table | Missing]]] = {
+    "clients": http_clients.figures,
+    "core": client_cpu.figures,
     "sql": sql_client.figures,
+    "schedule": schedule.figures,
     "truth": truth.figures,
+    "memory": memory.figures,
     "engines": engines.figures,
     "ingest": ingest.figures,
     "judging": judging.figures,
@@ -30,21 +51,54 @@ BENCHES: dict[str, Callable[[], Iterable[Figure]]] = {
 
 
 def main() -> int:
-    """Run the benches; the exit code is 0 even where a figure is missed: it is for reading."""
-    wanted = sys.argv[1:]
+    """Run the benches; 1 where one broke off, and 0 even where a figure is missed."""
+    parser = argparse.ArgumentParser(description="Measure what searchbench is held to.")
+    parser.add_argument("names", nargs="*", metavar="NAME", help=", ".join(BENCHES))
+    parser.add_argument("--markdown", type=Path, metavar="FILE", help="write the tables there too")
+    asked = parser.parse_args()
+    unknown = [name for name in asked.names if not any(b.startswith(name) for b in BENCHES)]
+    if unknown:
+        parser.error(f"no bench begins with {unknown[0]!r}; there are {', '.join(BENCHES)}")
+    machine = _machine()
+    print(machine + "\n")
+    broken = False
+    for name, bench in BENCHES.items():
+        if asked.names and not any(name.startswith(wanted) for wanted in asked.names):
+            continue
+        began = time.monotonic()
+        told: list[Figure | Table] = []
+        missing: list[str] = []
+        try:
+            for one in bench():
+                if isinstance(one, Missing):
+                    missing.append(one.text)
+                else:
+                    told.append(one)
+                print(one.text() if isinstance(one, Table) else one.line(), flush=True)
+        except Exception:
+            # The other benches take long, and know nothing of this one.
+            traceback.print_exc()
+            broken = True
+        print(f"  ({name}: {time.monotonic() - began:.0f} s)\n", flush=True)
+        if asked.markdown:
+            text = section(f"{machine}; {datetime.now(UTC):%Y-%m-%d}", told, missing)
+            if not place(asked.markdown, name, text):
+                print(f"  {asked.markdown} has no place for {name}\n")
+    return 1 if broken else 0
+
+
+def _machine() -> str:
+    """The machine by name, and what runs on it, in one line."""
     from searchbench.lab.host import fingerprint
 
     machine = fingerprint()
-    print(f"{machine.get('cpu')}, {machine['cores']} cores, Linux {machine['kernel']}")
-    print(f"searchbench {machine['searchbench']}, clock {machine.get('clocksource')}\n")
-    for name, bench in BENCHES.items():
-        if wanted and not any(name.startswith(w) for w in wanted):
-            continue
-        began = time.monotonic()
-        for figure in bench():
-            print(figure.line(), flush=True)
-        print(f"  ({name}: {time.monotonic() - began:.0f} s)\n", flush=True)
-    return 0
+    virtual = "virtual, " if machine.get("virtual") else ""
+    return (
+        f"{machine.get('cpu')}, {machine['cores']} cores, {virtual}"
+        f"{machine['memory_bytes'] / 2**30:.0f} GiB, {machine.get('distribution', '')}, "
+        f"Linux {machine['kernel']}, clock {machine.get('clocksource')}, "
+        f"TCP {machine.get('tcp_congestion_control')}, searchbench {machine['searchbench']}"
+    )
 
 
 if __name__ == "__main__":

@@ -19,8 +19,9 @@ from pathlib import Path
 from statistics import median
 
 from benches.databases import ROWS, MissingError, mariadb, postgresql
-from benches.figure import Figure
+from benches.figure import Figure, Missing
 from benches.servers import CLIENT_CPU, TARGET, closed
+from benches.table import OURS, Table, spread
 from searchbench.engines.engine import Request
 
 CONNECTIONS = 64
@@ -37,22 +38,24 @@ PEER = Path(__file__).parent / "peers" / "mysql_async"
 Run = Callable[[int], tuple[float, int]]
 
 
-def figures() -> Iterator[Figure]:
+def figures() -> Iterator[Figure | Table | Missing]:
     """Microseconds of the client a statement, and others' over ours."""
     try:
         yield from _mariadb()
     except MissingError as missing:
-        print(f"  not run here: the MySQL wire needs {missing}")
+        yield Missing(f"the MySQL wire needs {missing}")
     try:
         yield from _postgresql()
     except MissingError as missing:
-        print(f"  not run here: the PostgreSQL wire needs {missing}")
+        yield Missing(f"the PostgreSQL wire needs {missing}")
 
 
-def _mariadb() -> Iterator[Figure]:
+def _mariadb() -> Iterator[Figure | Table | Missing]:
     peer = _built()
+    if isinstance(peer, Missing):
+        yield peer
     if not shutil.which("sysbench"):
-        print("  not run here: sysbench (Debian: apt-get install sysbench)")
+        yield Missing("sysbench (Debian: apt-get install sysbench)")
     with tempfile.TemporaryDirectory(prefix="searchbench-bench-") as folder, mariadb() as port:
         place = Path(folder)
         for name, statement in (("point select", POINT), ("10 rows", TEN)):
@@ -61,17 +64,17 @@ def _mariadb() -> Iterator[Figure]:
             others: list[tuple[str, float, Run]] = []
             if shutil.which("sysbench"):
                 others.append(("sysbench", 1.7, _sysbench(place, port, statement)))
-            if peer:
+            if isinstance(peer, Path):
                 others.append(("mysql_async", 1.15, _mysql_async(place, port, peer, asked)))
             ours = _ours(port, "mysql", packets, ("root", "", "bench"))
             yield from _compared(f"MariaDB, {name}", ours, others)
 
 
-def _postgresql() -> Iterator[Figure]:
+def _postgresql() -> Iterator[Figure | Table | Missing]:
     installed = sorted(Path("/usr/lib/postgresql").glob("*/bin/pgbench"))
     pgbench = shutil.which("pgbench") or (installed[-1] if installed else None)
     if not pgbench:
-        print("  not run here: pgbench (Debian: apt-get install postgresql)")
+        yield Missing("pgbench (Debian: apt-get install postgresql)")
     with tempfile.TemporaryDirectory(prefix="searchbench-bench-") as folder, postgresql() as port:
         for name, statement in (("point select", POINT), ("10 rows", TEN)):
             asked = [statement.format(key).encode() for key in _keys()]
@@ -89,20 +92,38 @@ def _keys() -> Iterator[int]:
     return ((n * 7919) % KEYS + 1 for n in range(1000))
 
 
-def _compared(name: str, ours: Run, others: Sequence[tuple[str, float, Run]]) -> Iterator[Figure]:
+def _compared(
+    name: str, ours: Run, others: Sequence[tuple[str, float, Run]]
+) -> Iterator[Figure | Table]:
     """All in turn, ``ROUNDS`` times; ratios are those within a round."""
-    costs: list[list[float]] = [[] for _ in range(1 + len(others))]
-    for _ in range(ROUNDS):
-        for cost, run in zip(costs, [ours, *(run for _, _, run in others)], strict=True):
+    costs: dict[str, list[float]] = {OURS: [], **{other: [] for other, _, _ in others}}
+    runs: list[tuple[str, Run]] = [(OURS, ours), *((other, run) for other, _, run in others)]
+    for number in range(ROUNDS):
+        at = number % len(runs)
+        for client, run in runs[at:] + runs[:at]:
             short_s, short = run(SHORT_S)
             long_s, long = run(LONG_S)
-            cost.append((long_s - short_s) / (long - short) * 1e6)
-    yield Figure(f"client CPU, {name}, {CONNECTIONS} connections", median(costs[0]), "us")
-    for (other, at_least, _), theirs in zip(others, costs[1:], strict=True):
-        ratios = [b / a for a, b in zip(costs[0], theirs, strict=True)]
+            costs[client].append((long_s - short_s) / (long - short) * 1e6)
+    ratios = {
+        other: [b / a for a, b in zip(costs[OURS], costs[other], strict=True)]
+        for other, _, _ in others
+    }
+    rows = (
+        (client, f"{median(us):.2f}", f"{1e6 / median(us):,.0f}",
+         spread(ratios[client]) if client in ratios else "1")
+        for client, us in sorted(costs.items(), key=lambda c: median(c[1]))
+    )  # fmt: skip
+    yield Table(
+        f"{name}, {CONNECTIONS} connections",
+        ("client", "µs of CPU a statement", "statements per CPU-second",
+         "its cost over ours, median of rounds (range)"),
+        tuple(rows),
+    )  # fmt: skip
+    for other, at_least, _ in others:
+        low, high = min(ratios[other]), max(ratios[other])
         yield Figure(
-            f"  {other}'s over ours (median of rounds)", median(ratios), "x", at_least=at_least,
-            note=f"{median(theirs):.2f} us, rounds {min(ratios):.2f}..{max(ratios):.2f}",
+            f"{name}: {other}'s cost over ours", median(ratios[other]), "x", at_least=at_least,
+            note=f"rounds {low:.2f}..{high:.2f}",
         )  # fmt: skip
 
 
@@ -186,13 +207,12 @@ def _pgbench(place: Path, port: int, program: Path, statement: str) -> Run:
     return run
 
 
-def _built() -> Path | None:
-    """The mysql_async peer, built where that can be; None, and why, where it cannot."""
+def _built() -> Path | Missing:
+    """The mysql_async peer, built where that can be; why, where it cannot."""
     folder = TARGET.parent / "peers"
     cargo = shutil.which("cargo")
     if not cargo:
-        print("  not run here: mysql_async needs cargo (rustup.rs) to be built")
-        return None
+        return Missing("mysql_async needs cargo (rustup.rs) to be built")
     done = subprocess.run(
         [cargo, "build", "--release", "--locked", "--quiet"],
         cwd=PEER, env=os.environ | {"CARGO_TARGET_DIR": str(folder)},
@@ -200,6 +220,5 @@ def _built() -> Path | None:
     )  # fmt: skip
     if done.returncode:
         why = done.stderr.strip().splitlines()[-1:]
-        print(f"  not run here: mysql_async could not be built (cargo needs its registry): {why}")
-        return None
+        return Missing(f"mysql_async could not be built (cargo needs its registry): {why}")
     return folder / "release" / "peer-mysql-async"

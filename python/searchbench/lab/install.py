@@ -110,12 +110,13 @@ def install(engines: Sequence[Engine], say: Callable[[str], object]) -> None:
             )
     packages = list(dict.fromkeys(p for engine in engines for p in engine.can.packages))
     if packages:
-        _packages(packages, say)
+        get_packages(packages, say)
     wanted = list(dict.fromkeys(a for engine in engines for a in engine.can.artifacts))
     artifacts.get(wanted, engines_home(), say)
 
 
-def _packages(packages: Sequence[str], say: Callable[[str], object]) -> None:
+def get_packages(packages: Sequence[str], say: Callable[[str], object]) -> None:
+    """Install Debian packages; their services stay down. NotInstalled, LabError as ``install``."""
     get = ["apt-get", "install", "-y", "--no-install-recommends", *packages]
     if shutil.which("apt-get") is None:
         raise NotInstalled(

@@ -1,13 +1,17 @@
 //! A bare server for benchmarks and for testing the instrument: its truth is known beforehand.
 //!
 //!     responder [--port P] [--bytes N] [--delay-us D] [--stall-every-ms A --stall-ms B]
-//!               [--cpu C] [--frames]
+//!               [--cpu C] [--frames] [--spin] [--keep-alive] [--arrivals FILE]
 //!
 //! Answers every request with the same reply of N bytes, D microseconds after it was read, over
 //! HTTP/1.1 or, with `--frames`, over the framed protocol. One thread, epoll; with a delay it
 //! blocks until 60 us before the next reply is due and then spins, so that the delay is true to
 //! about ten microseconds where it has a core to itself. With a stall, no reply leaves during
 //! [k A, k A + B) milliseconds after the start, k = 1, 2, ..; those due then leave at its end.
+//! With `--spin` it never sleeps, so that nothing waits for it to wake; with `--arrivals` it notes
+//! when it read each request, and at its end writes these instants to FILE: CLOCK_MONOTONIC in
+//! nanoseconds, u64, little-endian, in the order read. With `--keep-alive` each reply says so in a
+//! header: a connection stays open anyway, but ab believes it of no server that does not say it.
 //! Prints `listening on 127.0.0.1:P`, and ends with exit code 0 on SIGTERM.
 //!
 //! Longer than most files: an example is one file, and shares nothing with what it measures.
@@ -17,6 +21,7 @@ use std::collections::BinaryHeap;
 use std::io::{self, Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::os::fd::AsRawFd;
+use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
@@ -33,6 +38,9 @@ struct Asked {
     stall_ns: i64,
     cpu: Option<usize>,
     frames: bool,
+    spin: bool,
+    keep_alive: bool,
+    arrivals: Option<PathBuf>,
 }
 
 fn asked() -> Result<Asked, String> {
@@ -44,12 +52,31 @@ fn asked() -> Result<Asked, String> {
         stall_ns: 0,
         cpu: None,
         frames: false,
+        spin: false,
+        keep_alive: false,
+        arrivals: None,
     };
     let mut words = std::env::args().skip(1);
     while let Some(word) = words.next() {
-        if word == "--frames" {
-            asked.frames = true;
-            continue;
+        match word.as_str() {
+            "--frames" => {
+                asked.frames = true;
+                continue;
+            }
+            "--spin" => {
+                asked.spin = true;
+                continue;
+            }
+            "--keep-alive" => {
+                asked.keep_alive = true;
+                continue;
+            }
+            "--arrivals" => {
+                let path = words.next().ok_or("--arrivals needs the name of a file")?;
+                asked.arrivals = Some(path.into());
+                continue;
+            }
+            _ => {}
         }
         let value: u32 = words
             .next()
@@ -79,7 +106,16 @@ impl Asked {
             header.extend((self.delay_ns as u64).to_le_bytes());
             header
         } else {
-            format!("HTTP/1.1 200 OK\r\nContent-Length: {}\r\n\r\n", self.bytes).into_bytes()
+            let stays = if self.keep_alive {
+                "Connection: keep-alive\r\n"
+            } else {
+                ""
+            };
+            format!(
+                "HTTP/1.1 200 OK\r\n{stays}Content-Length: {}\r\n\r\n",
+                self.bytes
+            )
+            .into_bytes()
         };
         reply.resize(reply.len() + self.bytes, b'x');
         reply
@@ -135,6 +171,8 @@ struct Server {
     order: u64,
     start: Instant,
     buffer: Vec<u8>,
+    /// When each request was read, where that is asked for.
+    arrivals: Vec<u64>,
 }
 
 fn control(epoll: i32, what: i32, fd: i32, events: i32, token: u64) -> io::Result<()> {
@@ -147,6 +185,17 @@ fn control(epoll: i32, what: i32, fd: i32, events: i32, token: u64) -> io::Resul
         0 => Ok(()),
         _ => Err(io::Error::last_os_error()),
     }
+}
+
+/// The clock that other processes of this machine read too.
+fn monotonic_ns() -> u64 {
+    let mut now = libc::timespec {
+        tv_sec: 0,
+        tv_nsec: 0,
+    };
+    // SAFETY: writes the timespec, which lives through the call.
+    unsafe { libc::clock_gettime(libc::CLOCK_MONOTONIC, &raw mut now) };
+    now.tv_sec as u64 * 1_000_000_000 + now.tv_nsec as u64
 }
 
 impl Server {
@@ -223,6 +272,10 @@ impl Server {
                 client.got.drain(..length);
                 asked += 1;
             }
+        }
+        if asked > 0 && self.asked.arrivals.is_some() {
+            let read = monotonic_ns();
+            self.arrivals.extend((0..asked).map(|_| read));
         }
         for _ in 0..asked {
             let now = self.now();
@@ -306,6 +359,7 @@ impl Server {
         let mut events = [libc::epoll_event { events: 0, u64: 0 }; 256];
         while !ENDED.load(Ordering::Relaxed) {
             let timeout_ns = match self.due.peek() {
+                _ if self.asked.spin => 0,
                 // SIGTERM interrupts the wait; the second covers one that came just before it.
                 None => 1_000_000_000,
                 Some(Reverse((due, ..))) => (due - self.now() - LEAD_NS).max(0),
@@ -340,6 +394,14 @@ impl Server {
                 }
             }
             self.answer_due();
+        }
+        if let Some(path) = &self.asked.arrivals {
+            let bytes: Vec<u8> = self
+                .arrivals
+                .iter()
+                .flat_map(|at| at.to_le_bytes())
+                .collect();
+            std::fs::write(path, bytes)?;
         }
         Ok(())
     }
@@ -389,6 +451,7 @@ fn run(asked: Asked) -> io::Result<()> {
     )?;
     println!("listening on {}", listener.local_addr()?);
     io::stdout().flush()?;
+    let notes = asked.arrivals.is_some();
     let mut server = Server {
         reply: asked.reply(),
         asked,
@@ -400,6 +463,8 @@ fn run(asked: Asked) -> io::Result<()> {
         order: 0,
         start: Instant::now(),
         buffer: vec![0; 256 << 10],
+        // Room for a run of half an hour at 1,000/s: growing takes time from what is noted.
+        arrivals: Vec::with_capacity(if notes { 2 << 20 } else { 0 }),
     };
     server.serve()
 }
@@ -426,6 +491,9 @@ mod tests {
             stall_ns: 500,
             cpu: None,
             frames,
+            spin: false,
+            keep_alive: false,
+            arrivals: None,
         }
     }
 
@@ -464,6 +532,12 @@ mod tests {
                 .reply()
                 .ends_with(b"Content-Length: 3\r\n\r\nxxx")
         );
+        let stays = Asked {
+            keep_alive: true,
+            ..asked(false)
+        };
+        let head = String::from_utf8(stays.reply()).unwrap();
+        assert!(head.contains("\r\nConnection: keep-alive\r\n"));
         let frame = asked(true).reply();
         assert_eq!((frame.len(), frame[0], frame[8]), (19, 3, 5));
     }
