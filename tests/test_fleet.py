@@ -1,4 +1,4 @@
-"""Several client machines: real sshds between network namespaces, and the arithmetic behind them."""
+"""Several client machines: real sshds between network namespaces, and the arithmetic."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ import signal
 import socket
 import time
 from collections.abc import Iterator
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -18,8 +19,8 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from namespaces import CLIENTS, TARGET, World, client_running, world
 
+from namespaces import CLIENTS, TARGET, World, client_running, world
 from searchbench import _core
 from searchbench.engines.engine import Request
 from searchbench.errors import LabError
@@ -45,12 +46,8 @@ def test_seven_clients_over_two_machines_are_four_and_three_with_their_own_runs(
     starts = split(20, 7)
     parts = deal(2, connections=7, sequence=sequence, client_starts=starts)
     assert [(p.first, p.end) for p in parts] == [(0, 4), (4, 7)]
-    runs = [
-        part.sequence[a:b].tolist()
-        for part in parts
-        for a, b in zip(part.client_starts[:-1], part.client_starts[1:], strict=True)
-    ]
-    assert runs == [sequence[a:b].tolist() for a, b in zip(starts[:-1], starts[1:], strict=True)]
+    runs = [part.sequence[a:b].tolist() for part in parts for a, b in pairwise(part.client_starts)]
+    assert runs == [sequence[a:b].tolist() for a, b in pairwise(starts)]
 
 
 @given(st.integers(1, 9), st.integers(1, 40), st.integers(0, 300))
@@ -269,9 +266,9 @@ def test_an_open_loop_from_two_machines_is_the_schedule_that_was_asked_for(
     due = np.cumsum(np.random.default_rng(3).exponential(1e6, 800)).astype(np.int64)
     before = counted(groonga)
     told: list[tuple[int, int]] = []
-    gathered = FleetEndpoint(fleet, Endpoint(HTTP, "http")).drive(
-        asked(), sequence=np.zeros(len(due), np.uint32), due_ns=due, connections=7,
-        capture_every=101, idle="block", remote=True,
+    gathered = FleetEndpoint(fleet, Endpoint(HTTP, "http", remote=True)).send(
+        [Request((STATUS,))], sequence=np.zeros(len(due), np.uint32), due_ns=due, connections=7,
+        capture_every=101, idle="block",
         on_tick=lambda completed, elapsed_ns, _recent: told.append((completed, elapsed_ns)),
     )  # fmt: skip
     samples = gathered.samples
@@ -325,13 +322,13 @@ def test_one_client_over_two_machines_is_one_client(groonga: World, fleet: Fleet
 def test_a_drive_that_a_machine_refuses_names_it_and_the_fleet_goes_on(
     groonga: World, fleet: Fleet
 ) -> None:
-    with pytest.raises(FleetError, match="client machine .*idle is 'never'"):
+    with pytest.raises(FleetError, match=r"client machine .*idle is 'never'"):
         drive_closed(fleet, clients=2, stop_after=2, remote=True, idle="never")
     assert len(drive_closed(fleet, clients=2, stop_after=6, remote=True)) == 6
 
 
 def test_what_is_not_loopback_is_refused_there_as_here(machines: World, fleet: Fleet) -> None:
-    with pytest.raises(FleetError, match="client machine .*loopback"):
+    with pytest.raises(FleetError, match=r"client machine .*loopback"):
         drive_closed(fleet, clients=2, stop_after=2)
 
 

@@ -16,7 +16,7 @@ from searchbench.engines.engine import Engine, Hits, Parameters, Request
 from searchbench.engines.features import refuse
 from searchbench.errors import LabError, Unsupported
 from searchbench.lab.deploy import Deployment
-from searchbench.lab.exchange import Endpoint, ask, prepare, samples_of
+from searchbench.lab.exchange import Trace, ask, prepare, samples_of
 from searchbench.queries.algebra import Query, declared_terms
 from searchbench.record import REPLIES, samples_table
 
@@ -163,8 +163,8 @@ def drive(
     ``further``: what else ``_core.drive`` takes by name.
     """
     every = max(1, expected // _SAMPLED_REPLIES)
-    trace = deployment.endpoint.drive(
-        prepare(compiled.requests),
+    trace = deployment.endpoint.send(
+        compiled.requests,
         sequence=order.sequence,
         client_starts=order.client_starts,
         due_ns=order.due_ns,
@@ -191,7 +191,7 @@ def drive(
     )
 
 
-def _decoded(engine: Decoder, trace: _core.Trace, compiled: Compiled, phase: str) -> pa.Table:
+def _decoded(engine: Decoder, trace: Trace, compiled: Compiled, phase: str) -> pa.Table:
     """Kept replies as rows of replies.parquet; a reply that is none is an error, not a hit."""
     raw = samples_of(trace)
     replies = dict(trace.replies())

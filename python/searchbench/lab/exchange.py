@@ -15,8 +15,10 @@ import numpy as np
 from searchbench import _core
 from searchbench.engines.engine import Request, Wire
 from searchbench.errors import LabError
+from searchbench.lab.fleet_trace import Gathered
 
 Target = tuple[str, int]
+Trace = _core.Trace | Gathered
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,6 +34,10 @@ class Endpoint:
     whole: tuple[bytes, ...] = ()
     others: tuple[Target, ...] = ()
     remote: bool = False
+
+    def send(self, requests: Sequence[Request], **order: Any) -> Trace:
+        """As ``drive``; what a ``FleetEndpoint`` does from several machines."""
+        return self.drive(prepare(requests), **order)
 
     def drive(self, requests: _core.Requests, **order: Any) -> _core.Trace:
         """Drive ``requests`` at this server; ``order`` is what ``_core.drive`` takes by name."""
@@ -51,8 +57,10 @@ class Refused(LabError):  # noqa: N818 -- what happened, not an error of ours
     """A request of ours was not answered; the message says how."""
 
 
-def samples_of(trace: _core.Trace) -> np.ndarray[tuple[int], np.dtype[np.void]]:
+def samples_of(trace: Trace) -> np.ndarray[tuple[int], np.dtype[np.void]]:
     """The samples of a trace as a structured array, without copying."""
+    if isinstance(trace, Gathered):
+        return trace.samples
     return np.frombuffer(memoryview(trace), dtype=np.dtype(_core.SAMPLE_DTYPE))
 
 

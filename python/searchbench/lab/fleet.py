@@ -14,19 +14,21 @@ import queue
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from searchbench.engines.engine import Request
 from searchbench.errors import LabError
 from searchbench.lab import fleet_clock
-from searchbench.lab.exchange import Arena, Endpoint
+from searchbench.lab.exchange import Arena, Endpoint, lay_out
 from searchbench.lab.fleet_frames import Message, versions
-from searchbench.lab.fleet_gathered import FleetError, Gathered, Run, make_room, put_together
+from searchbench.lab.fleet_gathered import FleetError, Run, make_room, put_together
 from searchbench.lab.fleet_machine import COMMAND, Lost, Machine
 from searchbench.lab.fleet_parts import Part, deal
+from searchbench.lab.fleet_trace import Gathered
 from searchbench.lab.host import Note
 
 __all__ = ["Fleet", "FleetEndpoint", "FleetError", "Gathered"]
@@ -37,7 +39,8 @@ OnTick = Callable[[int, int, bytes], object]
 _HELLO_S = 60.0  # a login, and Python's start on a slow machine
 _READY_S = 120.0
 _SILENCE_S = 30.0  # a machine that drives says something four times a second
-_LEAD_S = 2.0  # for connections to be opened before the start
+_LEAD_S = 2.0  # for threads to be there before the start
+_CONNECT_S = 0.001  # for a connection, beside a round trip
 _GATHER_S = 10.0  # for what is kept of a run that failed
 _LOOK_S = 0.1
 _ALIVE_S = 1.0
@@ -71,6 +74,7 @@ class Fleet:
         self.machines: list[Machine] = []
         self._events: queue.SimpleQueue[tuple[Machine, Message | Lost]] = queue.SimpleQueue()
         self._jobs = 0
+        self._failed: set[Machine] = set()
 
     def __enter__(self) -> Fleet:
         """Log in everywhere and hear who is there."""
@@ -166,6 +170,7 @@ class Fleet:
         }
         columns = {"request_targets": request_targets, "request_timeouts_ns": request_timeouts_ns}
         self._jobs += 1
+        self._failed.clear()
         runs: list[Run] = []
         try:
             self._look_for_lost()
@@ -215,7 +220,10 @@ class Fleet:
     def _follow(self, runs: list[Run], on_tick: OnTick | None) -> None:
         """Give the word, and follow the drive to its end on all machines."""
         longest_s = max(run.before.round_trip_ns for run in runs) / 1e9
-        start_unix_ns = time.time_ns() + int((self.lead_s + longest_s) * 1e9)
+        # A machine opens its connections one after another before the start.
+        most = max(run.part.end - run.part.first for run in runs)
+        ahead_s = self.lead_s + longest_s + most * (_CONNECT_S + longest_s)
+        start_unix_ns = time.time_ns() + int(ahead_s * 1e9)
         for run in runs:
             run.going = True
             run.machine.send("go", {"start_unix_ns": start_unix_ns + run.before.offset_ns})
@@ -232,7 +240,7 @@ class Fleet:
                     of[machine].ended, of[machine].completed = message, message.fields["samples"]
             now = time.monotonic()
             for run in runs:
-                if run.ended is None and now - run.machine.heard > _SILENCE_S + self.lead_s:
+                if run.ended is None and now - run.machine.heard > _SILENCE_S + ahead_s:
                     raise FleetError(run.machine.host, f"it said nothing for {_SILENCE_S:.0f} s")
             if now - spoke >= _ALIVE_S:
                 spoke = now
@@ -263,7 +271,7 @@ class Fleet:
         of = {run.machine: run for run in runs if run.going and run.machine.lost is None}
         for machine in of:
             machine.send("stop")
-        waiting = {machine for machine, run in of.items() if run.ended is None}
+        waiting = {m for m, run in of.items() if run.ended is None and m not in self._failed}
         give_up = time.monotonic() + _GATHER_S
         while waiting and time.monotonic() < give_up:
             for machine, event in self._heard(_LOOK_S):
@@ -321,6 +329,7 @@ class Fleet:
         if isinstance(event, Lost):
             raise FleetError(machine.host, event.words)
         if event.kind == "failed":
+            self._failed.add(machine)
             raise FleetError(machine.host, str(event.fields["words"]))
         return event
 
@@ -332,15 +341,20 @@ class Fleet:
 
 @dataclass(frozen=True)
 class FleetEndpoint:
-    """An endpoint that is asked from a fleet: ``drive`` as ``Endpoint.drive``, of an arena."""
+    """An endpoint that is asked from a fleet: takes the place of an ``Endpoint`` in a drive."""
 
     fleet: Fleet
     endpoint: Endpoint
 
-    def drive(self, requests: Arena, **order: Any) -> Gathered:
-        """Drive ``requests`` from all machines; ``order`` is what ``_core.drive`` takes by name."""
-        where = {f.name: getattr(self.endpoint, f.name) for f in fields(self.endpoint)}
-        return self.fleet.drive(requests=requests, **where, **order)
+    def send(self, requests: Sequence[Request], **order: Any) -> Gathered:
+        """Send ``requests`` from all; ``order`` is what ``_core.drive`` takes by name."""
+        at = self.endpoint
+        if at.remote:
+            order["remote"] = True
+        targets = [at.target, *at.others] if at.others else at.target
+        return self.fleet.drive(
+            targets, at.wire, lay_out(requests), login=at.login, whole=at.whole, **order
+        )
 
 
 def refuse_other(host: str, hello: Mapping[str, Any]) -> None:

@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from searchbench import _core
 from searchbench.errors import LabError
@@ -19,41 +18,9 @@ from searchbench.lab.fleet_clock import Offset
 from searchbench.lab.fleet_frames import Message
 from searchbench.lab.fleet_machine import Machine
 from searchbench.lab.fleet_parts import Part, Samples, account, put_into_one
-from searchbench.lab.host import Note
+from searchbench.lab.fleet_trace import Gathered
 
 _IN_MEMORY_BYTES = 256 << 20
-
-
-@dataclass(frozen=True)
-class Gathered:
-    """The traces of all machines in one; reads as ``_core.Trace`` does.
-
-    ``samples``: structured array of ``_core.SAMPLE_DTYPE``, ordered by machine, thread and
-    completion, instants since the common start, connections numbered through. ``about``: the
-    accounting, with ``clients``: each machine's range of connections, clock offset and own
-    accounting. ``notes``: what the audit is to say of the clocks.
-    """
-
-    samples: Samples
-    kept: list[tuple[int, bytes]]
-    about: dict[str, Any]
-    notes: tuple[Note, ...] = ()
-
-    def __len__(self) -> int:
-        return len(self.samples)
-
-    def replies(self) -> list[tuple[int, bytes]]:
-        """(index of the sample, reply bytes as received) for each kept reply."""
-        return self.kept
-
-    def accounting(self) -> str:
-        """JSON, with the names of ``_core.Trace.accounting``."""
-        return json.dumps(self.about)
-
-    def client_of(self) -> NDArray[np.uint8]:
-        """For each sample the index of its machine in the accounting's ``clients``."""
-        ends = np.array([c["connections"][1] for c in self.about["clients"]])
-        return np.searchsorted(ends, self.samples["connection"], side="right").astype(np.uint8)
 
 
 class FleetError(LabError):

@@ -6,6 +6,7 @@ import contextlib
 import queue
 import shlex
 import subprocess
+import sys
 import threading
 from collections import deque
 from collections.abc import Mapping, Sequence
@@ -16,6 +17,8 @@ from searchbench.errors import LabError
 from searchbench.lab.fleet_frames import Message, NotOurs, Receiver, Sender
 
 COMMAND = "searchbench-client"
+HERE = "localhost"
+_OURSELVES = (sys.executable, "-m", "searchbench.client_machine")
 # Never a question that nobody sees; a machine that is gone is noticed. What the user says in
 # --ssh comes before these, and ssh takes the first value that it reads.
 _OPTIONS = (
@@ -38,6 +41,8 @@ class Lost:
 class Machine:
     """A process ``ssh HOST COMMAND``, heard by a thread that puts what it hears into ``events``.
 
+    The host "localhost" is this machine, and is not reached by ssh.
+
     ``room``: where the blobs of the next messages go, by name (else they get memory of their own).
     """
 
@@ -57,10 +62,11 @@ class Machine:
         self._command = command
         self._events = events
         self._words: deque[str] = deque(maxlen=_LAST_WORDS)
+        argv = [*ssh, *_OPTIONS, "--", host, command] if host != HERE else list(_OURSELVES)
         try:
             # A group of its own: Ctrl-C is for us, and we end it.
             self.process = subprocess.Popen(
-                [*ssh, *_OPTIONS, "--", host, command],
+                argv,
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.PIPE,
@@ -68,8 +74,8 @@ class Machine:
             )
         except OSError as error:
             raise LabError(
-                f"`{shlex.join(ssh)}` cannot be started ({error.strerror}): client machines are "
-                "reached by ssh (Debian: apt-get install openssh-client)",
+                f"`{shlex.join(argv[:1])}` cannot be started ({error.strerror}): client machines "
+                "are reached by ssh (Debian: apt-get install openssh-client)",
                 "clients",
             ) from None
         self._sender = Sender(cast("BinaryIO", self.process.stdin))

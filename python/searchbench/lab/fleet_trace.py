@@ -1,0 +1,44 @@
+"""What a drive from several client machines comes to: one trace."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from searchbench.lab.host import Note
+
+
+@dataclass(frozen=True)
+class Gathered:
+    """The traces of all machines in one; reads as ``_core.Trace`` does.
+
+    ``samples``: structured array of ``_core.SAMPLE_DTYPE``, ordered by machine, thread and
+    completion, instants since the common start, connections numbered through. ``about``: the
+    accounting, with ``clients``: each machine's range of connections, clock offset and own
+    accounting. ``notes``: what the audit is to say of the clocks.
+    """
+
+    samples: np.ndarray[tuple[int], np.dtype[np.void]]
+    kept: list[tuple[int, bytes]]
+    about: dict[str, Any]
+    notes: tuple[Note, ...] = ()
+
+    def __len__(self) -> int:
+        return len(self.samples)
+
+    def replies(self) -> list[tuple[int, bytes]]:
+        """(index of the sample, reply bytes as received) for each kept reply."""
+        return self.kept
+
+    def accounting(self) -> str:
+        """JSON, with the names of ``_core.Trace.accounting``."""
+        return json.dumps(self.about)
+
+    def client_of(self) -> NDArray[np.uint8]:
+        """For each sample the index of its machine in the accounting's ``clients``."""
+        ends = np.array([c["connections"][1] for c in self.about["clients"]])
+        return np.searchsorted(ends, self.samples["connection"], side="right").astype(np.uint8)
