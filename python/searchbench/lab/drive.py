@@ -16,7 +16,7 @@ from searchbench.engines.engine import Engine, Hits, Parameters, Request
 from searchbench.engines.features import refuse
 from searchbench.errors import LabError, Unsupported
 from searchbench.lab.deploy import Deployment
-from searchbench.lab.exchange import Trace, ask, prepare, samples_of
+from searchbench.lab.exchange import Endpoint, Trace, ask, prepare, samples_of
 from searchbench.queries.algebra import Query, declared_terms
 from searchbench.record import REPLIES, samples_table
 
