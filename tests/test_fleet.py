@@ -29,7 +29,7 @@ from searchbench.lab.exchange import Arena, Endpoint, lay_out
 from searchbench.lab.fleet import Fleet, FleetEndpoint, FleetError
 from searchbench.lab.fleet_clock import Offset
 from searchbench.lab.fleet_frames import GREETING, NotOurs, Receiver, Sender
-from searchbench.lab.fleet_parts import deal, instants, put_into_one
+from searchbench.lab.fleet_parts import account, deal, instants, put_into_one
 from searchbench.queries.orders import split
 
 DTYPE = np.dtype(_core.SAMPLE_DTYPE)
@@ -103,6 +103,24 @@ def test_instants_are_shifted_and_what_never_happened_stays_so() -> None:
         assert samples[name].tolist() == [150, -1]
     assert samples["connection"].tolist() == [4, 7]
     assert samples["bytes"].tolist() == [7, 7]
+
+
+def test_counts_are_added_up_and_a_reason_keeps_its_machine() -> None:
+    one = {
+        "elapsed_ns": 50, "clock": "tsc", "clock_drift_ppm": 0.5, "threads": [{"cpu": 1}],
+        "connects": 4, "statuses": {"200": 7}, "greeting_failed": None,
+    }  # fmt: skip
+    two = {
+        **one, "elapsed_ns": 48, "clock_drift_ppm": -2.0, "connects": 3,
+        "statuses": {"200": 1, "503": 2}, "greeting_failed": "too many connections",
+    }  # fmt: skip
+    whole = account([("north", one, 0), ("south", two, 5)], 1_000, [])
+    assert whole == {
+        "started_unix_ns": 1_000, "elapsed_ns": 53, "clock": "tsc", "clock_drift_ppm": -2.0,
+        "threads": [{"cpu": 1, "client": "north"}, {"cpu": 1, "client": "south"}],
+        "connects": 7, "statuses": {"200": 8, "503": 2},
+        "greeting_failed": "south: too many connections", "clients": [],
+    }  # fmt: skip
 
 
 # ---- clocks

@@ -8,6 +8,7 @@ where there are fewer clients than machines, some machines have none.
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
@@ -107,20 +108,14 @@ def instants(dtype: np.dtype[Any]) -> list[str]:
     return [name for name in dtype.names or () if dtype[name] == np.int64]
 
 
-# Of a machine's accounting: added up over the machines.
-_COUNTED = (
-    "connects", "reconnects", "refused_connects", "partial_sends", "unsent", "unsolicited",
-    "pauses", "pause_ns",
-)  # fmt: skip
-
-
 def account(
     parts: list[tuple[str, dict[str, Any], int]], started_unix_ns: int, machines: list[Any]
 ) -> dict[str, Any]:
     """One accounting of many, with the names that ``_core.Trace.accounting`` has.
 
     ``parts``: of each machine that drove, its name, its accounting, and by how much its zero was
-    after the common one. What cannot be added up is kept by ``machines`` alone.
+    after the common one. Counts are added up, also those by a key; of reasons the first is kept,
+    with its machine; each machine's own whole accounting is in ``machines``.
     """
     whole: dict[str, Any] = {
         "started_unix_ns": started_unix_ns,
@@ -129,9 +124,17 @@ def account(
         "clock_drift_ppm": max((a["clock_drift_ppm"] for _, a, _ in parts), key=abs, default=0.0),
         "threads": [{**t, "client": name} for name, a, _ in parts for t in a["threads"]],
     }
-    for key in _COUNTED:
-        whole[key] = sum(a.get(key) or 0 for _, a, _ in parts)
-    failed = [f"{name}: {a['greeting_failed']}" for name, a, _ in parts if a["greeting_failed"]]
-    whole["greeting_failed"] = failed[0] if failed else None
+    for key in dict.fromkeys(k for _, a, _ in parts for k in a if k not in whole):
+        told = [(name, a[key]) for name, a, _ in parts if a.get(key) is not None]
+        if all(isinstance(value, dict) for _, value in told) and told:
+            added: Counter[str] = Counter()
+            for _, value in told:
+                added.update(value)
+            whole[key] = dict(sorted(added.items()))
+        elif all(isinstance(value, bool | int) for _, value in told) and told:
+            values = [value for _, value in told]
+            whole[key] = any(values) if isinstance(values[0], bool) else sum(values)
+        else:
+            whole[key] = next((f"{name}: {value}" for name, value in told), None)
     whole["clients"] = machines
     return whole
