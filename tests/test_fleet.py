@@ -412,6 +412,49 @@ def test_a_machine_that_dies_in_mid_run_is_named_and_what_the_other_measured_is_
     assert not [host for host, pid in left.items() if Path(f"/proc/{pid}").exists()]
 
 
+def test_a_drive_is_cut_short_on_all_machines_and_what_they_measured_is_one_trace(
+    groonga: World, fleet: Fleet
+) -> None:
+    gathered = drive_closed(
+        fleet, clients=3, stop_ns=60 * 10**9, remote=True,
+        on_tick=lambda completed, *_: completed == 0,
+    )  # fmt: skip
+    assert gathered.about["cut_short"]
+    assert gathered.about["elapsed_ns"] < 30e9
+    assert set(gathered.samples["connection"]) == {0, 1, 2}
+    outcomes = {_core.OUTCOMES[o] for o in np.unique(gathered.samples["outcome"])}
+    assert "ok" in outcomes
+    assert outcomes <= {"ok", "unfinished"}
+
+
+def test_localhost_is_this_machine_and_needs_no_ssh() -> None:
+    with Fleet(["localhost"], ["no-such-ssh"], lead_s=0.1) as here:
+        gathered = here.drive(
+            ("127.0.0.1", 9), "http", asked(), sequence=np.zeros(6, np.uint32),
+            client_starts=np.array([0, 6], np.uint32), connections=1, idle="block",
+        )  # fmt: skip
+    assert len(gathered) == 6
+    assert gathered.about["clients"][0]["host"] == "localhost"
+
+
+def test_what_memory_does_not_hold_is_gathered_in_a_file_and_reads_the_same(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("searchbench.lab.fleet_gathered._IN_MEMORY_BYTES", 4096)
+    with Fleet(["localhost"], lead_s=0.1) as here:
+        gathered = here.drive(
+            ("127.0.0.1", 9), "http", asked(), sequence=np.arange(1000, dtype=np.uint32) % 1,
+            due_ns=np.arange(1000, dtype=np.int64) * 100_000, connections=2, idle="block",
+            spill=str(tmp_path),
+        )  # fmt: skip
+    assert isinstance(gathered.samples, np.memmap)
+    assert not list(tmp_path.iterdir()), "it goes when it is no longer used"
+    before = gathered.samples["due"].copy()
+    gathered.give_back(len(gathered))
+    assert np.array_equal(gathered.samples["due"], before)
+    assert np.array_equal(np.sort(before), np.arange(1000) * 100_000)
+
+
 def test_ctrl_c_ends_every_machine(groonga: World) -> None:
     with Fleet(list(CLIENTS), groonga.ssh, groonga.command, lead_s=0.3) as both:
         pids = [m.hello["pid"] for m in both.machines]

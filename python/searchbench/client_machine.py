@@ -207,13 +207,12 @@ def who_we_are() -> dict[str, Any]:
 
 
 def _order(job: Message, folder: str) -> dict[str, Any]:
-    """What ``_core.drive`` takes by name. ``cpus`` None: all but the first, which is left to ssh,
-    to the kernel's interrupts and to us.
+    """What ``_core.drive`` takes by name. No ``cpus``: all but the first, which is left to ssh, to
+    the kernel's interrupts and to us; never more than there are connections.
     """
     order = dict(job.fields["order"])
-    if order.get("cpus") is None:
-        mine = sorted(os.sched_getaffinity(0))
-        order["cpus"] = (mine[1:] or [])[: order["connections"]]
+    cpus = order["cpus"] or sorted(os.sched_getaffinity(0))[1:]
+    order["cpus"] = cpus[: order["connections"]]
     if order.pop("spill", False):
         order["spill"] = folder
     for name, dtype in _COLUMNS.items():

@@ -136,7 +136,7 @@ class Fleet:
         due_ns: NDArray[np.int64] | None = None,
         connections: int,
         stop_after: int | None = None,
-        cpus: Sequence[int] | None = None,
+        cpus: Sequence[int] = (),
         request_targets: NDArray[np.uint16] | None = None,
         request_timeouts_ns: NDArray[np.int64] | None = None,
         spill: str | None = None,
@@ -146,10 +146,11 @@ class Fleet:
         """Drive the load from all machines; the arguments are those of ``_core.drive``.
 
         Names of targets are resolved on the client machines. ``cpus``: of each client machine;
-        None: all of its own but the first. ``capture_every`` counts each machine's own requests.
+        none: all of its own but the first. ``capture_every`` counts each machine's own requests.
         ``spill``: a folder here for samples beyond 256 MiB; the machines spill into one of theirs.
         ``on_tick`` gets the completed of all, nanoseconds since the start, and recent samples:
-        fewer than a local drive has, with connections as each machine numbers them.
+        fewer than a local drive has, with connections as each machine numbers them. False from
+        it ends the drive on all machines and keeps the traces.
 
         FleetError where a machine fails or is lost; ValueError where the load does not fit
         together.
@@ -166,7 +167,7 @@ class Fleet:
             "wire": wire,
             "login": login,
             "whole": [base64.b64encode(mark).decode() for mark in whole],
-            "order": {**order, "cpus": None if cpus is None else list(cpus), "spill": bool(spill)},
+            "order": {**order, "cpus": list(cpus), "spill": bool(spill)},
         }
         columns = {"request_targets": request_targets, "request_timeouts_ns": request_timeouts_ns}
         self._jobs += 1
@@ -249,7 +250,10 @@ class Fleet:
             if on_tick and now - ticked >= _LOOK_S:
                 ticked = now
                 elapsed_ns = max(0, time.time_ns() - start_unix_ns)
-                on_tick(sum(run.completed for run in runs), elapsed_ns, b"".join(recent))
+                completed = sum(run.completed for run in runs)
+                if on_tick(completed, elapsed_ns, b"".join(recent)) is False:
+                    for run in runs:
+                        run.machine.send("stop")
                 recent.clear()
 
     def _gather(

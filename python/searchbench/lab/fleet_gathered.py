@@ -100,7 +100,8 @@ def put_together(runs: Sequence[Run], samples: Samples, parts: Mapping[Machine, 
     of = {run.machine: run for run in runs}
     clients = [_client(machine, part, of.get(machine), zero) for machine, part in parts.items()]
     notes = [n for r in runs for n in fleet_clock.findings(r.machine.host, r.before, r.after)]
-    return Gathered(samples, kept, account(accounts, zero, clients), tuple(notes))
+    about = account(accounts, zero, clients)
+    return Gathered(samples, kept, {**about, "notes": [note.as_json() for note in notes]})
 
 
 def _client(machine: Machine, part: Part, run: Run | None, zero: int) -> dict[str, Any]:
