@@ -63,8 +63,8 @@ class Trace:
     # The first ``samples`` samples were read for now: of those that were spilled the memory is
     # given back. They can be read again at any time.
     def give_back(self, samples: int) -> None: ...
-    # JSON: started_unix_ns (the zero of the clock), elapsed_ns, clock ("tsc" | "monotonic"),
-    # clock_drift_ppm, threads: [{cpu, user_ns, system_ns, run_wait_ns, voluntary_switches,
+    # JSON: started_unix_ns (the zero of the clock), elapsed_ns, cut_short (was it
+    # ended by ``on_tick``?), clock ("tsc" | "monotonic"), clock_drift_ppm, threads: [{cpu, user_ns, system_ns, run_wait_ns, voluntary_switches,
     # involuntary_switches, minor_faults, priority}], connects, reconnects, refused_connects,
     # partial_sends, unsent (slots due before the end that never got a connection), unsolicited
     # (bytes that no request asked for), pauses and pause_ns (waits before trying again after a
@@ -144,7 +144,9 @@ def drive(
     reads the same. Where the disk is full they stay in memory (``spill_failed``).
     ``on_tick(completed, elapsed_ns, recent)`` is called about ten times a second in the calling
     thread; ``recent`` are the samples that each thread finished last (SAMPLE_DTYPE, at most 4,096
-    a thread, each thread's in order), some of which the call before may have had too.
+    a thread, each thread's in order), some of which the call before may have had too. False from it
+    ends the drive at once and keeps its trace: what is in flight is unfinished, and slots that were
+    not yet due are left out (``cut_short``). Before the start it does nothing.
 
     Raises ValueError for arguments that do not fit together, OSError where the machine refuses
     (naming the limit), KeyboardInterrupt as soon as the threads have stopped. A target that

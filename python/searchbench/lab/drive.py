@@ -17,7 +17,7 @@ from searchbench.engines.engine import Engine, Hits, Parameters, Request
 from searchbench.engines.features import refuse
 from searchbench.errors import LabError, Unsupported
 from searchbench.lab.deploy import Deployment
-from searchbench.lab.exchange import Endpoint, ask, prepare, samples_of
+from searchbench.lab.exchange import Endpoint, Trace, ask, prepare, samples_of
 from searchbench.queries.algebra import Query, declared_terms
 from searchbench.record import REPLIES, samples_table
 
@@ -200,8 +200,8 @@ def drive(
     ``_core.drive`` takes by name.
     """
     every = max(1, expected // _SAMPLED_REPLIES)
-    trace = deployment.endpoint.drive(
-        prepare(compiled.requests),
+    trace = deployment.endpoint.send(
+        compiled.requests,
         sequence=order.sequence,
         client_starts=order.client_starts,
         due_ns=order.due_ns,
@@ -229,7 +229,7 @@ def drive(
     )
 
 
-def _decoded(engine: Decoder, trace: _core.Trace, compiled: Compiled, phase: str) -> pa.Table:
+def _decoded(engine: Decoder, trace: Trace, compiled: Compiled, phase: str) -> pa.Table:
     """Kept replies as rows of replies.parquet; a reply that is none is an error, not a hit."""
     raw = samples_of(trace)
     replies = dict(trace.replies())

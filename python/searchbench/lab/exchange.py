@@ -15,8 +15,10 @@ import numpy as np
 from searchbench import _core
 from searchbench.engines.engine import Request, Wire
 from searchbench.errors import LabError
+from searchbench.lab.fleet_trace import Gathered
 
 Target = tuple[str, int]
+Trace = _core.Trace | Gathered
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,6 +34,10 @@ class Endpoint:
     whole: tuple[bytes, ...] = ()
     others: tuple[Target, ...] = ()
     remote: bool = False
+
+    def send(self, requests: Sequence[Request], **order: Any) -> Trace:
+        """As ``drive``; what a ``FleetEndpoint`` does from several machines."""
+        return self.drive(prepare(requests), **order)
 
     def drive(self, requests: _core.Requests, **order: Any) -> _core.Trace:
         """Drive ``requests`` at this server; ``order`` is what ``_core.drive`` takes by name."""
@@ -51,17 +57,42 @@ class Refused(LabError):  # noqa: N818 -- what happened, not an error of ours
     """A request of ours was not answered; the message says how."""
 
 
-def samples_of(trace: _core.Trace) -> np.ndarray[tuple[int], np.dtype[np.void]]:
+def samples_of(trace: Trace) -> np.ndarray[tuple[int], np.dtype[np.void]]:
     """The samples of a trace as a structured array, without copying."""
+    if isinstance(trace, Gathered):
+        return trace.samples
     return np.frombuffer(memoryview(trace), dtype=np.dtype(_core.SAMPLE_DTYPE))
+
+
+@dataclass(frozen=True, slots=True)
+class Arena:
+    """Requests as columns, for the core here or on another machine; as in ``_core.Requests``."""
+
+    arena: bytes
+    exchange_ends: np.ndarray[tuple[int], np.dtype[np.uint64]]
+    request_ends: np.ndarray[tuple[int], np.dtype[np.uint32]]
+
+    def blobs(self) -> dict[str, memoryview]:
+        """The columns by name, as bytes."""
+        return {
+            "arena": memoryview(self.arena),
+            "exchange_ends": self.exchange_ends.data.cast("B"),
+            "request_ends": self.request_ends.data.cast("B"),
+        }
 
 
 def prepare(requests: Sequence[Request]) -> _core.Requests:
     """All exchanges one after another in one arena, with their ends."""
+    laid = lay_out(requests)
+    return _core.Requests(laid.arena, laid.exchange_ends, laid.request_ends)
+
+
+def lay_out(requests: Sequence[Request]) -> Arena:
+    """The columns that ``prepare`` makes requests of."""
     exchanges = [exchange for request in requests for exchange in request.exchanges]
     lengths = np.fromiter((len(e) for e in exchanges), np.uint64, len(exchanges))
     counts = np.fromiter((len(r.exchanges) for r in requests), np.uint32, len(requests))
-    return _core.Requests(
+    return Arena(
         b"".join(exchanges),
         np.cumsum(lengths, dtype=np.uint64),
         np.cumsum(counts, dtype=np.uint32),

@@ -2,7 +2,8 @@
 
 use std::io;
 use std::net::SocketAddr;
-use std::sync::atomic::AtomicU64;
+use std::sync::atomic::Ordering::Relaxed;
+use std::sync::atomic::{AtomicBool, AtomicU64};
 use std::sync::{Arc, Condvar, Mutex};
 use std::thread::JoinHandle;
 use std::time::Duration;
@@ -37,6 +38,8 @@ pub(crate) struct Shared {
     pub capture_every: u64,
     pub idle: Idle,
     pub stop: Arc<StopFlag>,
+    /// The stop ends the drive as it is, and the trace is kept.
+    pub cut_short: AtomicBool,
     /// Requests begun by all, where a drive stops after a number of them.
     pub begun: AtomicU64,
     /// What each thread has recorded so far.
@@ -127,6 +130,7 @@ impl Drive {
             capture_every: options.capture_every,
             idle: options.idle,
             stop: Arc::new(StopFlag::new()?),
+            cut_short: AtomicBool::new(false),
             begun: AtomicU64::new(0),
             recorded: (0..threads).map(|_| Recorded::default()).collect(),
         });
@@ -274,6 +278,15 @@ impl Drive {
         }
     }
 
+    /// Ends the drive now and keeps its trace: what is in flight is recorded as unfinished. Before
+    /// the start it does nothing.
+    pub fn cut_short(&self) {
+        if self.elapsed_ns() > 0 {
+            self.shared.cut_short.store(true, Relaxed);
+            self.shared.stop.raise();
+        }
+    }
+
     /// The trace, once the threads have ended (waits for them).
     pub fn finish(mut self) -> Result<Trace, Error> {
         while !self.wait(Duration::from_millis(100)) {}
@@ -303,6 +316,7 @@ impl Drive {
                     drift.ppm(),
                     started_unix_ns,
                     elapsed_ns,
+                    self.shared.cut_short.load(Relaxed),
                 )?)
             }
         }

@@ -215,6 +215,58 @@ fn a_drive_can_be_stopped_at_once() {
     assert!(before.elapsed() < Duration::from_secs(5));
 }
 
+/// Waits until a drive has recorded `count` requests.
+fn wait_for(drive: &mut Drive, count: u64) {
+    while drive.completed() < count {
+        assert!(!drive.wait(Duration::from_millis(1)), "it ended by itself");
+    }
+}
+
+#[test]
+fn a_drive_that_is_cut_short_keeps_its_trace_and_what_was_in_flight_is_unfinished() {
+    let answered = AtomicU64::new(0);
+    let server = serve(move |_, socket, _| match answered.fetch_add(1, SeqCst) {
+        0..60 => say(socket, HELLO),
+        _ => Then::Stay,
+    });
+    let load = closed(3, 100);
+    let mut drive = Drive::start(requests(&[GET]), options(server.address, 3, load)).unwrap();
+    wait_for(&mut drive, 60);
+    drive.cut_short();
+    let trace = drive.finish().unwrap();
+    assert!(trace.accounting().contains("\"cut_short\": true"));
+    let samples = samples(&trace);
+    let count = |outcome: Outcome| {
+        samples
+            .iter()
+            .filter(|s| s.outcome == outcome as u8)
+            .count()
+    };
+    assert_eq!(count(Outcome::Ok), 60);
+    assert_eq!(count(Outcome::Unfinished), 3);
+    assert_eq!(samples.len(), 63);
+}
+
+#[test]
+fn an_open_loop_that_is_cut_short_leaves_out_what_was_not_due() {
+    let server = serve(|_, socket, _| say(socket, HELLO));
+    let ours = options(server.address, 2, open(100_000, 1));
+    let mut drive = Drive::start(requests(&[GET]), ours).unwrap();
+    wait_for(&mut drive, 50);
+    drive.cut_short();
+    let trace = drive.finish().unwrap();
+    let samples = samples(&trace);
+    assert!(
+        samples.len() >= 50 && samples.len() < 100_000,
+        "{}",
+        samples.len()
+    );
+    let mut due: Vec<i64> = samples.iter().map(|s| s.due / 1_000_000).collect();
+    due.sort_unstable();
+    let all: Vec<i64> = (0..samples.len() as i64).collect();
+    assert_eq!(due, all, "all that were due, and no other");
+}
+
 #[test]
 fn what_does_not_fit_together_is_refused_with_a_sentence() {
     let target = dead();

@@ -118,6 +118,14 @@ impl<W: Wire> Worker<'_, W> {
         }
     }
 
+    /// The end, now: as if `stop_ns` were now, and nothing were waited for.
+    pub(crate) fn cut_short(&mut self) {
+        if let Load::Open { due_ns, .. } = &self.shared.load {
+            self.slots.end_before(due_ns, self.clock.now());
+        }
+        self.abandon();
+    }
+
     /// The end of waiting: whatever is in flight or was never sent is recorded as unfinished.
     pub(crate) fn abandon(&mut self) {
         for index in 0..self.conns.len() as u32 {

@@ -73,6 +73,11 @@ impl Slots {
         }
     }
 
+    /// Leaves out those due at or after `now`.
+    pub fn end_before(&mut self, due_ns: &[i64], now: i64) {
+        self.end = self.end.min(due_ns.partition_point(|&due| due < now));
+    }
+
     /// When the slot at the head of the queue is or was due; None when all were taken.
     #[inline]
     pub fn head(&self, due_ns: &[i64]) -> Option<i64> {

@@ -9,6 +9,7 @@
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::io;
+use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
 use crate::clock::Clock;
@@ -258,7 +259,11 @@ impl<'a, W: Wire> Worker<'a, W> {
             for event in &events[..count] {
                 let (flags, token) = (event.events, event.u64);
                 if token == STOP {
-                    return Ok(false);
+                    let kept = self.shared.cut_short.load(Relaxed);
+                    if kept {
+                        self.cut_short();
+                    }
+                    return Ok(kept);
                 }
                 self.on_event(token as u32, (token >> 32) as u32, flags);
             }

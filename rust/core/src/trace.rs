@@ -49,6 +49,7 @@ impl Trace {
         drift_ppm: f64,
         started_unix_ns: i64,
         elapsed_ns: i64,
+        cut_short: bool,
     ) -> io::Result<Trace> {
         let spilled_bytes = spilled.as_ref().map_or(0, |spilled| {
             spilled.prefixes.iter().map(|p: &Prefix| p.bytes).sum()
@@ -74,6 +75,7 @@ impl Trace {
             drift_ppm,
             started_unix_ns,
             elapsed_ns,
+            cut_short,
             spilled_bytes,
             spill_failed,
         };
@@ -132,6 +134,7 @@ struct WholeAccount<'a> {
     drift_ppm: f64,
     started_unix_ns: i64,
     elapsed_ns: i64,
+    cut_short: bool,
     spilled_bytes: usize,
     spill_failed: Option<String>,
 }
@@ -142,6 +145,7 @@ fn accounting(threads: &[ThreadAccount], drive: &WholeAccount) -> String {
         drift_ppm,
         started_unix_ns,
         elapsed_ns,
+        cut_short,
         spilled_bytes,
         spill_failed,
     } = drive;
@@ -154,6 +158,7 @@ fn accounting(threads: &[ThreadAccount], drive: &WholeAccount) -> String {
     let _ = write!(
         text,
         "{{\"started_unix_ns\": {started_unix_ns}, \"elapsed_ns\": {elapsed_ns}, \
+         \"cut_short\": {cut_short}, \
          \"clock\": \"{clock}\", \"clock_drift_ppm\": {drift_ppm:.3}, \"threads\": ["
     );
     for (index, thread) in threads.iter().enumerate() {

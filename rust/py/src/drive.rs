@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use pyo3::exceptions::{PyKeyboardInterrupt, PyOSError, PyValueError};
 use pyo3::prelude::*;
-use pyo3::types::{PyBytes, PyString};
+use pyo3::types::{PyBool, PyBytes, PyString};
 use searchbench_core as core;
 
 use crate::columns::{bytes, column};
@@ -234,7 +234,10 @@ pub fn drive(
         {
             ticked = Instant::now();
             let recent = PyBytes::new(py, &drive.recent());
-            on_tick.call1((drive.completed(), drive.elapsed_ns(), recent))?;
+            let said = on_tick.call1((drive.completed(), drive.elapsed_ns(), recent))?;
+            if said.cast::<PyBool>().is_ok_and(|more| !more.is_true()) {
+                drive.cut_short();
+            }
         }
     }
     py.detach(|| drive.finish()).map(Trace).map_err(raised)

@@ -1,0 +1,532 @@
+"""Several client machines: real sshds between network namespaces, and the arithmetic."""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import random
+import shutil
+import signal
+import socket
+import time
+from collections.abc import Iterator
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from namespaces import CLIENTS, TARGET, World, client_running, world
+from searchbench import _core
+from searchbench.engines.engine import Request
+from searchbench.errors import LabError
+from searchbench.lab import fleet_clock
+from searchbench.lab.exchange import Arena, Endpoint, lay_out
+from searchbench.lab.fleet import Fleet, FleetEndpoint, FleetError
+from searchbench.lab.fleet_clock import Offset
+from searchbench.lab.fleet_frames import GREETING, NotOurs, Receiver, Sender
+from searchbench.lab.fleet_parts import account, deal, instants, put_into_one
+from searchbench.queries.orders import split
+
+DTYPE = np.dtype(_core.SAMPLE_DTYPE)
+HTTP = (TARGET, 10041)
+SELECT = b"GET /d/select?table=Few HTTP/1.1\r\nHost: target\r\n\r\n"
+NOTHING_HERE = (TARGET, 9)
+
+
+# ---- dealing out, and putting together again
+
+
+def test_seven_clients_over_two_machines_are_four_and_three_with_their_own_runs() -> None:
+    sequence = np.arange(20, dtype=np.uint32)
+    starts = split(20, 7)
+    parts = deal(2, connections=7, sequence=sequence, client_starts=starts)
+    assert [(p.first, p.end) for p in parts] == [(0, 4), (4, 7)]
+    runs = [part.sequence[a:b].tolist() for part in parts for a, b in pairwise(part.client_starts)]
+    assert runs == [sequence[a:b].tolist() for a, b in pairwise(starts)]
+
+
+@given(st.integers(1, 9), st.integers(1, 40), st.integers(0, 300))
+def test_a_number_of_requests_is_dealt_out_whole(
+    machines: int, clients: int, stop_after: int
+) -> None:
+    parts = deal(
+        machines, connections=clients, sequence=np.zeros(clients, np.uint32),
+        client_starts=np.arange(clients + 1, dtype=np.uint32), stop_after=stop_after,
+    )  # fmt: skip
+    assert sum(p.end - p.first for p in parts) == clients, "never a rounded client count"
+    assert sum(p.stop_after or 0 for p in parts) == stop_after
+    assert all(p.idle for p in parts if p.first == p.end)
+
+
+@given(st.integers(1, 9), st.integers(1, 12), st.lists(st.integers(0, 50), max_size=60))
+def test_the_parts_of_an_open_loop_are_exactly_its_schedule(
+    machines: int, connections: int, gaps: list[int]
+) -> None:
+    due = np.cumsum(gaps, dtype=np.int64)
+    sequence = np.arange(len(due), dtype=np.uint32)
+    parts = deal(machines, connections=connections, sequence=sequence, due_ns=due)
+    assert sum(p.end - p.first for p in parts) == connections
+    sent = sorted(
+        (int(at), int(which))
+        for part in parts
+        if not part.idle
+        for which, at in zip(part.sequence, part.due_ns, strict=True)
+    )
+    assert sent == list(zip(due.tolist(), sequence.tolist(), strict=True))
+
+
+def test_a_load_that_does_not_fit_together_is_refused() -> None:
+    some = np.zeros(4, np.uint32)
+    with pytest.raises(ValueError, match="not both"):
+        deal(2, connections=2, sequence=some)
+    with pytest.raises(ValueError, match="3 entries, and 4 clients need 5"):
+        deal(2, connections=4, sequence=some, client_starts=np.zeros(3, np.uint32))
+    with pytest.raises(ValueError, match="due_ns has 3 entries and sequence 4"):
+        deal(2, connections=4, sequence=some, due_ns=np.zeros(3, np.int64))
+
+
+def test_instants_are_shifted_and_what_never_happened_stays_so() -> None:
+    samples = np.zeros(2, DTYPE)
+    names = instants(DTYPE)
+    assert {"due", "free", "sent", "first_byte", "done"} <= set(names)
+    for name in names:
+        samples[name] = [100, -1]
+    samples["connection"] = [0, 3]
+    samples["bytes"] = 7
+    put_into_one(samples, 4, 50)
+    for name in names:
+        assert samples[name].tolist() == [150, -1]
+    assert samples["connection"].tolist() == [4, 7]
+    assert samples["bytes"].tolist() == [7, 7]
+
+
+def test_counts_are_added_up_and_a_reason_keeps_its_machine() -> None:
+    one = {
+        "elapsed_ns": 50, "clock": "tsc", "clock_drift_ppm": 0.5, "threads": [{"cpu": 1}],
+        "connects": 4, "statuses": {"200": 7}, "greeting_failed": None,
+    }  # fmt: skip
+    two = {
+        **one, "elapsed_ns": 48, "clock_drift_ppm": -2.0, "connects": 3,
+        "statuses": {"200": 1, "503": 2}, "greeting_failed": "too many connections",
+    }  # fmt: skip
+    whole = account([("north", one, 0), ("south", two, 5)], 1_000, [])
+    assert whole == {
+        "started_unix_ns": 1_000, "elapsed_ns": 53, "clock": "tsc", "clock_drift_ppm": -2.0,
+        "threads": [{"cpu": 1, "client": "north"}, {"cpu": 1, "client": "south"}],
+        "connects": 7, "statuses": {"200": 8, "503": 2},
+        "greeting_failed": "south: too many connections", "clients": [],
+    }  # fmt: skip
+
+
+# ---- clocks
+
+
+class Network:
+    """Two clocks with a known offset and drift, and a network whose ways differ: truth known."""
+
+    def __init__(self, offset_ns: int, drift_ppm: float, there_us: float, back_us: float) -> None:
+        self.random = random.Random(7)
+        self.now = 1_800_000_000 * 10**9
+        self.began = self.now
+        self.offset_ns, self.drift_ppm = offset_ns, drift_ppm
+        self.there_us, self.back_us = there_us, back_us
+
+    def true_offset(self) -> int:
+        return self.offset_ns + int((self.now - self.began) * self.drift_ppm / 1e6)
+
+    def ping(self) -> tuple[int, int, int, int]:
+        t1 = self.now
+        self.now += self._way(self.there_us)
+        t2 = self.now + self.true_offset()
+        self.now += 20_000
+        t3 = self.now + self.true_offset()
+        self.now += self._way(self.back_us)
+        return t1, t2, t3, self.now
+
+    def _way(self, least_us: float) -> int:
+        """Never less than the wire takes, now and then far more: a queue."""
+        return int(1000 * (least_us + self.random.expovariate(1 / 300)))
+
+
+@pytest.mark.parametrize("offset_ns", [0, 3_700_000_000, -86_400 * 10**9])
+@pytest.mark.parametrize(("there_us", "back_us"), [(100, 100), (50, 2_000), (30_000, 100)])
+def test_the_true_offset_is_within_the_uncertainty_however_unlike_the_ways_are(
+    offset_ns: int, there_us: float, back_us: float
+) -> None:
+    network = Network(offset_ns, 0.0, there_us, back_us)
+    found = fleet_clock.measure(network.ping)
+    assert abs(found.offset_ns - offset_ns) <= found.uncertainty_ns
+    assert found.uncertainty_ns == -(-found.round_trip_ns // 2)
+    assert found.round_trip_ns >= 1000 * (there_us + back_us)
+
+
+def test_the_ping_with_the_shortest_round_trip_decides() -> None:
+    network = Network(5_000_000, 0.0, 200, 200)
+    pings = [network.ping() for _ in range(50)]
+    found = fleet_clock.best(pings)
+    assert found.round_trip_ns == min((t4 - t1) - (t3 - t2) for t1, t2, t3, t4 in pings)
+
+
+def test_a_clock_that_runs_faster_shows_as_drift_and_one_that_was_set_is_a_finding() -> None:
+    network = Network(1_000_000, 40.0, 10, 10)
+    before = fleet_clock.measure(network.ping, 200)
+    network.now += 60 * 10**9
+    after = fleet_clock.measure(network.ping, 200)
+    assert fleet_clock.drift_ppm(before, after) == pytest.approx(40, rel=0.05)
+    (note,) = fleet_clock.findings("north", before, after)
+    assert note.kind == "clock moved"
+    assert note.number.startswith("north: its clock moved by 2.4")
+
+
+def test_an_offset_that_is_less_sure_than_a_millisecond_is_a_finding() -> None:
+    sure, unsure = Offset(0, 40_000, 80_000, 1), Offset(0, 1_500_000, 3_000_000, 2)
+    assert fleet_clock.findings("north", sure, sure) == []
+    (note,) = fleet_clock.findings("north", sure, unsure)
+    assert note.number == "north: ± 1.50 ms"
+    assert fleet_clock.about(sure, None)["offset_after_ns"] is None
+
+
+# ---- the protocol
+
+
+def test_what_a_shell_prints_before_us_is_passed_over_and_a_message_comes_whole() -> None:
+    pipe = io.BytesIO(b"Welcome to north!\nYou have mail.\n")
+    pipe.seek(0, io.SEEK_END)
+    sender = Sender(pipe)
+    sender.greet()
+    sender.send("pong", {"came": 5}, {"samples": memoryview(b"\0" * 3_000_000)}, stamp="left")
+    pipe.seek(0)
+    receiver = Receiver(pipe)
+    receiver.greeting()
+    message = receiver.next()
+    assert message is not None
+    assert (message.kind, message.fields["came"]) == ("pong", 5)
+    assert message.fields["left"] <= message.received_unix_ns
+    assert bytes(message.blobs["samples"]) == b"\0" * 3_000_000
+    assert receiver.next() is None
+
+
+@pytest.mark.parametrize(
+    ("bytes_", "words"),
+    [
+        (b"\xff\xff\xff\xff", "\ufffd"),
+        (b"\x02\0", "\x02"),
+        (b"\x04\0\0\0[1,2", "1,2"),
+        (b'\x22\0\0\0{"kind": "x", "blobs": [["b", 9]]}123', "b ended after 3 of 9 bytes"),
+    ],
+)
+def test_what_is_no_message_is_named_with_what_it_is(bytes_: bytes, words: str) -> None:
+    with pytest.raises(NotOurs) as caught:
+        Receiver(io.BytesIO(bytes_)).next()
+    assert words in caught.value.words
+
+
+def test_no_greeting_is_named_with_what_came_instead() -> None:
+    with pytest.raises(NotOurs, match="This account is not available"):
+        Receiver(io.BytesIO(b"This account is not available.\n")).greeting()
+    assert GREETING.startswith(b"\n"), "a last line without its end does not hide it"
+
+
+# ---- machines
+
+
+@pytest.fixture(scope="module")
+def machines(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
+    folder = tmp_path_factory.mktemp("machines")
+    with world(folder) as made:
+        yield made
+
+
+@pytest.fixture(scope="module")
+def groonga(machines: World) -> Iterator[World]:
+    """A groonga on the target, which counts what it was asked."""
+    if shutil.which("groonga") is None:
+        pytest.skip("no groonga here: searchbench engines install groonga")
+    argv = [
+        "groonga", "--protocol", "http", "-s", "--bind-address", HTTP[0], "-p", str(HTTP[1]),
+        "--log-path", str(machines.folder / "groonga.log"), "-n", str(machines.folder / "db"),
+    ]  # fmt: skip
+    with machines.running("target", argv, machines.folder / "groonga.out"):
+        machines.answers("target", HTTP)
+        command(machines, "table_create?name=Few&flags=TABLE_NO_KEY")
+        yield machines
+
+
+@pytest.fixture(scope="module")
+def fleet(machines: World) -> Iterator[Fleet]:
+    with Fleet(list(CLIENTS), machines.ssh, machines.command, lead_s=0.3) as both:
+        yield both
+
+
+def asked() -> Arena:
+    return lay_out([Request((SELECT,))])
+
+
+def command(machines: World, words: str) -> Any:
+    """What groonga answers to a command, asked beside the load."""
+
+    def ask() -> bytes:
+        with socket.create_connection(HTTP, timeout=5.0) as client:
+            client.sendall(f"GET /d/{words} HTTP/1.0\r\n\r\n".encode())
+            return b"".join(iter(lambda: client.recv(65536), b""))
+
+    return json.loads(machines.within("target", ask).partition(b"\r\n\r\n")[2])[1]
+
+
+def selects(machines: World) -> int:
+    """How many selects groonga says that it was asked."""
+    return int(command(machines, "status")["n_queries"])
+
+
+def test_an_open_loop_from_two_machines_is_the_schedule_that_was_asked_for(
+    groonga: World, fleet: Fleet
+) -> None:
+    due = np.cumsum(np.random.default_rng(3).exponential(1e6, 800)).astype(np.int64)
+    before = selects(groonga)
+    told: list[tuple[int, int]] = []
+    gathered = FleetEndpoint(fleet, Endpoint(HTTP, "http", remote=True)).send(
+        [Request((SELECT,))], sequence=np.zeros(len(due), np.uint32), due_ns=due, connections=7,
+        capture_every=101, idle="block",
+        on_tick=lambda completed, elapsed_ns, _recent: told.append((completed, elapsed_ns)),
+    )  # fmt: skip
+    samples = gathered.samples
+    assert selects(groonga) - before == len(due), "as many as the server says"
+    assert {_core.OUTCOMES[o] for o in np.unique(samples["outcome"])} == {"ok"}
+    client = gathered.client_of()
+    assert np.bincount(client).tolist() == [400, 400]
+    assert set(samples["connection"][client == 0]) <= {0, 1, 2, 3}
+    assert set(samples["connection"][client == 1]) <= {4, 5, 6}
+    about = json.loads(gathered.accounting())
+    # Each machine's zero is known to so much; the schedule is the one asked for but for that.
+    late = [c["zero_after_common_ns"] for c in about["clients"]]
+    assert min(late) == 0
+    for number in (0, 1):
+        ours = np.sort(samples["due"][client == number])
+        assert np.array_equal(ours - late[number], due[number::2])
+    assert (samples["due"] <= samples["sent"]).all()
+    assert (samples["sent"] < samples["done"]).all()
+    assert max(completed for completed, _ in told) <= len(due)
+    for at, reply in gathered.replies():
+        assert len(reply) == samples["bytes"][at]
+        assert b'"_id"' in reply
+    assert len(gathered.replies()) >= 6
+
+
+def test_what_is_known_of_each_machine_and_its_clock_is_in_the_accounting(
+    groonga: World, fleet: Fleet
+) -> None:
+    gathered = drive_closed(fleet, clients=3, stop_after=30, remote=True)
+    about = json.loads(gathered.accounting())
+    assert [c["connections"] for c in about["clients"]] == [[0, 2], [2, 3]]
+    assert [c["samples"] for c in about["clients"]] == [20, 10]
+    assert {t["client"] for t in about["threads"]} == set(CLIENTS)
+    # Both are this machine: their clock is ours, and the estimate must say so.
+    for client in about["clients"]:
+        assert abs(client["offset_ns"]) <= client["offset_uncertainty_ns"]
+        assert abs(client["offset_after_ns"]) <= client["offset_after_uncertainty_ns"]
+        assert 0 < client["round_trip_ns"] <= 2 * client["offset_uncertainty_ns"]
+        assert client["accounting"]["connects"] >= 1
+    assert about["connects"] == sum(c["accounting"]["connects"] for c in about["clients"])
+    (one,) = [n for n in fleet.notes() if n.kind == "client machines are one"]
+    assert one.number == "north and south"
+
+
+def test_one_client_over_two_machines_is_one_client(groonga: World, fleet: Fleet) -> None:
+    gathered = drive_closed(fleet, clients=1, stop_after=5, remote=True)
+    assert set(gathered.samples["connection"]) == {0}
+    assert [c["samples"] for c in gathered.about["clients"]] == [5, 0]
+
+
+def test_a_drive_that_a_machine_refuses_names_it_and_the_fleet_goes_on(
+    groonga: World, fleet: Fleet
+) -> None:
+    with pytest.raises(FleetError, match=r"client machine .*idle is .never"):
+        drive_closed(fleet, clients=2, stop_after=2, remote=True, idle="never")
+    assert len(drive_closed(fleet, clients=2, stop_after=6, remote=True)) == 6
+
+
+def test_what_is_not_loopback_is_refused_there_as_here(machines: World, fleet: Fleet) -> None:
+    with pytest.raises(FleetError, match=r"client machine .*loopback"):
+        drive_closed(fleet, clients=2, stop_after=2)
+
+
+def test_a_login_and_what_is_sent_stand_on_no_command_line(machines: World, fleet: Fleet) -> None:
+    shown = []
+
+    def look(*_: object) -> None:
+        for process in Path("/proc").glob("[0-9]*/cmdline"):
+            try:
+                shown.append(process.read_bytes())
+            except OSError:
+                continue
+
+    statement = b"SELECT 'a statement of ours'"
+    packet = len(statement).to_bytes(3, "little")
+    gathered = fleet.drive(
+        NOTHING_HERE, "mysql", lay_out([Request((packet + b"\0" + statement,))]),
+        login=("somebody", "a-secret-word", ""), sequence=np.zeros(2, np.uint32),
+        client_starts=np.array([0, 1, 2], np.uint32), connections=2, repeat=True,
+        stop_ns=400_000_000, idle="block", remote=True, on_tick=look,
+    )  # fmt: skip
+    assert {_core.OUTCOMES[o] for o in np.unique(gathered.samples["outcome"])} == {"refused"}
+    assert any(b"searchbench.client_machine" in line for line in shown), "they were looked at"
+    assert not [line for line in shown if b"a-secret-word" in line or b"statement of ours" in line]
+    assert "a-secret-word" not in gathered.accounting()
+
+
+def drive_closed(fleet: Fleet, *, clients: int, **order: Any) -> Any:
+    order = {"idle": "block", "repeat": True, **order}
+    return fleet.drive(
+        HTTP, "http", asked(), sequence=np.zeros(clients, np.uint32),
+        client_starts=np.arange(clients + 1, dtype=np.uint32), connections=clients, **order,
+    )  # fmt: skip
+
+
+def test_a_machine_that_dies_in_mid_run_is_named_and_what_the_other_measured_is_kept(
+    groonga: World,
+) -> None:
+    with Fleet(list(CLIENTS), groonga.ssh, groonga.command, lead_s=0.3) as both:
+        south = next(m for m in both.machines if m.host == "south")
+        left = {m.host: m.process.pid for m in both.machines}
+
+        def kill(completed: int, *_: object) -> None:
+            if completed:
+                os.kill(south.hello["pid"], signal.SIGKILL)
+
+        with pytest.raises(FleetError) as caught:
+            drive_closed(both, clients=4, stop_ns=60 * 10**9, remote=True, on_tick=kill)
+        assert caught.value.host == "south"
+        assert "client machine south: " in str(caught.value)
+        kept = caught.value.gathered
+        assert kept is not None
+        assert set(kept.samples["connection"]) == {0, 1}
+        assert (kept.samples["done"] > 0).any()
+        assert [c["samples"] > 0 for c in kept.about["clients"]] == [True, False]
+        with pytest.raises(FleetError, match="client machine south"):
+            drive_closed(both, clients=2, stop_after=2, remote=True)
+    assert not [host for host, pid in left.items() if Path(f"/proc/{pid}").exists()]
+
+
+def test_a_drive_is_cut_short_on_all_machines_and_what_they_measured_is_one_trace(
+    groonga: World, fleet: Fleet
+) -> None:
+    gathered = drive_closed(
+        fleet, clients=3, stop_ns=60 * 10**9, remote=True,
+        on_tick=lambda completed, *_: completed == 0,
+    )  # fmt: skip
+    assert gathered.about["cut_short"]
+    assert gathered.about["elapsed_ns"] < 30e9
+    assert set(gathered.samples["connection"]) == {0, 1, 2}
+    outcomes = {_core.OUTCOMES[o] for o in np.unique(gathered.samples["outcome"])}
+    assert "ok" in outcomes
+    assert outcomes <= {"ok", "unfinished"}
+
+
+def test_localhost_is_this_machine_and_needs_no_ssh() -> None:
+    with Fleet(["localhost"], ["no-such-ssh"], lead_s=0.1) as here:
+        gathered = here.drive(
+            ("127.0.0.1", 9), "http", asked(), sequence=np.zeros(6, np.uint32),
+            client_starts=np.array([0, 6], np.uint32), connections=1, idle="block",
+        )  # fmt: skip
+    assert len(gathered) == 6
+    assert gathered.about["clients"][0]["host"] == "localhost"
+
+
+def test_what_memory_does_not_hold_is_gathered_in_a_file_and_reads_the_same(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("searchbench.lab.fleet_gathered._IN_MEMORY_BYTES", 4096)
+    with Fleet(["localhost"], lead_s=0.1) as here:
+        gathered = here.drive(
+            ("127.0.0.1", 9), "http", asked(), sequence=np.arange(1000, dtype=np.uint32) % 1,
+            due_ns=np.arange(1000, dtype=np.int64) * 100_000, connections=2, idle="block",
+            spill=str(tmp_path),
+        )  # fmt: skip
+    assert isinstance(gathered.samples, np.memmap)
+    assert not list(tmp_path.iterdir()), "it goes when it is no longer used"
+    before = gathered.samples["due"].copy()
+    gathered.give_back(len(gathered))
+    assert np.array_equal(gathered.samples["due"], before)
+    assert np.array_equal(np.sort(before), np.arange(1000) * 100_000)
+
+
+def test_ctrl_c_ends_every_machine(groonga: World) -> None:
+    with Fleet(list(CLIENTS), groonga.ssh, groonga.command, lead_s=0.3) as both:
+        pids = [m.hello["pid"] for m in both.machines]
+
+        def interrupt(completed: int, *_: object) -> None:
+            if completed:
+                raise KeyboardInterrupt
+
+        with pytest.raises(KeyboardInterrupt):
+            drive_closed(both, clients=2, stop_ns=60 * 10**9, remote=True, on_tick=interrupt)
+    give_up = time.monotonic() + 10
+    while any(Path(f"/proc/{pid}").exists() for pid in pids) and time.monotonic() < give_up:
+        time.sleep(0.01)
+    assert not [pid for pid in pids if Path(f"/proc/{pid}").exists()]
+
+
+def test_a_machine_with_another_version_is_refused_with_the_remedy(machines: World) -> None:
+    other = (
+        'from searchbench import _core, client_machine; _core.version = "0.0.9"; '
+        "sys.exit(client_machine.main())"
+    )
+    with (
+        pytest.raises(FleetError, match=r"0\.0\.9, and this machine .*pip install searchbench=="),
+        Fleet(["north"], machines.ssh, client_running(other)),
+    ):
+        pass
+
+
+def test_a_login_that_fails_is_told_in_sshs_own_words(machines: World) -> None:
+    stranger = [str(machines.folder / "other-key") if w == "-F" else w for w in machines.ssh]
+    at = stranger.index(str(machines.config))
+    config = machines.folder / "stranger_config"
+    config.write_text(machines.config.read_text().replace("/key\n", "/other-key\n"))
+    ssh = [*machines.ssh[: at - 1], "-F", str(config)]
+    with (
+        pytest.raises(FleetError, match=r"client machine north: ssh failed: .*Permission denied"),
+        Fleet(["north"], ssh, machines.command),
+    ):
+        pass
+
+
+@pytest.mark.parametrize(
+    ("command", "words"),
+    [
+        ("no-such-command", "there is no `no-such-command`: .*--client-command"),
+        ("echo Welcome", "ended with exit code 0: Welcome"),
+        ("echo Full >&2; exit 3", "ended with exit code 3: Full"),
+    ],
+)
+def test_what_is_not_our_client_is_told_with_what_it_says(
+    machines: World, command: str, words: str
+) -> None:
+    with (
+        pytest.raises(FleetError, match=f"client machine south: .*{words}"),
+        Fleet(["south"], machines.ssh, command),
+    ):
+        pass
+
+
+@pytest.mark.parametrize(
+    ("hosts", "words"),
+    [
+        ([], "at least one"),
+        (["a", "b", "a"], "a is named twice"),
+        (["-oProxyCommand=x"], "no name of a client machine"),
+    ],
+)
+def test_hosts_that_will_not_do_are_named(hosts: list[str], words: str) -> None:
+    with pytest.raises(LabError, match=words), Fleet(hosts):
+        pass
+
+
+def test_without_an_ssh_it_says_how_to_get_one() -> None:
+    with pytest.raises(LabError, match="openssh-client"), Fleet(["a"], ["no-such-ssh"]):
+        pass
