@@ -63,15 +63,15 @@ class Trace:
     # The first ``samples`` samples were read for now: of those that were spilled the memory is
     # given back. They can be read again at any time.
     def give_back(self, samples: int) -> None: ...
-    # JSON: started_unix_ns (the zero of the clock), elapsed_ns, cut_short (was it
-    # ended by ``on_tick``?), clock ("tsc" | "monotonic"), clock_drift_ppm, threads: [{cpu, user_ns, system_ns, run_wait_ns, voluntary_switches,
-    # involuntary_switches, minor_faults, priority}], connects, reconnects, refused_connects,
-    # partial_sends, unsent (slots due before the end that never got a connection), unsolicited
-    # (bytes that no request asked for), pauses and pause_ns (waits before trying again after a
-    # connection that nothing came of), greeting_failed (why the first login that failed did, or
-    # null), spilled_bytes (samples written to ``spill`` during the drive), spill_failed (why no
-    # more were, or null), statuses ({status: how many whole replies had it}, where the protocol
-    # has one, over the whole drive).
+    # JSON: started_unix_ns (the zero of the clock), elapsed_ns, cut_short (was it ended by
+    # ``on_tick``?), clock ("tsc" | "monotonic"), clock_drift_ppm, threads: [{cpu, user_ns,
+    # system_ns, run_wait_ns, voluntary_switches, involuntary_switches, minor_faults, priority}],
+    # connects, reconnects, refused_connects, partial_sends, unsent (slots due before the end that
+    # never got a connection), unsolicited (bytes that no request asked for), pauses and pause_ns
+    # (waits before trying again after a connection that nothing came of), greeting_failed (why the
+    # first login that failed did, or null), spilled_bytes (samples written to ``spill`` during the
+    # drive), spill_failed (why no more were, or null), statuses ({status: how many whole replies
+    # had it}, where the protocol has one, over the whole drive).
     def accounting(self) -> str: ...
 
 def drive(

@@ -166,6 +166,10 @@ def carry_out(asked: Asked) -> int:
     place = asked.record or Path("records") / time.strftime("load-%Y%m%d-%H%M%S")
     seconds = asked.repeat * sum(s.load.expected_s() + asked.pause for s in steps)
     with ExitStack() as stack:
+        if asked.machines:
+            fleet = stack.enter_context(fleet_of(asked.machines, asked.ssh))
+            for one in systems:
+                one.fleet = fleet
         watch = stack.enter_context(LiveLine())
         run = LoadRun(
             systems, requests, place, question_of(asked, systems), text_of(asked),
@@ -188,6 +192,15 @@ def carry_out(asked: Asked) -> int:
             if not run.record.trials:
                 return 130
     return show(asked, run.record, place)
+
+
+def fleet_of(machines: str, ssh: str) -> Any:
+    """The client machines; a context."""
+    import shlex
+
+    from searchbench.lab.fleet import Fleet
+
+    return Fleet([name.strip() for name in machines.split(",") if name.strip()], shlex.split(ssh))
 
 
 def requests_of(asked: Asked, path: str) -> tuple[Any, dict[str, Any]]:

@@ -72,6 +72,11 @@ class Deployment:
         """Host and port that are asked."""
         return self.endpoint.target
 
+    @property
+    def sender(self) -> Endpoint:
+        """What sends the load: this machine."""
+        return self.endpoint
+
     def ask(self, request: Request, timeout_s: float = 60.0) -> bytes:
         """One request and its reply, outside any measurement."""
         return ask(self.endpoint, [request], timeout_s=timeout_s)[0]

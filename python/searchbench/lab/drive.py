@@ -42,12 +42,23 @@ class Decoder(Protocol):
         """The hits in a reply; ValueError where it is not one."""
 
 
+class Sender(Protocol):
+    """Sends requests and records what becomes of each; an ``Endpoint`` is one."""
+
+    def send(self, requests: Sequence[Request], **order: Any) -> Trace:
+        """``order`` is what ``_core.drive`` takes by name."""
+
+
 class Answering(Protocol):
     """What can be driven: a deployment, or a server that runs already."""
 
     @property
     def endpoint(self) -> Endpoint:
         """Where it is asked."""
+
+    @property
+    def sender(self) -> Sender:
+        """What sends the load; its endpoint, or several machines."""
 
     @property
     def engine(self) -> Decoder:
@@ -90,7 +101,7 @@ class Samples:
     Never all of them at once: there may be more than memory holds.
     """
 
-    trace: _core.Trace
+    trace: Trace
     request_to_query: U32
 
     def __len__(self) -> int:
@@ -200,7 +211,7 @@ def drive(
     ``_core.drive`` takes by name.
     """
     every = max(1, expected // _SAMPLED_REPLIES)
-    trace = deployment.endpoint.send(
+    trace = deployment.sender.send(
         compiled.requests,
         sequence=order.sequence,
         client_starts=order.client_starts,

@@ -53,7 +53,7 @@ class Watch(Protocol):
         """The trial enters a stage."""
 
     def tick(self, completed: int, elapsed_ns: int, recent: bytes) -> None:
-        """Requests completed in the running drive; ``recent``: the last of them, as the core has them."""
+        """Requests completed in the running drive; ``recent``: the last of them, as samples."""
 
     def ends(self, trial: Trial, about: Mapping[str, Any]) -> None:
         """A trial is on record."""

@@ -13,8 +13,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from searchbench import _core
 from searchbench.engines.engine import Level
@@ -127,8 +127,8 @@ class LoadRun:
             one, one.compiled, order, timeout_s=load.timeout_s, idle="block",
             cpus=host.placement()[0], expected=1, on_tick=self.watch.tick, **one.further(),
         )  # fmt: skip
-        good = pc.sum(pc.equal(driven.samples.column("outcome"), 0)).as_py() or 0
-        return float(good) / seconds
+        good = sum(int(np.count_nonzero(raw["outcome"] == 0)) for raw in driven.samples.raw())
+        return good / seconds
 
     def conclude(self, what: Mapping[str, Any]) -> None:
         """Put a result of the run beside what it is judged by."""
@@ -199,7 +199,9 @@ class LoadRun:
         load = step.load
         about["notes"] = [note.as_json() for note in host.notes()]
         order = self._order(system, load, self.seed * 1000 + trial.block)
-        cpus = list(load.cpus) or host.placement()[0]
+        cpus = list(load.cpus)
+        if not cpus and system.fleet is None:
+            cpus = host.placement()[0]
         counted = cachecount.read(system.endpoint) if self.cache else None
         self.watch.stage("drive")
         with Probe(system.processes) as probe:
@@ -218,6 +220,9 @@ class LoadRun:
             )
         if self.cache is not None:
             about["cache"] = self._cached(self.cache, system, load, counted, about)
+        about["notes"] += driven.accounting.pop("notes", [])
+        if system.fleet is not None:
+            about["notes"] += [note.as_json() for note in system.fleet.notes()]
         started = int(driven.accounting["started_unix_ns"])
         table = probe.table(started)
         window = totals.window(driven.samples, load)

@@ -18,8 +18,9 @@ from numpy.typing import NDArray
 from searchbench.engines.engine import Request
 from searchbench.errors import LabError
 from searchbench.lab.attach import listening_at
-from searchbench.lab.drive import Compiled, Decoder, Order, capture
+from searchbench.lab.drive import Compiled, Decoder, Order, Sender, capture
 from searchbench.lab.exchange import Endpoint
+from searchbench.lab.fleet import Fleet, FleetEndpoint
 from searchbench.lab.identify import Identity, Tolerant, identify
 from searchbench.lab.target import Target, encode, resolve
 from searchbench.record import REPLIES
@@ -48,6 +49,7 @@ class System:
     processes: list[psutil.Process]
     captured: pa.Table = field(default_factory=lambda: REPLIES.empty_table())
     mean_s: float = 0.001
+    fleet: Fleet | None = None
 
     @property
     def name(self) -> str:
@@ -58,6 +60,11 @@ class System:
     def engine(self) -> Decoder:
         """What reads its replies."""
         return Tolerant(self.identity.engine)
+
+    @property
+    def sender(self) -> Sender:
+        """What sends the load: this machine, or the fleet."""
+        return self.endpoint if self.fleet is None else FleetEndpoint(self.fleet, self.endpoint)
 
     def lives(self) -> bool:
         """Are all its processes that are seen from here still running?"""
@@ -161,6 +168,10 @@ def _timeouts(requests: RequestSet, usual_s: float) -> NDArray[np.int64] | None:
 class _Alone:
     endpoint: Endpoint
     engine: Decoder
+
+    @property
+    def sender(self) -> Endpoint:
+        return self.endpoint
 
 
 def _capture(system: System, endpoint: Endpoint, most: int) -> None:
