@@ -17,6 +17,7 @@ def load(
     replay: float | None = None,
     find_capacity: Annotated[bool, Parameter(negative=())] = False,
     slo: str | None = None,
+    effort: float = 1.0,
     seconds: float = 10.0,
     warmup: float = 1.0,
     pause: float = 0.0,
@@ -67,6 +68,8 @@ def load(
         Search the highest rate at which the promise of --slo is kept.
     slo
         A promise: 'p99 < 50ms, errors < 0.1%'.
+    effort
+        Of a search: how long its probes are; 0.3 for a first look.
     seconds
         Length of the measured window of each step.
     warmup
@@ -127,7 +130,7 @@ def load(
     return carry_out(
         Asked(
             targets=targets, requests=requests, form=form, clients=clients, rate=rate,
-            replay=replay, find_capacity=find_capacity, slo=slo, seconds=seconds, warmup=warmup,
+            replay=replay, find_capacity=find_capacity, slo=slo, effort=effort, seconds=seconds, warmup=warmup,
             pause=pause, repeat=repeat, think=think, arrivals=arrivals, connections=connections,
             order=order, spread=spread, timeout=timeout, cache_hit=cache_hit,
             cache_entries=cache_entries, cache_law=cache_law, engine=engine, study=study,

@@ -32,6 +32,7 @@ class Asked:
     replay: float | None = None
     find_capacity: bool = False
     slo: str | None = None
+    effort: float = 1.0
     seconds: float = 10.0
     warmup: float = 1.0
     pause: float = 0.0
@@ -184,7 +185,7 @@ def carry_out(asked: Asked) -> int:
             if asked.find_capacity:
                 from searchbench.cli.capacity import find_capacity
 
-                find_capacity(run, asked.slo or "", tables[0])
+                find_capacity(run, asked.slo or "", tables[0], effort=asked.effort)
             else:
                 run.carry_out(steps, blocks=asked.repeat, pause_s=asked.pause)
         except KeyboardInterrupt:

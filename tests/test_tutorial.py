@@ -1,0 +1,84 @@
+"""docs/LOAD.md is followed from its first command to its last, against a real Groonga."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from searchbench.lab.places import free_port
+from searchbench.record import open_record
+
+PAGE = Path(__file__).parent.parent / "docs" / "LOAD.md"
+# Shorter than on the page, and on ports that are free; nothing else is changed.
+SHORTER = (
+    (
+        r"corpus make debian packages\.jsonl",
+        "corpus make debian all.jsonl > made.txt; head -n 4000 all.jsonl > packages.jsonl",
+    ),
+    (r"--seconds 10\b", "--seconds 0.5 --warmup 0.2"),
+    (r"--duration=10\b", "--duration=0.5"),
+    (r"--interval=1\b", "--interval=0"),
+    (r"--find-capacity\b", "--find-capacity --effort 0.02"),
+)
+
+
+def commands(page: str) -> str:
+    """Every shell command of the page, in order."""
+    return "\n".join(re.findall(r"^```sh\n(.*?)^```", page, re.DOTALL | re.MULTILINE))
+
+
+@pytest.mark.timeout(240)
+def test_the_tutorial_can_be_followed_from_start_to_end(tmp_path: Path) -> None:
+    if shutil.which("groonga") is None:
+        pytest.skip("no groonga here")
+    text = commands(PAGE.read_text())
+    assert text.count("searchbench ") >= 8
+    for long, short in SHORTER:
+        text, times = re.subn(long, short, text)
+        assert times, f"the page has no {long}: shorten what it has now"
+    for port in ("10041", "10042"):
+        text = text.replace(port, str(free_port()))
+    # A server that was just started takes a moment to listen.
+    text = text.replace("db/db &\n", "db/db &\nsleep 1\n")
+    path = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
+    shell = subprocess.Popen(
+        ["bash", "-ec", text],
+        cwd=tmp_path,
+        env={**os.environ, "PATH": path},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        start_new_session=True,
+    )
+    try:
+        said = []
+        assert shell.stdout is not None
+        # The servers of the page hold the pipe open: read until the shell itself has ended.
+        reader = subprocess.Popen(["cat"], stdin=shell.stdout, stdout=subprocess.PIPE, text=True)
+        code = shell.wait(230)
+    finally:
+        os.killpg(shell.pid, signal.SIGKILL)
+    said = reader.communicate(timeout=20)[0]
+    assert code == 0, said[-3000:]
+    assert "Traceback" not in said
+
+    steps = {name: open_record(tmp_path / name).trials for name in
+             ("by-clients", "by-rate", "capacity", "half-cached", "both")}  # fmt: skip
+    assert [t["load"]["clients"] for t in steps["by-clients"]] == [1, 3, 5, 7, 9]
+    assert all(t["engine"] == "groonga" for trials in steps.values() for t in trials)
+    assert {t["system"] for t in steps["both"]} == {"default", "one-thread"}
+    (cached,) = steps["half-cached"]
+    counted = cached["cache"]["counted"]
+    assert counted["hits"] / counted["lookups"] == pytest.approx(0.5, abs=0.15)
+    for name in steps:
+        assert (tmp_path / name / "report" / "report.html").stat().st_size > 10_000
+    head, *rows = (tmp_path / "groonga-result.csv").read_text().splitlines()
+    assert head.startswith("n_clients,total_n_requests,queries_per_second")
+    assert [row.split(",")[0] for row in rows] == ["1", "2", "4"]
