@@ -2,7 +2,9 @@
 
 use std::fmt::Write;
 use std::io;
+use std::net::SocketAddr;
 
+use crate::lane::Opened;
 use crate::sample::{Region, SAMPLE_BYTES, Sample, SampleLog};
 use crate::sys::Usage;
 use crate::thread::{Counters, Kept};
@@ -13,6 +15,10 @@ pub struct ThreadAccount {
     pub priority: String,
     pub usage: Usage,
     pub counters: Counters,
+    /// Clients that began a request.
+    pub clients: u64,
+    /// By target.
+    pub opened: Vec<Opened>,
     pub greeting_failed: Option<String>,
 }
 
@@ -41,13 +47,21 @@ pub struct Trace {
 impl Trace {
     pub(crate) fn gather(
         parts: Vec<Part>,
+        targets: &[SocketAddr],
         clock: &str,
         drift_ppm: f64,
         started_unix_ns: i64,
         elapsed_ns: i64,
     ) -> io::Result<Trace> {
         let accounts: Vec<&ThreadAccount> = parts.iter().map(|part| &part.account).collect();
-        let accounting = accounting(&accounts, clock, drift_ppm, started_unix_ns, elapsed_ns);
+        let accounting = accounting(
+            &accounts,
+            targets,
+            clock,
+            drift_ppm,
+            started_unix_ns,
+            elapsed_ns,
+        );
         let total: usize = parts.iter().map(|part| part.log.len()).sum();
         let alone = parts.len() == 1;
         let mut samples = Region::reserve(if alone { 0 } else { total * SAMPLE_BYTES }, 0)?;
@@ -114,6 +128,7 @@ impl Trace {
 
 fn accounting(
     threads: &[&ThreadAccount],
+    targets: &[SocketAddr],
     clock: &str,
     drift_ppm: f64,
     started_unix_ns: i64,
@@ -148,6 +163,15 @@ fn accounting(
             usage.minor_faults,
         );
     }
+    let clients: u64 = threads.iter().map(|thread| thread.clients).sum();
+    let mut opened = vec![Opened::default(); targets.len()];
+    let mut all = Opened::default();
+    for thread in threads {
+        for (sum, of_thread) in opened.iter_mut().zip(&thread.opened) {
+            sum.add(of_thread);
+            all.add(of_thread);
+        }
+    }
     let greeting_failed = threads
         .iter()
         .find_map(|thread| thread.greeting_failed.as_deref())
@@ -156,15 +180,26 @@ fn accounting(
         text,
         "], \"connects\": {}, \"reconnects\": {}, \"refused_connects\": {}, \
          \"partial_sends\": {}, \"unsent\": {}, \"unsolicited\": {}, \"pauses\": {}, \
-         \"pause_ns\": {pause_ns}, \"greeting_failed\": {greeting_failed}}}",
-        sum(|c| c.connects),
-        sum(|c| c.reconnects),
-        sum(|c| c.refused_connects),
+         \"pause_ns\": {pause_ns}, \"greeting_failed\": {greeting_failed}, \"clients\": {clients}, \
+         \"targets\": [",
+        all.connects,
+        all.reconnects,
+        all.refused_connects,
         sum(|c| c.partial_sends),
         sum(|c| c.unsent),
         sum(|c| c.unsolicited),
         sum(|c| c.pauses),
     );
+    for (index, (address, opened)) in targets.iter().zip(&opened).enumerate() {
+        let comma = if index > 0 { ", " } else { "" };
+        let _ = write!(
+            text,
+            "{comma}{{\"address\": \"{address}\", \"connects\": {}, \"reconnects\": {}, \
+             \"refused_connects\": {}}}",
+            opened.connects, opened.reconnects, opened.refused_connects
+        );
+    }
+    text.push_str("]}");
     text
 }
 
