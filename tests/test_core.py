@@ -275,6 +275,41 @@ def test_slots_due_at_or_after_the_stop_are_left_out() -> None:
         assert len(opened(target, 100, 1_000_000, 4, stop_ns=30_000_000)) == 30
 
 
+# ---- several targets
+
+
+def test_each_request_is_sent_to_its_own_target_by_its_own_timeout() -> None:
+    def never(_number: int, _client: socket.socket) -> bool:
+        return True
+
+    with serving(hello) as one, serving(never) as other:
+        trace = _core.drive(
+            [one, other],
+            "http",
+            requests_of(GET, GET),
+            request_targets=np.array([0, 1], np.uint16),
+            request_timeouts_ns=np.array([60_000_000_000, 200_000_000], np.int64),
+            sequence=np.array([0, 1, 0, 0, 0], np.uint32),
+            client_starts=np.array([0, 3, 5], np.uint32),
+            connections=2,
+            timeout_ns=60_000_000_000,
+        )
+    raw = samples(trace)
+    timed_out = _core.OUTCOMES.index("timed_out")
+    assert (raw["outcome"][raw["request"] == 0] == OK).all()
+    assert raw["outcome"][raw["request"] == 1].tolist() == [timed_out]
+    assert sorted(raw["connection"].tolist()) == [0, 0, 1, 2, 2]
+    account = json.loads(trace.accounting())
+    assert account["clients"] == 2
+    assert [t["address"] for t in account["targets"]] == [f"{h}:{p}" for h, p in (one, other)]
+    assert [t["connects"] for t in account["targets"]] == [2, 1]
+
+
+def test_names_of_this_machine_are_loopback_too() -> None:
+    with serving(hello) as (_, port):
+        assert (samples(closed(("localhost", port), 1, 2))["outcome"] == OK).all()
+
+
 # ---- failures are outcomes
 
 
@@ -419,7 +454,15 @@ def test_the_caller_is_told_of_progress_and_its_error_ends_the_drive() -> None:
 @pytest.mark.parametrize(
     ("changes", "said"),
     [
-        ({"target": ("192.0.2.1", 80)}, "loopback"),
+        ({"target": ("192.0.2.1", 80)}, "loopback.* give remote"),
+        ({"target": [("127.0.0.1", 9), ("192.0.2.1", 80)]}, "loopback"),
+        ({"target": ("no-such-host.invalid", 80), "remote": True}, "does not resolve"),
+        ({"target": ("127.0.0.1", 70_000)}, "ports of 0 to 65535"),
+        ({"target": []}, "no target"),
+        ({"request_targets": np.zeros(3, np.uint16)}, "request_targets has 3 entries"),
+        ({"request_targets": np.zeros(1, np.int64)}, "request_targets must be a column of u16"),
+        ({"request_targets": np.ones(1, np.uint16)}, "only 1 targets"),
+        ({"request_timeouts_ns": np.zeros(1, np.int64)}, "request_timeouts_ns.0. is 0"),
         ({"wire": "gopher"}, "gopher"),
         ({"idle": "nap"}, "nap"),
         ({"connections": 0}, "connections"),

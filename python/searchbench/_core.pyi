@@ -71,11 +71,13 @@ class Trace:
     # (waits before trying again after a connection that nothing came of), greeting_failed (why the
     # first login that failed did, or null), spilled_bytes (samples written to ``spill`` during the
     # drive), spill_failed (why no more were, or null), statuses ({status: how many whole replies
-    # had it}, where the protocol has one, over the whole drive).
+    # had it}, where the protocol has one, over the whole drive),
+    # clients (closed loop: how many began at least one request), targets: [{address, connects,
+    # reconnects, refused_connects}] in the order given, which add up to those of the whole.
     def accounting(self) -> str: ...
 
 def drive(
-    target: tuple[str, int],
+    target: tuple[str, int] | Sequence[tuple[str, int]],
     wire: Literal["frames", "http", "mysql", "sphinxql", "sphinx", "postgres"],
     requests: Requests,
     *,
@@ -90,6 +92,9 @@ def drive(
     stop_ns: int | None = None,
     stop_after: int | None = None,
     timeout_ns: int = 10_000_000_000,
+    request_targets: _Column | None = None,
+    request_timeouts_ns: _Column | None = None,
+    remote: bool = False,
     capture_every: int = 0,
     cpus: Sequence[int] = (),
     idle: Literal["block", "hybrid", "spin"] = "hybrid",
@@ -101,7 +106,10 @@ def drive(
 ) -> Trace:
     """Drive prepared requests at a target and record every one of them.
 
-    ``target``: host and port. ``sequence``: u32, request indices in the order to be sent.
+    ``target``: host and port, or several of them. Names are resolved once, before the start; an
+    IPv6 address may be in square brackets. ``remote``: addresses that are not loopback are refused
+    unless it is True. ``request_targets``: u16, for each prepared request which of the targets it
+    is sent to (None: all to the first). ``sequence``: u32, request indices in the order to be sent.
 
     ``wire``: what the exchanges are, and how their replies are framed. "frames": frames of
     FORMATS.md; "http": HTTP/1.1 requests; "mysql": COM_QUERY packets with their headers (MariaDB,
@@ -122,18 +130,28 @@ def drive(
     the server's words in the accounting.
 
     Closed loop (``due_ns`` is None): ``client_starts``, u32 of length connections + 1, gives each
-    client (one connection each) its run ``sequence[starts[c]:starts[c+1]]``; after a reply and
-    ``think_ns`` it sends its next; at the end of its run it begins again if ``repeat``, else
-    it is done. ``due`` of a request is the end of the think time.
+    client its run ``sequence[starts[c]:starts[c+1]]``; after a reply and ``think_ns`` it sends its
+    next; at the end of its run it begins again if ``repeat``, else it is done. ``due`` of a request
+    is the end of the think time. ``connections`` is the number of clients: each holds one
+    connection to each target that its own run asks, and none to others, so that with one target
+    (and no empty run) the server sees exactly that many. A sample's ``connection`` is the client
+    where there is one target; with several, the connections are numbered client by client, each
+    client's by target.
 
     Open loop (``due_ns`` given, i64, as long as ``sequence``, never decreasing): each request
-    is sent at its due time on any free connection; if none is free it queues, first in first
-    out, and is never dropped. A slot's thread is slot modulo threads, fixed beforehand.
+    is sent at its due time on any free connection to its target; if none is free it queues, first
+    in first out for that target and without holding up requests to others, and is never dropped.
+    ``connections`` is the size of the pool of each target that is asked at all; a sample's
+    ``connection`` is target * connections + the place in the pool. A slot's thread is slot modulo
+    threads, fixed beforehand.
 
     ``stop_ns``: nothing is begun after it (open loop: slots due at or after it are left out);
     ``stop_after``: nothing is begun after that many were (closed loop, over all clients).
     What is in flight is waited for, at most ``timeout_ns``, then recorded as unfinished or
-    timed_out. ``capture_every`` n keeps the reply of every n-th request (1: of all).
+    timed_out. ``request_timeouts_ns``: i64, for each prepared request its own in place of
+    ``timeout_ns`` (at most 63 different ones); both count from ``sent``, and before that from when
+    opening the connection began. ``capture_every`` n keeps the reply of every n-th request (1: of
+    all).
     ``cpus``: one pinned thread each; empty: one thread, not pinned.
     ``start_unix_ns``: the zero of the clock at this absolute time (CLOCK_REALTIME, nanoseconds
     since 1970), at most an hour ahead, so that several machines begin together; connections are

@@ -4,7 +4,8 @@ use std::cmp::Reverse;
 use std::io;
 use std::sync::atomic::Ordering::Relaxed;
 
-use crate::conn::{Job, NONE, Pending, Phase};
+use crate::conn::{Job, Pending, Phase};
+use crate::lane::due_first;
 use crate::schedule::Load;
 use crate::sys;
 use crate::thread::{READABLE, Worker};
@@ -24,7 +25,10 @@ impl<W: Wire> Worker<'_, W> {
             match std::mem::replace(&mut conn.pending, Pending::Nothing) {
                 Pending::Nothing => {}
                 Pending::Send => self.send_exchange(index),
-                Pending::Begin => self.begin_client(index),
+                Pending::Begin => {
+                    let client = conn.client;
+                    self.begin_client(client);
+                }
             }
         }
         self.ready.clear();
@@ -35,9 +39,9 @@ impl<W: Wire> Worker<'_, W> {
         let mut now = self.clock.now();
         for _ in 0..SENDS {
             match self.timers.peek() {
-                Some(&Reverse((at, index))) if at <= now => {
+                Some(&Reverse((at, client))) if at <= now => {
                     self.timers.pop();
-                    self.begin_client(index);
+                    self.begin_client(client);
                     now = self.clock.now();
                 }
                 _ => break,
@@ -46,7 +50,7 @@ impl<W: Wire> Worker<'_, W> {
         now
     }
 
-    fn begin_client(&mut self, index: u32) {
+    fn begin_client(&mut self, client: u32) {
         let shared = self.shared;
         let Load::Closed {
             sequence,
@@ -57,12 +61,12 @@ impl<W: Wire> Worker<'_, W> {
         else {
             return;
         };
-        let conn = &mut self.conns[index as usize];
+        let which = &mut self.clients[client as usize];
         let stopped = shared.stop_ns.is_some_and(|stop| self.clock.now() >= stop);
         let next = if stopped {
             None
         } else {
-            conn.run.next(*repeat)
+            which.run.next(*repeat)
         };
         let next = next.filter(|_| match stop_after {
             Some(stop) => shared.begun.fetch_add(1, Relaxed) < *stop,
@@ -72,9 +76,23 @@ impl<W: Wire> Worker<'_, W> {
             self.live_clients -= 1;
             return;
         };
-        let due = conn.next_due;
-        let job = self.new_job(sequence[position as usize], due, self.begun);
+        which.began = true;
+        let (due, first) = (which.next_due, which.first);
+        let request = sequence[position as usize];
+        let index = self.towards(first, shared.request_targets.of(request));
+        let job = self.new_job(request, due, self.begun);
         self.begin(index, job);
+    }
+
+    /// The connection of a client that leads to `target`; its connections begin with `first` and
+    /// are in the order of their targets.
+    #[inline]
+    fn towards(&self, first: u32, target: u16) -> u32 {
+        let mut index = first;
+        while self.conns[index as usize].target != target {
+            index += 1;
+        }
+        index
     }
 
     /// Open loop: sends what is due over what is free; records what can be sent by nobody.
@@ -86,31 +104,32 @@ impl<W: Wire> Worker<'_, W> {
         let mut now = self.clock.now();
         self.retry_down(now);
         for _ in 0..SENDS {
-            match self.slots.head(due_ns) {
-                Some(due) if due <= now => {
-                    let Some(index) = self.take_free() else {
-                        if self.down.len() < self.conns.len() {
-                            break;
-                        }
-                        let slot = self.slots.take();
-                        let job = self.new_job(sequence[slot], due, slot as u64);
-                        self.record(&job, NONE, self.down_because, -1);
-                        continue;
-                    };
-                    let slot = self.slots.take();
-                    let job = self.new_job(sequence[slot], due, slot as u64);
+            let Some(target) = due_first(&self.lanes, due_ns, now) else {
+                break;
+            };
+            match self.take_free(target) {
+                Some(index) => {
+                    let slot = self.lanes[target].slots.take();
+                    let job = self.new_job(sequence[slot], due_ns[slot], slot as u64);
                     self.begin(index, job);
                     now = self.clock.now();
                 }
-                _ => break,
+                None if self.lanes[target].all_down() => {
+                    let lane = &mut self.lanes[target];
+                    let (slot, because, id) = (lane.slots.take(), lane.down_because, lane.first_id);
+                    let job = self.new_job(sequence[slot], due_ns[slot], slot as u64);
+                    self.record(&job, id, because, -1);
+                }
+                // What seemed free was not: the lane cannot act any more.
+                None => {}
             }
         }
         now
     }
 
     /// The free connection that was freed last; stale entries are passed over.
-    fn take_free(&mut self) -> Option<u32> {
-        while let Some((index, generation)) = self.free.pop() {
+    fn take_free(&mut self, target: usize) -> Option<u32> {
+        while let Some((index, generation)) = self.lanes[target].free.pop() {
             let conn = &self.conns[index as usize];
             if conn.phase == Phase::Idle && conn.generation == generation {
                 return Some(index);
@@ -152,11 +171,10 @@ impl<W: Wire> Worker<'_, W> {
             conn.job.free = conn.free;
             conn.job.connect = std::mem::replace(&mut conn.connect, -1);
             conn.job.sent = now;
-            self.deadlines.put(
-                &mut self.conns,
-                index,
-                now.saturating_add(self.shared.timeout_ns),
-            );
+            let timeouts = &self.shared.timeouts;
+            let list = timeouts.list(conn.job.request);
+            let deadline = now.saturating_add(timeouts.wait_ns(list));
+            self.deadlines.put(&mut self.conns, index, list, deadline);
         }
         self.flush(index);
     }

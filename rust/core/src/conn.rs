@@ -2,8 +2,8 @@
 
 use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 
+use crate::plan::Planned;
 use crate::sample::{NO_HOST_NS, Outcome, Sample};
-use crate::schedule::ClientRun;
 
 /// No connection, in the links between connections.
 pub const NONE: u32 = u32::MAX;
@@ -142,19 +142,24 @@ pub struct Conn<W> {
     pub greeting: Vec<u8>,
     /// Reply bytes of the job that came before the last piece, where they are kept.
     pub kept: Vec<u8>,
-    /// When the job (or the connect) is given up; links of the list ordered by it.
+    /// When the job (or the connect) is given up, and on which list that is; links of the list.
     pub deadline: i64,
+    pub list: u8,
     pub linked: bool,
     pub previous: u32,
     pub next: u32,
-    /// Closed loop: the client's run, when its next request is due, and the last pause.
-    pub run: ClientRun,
-    pub next_due: i64,
+    /// Closed loop: the last pause before it was opened again.
     pub pause_ns: i64,
+    /// Its number in the samples.
+    pub id: u16,
+    /// Where it leads, as an index into the targets.
+    pub target: u16,
+    /// Closed loop: whose it is, of the clients of its thread.
+    pub client: u32,
 }
 
 impl<W> Conn<W> {
-    pub fn new(wire: W, run: ClientRun) -> Conn<W> {
+    pub fn new(wire: W, planned: &Planned) -> Conn<W> {
         Conn {
             socket: None,
             generation: 0,
@@ -171,12 +176,14 @@ impl<W> Conn<W> {
             greeting: Vec::new(),
             kept: Vec::new(),
             deadline: 0,
+            list: 0,
             linked: false,
             previous: NONE,
             next: NONE,
-            run,
-            next_due: 0,
             pause_ns: 0,
+            id: planned.id,
+            target: planned.target,
+            client: planned.client,
         }
     }
 
@@ -215,143 +222,9 @@ impl<W> Conn<W> {
     }
 }
 
-/// Connections in the order in which they will be given up. All waits are equally long, so a
-/// connection is always put at the end.
-pub struct Deadlines {
-    head: u32,
-    tail: u32,
-    /// The first connection whose reply is still expected; those before it are overdue.
-    expected: u32,
-}
-
-impl Default for Deadlines {
-    fn default() -> Deadlines {
-        Deadlines {
-            head: NONE,
-            tail: NONE,
-            expected: NONE,
-        }
-    }
-}
-
-impl Deadlines {
-    pub fn put<W>(&mut self, conns: &mut [Conn<W>], index: u32, deadline: i64) {
-        self.take(conns, index);
-        let conn = &mut conns[index as usize];
-        conn.deadline = deadline;
-        conn.linked = true;
-        conn.previous = self.tail;
-        conn.next = NONE;
-        match self.tail {
-            NONE => self.head = index,
-            tail => conns[tail as usize].next = index,
-        }
-        self.tail = index;
-        if self.expected == NONE {
-            self.expected = index;
-        }
-    }
-
-    pub fn take<W>(&mut self, conns: &mut [Conn<W>], index: u32) {
-        let conn = &mut conns[index as usize];
-        if !conn.linked {
-            return;
-        }
-        conn.linked = false;
-        let (previous, next) = (conn.previous, conn.next);
-        match previous {
-            NONE => self.head = next,
-            previous => conns[previous as usize].next = next,
-        }
-        match next {
-            NONE => self.tail = previous,
-            next => conns[next as usize].previous = previous,
-        }
-        if self.expected == index {
-            self.expected = next;
-        }
-    }
-
-    /// The connection that is given up first.
-    pub fn first(&self) -> Option<u32> {
-        (self.head != NONE).then_some(self.head)
-    }
-
-    /// When the next expected reply is to be spun for, passing over those that are overdue.
-    pub fn window<W>(
-        &mut self,
-        conns: &[Conn<W>],
-        now: i64,
-        window: impl Fn(i64) -> (i64, i64),
-    ) -> Option<(i64, i64)> {
-        while self.expected != NONE {
-            let conn = &conns[self.expected as usize];
-            if conn.phase == Phase::Busy {
-                let (from, to) = window(conn.job.sent);
-                if now < to {
-                    return Some((from, to));
-                }
-            }
-            self.expected = conn.next;
-        }
-        None
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    fn conns(count: usize) -> Vec<Conn<()>> {
-        (0..count)
-            .map(|_| Conn::new((), ClientRun::new(0, 0)))
-            .collect()
-    }
-
-    fn order(list: &Deadlines, conns: &[Conn<()>]) -> Vec<u32> {
-        let mut at = list.head;
-        let mut order = Vec::new();
-        while at != NONE {
-            order.push(at);
-            at = conns[at as usize].next;
-        }
-        order
-    }
-
-    #[test]
-    fn the_list_of_deadlines_keeps_the_order_whatever_is_taken_out() {
-        let mut conns = conns(4);
-        let mut list = Deadlines::default();
-        for index in 0..4 {
-            list.put(&mut conns, index, 10 + i64::from(index));
-        }
-        list.take(&mut conns, 1);
-        list.take(&mut conns, 3);
-        assert_eq!(order(&list, &conns), [0, 2]);
-        list.take(&mut conns, 0);
-        list.put(&mut conns, 1, 20);
-        list.put(&mut conns, 2, 21);
-        assert_eq!(order(&list, &conns), [1, 2]);
-        list.take(&mut conns, 2);
-        list.take(&mut conns, 1);
-        list.take(&mut conns, 1);
-        assert_eq!(list.first(), None);
-    }
-
-    #[test]
-    fn overdue_replies_are_passed_over_and_later_ones_still_expected() {
-        let mut conns = conns(2);
-        let mut list = Deadlines::default();
-        for (index, sent) in [(0, 0), (1, 500)] {
-            conns[index as usize].phase = Phase::Busy;
-            conns[index as usize].job.sent = sent;
-            list.put(&mut conns, index, 10_000);
-        }
-        let window = |sent| (sent + 100, sent + 200);
-        assert_eq!(list.window(&conns, 50, window), Some((100, 200)));
-        assert_eq!(list.window(&conns, 300, window), Some((600, 700)));
-        assert_eq!(list.window(&conns, 900, window), None);
-    }
 
     #[test]
     fn reported_processing_times_add_up_and_never_read_as_none() {

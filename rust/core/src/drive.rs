@@ -10,8 +10,10 @@ use std::time::Duration;
 
 use crate::arena::Requests;
 use crate::clock::{Clock, DriftCheck, unix_ns};
+use crate::deadlines::Timeouts;
 use crate::idle::Idle;
 use crate::options::{Error, Options};
+use crate::plan::{Planned, RequestTargets, plan};
 use crate::schedule::Load;
 use crate::spill::{Follower, Recorded};
 use crate::sys::{self, StopFlag, Usage};
@@ -28,13 +30,17 @@ const PRIORITY: i32 = 10;
 
 /// What all threads see.
 pub(crate) struct Shared {
-    pub target: SocketAddr,
+    pub targets: Vec<SocketAddr>,
+    /// Which of them each request asks.
+    pub request_targets: RequestTargets,
+    /// For each thread the connections it opens.
+    pub plan: Vec<Vec<Planned>>,
     pub requests: Arc<Requests>,
     pub load: Load,
     pub connections: usize,
     pub threads: usize,
     pub stop_ns: Option<i64>,
-    pub timeout_ns: i64,
+    pub timeouts: Timeouts,
     pub capture_every: u64,
     pub idle: Idle,
     pub stop: Arc<StopFlag>,
@@ -91,7 +97,6 @@ impl Drive {
     /// Checks the options and starts the threads, which open their connections.
     pub fn start(requests: Arc<Requests>, options: Options) -> Result<Drive, Error> {
         options.check(&requests)?;
-        sys::allow_descriptors(options.connections as u64 + 64 + 4 * options.cpus.len() as u64)?;
         let wire = options.wire.clone();
         Drive::start_with(requests, options, wire)
     }
@@ -119,14 +124,31 @@ impl Drive {
         wire: W,
     ) -> Result<Drive, Error> {
         let threads = options.cpus.len().max(1);
+        let targets = options.targets.len();
+        let request_targets = RequestTargets::new(options.request_targets, requests.len(), targets)
+            .map_err(Error::Invalid)?;
+        let plan = plan(
+            &options.load,
+            &request_targets,
+            targets,
+            options.connections,
+            threads,
+        )
+        .map_err(Error::Invalid)?;
+        let connections: usize = plan.iter().map(Vec::len).sum();
+        sys::allow_descriptors(connections as u64 + 64 + 4 * threads as u64)?;
+        let each = options.request_timeouts_ns.as_deref();
+        let timeouts = Timeouts::new(options.timeout_ns, each).map_err(Error::Invalid)?;
         let shared = Arc::new(Shared {
-            target: options.target,
+            targets: options.targets,
+            request_targets,
+            plan,
             requests,
             load: options.load,
             connections: options.connections,
             threads,
             stop_ns: options.stop_ns,
-            timeout_ns: options.timeout_ns,
+            timeouts,
             capture_every: options.capture_every,
             idle: options.idle,
             stop: Arc::new(StopFlag::new()?),
@@ -312,6 +334,7 @@ impl Drive {
                 Ok(Trace::gather(
                     parts,
                     spilled,
+                    &self.shared.targets,
                     clock.name(),
                     drift.ppm(),
                     started_unix_ns,
@@ -376,6 +399,8 @@ fn thread_body<W: Wire>(
             usage,
             counters: worker.counters,
             statuses: worker.statuses,
+            clients: worker.clients.iter().filter(|client| client.began).count() as u64,
+            opened: worker.lanes.iter().map(|lane| lane.opened).collect(),
             greeting_failed: worker.greeting_failed,
         };
         Ok(Part {

@@ -317,9 +317,9 @@ fn a_cpu_that_is_not_there_is_named() {
 
 #[test]
 fn only_loopback_is_driven() {
-    assert!(resolve("127.0.0.1", 80).is_ok());
-    assert!(resolve("localhost", 80).is_ok());
-    match resolve("192.0.2.1", 80) {
+    assert!(resolve("127.0.0.1", 80, false).is_ok());
+    assert!(resolve("localhost", 80, false).is_ok());
+    match resolve("192.0.2.1", 80, false) {
         Err(Error::Invalid(text)) => assert!(text.contains("loopback"), "{text}"),
         other => panic!("{other:?}"),
     }

@@ -4,7 +4,7 @@ use std::cmp::Reverse;
 use std::io;
 use std::sync::atomic::Ordering::Relaxed;
 
-use crate::conn::{Job, NONE, Pending, Phase};
+use crate::conn::{Job, Pending, Phase};
 use crate::sample::Outcome;
 use crate::schedule::Load;
 use crate::thread::{Kept, Worker};
@@ -24,17 +24,19 @@ impl<W: Wire> Worker<'_, W> {
             _ => !job.active || matches!(outcome, Outcome::Refused | Outcome::Reset),
         };
         conn.close();
+        let (id, target) = (conn.id, conn.target);
         if job.active {
             conn.job.active = false;
             let outcome = job.outcome.worse(outcome);
-            if self.record(&job, index, outcome, -1) && job.keep {
+            self.active -= 1;
+            if self.record(&job, id, outcome, -1) && job.keep {
                 self.keep(index, &[]);
             }
         } else if self.is_closed() {
             // Nobody waited for it: its client connects again when it next begins.
             return;
         }
-        self.down_because = outcome;
+        self.lanes[target as usize].down_because = outcome;
         self.next(index, now, fruitless);
     }
 
@@ -56,40 +58,44 @@ impl<W: Wire> Worker<'_, W> {
                     self.counters.pause_ns += conn.pause_ns;
                     begin_at = due.max(now + conn.pause_ns);
                 }
-                conn.next_due = due;
+                let client = conn.client;
+                self.clients[client as usize].next_due = due;
                 let stopped = shared.stop_ns.is_some_and(|stop| begin_at >= stop)
                     || stop_after.is_some_and(|stop| shared.begun.load(Relaxed) >= stop);
                 if stopped {
                     self.live_clients -= 1;
                 } else if begin_at > now {
-                    self.timers.push(Reverse((begin_at, index)));
+                    self.timers.push(Reverse((begin_at, client)));
                 } else {
                     conn.pending = Pending::Begin;
                     self.ready.push(index);
                 }
             }
             Load::Open { .. } => {
+                let lane = &mut self.lanes[conn.target as usize];
                 if conn.phase == Phase::Idle {
-                    self.free.push((index, conn.generation));
+                    lane.free.push((index, conn.generation));
                 } else if fruitless {
                     self.set_down(index, now);
-                } else if !self.slots.is_empty() {
+                } else if !lane.slots.is_empty() {
                     self.connect(index);
                 } else {
-                    self.down.push(index);
+                    lane.down.push(index);
                 }
             }
         }
     }
 
-    /// Writes the sample. False where there is no room, which ends the drive.
-    pub(crate) fn record(&mut self, job: &Job, index: u32, outcome: Outcome, done: i64) -> bool {
-        if index != NONE {
-            self.active -= 1;
-        }
-        // A slot that nobody could take is charged to the first connection of its thread.
-        let local = if index == NONE { 0 } else { index as usize };
-        let connection = (local * self.shared.threads + self.index) as u16;
+    /// Writes the sample, for the connection of this number; a slot that nobody could take is
+    /// charged to the first of its thread and target. False where there is no room, which ends
+    /// the drive.
+    pub(crate) fn record(
+        &mut self,
+        job: &Job,
+        connection: u16,
+        outcome: Outcome,
+        done: i64,
+    ) -> bool {
         let room = self.log.push(job.sample(connection, outcome, done));
         if !room {
             self.fatal = Some(io::Error::other(format!(
@@ -121,7 +127,10 @@ impl<W: Wire> Worker<'_, W> {
     /// The end, now: as if `stop_ns` were now, and nothing were waited for.
     pub(crate) fn cut_short(&mut self) {
         if let Load::Open { due_ns, .. } = &self.shared.load {
-            self.slots.end_before(due_ns, self.clock.now());
+            let now = self.clock.now();
+            for lane in &mut self.lanes {
+                lane.slots.end_before(due_ns, now);
+            }
         }
         self.abandon();
     }
@@ -131,19 +140,25 @@ impl<W: Wire> Worker<'_, W> {
         for index in 0..self.conns.len() as u32 {
             let job = self.conns[index as usize].given_up();
             if job.active {
-                self.conns[index as usize].job.active = false;
-                if self.record(&job, index, Outcome::Unfinished, -1) && job.keep {
+                let conn = &mut self.conns[index as usize];
+                conn.job.active = false;
+                let id = conn.id;
+                self.active -= 1;
+                if self.record(&job, id, Outcome::Unfinished, -1) && job.keep {
                     self.keep(index, &[]);
                 }
             }
         }
         let shared = self.shared;
         if let Load::Open { sequence, due_ns } = &shared.load {
-            while let Some(due) = self.slots.head(due_ns) {
-                let slot = self.slots.take();
-                let job = self.new_job(sequence[slot], due, slot as u64);
-                self.record(&job, NONE, Outcome::Unfinished, -1);
-                self.counters.unsent += 1;
+            for target in 0..self.lanes.len() {
+                while self.lanes[target].slots.head().is_some() {
+                    let lane = &mut self.lanes[target];
+                    let (slot, id) = (lane.slots.take(), lane.first_id);
+                    let job = self.new_job(sequence[slot], due_ns[slot], slot as u64);
+                    self.record(&job, id, Outcome::Unfinished, -1);
+                    self.counters.unsent += 1;
+                }
             }
         }
         self.shared.recorded[self.index].publish(self.log.len());

@@ -5,7 +5,10 @@
 //! schedule  which request is next and when it is due: tables, nothing computed
 //! clock     nanoseconds since the start, from a calibrated counter
 //! wire      where a reply ends: frames, http, mysql, sphinx, postgres
+//! plan      which connections are opened, and where to
 //! conn      the state of one connection and of the request it carries
+//! lane      what a thread keeps for each target
+//! deadlines when a request is given up
 //! open      opening connections, and again those that are lost
 //! thread    the loop: read everything that is ready, then write, then wait
 //! begin     beginning requests and sending their bytes
@@ -27,6 +30,7 @@ mod arena;
 mod begin;
 mod clock;
 mod conn;
+mod deadlines;
 mod drive;
 mod ending;
 #[cfg(test)]
@@ -34,14 +38,18 @@ mod exchange_tests;
 #[cfg(test)]
 mod failure_tests;
 mod idle;
+mod lane;
 mod open;
 mod options;
+mod plan;
 mod region;
 mod reply;
 mod sample;
 mod schedule;
 mod spill;
 mod sys;
+#[cfg(test)]
+mod target_tests;
 #[cfg(test)]
 mod testing;
 mod thread;

@@ -4,6 +4,7 @@ use std::io;
 
 use crate::conn::{Pending, Phase};
 use crate::ending::longer;
+use crate::lane::Lane;
 use crate::sample::Outcome;
 use crate::sys;
 use crate::thread::{READABLE, Worker};
@@ -35,12 +36,17 @@ fn is_ours(error: &io::Error) -> Option<io::Error> {
 impl<W: Wire> Worker<'_, W> {
     /// Opens all connections, one after another: a server's queue of connections it has not
     /// accepted is often short, and a connection dropped from it comes back only a second later.
-    /// The first that cannot be opened ends the attempt. False where it was stopped.
+    /// The first that cannot be opened ends the attempt at its target. False where it was stopped.
     pub(crate) fn open_all(&mut self) -> io::Result<bool> {
         let clock = self.clock;
+        let mut missed = vec![false; self.lanes.len()];
         for index in 0..self.conns.len() as u32 {
+            let missed = &mut missed[self.conns[index as usize].target as usize];
+            if *missed {
+                continue;
+            }
             self.connect(index);
-            let give_up_at = clock.now() + OPENING_NS.min(self.shared.timeout_ns);
+            let give_up_at = clock.now() + OPENING_NS.min(self.shared.timeouts.wait_ns(0));
             loop {
                 if let Some(error) = self.fatal.take() {
                     return Err(error);
@@ -48,14 +54,18 @@ impl<W: Wire> Worker<'_, W> {
                 let conn = &self.conns[index as usize];
                 let wanted = match conn.phase {
                     Phase::Idle => break,
-                    Phase::Down | Phase::Busy => return Ok(self.opened()),
+                    Phase::Down | Phase::Busy => {
+                        *missed = true;
+                        break;
+                    }
                     Phase::Connecting => libc::POLLOUT,
                     Phase::Greeting => libc::POLLIN,
                 };
                 let left_ms = (give_up_at - clock.now()) / 1_000_000;
                 if left_ms <= 0 {
                     self.fail(index, Outcome::TimedOut);
-                    return Ok(self.opened());
+                    *missed = true;
+                    break;
                 }
                 let stop = self.shared.stop.fd();
                 if sys::poll_either(conn.fd(), wanted, stop, left_ms as i32)? {
@@ -74,10 +84,9 @@ impl<W: Wire> Worker<'_, W> {
     /// Forgets what was noted while opening: the drive begins with a clean slate.
     fn opened(&mut self) -> bool {
         self.ready.clear();
-        self.free.clear();
-        self.down.clear();
-        self.retry_at = 0;
-        self.pause_ns = 0;
+        for lane in &mut self.lanes {
+            lane.opened();
+        }
         self.counters.pauses = 0;
         self.counters.pause_ns = 0;
         for conn in &mut self.conns {
@@ -89,7 +98,8 @@ impl<W: Wire> Worker<'_, W> {
     /// Begins to open the connection; its request, if any, is sent once it is up.
     pub(crate) fn connect(&mut self, index: u32) {
         let began = self.clock.now();
-        let (socket, error) = match sys::connect(&self.shared.target) {
+        let target = self.conns[index as usize].target;
+        let (socket, error) = match sys::connect(&self.shared.targets[target as usize]) {
             Ok(opened) => opened,
             Err(error) => {
                 self.fatal = Some(is_ours(&error).unwrap_or(error));
@@ -115,8 +125,13 @@ impl<W: Wire> Worker<'_, W> {
             self.fatal = Some(error);
             return;
         }
-        let deadline = began.saturating_add(self.shared.timeout_ns);
-        self.deadlines.put(&mut self.conns, index, deadline);
+        let timeouts = &self.shared.timeouts;
+        let list = match &self.conns[index as usize].job {
+            job if job.active => timeouts.list(job.request),
+            _ => 0,
+        };
+        let deadline = began.saturating_add(timeouts.wait_ns(list));
+        self.deadlines.put(&mut self.conns, index, list, deadline);
         if !pending {
             self.up(index);
         }
@@ -141,17 +156,18 @@ impl<W: Wire> Worker<'_, W> {
     }
 
     fn refused(&mut self, index: u32) {
-        self.counters.refused_connects += 1;
+        self.lane_of(index).opened.refused_connects += 1;
         self.fail(index, Outcome::Refused);
     }
 
     /// The socket is connected: the wire has the first word.
     fn up(&mut self, index: u32) {
         let conn = &mut self.conns[index as usize];
+        let opened = &mut self.lanes[conn.target as usize].opened;
         if conn.was_up {
-            self.counters.reconnects += 1;
+            opened.reconnects += 1;
         } else {
-            self.counters.connects += 1;
+            opened.connects += 1;
         }
         conn.was_up = true;
         conn.phase = Phase::Greeting;
@@ -209,48 +225,64 @@ impl<W: Wire> Worker<'_, W> {
             conn.pending = Pending::Send;
             self.ready.push(index);
         } else {
-            let generation = conn.generation;
-            let free = conn.free;
-            self.free.push((index, generation));
-            if self.retry_at == PROBING {
-                self.retry_at = free + self.pause_ns;
+            let lane = &mut self.lanes[conn.target as usize];
+            lane.free.push((index, conn.generation));
+            if lane.retry_at == PROBING {
+                lane.retry_at = conn.free + lane.pause_ns;
             }
         }
     }
 
     // ---- open loop: connections that cannot be opened
 
+    fn lane_of(&mut self, index: u32) -> &mut Lane {
+        let target = self.conns[index as usize].target;
+        &mut self.lanes[target as usize]
+    }
+
     /// Notes a connection as down. The pause before the next attempt is the thread's, not the
     /// connection's: a large pool must not knock a thousand times as often as a small one.
     pub(crate) fn set_down(&mut self, index: u32, now: i64) {
-        self.down.push(index);
-        if now >= self.retry_at || self.probed {
-            self.probed = false;
-            self.pause_ns = longer(self.pause_ns);
-            self.retry_at = now + self.pause_ns;
+        let lane = self.lane_of(index);
+        lane.down.push(index);
+        if now >= lane.retry_at || lane.probed {
+            lane.probed = false;
+            lane.pause_ns = longer(lane.pause_ns);
+            lane.retry_at = now + lane.pause_ns;
+            let pause_ns = lane.pause_ns;
             self.counters.pauses += 1;
-            self.counters.pause_ns += self.pause_ns;
+            self.counters.pause_ns += pause_ns;
         }
     }
 
-    /// Tries what is down again: one connection after each pause, all once the target serves.
+    /// Tries what is down again: of each target one connection after each pause, all once it
+    /// serves.
     pub(crate) fn retry_down(&mut self, now: i64) {
-        if self.down.is_empty() || now < self.retry_at || self.slots.is_empty() {
+        for target in 0..self.lanes.len() {
+            self.retry_lane(target, now);
+        }
+    }
+
+    #[inline]
+    fn retry_lane(&mut self, target: usize, now: i64) {
+        let lane = &mut self.lanes[target];
+        if lane.down.is_empty() || now < lane.retry_at || lane.slots.is_empty() {
             return;
         }
-        if self.pause_ns > 0 {
-            self.retry_at = PROBING;
-            self.probed = true;
-            if let Some(index) = self.down.pop() {
+        if lane.pause_ns > 0 {
+            lane.retry_at = PROBING;
+            lane.probed = true;
+            if let Some(index) = lane.down.pop() {
                 self.connect(index);
             }
             return;
         }
-        for _ in 0..self.down.len() {
-            if self.retry_at > now {
+        for _ in 0..lane.down.len() {
+            let lane = &mut self.lanes[target];
+            if lane.retry_at > now {
                 return;
             }
-            if let Some(index) = self.down.pop() {
+            if let Some(index) = lane.down.pop() {
                 self.connect(index);
             }
         }

@@ -1,7 +1,7 @@
 //! What a drive can be asked to do, and what does not fit together.
 
 use std::io;
-use std::net::{SocketAddr, ToSocketAddrs};
+use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
 use std::path::PathBuf;
 
 use crate::arena::Requests;
@@ -15,13 +15,17 @@ const LONGEST_AHEAD_S: f64 = 3_600.0;
 
 /// What a drive is asked to do.
 pub struct Options {
-    pub target: SocketAddr,
+    pub targets: Vec<SocketAddr>,
+    /// For each request which of the targets it asks; None: the first.
+    pub request_targets: Option<Vec<u16>>,
     pub wire: WireKind,
     pub load: Load,
     pub connections: usize,
     /// Nothing is begun at or after this.
     pub stop_ns: Option<i64>,
     pub timeout_ns: i64,
+    /// For each request how long it may take; None: `timeout_ns`.
+    pub request_timeouts_ns: Option<Vec<i64>>,
     /// Keep the reply of every n-th request; 0 keeps none.
     pub capture_every: u64,
     /// One pinned thread each; empty: one thread where the kernel likes it.
@@ -52,15 +56,24 @@ impl From<io::Error> for Error {
     }
 }
 
-/// The address of a target on this machine; the first IPv4 one if there is any.
-pub fn resolve(host: &str, port: u16) -> Result<SocketAddr, Error> {
-    let found: Vec<SocketAddr> = (host, port)
-        .to_socket_addrs()
-        .map_err(|error| Error::Invalid(format!("target {host}:{port} has no address: {error}")))?
-        .collect();
-    if let Some(other) = found.iter().find(|address| !address.ip().is_loopback()) {
+/// The address of a target; the first IPv4 one if there is any. An IPv6 address may be in square
+/// brackets. Addresses that are not loopback only where `remote` allows them.
+pub fn resolve(host: &str, port: u16, remote: bool) -> Result<SocketAddr, Error> {
+    let bare = host
+        .strip_prefix('[')
+        .and_then(|rest| rest.strip_suffix(']'));
+    let found: Vec<SocketAddr> = match bare.unwrap_or(host).parse::<IpAddr>() {
+        Ok(address) => vec![(address, port).into()],
+        Err(_) => (host, port).to_socket_addrs().map_or_else(
+            |error| Err(Error::Invalid(unresolved(host, port, &error))),
+            |found| Ok(found.collect()),
+        )?,
+    };
+    let allowed = |address: &&SocketAddr| remote || address.ip().is_loopback();
+    if let Some(other) = found.iter().find(|address| !allowed(address)) {
         return Err(Error::Invalid(format!(
-            "target {host}:{port} is {}, and only loopback (127.0.0.1) is driven",
+            "target {host}:{port} is {}, which is not this machine's loopback (127.0.0.1, ::1), \
+             and load is sent to others only when that is asked for: give remote",
             other.ip()
         )));
     }
@@ -73,6 +86,13 @@ pub fn resolve(host: &str, port: u16) -> Result<SocketAddr, Error> {
         .ok_or_else(|| Error::Invalid(format!("target {host}:{port} has no address")))
 }
 
+fn unresolved(host: &str, port: u16, error: &io::Error) -> String {
+    // The resolver's own words follow a prefix that says nothing more.
+    let said = error.to_string();
+    let reason = said.rsplit(": ").next().unwrap_or_default();
+    format!("the name {host:?} of target {host}:{port} does not resolve to an address ({reason})")
+}
+
 impl Options {
     pub(crate) fn check(&self, requests: &Requests) -> Result<(), Error> {
         let wrong = |text: String| Err(Error::Invalid(text));
@@ -82,8 +102,17 @@ impl Options {
                 self.connections
             ));
         }
-        if self.timeout_ns <= 0 {
-            return wrong(format!("timeout_ns is {}, not above 0", self.timeout_ns));
+        if self.targets.is_empty() {
+            return wrong("there is no target".into());
+        }
+        if let Some(each) = &self.request_timeouts_ns
+            && each.len() != requests.len()
+        {
+            return wrong(format!(
+                "request_timeouts_ns has {} entries, and there are {} requests",
+                each.len(),
+                requests.len()
+            ));
         }
         if self.stop_ns.is_some_and(|stop| stop < 0) {
             return wrong("stop_ns is below 0".into());

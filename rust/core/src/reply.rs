@@ -134,17 +134,19 @@ impl<W: Wire> Worker<'_, W> {
             self.ready.push(index);
             return;
         }
-        let job = conn.job;
+        let (job, id, target) = (conn.job, conn.id, conn.target);
         self.deadlines.take(&mut self.conns, index);
-        if self.record(&job, index, job.outcome, now) && job.keep {
+        self.active -= 1;
+        if self.record(&job, id, job.outcome, now) && job.keep {
             self.keep(index, last);
         }
         if self.shared.idle == Idle::Hybrid {
             self.expectation.note(now - job.sent);
         }
-        self.pause_ns = 0;
-        self.probed = false;
-        self.retry_at = now;
+        let lane = &mut self.lanes[target as usize];
+        lane.pause_ns = 0;
+        lane.probed = false;
+        lane.retry_at = now;
         let conn = &mut self.conns[index as usize];
         conn.job.active = false;
         conn.free = now;
@@ -184,12 +186,12 @@ impl<W: Wire> Worker<'_, W> {
 
     /// Gives up what waited longest, where its time is over.
     pub(crate) fn expire(&mut self) {
-        if self.deadlines.first().is_none() {
+        if self.deadlines.first(&self.conns).is_none() {
             return;
         }
         let now = self.clock.now();
-        while let Some(index) = self.deadlines.first() {
-            if self.conns[index as usize].deadline > now {
+        while let Some((deadline, index)) = self.deadlines.first(&self.conns) {
+            if deadline > now {
                 return;
             }
             self.fail(index, Outcome::TimedOut);

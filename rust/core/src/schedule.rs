@@ -35,6 +35,11 @@ impl ClientRun {
         }
     }
 
+    /// How many requests it has once through.
+    pub fn len(&self) -> usize {
+        (self.end - self.start) as usize
+    }
+
     /// The next index into the sequence; None once the run is over.
     #[inline]
     pub fn next(&mut self, repeat: bool) -> Option<u32> {
@@ -49,14 +54,16 @@ impl ClientRun {
     }
 }
 
-/// One thread's slots of an open loop: every `stride`-th, first in first out. The queue of slots
-/// that are due and not yet sent is the stretch between `next` and the present: it takes no
-/// memory and nothing can fall out of it.
+/// One thread's slots of an open loop for one target, first in first out: every `stride`-th, or
+/// those of a list. The queue of slots that are due and not yet sent is the stretch between `next`
+/// and the present: it takes no memory and nothing can fall out of it.
 #[derive(Clone, Debug)]
 pub struct Slots {
     next: usize,
     stride: usize,
     end: usize,
+    /// Where these are not every `stride`-th: which they are, and the rest counts into this.
+    list: Option<Box<[u32]>>,
 }
 
 impl Slots {
@@ -70,25 +77,61 @@ impl Slots {
             next: thread,
             stride: threads,
             end,
+            list: None,
         }
     }
 
     /// Leaves out those due at or after `now`.
     pub fn end_before(&mut self, due_ns: &[i64], now: i64) {
-        self.end = self.end.min(due_ns.partition_point(|&due| due < now));
+        let end = match &self.list {
+            None => due_ns.partition_point(|&due| due < now),
+            Some(list) => list.partition_point(|&slot| due_ns[slot as usize] < now),
+        };
+        self.end = self.end.min(end);
     }
 
-    /// When the slot at the head of the queue is or was due; None when all were taken.
+    /// No slots.
+    pub fn none() -> Slots {
+        Slots::new(&[], 0, 1, None)
+    }
+
+    /// These slots, whose numbers increase.
+    pub fn listed(slots: Vec<u32>) -> Slots {
+        Slots {
+            next: 0,
+            stride: 1,
+            end: slots.len(),
+            list: Some(slots.into_boxed_slice()),
+        }
+    }
+
+    /// All of them, in order.
+    pub fn iter(&self) -> impl Iterator<Item = usize> {
+        (self.next..self.end)
+            .step_by(self.stride)
+            .map(|at| self.slot(at))
+    }
+
     #[inline]
-    pub fn head(&self, due_ns: &[i64]) -> Option<i64> {
-        (self.next < self.end).then(|| due_ns[self.next])
+    fn slot(&self, at: usize) -> usize {
+        match &self.list {
+            None => at,
+            Some(list) => list[at] as usize,
+        }
+    }
+
+    /// The slot at the head of the queue; None when all were taken.
+    #[inline]
+    pub fn head(&self) -> Option<usize> {
+        (self.next < self.end).then(|| self.slot(self.next))
     }
 
     /// Takes the head of the queue; call only when `head` is Some.
     #[inline]
     pub fn take(&mut self) -> usize {
+        let slot = self.slot(self.next);
         self.next += self.stride;
-        self.next - self.stride
+        slot
     }
 
     /// How many are left.
@@ -102,7 +145,7 @@ impl Slots {
 
     /// When the last of these slots is due.
     pub fn last_due(&self, due_ns: &[i64]) -> Option<i64> {
-        (!self.is_empty()).then(|| due_ns[self.next + (self.len() - 1) * self.stride])
+        (!self.is_empty()).then(|| due_ns[self.slot(self.next + (self.len() - 1) * self.stride)])
     }
 }
 
@@ -139,14 +182,27 @@ mod tests {
         );
         let walk = |slots: &mut Slots| {
             let mut taken = Vec::new();
-            while let Some(at) = slots.head(&due) {
-                taken.push((slots.take(), at));
+            while let Some(slot) = slots.head() {
+                taken.push((slots.take(), due[slot]));
             }
             taken
         };
         assert_eq!(walk(&mut even), [(0, 0), (2, 20), (4, 40)]);
         assert_eq!(walk(&mut odd), [(1, 10), (3, 30)]);
         assert!(even.is_empty() && odd.is_empty());
+    }
+
+    #[test]
+    fn slots_of_a_list_are_taken_in_its_order() {
+        let due = [0, 10, 20, 30, 40];
+        let mut slots = Slots::listed(vec![1, 2, 4]);
+        assert_eq!((slots.len(), slots.last_due(&due)), (3, Some(40)));
+        assert_eq!(slots.iter().collect::<Vec<_>>(), [1, 2, 4]);
+        assert_eq!((slots.take(), slots.take()), (1, 2));
+        assert_eq!((slots.head(), slots.len()), (Some(4), 1));
+        assert_eq!(slots.take(), 4);
+        assert_eq!((slots.head(), slots.last_due(&due)), (None, None));
+        assert_eq!(Slots::none().len(), 0);
     }
 
     #[test]

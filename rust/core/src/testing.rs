@@ -148,12 +148,14 @@ pub fn open(count: usize, every_ms: i64) -> Load {
 
 pub fn options(target: SocketAddr, connections: usize, load: Load) -> Options {
     Options {
-        target,
+        targets: vec![target],
+        request_targets: None,
         wire: WireKind::Http(Marks::default()),
         load,
         connections,
         stop_ns: None,
         timeout_ns: 5_000_000_000,
+        request_timeouts_ns: None,
         capture_every: 0,
         cpus: Vec::new(),
         idle: Idle::Hybrid,

@@ -13,11 +13,13 @@ use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
 use crate::clock::Clock;
-use crate::conn::{Conn, Deadlines, Pending, Phase};
+use crate::conn::{Conn, NONE, Pending, Phase};
+use crate::deadlines::Deadlines;
 use crate::drive::Shared;
 use crate::idle::{Expectation, Idle, wait_ns};
+use crate::lane::Lane;
 use crate::region::Region;
-use crate::sample::{Outcome, SampleLog};
+use crate::sample::SampleLog;
 use crate::schedule::{ClientRun, Load, Slots};
 use crate::sys::Epoll;
 use crate::wire::Wire;
@@ -37,9 +39,6 @@ pub(crate) const READABLE: i32 = libc::EPOLLIN | libc::EPOLLRDHUP;
 /// What a thread counts beside the samples.
 #[derive(Clone, Copy, Default)]
 pub struct Counters {
-    pub connects: u64,
-    pub reconnects: u64,
-    pub refused_connects: u64,
     pub partial_sends: u64,
     pub unsolicited: u64,
     pub unsent: u64,
@@ -80,6 +79,17 @@ impl Statuses {
     }
 }
 
+/// Closed loop: one client.
+pub(crate) struct Client {
+    pub run: ClientRun,
+    pub next_due: i64,
+    /// It began at least one request.
+    pub began: bool,
+    /// The first of its connections, which are in the order of their targets; NONE where it has
+    /// none.
+    pub first: u32,
+}
+
 /// A kept reply: the sample it belongs to, and its place in the region of kept bytes.
 pub(crate) struct Kept {
     pub sample: u64,
@@ -96,21 +106,13 @@ pub(crate) struct Worker<'a, W> {
     pub(crate) deadlines: Deadlines,
     /// Connections with something to be done for: written to after all reading.
     pub(crate) ready: Vec<u32>,
-    /// Closed loop: clients that think or pause, by when they begin.
+    /// Closed loop: the clients, and those that think or pause by when they begin.
+    pub(crate) clients: Vec<Client>,
     pub(crate) timers: BinaryHeap<Reverse<(i64, u32)>>,
     /// Closed loop: clients that are not done.
     pub(crate) live_clients: usize,
-    /// Open loop: the slots not yet taken, and connections (with their socket) that are free,
-    /// the one freed last on top.
-    pub(crate) slots: Slots,
-    pub(crate) free: Vec<(u32, u32)>,
-    /// Open loop: connections that could not be opened, when the next is tried, and why.
-    pub(crate) down: Vec<u32>,
-    pub(crate) retry_at: i64,
-    pub(crate) pause_ns: i64,
-    /// One connection was tried after a pause, and nothing has come of it yet.
-    pub(crate) probed: bool,
-    pub(crate) down_because: Outcome,
+    /// For each target what is due and what is free.
+    pub(crate) lanes: Vec<Lane>,
     /// Requests that were taken and are not recorded.
     pub(crate) active: usize,
     pub(crate) begun: u64,
@@ -129,21 +131,16 @@ pub(crate) struct Worker<'a, W> {
 
 impl<'a, W: Wire> Worker<'a, W> {
     pub(crate) fn new(shared: &'a Shared, index: usize, wire: W, clock: Clock) -> io::Result<Self> {
-        let threads = shared.threads;
-        let mine: Vec<usize> = (index..shared.connections).step_by(threads).collect();
-        let run = |client: usize| match &shared.load {
-            Load::Closed { starts, .. } => ClientRun::new(starts[client], starts[client + 1]),
-            Load::Open { .. } => ClientRun::new(0, 0),
-        };
-        let conns: Vec<_> = mine
+        let conns: Vec<_> = shared.plan[index]
             .iter()
-            .map(|&c| Conn::new(wire.clone(), run(c)))
+            .map(|planned| Conn::new(wire.clone(), planned))
             .collect();
+        let mut clients = Vec::new();
         let (slots, expected_samples) = match &shared.load {
-            Load::Open { due_ns, .. } => {
-                let slots = Slots::new(due_ns, index, threads, shared.stop_ns);
+            Load::Open { due_ns, sequence } => {
+                let slots = Slots::new(due_ns, index, shared.threads, shared.stop_ns);
                 let count = slots.len();
-                (slots, Some(count))
+                (by_target(shared, slots, sequence), Some(count))
             }
             Load::Closed {
                 starts,
@@ -151,19 +148,36 @@ impl<'a, W: Wire> Worker<'a, W> {
                 stop_after,
                 ..
             } => {
-                let once: usize = mine
-                    .iter()
-                    .map(|&c| (starts[c + 1] - starts[c]) as usize)
-                    .sum();
+                clients.extend(
+                    (index..shared.connections)
+                        .step_by(shared.threads)
+                        .map(|c| Client {
+                            run: ClientRun::new(starts[c], starts[c + 1]),
+                            next_due: 0,
+                            began: false,
+                            first: NONE,
+                        }),
+                );
+                let once = clients.iter().map(|client| client.run.len()).sum::<usize>();
                 let bound = match (repeat, stop_after) {
                     (false, Some(stop)) => Some(once.min(*stop as usize)),
                     (false, None) => Some(once),
                     (true, Some(stop)) => Some(*stop as usize),
                     (true, None) => None,
                 };
-                (Slots::new(&[], 0, 1, None), bound)
+                let none = shared.targets.iter().map(|_| Slots::none()).collect();
+                (none, bound)
             }
         };
+        let mut lanes: Vec<Lane> = slots.into_iter().map(Lane::new).collect();
+        for (at, conn) in conns.iter().enumerate().rev() {
+            if let Some(client) = clients.get_mut(conn.client as usize) {
+                client.first = at as u32;
+            }
+            let lane = &mut lanes[conn.target as usize];
+            lane.conns += 1;
+            lane.first_id = conn.id;
+        }
         let epoll = Epoll::new()?;
         epoll.add(shared.stop.fd(), libc::EPOLLIN, STOP)?;
         let kept = Region::reserve(
@@ -181,17 +195,12 @@ impl<'a, W: Wire> Worker<'a, W> {
             index,
             clock,
             epoll,
-            deadlines: Deadlines::default(),
+            deadlines: Deadlines::new(shared.timeouts.lists()),
             ready: Vec::with_capacity(count),
-            timers: BinaryHeap::with_capacity(count),
+            timers: BinaryHeap::with_capacity(clients.len()),
+            clients,
             live_clients: 0,
-            slots,
-            free: Vec::with_capacity(count),
-            down: Vec::with_capacity(count),
-            retry_at: 0,
-            pause_ns: 0,
-            probed: false,
-            down_because: Outcome::Refused,
+            lanes,
             active: 0,
             begun: 0,
             expectation: Expectation::default(),
@@ -224,14 +233,16 @@ impl<'a, W: Wire> Worker<'a, W> {
             // Those that are up were up before the clock had its zero.
             conn.free = 0;
             conn.connect = -1;
+            let lane = &mut self.lanes[conn.target as usize];
             match (closed, conn.phase) {
-                (true, _) => {
+                (true, _) if self.clients[conn.client as usize].first == index => {
                     self.live_clients += 1;
                     conn.pending = Pending::Begin;
                     self.ready.push(index);
                 }
-                (false, Phase::Idle) => self.free.push((index, conn.generation)),
-                (false, _) => self.down.push(index),
+                (true, _) => {}
+                (false, Phase::Idle) => lane.free.push((index, conn.generation)),
+                (false, _) => lane.down.push(index),
             }
         }
         let hard_end = self.hard_end();
@@ -276,16 +287,22 @@ impl<'a, W: Wire> Worker<'a, W> {
     }
 
     fn is_finished(&self) -> bool {
-        self.live_clients == 0 && self.active == 0 && self.slots.is_empty()
+        self.live_clients == 0
+            && self.active == 0
+            && self.lanes.iter().all(|lane| lane.slots.is_empty())
     }
 
     /// When whatever is left is recorded as unfinished.
     fn hard_end(&self) -> i64 {
         let last_begin = match &self.shared.load {
             Load::Closed { .. } => self.shared.stop_ns,
-            Load::Open { due_ns, .. } => self.slots.last_due(due_ns),
+            Load::Open { due_ns, .. } => {
+                let lanes = self.lanes.iter();
+                lanes.filter_map(|lane| lane.slots.last_due(due_ns)).max()
+            }
         };
-        last_begin.map_or(i64::MAX, |last| last.saturating_add(self.shared.timeout_ns))
+        let longest_ns = self.shared.timeouts.longest_ns();
+        last_begin.map_or(i64::MAX, |last| last.saturating_add(longest_ns))
     }
 
     fn wait_ns(&mut self, now: i64, hard_end: i64) -> Option<i64> {
@@ -295,18 +312,20 @@ impl<'a, W: Wire> Worker<'a, W> {
         let mut act_at = self.timers.peek().map_or(i64::MAX, |Reverse((at, _))| *at);
         let mut give_up_at = hard_end;
         if let Load::Open { due_ns, .. } = &self.shared.load {
-            // A slot is acted upon when it can be sent, or when nothing is left to wait for.
-            if (!self.free.is_empty() || self.down.len() == self.conns.len())
-                && let Some(due) = self.slots.head(due_ns)
-            {
-                act_at = act_at.min(due);
-            }
-            if !self.down.is_empty() {
-                give_up_at = give_up_at.min(self.retry_at);
+            for lane in &self.lanes {
+                // A slot is acted upon when it can be sent, or when nothing is left to wait for.
+                if lane.can_act()
+                    && let Some(slot) = lane.slots.head()
+                {
+                    act_at = act_at.min(due_ns[slot]);
+                }
+                if !lane.down.is_empty() && !lane.slots.is_empty() {
+                    give_up_at = give_up_at.min(lane.retry_at);
+                }
             }
         }
-        if let Some(first) = self.deadlines.first() {
-            give_up_at = give_up_at.min(self.conns[first as usize].deadline);
+        if let Some((deadline, _)) = self.deadlines.first(&self.conns) {
+            give_up_at = give_up_at.min(deadline);
         }
         let idle = self.shared.idle;
         let window = match idle {
@@ -319,4 +338,17 @@ impl<'a, W: Wire> Worker<'a, W> {
         };
         wait_ns(idle, now, act_at, give_up_at, window)
     }
+}
+
+/// A thread's slots, target by target.
+fn by_target(shared: &Shared, slots: Slots, sequence: &[u32]) -> Vec<Slots> {
+    if shared.request_targets.are_all_the_first() {
+        let others = shared.targets.iter().skip(1).map(|_| Slots::none());
+        return std::iter::once(slots).chain(others).collect();
+    }
+    let mut lists = vec![Vec::new(); shared.targets.len()];
+    for slot in slots.iter() {
+        lists[shared.request_targets.of(sequence[slot]) as usize].push(slot as u32);
+    }
+    lists.into_iter().map(Slots::listed).collect()
 }

@@ -2,7 +2,9 @@
 
 use std::fmt::Write;
 use std::io;
+use std::net::SocketAddr;
 
+use crate::lane::Opened;
 use crate::region::Region;
 use crate::sample::{SAMPLE_BYTES, Sample, SampleLog};
 use crate::spill::{self, Prefix, Spilled};
@@ -16,6 +18,10 @@ pub struct ThreadAccount {
     pub usage: Usage,
     pub counters: Counters,
     pub statuses: Statuses,
+    /// Clients that began a request.
+    pub clients: u64,
+    /// By target.
+    pub opened: Vec<Opened>,
     pub greeting_failed: Option<String>,
 }
 
@@ -45,6 +51,7 @@ impl Trace {
     pub(crate) fn gather(
         parts: Vec<Part>,
         mut spilled: Option<Spilled>,
+        targets: &[SocketAddr],
         clock: &str,
         drift_ppm: f64,
         started_unix_ns: i64,
@@ -71,6 +78,7 @@ impl Trace {
         let samples = spill::gather(regions, spilled.as_mut())?;
         let spill_failed = spilled.and_then(|spilled| spilled.failed);
         let drive = WholeAccount {
+            targets,
             clock,
             drift_ppm,
             started_unix_ns,
@@ -130,6 +138,7 @@ impl Trace {
 
 /// What is accounted for once, and not for each thread.
 struct WholeAccount<'a> {
+    targets: &'a [SocketAddr],
     clock: &'a str,
     drift_ppm: f64,
     started_unix_ns: i64,
@@ -141,6 +150,7 @@ struct WholeAccount<'a> {
 
 fn accounting(threads: &[ThreadAccount], drive: &WholeAccount) -> String {
     let WholeAccount {
+        targets,
         clock,
         drift_ppm,
         started_unix_ns,
@@ -179,6 +189,15 @@ fn accounting(threads: &[ThreadAccount], drive: &WholeAccount) -> String {
             usage.minor_faults,
         );
     }
+    let clients: u64 = threads.iter().map(|thread| thread.clients).sum();
+    let mut opened = vec![Opened::default(); targets.len()];
+    let mut all = Opened::default();
+    for thread in threads {
+        for (sum, of_thread) in opened.iter_mut().zip(&thread.opened) {
+            sum.add(of_thread);
+            all.add(of_thread);
+        }
+    }
     let greeting_failed = threads
         .iter()
         .find_map(|thread| thread.greeting_failed.as_deref())
@@ -190,16 +209,26 @@ fn accounting(threads: &[ThreadAccount], drive: &WholeAccount) -> String {
          \"partial_sends\": {}, \"unsent\": {}, \"unsolicited\": {}, \"pauses\": {}, \
          \"pause_ns\": {pause_ns}, \"greeting_failed\": {greeting_failed}, \
          \"spilled_bytes\": {spilled_bytes}, \"spill_failed\": {spill_failed}, \
-         \"statuses\": {{{}}}}}",
-        sum(|c| c.connects),
-        sum(|c| c.reconnects),
-        sum(|c| c.refused_connects),
+         \"statuses\": {{{}}}, \"clients\": {clients}, \"targets\": [",
+        all.connects,
+        all.reconnects,
+        all.refused_connects,
         sum(|c| c.partial_sends),
         sum(|c| c.unsent),
         sum(|c| c.unsolicited),
         sum(|c| c.pauses),
         statuses(threads),
     );
+    for (index, (address, opened)) in targets.iter().zip(&opened).enumerate() {
+        let comma = if index > 0 { ", " } else { "" };
+        let _ = write!(
+            text,
+            "{comma}{{\"address\": \"{address}\", \"connects\": {}, \"reconnects\": {}, \
+             \"refused_connects\": {}}}",
+            opened.connects, opened.reconnects, opened.refused_connects
+        );
+    }
+    text.push_str("]}");
     text
 }
 

@@ -10,6 +10,11 @@ pub trait Whole: Copy {
     const LETTERS: &'static [u8];
 }
 
+impl Whole for u16 {
+    const NAME: &'static str = "u16";
+    const LETTERS: &'static [u8] = b"H";
+}
+
 impl Whole for u32 {
     const NAME: &'static str = "u32";
     const LETTERS: &'static [u8] = b"IL";

@@ -132,22 +132,37 @@ fn raised(error: core::Error) -> PyErr {
     }
 }
 
+/// One (host, port), or several.
+fn targets(given: &Bound<'_, PyAny>) -> PyResult<Vec<(String, u16)>> {
+    given
+        .extract::<(String, u16)>()
+        .map(|one| vec![one])
+        .or_else(|_| given.extract::<Vec<(String, u16)>>())
+        .map_err(|_| {
+            PyValueError::new_err(
+                "target must be (host, port) or a sequence of these, with ports of 0 to 65535",
+            )
+        })
+}
+
 /// Drive prepared requests at a target and record every one of them.
 #[pyfunction]
 #[pyo3(
     signature = (target, wire, requests, *, login=None, whole=vec![], sequence, client_starts=None,
         due_ns=None, connections, think_ns=0, repeat=false, stop_ns=None, stop_after=None,
-        timeout_ns=10_000_000_000, capture_every=0, cpus=vec![], idle="hybrid", realtime=false,
-        start_unix_ns=None, spill=None, spill_after_bytes=268_435_456, on_tick=None),
+        timeout_ns=10_000_000_000, request_targets=None, request_timeouts_ns=None, remote=false,
+        capture_every=0, cpus=vec![], idle="hybrid", realtime=false, start_unix_ns=None, spill=None,
+        spill_after_bytes=268_435_456, on_tick=None),
     text_signature = "(target, wire, requests, *, login=None, whole=(), sequence, \
         client_starts=None, due_ns=None, connections, think_ns=0, repeat=False, stop_ns=None, \
-        stop_after=None, timeout_ns=10000000000, capture_every=0, cpus=(), idle='hybrid', realtime=False, \
+        stop_after=None, timeout_ns=10000000000, request_targets=None, request_timeouts_ns=None, \
+        remote=False, capture_every=0, cpus=(), idle='hybrid', realtime=False, \
         start_unix_ns=None, spill=None, spill_after_bytes=268435456, on_tick=None)"
 )]
 #[allow(clippy::too_many_arguments)] // The stub decides them, and all but three are named.
 pub fn drive(
     py: Python<'_>,
-    target: (String, u16),
+    target: &Bound<'_, PyAny>,
     wire: &str,
     requests: &Requests,
     login: Option<(String, String, String)>,
@@ -161,6 +176,9 @@ pub fn drive(
     stop_ns: Option<i64>,
     stop_after: Option<u64>,
     timeout_ns: i64,
+    request_targets: Option<&Bound<'_, PyAny>>,
+    request_timeouts_ns: Option<&Bound<'_, PyAny>>,
+    remote: bool,
     capture_every: u64,
     cpus: Vec<usize>,
     idle: &str,
@@ -205,12 +223,22 @@ pub fn drive(
         .transpose()
         .map_err(PyValueError::new_err)?;
     let options = core::Options {
-        target: core::resolve(&target.0, target.1).map_err(raised)?,
+        targets: targets(target)?
+            .iter()
+            .map(|(host, port)| py.detach(|| core::resolve(host, *port, remote)))
+            .collect::<Result<_, _>>()
+            .map_err(raised)?,
+        request_targets: request_targets
+            .map(|given| column::<u16>(given, "request_targets"))
+            .transpose()?,
         wire: core::WireKind::named(wire, login, whole).map_err(PyValueError::new_err)?,
         load,
         connections,
         stop_ns,
         timeout_ns,
+        request_timeouts_ns: request_timeouts_ns
+            .map(|given| column::<i64>(given, "request_timeouts_ns"))
+            .transpose()?,
         capture_every,
         cpus,
         idle: core::Idle::named(idle).ok_or_else(|| {
