@@ -22,14 +22,11 @@ from searchbench.engines.groonga_commands import column, do, load
 from searchbench.engines.http_form import get
 from searchbench.engines.mariadb import MariaDB
 from searchbench.engines.mysql_form import query
-from searchbench.errors import LabError
 from searchbench.lab.cachecount import (
     Counters,
     Uncounted,
-    account,
     between,
     cache_size,
-    entries_of,
     judge,
     of_facts,
     of_replies,
@@ -183,17 +180,6 @@ def test_several_endpoints_are_added_up_and_one_that_tells_nothing_leaves_no_cou
     assert cache_size(replace(endpoint, target=("127.0.0.1", free_port()))) is None
 
 
-def test_the_size_of_the_cache_is_asked_for_and_else_has_to_be_said(groonga: Deployment) -> None:
-    endpoint, silent = groonga.endpoint, Endpoint(("127.0.0.1", free_port()), "http")
-    assert entries_of([endpoint, endpoint], None) == ENTRIES
-    assert entries_of([replace(endpoint, others=(endpoint.target,))], ENTRIES) == ENTRIES
-    assert entries_of([silent], 60) == 60
-    with pytest.raises(LabError, match="say --cache-entries N"):
-        entries_of([silent], None)
-    with pytest.raises(LabError, match=r"differ in size: 100 \(127.*\), 60 \(--cache-entries\)"):
-        entries_of([endpoint], 60)
-
-
 class Caching(MariaDB):
     """With the query cache that the adapter turns off."""
 
@@ -339,29 +325,15 @@ def test_what_could_not_be_counted_is_said_with_the_reason() -> None:
         assert "50.0% for a cache of 100 entries" in note.remedy
 
 
-def test_what_was_counted_goes_on_record_beside_what_was_wanted() -> None:
-    made = plan(ENTRIES, 0.5)
-    start, end = Counters(10, 20, "Groonga's status"), Counters(510, 1020, "Groonga's status")
-    about, note = account(made, start, end, requests=1000)
-    assert note is None
-    assert about["counted"] == {"hits": 500, "lookups": 1000, "source": "Groonga's status"}
-    assert about["rate"] == about["expected"] == about["plan"]["wanted_hit"] == 0.5
-    orjson.dumps(about)
-    # Without a counter a header will do, of however few replies were kept.
-    marked = [reply("X-Cache: HIT"), reply("X-Cache: MISS")] * 50
-    about, note = account(made, None, None, marked, requests=1000)
-    assert note is None
-    assert about["counted"]["lookups"] == 100
-    about, note = account(made, None, None, [reply()])
-    assert note is not None
-    assert "rate" not in about
-
-
 def test_causes_are_named_where_they_can_be() -> None:
     made = plan(ENTRIES, 0.5)
     others = judge(made, Counters(4500, 6000, "Groonga's status"), requests=3000)
     assert others is not None
     assert "others ask this server too" in others.meaning
+    # A lookup for each of five shards is nobody else's.
+    shards = judge(made, Counters(9000, 15_000, "the request cache", single=False), requests=3000)
+    assert shards is not None
+    assert "others" not in shards.meaning
     together = judge(made, Counters(4200, 10_000, "Groonga's status"), in_flight=32)
     assert together is not None
     assert "about 84 entries" in together.meaning

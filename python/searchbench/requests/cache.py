@@ -35,7 +35,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from searchbench.errors import QueryError
-from searchbench.requests.model import RequestSet
 
 Distribution = Literal["uniform", "zipf"]
 Policy = Literal["lru", "fifo", "random"]
@@ -191,17 +190,6 @@ def draw(plan: CachePlan, length: int, seed: int) -> NDArray[np.uint32]:
     marks = rng.random(length) * cumulative[-1]
     found: NDArray[np.intp] = np.searchsorted(cumulative, marks, side="right")
     return np.minimum(found, plan.distinct - 1).astype(np.uint32)
-
-
-def limited_to(plan: CachePlan, requests: RequestSet) -> RequestSet:
-    """The requests that are drawn from: the first ``distinct``, each once in the log.
-
-    Groups, times and how often each was written are left behind: the plan has its own chances.
-    """
-    _there(plan.distinct, requests.distinct, plan.cache_entries, plan.wanted_hit,
-           plan.distribution, plan.policy)  # fmt: skip
-    asks = requests.asks[: plan.distinct]
-    return RequestSet(requests.name, asks, np.arange(len(asks), dtype=np.uint32))
 
 
 def _made(
