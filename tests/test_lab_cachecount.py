@@ -35,8 +35,14 @@ from searchbench.lab.cachecount import (
 from searchbench.lab.deploy import Deployment
 from searchbench.lab.exchange import Endpoint, ask, prepare, samples_of
 from searchbench.lab.install import missing
+from searchbench.lab.load import LoadRun, steps_of
 from searchbench.lab.places import free_port
+from searchbench.lab.studies import Silence
+from searchbench.lab.systems import make_ready
+from searchbench.lab.target import parse_target
+from searchbench.loads import open_load
 from searchbench.requests.cache import draw, plan
+from searchbench.requests.model import Ask, RequestSet
 
 ENTRIES = 100
 SENT = 3000
@@ -131,6 +137,33 @@ def test_a_cache_that_was_empty_is_judged_as_one(groonga: Deployment) -> None:
     found = counted(before, read(endpoint))
     assert judge(made, found, cold=True) is None
     assert made.expected_over(1000, cold=True) < 0.75
+
+
+def test_a_load_run_fills_the_cache_first_and_keeps_what_was_counted(
+    groonga: Deployment, tmp_path: Path
+) -> None:
+    endpoint = emptied(groonga)
+    made = plan(ENTRIES, 0.8)
+    asks = tuple(
+        Ask(f"/d/select?table=Stores&filter=n%3C{n}&limit=1") for n in range(2 * made.distinct)
+    )
+    requests = RequestSet("selects", asks, np.arange(len(asks), dtype=np.uint32))
+    target = parse_target(f"http://127.0.0.1:{endpoint.target[1]}")
+    system = make_ready(target, requests, captures=0)
+    run = LoadRun(
+        [system], requests, tmp_path / "record", "?", "", {"kind": "load"}, Silence(), cache=made
+    )
+    # So few requests that an empty cache would show.
+    spec = {"clients": 2, "requests": 600, "warmup_requests": 0}
+    run.carry_out(steps_of([system], [(spec, open_load(spec, tmp_path))], "clients"))
+    (trial,) = run.record.trials
+    assert trial["status"] == "ok", trial
+    counted = trial["cache"]["counted"]
+    assert counted["lookups"] == 600
+    rate = counted["hits"] / counted["lookups"]
+    assert rate == pytest.approx(0.8, abs=3 * made.spread(600) + 0.01)
+    assert not [note for note in trial["notes"] if note["kind"].startswith("cache")]
+    assert made.expected_over(600, cold=True) < 0.72
 
 
 def test_a_cyclic_order_never_hits_and_that_is_a_finding(groonga: Deployment) -> None:

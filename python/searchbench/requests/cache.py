@@ -247,8 +247,9 @@ def _there(
         return
     other = ""
     if distribution == "zipf" and available > entries / hit:
-        exponent = _exponent_of(entries, hit, available, policy)
-        other = f", or take all {available:,} with the exponent {exponent:.3g}"
+        # Rounded down: the greater the exponent, the more requests it takes.
+        exponent = math.floor(1000 * _exponent_of(entries, hit, available, policy)) / 1000
+        other = f", or draw with the exponent {exponent:g} (zipf:{exponent:g})"
     raise QueryError(
         f"a hit rate of {hit:g} on a cache of {entries:,} entries takes {count:,} distinct "
         f"requests, and there are {available:,}: make more (`searchbench queries extract FILE "
