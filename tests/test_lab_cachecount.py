@@ -14,6 +14,7 @@ import numpy as np
 import orjson
 import pytest
 
+from searchbench.cli.cached import cache_plan
 from searchbench.corpora.corpus import Schema
 from searchbench.engines import defaults
 from searchbench.engines.engine import Parameters, Request, Service
@@ -22,6 +23,7 @@ from searchbench.engines.groonga_commands import column, do, load
 from searchbench.engines.http_form import get
 from searchbench.engines.mariadb import MariaDB
 from searchbench.engines.mysql_form import query
+from searchbench.errors import SearchbenchError
 from searchbench.lab.cachecount import (
     Counters,
     Uncounted,
@@ -150,6 +152,11 @@ def test_a_load_run_fills_the_cache_first_and_keeps_what_was_counted(
     requests = RequestSet("selects", asks, np.arange(len(asks), dtype=np.uint32))
     target = parse_target(f"http://127.0.0.1:{endpoint.target[1]}")
     system = make_ready(target, requests, captures=0)
+    skewed = cache_plan([system], requests, 0.8, None, "zipf:0.5")
+    assert (skewed.cache_entries, skewed.distribution, skewed.exponent) == (ENTRIES, "zipf", 0.5)
+    for law in ("zipf:steep", "normal"):
+        with pytest.raises(SearchbenchError, match=r"zipf:0\.8 with an exponent"):
+            cache_plan([system], requests, 0.8, None, law)
     run = LoadRun(
         [system], requests, tmp_path / "record", "?", "", {"kind": "load"}, Silence(), cache=made
     )
