@@ -14,6 +14,7 @@ import numpy as np
 import orjson
 import pytest
 
+from searchbench.cli.cached import cache_plan
 from searchbench.corpora.corpus import Schema
 from searchbench.engines import defaults
 from searchbench.engines.engine import Parameters, Request, Service
@@ -22,14 +23,12 @@ from searchbench.engines.groonga_commands import column, do, load
 from searchbench.engines.http_form import get
 from searchbench.engines.mariadb import MariaDB
 from searchbench.engines.mysql_form import query
-from searchbench.errors import LabError
+from searchbench.errors import SearchbenchError
 from searchbench.lab.cachecount import (
     Counters,
     Uncounted,
-    account,
     between,
     cache_size,
-    entries_of,
     judge,
     of_facts,
     of_replies,
@@ -38,8 +37,14 @@ from searchbench.lab.cachecount import (
 from searchbench.lab.deploy import Deployment
 from searchbench.lab.exchange import Endpoint, ask, prepare, samples_of
 from searchbench.lab.install import missing
+from searchbench.lab.load import LoadRun, steps_of
 from searchbench.lab.places import free_port
+from searchbench.lab.studies import Silence
+from searchbench.lab.systems import make_ready
+from searchbench.lab.target import parse_target
+from searchbench.loads import open_load
 from searchbench.requests.cache import draw, plan
+from searchbench.requests.model import Ask, RequestSet
 
 ENTRIES = 100
 SENT = 3000
@@ -136,6 +141,38 @@ def test_a_cache_that_was_empty_is_judged_as_one(groonga: Deployment) -> None:
     assert made.expected_over(1000, cold=True) < 0.75
 
 
+def test_a_load_run_fills_the_cache_first_and_keeps_what_was_counted(
+    groonga: Deployment, tmp_path: Path
+) -> None:
+    endpoint = emptied(groonga)
+    made = plan(ENTRIES, 0.8)
+    asks = tuple(
+        Ask(f"/d/select?table=Stores&filter=n%3C{n}&limit=1") for n in range(2 * made.distinct)
+    )
+    requests = RequestSet("selects", asks, np.arange(len(asks), dtype=np.uint32))
+    target = parse_target(f"http://127.0.0.1:{endpoint.target[1]}")
+    system = make_ready(target, requests, captures=0)
+    skewed = cache_plan([system], requests, 0.8, None, "zipf:0.5")
+    assert (skewed.cache_entries, skewed.distribution, skewed.exponent) == (ENTRIES, "zipf", 0.5)
+    for law in ("zipf:steep", "normal"):
+        with pytest.raises(SearchbenchError, match=r"zipf:0\.8 with an exponent"):
+            cache_plan([system], requests, 0.8, None, law)
+    run = LoadRun(
+        [system], requests, tmp_path / "record", "?", "", {"kind": "load"}, Silence(), cache=made
+    )
+    # So few requests that an empty cache would show.
+    spec = {"clients": 2, "requests": 600, "warmup_requests": 0}
+    run.carry_out(steps_of([system], [(spec, open_load(spec, tmp_path))], "clients"))
+    (trial,) = run.record.trials
+    assert trial["status"] == "ok", trial
+    counted = trial["cache"]["counted"]
+    assert counted["lookups"] == 600
+    rate = counted["hits"] / counted["lookups"]
+    assert rate == pytest.approx(0.8, abs=3 * made.spread(600) + 0.01)
+    assert not [note for note in trial["notes"] if note["kind"].startswith("cache")]
+    assert made.expected_over(600, cold=True) < 0.72
+
+
 def test_a_cyclic_order_never_hits_and_that_is_a_finding(groonga: Deployment) -> None:
     made = plan(ENTRIES, 0.5)
     endpoint = emptied(groonga)
@@ -181,17 +218,6 @@ def test_several_endpoints_are_added_up_and_one_that_tells_nothing_leaves_no_cou
     assert (two.hits, two.lookups) == (2 * one.hits, 2 * one.lookups)
     assert read(replace(endpoint, others=(("127.0.0.1", free_port()),))) is None
     assert cache_size(replace(endpoint, target=("127.0.0.1", free_port()))) is None
-
-
-def test_the_size_of_the_cache_is_asked_for_and_else_has_to_be_said(groonga: Deployment) -> None:
-    endpoint, silent = groonga.endpoint, Endpoint(("127.0.0.1", free_port()), "http")
-    assert entries_of([endpoint, endpoint], None) == ENTRIES
-    assert entries_of([replace(endpoint, others=(endpoint.target,))], ENTRIES) == ENTRIES
-    assert entries_of([silent], 60) == 60
-    with pytest.raises(LabError, match="say --cache-entries N"):
-        entries_of([silent], None)
-    with pytest.raises(LabError, match=r"differ in size: 100 \(127.*\), 60 \(--cache-entries\)"):
-        entries_of([endpoint], 60)
 
 
 class Caching(MariaDB):
@@ -339,29 +365,15 @@ def test_what_could_not_be_counted_is_said_with_the_reason() -> None:
         assert "50.0% for a cache of 100 entries" in note.remedy
 
 
-def test_what_was_counted_goes_on_record_beside_what_was_wanted() -> None:
-    made = plan(ENTRIES, 0.5)
-    start, end = Counters(10, 20, "Groonga's status"), Counters(510, 1020, "Groonga's status")
-    about, note = account(made, start, end, requests=1000)
-    assert note is None
-    assert about["counted"] == {"hits": 500, "lookups": 1000, "source": "Groonga's status"}
-    assert about["rate"] == about["expected"] == about["plan"]["wanted_hit"] == 0.5
-    orjson.dumps(about)
-    # Without a counter a header will do, of however few replies were kept.
-    marked = [reply("X-Cache: HIT"), reply("X-Cache: MISS")] * 50
-    about, note = account(made, None, None, marked, requests=1000)
-    assert note is None
-    assert about["counted"]["lookups"] == 100
-    about, note = account(made, None, None, [reply()])
-    assert note is not None
-    assert "rate" not in about
-
-
 def test_causes_are_named_where_they_can_be() -> None:
     made = plan(ENTRIES, 0.5)
     others = judge(made, Counters(4500, 6000, "Groonga's status"), requests=3000)
     assert others is not None
     assert "others ask this server too" in others.meaning
+    # A lookup for each of five shards is nobody else's.
+    shards = judge(made, Counters(9000, 15_000, "the request cache", single=False), requests=3000)
+    assert shards is not None
+    assert "others" not in shards.meaning
     together = judge(made, Counters(4200, 10_000, "Groonga's status"), in_flight=32)
     assert together is not None
     assert "about 84 entries" in together.meaning

@@ -21,9 +21,16 @@ def cache_plan(
     law: str,
 ) -> CachePlan:
     """The same draws for all systems. SearchbenchError where their caches are not alike."""
-    chosen = next((known for known in _LAWS if known == law), None)
+    name, _, steepness = law.partition(":")
+    chosen = next((known for known in _LAWS if known == name), None)
+    try:
+        exponent = float(steepness) if steepness else None
+    except ValueError:
+        chosen, exponent = None, None
     if chosen is None:
-        raise SearchbenchError(f"--cache-law {law!r}: there are {' and '.join(_LAWS)}")
+        raise SearchbenchError(
+            f"--cache-law {law!r}: there are {' and '.join(_LAWS)}, and zipf:0.8 with an exponent"
+        )
     if requests.groups:
         raise SearchbenchError(
             "--cache-hit draws the requests, and this file says by its groups how they are drawn; "
@@ -44,4 +51,4 @@ def cache_plan(
             )
         entries = next(iter(sizes.values()))
     assert entries is not None
-    return plan(entries, hit, chosen, available=requests.distinct)
+    return plan(entries, hit, chosen, available=requests.distinct, exponent=exponent)

@@ -95,7 +95,7 @@ def load(
     cache_entries
         How many answers that cache holds, where the server does not tell.
     cache_law
-        The popularity of the requests: uniform, or zipf.
+        The popularity of the requests: uniform, zipf, or zipf:0.8 for another exponent than 1.
     engine
         Which engine it is, where it is not recognised; none to take its replies as they are.
     study

@@ -29,7 +29,6 @@ import orjson
 from searchbench.engines import mysql_form
 from searchbench.engines.engine import Request
 from searchbench.engines.http_form import HttpReply, get, split
-from searchbench.errors import LabError
 from searchbench.lab.exchange import Endpoint, Refused, ask
 from searchbench.lab.host import Note
 from searchbench.requests.cache import CachePlan, hit_rate
@@ -53,12 +52,14 @@ class Counters:
     """``hits`` among ``lookups``, cumulative or of one drive; ``source``: who counted.
 
     ``other``: another cache of the same server, which counts when the first is not asked.
+    ``single``: a request is one lookup, not one for each shard.
     """
 
     hits: int
     lookups: int
     source: str
     other: Counters | None = None
+    single: bool = True
 
     @property
     def rate(self) -> float:
@@ -102,7 +103,7 @@ def between(before: Counters | None, after: Counters | None) -> Counters | Uncou
             "was started anew, or its counters were set back"
         )
     if lookups:
-        return Counters(hits, lookups, after.source)
+        return Counters(hits, lookups, after.source, single=after.single)
     if before.other is not None and after.other is not None:
         found = between(before.other, after.other)
         if isinstance(found, Counters):
@@ -117,7 +118,8 @@ def of_facts(extra: Mapping[str, Any]) -> Counters | None:
         counted, beside = extra.get(hits), extra.get(others)
         if not isinstance(counted, int) or not isinstance(beside, int):
             return None
-        return Counters(counted, beside + counted if misses else beside, source)
+        total = beside + counted if misses else beside
+        return Counters(counted, total, source, single=not misses)
 
     if "queries_since_start" in extra:
         if extra.get("parameters", {}).get("server") == "httpd":
@@ -159,61 +161,6 @@ def cache_size(endpoint: Endpoint) -> int | None:
     if isinstance(body, list) and len(body) == 2 and isinstance(body[1], int):
         return body[1]
     return None
-
-
-def entries_of(endpoints: Iterable[Endpoint], said: int | None) -> int:
-    """How many answers each cache holds: what the servers tell, else what the user ``said``.
-
-    LabError where nobody tells, or where they tell different sizes.
-    """
-    told: dict[int, str] = {}
-    for endpoint in endpoints:
-        for target in (endpoint.target, *endpoint.others):
-            size = cache_size(replace(endpoint, target=target, others=()))
-            if size is not None:
-                told.setdefault(size, "{}:{}".format(*target))
-    if said is not None:
-        told.setdefault(said, "--cache-entries")
-    if not told:
-        raise LabError(
-            "the server does not tell how many answers its cache holds, and the hit rate hangs on "
-            "it: say --cache-entries N (of Droonga's front it is 100 unless it was changed)"
-        )
-    if len(told) > 1:
-        sizes = ", ".join(f"{size:,} ({who})" for size, who in told.items())
-        raise LabError(
-            f"the caches differ in size: {sizes}; the same requests give each another hit rate, so "
-            "set them alike, or load one system at a time"
-        )
-    return next(iter(told))
-
-
-def account(
-    plan: CachePlan,
-    before: Counters | None,
-    after: Counters | None,
-    replies: Iterable[bytes] = (),
-    *,
-    cold: bool = False,
-    in_flight: int = 1,
-    requests: int | None = None,
-) -> tuple[dict[str, Any], Note | None]:
-    """What goes on record of a drive's cache hits, and the note if they are not as wanted.
-
-    Where the server has no counter the header of the ``replies`` that were kept is counted.
-    """
-    counted = between(before, after)
-    if isinstance(counted, Uncounted):
-        marked = of_replies(replies)
-        counted = counted if marked is None else marked
-        requests = None
-    about: dict[str, Any] = {"plan": plan.as_json()}
-    if isinstance(counted, Counters):
-        about["counted"] = counted.as_json()
-        about["rate"] = counted.rate
-        about["expected"] = plan.expected_over(counted.lookups, cold=cold)
-        about["spread"] = plan.spread(counted.lookups)
-    return about, judge(plan, counted, cold=cold, in_flight=in_flight, requests=requests)
 
 
 def judge(
@@ -264,7 +211,7 @@ def _cause(
     requests: int | None,
 ) -> tuple[str, str]:
     """What the deviation is likely to come from, and what to do."""
-    if requests and abs(counted.lookups - requests) > _LOOKUPS * requests:
+    if requests and counted.single and abs(counted.lookups - requests) > _LOOKUPS * requests:
         return (
             f"{requests:,} requests were sent and {counted.lookups:,} lookups counted, so others "
             "ask this server too, or not every request is looked up.",
@@ -349,6 +296,7 @@ def _opensearch(reply: HttpReply, body: Any) -> Counters:
             total[name]["hit_count"],
             total[name]["hit_count"] + total[name]["miss_count"],
             f"the {name.replace('_', ' ')}",
+            single=False,
         )
         for name in ("request_cache", "query_cache")
     )
@@ -375,7 +323,7 @@ def _mysql(endpoint: Endpoint) -> Counters | None:
             selects += hits
     except (Refused, ValueError, KeyError):
         return None
-    return Counters(hits, selects, "the query cache")
+    return Counters(hits, selects, "Qcache_hits")
 
 
 def _percent(percent: float, lookups: int) -> Counters:
@@ -418,5 +366,6 @@ def _added(found: list[Counters]) -> Counters:
         other = None
         if first.other is not None and one.other is not None:
             other = _added([first.other, one.other])
-        first = Counters(first.hits + one.hits, first.lookups + one.lookups, first.source, other)
+        hits, lookups = first.hits + one.hits, first.lookups + one.lookups
+        first = replace(first, hits=hits, lookups=lookups, other=other)
     return first

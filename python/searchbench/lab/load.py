@@ -21,6 +21,7 @@ from searchbench.engines.engine import Level
 from searchbench.errors import LabError, SearchbenchError
 from searchbench.lab import cachecount, host, totals
 from searchbench.lab.drive import Order, drive
+from searchbench.lab.exchange import prepare
 from searchbench.lab.laboratory import Watch
 from searchbench.lab.order import expected_requests
 from searchbench.lab.probe import Probe
@@ -68,6 +69,7 @@ class LoadRun:
     cache: CachePlan | None = None
     _plan: Plan = field(init=False)
     _writer: Writer = field(init=False)
+    _filled: set[int] = field(init=False, default_factory=set)
 
     def __post_init__(self) -> None:
         refusal = host.require_release_build()
@@ -202,6 +204,8 @@ class LoadRun:
         cpus = list(load.cpus)
         if not cpus and system.fleet is None:
             cpus = host.placement()[0]
+        if self.cache is not None and step.system not in self._filled:
+            self._fill(self.cache, step)
         counted = cachecount.read(system.endpoint) if self.cache else None
         self.watch.stage("drive")
         with Probe(system.processes) as probe:
@@ -251,6 +255,29 @@ class LoadRun:
             "probe": table,
         }
 
+    def _fill(self, plan: CachePlan, step: Step) -> None:
+        """Fill the system's caches before its first step, whose hits would lack; not on record.
+
+        From this machine, whoever sends the load.
+        """
+        self._filled.add(step.system)
+        system = self.systems[step.system]
+        caches = len(system.target.resolved)
+        log = draw(plan, caches * plan.warmup_requests, self.seed)
+        asked = arrange(log, "logged", clients=caches)
+        order = system.routed(Order(asked.sequence, asked.client_starts, None, caches), "keep")
+        self.watch.stage("filling the cache")
+        system.endpoint.drive(
+            prepare(system.compiled.requests),
+            sequence=order.sequence,
+            client_starts=order.client_starts,
+            connections=caches,
+            timeout_ns=int(step.load.timeout_s * 1e9),
+            idle="block",
+            on_tick=self.watch.tick,
+            **system.further(),
+        )
+
     def _cached(
         self,
         plan: CachePlan,
@@ -275,6 +302,8 @@ class LoadRun:
             raise LabError("no request is due within the window; make it longer or the rate higher")
         length = _DRAWN if due is None else len(due)
         if self.cache is not None:
+            if due is None:
+                length = max(length, 4 * self.cache.warmup_requests)
             log = draw(self.cache, length, seed)
         elif self.requests.groups:
             log = sequence(self.requests, seed, length)

@@ -35,7 +35,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from searchbench.errors import QueryError
-from searchbench.requests.model import RequestSet
 
 Distribution = Literal["uniform", "zipf"]
 Policy = Literal["lru", "fifo", "random"]
@@ -193,17 +192,6 @@ def draw(plan: CachePlan, length: int, seed: int) -> NDArray[np.uint32]:
     return np.minimum(found, plan.distinct - 1).astype(np.uint32)
 
 
-def limited_to(plan: CachePlan, requests: RequestSet) -> RequestSet:
-    """The requests that are drawn from: the first ``distinct``, each once in the log.
-
-    Groups, times and how often each was written are left behind: the plan has its own chances.
-    """
-    _there(plan.distinct, requests.distinct, plan.cache_entries, plan.wanted_hit,
-           plan.distribution, plan.policy)  # fmt: skip
-    asks = requests.asks[: plan.distinct]
-    return RequestSet(requests.name, asks, np.arange(len(asks), dtype=np.uint32))
-
-
 def _made(
     entries: int,
     hit: float,
@@ -259,8 +247,9 @@ def _there(
         return
     other = ""
     if distribution == "zipf" and available > entries / hit:
-        exponent = _exponent_of(entries, hit, available, policy)
-        other = f", or take all {available:,} with the exponent {exponent:.3g}"
+        # Rounded down: the greater the exponent, the more requests it takes.
+        exponent = math.floor(1000 * _exponent_of(entries, hit, available, policy)) / 1000
+        other = f", or draw with the exponent {exponent:g} (zipf:{exponent:g})"
     raise QueryError(
         f"a hit rate of {hit:g} on a cache of {entries:,} entries takes {count:,} distinct "
         f"requests, and there are {available:,}: make more (`searchbench queries extract FILE "
