@@ -31,7 +31,7 @@ HELD = {"searchbench, real-time priority": (10.0, 100.0), "searchbench": (15.0, 
 Client = Callable[[int, float], None]
 
 
-def figures(rounds: int = 3, seconds: float = 3.0) -> Iterator[Figure | Table | Missing]:
+def figures(rounds: int = 3, seconds: float = 2.0) -> Iterator[Figure | Table | Missing]:
     """How far intervals are off, median and p99 of each client; the median of the rounds."""
     clients: dict[str, Client] = {
         name: _ours(realtime="real-time" in name) for name in HELD

@@ -80,7 +80,7 @@ def stalling() -> Iterator[int]:
         yield port
 
 
-def _stalls(seconds: float = 20.0, theirs_s: float = 4.0) -> Iterator[Figure | Table | Missing]:
+def _stalls(seconds: float = 16.0, theirs_s: float = 4.0) -> Iterator[Figure | Table | Missing]:
     """Ours through a pool that is large enough, through one that is not; and what others say."""
     true_ms = [truth(q) * 1e3 for _, q in QUANTILES]
     rows = [("the truth, at any steady rate", *_cells(true_ms))]
@@ -98,7 +98,7 @@ def _stalls(seconds: float = 20.0, theirs_s: float = 4.0) -> Iterator[Figure | T
         )  # fmt: skip
     rows.append((f"searchbench, open loop {RATE:,}/s, 1,000 connections", *_cells(response_ms)))
 
-    small = _open(SMALL_POOL, seconds * 0.4)
+    small = _open(SMALL_POOL, seconds / 2)
     pool = f"searchbench, open loop {RATE:,}/s, {SMALL_POOL} connections"
     response, service, backlog = (
         (small[end] - small[begin]) / 1e9
