@@ -43,6 +43,7 @@ class Machine:
 
     The host "localhost" is this machine, and is not reached by ssh.
 
+    ``hello``: what it said of itself; ``notes``: what made it less fit for the last drive.
     ``room``: where the blobs of the next messages go, by name (else they get memory of their own).
     """
 
@@ -57,6 +58,7 @@ class Machine:
             raise LabError(f"{host!r} is no name of a client machine", "clients")
         self.host = host
         self.hello: Mapping[str, Any] = {}
+        self.notes: list[dict[str, str]] = []
         self.room: dict[str, memoryview] = {}
         self.lost: Lost | None = None
         self._command = command
