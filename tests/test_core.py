@@ -448,6 +448,15 @@ def test_the_caller_is_told_of_progress_and_its_error_ends_the_drive() -> None:
         assert (recent["due"] < elapsed_ns + 1_000_000_000).all()
 
 
+def test_false_from_the_tick_cuts_a_drive_short_and_keeps_its_trace() -> None:
+    with serving(hello) as target:
+        trace = opened(target, 100_000, 1_000_000, 4, on_tick=lambda done, *_: done < 50)
+    assert json.loads(trace.accounting())["cut_short"] is True
+    samples = np.frombuffer(memoryview(trace), DTYPE)
+    assert 50 <= len(samples) < 100_000
+    assert np.array_equal(np.sort(samples["due"]), np.arange(len(samples)) * 1_000_000)
+
+
 # ---- what does not fit together
 
 

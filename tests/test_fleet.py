@@ -11,6 +11,7 @@ import signal
 import socket
 import time
 from collections.abc import Iterator
+from contextlib import suppress
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -336,6 +337,56 @@ def test_what_is_known_of_each_machine_and_its_clock_is_in_the_accounting(
     assert one.number == "north and south"
 
 
+AHEAD_NS = 3_700_000_000
+# A client machine whose clock is ahead of ours, as far as it and the core can tell.
+AHEAD = f"""
+import json, sys, time, types
+from searchbench import _core, client_machine
+from searchbench.lab.fleet_frames import Sender
+ours = time.time_ns
+time.time_ns = lambda: ours() + {AHEAD_NS}
+def drive(*args, start_unix_ns, **order):
+    return _core.drive(*args, start_unix_ns=start_unix_ns - {AHEAD_NS}, **order)
+def send(self, kind, fields=None, *more, plain=Sender.send, **further):
+    if kind == "ended":
+        about = json.loads(fields["accounting"])
+        about["started_unix_ns"] += {AHEAD_NS}
+        fields = {{**fields, "accounting": json.dumps(about)}}
+    return plain(self, kind, fields, *more, **further)
+Sender.send = send
+names = {{name: getattr(_core, name) for name in dir(_core)}}
+client_machine._core = types.SimpleNamespace(**{{**names, "drive": drive}})
+sys.exit(client_machine.main())
+"""
+
+
+def test_a_machine_whose_clock_is_ahead_begins_when_the_others_do(groonga: World) -> None:
+    script = groonga.folder / "ahead.py"
+    script.write_text(AHEAD)
+    ahead = client_running(f'exec(open("{script}").read())')
+    mine = f"*{CLIENTS['south']}/*"
+    by_host = f"case $(ip -o -4 addr show eth0) in {mine}) {ahead};; *) {groonga.command};; esac"
+    due = np.arange(200, dtype=np.int64) * 2_000_000
+    with Fleet(list(CLIENTS), groonga.ssh, by_host, lead_s=0.3) as both:
+        gathered = both.drive(
+            HTTP, "http", asked(), sequence=np.zeros(200, np.uint32), due_ns=due, connections=4,
+            idle="block", remote=True,
+        )  # fmt: skip
+    north, south = gathered.about["clients"]
+    assert abs(north["offset_ns"]) <= north["offset_uncertainty_ns"]
+    assert abs(south["offset_ns"] - AHEAD_NS) <= south["offset_uncertainty_ns"]
+    truly = south["accounting"]["started_unix_ns"] - AHEAD_NS
+    apart = abs(truly - north["accounting"]["started_unix_ns"])
+    # What the core adds is that it reads two clocks one after another.
+    unsure = north["offset_uncertainty_ns"] + south["offset_uncertainty_ns"]
+    assert apart <= unsure + 2_000_000
+    late = np.array([c["zero_after_common_ns"] for c in gathered.about["clients"]])
+    assert late.max() <= 2_000_000
+    asked_for = gathered.samples["due"] - late[gathered.client_of()]
+    assert np.array_equal(np.sort(asked_for), due)
+    assert gathered.about["started_unix_ns"] < time.time_ns(), "by our clock, not by theirs"
+
+
 def test_one_client_over_two_machines_is_one_client(groonga: World, fleet: Fleet) -> None:
     gathered = drive_closed(fleet, clients=1, stop_after=5, remote=True)
     assert set(gathered.samples["connection"]) == {0}
@@ -396,12 +447,13 @@ def test_a_machine_that_dies_in_mid_run_is_named_and_what_the_other_measured_is_
 
         def kill(completed: int, *_: object) -> None:
             if completed:
-                os.kill(south.hello["pid"], signal.SIGKILL)
+                with suppress(ProcessLookupError):
+                    os.kill(south.hello["pid"], signal.SIGKILL)
 
         with pytest.raises(FleetError) as caught:
             drive_closed(both, clients=4, stop_ns=60 * 10**9, remote=True, on_tick=kill)
         assert caught.value.host == "south"
-        assert "client machine south: " in str(caught.value)
+        assert "client machine south: it was lost: " in str(caught.value)
         kept = caught.value.gathered
         assert kept is not None
         assert set(kept.samples["connection"]) == {0, 1}

@@ -133,7 +133,8 @@ class Client:
                     np.frombuffer(job.blobs.get("request_ends", b""), np.uint32),
                 )
                 self._enough = False
-                self._sender.send("ready", {"job": number})
+                notes = [note.as_json() for note in host.notes()]
+                self._sender.send("ready", {"job": number, "notes": notes})
                 go = self._next("go")
                 if go is None:
                     return
@@ -202,7 +203,6 @@ def who_we_are() -> dict[str, Any]:
         "pid": os.getpid(),
         "cpus": sorted(os.sched_getaffinity(0)),
         "host": host.fingerprint(),
-        "notes": [note.as_json() for note in host.notes()],
     }
 
 

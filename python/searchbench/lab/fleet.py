@@ -101,11 +101,11 @@ class Fleet:
         self.machines = []
 
     def notes(self) -> list[Note]:
-        """What makes these machines less fit to measure from than they look."""
+        """What made these machines less fit to measure from, just before the last drive."""
         found = [
             Note(**{**note, "number": f"{machine.host}: {note['number']}"})
             for machine in self.machines
-            for note in machine.hello["notes"]
+            for note in machine.notes
         ]
         boots: dict[str, list[str]] = {}
         for machine in self.machines:
@@ -183,7 +183,8 @@ class Fleet:
                 raise LabError("nothing was sent: the order is empty", "drive")
             for run in runs:
                 self._tell(run, told, columns, requests)
-            list(self._each("ready", [run.machine for run in runs], _READY_S))
+            for machine, ready in self._each("ready", [run.machine for run in runs], _READY_S):
+                machine.notes = ready.fields["notes"]
             self._follow(runs, on_tick)
             for run in runs:
                 run.after = fleet_clock.measure(self._ping(run.machine))

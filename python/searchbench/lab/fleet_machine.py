@@ -43,6 +43,7 @@ class Machine:
 
     The host "localhost" is this machine, and is not reached by ssh.
 
+    ``hello``: what it said of itself; ``notes``: what made it less fit for the last drive.
     ``room``: where the blobs of the next messages go, by name (else they get memory of their own).
     """
 
@@ -57,9 +58,11 @@ class Machine:
             raise LabError(f"{host!r} is no name of a client machine", "clients")
         self.host = host
         self.hello: Mapping[str, Any] = {}
+        self.notes: list[dict[str, str]] = []
         self.room: dict[str, memoryview] = {}
         self.lost: Lost | None = None
         self._command = command
+        self._greeted = False
         self._events = events
         self._words: deque[str] = deque(maxlen=_LAST_WORDS)
         argv = [*ssh, *_OPTIONS, "--", host, command] if host != HERE else list(_OURSELVES)
@@ -135,6 +138,7 @@ class Machine:
         words = ""
         try:
             self._receiver.greeting()
+            self._greeted = True
             while (message := self._receiver.next()) is not None:
                 self._events.put((self, message))
         except NotOurs as error:
@@ -160,6 +164,11 @@ class Machine:
             return f"what answers is not searchbench: {said!r}"
         self._threads[1].join(_ENDS_S)
         said = " | ".join(self._words) or instead or "it said nothing"
+        if self._greeted:
+            return (
+                f"it was lost: the connection, or `{self._command}` there, ended (ssh's exit code "
+                f"{code}): {said}"
+            )
         if code == _SSH_FAILED:
             return f"ssh failed: {said}; `ssh {self.host}` must work without a question"
         if code == _NOT_FOUND:

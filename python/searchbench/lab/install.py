@@ -21,6 +21,12 @@ from searchbench.lab.wiretap import Sentences
 
 _TIMEOUT_S = 900.0
 _POLICY = Path("/usr/sbin/policy-rc.d")
+# What the tests of several client machines start, and the Debian packages that bring it.
+_FOR_TESTS = {
+    "/usr/sbin/sshd": "openssh-server",
+    "ssh": "openssh-client",
+    "ip": "iproute2",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,6 +121,18 @@ def install(engines: Sequence[Engine], say: Callable[[str], object]) -> None:
     artifacts.get(wanted, engines_home(), say)
 
 
+def install_for_tests(say: Callable[[str], object]) -> None:
+    """Get what is not an engine and is started by tests; errors as of ``install``."""
+    lacking = [p for name, p in _FOR_TESTS.items() if shutil.which(name) is None]
+    if not lacking:
+        return
+    get_packages(lacking, say)
+    if "openssh-server" in lacking and shutil.which("systemctl"):
+        # Nobody who runs tests has asked for a machine that can be logged in to from its next
+        # start on. A server that was here before is left as it was.
+        _run(["systemctl", "disable", "--quiet", "ssh.service", "ssh.socket"], apt=False)
+
+
 def get_packages(packages: Sequence[str], say: Callable[[str], object]) -> None:
     """Install Debian packages; their services stay down. NotInstalled, LabError as ``install``."""
     get = ["apt-get", "install", "-y", "--no-install-recommends", *packages]
@@ -148,9 +166,10 @@ def _services_stay_down() -> Iterator[None]:
         _POLICY.unlink(missing_ok=True)
 
 
-def _run(command: list[str]) -> None:
+def _run(command: list[str], *, apt: bool = True) -> None:
     # Another apt may be at work; it is waited for.
-    argv = [command[0], "-o", "DPkg::Lock::Timeout=300", *command[1:]]
+    waiting = ["-o", "DPkg::Lock::Timeout=300"] if apt else []
+    argv = [command[0], *waiting, *command[1:]]
     try:
         done = subprocess.run(
             argv,
