@@ -41,4 +41,12 @@ class Null(LibraryHost):
         Parameter(
             "total", int, 0, "the total that every query is told", minimum=0, maximum=1_000_000_000
         ),
+        Parameter(
+            "workers",
+            int,
+            0,
+            "requests served at a time, `delay_us` each, the others in line; 0: each delayed alone",
+            minimum=0,
+            maximum=65_536,
+        ),
     )

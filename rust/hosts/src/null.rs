@@ -1,8 +1,11 @@
 //! The null host: a known reply after a known delay, so that instruments can be held to a truth.
 //!
 //! One thread over epoll. A reply is due `delay_us` after its request was read; one that is due
-//! within a stall, [k·A, k·A + S) since the start for k ≥ 1, leaves at the end of the stall.
-//! Both rules keep the order, so a queue is all that is needed. Waiting is hybrid: asleep until
+//! within a stall, [k·A, k·A + S) since the start for k ≥ 1, leaves at the end of the stall. With
+//! `workers` the delay is a service: so many requests at a time, the others in line, so that the
+//! capacity is known, workers / delay. The line is of virtual time, reckoned when a request is
+//! read: nothing that the host does late moves the replies behind it.
+//! All rules keep the order, so a queue is all that is needed. Waiting is hybrid: asleep until
 //! 60 µs before the next is due, then spinning, for a sleeper wakes up late.
 //!
 //! Longer than most files, because the loop, its clients and its clock only mean something together.
@@ -47,6 +50,11 @@ pub const OPTIONS: &[Spec] = &[
         kind: Kind::Int(0, i64::MAX),
         default: "0",
     },
+    Spec {
+        name: "workers",
+        kind: Kind::Int(0, 65_536),
+        default: "0",
+    },
 ];
 
 const SPIN: Duration = Duration::from_micros(60);
@@ -61,6 +69,7 @@ pub struct Null {
     delay: Duration,
     stall_every: Duration,
     stall: Duration,
+    workers: usize,
     /// The reply to every query, header included, with no time in it yet.
     reply: Vec<u8>,
 }
@@ -86,6 +95,37 @@ struct Held {
     other: Option<Vec<u8>>,
 }
 
+/// Requests in line for workers that each take one at a time, first in first out.
+struct Line {
+    service: Duration,
+    /// When each worker is free next. Every service takes the same time, so workers are free again
+    /// in the order in which they began, and the one that is free first is always `next`.
+    free: Vec<Duration>,
+    next: usize,
+}
+
+impl Line {
+    fn new(workers: usize, service: Duration) -> Line {
+        Line {
+            service,
+            free: vec![Duration::ZERO; workers],
+            next: 0,
+        }
+    }
+
+    /// When a request that arrives at `at` has been served; never earlier than the one before it.
+    /// Without workers nothing waits for anything.
+    fn ends(&mut self, at: Duration) -> Duration {
+        let Some(free) = self.free.get_mut(self.next) else {
+            return at + self.service;
+        };
+        *free = at.max(*free) + self.service;
+        let end = *free;
+        self.next = (self.next + 1) % self.free.len();
+        end
+    }
+}
+
 /// What one serving has in hand.
 struct Server<'n> {
     null: &'n Null,
@@ -94,6 +134,7 @@ struct Server<'n> {
     clients: Vec<Option<Client>>,
     free: Vec<usize>,
     held: VecDeque<Held>,
+    line: Line,
     serial: u64,
     documents: u64,
     started_monotonic_ns: u64,
@@ -124,6 +165,7 @@ impl Null {
             delay: Duration::from_micros(options.size("delay_us") as u64),
             stall_every: Duration::from_millis(every as u64),
             stall: Duration::from_millis(stall as u64),
+            workers: options.size("workers"),
             reply,
         })
     }
@@ -157,6 +199,7 @@ impl Null {
             clients: Vec::new(),
             free: Vec::new(),
             held: VecDeque::new(),
+            line: Line::new(self.workers, self.delay),
             serial: 0,
             documents: 0,
             started_monotonic_ns: monotonic_ns(),
@@ -333,7 +376,7 @@ impl Server<'_> {
                     verb: frame::QUERY, ..
                 } => (
                     None,
-                    self.start + null.leaves(read + null.delay - self.start),
+                    self.start + null.leaves(self.line.ends(read - self.start)),
                 ),
                 Incoming::Request { verb, payload } => {
                     let payload = client.input.payload(payload);
@@ -485,6 +528,25 @@ mod tests {
                 Duration::from_millis(leaves),
                 "{due}"
             );
+        }
+    }
+
+    #[test]
+    fn a_request_begins_when_the_first_worker_is_free() {
+        let ms = Duration::from_millis;
+        let mut line = Line::new(2, ms(10));
+        let ends: Vec<u128> = [0, 1, 2, 3, 12, 50, 50, 50]
+            .map(|at| line.ends(ms(at)).as_millis())
+            .to_vec();
+        assert_eq!(ends, [10, 11, 20, 21, 30, 60, 60, 70]);
+    }
+
+    #[test]
+    fn without_workers_every_request_is_delayed_alone() {
+        let mut line = Line::new(0, Duration::from_millis(10));
+        for at in [0, 0, 0, 7] {
+            let at = Duration::from_millis(at);
+            assert_eq!(line.ends(at), at + Duration::from_millis(10));
         }
     }
 

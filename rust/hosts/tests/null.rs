@@ -64,6 +64,38 @@ fn replies_due_in_a_stall_leave_at_its_end() {
     assert_eq!((long_before_the_first, long), (0, 4));
 }
 
+#[test]
+fn workers_serve_so_many_at_a_time_and_the_others_wait_in_line() {
+    let (_directory, host) = start(&["--delay_us", "20000", "--workers", "2"]);
+    let mut client = host.client();
+    client.send(&frame(QUERY, b"{}").repeat(6));
+    let held: Vec<u64> = (0..6)
+        .map(|_| client.receive().unwrap().host_ns / 1_000_000)
+        .collect();
+    // Never early, but those that came in a later read waited that much less.
+    for (n, ms) in held.iter().enumerate() {
+        let rounds = n as u64 / 2 + 1;
+        assert!(*ms + 10 >= rounds * 20, "{held:?}");
+    }
+}
+
+#[test]
+fn workers_answer_at_their_capacity_and_never_above_it() {
+    let (_directory, host) = start(&["--delay_us", "2000", "--workers", "4"]);
+    let mut clients: Vec<Client> = (0..8).map(|_| host.client()).collect();
+    let start = Instant::now();
+    for client in &mut clients {
+        client.send(&frame(QUERY, b"{}").repeat(50));
+    }
+    for client in &mut clients {
+        for _ in 0..50 {
+            client.receive().unwrap();
+        }
+    }
+    // 400 requests, 4 at a time, 2 ms each.
+    assert!(start.elapsed() >= Duration::from_millis(200));
+}
+
 fn monotonic_ns() -> u64 {
     let mut now = libc::timespec {
         tv_sec: 0,

@@ -1,0 +1,175 @@
+"""Where the greatest rate lies, as all probes together say.
+
+For each condition the logit of the share of requests that fail it is taken as straight in the
+logarithm of the rate near the answer (in a queue the tail is exponential and its exponent falls
+nearly in proportion to the rate), crossing what is allowed at the rate r*, with slope b:
+
+    logit p(r) = logit(allowed) + b · ln(r / r*)          r*, b > 0 unknown
+
+Neither is it quite straight nor are two minutes of a server alike, so each probe has an error of
+its own, normal in the logit: BENT · b · |ln(r / r*)| and SWAY together. A far probe thus says
+little more than on which side it is. Probes count as many requests as their windows are worth
+(design effect), and no probe by itself more than 1 : OUTLIER. The prior is flat in ln r* and ln b;
+the posterior is summed on a grid. That the system keeps up is a condition more: what is lacking
+of the offered is max(0, 1 - c/r), and 1 % of it is allowed. The promise's r* is the least.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+if TYPE_CHECKING:
+    from searchbench.analysis.promise import Judged, Kept
+
+Floats = NDArray[np.float64]
+
+BENT, BENT_FAR, MOST_BENT = 0.2, 1.0, 0.5
+FAR = 0.7  # a quantile of twice the limit, or of half of it, only says on which side it is
+FAR_ODDS = 1.4
+SWAY = 0.02
+DRIFT = 0.007
+OUTLIER = 0.001
+SLOPES = np.geomspace(1.0, 200.0, 24)
+ODDS_SLOPES = np.geomspace(3.0, 600.0, 24)
+_NODES, _WEIGHTS = np.polynomial.hermite_e.hermegauss(7)
+_WEIGHTS = _WEIGHTS / _WEIGHTS.sum()
+_POINTS = 400
+_ALLOWED_LACK = 0.01
+
+
+@dataclass(frozen=True, slots=True)
+class Posterior:
+    """The chance that r* is at most each of ``rates`` (ascending): ``below``, 0..1."""
+
+    rates: Floats
+    below: Floats
+
+    def chance_below(self, rate_per_s: float) -> float:
+        """The chance that r* is below a rate."""
+        return float(np.interp(math.log(rate_per_s), np.log(self.rates), self.below))
+
+    def quantile(self, q: float) -> float:
+        """The rate that r* is below with chance ``q``."""
+        at = min(int(np.searchsorted(self.below, q)), len(self.rates) - 1)
+        return float(self.rates[at])
+
+
+def posterior(rates: Sequence[float], judged: Sequence[Judged]) -> Posterior:
+    """From probes at ``rates`` (requests a second); at least one."""
+    low, high = math.log(min(rates) / 8), math.log(max(rates) * 8)
+    found = _posterior(rates, judged, np.linspace(low, high, _POINTS))
+    for _ in range(2):
+        # Finer, where it lies.
+        middle = math.log(found.quantile(0.5))
+        wide = math.log(found.quantile(0.9999) / found.quantile(0.0001)) / 2 + 0.01
+        low, high = max(low, middle - 2 * wide), min(high, middle + 2 * wide)
+        found = _posterior(rates, judged, np.linspace(low, high, _POINTS))
+    return found
+
+
+def _posterior(rates: Sequence[float], judged: Sequence[Judged], grid: Floats) -> Posterior:
+    above = 1.0 - _cumulated(_lacking(rates, judged, grid))
+    for index in range(len(judged[0].kept)):
+        above *= 1.0 - _cumulated(_condition(rates, judged, index, grid))
+    return Posterior(np.exp(grid), 1.0 - above)
+
+
+def _condition(
+    rates: Sequence[float], judged: Sequence[Judged], index: int, grid: Floats
+) -> Floats:
+    """Log likelihood of r* for one condition, its slope summed over."""
+    kept = [one.kept[index] for one in judged]
+    by_time = kept[0].condition.limit_ns is not None
+    unit = _unit_variance(kept) if by_time else 0.0
+    slopes = SLOPES if by_time else ODDS_SLOPES
+    total = np.zeros((grid.size, slopes.size))
+    for rate, one in zip(rates, kept, strict=True):
+        apart = (math.log(rate) - grid)[:, None]
+        expected = slopes * apart
+        bent = np.minimum(BENT + BENT_FAR * np.abs(apart), MOST_BENT)
+        if by_time:
+            more, less = (_near(slopes * (apart + by)) for by in (DRIFT, -DRIFT))
+            expected = _near(expected)
+            drift = (more - less) / 2
+            variance = unit / max(1, one.requests) + SWAY**2 + drift**2 + (bent * expected) ** 2
+            likelihood = _times(one, expected, np.sqrt(variance))
+        else:
+            likelihood = _odds(one, expected, bent)
+        total += np.log(np.minimum(likelihood, 1.0) + OUTLIER)
+    return np.asarray(np.logaddexp.reduce(total, axis=1), np.float64)
+
+
+def _near(excess: Floats) -> Floats:
+    return np.clip(excess, -FAR, FAR)
+
+
+def _unit_variance(kept: Sequence[Kept]) -> float:
+    """Variance of the logarithm of the quantile, times requests: of the probes near the limit."""
+    weighed = [
+        (k.requests * (math.exp(-(math.log(k.quantile_ns / k.condition.limit_ns) ** 2) * 3) + 0.01),
+         k.spread**2 * k.requests)
+        for k in kept
+        if k.quantile_ns and k.spread is not None and k.condition.limit_ns
+    ]  # fmt: skip
+    weight = sum(w for w, _ in weighed)
+    return sum(w * v for w, v in weighed) / weight if weight else 0.0
+
+
+def _times(kept: Kept, expected: Floats, spread: Floats) -> Floats:
+    """Likelihood of a quantile, of its logarithm over the limit; 1 at its best."""
+    if not kept.requests or not kept.condition.limit_ns:
+        return np.ones_like(expected)
+    seen = FAR
+    if kept.quantile_ns:
+        seen = min(FAR, max(-FAR, math.log(kept.quantile_ns / kept.condition.limit_ns)))
+    off = (seen - expected) / spread
+    return np.asarray(np.exp(-(off**2) / 2), np.float64)
+
+
+def _odds(kept: Kept, expected: Floats, bent: Floats) -> Floats:
+    """Likelihood of a share that failed, in its effective requests; 1 at its best."""
+    allowed = kept.condition.allowed
+    base = math.log(allowed / (1 - allowed)) if allowed < 1 else 30.0
+    most = 1 / (1 + math.exp(-base - FAR_ODDS))
+    failed = min(kept.share, most) * kept.effective
+    best = _best(failed, kept.effective)
+    total = np.zeros_like(expected)
+    for node, weight in zip(_NODES, _WEIGHTS, strict=True):
+        logits = base + np.minimum(expected * np.exp(bent * node), FAR_ODDS)
+        # log p = -log(1 + exp(-x)), log(1 - p) = log p - x.
+        log_p = -np.logaddexp(0.0, -logits)
+        chance = failed * log_p + (kept.effective - failed) * (log_p - logits)
+        total += weight * np.exp(chance - best)
+    return total
+
+
+def _best(failed: float, n: float) -> float:
+    """The log likelihood of the share that was seen."""
+    passed = n - failed
+    return sum(k * math.log(k / n) for k in (failed, passed) if k > 0)
+
+
+def _lacking(rates: Sequence[float], judged: Sequence[Judged], grid: Floats) -> Floats:
+    """Log likelihood of the greatest rate at which the system still keeps up to 99 %."""
+    total = np.zeros(grid.size)
+    capacity = np.exp(grid) * (1 - _ALLOWED_LACK)
+    for rate, one in zip(rates, judged, strict=True):
+        expected = np.maximum(0.0, 1 - capacity / rate)
+        doubt = (one.achieved_high - one.achieved_low) / 4
+        spread = np.sqrt(doubt**2 + (BENT * expected) ** 2 + 0.003**2)
+        off = (1 - one.achieved - expected) / spread
+        if one.achieved > 1:
+            off = expected / spread
+        total += np.log(np.exp(-(off**2) / 2) + OUTLIER)
+    return total
+
+
+def _cumulated(log_likelihood: Floats) -> Floats:
+    weights = np.exp(log_likelihood - log_likelihood.max())
+    return np.asarray(np.cumsum(weights) / weights.sum(), np.float64)

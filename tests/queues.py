@@ -1,0 +1,106 @@
+"""Queues in virtual time, whose greatest rate is known: servers for the search of capacity.
+
+A queue takes due times (s) and gives for each request when it was answered, and whether well.
+With a fixed service and first in first out, request i takes the worker that request i - N leaves,
+so each residue class is a queue of its own with Lindley's recursion, which is a running maximum.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from searchbench.analysis.measured import Trace
+
+Floats = NDArray[np.float64]
+Serve = Callable[[Floats, np.random.Generator], tuple[Floats, NDArray[np.bool_]]]
+
+
+def fixed(workers: int, service_s: float) -> Serve:
+    """N workers, each request takes ``service_s``."""
+
+    def serve(due: Floats, rng: np.random.Generator) -> tuple[Floats, NDArray[np.bool_]]:
+        done = np.empty_like(due)
+        for k in range(min(workers, len(due))):
+            at = due[k::workers]
+            steps = service_s * np.arange(len(at))
+            done[k::workers] = np.maximum.accumulate(at - steps) + steps + service_s
+        return done, np.ones(len(due), np.bool_)
+
+    return serve
+
+
+def random(workers: int, mean_s: float) -> Serve:
+    """N workers, exponential services."""
+
+    def serve(due: Floats, rng: np.random.Generator) -> tuple[Floats, NDArray[np.bool_]]:
+        free = [0.0] * workers
+        done = []
+        for at, service in zip(due.tolist(), rng.exponential(mean_s, len(due)).tolist()):
+            end = max(at, free[0]) + service
+            heapq.heapreplace(free, end)
+            done.append(end)
+        return np.asarray(done), np.ones(len(due), np.bool_)
+
+    return serve
+
+
+def stalling(serve: Serve, every_s: float, stall_s: float) -> Serve:
+    """The same, at rest in the last ``stall_s`` of every ``every_s``: no work is done then.
+
+    Work is reckoned in the time that is left without the stalls.
+    """
+    works = every_s - stall_s
+
+    def stalled(due: Floats, rng: np.random.Generator) -> tuple[Floats, NDArray[np.bool_]]:
+        rounds = np.floor(due / every_s)
+        done, ok = serve(rounds * works + np.minimum(due - rounds * every_s, works), rng)
+        return done + np.floor(done / works) * stall_s, ok
+
+    return stalled
+
+
+def shedding(serve: Serve, above_per_s: float) -> Serve:
+    """The same, answering with an error what comes above a rate."""
+
+    def shed(due: Floats, rng: np.random.Generator) -> tuple[Floats, NDArray[np.bool_]]:
+        rate = len(due) / (due[-1] - due[0]) if len(due) > 1 else 0.0
+        ok = rng.random(len(due)) >= 1 - above_per_s / max(rate, above_per_s)
+        done = due + 1e-4
+        done[ok] = serve(due[ok], rng)[0]
+        return done, ok
+
+    return shed
+
+
+@dataclass
+class Server:
+    """A queue to be probed: counts its probes' requests and seconds."""
+
+    serve: Serve
+    rng: np.random.Generator
+    arrivals: Literal["poisson", "constant"] = "poisson"
+    seconds: float = 0.0
+
+    def trace(self, rate_per_s: float, seconds: float, warmup_s: float) -> Trace:
+        """A trace of this rate; the queue is empty at its beginning."""
+        self.seconds += seconds + warmup_s
+        n = max(2, int(rate_per_s * (seconds + warmup_s)))
+        if self.arrivals == "poisson":
+            due = np.cumsum(self.rng.exponential(1 / rate_per_s, n))
+        else:
+            due = np.arange(n) / rate_per_s
+        done, ok = self.serve(due, self.rng)
+        window = (int(warmup_s * 1e9), int((warmup_s + seconds) * 1e9))
+        outcome = np.where(ok, 0, 1).astype(np.uint8)
+        at = _ns(due)
+        return Trace(np.zeros(n, np.uint32), outcome, at, at, at, _ns(done), window)
+
+
+def _ns(seconds: Floats) -> NDArray[np.int64]:
+    return np.rint(seconds * 1e9).astype(np.int64)
