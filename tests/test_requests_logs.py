@@ -257,6 +257,8 @@ error=unknown local index */
 /* Fri Nov 20 20:40:05.065 2026 conn 7 real 0.001 wall 0.001 found 2 */ SELECT id
 FROM d;
 /* Fri Nov 20 20:40:06.065 2026 conn 8(127.0.0.1:1) real 0.001 wall 0.001 */ CALL SNIPPETS('a');
+/* Fri Nov 20 20:40:06.165 2026 conn 1 */ SELECT a b c # error=sphinxql: syntax error near 'c'
+/* Fri Nov 20 20:40:06.265 2026 conn 1 real 0.001 wall 0.001 found 1 */ SELECT id FR
 /* Fri Nov 20 20:40:07.065 2026 conn 6 real 0.002 wall 0.002 found 1 */ SELECT id
 FROM d;
 """
@@ -276,6 +278,8 @@ def test_sphinxs_query_log_gives_the_selects_that_can_be_sent_again(read):
         4: "it failed: unknown local index 'none' in search request",
         5: "it failed: unknown local index",
         8: "\"CALL SNIPPETS('a')\" is no SELECT",
+        9: "it failed: sphinxql: syntax error near 'c'",
+        10: "'SELECT id FR' is cut short: it has no `;`",
     }
 
 
