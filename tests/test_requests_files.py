@@ -1,5 +1,6 @@
 import bz2
 import gzip
+import re
 
 import numpy as np
 import orjson
@@ -10,6 +11,7 @@ from hypothesis import strategies as st
 
 from searchbench.engines.http_form import quoted as engines_quoted
 from searchbench.errors import QueryError
+from searchbench.requests import sql
 from searchbench.requests.build import BadRequest, fit_path
 from searchbench.requests.files import FORMS, form_of, read_requests
 from searchbench.requests.logs import quoted
@@ -37,9 +39,9 @@ def test_a_line_can_name_its_own_target(write):
     lines = "http://h.example:8080/a?b\nhttp://h.example\nhttp://[::1]:81?x=1\nHTTP://h/c"
     assert read_requests(write("r.txt", lines)).asks == (
         Ask("/a?b", host="h.example", port=8080),
-        Ask("/", host="h.example"),
+        Ask("/", host="h.example", port=80),
         Ask("/?x=1", host="::1", port=81),
-        Ask("/c", host="h"),
+        Ask("/c", host="h", port=80),
     )
 
 
@@ -223,6 +225,14 @@ def test_statements_come_back_as_they_were_written(tmp_path_factory, texts):
     path.write_bytes(";\n".join(written).encode() + b";\n")
     found = read_requests(path)
     assert [found.asks[n].text for n in found.log] == written
+
+
+@given(st.text(st.sampled_from("aS;;\n\n '\"`\\-#/*!+"), max_size=40))
+def test_statements_told_at_once_are_those_told_token_by_token(text):
+    at_once = list(sql._statements(text, 1))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(sql, "_SIMPLE", re.compile(r"(?!)()"))
+        assert list(sql._statements(text, 1)) == at_once
 
 
 PACKINGS = {

@@ -4,6 +4,7 @@ import subprocess
 import time
 import urllib.request
 from contextlib import suppress
+from urllib.parse import unquote
 
 import pytest
 from hypothesis import given
@@ -26,6 +27,20 @@ def read(tmp_path):
 
 def access(request, stamp="21/Nov/2026:04:02:46 +0000", after='200 5 "-" "curl/7.88"'):
     return f'127.0.0.1 - - [{stamp}] "{request}" {after}\n'
+
+
+def free_port():
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]
+
+
+def await_listening(port):
+    deadline = time.monotonic() + 60
+    while time.monotonic() < deadline:
+        with suppress(OSError), socket.create_connection(("127.0.0.1", port), 1):
+            return
+        time.sleep(0.05)
 
 
 def reasons(found):
@@ -123,6 +138,43 @@ def test_bad_lines_of_a_log_end_the_reading_if_asked(read):
         read(access("GET /a HTTP/1.1") + access("POST /b HTTP/1.1"), bad="refuse")
 
 
+NGINX = """
+daemon off; pid pid; error_log error.log; worker_processes 1;
+events { worker_connections 64; }
+http { access_log access.log combined; client_body_temp_path b; proxy_temp_path p;
+  fastcgi_temp_path f; uwsgi_temp_path u; scgi_temp_path s;
+  server { listen 127.0.0.1:PORT; location / { return 204; } } }
+"""
+
+
+@pytest.mark.skipif(shutil.which("nginx") is None, reason="needs nginx (nginx-light)")
+def test_the_log_of_a_real_nginx_gives_back_the_bytes_that_were_asked(tmp_path):
+    port = free_port()
+    (tmp_path / "nginx.conf").write_text(NGINX.replace("PORT", str(port)))
+    server = subprocess.Popen(
+        ["nginx", "-p", str(tmp_path), "-c", "nginx.conf", "-e", "error.log"],
+        stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+    )  # fmt: skip
+    asked = ["/a?q=日本", '/b?q="x"\\y', "/c%20d?[e]#f", "/a?q=日本"]
+    log = tmp_path / "access.log"
+    try:
+        await_listening(port)
+        for line in [*(f"GET {path} HTTP/1.0" for path in asked), "POST /p HTTP/1.0", "\x16\x03"]:
+            with socket.create_connection(("127.0.0.1", port), 30) as connection:
+                connection.sendall(line.encode() + b"\r\n\r\n")
+                while connection.recv(4096):
+                    pass
+        deadline = time.monotonic() + 30
+        while log.read_bytes().count(b"\n") < 6 and time.monotonic() < deadline:
+            time.sleep(0.05)
+    finally:
+        server.terminate()
+        server.wait(60)
+    found = read_requests(log)
+    assert [unquote(found.asks[n].text) for n in found.log] == [unquote(path) for path in asked]
+    assert [line.reason[:8] for line in found.bad] == ["a POST: ", "no reque"]
+
+
 # As groonga 13.0.0 wrote it, over HTTP and from its command line.
 GROONGA = """\
 2026-11-21 04:14:43.530270|0x7f27521fe940|>/d/select?table=Docs&query=a%20b
@@ -162,9 +214,7 @@ def test_groongas_query_log_gives_the_commands_that_read(read):
 
 @pytest.mark.skipif(shutil.which("groonga") is None, reason="needs groonga (groonga-bin)")
 def test_the_log_of_a_real_groonga_replays_what_was_asked(tmp_path):
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
+    port = free_port()
     log = tmp_path / "query.log"
     server = subprocess.Popen(
         ["groonga", "-s", "--protocol", "http", "--bind-address", "127.0.0.1", "-p", str(port),
@@ -174,14 +224,11 @@ def test_the_log_of_a_real_groonga_replays_what_was_asked(tmp_path):
     )  # fmt: skip
     asked = ["/d/status", "/d/select?table=A&query=%E6%97%A5", "/d/status", "/d/table_list"]
     try:
-        deadline = time.monotonic() + 60
-        while time.monotonic() < deadline:
-            with suppress(OSError), socket.create_connection(("127.0.0.1", port), 1):
-                break
-            time.sleep(0.05)
+        await_listening(port)
         for path in ["/d/table_create?name=A&flags=TABLE_NO_KEY", *asked]:
             with suppress(OSError):  # the select has nothing to search in: 400
                 urllib.request.urlopen(f"http://127.0.0.1:{port}{path}", timeout=60).read()
+        deadline = time.monotonic() + 30
         while log.read_bytes().count(b"|<") < 5 and time.monotonic() < deadline:
             time.sleep(0.05)
     finally:
@@ -210,6 +257,8 @@ error=unknown local index */
 /* Fri Nov 20 20:40:05.065 2026 conn 7 real 0.001 wall 0.001 found 2 */ SELECT id
 FROM d;
 /* Fri Nov 20 20:40:06.065 2026 conn 8(127.0.0.1:1) real 0.001 wall 0.001 */ CALL SNIPPETS('a');
+/* Fri Nov 20 20:40:06.165 2026 conn 1 */ SELECT a b c # error=sphinxql: syntax error near 'c'
+/* Fri Nov 20 20:40:06.265 2026 conn 1 real 0.001 wall 0.001 found 1 */ SELECT id FR
 /* Fri Nov 20 20:40:07.065 2026 conn 6 real 0.002 wall 0.002 found 1 */ SELECT id
 FROM d;
 """
@@ -229,6 +278,8 @@ def test_sphinxs_query_log_gives_the_selects_that_can_be_sent_again(read):
         4: "it failed: unknown local index 'none' in search request",
         5: "it failed: unknown local index",
         8: "\"CALL SNIPPETS('a')\" is no SELECT",
+        9: "it failed: sphinxql: syntax error near 'c'",
+        10: "'SELECT id FR' is cut short: it has no `;`",
     }
 
 

@@ -161,7 +161,7 @@ def fit_path(text: str) -> tuple[str, str | None, int | None]:
     return escape(text.encode()), host, port
 
 
-def _split_url(text: str) -> tuple[str, str, int | None]:
+def _split_url(text: str) -> tuple[str, str, int]:
     found = _URL.match(text)
     if found is None:
         raise BadRequest(_no_path(text))
@@ -171,7 +171,7 @@ def _split_url(text: str) -> tuple[str, str, int | None]:
     rest = text[found.end() :]
     if not rest.startswith("/"):
         rest = "/" + rest
-    return rest, host, None if port is None else int(port)
+    return rest, host, 80 if port is None else int(port)
 
 
 def _no_path(text: str) -> str:

@@ -23,6 +23,10 @@ _TOKEN = re.compile(
     |(?P<line>\n)""",
     re.VERBOSE | re.DOTALL,
 )
+# A blank line, or a statement in a line without comments, backslashes or odd quotes.
+_SIMPLE = re.compile(
+    r"""[ \t]*(?:([^\s'"`;/\#-][^'"`;/\#\n-]*+(?:'[^'\\\n]*+'[^'"`;/\#\n-]*+)*+);)?[ \t]*\n"""
+)
 _BEGINS = re.compile(r"(?i)\n[ \t]*SELECT\b")
 _GOES_ON = re.compile(r"(?i)\b(?:UNION|ALL|DISTINCT|EXCEPT|INTERSECT|MINUS)\s*\Z")
 _NAMES = {"'": "a quote ' is", '"': 'a quote " is', "`": "a quote ` is", "/*": "a comment /* is"}
@@ -84,32 +88,42 @@ def _masked(token: re.Match[str]) -> str:
 
 def _statements(text: str, line: int) -> Iterator[tuple[int, str, str]]:
     """(line where it begins, statement, reason why it is none)."""
-    begun, start, at, began = False, 0, 0, line
-    for token in _TOKEN.finditer(text):
-        if not begun:
+    at = 0
+    while at < len(text):
+        # Most statements are a line: told at once, and not token by token.
+        simple = _SIMPLE.match(text, at)
+        if simple is not None:
+            if simple[1]:
+                yield line, simple[1].rstrip(), ""
+            line += 1
+            at = simple.end()
+            continue
+        begun, statement, reason, end = _slowly(text, at)
+        if statement or reason:
+            yield line + text.count("\n", at, begun), statement, reason
+        line += text.count("\n", at, end)
+        at = end
+
+
+def _slowly(text: str, at: int) -> tuple[int, str, str, int]:
+    """(where it begins, statement, reason why it is none, where the next may begin)."""
+    start: int | None = None
+    for token in _TOKEN.finditer(text, at):
+        kind = token.lastgroup
+        if start is None:
             between = text[at : token.start()]
             if between.strip():
-                begun, start, began = True, at + len(between) - len(between.lstrip()), line
-            elif token.lastgroup == "quoted":
-                begun, start, began = True, token.start(), line
-        kind = token.lastgroup
+                start = at + len(between) - len(between.lstrip())
+            elif kind == "quoted" or token[0].startswith(("/*!", "/*+")):
+                start = token.start()
         at = token.end()
+        if kind == "open":
+            reason = f"{_NAMES[token[0]]} opened here and not closed; nothing after it is read"
+            return token.start(), "", reason, len(text)
         if kind == "end":
-            if begun:
-                yield began, text[start : token.start()].rstrip(), ""
-            begun = False
-        elif kind == "open":
-            yield (
-                line,
-                "",
-                f"{_NAMES[token[0]]} opened here and not closed; nothing after it is read",
-            )
-            return
-        elif kind == "comment" and not begun and token[0].startswith(("/*!", "/*+")):
-            begun, start, began = True, token.start(), line
-        line += 1 if kind == "line" else token[0].count("\n")
+            statement = "" if start is None else text[start : token.start()].rstrip()
+            return token.start() if start is None else start, statement, "", at
     rest = text[at:]
-    if begun or rest.strip():
-        if not begun:
-            start, began = at + len(rest) - len(rest.lstrip()), line
-        yield began, text[start:].strip(), ""
+    if start is None:
+        start = at + len(rest) - len(rest.lstrip())
+    return start, text[start:].strip(), "", len(text)

@@ -85,16 +85,15 @@ def _entries(lines: Iterable[bytes], builder: Builder) -> Iterable[tuple[int, by
 def _sphinxql_ask(entry: bytes) -> Ask:
     text = entry.rstrip()
     error = b""
-    if text.endswith(b"*/"):
-        cut = text.rfind(b"; /*")
-        if cut >= 0:
-            text, error = text[:cut], text[cut + 4 : -2].strip()
-    else:
-        cut = max(text.rfind(b"; # error="), text.rfind(b"; # warning="))
-        if cut >= 0:
-            text, error = text[:cut], text[cut + 4 :].strip()
+    if text.endswith(b"*/") and (cut := text.rfind(b"; /*")) >= 0:
+        text, error = text[: cut + 1], text[cut + 4 : -2].strip()
+    elif not text.endswith(b";") and (cut := text.rfind(b" # error=")) >= 0:
+        # What could not be parsed has no semicolon either.
+        text, error = text[:cut] + b";", text[cut + 3 :]
+    if not text.endswith(b";"):
+        raise BadRequest(f"{shown(text.decode(errors='replace'))} is cut short: it has no `;`")
     try:
-        statement = text.rstrip().removesuffix(b";").rstrip().decode()
+        statement = text[:-1].rstrip().decode()
     except UnicodeDecodeError:
         raise BadRequest("not UTF-8") from None
     if re.match(r"(?i)SELECT\s+FROM\b", statement):
