@@ -48,7 +48,9 @@ def bear(
     agreed: Sequence[Agreement],
 ) -> Bearing:
     """The answer of a load run. ``judging``: the table of plan.json."""
-    found = at.points(steps)
+    told = at.points(steps)
+    names = dict.fromkeys(t.system for t in treatments)
+    found = {name: told[name] for name in names if name in told}
     system = {t.treatment: t.system for t in treatments}
     agreeing = {(system[a.a], system[a.b]): (a.agreeing, a.queries) for a in agreed}
     compared = at.comparisons(found, agreeing)

@@ -12,6 +12,7 @@ from searchbench.analysis.points import Point
 from searchbench.analysis.words import amount, digits, listed, times
 
 Found = Mapping[str, Sequence[Point]]
+FALLS = 0.97  # the most is the luckiest step too, so a little less beyond it says nothing
 FEW = 3  # systems of which each pair has a sentence
 
 
@@ -94,7 +95,7 @@ def _clients(name: str, own: Sequence[Point]) -> list[str]:
         if p.x > most.x
         and (ratio := at.against(most, p, "answered")[0]) is not None
         and ratio.interval is not None
-        and ratio.interval.high < 1
+        and ratio.interval.high < FALLS
     ]
     if falling:
         point, ratio = min(falling, key=lambda pair: pair[1].value)
@@ -225,26 +226,36 @@ def of_systems(
 
 def _pair(a: str, b: str, found: Found, compared: Sequence[Comparison]) -> str:
     own = _between(a, b, found, compared)
-    metric = _deciding(own)
-    own = [c for c in own if c.metric == metric]
     if not own:
         return f"{a} and {b} were not driven at the same load, so they are not compared."
-    what = "answered per second" if metric == "throughput" else "response p99"
     if all(c.verdict == "not comparable" for c in own):
         return f"{a} and {b} are not comparable: {own[0].reason}."
+    closed = found[a][0].kind == "closed"
+    metrics = ("throughput",) if closed else ("response_p99", "throughput")
+    return " ".join(_by(a, b, metric, own) for metric in metrics if _of(own, metric))
+
+
+def _by(a: str, b: str, metric: str, compared: Sequence[Comparison]) -> str:
+    own = _of(compared, metric)
+    what = "answered per second" if metric == "throughput" else "response p99"
     told = {"faster": b, "slower": a}
     parts = []
     for verdict, name in told.items():
         ratios = [c.ratio for c in own if c.verdict == verdict and c.ratio is not None]
         if ratios:
             values = sorted(r.value if verdict == "faster" else 1 / r.value for r in ratios)
-            span = digits(values[0]) + (f" to {digits(values[-1])}" if len(values) > 1 else "")
+            ends = list(dict.fromkeys(digits(v) for v in (values[0], values[-1])))
+            span = " to ".join(ends)
             parts.append(f"{name} is better at {len(ratios)} of {len(own)} steps ({span} times)")
     rest = sum(c.verdict not in told for c in own)
     if not parts:
-        return f"By {what} {a} and {b} are not resolved at any of {len(own)} common steps."
+        return f"By {what} {a} and {b} are not resolved at any of {len(own)} steps."
     tail = f", {rest} not resolved" if rest else ""
     return f"By {what}, {' and '.join(parts)}{tail}."
+
+
+def _of(own: Sequence[Comparison], metric: str) -> list[Comparison]:
+    return [c for c in own if c.metric == metric]
 
 
 def _between(a: str, b: str, found: Found, compared: Sequence[Comparison]) -> list[Comparison]:
@@ -286,7 +297,8 @@ def _achieved(point: Point) -> str:
     shares: list[Estimate] = [s.achieved for s in point.steps if s.achieved is not None]
     if not shares:
         return "all"
-    return percent(min(1.0, min(e.value for e in shares)))
+    least = min(e.value for e in shares)
+    return "all" if least >= 1 else percent(least)
 
 
 def _n(clients: float) -> str:

@@ -36,7 +36,7 @@ class Trials(Protocol):
 
 def machine(host: Mapping[str, Any]) -> tuple[Block, ...]:
     """The fingerprint of the machine as pairs; nested ones are named by their path."""
-    pairs = _flat(host)
+    pairs = flat(host)
     return (
         (Facts(tuple(pairs)),) if pairs else (Text("The record holds nothing about the machine."),)
     )
@@ -56,7 +56,7 @@ def in_common(shared: Mapping[str, Any]) -> Details:
     """What all treatments share."""
     blocks: list[Block] = []
     for key, value in shared.items():
-        blocks += [Text(_PARTS[key]), Facts(tuple(_flat(value)))]
+        blocks += [Text(_PARTS[key]), Facts(tuple(flat(value)))]
     return Details("Held for all treatments", tuple(blocks), ", ".join(shared))
 
 
@@ -105,7 +105,7 @@ def _as_started(trial: Mapping[str, Any], shared: Mapping[str, Any]) -> list[Blo
     for key, title in _PARTS.items():
         value = trial.get(key)
         if key not in shared and isinstance(value, Mapping) and value:
-            blocks.append(Details(title, (Facts(tuple(_flat(value))),)))
+            blocks.append(Details(title, (Facts(tuple(flat(value))),)))
     unsupported = trial.get("unsupported") or []
     if unsupported:
         reasons: dict[str, int] = {}
@@ -117,17 +117,17 @@ def _as_started(trial: Mapping[str, Any], shared: Mapping[str, Any]) -> list[Blo
     return blocks
 
 
-def _flat(value: Mapping[str, Any], path: str = "", unit: str = "") -> list[tuple[str, str]]:
+def flat(value: Mapping[str, Any], path: str = "", unit: str = "") -> list[tuple[str, str]]:
     """Nested mappings as pairs: the path in words, the value for people with its unit."""
     pairs: list[tuple[str, str]] = []
     for key, held in value.items():
         name = f"{path}{_words(str(key))}"
         inner = "s" if key == "stages" else unit
         if isinstance(held, Mapping):
-            pairs += _flat(held, f"{name} · ", inner) or [(name, "none")]
+            pairs += flat(held, f"{name} · ", inner) or [(name, "none")]
         elif isinstance(held, list) and held and all(isinstance(x, Mapping) for x in held):
             for i, entry in enumerate(held, start=1):
-                pairs += _flat(entry, f"{name} {i} · ", inner)
+                pairs += flat(entry, f"{name} {i} · ", inner)
         else:
             pairs.append((name, _said(str(key), held, unit)))
     return pairs

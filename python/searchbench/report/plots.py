@@ -72,6 +72,7 @@ class Line:
     name: str
     colour: int
     tips: tuple[str, ...]
+    dashed: bool = False
 
 
 def lines_from(
@@ -114,7 +115,13 @@ def together(lines: Sequence[Line], x: Axis, y: Axis, look: Look, *, points: boo
     layers: list[Chart] = []
     if any(each.curve.low for each in lines):
         layers.append(_band(base, x, y, colour))
-    layers.append(base.mark_line(strokeWidth=2, clip=True, aria=False).encode(_x(x), _y(y), colour))
+    stroke = base.mark_line(strokeWidth=2, clip=True, aria=False).encode(_x(x), _y(y), colour)
+    if any(each.dashed for each in lines):
+        dashes = alt.Scale(
+            domain=short, range=[[5, 4] if each.dashed else [1, 0] for each in lines]
+        )
+        stroke = stroke.encode(alt.StrokeDash("name:N", scale=dashes, sort=None, legend=legend))
+    layers.append(stroke)
     layers.append(_points(base, x, y, points).encode(color=colour))
     if direct:
         layers += [_leaders(lines, x, y), _end_labels(lines, short, y, look, width)]

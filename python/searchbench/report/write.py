@@ -11,6 +11,7 @@ from searchbench.errors import RecordError
 from searchbench.report.blocks import Document
 from searchbench.report.content import Content, RecordView
 from searchbench.report.document import document_pdf
+from searchbench.report.load import LoadContent
 from searchbench.report.page import page
 from searchbench.report.sheets import write_sheets
 
@@ -62,6 +63,8 @@ def write_csv(judgement: Judgement, folder: Path) -> list[Path]:
 
 def contents(record: RecordView, judgement: Judgement) -> Document:
     """What the report says, before it is set in type."""
+    if judgement.kind == "load":
+        return LoadContent(record, judgement).document()
     return Content(record, judgement).document()
 
 
