@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
 import shutil
@@ -58,13 +59,13 @@ def test_the_tutorial_can_be_followed_from_start_to_end(tmp_path: Path) -> None:
         start_new_session=True,
     )
     try:
-        said = []
         assert shell.stdout is not None
         # The servers of the page hold the pipe open: read until the shell itself has ended.
         reader = subprocess.Popen(["cat"], stdin=shell.stdout, stdout=subprocess.PIPE, text=True)
         code = shell.wait(230)
     finally:
-        os.killpg(shell.pid, signal.SIGKILL)
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(shell.pid, signal.SIGKILL)
     said = reader.communicate(timeout=20)[0]
     assert code == 0, said[-3000:]
     assert "Traceback" not in said

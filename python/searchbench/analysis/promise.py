@@ -262,9 +262,7 @@ def _growth(due: NDArray[np.int64], free: NDArray[np.int64], window: tuple[int, 
     return float(last.mean() - first.mean()) / length
 
 
-def _own_fault(
-    promise: tuple[Condition, ...], trace: Trace, inside: NDArray[np.bool_]
-) -> bool:
+def _own_fault(promise: tuple[Condition, ...], trace: Trace, inside: NDArray[np.bool_]) -> bool:
     """Whether more requests than may be late were sent late by the client by a tenth of a limit."""
     sent = inside & (trace.sent >= 0)
     if not sent.any():

@@ -10,9 +10,10 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from searchbench.analysis import promise, seek
+from searchbench.analysis import promise
 from searchbench.analysis.measured import read_trace
 from searchbench.errors import SearchbenchError
+from searchbench.lab import seek
 from searchbench.lab.load import LoadRun, Step
 from searchbench.loads import open_load
 

@@ -32,7 +32,7 @@ def drnbench(
     default_host: str | None = None,
     default_port: int = 80,
     default_path: str = "/",
-    default_method: str = "GET",
+    default_method: str | None = None,
     default_timeout: float = 5.0,
     output_path: Path = Path("drnbench-result.csv"),
     warmup: float = 0.0,
@@ -76,7 +76,7 @@ def drnbench(
     default_path
         The one path, where there is no file of patterns.
     default_method
-        The method of patterns that name none.
+        The method of patterns that name none (GET).
     default_timeout
         Seconds after which an answer is given up.
     output_path

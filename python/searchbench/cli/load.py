@@ -130,7 +130,8 @@ def load(
     return carry_out(
         Asked(
             targets=targets, requests=requests, form=form, clients=clients, rate=rate,
-            replay=replay, find_capacity=find_capacity, slo=slo, effort=effort, seconds=seconds, warmup=warmup,
+            replay=replay, find_capacity=find_capacity, slo=slo, effort=effort,
+            seconds=seconds, warmup=warmup,
             pause=pause, repeat=repeat, think=think, arrivals=arrivals, connections=connections,
             order=order, spread=spread, timeout=timeout, cache_hit=cache_hit,
             cache_entries=cache_entries, cache_law=cache_law, engine=engine, study=study,

@@ -6,7 +6,7 @@ import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -60,7 +60,7 @@ class Asked:
     record: Path | None = None
     report: bool = True
     as_json: bool = False
-    method: str = "GET"
+    method: str | None = None
     finish: Callable[[Any, Any], None] | None = None
 
     @property
@@ -223,17 +223,13 @@ def requests_of(asked: Asked, path: str) -> tuple[Any, dict[str, Any]]:
                 f"{path} in the target and a file of requests: the file says what is sent; leave "
                 "the path away"
             )
-        found = read_requests(asked.requests, asked.form)
-        if asked.method != "GET":
-            asks = (a if a.method != "GET" else replace(a, method=asked.method) for a in found.asks)
-            found = replace(found, asks=tuple(asks))
-        return found, ready
+        return read_requests(asked.requests, asked.form, method=asked.method), ready
     if not path:
         raise SearchbenchError(
             "nothing to send: give --requests FILE, or a path in the target "
             "(http://127.0.0.1:10041/d/status)"
         )
-    return RequestSet(path, (Ask(path, asked.method),), np.zeros(1, np.uint32)), ready
+    return RequestSet(path, (Ask(path, asked.method or "GET"),), np.zeros(1, np.uint32)), ready
 
 
 def _studied(asked: Asked) -> tuple[Any, dict[str, Any]]:

@@ -131,9 +131,7 @@ class _Search:
         conditions = [k.condition for k in self.probes[0].judged.kept]
         limits = [c.limit_ns / 1e9 for c in conditions if c.limit_ns is not None]
         # Of errors there are none or many; 4 / allowed requests without one say it is kept.
-        requests = max(
-            (LATE_ONES if c.limit_ns is not None else 4) / c.allowed for c in conditions
-        )
+        requests = max((LATE_ONES if c.limit_ns is not None else 4) / c.allowed for c in conditions)
         seconds = max(SHORTEST_S, requests / rate, LIMITS * max(limits, default=0.0))
         if short:
             seconds = max(SHORTEST_S, _SHORT * seconds)
@@ -182,8 +180,11 @@ class _Search:
         """
         points = [(p.rate_per_s, p.judged.answered_per_s, _room(p.judged)) for p in self.used]
         below = [(rate, room) for rate, _, room in points if room > 1]
-        above = [(rate, room) if room > 0.3 else (min(rate, answered), 0.0)
-                 for rate, answered, room in points if room <= 1]
+        above = [
+            (rate, room) if room > 0.3 else (min(rate, answered), 0.0)
+            for rate, answered, room in points
+            if room <= 1
+        ]
         if not below or not above:
             return None
         (low, most), (high, least) = max(below), min(above)
@@ -222,14 +223,18 @@ class _Search:
             return Found(None, None, probes, "client")
         where = self.where()
         low, high = where.quantile(DOUBT), where.quantile(1 - DOUBT)
-        slack = 0.98 * (1 + self.width) / (high / low) 
+        slack = 0.98 * (1 + self.width) / (high / low)
         if slack > 1:
             low, high = low / math.sqrt(slack), high * math.sqrt(slack)
         rates = sorted({p.rate_per_s for p in used})
         looks = [_looks_kept(p.judged) for p in used]
-        if not any(looks): return Found(None, min(rates), probes, "open")
-        if all(looks): return Found(max(rates), None, probes, "open")
-        return Found(low, high, probes, "bracket", where.chance_below(high)-where.chance_below(low))
+        if not any(looks):
+            return Found(None, min(rates), probes, "open")
+        if all(looks):
+            return Found(max(rates), None, probes, "open")
+        return Found(
+            low, high, probes, "bracket", where.chance_below(high) - where.chance_below(low)
+        )
 
 
 def _room(judged: Judged) -> float:

@@ -131,7 +131,7 @@ def encode(ask: Ask, target: Target, place: int = 0) -> Request:
 
 
 def _http(ask: Ask, host: str, login: Login | None) -> bytes:
-    if not ask.text.startswith("/"):
+    if not ask.is_path:
         raise LabError(
             f"{ask.text[:80]!r} is no path, and this target speaks HTTP: a request begins with "
             "'/'; SQL statements go to mysql://, postgres:// or sphinxql://", "compile",
@@ -153,7 +153,7 @@ def _http(ask: Ask, host: str, login: Login | None) -> bytes:
 
 
 def _statement(ask: Ask, target: Target) -> str:
-    if ask.text.startswith("/"):
+    if ask.is_path:
         raise LabError(
             f"{ask.text[:80]!r} is a path, and {target.url} is asked in SQL; paths go to http://",
             "compile",
