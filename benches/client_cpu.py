@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from statistics import median
 
 from benches.figure import Figure
-from benches.servers import HOST, TARGET, closed, serving
+from benches.servers import HOST, RESPONDER, TARGET, closed, http_get, serving
 from searchbench.engines.engine import Request
 from searchbench.engines.frames import QUERY, frame
 
@@ -19,23 +19,24 @@ SECONDS = 2.0
 def figures() -> Iterator[Figure]:
     """Microseconds of CPU a request against the null host, and a record's share of it."""
     with serving([HOST, "null", "--port", "0", "--data", "/tmp"]) as port:
-        costs = [_cost_us(port) for _ in range(ROUNDS)]
+        framed = [_cost_us(port, "frames", frame(QUERY, b"{}")) for _ in range(ROUNDS)]
     yield Figure(
-        f"client CPU per request, null host, {CONNECTIONS} connections", median(costs), "us"
+        f"client CPU per request, null host, {CONNECTIONS} connections", median(framed), "us"
     )
+    with serving([RESPONDER, "--port", "0", "--bytes", "1024"]) as port:
+        http = [_cost_us(port, "http", http_get()) for _ in range(ROUNDS)]
     record_ns = _record_ns()
     yield Figure("a trace record", record_ns, "ns")
     yield Figure(
-        "a trace record, share of a request",
-        record_ns / 1000 / median(costs) * 100,
+        "a trace record, share of an HTTP request",
+        record_ns / 1000 / median(http) * 100,
         "%",
         at_most=1.0,
     )
 
 
-def _cost_us(port: int) -> float:
-    request: Request = frame(QUERY, b"{}")
-    done = closed(port, "frames", [request], CONNECTIONS, SECONDS, idle="block")
+def _cost_us(port: int, wire: str, request: Request) -> float:
+    done = closed(port, wire, [request], CONNECTIONS, SECONDS, idle="block")
     return done.cpu_s / len(done.ok()) * 1e6
 
 

@@ -9,7 +9,7 @@ Ratios are those within a round; the order of the clients moves on by one each r
 from __future__ import annotations
 
 import resource
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
@@ -42,14 +42,10 @@ class Turn:
     long: Cost
     start: Cost
 
-    def us(self, what: Callable[[Cost], float]) -> float:
-        """Microseconds of what is asked for, each request."""
-        count = self.long.said.answered - self.start.said.answered
-        return (what(self.long) - what(self.start)) / count * 1e6
-
     def cost_us(self) -> float:
         """Microseconds of CPU each request."""
-        return self.us(lambda cost: cost.cpu_s)
+        count = self.long.said.answered - self.start.said.answered
+        return (self.long.cpu_s - self.start.cpu_s) / count * 1e6
 
 
 def figures(rounds: int = 7, seconds: float = SECONDS) -> Iterator[Figure | Table | Missing]:
@@ -136,9 +132,13 @@ def _compared(
                 at_least=least, note=f"rounds {low:.2f}..{high:.2f}",
             )  # fmt: skip
     if user_us is not None:
-        # Of all rounds together: the kernel tells user from system time by sampling.
-        user = sum(t.long.user_s for t in ours) / sum(t.long.said.answered for t in ours) * 1e6
-        yield Figure(f"{server}: user time each request", user, "us", at_most=user_us)
+        yield Figure(f"{server}: user time each request", user_us_of(ours), "us", at_most=user_us)
+
+
+def user_us_of(turns: Sequence[Turn]) -> float:
+    """Of all rounds together: the kernel tells user from system time by sampling."""
+    user_s = sum(turn.long.user_s - turn.start.user_s for turn in turns)
+    return user_s / sum(turn.long.said.answered - turn.start.said.answered for turn in turns) * 1e6
 
 
 def _table(
@@ -152,7 +152,7 @@ def _table(
     rows = []
     for name, of_client in sorted(turns.items(), key=lambda t: median(x.cost_us() for x in t[1])):
         cost = median(turn.cost_us() for turn in of_client)
-        user = median(turn.us(lambda c: c.user_s) for turn in of_client)
+        user = user_us_of(of_client)
         rate = median(turn.long.said.answered for turn in of_client) / seconds
         ratio = spread(ratios[name]) if name in ratios else "1"
         client = f"{name} {versions.get(name, '')}".strip()

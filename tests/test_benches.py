@@ -9,7 +9,7 @@ import pytest
 from benches import truth
 from benches.figure import Figure
 from benches.figures import BENCHES
-from benches.http_clients import Turn
+from benches.http_clients import Turn, user_us_of
 from benches.peers import http
 from benches.peers.peer import Asked, Cost, Said
 from benches.table import Table, place, section, spread
@@ -130,7 +130,7 @@ def test_output_that_is_none_is_an_error_and_no_zero() -> None:
 def test_what_a_client_costs_to_start_counts_for_nobody() -> None:
     turn = Turn(Cost(0.3, 0.7, Said(100_064)), Cost(0.1, 0.1, Said(64)))
     assert turn.cost_us() == pytest.approx(8.0)
-    assert turn.us(lambda cost: cost.user_s) == pytest.approx(2.0)
+    assert user_us_of([turn, turn]) == pytest.approx(2.0)
 
 
 def test_the_truth_of_the_stalling_server_is_that_of_a_fine_grid() -> None:
