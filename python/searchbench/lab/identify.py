@@ -8,14 +8,16 @@ from typing import Any
 from searchbench.engines import ENGINES, select_answer
 from searchbench.engines import engine as engine_named
 from searchbench.engines.engine import Engine, Hits, Request
-from searchbench.engines.http_form import split
+from searchbench.engines.http_form import get, split
 from searchbench.errors import LabError
 from searchbench.lab.exchange import Endpoint, Refused, ask
 from searchbench.lab.target import Target
 
-# In this order: what a later one would also take for its own is asked for by an earlier one.
+# In this order they are asked for. Of the two that answer each other's questions the root page
+# says which it is.
+_BY_ROOT = ((b"opensearch", "opensearch"), (b"elastic", "elasticsearch"))
 _BY_WIRE = {
-    "http": ("groonga", "droonga", "elasticsearch", "opensearch", "sensei"),
+    "http": ("groonga", "droonga", "sensei"),
     "mysql": ("mariadb",),
     "postgres": ("postgresql",),
     "sphinxql": ("sphinx", "manticore"),
@@ -73,7 +75,7 @@ def identify(
     _greet(target, endpoint, first, timeout_s)
     if named == "none":
         return Identity(None, _told(target, endpoint, first))
-    for name in (named,) if named else _BY_WIRE[target.wire]:
+    for name in (named,) if named else _names(target, endpoint):
         found = _facts(engine_named(name), endpoint)
         if found is not None:
             return found
@@ -83,6 +85,18 @@ def identify(
                 "leave --engine away to have its replies taken as they are", "identify",
             )  # fmt: skip
     return Identity(None, _told(target, endpoint, first))
+
+
+def _names(target: Target, endpoint: Endpoint) -> tuple[str, ...]:
+    """The engines that it may be, by what its root page says."""
+    usual = _BY_WIRE[target.wire]
+    if target.wire != "http":
+        return usual
+    try:
+        page = ask(endpoint, [Request((get("/"),))], timeout_s=_PATIENCE_S)[0].lower()
+    except Refused:
+        return usual
+    return tuple(name for mark, name in _BY_ROOT if mark in page)[:1] or usual
 
 
 def _facts(engine: Engine, endpoint: Endpoint) -> Identity | None:
