@@ -15,13 +15,14 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parent.parent))
 
-from benches import client_cpu, engines, ingest, judging, sql_client, start, truth
+from benches import capacity, client_cpu, engines, ingest, judging, sql_client, start, truth
 from benches.figure import Figure
 
 BENCHES: dict[str, Callable[[], Iterable[Figure]]] = {
     "client": client_cpu.figures,
     "sql": sql_client.figures,
     "truth": truth.figures,
+    "capacity": capacity.figures,
     "engines": engines.figures,
     "ingest": ingest.figures,
     "judging": judging.figures,
