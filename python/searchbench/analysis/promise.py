@@ -130,7 +130,7 @@ def judge(promise: tuple[Condition, ...], trace: Trace) -> Judged:
     edges = np.linspace(*trace.window, SLICES + 1)
     ended = (done >= 0) & (trace.outcome[inside] == 0)
     # What never ended well is later than anything.
-    response = np.where(ended, done - due, _NEVER)
+    response = np.where(ended, np.maximum(done - due, 1), _NEVER)
     kept = tuple(_kept(condition, due, response, edges) for condition in promise)
     achieved, doubt = _achieved(trace, edges)
     came = (trace.done >= trace.window[0]) & (trace.done < trace.window[1]) & (trace.outcome == 0)
@@ -262,9 +262,7 @@ def _growth(due: NDArray[np.int64], free: NDArray[np.int64], window: tuple[int, 
     return float(last.mean() - first.mean()) / length
 
 
-def _own_fault(
-    promise: tuple[Condition, ...], trace: Trace, inside: NDArray[np.bool_]
-) -> bool:
+def _own_fault(promise: tuple[Condition, ...], trace: Trace, inside: NDArray[np.bool_]) -> bool:
     """Whether more requests than may be late were sent late by the client by a tenth of a limit."""
     sent = inside & (trace.sent >= 0)
     if not sent.any():

@@ -8,9 +8,10 @@ as it is in a queue of capacity c, whose waits go with 1 / (c - rate). With y = 
 A probe's y has the variance that its window says (promise.py), pooled over the probes near the
 limit, since a window that was lucky also thinks itself sure; and what no window can see: SWAY (two
 minutes of a server are not alike), DRIFT of the rate that it bears, and BENT, as the curve is not
-quite this one, more so farther away. Quantiles far from the limit (FAR_BELOW, FAR_ABOVE) only say on
-which side they are. For a condition on errors the logit of the share is straight in ln r, likewise cut
-off, and the probe counts as many requests as it is worth. No probe says more than 1 : OUTLIER.
+quite this one, more so farther away. Quantiles far from the limit (FAR_BELOW, FAR_ABOVE) only say
+on which side they are. For a condition on errors the logit of the share is straight in ln r,
+likewise cut off, and the probe counts as many requests as it is worth. No probe says more than
+1 : OUTLIER.
 
 The prior is flat in ln r* and ln b; the posterior is summed on a grid. That the system keeps up is
 a condition more: what is lacking of the offered is max(0, 1 - c / r), and 1 % of it is allowed.

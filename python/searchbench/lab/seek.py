@@ -34,6 +34,7 @@ _WARMUP = 0.15
 _LAST = 3  # so many last probes are twice as long
 _UP, _DOWN = (4.0, 4.0, 8.0), (2.0, 4.0, 8.0)
 _CLIENT_STEP = 1.15
+_LATE = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,10 +121,10 @@ class _Search:
         """Probes that say something about the system, not about the client."""
         return [p for p in self.probes if not p.judged.own_fault]
 
-    @property
-    def client_limit(self) -> float:
-        """The lowest rate that the client could not send on time."""
-        return min((p.rate_per_s for p in self.probes if p.judged.own_fault), default=math.inf)
+    def client_limit(self, rate: float) -> float:
+        """The lowest rate above this one that the client could not send on time."""
+        late = [p.rate_per_s for p in self.probes if p.judged.own_fault]
+        return min((r for r in late if r > rate), default=math.inf)
 
     def where(self) -> Posterior:
         """Rates as they were drawn: at random times there are never just as many as meant."""
@@ -137,9 +138,7 @@ class _Search:
         conditions = [k.condition for k in self.probes[0].judged.kept]
         limits = [c.limit_ns / 1e9 for c in conditions if c.limit_ns is not None]
         # Of errors there are none or many; 4 / allowed requests without one say it is kept.
-        requests = max(
-            (LATE_ONES if c.limit_ns is not None else 4) / c.allowed for c in conditions
-        )
+        requests = max((LATE_ONES if c.limit_ns is not None else 4) / c.allowed for c in conditions)
         seconds = max(SHORTEST_S, requests / rate, LIMITS * max(limits, default=0.0))
         if not full:
             seconds = max(SHORTEST_S, min(_SHORT * seconds, LONGEST_S / 10))
@@ -151,7 +150,8 @@ class _Search:
         """The rate to probe next and whether in full; None where all is said."""
         used = self.used
         if not used:
-            return self.down(self.probes[-1]), False
+            # Thrice late at ever lower rates: the client is not fit to judge anything.
+            return (None if len(self.probes) >= _LATE else self.down(self.probes[-1])), False
         rates = [p.rate_per_s for p in used]
         keeps = [_seems_kept(p.judged) for p in used]
         if not any(keeps):
@@ -199,8 +199,9 @@ class _Search:
 
     def up(self, rate: float) -> float | None:
         """Every probe seems to keep the promise: higher, as far as it may and the client can."""
-        if self.client_limit < math.inf:
-            step = math.sqrt(self.client_limit / rate)
+        limit = self.client_limit(rate)
+        if limit < math.inf:
+            step = math.sqrt(limit / rate)
             return rate * step if step > _CLIENT_STEP else None
         if rate >= self.highest:
             return None
@@ -265,9 +266,10 @@ class _Search:
     def all_hold(self, top: Probe) -> Found:
         """Nothing seems to break the promise: what kept the search from going higher."""
         rate = top.rate_per_s
-        if self.client_limit < math.inf:
+        limit = self.client_limit(rate)
+        if limit < math.inf:
             why = (
-                f"above it, at {self.client_limit:,.4g}/s, the client itself was late with its "
+                f"above it, at {limit:,.4g}/s, the client itself was late with its "
                 "requests: the client is the limit, not the system"
             )
         elif rate >= self.highest:
@@ -291,7 +293,9 @@ def _nothing_holds(used: list[Probe], lowest: float) -> str:
         if k.share >= k.condition.allowed
     ]
     reason = "; ".join(broken) or f"only {least.judged.achieved:.1%} of the offered was achieved"
-    where = "the lowest allowed" if least.rate_per_s <= lowest else f"the lowest of {len(used)} probes"
+    where = (
+        "the lowest allowed" if least.rate_per_s <= lowest else f"the lowest of {len(used)} probes"
+    )
     return (
         f"The promise was broken even at {least.rate_per_s:,.4g}/s, {where} ({reason}). "
         "At which rate it holds is not known."
