@@ -22,6 +22,7 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).parent.parent))
 
 from benches import (
+    capacity,
     client_cpu,
     engines,
     http_clients,
@@ -42,6 +43,7 @@ BENCHES: dict[str, Callable[[], Iterable[Figure | Table | Missing]]] = {
     "sql": sql_client.figures,
     "schedule": schedule.figures,
     "truth": truth.figures,
+    "capacity": capacity.figures,
     "memory": memory.figures,
     "engines": engines.figures,
     "ingest": ingest.figures,

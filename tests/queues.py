@@ -41,9 +41,8 @@ def random(workers: int, mean_s: float) -> Serve:
     def serve(due: Floats, rng: np.random.Generator) -> tuple[Floats, NDArray[np.bool_]]:
         free = [0.0] * workers
         done = []
-        for at, service in zip(
-            due.tolist(), rng.exponential(mean_s, len(due)).tolist(), strict=True
-        ):
+        services = rng.exponential(mean_s, len(due)).tolist()
+        for at, service in zip(due.tolist(), services, strict=True):
             end = max(at, free[0]) + service
             heapq.heapreplace(free, end)
             done.append(end)

@@ -130,7 +130,7 @@ def judge(promise: tuple[Condition, ...], trace: Trace) -> Judged:
     edges = np.linspace(*trace.window, SLICES + 1)
     ended = (done >= 0) & (trace.outcome[inside] == 0)
     # What never ended well is later than anything.
-    response = np.where(ended, done - due, _NEVER)
+    response = np.where(ended, np.maximum(done - due, 1), _NEVER)
     kept = tuple(_kept(condition, due, response, edges) for condition in promise)
     achieved, doubt = _achieved(trace, edges)
     came = (trace.done >= trace.window[0]) & (trace.done < trace.window[1]) & (trace.outcome == 0)

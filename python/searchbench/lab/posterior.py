@@ -1,17 +1,21 @@
 """Where the greatest rate lies, as all probes together say.
 
-For each condition the logit of the share of requests that fail it is taken as straight in the
-logarithm of the rate near the answer (in a queue the tail is exponential and its exponent falls
-nearly in proportion to the rate), crossing what is allowed at the rate r*, with slope b:
+For each condition on time the quantile's inverse is taken as straight in the rate near the answer,
+as it is in a queue of capacity c, whose waits go with 1 / (c - rate). With y = ln(quantile / limit)
 
-    logit p(r) = logit(allowed) + b · ln(r / r*)          r*, b > 0 unknown
+    y(r) = -ln(1 - b (r / r* - 1))              r*, and the slope b there, unknown
 
-Neither is it quite straight nor are two minutes of a server alike, so each probe has an error of
-its own, normal in the logit: BENT · b · |ln(r / r*)| and SWAY together. A far probe thus says
-little more than on which side it is. Probes count as many requests as their windows are worth
-(design effect), and no probe by itself more than 1 : OUTLIER. The prior is flat in ln r* and ln b;
-the posterior is summed on a grid. That the system keeps up is a condition more: what is lacking
-of the offered is max(0, 1 - c/r), and 1 % of it is allowed. The promise's r* is the least.
+A probe's y has the variance that its window says (promise.py), pooled over the probes near the
+limit, since a window that was lucky also thinks itself sure; and what no window can see: SWAY (two
+minutes of a server are not alike), DRIFT of the rate that it bears, and BENT, as the curve is not
+quite this one, more so farther away. Quantiles far from the limit (FAR_BELOW, FAR_ABOVE) only say
+on which side they are. For a condition on errors the logit of the share is straight in ln r,
+likewise cut off, and the probe counts as many requests as it is worth. No probe says more than
+1 : OUTLIER.
+
+The prior is flat in ln r* and ln b; the posterior is summed on a grid. That the system keeps up is
+a condition more: what is lacking of the offered is max(0, 1 - c / r), and 1 % of it is allowed.
+The promise's r* is the least of its conditions'.
 """
 
 from __future__ import annotations
@@ -29,8 +33,8 @@ if TYPE_CHECKING:
 
 Floats = NDArray[np.float64]
 
-BENT, BENT_FAR, MOST_BENT = 0.2, 1.0, 0.5
-FAR = 0.7  # a quantile of twice the limit, or of half of it, only says on which side it is
+BENT, BENT_FAR, MOST_BENT = 0.12, 0.5, 0.35
+FAR_BELOW, FAR_ABOVE = 0.7, 0.5  # half of the limit or 1.6 of it: only says on which side
 FAR_ODDS = 1.4
 SWAY = 0.02
 DRIFT = 0.007
@@ -91,22 +95,23 @@ def _condition(
     total = np.zeros((grid.size, slopes.size))
     for rate, one in zip(rates, kept, strict=True):
         apart = (math.log(rate) - grid)[:, None]
-        expected = slopes * apart
         bent = np.minimum(BENT + BENT_FAR * np.abs(apart), MOST_BENT)
         if by_time:
-            more, less = (_near(slopes * (apart + by)) for by in (DRIFT, -DRIFT))
-            expected = _near(expected)
+            more, less = (_queue(apart + by, slopes) for by in (DRIFT, -DRIFT))
+            expected = _queue(apart, slopes)
             drift = (more - less) / 2
             variance = unit / max(1, one.requests) + SWAY**2 + drift**2 + (bent * expected) ** 2
             likelihood = _times(one, expected, np.sqrt(variance))
         else:
-            likelihood = _odds(one, expected, bent)
+            likelihood = _odds(one, slopes * apart, bent)
         total += np.log(np.minimum(likelihood, 1.0) + OUTLIER)
     return np.asarray(np.logaddexp.reduce(total, axis=1), np.float64)
 
 
-def _near(excess: Floats) -> Floats:
-    return np.clip(excess, -FAR, FAR)
+def _queue(apart: Floats, slopes: Floats) -> Floats:
+    """Logarithm of quantile over limit, whose inverse is straight in the rate."""
+    room = 1 - slopes * np.expm1(apart)
+    return np.asarray(-np.log(np.clip(room, math.exp(-FAR_ABOVE), math.exp(FAR_BELOW))), np.float64)
 
 
 def _unit_variance(kept: Sequence[Kept]) -> float:
@@ -125,9 +130,9 @@ def _times(kept: Kept, expected: Floats, spread: Floats) -> Floats:
     """Likelihood of a quantile, of its logarithm over the limit; 1 at its best."""
     if not kept.requests or not kept.condition.limit_ns:
         return np.ones_like(expected)
-    seen = FAR
+    seen = FAR_ABOVE
     if kept.quantile_ns:
-        seen = min(FAR, max(-FAR, math.log(kept.quantile_ns / kept.condition.limit_ns)))
+        seen = min(seen, max(-FAR_BELOW, math.log(kept.quantile_ns / kept.condition.limit_ns)))
     off = (seen - expected) / spread
     return np.asarray(np.exp(-(off**2) / 2), np.float64)
 

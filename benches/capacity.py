@@ -1,0 +1,81 @@
+"""The search of capacity on a server whose capacity is known: the null host with four workers.
+
+Constant arrivals: it bears workers / service and no more. Poisson arrivals: the greatest rate at
+which p99 stays under the limit is of the M/D/4 queue, from a simulation (tests/test_seek.py).
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from typing import Literal
+
+import numpy as np
+
+from benches.figure import Figure
+from benches.servers import HOST, drive, serving
+from searchbench.analysis.measured import Trace
+from searchbench.analysis.promise import Judged, judge, parse
+from searchbench.engines.frames import QUERY, frame
+from searchbench.lab.seek import Found, seek, warmup_s
+from searchbench.loads import OpenLoop, Window
+
+WORKERS, SERVICE_US = 4, 500
+CAPACITY = WORKERS * 1e6 / SERVICE_US
+PROMISE = "p99 < 10ms, errors < 0.1%"
+# M/D/4, service 0.5 ms, p99 of response < 10 ms: 0.9712 of the capacity (standard error 0.0004).
+TRUTH = {"constant": CAPACITY, "poisson": 7769.9}
+SEARCHES = 10  # of each arrivals
+
+
+def figures() -> Iterator[Figure]:
+    """How many of 20 brackets hold the truth, how wide they are, how many probes they took."""
+    found: list[tuple[float, Found]] = []
+    began = time.monotonic()
+    for arrivals in ("constant", "poisson"):
+        found += [(TRUTH[arrivals], search(arrivals, seed)) for seed in range(SEARCHES)]
+    seconds = (time.monotonic() - began) / len(found)
+    held = sum(
+        f.holds is not None and f.fails is not None and f.holds <= truth <= f.fails
+        for truth, f in found
+    )
+    widths = [f.width * 100 if f.width is not None else np.inf for _, f in found]
+    probes = [len(f.probes) for _, f in found]
+    of = f"of {len(found)}, half with constant and half with Poisson arrivals"
+    yield Figure("capacity: brackets that hold the truth", held, "", at_least=19, note=of)
+    yield Figure(
+        "capacity: width of the widest bracket", max(widths), "%", at_most=5,
+        note=f"median {np.median(widths):.2g} %",
+    )  # fmt: skip
+    yield Figure(
+        "capacity: most probes of a search", max(probes), "", at_most=9,
+        note=f"median {np.median(probes):g}; {seconds:.0f} s a search",
+    )  # fmt: skip
+
+
+def search(arrivals: Literal["constant", "poisson"], seed: int) -> Found:
+    """One search, from a start between half of the truth and one and a half times it."""
+    rng = np.random.default_rng([seed, 5])
+    promise = parse(PROMISE)
+    query = [frame(QUERY, b"{}")]
+    options = ["--delay_us", str(SERVICE_US), "--workers", str(WORKERS)]
+    with serving([HOST, "null", "--port", "0", "--data", "/tmp", *options]) as port:
+
+        def probe(rate_per_s: float, seconds: float) -> Judged:
+            warm = warmup_s(seconds)
+            window = Window(seconds=seconds, warmup_s=warm)
+            loop = OpenLoop(rate_per_s, arrivals)
+            due = loop.due_ns(window, int(rng.integers(2**31)))
+            samples = drive(
+                port, "frames", query,
+                sequence=np.zeros(len(due), np.uint32), due_ns=due, connections=1000,
+            ).samples  # fmt: skip
+            return judge(promise, trace(samples, window.bounds_ns(due)))
+
+        return seek(probe, TRUTH[arrivals] * float(rng.uniform(0.5, 1.5)))
+
+
+def trace(samples: np.ndarray, window: tuple[int, int]) -> Trace:  # type: ignore[type-arg]
+    """Samples of the core as the analysis reads them."""
+    names = ("request", "outcome", "due", "free", "sent", "done")
+    return Trace(*(np.ascontiguousarray(samples[name]) for name in names), window)
