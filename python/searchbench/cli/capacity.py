@@ -35,7 +35,7 @@ def find_capacity(
     conditions = promise.parse(slo)
     found = {}
     for number, system in enumerate(run.systems):
-        first = max(1.0, 0.5 * run.glance(number, _GLANCE_CLIENTS, _GLANCE_S))
+        first = max(1.0, 0.9 * run.glance(number, _GLANCE_CLIENTS, _GLANCE_S))
         found[system.name] = seek.seek(
             _Prober(run, number, conditions, table), first, effort=effort
         )
