@@ -126,11 +126,12 @@ class Samples:
 
 @dataclass(frozen=True, slots=True)
 class Driven:
-    """A drive's samples, replies that were kept, the accounting."""
+    """A drive's samples, kept replies (decoded, and ``raw`` as received), the accounting."""
 
     samples: Samples
     replies: pa.Table
     accounting: dict[str, Any]
+    raw: tuple[bytes, ...] = ()
 
 
 def compile_all(
@@ -237,6 +238,7 @@ def drive(
         samples=Samples(trace, compiled.request_to_query),
         replies=_decoded(deployment.engine, trace, compiled, "under_load"),
         accounting=json.loads(trace.accounting()),
+        raw=tuple(reply for _, reply in trace.replies()),
     )
 
 

@@ -20,8 +20,9 @@ from searchbench import _core
 from searchbench.engines.engine import Level
 from searchbench.errors import LabError, SearchbenchError
 from searchbench.lab import cachecount, host, totals
-from searchbench.lab.drive import Order, drive
+from searchbench.lab.drive import Driven, Order, Samples, drive
 from searchbench.lab.exchange import prepare
+from searchbench.lab.fleet import FleetError
 from searchbench.lab.laboratory import Watch
 from searchbench.lab.order import expected_requests
 from searchbench.lab.probe import Probe
@@ -190,6 +191,11 @@ class LoadRun:
             about["status"] = "ok"
         except (SearchbenchError, OSError, ValueError, MemoryError) as error:
             about |= {"status": "failed", "stage": "drive", "reason": str(error)}
+            if isinstance(error, FleetError) and error.gathered is not None:
+                # What the other machines measured is kept, for whoever wants to look.
+                samples = Samples(error.gathered, system.compiled.request_to_query)
+                tables = {"samples": samples}
+                about["drive"] = error.gathered.about
         about["ended"] = _now()
         self._writer.trial(about, **tables)
         self.watch.ends(trial, about)
@@ -223,7 +229,7 @@ class LoadRun:
                 **system.further(),
             )
         if self.cache is not None:
-            about["cache"] = self._cached(self.cache, system, load, counted, about)
+            about["cache"] = self._cached(self.cache, system, load, counted, driven, about)
         about["notes"] += driven.accounting.pop("notes", [])
         if system.fleet is not None:
             about["notes"] += [note.as_json() for note in system.fleet.notes()]
@@ -284,11 +290,16 @@ class LoadRun:
         system: System,
         load: Load,
         before: cachecount.Counters | None,
+        driven: Driven,
         about: dict[str, Any],
     ) -> dict[str, Any]:
-        """Did the server's cache answer the share that was wanted? By its own count."""
+        """Did the server's cache answer the share that was wanted? By its own count, or a header."""
         counted = cachecount.between(before, cachecount.read(system.endpoint))
-        note = cachecount.judge(plan, counted, in_flight=load.connections)
+        requests: int | None = len(driven.samples)
+        if isinstance(counted, cachecount.Uncounted) and system.target.wire == "http":
+            counted = cachecount.of_replies(driven.raw) or counted
+            requests = None  # a sample of the replies, not a count of all
+        note = cachecount.judge(plan, counted, in_flight=load.connections, requests=requests)
         if note is not None:
             about["notes"].append(note.as_json())
         told = counted.as_json() if isinstance(counted, cachecount.Counters) else {}
