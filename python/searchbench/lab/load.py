@@ -293,7 +293,7 @@ class LoadRun:
         driven: Driven,
         about: dict[str, Any],
     ) -> dict[str, Any]:
-        """Did the server's cache answer the share that was wanted? By its own count, or a header."""
+        """Did the cache answer the share that was wanted? By the server's count, or a header."""
         counted = cachecount.between(before, cachecount.read(system.endpoint))
         requests: int | None = len(driven.samples)
         if isinstance(counted, cachecount.Uncounted) and system.target.wire == "http":
