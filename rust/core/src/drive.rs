@@ -18,7 +18,7 @@ use crate::schedule::Load;
 use crate::spill::{Follower, Recorded};
 use crate::sys::{self, StopFlag, Usage};
 use crate::thread::Worker;
-use crate::trace::{Part, ThreadAccount, Trace};
+use crate::trace::{Part, ThreadAccount, Trace, Whole};
 use crate::wire::{Frames, Http, Mysql, Postgres, Sphinx, Wire, WireKind};
 
 /// Between the moment when all threads are ready and the zero of the clock.
@@ -337,12 +337,14 @@ impl Drive {
                 Ok(Trace::gather(
                     parts,
                     spilled,
-                    &self.shared.targets,
-                    clock.name(),
-                    drift.ppm(),
-                    started_unix_ns,
-                    elapsed_ns,
-                    self.shared.cut_short.load(Relaxed),
+                    Whole {
+                        targets: &self.shared.targets,
+                        clock: clock.name(),
+                        drift_ppm: drift.ppm(),
+                        started_unix_ns,
+                        elapsed_ns,
+                        cut_short: self.shared.cut_short.load(Relaxed),
+                    },
                 )?)
             }
         }
