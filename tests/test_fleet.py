@@ -9,7 +9,10 @@ import random
 import shutil
 import signal
 import socket
+import subprocess
+import sys
 import time
+import zlib
 from collections.abc import Iterator
 from contextlib import suppress
 from itertools import pairwise
@@ -32,6 +35,7 @@ from searchbench.lab.fleet_clock import Offset
 from searchbench.lab.fleet_frames import GREETING, NotOurs, Receiver, Sender
 from searchbench.lab.fleet_parts import account, deal, instants, put_into_one
 from searchbench.queries.orders import split
+from searchbench.record import Record, open_record
 
 DTYPE = np.dtype(_core.SAMPLE_DTYPE)
 HTTP = (TARGET, 10041)
@@ -364,11 +368,7 @@ sys.exit(client_machine.main())
 
 
 def test_a_machine_whose_clock_is_ahead_begins_when_the_others_do(groonga: World) -> None:
-    script = groonga.folder / "ahead.py"
-    script.write_text(AHEAD)
-    ahead = client_running(f'exec(open("{script}").read())')
-    mine = f"*{CLIENTS['south']}/*"
-    by_host = f"case $(ip -o -4 addr show eth0) in {mine}) {ahead};; *) {groonga.command};; esac"
+    by_host = only_south(groonga, AHEAD)
     due = np.arange(200, dtype=np.int64) * 2_000_000
     with Fleet(list(CLIENTS), groonga.ssh, by_host, lead_s=0.3) as both:
         gathered = both.drive(
@@ -501,6 +501,69 @@ def test_a_drive_is_cut_short_on_all_machines_and_what_they_measured_is_one_trac
     outcomes = {_core.OUTCOMES[o] for o in np.unique(gathered.samples["outcome"])}
     assert "ok" in outcomes
     assert outcomes <= {"ok", "unfinished"}
+
+
+def load_from_both(world: World, place: Path, command: str, seconds: str) -> tuple[Record, str]:
+    """``searchbench load`` on the controlling machine, three clients; what it printed."""
+    (place / "paths.txt").write_text("/d/select?table=Few\n/d/select?table=Few&limit=1\n")
+    argv = [
+        "ip", "netns", "exec", world.names["hub"], sys.executable, "-c",
+        "from searchbench.cli import main; main()", "load", "http://{}:{}".format(*HTTP),
+        "--requests", str(place / "paths.txt"), "--clients", "3", "--seconds", seconds,
+        "--warmup", "0.1", "--idle", "block", "--remote", "--machines", ",".join(CLIENTS),
+        "--ssh", f"ssh -F {world.config}", "--client-command", command,
+        "--record", str(place / "record"), "--no-report", "--json",
+    ]  # fmt: skip
+    done = subprocess.run(argv, capture_output=True, text=True)
+    assert (place / "record").exists(), done.stderr
+    return open_record(place / "record"), done.stdout
+
+
+def only_south(world: World, script: str) -> str:
+    """A command for both machines: on south this script, on north our client."""
+    place = world.folder / f"{zlib.crc32(script.encode())}.py"
+    place.write_text(script)
+    other = client_running(f'exec(open("{place}").read())')
+    mine = f"*{CLIENTS['south']}/*"
+    return f"case $(ip -o -4 addr show eth0) in {mine}) {other};; *) {world.command};; esac"
+
+
+def test_load_from_two_machines_is_a_record_like_any_other(groonga: World, tmp_path: Path) -> None:
+    record, printed = load_from_both(groonga, tmp_path, groonga.command, "0.4")
+    (trial,) = record.trials
+    assert trial["status"] == "ok", trial
+    assert [m["share"] for m in trial["drive"]["machines"]] == [2, 1]
+    samples = record.samples(trial["trial"])
+    assert set(samples["connection"].to_pylist()) == {0, 1, 2}
+    assert set(samples["outcome"].to_pylist()) == {_core.OUTCOMES.index("ok")}
+    assert "client machines are one" in [n["kind"] for n in trial["notes"]]
+    assert [step["clients"] for step in json.loads(printed)] == [3]
+
+
+DIES = """
+import os, sys, threading, types
+from searchbench import _core, client_machine
+def drive(*args, **order):
+    def on_tick(completed, *recent):
+        return plain(completed, *recent) if completed < 50 else os._exit(9)
+    plain = order.pop("on_tick")
+    return _core.drive(*args, on_tick=on_tick, **order)
+names = {name: getattr(_core, name) for name in dir(_core)}
+client_machine._core = types.SimpleNamespace(**{**names, "drive": drive})
+sys.exit(client_machine.main())
+"""
+
+
+def test_a_trial_in_which_a_machine_dies_is_a_failed_one_that_keeps_what_the_other_measured(
+    groonga: World, tmp_path: Path
+) -> None:
+    record, _ = load_from_both(groonga, tmp_path, only_south(groonga, DIES), "60")
+    (trial,) = record.trials
+    assert trial["status"] == "failed"
+    assert trial["reason"].startswith("client machine south: it was lost: ")
+    assert trial["drive"]["cut_short"]
+    samples = record.samples(trial["trial"])
+    assert set(samples["connection"].to_pylist()) == {0, 1}, "north's"
 
 
 def test_localhost_is_this_machine_and_needs_no_ssh() -> None:

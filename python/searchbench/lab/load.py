@@ -20,8 +20,9 @@ from searchbench import _core
 from searchbench.engines.engine import Level
 from searchbench.errors import LabError, SearchbenchError
 from searchbench.lab import cachecount, host, totals
-from searchbench.lab.drive import Order, drive
+from searchbench.lab.drive import Order, Samples, drive
 from searchbench.lab.exchange import prepare
+from searchbench.lab.fleet import FleetError
 from searchbench.lab.laboratory import Watch
 from searchbench.lab.order import expected_requests
 from searchbench.lab.probe import Probe
@@ -190,6 +191,10 @@ class LoadRun:
             about["status"] = "ok"
         except (SearchbenchError, OSError, ValueError, MemoryError) as error:
             about |= {"status": "failed", "stage": "drive", "reason": str(error)}
+            if isinstance(error, FleetError) and error.gathered is not None:
+                # What the other machines measured until then: kept, and not judged.
+                about["drive"] = error.gathered.about
+                tables = {"samples": Samples(error.gathered, system.compiled.request_to_query)}
         about["ended"] = _now()
         self._writer.trial(about, **tables)
         self.watch.ends(trial, about)
