@@ -9,7 +9,10 @@ import random
 import shutil
 import signal
 import socket
+import subprocess
+import sys
 import time
+import zlib
 from collections.abc import Iterator
 from contextlib import suppress
 from itertools import pairwise
@@ -32,6 +35,7 @@ from searchbench.lab.fleet_clock import Offset
 from searchbench.lab.fleet_frames import GREETING, NotOurs, Receiver, Sender
 from searchbench.lab.fleet_parts import account, deal, instants, put_into_one
 from searchbench.queries.orders import split
+from searchbench.record import Record, open_record
 
 DTYPE = np.dtype(_core.SAMPLE_DTYPE)
 HTTP = (TARGET, 10041)
@@ -109,18 +113,21 @@ def test_instants_are_shifted_and_what_never_happened_stays_so() -> None:
 def test_counts_are_added_up_and_a_reason_keeps_its_machine() -> None:
     one = {
         "elapsed_ns": 50, "clock": "tsc", "clock_drift_ppm": 0.5, "threads": [{"cpu": 1}],
-        "connects": 4, "statuses": {"200": 7}, "greeting_failed": None,
+        "connects": 4, "statuses": {"200": 7}, "greeting_failed": None, "clients": 4,
+        "targets": [{"address": "10.0.0.9:80", "connects": 4}], "cut_short": False,
     }  # fmt: skip
     two = {
         **one, "elapsed_ns": 48, "clock_drift_ppm": -2.0, "connects": 3,
-        "statuses": {"200": 1, "503": 2}, "greeting_failed": "too many connections",
+        "statuses": {"200": 1, "503": 2}, "greeting_failed": "too many connections", "clients": 3,
+        "targets": [{"address": "10.0.0.9:80", "connects": 3}], "cut_short": True,
     }  # fmt: skip
     whole = account([("north", one, 0), ("south", two, 5)], 1_000, [])
     assert whole == {
         "started_unix_ns": 1_000, "elapsed_ns": 53, "clock": "tsc", "clock_drift_ppm": -2.0,
-        "threads": [{"cpu": 1, "client": "north"}, {"cpu": 1, "client": "south"}],
-        "connects": 7, "statuses": {"200": 8, "503": 2},
-        "greeting_failed": "south: too many connections", "clients": [],
+        "threads": [{"cpu": 1, "host": "north"}, {"cpu": 1, "host": "south"}],
+        "connects": 7, "statuses": {"200": 8, "503": 2}, "clients": 7,
+        "targets": [{"address": "10.0.0.9:80", "connects": 7}], "cut_short": True,
+        "greeting_failed": "south: too many connections", "machines": [],
     }  # fmt: skip
 
 
@@ -298,13 +305,13 @@ def test_an_open_loop_from_two_machines_is_the_schedule_that_was_asked_for(
     samples = gathered.samples
     assert selects(groonga) - before == len(due), "as many as the server says"
     assert {_core.OUTCOMES[o] for o in np.unique(samples["outcome"])} == {"ok"}
-    client = gathered.client_of()
+    client = gathered.machine_of()
     assert np.bincount(client).tolist() == [400, 400]
     assert set(samples["connection"][client == 0]) <= {0, 1, 2, 3}
     assert set(samples["connection"][client == 1]) <= {4, 5, 6}
     about = json.loads(gathered.accounting())
     # Each machine's zero is known to so much; the schedule is the one asked for but for that.
-    late = [c["zero_after_common_ns"] for c in about["clients"]]
+    late = [c["zero_after_common_ns"] for c in about["machines"]]
     assert min(late) == 0
     for number in (0, 1):
         ours = np.sort(samples["due"][client == number])
@@ -323,16 +330,16 @@ def test_what_is_known_of_each_machine_and_its_clock_is_in_the_accounting(
 ) -> None:
     gathered = drive_closed(fleet, clients=3, stop_after=30, remote=True)
     about = json.loads(gathered.accounting())
-    assert [c["connections"] for c in about["clients"]] == [[0, 2], [2, 3]]
-    assert [c["samples"] for c in about["clients"]] == [20, 10]
-    assert {t["client"] for t in about["threads"]} == set(CLIENTS)
+    assert [c["connections"] for c in about["machines"]] == [[0, 2], [2, 3]]
+    assert [c["samples"] for c in about["machines"]] == [20, 10]
+    assert {t["host"] for t in about["threads"]} == set(CLIENTS)
     # Both are this machine: their clock is ours, and the estimate must say so.
-    for client in about["clients"]:
+    for client in about["machines"]:
         assert abs(client["offset_ns"]) <= client["offset_uncertainty_ns"]
         assert abs(client["offset_after_ns"]) <= client["offset_after_uncertainty_ns"]
         assert 0 < client["round_trip_ns"] <= 2 * client["offset_uncertainty_ns"]
         assert client["accounting"]["connects"] >= 1
-    assert about["connects"] == sum(c["accounting"]["connects"] for c in about["clients"])
+    assert about["connects"] == sum(c["accounting"]["connects"] for c in about["machines"])
     (one,) = [n for n in fleet.notes() if n.kind == "client machines are one"]
     assert one.number == "north and south"
 
@@ -361,28 +368,26 @@ sys.exit(client_machine.main())
 
 
 def test_a_machine_whose_clock_is_ahead_begins_when_the_others_do(groonga: World) -> None:
-    script = groonga.folder / "ahead.py"
-    script.write_text(AHEAD)
-    ahead = client_running(f'exec(open("{script}").read())')
-    mine = f"*{CLIENTS['south']}/*"
-    by_host = f"case $(ip -o -4 addr show eth0) in {mine}) {ahead};; *) {groonga.command};; esac"
+    by_host = only_south(groonga, AHEAD)
     due = np.arange(200, dtype=np.int64) * 2_000_000
     with Fleet(list(CLIENTS), groonga.ssh, by_host, lead_s=0.3) as both:
         gathered = both.drive(
             HTTP, "http", asked(), sequence=np.zeros(200, np.uint32), due_ns=due, connections=4,
             idle="block", remote=True,
         )  # fmt: skip
-    north, south = gathered.about["clients"]
+    north, south = gathered.about["machines"]
     assert abs(north["offset_ns"]) <= north["offset_uncertainty_ns"]
     assert abs(south["offset_ns"] - AHEAD_NS) <= south["offset_uncertainty_ns"]
     truly = south["accounting"]["started_unix_ns"] - AHEAD_NS
     apart = abs(truly - north["accounting"]["started_unix_ns"])
-    # What the core adds is that it reads two clocks one after another.
-    unsure = north["offset_uncertainty_ns"] + south["offset_uncertainty_ns"]
-    assert apart <= unsure + 2_000_000
-    late = np.array([c["zero_after_common_ns"] for c in gathered.about["clients"]])
-    assert late.max() <= 2_000_000
-    asked_for = gathered.samples["due"] - late[gathered.client_of()]
+    # Not to the microsecond: a core that is taken from us between two readings of a clock is
+    # late by so much, and says so.
+    assert apart < AHEAD_NS / 10
+    late = np.array([c["zero_after_common_ns"] for c in gathered.about["machines"]])
+    assert (
+        abs(late.max() - apart) <= north["offset_uncertainty_ns"] + south["offset_uncertainty_ns"]
+    )
+    asked_for = gathered.samples["due"] - late[gathered.machine_of()]
     assert np.array_equal(np.sort(asked_for), due)
     assert gathered.about["started_unix_ns"] < time.time_ns(), "by our clock, not by theirs"
 
@@ -390,7 +395,26 @@ def test_a_machine_whose_clock_is_ahead_begins_when_the_others_do(groonga: World
 def test_one_client_over_two_machines_is_one_client(groonga: World, fleet: Fleet) -> None:
     gathered = drive_closed(fleet, clients=1, stop_after=5, remote=True)
     assert set(gathered.samples["connection"]) == {0}
-    assert [c["samples"] for c in gathered.about["clients"]] == [5, 0]
+    assert [c["samples"] for c in gathered.about["machines"]] == [5, 0]
+
+
+def test_requests_to_several_targets_with_timeouts_of_their_own_cross_to_every_machine(
+    groonga: World, fleet: Fleet
+) -> None:
+    gathered = fleet.drive(
+        [HTTP, NOTHING_HERE], "http", lay_out([Request((SELECT,)), Request((SELECT,))]),
+        sequence=np.tile(np.array([0, 1], np.uint32), 4), connections=4, idle="block",
+        client_starts=np.arange(0, 9, 2, dtype=np.uint32), remote=True,
+        request_targets=np.array([0, 1], np.uint16),
+        request_timeouts_ns=np.array([5 * 10**9, 4 * 10**9], np.int64),
+    )  # fmt: skip
+    assert np.bincount(gathered.machine_of()).tolist() == [4, 4]
+    # Each of four clients has a connection to each of two targets.
+    assert [c["connections"] for c in gathered.about["machines"]] == [[0, 4], [4, 8]]
+    assert [c["share"] for c in gathered.about["machines"]] == [2, 2]
+    assert len(np.unique(gathered.samples["connection"])) == 8
+    ended = {(int(s["request"]), _core.OUTCOMES[s["outcome"]]) for s in gathered.samples}
+    assert ended == {(0, "ok"), (1, "refused")}
 
 
 def test_a_drive_that_a_machine_refuses_names_it_and_the_fleet_goes_on(
@@ -458,7 +482,7 @@ def test_a_machine_that_dies_in_mid_run_is_named_and_what_the_other_measured_is_
         assert kept is not None
         assert set(kept.samples["connection"]) == {0, 1}
         assert (kept.samples["done"] > 0).any()
-        assert [c["samples"] > 0 for c in kept.about["clients"]] == [True, False]
+        assert [c["samples"] > 0 for c in kept.about["machines"]] == [True, False]
         with pytest.raises(FleetError, match="client machine south"):
             drive_closed(both, clients=2, stop_after=2, remote=True)
     assert not [host for host, pid in left.items() if Path(f"/proc/{pid}").exists()]
@@ -479,6 +503,69 @@ def test_a_drive_is_cut_short_on_all_machines_and_what_they_measured_is_one_trac
     assert outcomes <= {"ok", "unfinished"}
 
 
+def load_from_both(world: World, place: Path, command: str, seconds: str) -> tuple[Record, str]:
+    """``searchbench load`` on the controlling machine, three clients; what it printed."""
+    (place / "paths.txt").write_text("/d/select?table=Few\n/d/select?table=Few&limit=1\n")
+    argv = [
+        "ip", "netns", "exec", world.names["hub"], sys.executable, "-c",
+        "from searchbench.cli import main; main()", "load", "http://{}:{}".format(*HTTP),
+        "--requests", str(place / "paths.txt"), "--clients", "3", "--seconds", seconds,
+        "--warmup", "0.1", "--idle", "block", "--remote", "--machines", ",".join(CLIENTS),
+        "--ssh", f"ssh -F {world.config}", "--client-command", command,
+        "--record", str(place / "record"), "--no-report", "--json",
+    ]  # fmt: skip
+    done = subprocess.run(argv, capture_output=True, text=True)
+    assert (place / "record").exists(), done.stderr
+    return open_record(place / "record"), done.stdout
+
+
+def only_south(world: World, script: str) -> str:
+    """A command for both machines: on south this script, on north our client."""
+    place = world.folder / f"{zlib.crc32(script.encode())}.py"
+    place.write_text(script)
+    other = client_running(f'exec(open("{place}").read())')
+    mine = f"*{CLIENTS['south']}/*"
+    return f"case $(ip -o -4 addr show eth0) in {mine}) {other};; *) {world.command};; esac"
+
+
+def test_load_from_two_machines_is_a_record_like_any_other(groonga: World, tmp_path: Path) -> None:
+    record, printed = load_from_both(groonga, tmp_path, groonga.command, "0.4")
+    (trial,) = record.trials
+    assert trial["status"] == "ok", trial
+    assert [m["share"] for m in trial["drive"]["machines"]] == [2, 1]
+    samples = record.samples(trial["trial"])
+    assert set(samples["connection"].to_pylist()) == {0, 1, 2}
+    assert set(samples["outcome"].to_pylist()) == {_core.OUTCOMES.index("ok")}
+    assert "client machines are one" in [n["kind"] for n in trial["notes"]]
+    assert [step["clients"] for step in json.loads(printed)] == [3]
+
+
+DIES = """
+import os, sys, threading, types
+from searchbench import _core, client_machine
+def drive(*args, **order):
+    def on_tick(completed, *recent):
+        return plain(completed, *recent) if completed < 50 else os._exit(9)
+    plain = order.pop("on_tick")
+    return _core.drive(*args, on_tick=on_tick, **order)
+names = {name: getattr(_core, name) for name in dir(_core)}
+client_machine._core = types.SimpleNamespace(**{**names, "drive": drive})
+sys.exit(client_machine.main())
+"""
+
+
+def test_a_trial_in_which_a_machine_dies_is_a_failed_one_that_keeps_what_the_other_measured(
+    groonga: World, tmp_path: Path
+) -> None:
+    record, _ = load_from_both(groonga, tmp_path, only_south(groonga, DIES), "60")
+    (trial,) = record.trials
+    assert trial["status"] == "failed"
+    assert trial["reason"].startswith("client machine south: it was lost: ")
+    assert trial["drive"]["cut_short"]
+    samples = record.samples(trial["trial"])
+    assert set(samples["connection"].to_pylist()) == {0, 1}, "north's"
+
+
 def test_localhost_is_this_machine_and_needs_no_ssh() -> None:
     with Fleet(["localhost"], ["no-such-ssh"], lead_s=0.1) as here:
         gathered = here.drive(
@@ -486,7 +573,7 @@ def test_localhost_is_this_machine_and_needs_no_ssh() -> None:
             client_starts=np.array([0, 6], np.uint32), connections=1, idle="block",
         )  # fmt: skip
     assert len(gathered) == 6
-    assert gathered.about["clients"][0]["host"] == "localhost"
+    assert gathered.about["machines"][0]["host"] == "localhost"
 
 
 def test_what_memory_does_not_hold_is_gathered_in_a_file_and_reads_the_same(

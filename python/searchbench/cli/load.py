@@ -37,6 +37,7 @@ def load(
     captures: int = 200,
     machines: str | None = None,
     ssh: str = "ssh",
+    client_command: str = "searchbench-client",
     idle: str = "hybrid",
     realtime: Annotated[bool, Parameter(negative=())] = False,
     cpus: str | None = None,
@@ -105,9 +106,11 @@ def load(
     captures
         How many distinct requests are asked once beforehand, to compare answers under load with.
     machines
-        Drive from these machines too, over ssh: HOST,HOST (localhost is this one).
+        Drive from these machines, over ssh: HOST,HOST (localhost is this one).
     ssh
-        How they are reached.
+        How they are reached: 'ssh -p 2222 -i key'.
+    client_command
+        What runs the client on them, where it is not on the path of their shell.
     idle
         How the measuring loop waits: hybrid, block, spin.
     realtime
@@ -135,8 +138,8 @@ def load(
             pause=pause, repeat=repeat, think=think, arrivals=arrivals, connections=connections,
             order=order, spread=spread, timeout=timeout, cache_hit=cache_hit,
             cache_entries=cache_entries, cache_law=cache_law, engine=engine, study=study,
-            system=system, captures=captures, machines=machines, ssh=ssh, idle=idle,
-            realtime=realtime, cpus=cpus, seed=seed, remote=remote, record=record, report=report,
-            as_json=as_json,
+            system=system, captures=captures, machines=machines, ssh=ssh,
+            client_command=client_command, idle=idle, realtime=realtime, cpus=cpus, seed=seed,
+            remote=remote, record=record, report=report, as_json=as_json,
         )
     )  # fmt: skip

@@ -52,6 +52,7 @@ class Asked:
     captures: int = 200
     machines: str | None = None
     ssh: str = "ssh"
+    client_command: str = "searchbench-client"
     idle: str = "hybrid"
     realtime: bool = False
     cpus: str | None = None
@@ -168,7 +169,7 @@ def carry_out(asked: Asked) -> int:
     seconds = asked.repeat * sum(s.load.expected_s() + asked.pause for s in steps)
     with ExitStack() as stack:
         if asked.machines:
-            fleet = stack.enter_context(fleet_of(asked.machines, asked.ssh))
+            fleet = stack.enter_context(fleet_of(asked))
             for one in systems:
                 one.fleet = fleet
         watch = stack.enter_context(LiveLine())
@@ -195,13 +196,14 @@ def carry_out(asked: Asked) -> int:
     return show(asked, run.record, place)
 
 
-def fleet_of(machines: str, ssh: str) -> Any:
+def fleet_of(asked: Asked) -> Any:
     """The client machines; a context."""
     import shlex
 
     from searchbench.lab.fleet import Fleet
 
-    return Fleet([name.strip() for name in machines.split(",") if name.strip()], shlex.split(ssh))
+    names = [name.strip() for name in (asked.machines or "").split(",") if name.strip()]
+    return Fleet(names, shlex.split(asked.ssh), asked.client_command)
 
 
 def requests_of(asked: Asked, path: str) -> tuple[Any, dict[str, Any]]:

@@ -21,6 +21,7 @@ from searchbench.lab.fleet_parts import Part, Samples, account, put_into_one
 from searchbench.lab.fleet_trace import Gathered
 
 _IN_MEMORY_BYTES = 256 << 20
+_MOST_CONNECTIONS = 1 << 16  # a sample names its connection in 16 bits
 
 
 class FleetError(LabError):
@@ -88,27 +89,57 @@ def put_together(runs: Sequence[Run], samples: Samples, parts: Mapping[Machine, 
     """
     # The earliest: no instant gets below zero, which would mean that it never happened.
     zero = min((run.zero_unix_ns for run in runs), default=0)
+    places = _places(runs, samples, parts)
     kept: list[tuple[int, bytes]] = []
     accounts = []
     base = 0
     for run, piece in zip(runs, _pieces(runs, samples), strict=True):
         shift = run.zero_unix_ns - zero
-        put_into_one(piece, run.part.first, shift)
+        put_into_one(piece, places[run.machine][0], shift)
         kept += [(base + at, reply) for at, reply in _replies(run.trace)]
         accounts.append((run.machine.host, run.accounting, shift))
         base += len(piece)
     of = {run.machine: run for run in runs}
-    clients = [_client(machine, part, of.get(machine), zero) for machine, part in parts.items()]
+    clients = [
+        _client(machine, part, of.get(machine), places[machine], zero)
+        for machine, part in parts.items()
+    ]
     notes = [n for r in runs for n in fleet_clock.findings(r.machine.host, r.before, r.after)]
     about = account(accounts, zero, clients)
     return Gathered(samples, kept, {**about, "notes": [note.as_json() for note in notes]})
 
 
-def _client(machine: Machine, part: Part, run: Run | None, zero: int) -> dict[str, Any]:
-    """What the record keeps of a machine."""
+def _places(
+    runs: Sequence[Run], samples: Samples, parts: Mapping[Machine, Part]
+) -> dict[Machine, tuple[int, int]]:
+    """Of each machine the numbers of its connections in the whole: first and end.
+
+    With one target they are those that a single machine would have given. A machine that asks
+    several targets has more connections than clients, and its samples say how many.
+    """
+    own = {
+        run.machine: int(piece["connection"].max(initial=0)) + 1
+        for run, piece in zip(runs, _pieces(runs, samples), strict=True)
+    }
+    ends = np.cumsum([0, *(max(p.end - p.first, own.get(m, 0)) for m, p in parts.items())])
+    if ends[-1] > _MOST_CONNECTIONS:
+        raise LabError(
+            f"the machines have {ends[-1]} connections together, and a sample numbers "
+            f"{_MOST_CONNECTIONS}: drive fewer clients, or fewer targets",
+            "drive",
+        )
+    bounds = [(int(a), int(b)) for a, b in pairwise(ends)]
+    return dict(zip(parts, bounds, strict=True))
+
+
+def _client(
+    machine: Machine, part: Part, run: Run | None, place: tuple[int, int], zero: int
+) -> dict[str, Any]:
+    """What the record keeps of a machine. ``share``: of the clients, or of the pool."""
     about: dict[str, Any] = {
         "host": machine.host,
-        "connections": [part.first, part.end],
+        "share": part.end - part.first,
+        "connections": list(place),
         "machine": dict(machine.hello["host"]),
     }
     if run is None:

@@ -8,7 +8,6 @@ where there are fewer clients than machines, some machines have none.
 
 from __future__ import annotations
 
-from collections import Counter
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
@@ -122,19 +121,32 @@ def account(
         "elapsed_ns": max((int(a["elapsed_ns"]) + shift for _, a, shift in parts), default=0),
         "clock": " ".join(dict.fromkeys(str(a["clock"]) for _, a, _ in parts)),
         "clock_drift_ppm": max((a["clock_drift_ppm"] for _, a, _ in parts), key=abs, default=0.0),
-        "threads": [{**t, "client": name} for name, a, _ in parts for t in a["threads"]],
+        "threads": [{**t, "host": name} for name, a, _ in parts for t in a["threads"]],
     }
     for key in dict.fromkeys(k for _, a, _ in parts for k in a if k not in whole):
-        told = [(name, a[key]) for name, a, _ in parts if a.get(key) is not None]
-        if all(isinstance(value, dict) for _, value in told) and told:
-            added: Counter[str] = Counter()
-            for _, value in told:
-                added.update(value)
-            whole[key] = dict(sorted(added.items()))
-        elif all(isinstance(value, bool | int) for _, value in told) and told:
-            values = [value for _, value in told]
-            whole[key] = any(values) if isinstance(values[0], bool) else sum(values)
-        else:
-            whole[key] = next((f"{name}: {value}" for name, value in told), None)
-    whole["clients"] = machines
+        whole[key] = _together([(name, a.get(key)) for name, a, _ in parts])
+    whole["machines"] = machines
     return whole
+
+
+def _together(told: list[tuple[str, Any]]) -> Any:
+    """What machines told of one thing, as one: counts added up, wherever they stand."""
+    values = [value for _, value in told if value is not None]
+    if not values:
+        return None
+    first = values[0]
+    if isinstance(first, bool):
+        return any(values)
+    if isinstance(first, int | float):
+        return sum(values)
+    if isinstance(first, dict):
+        keys = dict.fromkeys(k for value in values for k in value)
+        return {k: _together([(name, (v or {}).get(k)) for name, v in told]) for k in keys}
+    if isinstance(first, list):
+        return [
+            _together([(name, v[at] if v else None) for name, v in told])
+            for at in range(min(map(len, values)))
+        ]
+    if len(values) == len(told) and all(value == first for value in values):
+        return first
+    return next(f"{name}: {value}" for name, value in told if value is not None)

@@ -17,7 +17,7 @@ class Gathered:
 
     ``samples``: structured array of ``_core.SAMPLE_DTYPE``, ordered by machine, thread and
     completion, instants since the common start, connections numbered through. ``about``: the
-    accounting, with ``clients``: each machine's range of connections, clock offset and own
+    accounting, with ``machines``: each machine's range of connections, clock offset and own
     accounting; and with ``notes``: what the audit is to say of the clocks.
     """
 
@@ -45,7 +45,7 @@ class Gathered:
             whole = min(samples * self.samples.itemsize, len(mapping)) // page * page
             mapping.madvise(mmap.MADV_DONTNEED, 0, whole)
 
-    def client_of(self) -> NDArray[np.uint8]:
-        """For each sample the index of its machine in the accounting's ``clients``."""
-        ends = np.array([c["connections"][1] for c in self.about["clients"]])
+    def machine_of(self) -> NDArray[np.uint8]:
+        """For each sample the index of its machine in the accounting's ``machines``."""
+        ends = np.array([c["connections"][1] for c in self.about["machines"]])
         return np.searchsorted(ends, self.samples["connection"], side="right").astype(np.uint8)

@@ -192,10 +192,9 @@ class LoadRun:
         except (SearchbenchError, OSError, ValueError, MemoryError) as error:
             about |= {"status": "failed", "stage": "drive", "reason": str(error)}
             if isinstance(error, FleetError) and error.gathered is not None:
-                # What the other machines measured is kept, for whoever wants to look.
-                samples = Samples(error.gathered, system.compiled.request_to_query)
-                tables = {"samples": samples}
+                # What the other machines measured until then: kept, and not judged.
                 about["drive"] = error.gathered.about
+                tables = {"samples": Samples(error.gathered, system.compiled.request_to_query)}
         about["ended"] = _now()
         self._writer.trial(about, **tables)
         self.watch.ends(trial, about)

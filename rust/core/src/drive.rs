@@ -18,7 +18,7 @@ use crate::schedule::Load;
 use crate::spill::{Follower, Recorded};
 use crate::sys::{self, StopFlag, Usage};
 use crate::thread::Worker;
-use crate::trace::{Part, ThreadAccount, Trace};
+use crate::trace::{Part, ThreadAccount, Trace, Whole};
 use crate::wire::{Frames, Http, Mysql, Postgres, Sphinx, Wire, WireKind};
 
 /// Between the moment when all threads are ready and the zero of the clock.
@@ -243,7 +243,10 @@ impl Drive {
                     Some(start) => Clock::starting_at(start),
                     None => Clock::starting_in(START_AHEAD_NS),
                 };
-                let started_unix_ns = unix_ns() - clock.now();
+                // Where it was given it is exact; a thread may be preempted between two readings.
+                let started_unix_ns = self
+                    .start_unix_ns
+                    .unwrap_or_else(|| unix_ns() - clock.now());
                 self.began = Some((clock, DriftCheck::begin(clock), started_unix_ns));
                 state.start = Some(clock);
             }
@@ -334,12 +337,14 @@ impl Drive {
                 Ok(Trace::gather(
                     parts,
                     spilled,
-                    &self.shared.targets,
-                    clock.name(),
-                    drift.ppm(),
-                    started_unix_ns,
-                    elapsed_ns,
-                    self.shared.cut_short.load(Relaxed),
+                    Whole {
+                        targets: &self.shared.targets,
+                        clock: clock.name(),
+                        drift_ppm: drift.ppm(),
+                        started_unix_ns,
+                        elapsed_ns,
+                        cut_short: self.shared.cut_short.load(Relaxed),
+                    },
                 )?)
             }
         }
