@@ -100,8 +100,9 @@ def _condition(
             more, less = (_queue(apart + by, slopes) for by in (DRIFT, -DRIFT))
             expected = _queue(apart, slopes)
             drift = (more - less) / 2
-            variance = unit * _few(one) / max(1, one.requests) + SWAY**2 + drift**2 + (bent * expected) ** 2
-            likelihood = _times(one, expected, np.sqrt(variance))
+            unseen = SWAY**2 + drift**2 + (bent * expected) ** 2
+            spread = np.sqrt(unit * _few(one) / max(1, one.requests) + unseen)
+            likelihood = _times(one, expected, spread)
         else:
             likelihood = _odds(one, slopes * apart, bent)
         total += np.log(np.minimum(likelihood, 1.0) + OUTLIER)
@@ -127,7 +128,7 @@ def _unit_variance(kept: Sequence[Kept]) -> float:
 
 
 def _few(kept: Kept) -> float:
-    """How much more a quantile varies than its window can see, where late ones came in few clusters.
+    """How much more a quantile varies than its window can see: late ones come in few clusters.
 
     With k clusters 1 + 1 / (2 k^2), found by simulation; not where it is far above the limit.
     """
