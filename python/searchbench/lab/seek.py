@@ -25,6 +25,7 @@ WIDTH = 0.05
 PROBES = 9
 DOUBT = 0.025  # on each side
 LATE_ONES = 300  # that a full probe should have, where as many are late as may be
+CLUSTER = 150  # of more late requests at a time, probes are longer in proportion, up to twice
 LIMITS = 100  # and how many times its limit it should last
 SHORTEST_S, LONGEST_S = 1.0, 120.0
 _KEEPS_UP = 0.99
@@ -142,9 +143,20 @@ class _Search:
         seconds = max(SHORTEST_S, requests / rate, LIMITS * max(limits, default=0.0))
         if not full:
             seconds = max(SHORTEST_S, min(_SHORT * seconds, LONGEST_S / 10))
-        elif self.most - len(self.probes) <= _LAST:
-            seconds *= 2
+        else:
+            seconds *= self.clustered() * (2 if self.most - len(self.probes) <= _LAST else 1)
         return min(LONGEST_S, seconds) * self.effort
+
+    def clustered(self) -> float:
+        """How much longer a full probe has to be, as late requests come in great clusters."""
+        effects = [
+            k.requests / k.effective
+            for p in self.used
+            if p.full and 0.74 < _room(p.judged) < 1.35
+            for k in p.judged.kept
+            if k.condition.limit_ns is not None and k.effective
+        ]
+        return min(2.0, max(1.0, sum(effects) / len(effects) / CLUSTER)) if effects else 1.0
 
     def next(self) -> tuple[float | None, bool]:
         """The rate to probe next and whether in full; None where all is said."""
