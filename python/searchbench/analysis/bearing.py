@@ -56,21 +56,24 @@ def bear(
     compared = at.comparisons(found, agreeing)
     capacity = capacities(judging, list(found))
     void = void_of(steps)
-    sentences = [void] if void else []
-    sentences += [say.of_capacity(each, several=len(found) > 1) for each in capacity]
+    parts = [[void]] if void else []
+    parts.append([say.of_capacity(each, several=len(found) > 1) for each in capacity])
+    searched = {c.system for c in capacity}
     for name, own in found.items():
-        if own and not any(c.system == name for c in capacity):
-            sentences += say.of_points(name, own)
-    sentences += say.of_systems(found, compared, agreeing)
-    sentences += _failed(steps)
-    if any(found.values()) and max((s.block for s in steps), default=0) <= 1:
-        sentences.append(ONCE)
+        if own and name not in searched:
+            parts.append(say.of_points(name, own))
+    parts.append(say.of_systems(found, compared, agreeing))
+    parts.append(_failed(steps))
+    once = max((s.block for s in steps), default=0) <= 1
+    if once and not capacity and any(found.values()):
+        parts.append([ONCE])
     if not steps:
-        sentences.append("No load step is on record yet, so there is nothing to say.")
+        parts.append(["No load step is on record yet, so there is nothing to say."])
     header, lines = table(steps)
     best = say.best_of(found, compared)
     resolved = any(c.verdict in ("faster", "slower") for c in compared)
-    verdict = Verdict(" ".join(sentences), resolved, best, lines, header)
+    decision = "\n".join(" ".join(part) for part in parts if part)
+    verdict = Verdict(decision, resolved, best, lines, header)
     return Bearing(verdict, compared, capacity, void)
 
 

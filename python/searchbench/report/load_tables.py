@@ -37,7 +37,7 @@ def steps(found: Steps) -> Table:
     rows = []
     for s, bar in zip(found, bars, strict=True):
         cells = [named(s.system)] if several else []
-        cells.append(_clients(s) if closed else of_estimate(s.offered))
+        cells.append(_clients(s) if closed else _offered(s))
         cells.append(of_estimate(s.answered, bar))
         if not closed:
             cells.append(_kept(s))
@@ -161,6 +161,15 @@ def _clients(step: Step) -> Cell:
     if asked is None or asked == seen:
         return Cell(numbers.count(seen), "counted in the trace")
     return Cell(numbers.count(seen), "counted in the trace", f"of {asked} asked for", tone="bad")
+
+
+def _offered(step: Step) -> Cell:
+    if step.offered is None:
+        return NONE
+    cell = of_estimate(step.offered)
+    asked = step.rate_asked_per_s
+    below = "" if asked is None else f"of {numbers.human(asked, '1/s')}"
+    return Cell(cell.text, cell.exact, below)
 
 
 def _kept(step: Step) -> Cell:
