@@ -54,7 +54,7 @@ class LoadContent(Content):
             self.client(),
             self.warmup(),
             *([self.agreement()] if self.judgement.agreement else []),
-            *([self.resources()] if any(s.server_cores for s in self.found) else []),
+            *self.cost(),
             self.machine(),
             self.findings(),
             self.details(),
@@ -245,16 +245,15 @@ class LoadContent(Content):
         kept = tuple(self._chosen())
         return Content(self.record, replace(self.judgement, treatments=kept)).warmup()
 
-    def resources(self) -> Section:
+    def cost(self) -> list[Section]:
         """What each step cost the server, where its process is seen from here."""
         kept = {
             name: {k: v for k, v in own.items() if k not in _NOT_OURS}
             for name, own in self.judgement.resources.items()
         }
         table = tables.resources(replace(self.judgement, resources=kept), self.labels)
-        text = "Over the measured window, by the operating system's own accounts."
-        blocks: tuple[Block, ...] = (Text(text, "quiet"), *([table] if table else []))
-        return Section("resources", "Resources", blocks, "Resources")
+        text = Text("Over the measured window, by the operating system's own accounts.", "quiet")
+        return [Section("resources", "Resources", (text, table))] if table else []
 
     def details(self) -> Section:
         """Targets, requests, what all steps share, and the command to run it again."""
@@ -269,7 +268,8 @@ class LoadContent(Content):
 
     def _chosen(self) -> Sequence[Any]:
         """At most six treatments, from the least load to the greatest, of every system."""
-        used = [t for t in self.judgement.treatments if any(x.status == "valid" for x in t.trials)]
+        every = self.judgement.treatments
+        used = [t for t in every if any(x.status == "valid" for x in t.trials)] or list(every)
         if len(used) <= _DRAWN:
             return used
         share = max(2, _DRAWN // max(1, len(self.systems)))
