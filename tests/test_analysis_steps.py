@@ -203,6 +203,23 @@ def test_a_bracket_comes_first_and_its_probes_are_kept(tmp_path: Path) -> None:
     assert one.probes[0].excess == pytest.approx(2.0)
 
 
+def test_a_bracket_whose_upper_end_is_void_says_that_it_may_be_the_clients_doing(
+    tmp_path: Path,
+) -> None:
+    told = {"slo": "p99 < 50ms", "holds_per_s": 100.0, "fails_per_s": 200.0, "sentence": "",
+            "chance_inside": 0.97, "probes": []}  # fmt: skip
+    run = load_run(judging={"capacity": {"tantivy": told}})
+    for rate in (100, 200):
+        run.add(f"r{rate}", server=exponential(0.002), rate_per_s=rate,
+                levels={"load.rate_per_s": rate})  # fmt: skip
+    run.treatments[1].lag_ns = 5_000_000
+    found = judged(run, tmp_path / "r")
+    assert found.void.startswith("Void: 1 of 2 load steps")
+    assert "what follows is from the others" not in found.void
+    assert "What was driven at 200 is void" in found.verdict.decision
+    assert "it may bear more" in found.verdict.decision
+
+
 def test_the_json_has_an_object_a_step_with_names_that_stay(tmp_path: Path) -> None:
     found = judged(by_clients((1, 2)), tmp_path / "r")
     told = json.loads(json.dumps(steps_json(found)))
