@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import re
 from dataclasses import replace
 from html import unescape
@@ -158,6 +159,10 @@ def test_hostile_text_is_escaped_and_all_files_are_written(tmp_path: Path) -> No
     text = written.html.read_text("utf-8")
     assert "<script>alert" not in text
     assert written.pdf.read_bytes().startswith(b"%PDF")
+    sheet = next(path for path in written.csv if path.name == "steps.csv")
+    rows = list(csv.DictReader(sheet.read_text("utf-8").splitlines()))
+    assert [row["clients"] for row in rows] == [str(s.clients) for s in judged.steps]
+    assert float(rows[0]["response_p50"]) == judged.steps[0].response["p50"].value
 
 
 def test_a_run_without_a_step_that_can_be_used_still_has_a_page(tmp_path: Path) -> None:
