@@ -85,6 +85,28 @@ def test_quantiles_have_intervals_that_hold_the_truth(tmp_path: Path) -> None:
     assert step.answered.value == pytest.approx(1000, rel=0.05)
 
 
+def test_equal_queues_are_rarely_told_apart_though_their_requests_wait_for_each_other() -> None:
+    rng = np.random.default_rng(5)
+    window = (1_000_000_000, 11_000_000_000)
+
+    def trial() -> dict[str, Any]:
+        due = np.sort(rng.uniform(0, 11, 11_000))
+        response = single_queue(1 / 1250)(due, None, rng)
+        kept = due >= 1
+        return within.quantiles(
+            (response[kept] * 1e9).astype(np.int64), (due[kept] * 1e9).astype(np.int64), window
+        )
+
+    pairs = [(trial(), trial()) for _ in range(60)]
+    for name in ("p50", "p90", "p99"):
+        truth = -np.log(1 - within.LANDMARKS[name]) / (1250 - 1000)
+        told = [within.resolved(within.ratio(a[name], b[name])[0]) for a, b in pairs]
+        held = [e.interval.low <= truth <= e.interval.high for p in pairs for x in p
+                if (e := x[name]).interval is not None]  # fmt: skip
+        assert sum(told) <= 6, name
+        assert np.mean(held) > 0.85, name
+
+
 def test_more_clients_bring_nothing_where_the_workers_are_all_busy(tmp_path: Path) -> None:
     found = judged(by_clients((1, 2, 4, 8, 16)), tmp_path / "r")
     said = found.verdict.decision
