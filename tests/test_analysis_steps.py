@@ -147,6 +147,21 @@ def test_a_rate_beyond_capacity_is_an_answer_and_no_void_step(tmp_path: Path) ->
     assert "not kept up" in line_of(found, over)[-1]
 
 
+def test_a_replay_is_told_with_its_worst_minute(tmp_path: Path) -> None:
+    def busy(due: Any, query: Any, rng: np.random.Generator) -> Any:
+        return np.where((due >= 61) & (due < 121), 0.5, 0.01) * rng.uniform(0.5, 1, due.size)
+
+    run = load_run()
+    run.add("replay", server=busy, rate_per_s=20, seconds=181.0, levels={"load.speed": 2.0})
+    run.treatments[0].load |= {"kind": "replay", "speed": 2.0}
+    found = judged(run, tmp_path / "r")
+    (step,) = found.steps
+    assert step.worst_minute["from_s"] == 60
+    assert step.worst_minute["response_p99"] == pytest.approx(0.5, rel=0.03)
+    assert "keeps up with the log at 2 times its own speed" in found.verdict.decision
+    assert "In the worst minute, from 60 s of the window on" in found.verdict.decision
+
+
 def test_errors_are_a_result_and_not_a_fault_of_the_measurement(tmp_path: Path) -> None:
     found = judged(by_clients((1, 2), error_share=0.05), tmp_path / "r")
     assert [s.status for s in found.steps] == ["valid", "valid"]
@@ -302,3 +317,22 @@ def test_a_rate_that_is_no_longer_kept_up_is_a_regression(tmp_path: Path) -> Non
     found = compared(tmp_path, at(1 / 400), at(1 / 200))
     assert found.regressed
     assert "does not keep it up" in found.decision + "".join(x.reason for x in found.comparisons)
+
+
+def test_other_answers_after_an_upgrade_are_told_beside_the_speeds(tmp_path: Path) -> None:
+    def other(query: int) -> dict[str, Any]:
+        return {"total": 1, "ids": [f"x{query}"], "scores": [1.0]}
+
+    found = compared(tmp_path, by_clients((1, 2)), by_clients((1, 2), answer=other))
+    assert found.answers_changed == {"new": (40, 40)}
+    assert "Answers changed on 40 of 40 queries" in found.decision
+
+
+def test_other_requests_make_two_load_runs_not_comparable(tmp_path: Path) -> None:
+    before, after = by_clients((1,)), by_clients((1,))
+    after.treatments[0].extra = {"queries": {"digest": "other"}}
+    path = after.write(tmp_path / "b")
+    (path / "queries" / "beef.jsonl").rename(path / "queries" / "other.jsonl")
+    found = compare_records(_opened(before, tmp_path / "a"), open_record(path))
+    assert {line.verdict for line in found.comparisons} == {"not comparable"}
+    assert "requests are not the same" in found.comparisons[0].reason
