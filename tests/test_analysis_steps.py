@@ -85,6 +85,28 @@ def test_quantiles_have_intervals_that_hold_the_truth(tmp_path: Path) -> None:
     assert step.answered.value == pytest.approx(1000, rel=0.05)
 
 
+def test_equal_queues_are_rarely_told_apart_though_their_requests_wait_for_each_other() -> None:
+    rng = np.random.default_rng(5)
+    window = (1_000_000_000, 11_000_000_000)
+
+    def trial() -> dict[str, Any]:
+        due = np.sort(rng.uniform(0, 11, 11_000))
+        response = single_queue(1 / 1250)(due, None, rng)
+        kept = due >= 1
+        return within.quantiles(
+            (response[kept] * 1e9).astype(np.int64), (due[kept] * 1e9).astype(np.int64), window
+        )
+
+    pairs = [(trial(), trial()) for _ in range(60)]
+    for name in ("p50", "p90", "p99"):
+        truth = -np.log(1 - within.LANDMARKS[name]) / (1250 - 1000)
+        told = [within.resolved(within.ratio(a[name], b[name])[0]) for a, b in pairs]
+        held = [e.interval.low <= truth <= e.interval.high for p in pairs for x in p
+                if (e := x[name]).interval is not None]  # fmt: skip
+        assert sum(told) <= 6, name
+        assert np.mean(held) > 0.85, name
+
+
 def test_more_clients_bring_nothing_where_the_workers_are_all_busy(tmp_path: Path) -> None:
     found = judged(by_clients((1, 2, 4, 8, 16)), tmp_path / "r")
     said = found.verdict.decision
@@ -123,6 +145,21 @@ def test_a_rate_beyond_capacity_is_an_answer_and_no_void_step(tmp_path: Path) ->
     assert over.response_growth == pytest.approx(0.33, abs=0.12)
     assert "not kept up" in {f.kind for f in over.findings}
     assert "not kept up" in line_of(found, over)[-1]
+
+
+def test_a_replay_is_told_with_its_worst_minute(tmp_path: Path) -> None:
+    def busy(due: Any, query: Any, rng: np.random.Generator) -> Any:
+        return np.where((due >= 61) & (due < 121), 0.5, 0.01) * rng.uniform(0.5, 1, due.size)
+
+    run = load_run()
+    run.add("replay", server=busy, rate_per_s=20, seconds=181.0, levels={"load.speed": 2.0})
+    run.treatments[0].load |= {"kind": "replay", "speed": 2.0}
+    found = judged(run, tmp_path / "r")
+    (step,) = found.steps
+    assert step.worst_minute["from_s"] == 60
+    assert step.worst_minute["response_p99"] == pytest.approx(0.5, rel=0.03)
+    assert "keeps up with the log at 2 times its own speed" in found.verdict.decision
+    assert "In the worst minute, from 60 s of the window on" in found.verdict.decision
 
 
 def test_errors_are_a_result_and_not_a_fault_of_the_measurement(tmp_path: Path) -> None:
@@ -203,6 +240,23 @@ def test_a_bracket_comes_first_and_its_probes_are_kept(tmp_path: Path) -> None:
     assert one.probes[0].excess == pytest.approx(2.0)
 
 
+def test_a_bracket_whose_upper_end_is_void_says_that_it_may_be_the_clients_doing(
+    tmp_path: Path,
+) -> None:
+    told = {"slo": "p99 < 50ms", "holds_per_s": 100.0, "fails_per_s": 200.0, "sentence": "",
+            "chance_inside": 0.97, "probes": []}  # fmt: skip
+    run = load_run(judging={"capacity": {"tantivy": told}})
+    for rate in (100, 200):
+        run.add(f"r{rate}", server=exponential(0.002), rate_per_s=rate,
+                levels={"load.rate_per_s": rate})  # fmt: skip
+    run.treatments[1].lag_ns = 5_000_000
+    found = judged(run, tmp_path / "r")
+    assert found.void.startswith("Void: 1 of 2 load steps")
+    assert "what follows is from the others" not in found.void
+    assert "What was driven at 200 is void" in found.verdict.decision
+    assert "it may bear more" in found.verdict.decision
+
+
 def test_the_json_has_an_object_a_step_with_names_that_stay(tmp_path: Path) -> None:
     found = judged(by_clients((1, 2)), tmp_path / "r")
     told = json.loads(json.dumps(steps_json(found)))
@@ -263,3 +317,22 @@ def test_a_rate_that_is_no_longer_kept_up_is_a_regression(tmp_path: Path) -> Non
     found = compared(tmp_path, at(1 / 400), at(1 / 200))
     assert found.regressed
     assert "does not keep it up" in found.decision + "".join(x.reason for x in found.comparisons)
+
+
+def test_other_answers_after_an_upgrade_are_told_beside_the_speeds(tmp_path: Path) -> None:
+    def other(query: int) -> dict[str, Any]:
+        return {"total": 1, "ids": [f"x{query}"], "scores": [1.0]}
+
+    found = compared(tmp_path, by_clients((1, 2)), by_clients((1, 2), answer=other))
+    assert found.answers_changed == {"new": (40, 40)}
+    assert "Answers changed on 40 of 40 queries" in found.decision
+
+
+def test_other_requests_make_two_load_runs_not_comparable(tmp_path: Path) -> None:
+    before, after = by_clients((1,)), by_clients((1,))
+    after.treatments[0].extra = {"queries": {"digest": "other"}}
+    path = after.write(tmp_path / "b")
+    (path / "queries" / "beef.jsonl").rename(path / "queries" / "other.jsonl")
+    found = compare_records(_opened(before, tmp_path / "a"), open_record(path))
+    assert {line.verdict for line in found.comparisons} == {"not comparable"}
+    assert "requests are not the same" in found.comparisons[0].reason

@@ -7,6 +7,7 @@ is said once.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -55,27 +56,35 @@ def bear(
     agreeing = {(system[a.a], system[a.b]): (a.agreeing, a.queries) for a in agreed}
     compared = at.comparisons(found, agreeing)
     capacity = capacities(judging, list(found))
-    void = void_of(steps)
-    sentences = [void] if void else []
-    sentences += [say.of_capacity(each, several=len(found) > 1) for each in capacity]
+    void = void_of(steps, searched=bool(capacity))
+    parts = [[void]] if void else []
+    several = len(found) > 1
+    parts += [[say.of_capacity(c, several=several), *_doubtful(c, steps)] for c in capacity]
+    searched = {c.system for c in capacity}
     for name, own in found.items():
-        if own and not any(c.system == name for c in capacity):
-            sentences += say.of_points(name, own)
-    sentences += say.of_systems(found, compared, agreeing)
-    sentences += _failed(steps)
-    if any(found.values()) and max((s.block for s in steps), default=0) <= 1:
-        sentences.append(ONCE)
+        if own and name not in searched:
+            parts.append(say.of_points(name, own))
+    parts.append(say.of_systems(found, compared, agreeing))
+    parts.append(_failed(steps))
+    once = max((s.block for s in steps), default=0) <= 1
+    if once and not capacity and any(found.values()):
+        parts.append([ONCE])
     if not steps:
-        sentences.append("No load step is on record yet, so there is nothing to say.")
+        parts.append(["No load step is on record yet, so there is nothing to say."])
     header, lines = table(steps)
     best = say.best_of(found, compared)
     resolved = any(c.verdict in ("faster", "slower") for c in compared)
-    verdict = Verdict(" ".join(sentences), resolved, best, lines, header)
+    decision = "\n".join(" ".join(part) for part in parts if part)
+    verdict = Verdict(decision, resolved, best, lines, header)
     return Bearing(verdict, compared, capacity, void)
 
 
-def void_of(steps: Sequence[Step]) -> str:
-    """ "Void: ..." where steps cannot be believed; empty where all can."""
+def void_of(steps: Sequence[Step], *, searched: bool = False) -> str:
+    """The sentence "Void: ..." where steps cannot be believed; empty where all can.
+
+    ``searched``: a search for capacity drove them. It asks less of a probe, since a promise of
+    50 ms is kept or broken whether or not the client is 50 µs late.
+    """
     void = [s for s in steps if s.status == "void"]
     if not void:
         return ""
@@ -87,12 +96,38 @@ def void_of(steps: Sequence[Step]) -> str:
             "the only load step" if len(driven) == 1 else f"none of the {len(driven)} load steps"
         )
         verb = "cannot" if len(driven) == 1 else "can"
-        return f"Void: {which} {verb} be believed ({why}), so nothing is said of what is borne."
+        end = "so nothing is said of what is borne"
+        if searched:
+            end = "so what the search found may be the client's doing"
+        return f"Void: {which} {verb} be believed ({why}), {end}."
     names = listed(list(dict.fromkeys(s.label for s in void)))
-    return (
-        f"Void: {len(void)} of {len(driven)} load steps ({names}) cannot be believed ({why}); what "
-        "follows is from the others."
+    end = (
+        "their times are not the server's; the search uses all in which the client was late by "
+        "less than a tenth of the promise"
+        if searched
+        else "what follows is from the others"
     )
+    many = f"{len(void)} of {len(driven)} load steps ({names})"
+    return f"Void: {many} cannot be believed ({why}); {end}."
+
+
+def _doubtful(found: Capacity, steps: Sequence[Step]) -> list[str]:
+    """That the upper end rests on void probes; a lower end that holds all the same is safe."""
+    if found.fails is None:
+        return []
+    own = [
+        s
+        for s in steps
+        if s.system == found.system
+        and s.rate_asked_per_s is not None
+        and math.isclose(s.rate_asked_per_s, found.fails, rel_tol=1e-3)
+    ]
+    if not own or any(s.status == "valid" for s in own):
+        return []
+    return [
+        f"What was driven at {digits(found.fails)} is void, so that it fails there may be the "
+        "client's doing: it may bear more."
+    ]
 
 
 def capacities(judging: Mapping[str, Any], systems: Sequence[str]) -> tuple[Capacity, ...]:

@@ -78,8 +78,8 @@ def _clients(name: str, own: Sequence[Point]) -> list[str]:
         p99 = most.of("response_p99")
         tail = f", with a response p99 of {amount(p99)}" if p99 else ""
         return [
-            f"{name} answers {amount(answered)} to {_n(most.x)}{tail}. It is one load step, so "
-            "nothing is known of more or fewer clients."
+            f"{name} answers {amount(answered)} to {_n(most.x)}{tail}. Only one step can be "
+            "used, so nothing is known of more or fewer clients."
         ]
     said = [f"{name} answers at most {amount(answered)}, at {_n(most.x)}."]
     last, after = own[-1], [p for p in own if p.x > first.x]
@@ -227,7 +227,7 @@ def of_systems(
 def _pair(a: str, b: str, found: Found, compared: Sequence[Comparison]) -> str:
     own = _between(a, b, found, compared)
     if not own:
-        return f"{a} and {b} were not driven at the same load, so they are not compared."
+        return f"{a} and {b} have no load in common at which steps of both can be used."
     if all(c.verdict == "not comparable" for c in own):
         return f"{a} and {b} are not comparable: {own[0].reason}."
     closed = found[a][0].kind == "closed"

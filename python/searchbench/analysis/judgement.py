@@ -193,7 +193,8 @@ class Agreement:
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """The answer. ``decision`` is one paragraph; ``lines`` a short table for a terminal.
+    """The answer. ``decision`` is one paragraph, of a load run one a line; ``lines`` a short table
+    for a terminal.
 
     ``resolved``: did any comparison come out above the noise.
     """

@@ -22,6 +22,7 @@ SLICES = 20
 LEVEL = 0.95
 LANDMARKS = {"p50": 0.5, "p90": 0.9, "p95": 0.95, "p99": 0.99, "p999": 0.999}
 BATCH_MEANS = f"batch means, {SLICES} slices"
+_Z = float(stats.norm.ppf(0.5 + LEVEL / 2))
 T = float(stats.t.ppf(0.5 + LEVEL / 2, SLICES - 1))
 
 Ints = NDArray[np.int64]
@@ -50,9 +51,9 @@ def quantiles(
 ) -> dict[str, Estimate]:
     """p50, p90, p95, p99, p999, max and mean in seconds; those with too few samples are absent.
 
-    With ``due_ns`` the intervals allow for requests that depend on each other: the wider of order
-    statistics and Woodruff's (1952) interval, which takes the variance of the share of samples
-    above the quantile from the slices.
+    With ``due_ns`` the intervals allow for requests that depend on each other: the widest of order
+    statistics, Woodruff's (1952) interval, and the binomial one of as many independent requests as
+    the window is worth; both take the variance of the share above the quantile from the slices.
     """
     if not durations_ns.size:
         return {}
@@ -65,7 +66,7 @@ def quantiles(
             continue
         found[name] = estimate
         if number is not None:
-            found[name] = _woodruff(estimate, q, durations_ns, ordered, number)
+            found[name] = _dependent(estimate, q, durations_ns, ordered, number)
     n = int(ordered.size)
     found["max"] = Estimate(float(ordered[-1]) / 1e9, "s", n)
     found["mean"] = Estimate(float(ordered.mean()) / 1e9, "s", n)
@@ -140,18 +141,30 @@ def _error_of_share(flags: NDArray[np.bool_], number: Ints) -> float:
     return math.sqrt(SLICES / (SLICES - 1) * float(rest @ rest)) / n
 
 
-def _woodruff(
+def _dependent(
     estimate: Estimate, q: float, durations: Ints, ordered: Ints, number: Ints
 ) -> Estimate:
-    n = ordered.size
-    above = durations > round(estimate.value * 1e9)
-    half = T * _error_of_share(above, number)
-    low = float(ordered[latency.rank(n, max(0.0, q - half))]) / 1e9
-    high = float(ordered[latency.rank(n, min(1.0, q + half))]) / 1e9
-    span = estimate.interval
+    """A quantile's interval, allowing for requests that depend on each other.
+
+    Late requests come in bursts, so the share above the quantile is skewed and rests on few of
+    them. Woodruff's interval is too sure of bursts that were not seen, the binomial one of as many
+    independent requests as the window is worth (Korn and Graubard 1998) of those that were: the
+    widest counts.
+    """
+    n, span = ordered.size, estimate.interval
     assert span is not None  # latency.quantile gives none without one
+    above = durations > round(estimate.value * 1e9)
+    p, error = float(above.mean()), _error_of_share(above, number)
+    lows, highs = [q - T * error], [q + T * error]
+    if 0 < p < 1:
+        effect = max(1.0, n * error**2 / (p * (1 - p))) * (T / _Z) ** 2
+        worth = n / effect
+        lows.append(1 - float(stats.beta.ppf(0.5 + LEVEL / 2, p * worth + 1, (1 - p) * worth)))
+        highs.append(1 - float(stats.beta.ppf((1 - LEVEL) / 2, p * worth, (1 - p) * worth + 1)))
+    low = float(ordered[latency.rank(n, max(0.0, min(lows)))]) / 1e9
+    high = float(ordered[latency.rank(n, min(1.0, max(highs)))]) / 1e9
     if low >= span.low and high <= span.high:
         return estimate
-    wider = Interval(min(low, span.low), max(high, span.high), LEVEL,
-                     f"the wider of order statistics and {SLICES} slices (Woodruff)")  # fmt: skip
+    method = f"the widest of order statistics, and Woodruff's and binomial from {SLICES} slices"
+    wider = Interval(min(low, span.low), max(high, span.high), LEVEL, method)
     return Estimate(estimate.value, estimate.unit, estimate.n, wider)

@@ -33,13 +33,15 @@ from searchbench.report.text import line
 QUANTILE_TICKS = (0.5, 0.9, 0.99, 0.999, 0.9999)
 
 
-def latency(judgement: Judgement, which: Literal["service", "response"], look: Look) -> Chart:
+def latency(
+    judgement: Judgement, which: Literal["service", "response"], look: Look, most: int = 0
+) -> Chart:
     """Quantiles of service or response time, a line a treatment.
 
     The quantile axis is logarithmic in 1 − q, so the tail has as much room as the middle; the
-    time axis is logarithmic too. Bands are the quantiles' intervals.
+    time axis is logarithmic too. Bands are the quantiles' intervals. ``most`` points a line.
     """
-    most = 60 if len(judgement.treatments) <= MANY else 36
+    most = most or (60 if len(judgement.treatments) <= MANY else 36)
     found = [(t.label, by_nines(getattr(t, which), most)) for t in judgement.treatments]
     found = [(label, curve) for label, curve in found if len(curve.x) > 1]
     if not found:

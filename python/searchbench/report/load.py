@@ -29,8 +29,12 @@ from searchbench.report.notices import notices
 from searchbench.report.text import fit, line, short
 
 _DRAWN = 6  # steps whose latencies are drawn by quantile, and whose warm-up is
+_CURVE = 30  # points of a line by quantile
+_LEADS = 3  # paragraphs of the answer in large type
 _LONG = 12  # rows of a table that is shown closed
 
+# What is of the making of an index, which a load run never makes, and what the client section has.
+_NOT_OURS = ("index_bytes", "ingest_s", "ingest_documents_per_s", "client_cpu_share")
 _OF = {"closed": "clients", "open": "the offered rate", "replay": "the speed of the log"}
 
 
@@ -50,7 +54,7 @@ class LoadContent(Content):
             self.client(),
             self.warmup(),
             *([self.agreement()] if self.judgement.agreement else []),
-            *([self.resources()] if any(s.server_cores for s in self.found) else []),
+            *self.cost(),
             self.machine(),
             self.findings(),
             self.details(),
@@ -96,14 +100,15 @@ class LoadContent(Content):
         j = self.judgement
         blocks: list[Block] = []
         if j.void:
-            said = j.void.removeprefix("Void: ")
-            blocks.append(
-                Notice("invalid", "Void", "", "", said[:1].upper() + said[1:], _remedy(self.found))
-            )
+            why = j.void.removeprefix("Void: ")
+            why = why[:1].upper() + why[1:]
+            blocks.append(Notice("invalid", "Void", "", "", why, _remedy(self.found)))
         blocks.append(_badge(j))
         rest = j.verdict.decision.removeprefix(j.void).strip()
-        if rest:
-            blocks.append(Text(fit(rest), "lead"))
+        said = [part for part in rest.split("\n") if part]
+        blocks += [
+            Text(fit(part), "lead" if i < _LEADS else "plain") for i, part in enumerate(said)
+        ]
         blocks += notices(
             [f for f in tables.findings_of(j) if not f.trial and f.severity == "warning"]
         )
@@ -114,7 +119,8 @@ class LoadContent(Content):
         """The bracket of each system whose capacity was searched for, and the curve around it."""
         blocks: list[Block] = []
         for i, found in enumerate(self.judgement.capacity):
-            name = f"{short(found.system, 60)}: " if len(self.judgement.capacity) > 1 else ""
+            several = len(self.judgement.capacity) > 1
+            name = f"{short(found.system, 60)}: " if several else ""
             blocks.append(
                 Facts(
                     (
@@ -126,7 +132,7 @@ class LoadContent(Content):
             )
             blocks += self._figure(
                 f"capacity-{i}",
-                f"{name}what each probe used up of the promise",
+                f"{name}{'w' if several else 'W'}hat each probe used up of the promise",
                 "Requests that broke the promise, over those that may: below 1× it was kept. Bars: "
                 "95 % intervals. Shaded: the bracket. Each end is judged by all probes together.",
                 partial(load_figures.capacity, found),
@@ -196,18 +202,16 @@ class LoadContent(Content):
         drawn = replace(self.judgement, treatments=tuple(self._chosen()))
         fewer = len(drawn.treatments) < len(self.judgement.treatments)
         blocks: list[Block] = []
+        some = f" {len(drawn.treatments)} of the steps; all are in the table." if fewer else ""
+        blocks += self._figure(
+            "latency-response",
+            "Response time by quantile",
+            "Both axes are logarithmic; each nine of the quantiles has equal room. Bands: the "
+            f"intervals. Quantiles with too few samples end the line.{some}",
+            partial(figures.latency, drawn, "response", most=_CURVE),
+        )
         which: Literal["response", "service"]
         for which in ("response", "service"):
-            blocks += self._figure(
-                f"latency-{which}",
-                f"{which.capitalize()} time by quantile",
-                "Both axes are logarithmic; each nine of the quantiles has equal room. Bands: the "
-                "intervals. Quantiles with too few samples end the line."
-                + (
-                    f" {len(drawn.treatments)} of the steps; all are in the table." if fewer else ""
-                ),
-                partial(figures.latency, drawn, which),
-            )
             table = load_tables.quantiles(self.found, which)
             title = f"{which.capitalize()} time, every step"
             blocks.append(Details(title, (table,), open=len(table.rows) <= _LONG))
@@ -241,6 +245,16 @@ class LoadContent(Content):
         kept = tuple(self._chosen())
         return Content(self.record, replace(self.judgement, treatments=kept)).warmup()
 
+    def cost(self) -> list[Section]:
+        """What each step cost the server, where its process is seen from here."""
+        kept = {
+            name: {k: v for k, v in own.items() if k not in _NOT_OURS}
+            for name, own in self.judgement.resources.items()
+        }
+        table = tables.resources(replace(self.judgement, resources=kept), self.labels)
+        text = Text("Over the measured window, by the operating system's own accounts.", "quiet")
+        return [Section("resources", "Resources", (text, table))] if table else []
+
     def details(self) -> Section:
         """Targets, requests, what all steps share, and the command to run it again."""
         shared = common(self.record.trials)
@@ -254,7 +268,8 @@ class LoadContent(Content):
 
     def _chosen(self) -> Sequence[Any]:
         """At most six treatments, from the least load to the greatest, of every system."""
-        used = [t for t in self.judgement.treatments if any(x.status == "valid" for x in t.trials)]
+        every = self.judgement.treatments
+        used = [t for t in every if any(x.status == "valid" for x in t.trials)] or list(every)
         if len(used) <= _DRAWN:
             return used
         share = max(2, _DRAWN // max(1, len(self.systems)))

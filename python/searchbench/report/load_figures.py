@@ -44,6 +44,11 @@ class Loads:
         """Of which kind the loads are."""
         return next((own[0].kind for own in self.found.values()), "closed")
 
+    def void_values(self, *metrics: str) -> list[float]:
+        """What void steps have of these metrics, so that their marks have room."""
+        told = (of_step(step, metric) for step in self.void for metric in metrics)
+        return [value.value for value in told if value is not None]
+
     @property
     def levels(self) -> list[float]:
         """Every level that was driven."""
@@ -64,6 +69,7 @@ def against_load(loads: Loads, which: Literal["response", "service"], look: Look
     if not lines:
         return None
     values = [v for each in lines for v in (*each.curve.y, *each.curve.low, *each.curve.high)]
+    values += loads.void_values(f"{which}_p50", f"{which}_p99")
     low, high = log_domain([v for v in values if v > 0 and math.isfinite(v)] or [1e-3, 1.0])
     title = f"{which} time (logarithmic)"
     y = Axis(title, (low, high), tuple(log_ticks(low, high)), TIME_LABELS, log=True, unit="s",
@@ -81,7 +87,8 @@ def throughput(loads: Loads, look: Look) -> Chart:
             lines.append(replace(made, colour=colour))
     if not lines:
         return None
-    top = max(v for each in lines for v in (*each.curve.y, *each.curve.high)) * 1.05 or 1
+    values = [v for each in lines for v in (*each.curve.y, *each.curve.high)]
+    top = max([*values, *loads.void_values("answered")]) * 1.05 or 1
     y = Axis("answered per second", (0, top), grid=True)
     chart = _drawn(lines, loads, y, ["answered"], look)
     if loads.kind == "open" and len(lines) <= MANY:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Literal
 
 from searchbench.analysis.bearing import remark
@@ -19,12 +20,13 @@ Steps = Sequence[Step]
 
 def steps(found: Steps) -> Table:
     """A row a step: the load as it really was, what was answered, how fast, and what to know."""
-    several = len({s.system for s in found}) > 1
     closed = all(s.kind == "closed" for s in found)
     failing = any(s.error_share is not None and s.error_share.value > 0 for s in found)
     opened = any(s.connect for s in found)
-    columns = [Column("System", weight=1.4)] if several else []
-    columns += [Column("Clients" if closed else "Offered", number=True, weight=0.9)]
+    columns = [
+        Column("Step", weight=1.8),
+        Column("Clients" if closed else "Offered", number=True, weight=0.9),
+    ]
     columns += [Column("Answered", weight=1.9)]
     columns += [] if closed else [Column("Kept up", number=True)]
     columns += [Column(name, number=True) for name in ("Response p50", "Response p99")]
@@ -32,12 +34,12 @@ def steps(found: Steps) -> Table:
     columns += [Column("Connect p50", number=True)] if opened else []
     columns += [] if closed else [Column("Backlog p99", number=True)]
     columns += [Column("Errors", number=True, weight=0.8)] if failing else []
-    columns += [Column("Remarks", weight=1.6)]
     bars = spans([s.answered if s.status == "valid" else None for s in found])
     rows = []
     for s, bar in zip(found, bars, strict=True):
-        cells = [named(s.system)] if several else []
-        cells.append(_clients(s) if closed else of_estimate(s.offered))
+        said = line(remark(s))
+        cells = [replace(named(s.label), below=said, tone="bad" if said else "")]
+        cells.append(_clients(s) if closed else _offered(s))
         cells.append(of_estimate(s.answered, bar))
         if not closed:
             cells.append(_kept(s))
@@ -49,8 +51,6 @@ def steps(found: Steps) -> Table:
             cells.append(of_estimate(s.backlog.get("p99")))
         if failing:
             cells.append(_errors(s))
-        said = remark(s)
-        cells.append(Cell(line(said) or "–", line(s.reason), tone="bad" if said else "quiet"))
         rows.append(tuple(cells))
     return Table(tuple(columns), tuple(rows))
 
@@ -161,6 +161,15 @@ def _clients(step: Step) -> Cell:
     if asked is None or asked == seen:
         return Cell(numbers.count(seen), "counted in the trace")
     return Cell(numbers.count(seen), "counted in the trace", f"of {asked} asked for", tone="bad")
+
+
+def _offered(step: Step) -> Cell:
+    if step.offered is None:
+        return NONE
+    cell = of_estimate(step.offered)
+    asked = step.rate_asked_per_s
+    below = "" if asked is None else f"of {numbers.human(asked, '1/s')}"
+    return Cell(cell.text, cell.exact, below)
 
 
 def _kept(step: Step) -> Cell:

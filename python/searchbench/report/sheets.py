@@ -51,9 +51,26 @@ HEADERS: dict[str, tuple[str, ...]] = {
     "findings": ("severity", "kind", "trial", "number", "meaning", "remedy"),
 }  # fmt: skip
 
+# Of a load run, a seventh file: a row a load step. Times of quantiles are in seconds.
+_STEP = (
+    "system", "trial", "treatment", "block", "label", "kind", "status", "reason", "window_s",
+    "clients_asked", "clients", "clients_by_littles_law", "littles_law_share", "rate_asked_per_s",
+    "requests", "keeps_up", "backlog_growth", "response_growth", "client_cpu_s_per_request",
+    "client_cpu_share", "run_wait_share", "steal_share", "server_cores",
+)  # fmt: skip
+_STEP_ESTIMATES = ("offered", "answered", "achieved", "error_share")
+_STEP_TIMES = ("service", "response", "connect", "lag", "backlog")
+_STEP_QUANTILES = ("p50", "p90", "p95", "p99", "p999", "max", "mean")
+STEPS = (
+    *_STEP,
+    "outcomes",
+    *(column for name in _STEP_ESTIMATES for column in (name, f"{name}_low", f"{name}_high")),
+    *(f"{time}_{quantile}" for time in _STEP_TIMES for quantile in _STEP_QUANTILES),
+)
+
 
 def write_sheets(judgement: Judgement, folder: Path) -> list[Path]:
-    """Write all six into ``folder`` and say where; what was there is replaced."""
+    """Write all six (of a load run ``steps.csv`` too) into ``folder``, replacing what was there."""
     makers = {
         "treatments": _treatments,
         "trials": _trials,
@@ -62,10 +79,13 @@ def write_sheets(judgement: Judgement, folder: Path) -> list[Path]:
         "agreement": _agreement,
         "findings": _findings,
     }
-    return [
+    written = [
         _write(folder / f"{name}.csv", HEADERS[name], make(judgement))
         for name, make in makers.items()
     ]
+    if judgement.kind == "load":
+        written.append(_write(folder / "steps.csv", STEPS, _steps(judgement)))
+    return written
 
 
 def _treatments(judgement: Judgement) -> Iterable[Sequence[Any]]:
@@ -128,6 +148,18 @@ def _measures(groups: GroupAgreement | None) -> tuple[Any, ...]:
         groups.score_difference_max,
         groups.score_documents,
     )
+
+
+def _steps(judgement: Judgement) -> Iterable[Sequence[Any]]:
+    for s in judgement.steps:
+        row: list[Any] = [getattr(s, name) for name in _STEP]
+        row.append(_json(s.outcomes))
+        for name in _STEP_ESTIMATES:
+            row += _estimate(getattr(s, name))[1:4]
+        for time in _STEP_TIMES:
+            found = getattr(s, time)
+            row += [found[q].value if q in found else None for q in _STEP_QUANTILES]
+        yield row
 
 
 def _findings(judgement: Judgement) -> Iterable[Sequence[Any]]:

@@ -1,0 +1,174 @@
+"""The page of a load run says what is borne, marks what is void or not kept up, and stays small."""
+
+from __future__ import annotations
+
+import csv
+import re
+from dataclasses import replace
+from html import unescape
+from pathlib import Path
+
+import pytest
+
+from records import Study, single_queue
+from searchbench.analysis.judge import judge
+from searchbench.analysis.judgement import Judgement
+from searchbench.cli.report import show
+from searchbench.record import Record, open_record
+from searchbench.report import write_report
+from searchbench.report.blocks import Document, Figure, Table, Text
+from searchbench.report.load import LoadContent
+from searchbench.report.page import page
+from test_analysis_steps import by_clients, load_run
+
+
+def opened(run: Study, path: Path) -> tuple[Record, Judgement]:
+    record = open_record(run.write(path))
+    return record, judge(record)
+
+
+def document(run: Study, path: Path) -> Document:
+    return LoadContent(*opened(run, path)).document()
+
+
+def ids(found: Document) -> list[str]:
+    return [section.id for section in found.sections]
+
+
+def figures(found: Document) -> dict[str, Figure]:
+    blocks = [b for section in found.sections for b in section.blocks]
+    return {b.name: b for b in blocks if isinstance(b, Figure)}
+
+
+def words(found: Document, section: str) -> str:
+    (own,) = (s for s in found.sections if s.id == section)
+    return page(Document("t", "a", (own,)))
+
+
+def by_rates(rates: tuple[int, ...], capacity: float = 300.0) -> Study:
+    run = load_run()
+    for rate in rates:
+        run.add(f"r{rate}", server=single_queue(1 / capacity), rate_per_s=rate, seconds=6.0,
+                levels={"load.rate_per_s": rate})  # fmt: skip
+    return run
+
+
+def test_the_answer_comes_first_and_what_makes_no_sense_is_left_out(tmp_path: Path) -> None:
+    found = document(by_clients((1, 2, 4, 8)), tmp_path / "r")
+    assert ids(found)[:3] == ["answer", "load", "steps"]
+    assert "agreement" not in ids(found)
+    text = words(found, "answer")
+    assert "From 4 clients on more clients bring nothing" in unescape(text)
+    assert "no A/A control" not in text
+    everything = page(found).lower()
+    assert "ingest" not in everything
+    assert "study.toml" not in everything
+    assert "searchbench load http://127.0.0.1:1" in everything
+
+
+def test_the_two_graphs_have_a_line_for_each_system_and_quantile(tmp_path: Path) -> None:
+    run = by_clients((1, 4, 8), system="old", factor=2.0)
+    by_clients((1, 4, 8), system="new", run=run)
+    drawn = figures(document(run, tmp_path / "r"))
+    assert {"load-throughput", "load-response", "load-service"} <= set(drawn)
+    for which in ("load-response", "load-service"):
+        for name in ("old p50", "old p99", "new p50", "new p99"):
+            assert f">{name}<" in drawn[which].wide, (which, name)
+            assert f">{name}<" in drawn[which].narrow, (which, name)
+        assert "stroke-dasharray" in drawn[which].wide
+    assert ">old<" in drawn["load-throughput"].wide
+
+
+def test_a_rate_that_is_not_kept_up_is_marked_in_curve_and_table(tmp_path: Path) -> None:
+    found = document(by_rates((100, 200, 600)), tmp_path / "r")
+    drawn = figures(found)["load-response"]
+    assert drawn.wide.count("not kept up") == 2  # at p50 and at p99
+    (steps,) = (s for s in found.sections if s.id == "steps")
+    table = next(b for b in steps.blocks if isinstance(b, Table))
+    kept = [column.name for column in table.columns].index("Kept up")
+    assert [row[kept].text for row in table.rows] == ["yes", "yes", "no"]
+    assert "coordinated omission" not in page(found)
+
+
+def test_a_closed_loop_says_what_it_cannot_know(tmp_path: Path) -> None:
+    found = document(by_clients((1, 2)), tmp_path / "r")
+    assert "coordinated omission" in words(found, "load")
+
+
+def test_a_void_step_is_told_before_anything_else(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run = by_clients((1, 2, 4))
+    run.treatments[2].lag_ns = 3_000_000
+    record, judged = opened(run, tmp_path / "r")
+    found = LoadContent(record, judged).document()
+    first = found.sections[0].blocks[0]
+    assert first.kind == "notice"
+    assert "1 of 3 load steps" in words(found, "answer")
+    assert "Crosses: void" in page(found)
+    show(judged)
+    assert capsys.readouterr().out.startswith("Void: 1 of 3 load steps")
+
+
+def test_outcomes_are_shown_by_kind_where_any_request_failed(tmp_path: Path) -> None:
+    clean = document(by_clients((1,)), tmp_path / "clean")
+    assert "ended well" in words(clean, "steps")
+    failing = document(by_clients((1,), error_share=0.1), tmp_path / "failing")
+    assert "engine error" in words(failing, "steps")
+
+
+def test_forty_steps_are_still_a_page(tmp_path: Path) -> None:
+    run = load_run()
+    for n in range(1, 41):
+        by_clients((n,), run=run, seconds=1.5, warmup_s=0.2)
+    record, judged = opened(run, tmp_path / "r")
+    text = page(LoadContent(record, judged).document())
+    assert len(text) < 600_000
+    rows = re.findall(r"<details><summary><bdi>Response time, every step", text)
+    assert rows, "a long table is closed"
+
+
+def test_the_bracket_of_a_capacity_search_is_drawn_with_its_probes(tmp_path: Path) -> None:
+    def probe(rate: float, share: float, verdict: str) -> dict[str, object]:
+        kept = {"condition": {"text": "p99 < 50ms", "allowed": 0.01}, "share": share,
+                "low": share / 2, "high": share * 2 + 0.001}  # fmt: skip
+        judged = {"kept": [kept], "verdict": verdict, "achieved": 0.999, "own_fault": False}
+        return {"rate_per_s": rate, "seconds": 2.0, "judged": judged}
+
+    told = {"slo": "p99 < 50ms", "holds_per_s": 200.0, "fails_per_s": 210.0,
+            "sentence": "It bears 200 to 210 requests a second.", "chance_inside": 0.96,
+            "probes": [probe(100, 0.0, "holds"), probe(200, 0.002, "holds"),
+                       probe(210, 0.05, "fails")]}  # fmt: skip
+    run = by_rates((100, 200, 210))
+    run.judging["capacity"] = {"tantivy": told}
+    found = document(run, tmp_path / "r")
+    assert ids(found)[:2] == ["answer", "capacity"]
+    lead = next(b for b in found.sections[0].blocks if isinstance(b, Text))
+    assert lead.text.startswith("It bears 200 to 210 requests a second.")
+    drawn = figures(found)["capacity-0"]
+    assert drawn.wide.count("of what") + drawn.wide.count("times what") >= 3
+    assert "p99 &lt; 50ms allows" in drawn.wide
+
+
+def test_hostile_text_is_escaped_and_all_files_are_written(tmp_path: Path) -> None:
+    hostile = "<script>alert(1)</script>"
+    run = by_clients((1, 2), system=hostile)
+    by_clients((1, 2), system="b", run=run)
+    record, judged = opened(run, tmp_path / "r")
+    written = write_report(record, judged, tmp_path / "out")
+    text = written.html.read_text("utf-8")
+    assert "<script>alert" not in text
+    assert written.pdf.read_bytes().startswith(b"%PDF")
+    sheet = next(path for path in written.csv if path.name == "steps.csv")
+    rows = list(csv.DictReader(sheet.read_text("utf-8").splitlines()))
+    assert [row["clients"] for row in rows] == [str(s.clients) for s in judged.steps]
+    assert float(rows[0]["response_p50"]) == judged.steps[0].response["p50"].value
+
+
+def test_a_run_without_a_step_that_can_be_used_still_has_a_page(tmp_path: Path) -> None:
+    run = by_clients((1, 2), fails_at="drive")
+    record, judged = opened(run, tmp_path / "r")
+    assert {s.status for s in judged.steps} == {"failed"}
+    assert "No answer" in page(LoadContent(record, judged).document())
+    empty = replace(judged, steps=(), treatments=())
+    assert page(LoadContent(record, empty).document())
