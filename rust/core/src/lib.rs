@@ -42,6 +42,8 @@ mod lane;
 mod open;
 mod options;
 mod plan;
+#[cfg(test)]
+mod port_tests;
 mod region;
 mod reply;
 mod sample;
