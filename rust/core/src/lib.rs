@@ -37,6 +37,8 @@ mod ending;
 mod exchange_tests;
 #[cfg(test)]
 mod failure_tests;
+#[cfg(test)]
+mod fault_tests;
 mod idle;
 mod lane;
 mod open;
