@@ -144,6 +144,13 @@ impl<W: Wire> Worker<'_, W> {
         self.deadlines.put(&mut self.conns, index, list, deadline);
         if !pending {
             self.up(index);
+            // Its request goes out now, and not after the next look at what has arrived.
+            let conn = &mut self.conns[index as usize];
+            if conn.pending == Pending::Send {
+                conn.pending = Pending::Nothing;
+                self.ready.pop();
+                self.send_exchange(index);
+            }
         }
     }
 
