@@ -1,11 +1,12 @@
 //! A bare server for benchmarks and for testing the instrument: its truth is known beforehand.
 //!
 //!     responder [--port P] [--bytes N] [--delay-us D] [--stall-every-ms A --stall-ms B]
-//!               [--cpu C] [--frames] [--spin] [--keep-alive] [--arrivals FILE]
+//!               [--cpu C] [--frames] [--spin] [--keep-alive] [--close] [--arrivals FILE]
 //!
 //! Answers every request with the same reply of N bytes, D microseconds after it was read, over
-//! HTTP/1.1 or, with `--frames`, over the framed protocol. One thread, epoll; with a delay it
-//! blocks until 60 us before the next reply is due and then spins, so that the delay is true to
+//! HTTP/1.1 or, with `--frames`, over the framed protocol. With `--close` it says so in the reply
+//! and closes the connection after it, as a server without keep-alive does. One thread, epoll; with
+//! a delay it blocks until 60 us before the next reply is due and then spins, so that the delay is true to
 //! about ten microseconds where it has a core to itself. With a stall, no reply leaves during
 //! [k A, k A + B) milliseconds after the start, k = 1, 2, ..; those due then leave at its end.
 //! With `--spin` it never sleeps, so that nothing waits for it to wake; with `--arrivals` it notes
@@ -41,6 +42,7 @@ struct Asked {
     spin: bool,
     keep_alive: bool,
     arrivals: Option<PathBuf>,
+    close: bool,
 }
 
 fn asked() -> Result<Asked, String> {
@@ -55,6 +57,7 @@ fn asked() -> Result<Asked, String> {
         spin: false,
         keep_alive: false,
         arrivals: None,
+        close: false,
     };
     let mut words = std::env::args().skip(1);
     while let Some(word) = words.next() {
@@ -65,6 +68,10 @@ fn asked() -> Result<Asked, String> {
             }
             "--spin" => {
                 asked.spin = true;
+                continue;
+            }
+            "--close" => {
+                asked.close = true;
                 continue;
             }
             "--keep-alive" => {
@@ -108,6 +115,8 @@ impl Asked {
         } else {
             let stays = if self.keep_alive {
                 "Connection: keep-alive\r\n"
+            } else if self.close {
+                "Connection: close\r\n"
             } else {
                 ""
             };
@@ -310,6 +319,8 @@ impl Server {
         if sent < self.reply.len() {
             client.unsent.extend_from_slice(&self.reply[sent..]);
             self.watch_writing(slot, true);
+        } else if self.asked.close {
+            self.clients[slot] = None;
         }
     }
 
@@ -328,7 +339,11 @@ impl Server {
             }
         }
         if client.unsent.is_empty() {
-            self.watch_writing(slot, false);
+            if self.asked.close {
+                self.clients[slot] = None;
+            } else {
+                self.watch_writing(slot, false);
+            }
         }
     }
 
@@ -494,6 +509,7 @@ mod tests {
             spin: false,
             keep_alive: false,
             arrivals: None,
+            close: false,
         }
     }
 
@@ -538,6 +554,13 @@ mod tests {
         };
         let head = String::from_utf8(stays.reply()).unwrap();
         assert!(head.contains("\r\nConnection: keep-alive\r\n"));
+        let mut closing = asked(false);
+        closing.close = true;
+        assert!(
+            closing
+                .reply()
+                .starts_with(b"HTTP/1.1 200 OK\r\nConnection: close\r\n")
+        );
         let frame = asked(true).reply();
         assert_eq!((frame.len(), frame[0], frame[8]), (19, 3, 5));
     }

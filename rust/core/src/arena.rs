@@ -98,6 +98,14 @@ impl Requests {
         self.request_ends.is_empty()
     }
 
+    /// Bytes of the longest exchange.
+    pub fn longest(&self) -> usize {
+        (0..self.exchange_ends.len() as u32)
+            .map(|exchange| self.place(exchange).len())
+            .max()
+            .unwrap_or(0)
+    }
+
     /// All bytes.
     #[inline]
     pub fn arena(&self) -> &[u8] {
@@ -143,6 +151,7 @@ mod tests {
         assert_eq!(requests.exchanges(0), 0..2);
         assert_eq!(requests.exchanges(1), 2..3);
         assert_eq!(&requests.arena()[requests.place(1)], b"world");
+        assert_eq!(requests.longest(), 5);
     }
 
     #[test]

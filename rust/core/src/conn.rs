@@ -219,6 +219,8 @@ impl<W> Conn<W> {
     pub fn close(&mut self) {
         self.socket = None;
         self.phase = Phase::Down;
+        // Whatever was to be sent over it is not sent over the next.
+        self.pending = Pending::Nothing;
     }
 }
 

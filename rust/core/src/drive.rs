@@ -28,6 +28,9 @@ const CLOCK_AHEAD_NS: i64 = 50_000_000;
 /// The real-time priority that is asked for: above ordinary threads, below the kernel's own.
 const PRIORITY: i32 = 10;
 
+/// Fits into one segment on any network that is driven.
+const ONE_SEGMENT_BYTES: usize = 1_000;
+
 /// What all threads see.
 pub(crate) struct Shared {
     pub targets: Vec<SocketAddr>,
@@ -41,6 +44,8 @@ pub(crate) struct Shared {
     pub threads: usize,
     pub stop_ns: Option<i64>,
     pub timeouts: Timeouts,
+    /// Sockets have TCP_NODELAY.
+    pub at_once: bool,
     pub capture_every: u64,
     pub idle: Idle,
     pub stop: Arc<StopFlag>,
@@ -140,6 +145,8 @@ impl Drive {
         let each = options.request_timeouts_ns.as_deref();
         let timeouts = Timeouts::new(options.timeout_ns, each).map_err(Error::Invalid)?;
         let shared = Arc::new(Shared {
+            // What fits one segment, and is sent when nothing is under way, waits for nothing.
+            at_once: requests.longest() > ONE_SEGMENT_BYTES,
             targets: options.targets,
             request_targets,
             plan,

@@ -37,11 +37,15 @@ mod ending;
 mod exchange_tests;
 #[cfg(test)]
 mod failure_tests;
+#[cfg(test)]
+mod fault_tests;
 mod idle;
 mod lane;
 mod open;
 mod options;
 mod plan;
+#[cfg(test)]
+mod port_tests;
 mod region;
 mod reply;
 mod sample;

@@ -98,9 +98,10 @@ impl<W: Wire> Worker<'_, W> {
     /// Begins to open the connection; its request, if any, is sent once it is up.
     pub(crate) fn connect(&mut self, index: u32) {
         let began = self.clock.now();
-        let target = self.conns[index as usize].target;
-        let (socket, error) = match sys::connect(&self.shared.targets[target as usize]) {
-            Ok(opened) => opened,
+        let shared = self.shared;
+        let target = &shared.targets[self.conns[index as usize].target as usize];
+        let socket = match sys::socket(target, shared.at_once) {
+            Ok(socket) => socket,
             Err(error) => {
                 self.fatal = Some(is_ours(&error).unwrap_or(error));
                 return;
@@ -110,9 +111,19 @@ impl<W: Wire> Worker<'_, W> {
         conn.open(socket);
         conn.connect = began;
         let (fd, token) = (conn.fd(), conn.token(index));
+        // On loopback the other side has answered when the first call returns, and a second costs
+        // less than to be woken for it.
+        let not_yet = |error: &io::Error| {
+            let code = error.raw_os_error();
+            code == Some(libc::EINPROGRESS) || code == Some(libc::EALREADY)
+        };
+        let mut error = sys::connect(fd, target);
+        if error.as_ref().is_some_and(not_yet) {
+            error = sys::connect(fd, target);
+        }
         let pending = match error {
             None => false,
-            Some(error) if error.raw_os_error() == Some(libc::EINPROGRESS) => true,
+            Some(error) if not_yet(&error) => true,
             Some(error) => {
                 if let Some(ours) = is_ours(&error) {
                     self.fatal = Some(ours);
@@ -125,15 +136,21 @@ impl<W: Wire> Worker<'_, W> {
             self.fatal = Some(error);
             return;
         }
-        let timeouts = &self.shared.timeouts;
         let list = match &self.conns[index as usize].job {
-            job if job.active => timeouts.list(job.request),
+            job if job.active => shared.timeouts.list(job.request),
             _ => 0,
         };
-        let deadline = began.saturating_add(timeouts.wait_ns(list));
+        let deadline = began.saturating_add(shared.timeouts.wait_ns(list));
         self.deadlines.put(&mut self.conns, index, list, deadline);
         if !pending {
             self.up(index);
+            // Its request goes out now, and not after the next look at what has arrived.
+            let conn = &mut self.conns[index as usize];
+            if conn.pending == Pending::Send {
+                conn.pending = Pending::Nothing;
+                self.ready.pop();
+                self.send_exchange(index);
+            }
         }
     }
 

@@ -96,7 +96,7 @@ impl<W: Wire> Worker<'_, W> {
                             conn.job.add_host_ns(reply.host_ns);
                             self.statuses.count(conn.wire.status());
                             conn.job.outcome = conn.job.outcome.worse(outcome);
-                            return self.replied(index, now, &piece[..used], close);
+                            return self.replied(index, now, &piece[..used], close, gone);
                         }
                         Step::Malformed => {
                             conn.job.bytes += count as u64;
@@ -114,8 +114,9 @@ impl<W: Wire> Worker<'_, W> {
         }
     }
 
-    /// The reply to one exchange is whole; `last` is its last piece.
-    fn replied(&mut self, index: u32, now: i64, last: &[u8], close: bool) {
+    /// The reply to one exchange is whole; `last` is its last piece. `close`: the connection is not
+    /// used again; `gone`: the other side has ended it.
+    fn replied(&mut self, index: u32, now: i64, last: &[u8], close: bool, gone: bool) {
         let conn = &mut self.conns[index as usize];
         conn.served = true;
         conn.pause_ns = 0;
@@ -151,6 +152,10 @@ impl<W: Wire> Worker<'_, W> {
         conn.job.active = false;
         conn.free = now;
         if close || unsent {
+            // Where the other side has ended already, a plain close leaves nothing behind.
+            if !gone && !unsent {
+                let _ = sys::forget(conn.fd());
+            }
             conn.close();
         } else {
             conn.phase = Phase::Idle;
@@ -166,7 +171,7 @@ impl<W: Wire> Worker<'_, W> {
                 conn.job.outcome = conn.job.outcome.worse(reply.outcome);
                 conn.job.add_host_ns(reply.host_ns);
                 self.statuses.count(conn.wire.status());
-                self.replied(index, now, &[], true);
+                self.replied(index, now, &[], true, true);
             }
             _ => self.cut_off(index),
         }

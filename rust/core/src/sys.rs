@@ -12,9 +12,8 @@ fn checked(result: libc::c_int) -> io::Result<libc::c_int> {
     }
 }
 
-/// A new non-blocking TCP socket with TCP_NODELAY, and the error of `connect`, if any.
-/// EINPROGRESS is the usual one.
-pub fn connect(target: &SocketAddr) -> io::Result<(OwnedFd, Option<io::Error>)> {
+/// A new non-blocking TCP socket. `at_once`: with TCP_NODELAY.
+pub fn socket(target: &SocketAddr, at_once: bool) -> io::Result<OwnedFd> {
     let family = if target.is_ipv4() {
         libc::AF_INET
     } else {
@@ -23,18 +22,39 @@ pub fn connect(target: &SocketAddr) -> io::Result<(OwnedFd, Option<io::Error>)> 
     let kind = libc::SOCK_STREAM | libc::SOCK_NONBLOCK | libc::SOCK_CLOEXEC;
     // SAFETY: a plain call; the descriptor is owned at once.
     let socket = unsafe { OwnedFd::from_raw_fd(checked(libc::socket(family, kind, 0))?) };
-    let fd = socket.as_raw_fd();
-    let on: libc::c_int = 1;
-    // SAFETY: `on` lives through the call and its size is given.
-    checked(unsafe {
-        libc::setsockopt(
-            fd,
+    if at_once {
+        let on: libc::c_int = 1;
+        set(
+            socket.as_raw_fd(),
             libc::IPPROTO_TCP,
             libc::TCP_NODELAY,
-            (&raw const on).cast(),
-            size_of::<libc::c_int>() as libc::socklen_t,
-        )
-    })?;
+            &on,
+        )?;
+    }
+    Ok(socket)
+}
+
+/// The other side's end of a connection that is closed now is not waited for: no TIME_WAIT is
+/// left of it, which would keep its local port for a minute.
+pub fn forget(fd: RawFd) -> io::Result<()> {
+    let linger = libc::linger {
+        l_onoff: 1,
+        l_linger: 0,
+    };
+    set(fd, libc::SOL_SOCKET, libc::SO_LINGER, &linger)
+}
+
+fn set<T>(fd: RawFd, level: libc::c_int, name: libc::c_int, value: &T) -> io::Result<()> {
+    let size = size_of::<T>() as libc::socklen_t;
+    // SAFETY: the value lives through the call and its size is given.
+    checked(unsafe { libc::setsockopt(fd, level, name, std::ptr::from_ref(value).cast(), size) })
+        .map(|_| ())
+}
+
+/// Begins to connect: None where the connection is open, else why not yet or not at all.
+/// EINPROGRESS the first time and EALREADY later mean not yet. On loopback the first call usually
+/// opens it, and only the second says so.
+pub fn connect(fd: RawFd, target: &SocketAddr) -> Option<io::Error> {
     let result = match target {
         SocketAddr::V4(v4) => {
             let address = libc::sockaddr_in {
@@ -64,7 +84,7 @@ pub fn connect(target: &SocketAddr) -> io::Result<(OwnedFd, Option<io::Error>)> 
             unsafe { libc::connect(fd, (&raw const address).cast(), size) }
         }
     };
-    Ok((socket, checked(result).err()))
+    checked(result).err()
 }
 
 /// How a pending `connect` ended: None where it succeeded.
