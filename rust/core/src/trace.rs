@@ -51,12 +51,7 @@ impl Trace {
     pub(crate) fn gather(
         parts: Vec<Part>,
         mut spilled: Option<Spilled>,
-        targets: &[SocketAddr],
-        clock: &str,
-        drift_ppm: f64,
-        started_unix_ns: i64,
-        elapsed_ns: i64,
-        cut_short: bool,
+        drive: &WholeAccount,
     ) -> io::Result<Trace> {
         let spilled_bytes = spilled.as_ref().map_or(0, |spilled| {
             spilled.prefixes.iter().map(|p: &Prefix| p.bytes).sum()
@@ -77,17 +72,7 @@ impl Trace {
         }
         let samples = spill::gather(regions, spilled.as_mut())?;
         let spill_failed = spilled.and_then(|spilled| spilled.failed);
-        let drive = WholeAccount {
-            targets,
-            clock,
-            drift_ppm,
-            started_unix_ns,
-            elapsed_ns,
-            cut_short,
-            spilled_bytes,
-            spill_failed,
-        };
-        let accounting = accounting(&accounts, &drive);
+        let accounting = accounting(&accounts, drive, spilled_bytes, spill_failed);
         Ok(Trace {
             samples,
             kept,
@@ -137,18 +122,21 @@ impl Trace {
 }
 
 /// What is accounted for once, and not for each thread.
-struct WholeAccount<'a> {
-    targets: &'a [SocketAddr],
-    clock: &'a str,
-    drift_ppm: f64,
-    started_unix_ns: i64,
-    elapsed_ns: i64,
-    cut_short: bool,
-    spilled_bytes: usize,
-    spill_failed: Option<String>,
+pub(crate) struct WholeAccount<'a> {
+    pub targets: &'a [SocketAddr],
+    pub clock: &'a str,
+    pub drift_ppm: f64,
+    pub started_unix_ns: i64,
+    pub elapsed_ns: i64,
+    pub cut_short: bool,
 }
 
-fn accounting(threads: &[ThreadAccount], drive: &WholeAccount) -> String {
+fn accounting(
+    threads: &[ThreadAccount],
+    drive: &WholeAccount,
+    spilled_bytes: usize,
+    spill_failed: Option<String>,
+) -> String {
     let WholeAccount {
         targets,
         clock,
@@ -156,8 +144,6 @@ fn accounting(threads: &[ThreadAccount], drive: &WholeAccount) -> String {
         started_unix_ns,
         elapsed_ns,
         cut_short,
-        spilled_bytes,
-        spill_failed,
     } = drive;
     let mut text = String::new();
     let sum = |get: fn(&Counters) -> u64| -> u64 {
