@@ -474,6 +474,7 @@ def test_false_from_the_tick_cuts_a_drive_short_and_keeps_its_trace() -> None:
         ({"request_timeouts_ns": np.zeros(1, np.int64)}, "request_timeouts_ns.0. is 0"),
         ({"wire": "gopher"}, "gopher"),
         ({"idle": "nap"}, "nap"),
+        ({"start_unix_ns": 1}, "start_unix_ns"),
         ({"connections": 0}, "connections"),
         ({"client_starts": None}, "client_starts"),
         ({"due_ns": np.zeros(2, np.int64)}, "not both"),
@@ -578,6 +579,24 @@ def test_what_is_not_toml_is_refused_with_its_place() -> None:
 def test_a_library_host_that_is_asked_nonsense_says_so(capfd: pytest.CaptureFixture[str]) -> None:
     assert _core.serve_library_host(["null", "--no-such-option", "1"]) == 2
     assert "no-such-option" in capfd.readouterr().err
+
+
+def test_only_the_measuring_threads_have_the_priority_that_was_asked_for(tmp_path: Path) -> None:
+    seen: dict[str, tuple[int, int]] = {}
+
+    def tick(_completed: int, _elapsed_ns: int, _recent: bytes) -> None:
+        for task in Path("/proc/self/task").iterdir():
+            name, tid = (task / "comm").read_text().strip(), int(task.name)
+            seen[name] = os.sched_getscheduler(tid), os.getpriority(os.PRIO_PROCESS, tid)
+
+    with serving(hello) as target:
+        trace = opened(target, 300, 1_000_000, 2, realtime=True, spill=str(tmp_path), on_tick=tick)
+    [thread] = json.loads(trace.accounting())["threads"]
+    got_it = thread["priority"] == "fifo 10"
+    assert got_it or "refused" in thread["priority"]
+    assert seen.pop("drive-0")[0] == (os.SCHED_FIFO if got_it else os.SCHED_OTHER)
+    assert seen["spill"] == (os.SCHED_OTHER, 5), "it gives way to all others"
+    assert {policy for policy, _ in seen.values()} == {os.SCHED_OTHER}
 
 
 # ---- many samples

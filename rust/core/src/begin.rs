@@ -8,7 +8,7 @@ use crate::conn::{Job, Pending, Phase};
 use crate::lane::due_first;
 use crate::schedule::Load;
 use crate::sys;
-use crate::thread::{READABLE, Worker};
+use crate::thread::{WATCHED, Worker};
 use crate::wire::Wire;
 
 /// Sends in a row before replies are looked at again.
@@ -191,14 +191,8 @@ impl<W: Wire> Worker<'_, W> {
                         self.counters.partial_sends += 1;
                     }
                 }
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
-                    if !conn.wants_out {
-                        conn.wants_out = true;
-                        let (fd, token) = (conn.fd(), conn.token(index));
-                        self.watch(fd, READABLE | libc::EPOLLOUT, token);
-                    }
-                    return;
-                }
+                // The kernel reports when there is room.
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return,
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                 Err(_) => {
                     // The other side is gone, but it may have answered before it went.
@@ -207,15 +201,15 @@ impl<W: Wire> Worker<'_, W> {
                 }
             }
         }
-        if conn.wants_out {
-            conn.wants_out = false;
-            let (fd, token) = (conn.fd(), conn.token(index));
-            self.watch(fd, READABLE, token);
-        }
     }
 
-    pub(crate) fn watch(&mut self, fd: i32, events: i32, token: u64) {
-        if let Err(error) = self.epoll.change(fd, events, token) {
+    /// Asks the kernel to look at a socket again that may not have been read to its end.
+    pub(crate) fn again(&mut self, index: u32) {
+        let conn = &self.conns[index as usize];
+        let (fd, token) = (conn.fd(), conn.token(index));
+        if conn.phase != Phase::Down
+            && let Err(error) = self.epoll.change(fd, WATCHED, token)
+        {
             self.fatal = Some(error);
         }
     }

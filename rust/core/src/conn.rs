@@ -134,8 +134,6 @@ pub struct Conn<W> {
     pub served: bool,
     /// It was connected before, so the next time is a reconnect.
     pub was_up: bool,
-    /// EPOLLOUT is registered.
-    pub wants_out: bool,
     /// Sending failed: what arrives is still read, then the socket is given up.
     pub broken: bool,
     /// Bytes of a greeting still to be sent.
@@ -171,7 +169,6 @@ impl<W> Conn<W> {
             connect: -1,
             served: false,
             was_up: false,
-            wants_out: false,
             broken: false,
             greeting: Vec::new(),
             kept: Vec::new(),
@@ -201,7 +198,6 @@ impl<W> Conn<W> {
         self.generation = self.generation.wrapping_add(1);
         self.phase = Phase::Connecting;
         self.served = false;
-        self.wants_out = false;
         self.broken = false;
         self.greeting.clear();
     }

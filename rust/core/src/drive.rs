@@ -18,7 +18,7 @@ use crate::schedule::Load;
 use crate::spill::{Follower, Recorded};
 use crate::sys::{self, StopFlag, Usage};
 use crate::thread::Worker;
-use crate::trace::{Part, ThreadAccount, Trace, Whole};
+use crate::trace::{Part, ThreadAccount, Trace, WholeAccount};
 use crate::wire::{Frames, Http, Mysql, Postgres, Sphinx, Wire, WireKind};
 
 /// Between the moment when all threads are ready and the zero of the clock.
@@ -341,18 +341,15 @@ impl Drive {
             (None, None) => Err(Error::Stopped),
             (None, Some((clock, drift, started_unix_ns))) => {
                 let elapsed_ns = self.elapsed_ns.unwrap_or_else(|| clock.now());
-                Ok(Trace::gather(
-                    parts,
-                    spilled,
-                    Whole {
-                        targets: &self.shared.targets,
-                        clock: clock.name(),
-                        drift_ppm: drift.ppm(),
-                        started_unix_ns,
-                        elapsed_ns,
-                        cut_short: self.shared.cut_short.load(Relaxed),
-                    },
-                )?)
+                let account = WholeAccount {
+                    targets: &self.shared.targets,
+                    clock: clock.name(),
+                    drift_ppm: drift.ppm(),
+                    started_unix_ns,
+                    elapsed_ns,
+                    cut_short: self.shared.cut_short.load(Relaxed),
+                };
+                Ok(Trace::gather(parts, spilled, &account)?)
             }
         }
     }

@@ -361,3 +361,61 @@ fn a_login_that_is_refused_is_the_outcome_of_the_request() {
     assert!(all(&trace, Outcome::EngineError));
     assert_eq!((trace.sample(0).free, trace.sample(0).sent), (-1, -1));
 }
+
+#[test]
+fn replies_of_many_megabytes_are_read_to_their_end() {
+    let body: Vec<u8> = (0..9_000_000u32).map(|n| (n % 251) as u8).collect();
+    let mut reply =
+        format!("HTTP/1.1 200 OK\r\nContent-Length: {}\r\n\r\n", body.len()).into_bytes();
+    reply.extend_from_slice(&body);
+    let sent = reply.clone();
+    let server = serve(move |_, socket, _| {
+        say(socket, &sent);
+        // Nothing more comes that would wake the reader.
+        sleep_ms(20);
+        Then::Stay
+    });
+    let trace = drive(Options {
+        capture_every: 1,
+        ..options(server.address, 2, closed(2, 3))
+    });
+    assert_eq!(trace.len(), 6);
+    assert!(trace.replies().all(|(_, bytes)| bytes == reply));
+    assert_eq!(trace.replies().count(), 6);
+}
+
+#[test]
+fn a_server_that_speaks_or_goes_at_once_is_heard_on_a_connection_opened_anew() {
+    // Each reply ends the connection, so every other request opens one; on those the server's
+    // first words, or its end, may come before the connection was seen to be open.
+    for words in [&b""[..], b"220 welcome\r\n"] {
+        let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        let target = listener.local_addr().unwrap();
+        let thread = std::thread::spawn(move || {
+            for (number, socket) in listener.incoming().enumerate() {
+                let mut socket = socket.unwrap();
+                if number > 0 {
+                    say(&mut socket, words);
+                }
+                drop(socket);
+                if number == 5 {
+                    return;
+                }
+            }
+        });
+        let began = std::time::Instant::now();
+        let trace = drive(options(target, 1, closed(1, 6)));
+        assert_eq!(trace.len(), 6);
+        assert!(began.elapsed().as_secs() < 4, "none waited for its timeout");
+        for s in samples(&trace) {
+            let lost = [
+                Outcome::Reset,
+                Outcome::Malformed,
+                Outcome::Refused,
+                Outcome::Truncated,
+            ];
+            assert!(lost.iter().any(|&o| s.outcome == o as u8), "{s:?}");
+        }
+        drop(thread);
+    }
+}

@@ -7,7 +7,7 @@ use crate::ending::longer;
 use crate::lane::Lane;
 use crate::sample::Outcome;
 use crate::sys;
-use crate::thread::{READABLE, Worker};
+use crate::thread::{WATCHED, Worker};
 use crate::wire::{Greeting, Wire};
 
 /// How long opening before the start may take for one connection; then the drive starts without
@@ -131,8 +131,7 @@ impl<W: Wire> Worker<'_, W> {
                 return self.refused(index);
             }
         };
-        let events = if pending { libc::EPOLLOUT } else { READABLE };
-        if let Err(error) = self.epoll.add(fd, events, token) {
+        if let Err(error) = self.epoll.add(fd, WATCHED, token) {
             self.fatal = Some(error);
             return;
         }
@@ -156,13 +155,8 @@ impl<W: Wire> Worker<'_, W> {
 
     /// The kernel has news of a pending `connect`.
     pub(crate) fn on_connect(&mut self, index: u32) {
-        let conn = &self.conns[index as usize];
-        let (fd, token) = (conn.fd(), conn.token(index));
-        match sys::connect_result(fd) {
-            None => {
-                self.watch(fd, READABLE, token);
-                self.up(index);
-            }
+        match sys::connect_result(self.conns[index as usize].fd()) {
+            None => self.up(index),
             Some(error) => {
                 if let Some(ours) = is_ours(&error) {
                     self.fatal = Some(ours);

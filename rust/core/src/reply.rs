@@ -13,6 +13,8 @@ use crate::wire::{Step, Wire};
 const READS: usize = 16;
 /// The other side has ended its half, or the whole, of the connection.
 const GONE: u32 = (libc::EPOLLRDHUP | libc::EPOLLHUP | libc::EPOLLERR) as u32;
+/// There is something to read, if only the end.
+const TO_READ: u32 = libc::EPOLLIN as u32 | GONE;
 
 impl<W: Wire> Worker<'_, W> {
     pub(crate) fn on_event(&mut self, index: u32, generation: u32, flags: u32) {
@@ -22,7 +24,15 @@ impl<W: Wire> Worker<'_, W> {
         }
         match conn.phase {
             Phase::Down => {}
-            Phase::Connecting => self.on_connect(index),
+            Phase::Connecting => {
+                self.on_connect(index);
+                let phase = self.conns[index as usize].phase;
+                if flags & TO_READ != 0 && phase != Phase::Connecting {
+                    // The other side spoke, or went, before this was seen to be connected.
+                    self.on_event(index, generation, flags & TO_READ);
+                }
+            }
+            _ if flags & TO_READ == 0 && conn.job.at == conn.job.end => {}
             Phase::Greeting => {
                 let mut buffer = std::mem::take(&mut self.buffer);
                 self.on_greeting(index, &mut buffer);
@@ -34,7 +44,7 @@ impl<W: Wire> Worker<'_, W> {
                 if flags & libc::EPOLLOUT as u32 != 0 {
                     self.flush(index);
                 }
-                if flags & (libc::EPOLLIN as u32 | GONE) != 0 {
+                if flags & TO_READ != 0 {
                     let mut buffer = std::mem::take(&mut self.buffer);
                     self.read(index, flags & GONE != 0, &mut buffer);
                     self.buffer = buffer;
@@ -60,7 +70,8 @@ impl<W: Wire> Worker<'_, W> {
         self.fail(index, outcome);
     }
 
-    /// Reads until the reply is whole or nothing more is there.
+    /// Reads until the reply is whole or nothing more is there; a read that does not fill the buffer
+    /// has taken all that was.
     fn read(&mut self, index: u32, gone: bool, buffer: &mut [u8]) {
         for _ in 0..READS {
             let conn = &mut self.conns[index as usize];
@@ -96,7 +107,11 @@ impl<W: Wire> Worker<'_, W> {
                             conn.job.add_host_ns(reply.host_ns);
                             self.statuses.count(conn.wire.status());
                             conn.job.outcome = conn.job.outcome.worse(outcome);
-                            return self.replied(index, now, &piece[..used], close, gone);
+                            self.replied(index, now, &piece[..used], close, gone);
+                            if count == buffer.len() && !close {
+                                self.again(index);
+                            }
+                            return;
                         }
                         Step::Malformed => {
                             conn.job.bytes += count as u64;
@@ -112,6 +127,7 @@ impl<W: Wire> Worker<'_, W> {
                 Err(_) => return self.cut_off(index),
             }
         }
+        self.again(index);
     }
 
     /// The reply to one exchange is whole; `last` is its last piece. `close`: the connection is not

@@ -140,6 +140,8 @@ impl Follower {
                     _ => break,
                 }
             }
+            // What came since: a drive that was short has its look too.
+            follow.look();
             follow.spilled
         };
         let thread = std::thread::Builder::new()

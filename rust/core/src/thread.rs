@@ -33,8 +33,11 @@ const AWAKE_NS: i64 = 1_000_000;
 /// The token of the stop flag.
 const STOP: u64 = u64::MAX;
 
-/// Registered once a socket: bytes to read, and the other side's end of sending.
-pub(crate) const READABLE: i32 = libc::EPOLLIN | libc::EPOLLRDHUP;
+/// Registered once a socket: bytes to read, room to write, and the other side's end of sending.
+/// Edge-triggered: the kernel need not look again at a socket that it has reported, nor be told when
+/// there is something to write. So whatever is reported has to be read to its end, or asked for
+/// again (`Worker::again`).
+pub(crate) const WATCHED: i32 = libc::EPOLLIN | libc::EPOLLOUT | libc::EPOLLRDHUP | libc::EPOLLET;
 
 /// What a thread counts beside the samples.
 #[derive(Clone, Copy, Default)]

@@ -51,7 +51,7 @@ impl Trace {
     pub(crate) fn gather(
         parts: Vec<Part>,
         mut spilled: Option<Spilled>,
-        whole: Whole,
+        drive: &WholeAccount,
     ) -> io::Result<Trace> {
         let spilled_bytes = spilled.as_ref().map_or(0, |spilled| {
             spilled.prefixes.iter().map(|p: &Prefix| p.bytes).sum()
@@ -72,7 +72,7 @@ impl Trace {
         }
         let samples = spill::gather(regions, spilled.as_mut())?;
         let spill_failed = spilled.and_then(|spilled| spilled.failed);
-        let accounting = accounting(&accounts, &whole, spilled_bytes, spill_failed.as_deref());
+        let accounting = accounting(&accounts, drive, spilled_bytes, spill_failed);
         Ok(Trace {
             samples,
             kept,
@@ -122,7 +122,7 @@ impl Trace {
 }
 
 /// What is accounted for once, and not for each thread.
-pub(crate) struct Whole<'a> {
+pub(crate) struct WholeAccount<'a> {
     pub targets: &'a [SocketAddr],
     pub clock: &'a str,
     pub drift_ppm: f64,
@@ -133,18 +133,18 @@ pub(crate) struct Whole<'a> {
 
 fn accounting(
     threads: &[ThreadAccount],
-    whole: &Whole,
+    drive: &WholeAccount,
     spilled_bytes: usize,
-    spill_failed: Option<&str>,
+    spill_failed: Option<String>,
 ) -> String {
-    let Whole {
+    let WholeAccount {
         targets,
         clock,
         drift_ppm,
         started_unix_ns,
         elapsed_ns,
         cut_short,
-    } = whole;
+    } = drive;
     let mut text = String::new();
     let sum = |get: fn(&Counters) -> u64| -> u64 {
         threads.iter().map(|thread| get(&thread.counters)).sum()
@@ -188,7 +188,7 @@ fn accounting(
         .iter()
         .find_map(|thread| thread.greeting_failed.as_deref())
         .map_or("null".to_string(), quoted);
-    let spill_failed = spill_failed.map_or("null".to_string(), quoted);
+    let spill_failed = spill_failed.as_deref().map_or("null".to_string(), quoted);
     let _ = write!(
         text,
         "], \"connects\": {}, \"reconnects\": {}, \"refused_connects\": {}, \
