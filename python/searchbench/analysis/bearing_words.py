@@ -78,8 +78,8 @@ def _clients(name: str, own: Sequence[Point]) -> list[str]:
         p99 = most.of("response_p99")
         tail = f", with a response p99 of {amount(p99)}" if p99 else ""
         return [
-            f"{name} answers {amount(answered)} to {_n(most.x)}{tail}. Only one step can be "
-            "used, so nothing is known of more or fewer clients."
+            f"{name} answers {amount(answered)} to {_n(most.x)}{tail}. That is the only load "
+            "that can be used, so nothing is known of more or fewer clients."
         ]
     said = [f"{name} answers at most {amount(answered)}, at {_n(most.x)}."]
     last, after = own[-1], [p for p in own if p.x > first.x]
@@ -161,7 +161,7 @@ def _rates(name: str, own: Sequence[Point]) -> list[str]:
 def _replay(name: str, own: Sequence[Point]) -> list[str]:
     said = []
     for p in own:
-        offered, answered, p99 = (p.of(m) for m in ("offered", "answered", "response_p99"))
+        answered, p99 = p.of("answered"), p.of("response_p99")
         offered = p.steps[0].offered
         if offered is None or answered is None:
             continue
