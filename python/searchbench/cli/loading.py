@@ -157,6 +157,9 @@ def carry_out(asked: Asked) -> int:
     key, tables = specs(asked)
     loads = [] if asked.find_capacity else [(t, open_load(t, Path())) for t in tables]
     requests, ready = requests_of(asked, targets[0].path)
+    if requests.bad_count:
+        first = "; ".join(str(line) for line in requests.bad[:3])
+        sys.stderr.write(f"{requests.bad_count:,} lines of {requests.name} are left out: {first}\n")
     ready |= {"remote": asked.remote, "timeout_s": asked.timeout, "captures": asked.captures}
     systems = [make_ready(target, requests, **ready) for target in targets]
     cache = None
