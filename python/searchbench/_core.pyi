@@ -145,6 +145,12 @@ def drive(
     ``connection`` is target * connections + the place in the pool. A slot's thread is slot modulo
     threads, fixed beforehand.
 
+    A connection that ends or fails is opened again for its next request (open loop: before it is
+    due, if there is time), and counted; no request is ever sent twice. One that cannot be used
+    again after a whole reply, and that the server has not ended yet, is reset rather than ended,
+    so that no local port waits for a minute: servers without keep-alive can be driven for as long
+    as one likes. Redirects are replies like others and are not followed.
+
     ``stop_ns``: nothing is begun after it (open loop: slots due at or after it are left out);
     ``stop_after``: nothing is begun after that many were (closed loop, over all clients).
     What is in flight is waited for, at most ``timeout_ns``, then recorded as unfinished or
