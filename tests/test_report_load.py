@@ -172,3 +172,22 @@ def test_a_run_without_a_step_that_can_be_used_still_has_a_page(tmp_path: Path) 
     assert "No answer" in page(LoadContent(record, judged).document())
     empty = replace(judged, steps=(), treatments=())
     assert page(LoadContent(record, empty).document())
+
+
+def test_the_share_of_cache_hits_is_shown_as_the_server_counted_it(tmp_path: Path) -> None:
+    run = by_clients((1, 2))
+    told = {"cache_entries": 100, "wanted_hit": 0.5, "expected_hit": 0.49, "distinct": 200,
+            "counted": {"hits": 480, "lookups": 1000, "source": "status"}}  # fmt: skip
+    run.treatments[0].extra = {"cache": told}
+    text = words(document(run, tmp_path / "r"), "steps")
+    assert "Cache hits" in text
+    assert "480 of 1,000" in text
+
+
+def test_several_client_machines_are_named_with_their_clocks(tmp_path: Path) -> None:
+    run = by_clients((2,))
+    machine = {"host": "left", "share": 0.5, "offset_ns": 1500, "samples": 7, "accounting": {}}
+    run.treatments[0].extra = {"drive": {"machines": [machine, machine | {"host": "right"}]}}
+    text = words(document(run, tmp_path / "r"), "details")
+    assert "Client machines" in text
+    assert "left · offset" in text

@@ -189,6 +189,10 @@ class LoadContent(Content):
             blocks.append(
                 Text(f"All {numbers.count(total)} measured requests ended well.", "quiet")
             )
+        cached = load_tables.cache(self.record.trials)
+        if cached is not None:
+            note = "by the server's own count"
+            blocks.append(Details("Cache hits", (cached,), note, open=len(cached.rows) <= _LONG))
         if self.judgement.comparisons:
             compared = tables.comparisons(self.judgement.comparisons, self.labels)
             title = f"All {numbers.counted(len(compared.rows), 'comparison')} of systems"
@@ -260,6 +264,7 @@ class LoadContent(Content):
         shared = common(self.record.trials)
         blocks: list[Block] = [self._target(name) for name in self.systems]
         blocks.append(self._requests())
+        blocks += self._machines()
         held = {key: value for key, value in shared.items() if key == "load"}
         if held:
             blocks.append(in_common(held))
@@ -295,6 +300,21 @@ class LoadContent(Content):
         extra = (first.get("facts") or {}).get("extra") or {}
         pairs += flat(extra)
         return Details(short(name, 200), (Facts(tuple(pairs)),), "as it was found", open=True)
+
+    def _machines(self) -> list[Block]:
+        """The machines that drove, where they were several: their clocks, and what each sent."""
+        found: list[Block] = []
+        for trial in self.record.trials:
+            several = (trial.get("drive") or {}).get("machines") or []
+            pairs: list[tuple[str, str]] = []
+            for each in several:
+                told = {k: v for k, v in each.items() if not isinstance(v, Mapping) and k != "host"}
+                host = line(str(each.get("host", "a machine")))
+                pairs += [(f"{host} · {name}", said) for name, said in flat(told)]
+            if pairs:
+                title = f"Client machines of {line(str(trial['trial']))}"
+                found.append(Details(title, (Facts(tuple(pairs)),)))
+        return found[:_LONG]
 
     def _requests(self) -> Details:
         first: Mapping[str, Any] = next(

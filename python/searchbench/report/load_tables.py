@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Literal
+from typing import Any, Literal
 
 from searchbench.analysis.bearing import remark
 from searchbench.analysis.judgement import Capacity, Estimate, Step
@@ -122,6 +122,40 @@ def client(found: Steps) -> Table:
         cells += [_share(v) for v in (s.client_cpu_share, s.run_wait_share, s.steal_share)]
         rows.append(tuple(cells))
     return Table(tuple(columns), tuple(rows))
+
+
+def cache(trials: Sequence[Mapping[str, Any]]) -> Table | None:
+    """A row a step that had a wanted share of cache hits: expected, and as the server counted."""
+    columns = (
+        Column("Step", weight=2),
+        Column("Wanted", number=True),
+        Column("Expected", number=True),
+        Column("Counted", number=True, weight=1.4),
+        Column("Drawn from", number=True),
+        Column("Cache holds", number=True),
+    )
+    rows = []
+    for trial in trials:
+        told = trial.get("cache")
+        if not told:
+            continue
+        counted, cell = told.get("counted") or {}, Cell("not told", tone="quiet")
+        if counted.get("lookups"):
+            hits, lookups = int(counted["hits"]), int(counted["lookups"])
+            below = f"{hits:,} of {lookups:,}"
+            cell = Cell(
+                numbers.percent(hits / lookups), line(str(counted.get("source", ""))), below
+            )
+        held, drawn = told.get("cache_entries"), told.get("distinct")
+        rows.append((
+            named(str(trial.get("label") or trial["trial"])),
+            _share(told.get("wanted_hit")),
+            _share(told.get("expected_hit")),
+            cell,
+            NONE if drawn is None else Cell(numbers.counted(int(drawn), "request")),
+            NONE if held is None else Cell(numbers.counted(int(held), "answer")),
+        ))  # fmt: skip
+    return Table(columns, tuple(rows)) if rows else None
 
 
 def probes(found: Capacity) -> Table:
