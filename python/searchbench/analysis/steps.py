@@ -61,6 +61,8 @@ def rated(
     for f in findings:
         if f.kind in OF_THE_SERVER and (requests or f.kind != "no answers"):
             severity: Any = "warning" if f.severity == "invalid" else f.severity
+            if f.kind == "overload":  # the answer to what was asked, and nothing to be warned of
+                severity = "note"
             f = replace(f, kind=_NAMES.get(f.kind, f.kind), severity=severity,
                         remedy=OF_THE_SERVER[f.kind])  # fmt: skip
         elif f.kind == "client starved":

@@ -31,6 +31,7 @@ from searchbench.report.text import fit, line, short
 _DRAWN = 6  # steps whose latencies are drawn by quantile, and whose warm-up is
 _CURVE = 30  # points of a line by quantile
 _LEADS = 3  # paragraphs of the answer in large type
+_NARROW = 1.1  # a bracket whose upper end is not more than so many times the lower
 _LONG = 12  # rows of a table that is shown closed
 
 # What is of the making of an index, which a load run never makes, and what the client section has.
@@ -353,8 +354,10 @@ def _badge(judgement: Judgement) -> Badge:
     aside = f"{len(valid)} of {numbers.counted(total, 'load step')} can be believed."
     if judgement.capacity:
         found = judgement.capacity[0]
-        sure = found.holds is not None and found.fails is not None
-        return Badge("Bracketed" if sure else "Open", "good" if sure else "unsure", aside)
+        if found.holds is None or found.fails is None:
+            return Badge("Open", "unsure", aside)
+        narrow = found.fails <= found.holds * _NARROW
+        return Badge("Bracketed" if narrow else "Wide", "good" if narrow else "unsure", aside)
     tone: Literal["good", "unsure"] = "good" if len(valid) == total else "unsure"
     return Badge("Measured", tone, aside)
 

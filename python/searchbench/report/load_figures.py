@@ -120,7 +120,8 @@ def capacity(found: Capacity, look: Look) -> Chart:
         if p.excess_low is not None and p.excess_high is not None:
             row |= {"low": six(max(floor, p.excess_low)), "high": six(max(floor, p.excess_high))}
         rows.append(row)
-    rates = [r["x"] for r in rows]
+    ends = [v for v in (found.holds, found.fails) if v is not None and v > 0]
+    rates = [*(r["x"] for r in rows), *ends]
     low, high = min(rates) / 1.06, max(rates) * 1.06
     least = min(r.get("low", r["y"]) for r in rows)
     most = max([2.0, *(r.get("high", r["y"]) for r in rows)])
@@ -133,7 +134,7 @@ def capacity(found: Capacity, look: Look) -> Chart:
     layers: list[Chart] = []
     if found.holds is not None and found.fails is not None:
         band = alt.Chart(data([{"from": found.holds, "to": found.fails}]))
-        layers.append(band.mark_rect(color=SHADE, aria=False).encode(
+        layers.append(band.mark_rect(color=SHADE, aria=False, clip=True).encode(
             x=alt.X("from:Q", scale=x.scale(), axis=x.axis()), x2="to:Q"))  # fmt: skip
     y_at = alt.Y("y:Q", scale=y.scale(), axis=y.axis())
     one = alt.Chart(data([{"y": 1.0}]))
