@@ -72,9 +72,9 @@ def load(
     effort
         Of a search: how long its probes are; 0.3 for a first look.
     seconds
-        Length of the measured window of each step.
+        Length of the measured window of each step (10; a replay lasts as long as its log).
     warmup
-        Seconds before the window.
+        Seconds before the window (1; none of a replay).
     pause
         Seconds of silence between steps.
     repeat

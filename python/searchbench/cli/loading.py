@@ -14,6 +14,8 @@ from searchbench.errors import SearchbenchError
 
 _SLO_NEEDED = "--find-capacity needs a promise: --slo 'p99 < 50ms, errors < 0.1%'"
 _USUAL_CONNECTIONS = 256
+_USUAL_S = 10.0
+_USUAL_WARMUP_S = 1.0
 _OF_PROBES = ("seconds", "warmup_s")  # a search chooses these for each probe
 
 
@@ -33,8 +35,8 @@ class Asked:
     find_capacity: bool = False
     slo: str | None = None
     effort: float = 1.0
-    seconds: float = 10.0
-    warmup: float = 1.0
+    seconds: float | None = None
+    warmup: float | None = None
     pause: float = 0.0
     repeat: int = 1
     think: float = 0.0
@@ -68,7 +70,9 @@ class Asked:
     def load(self) -> dict[str, Any]:
         """What all steps share, as a ``[load]`` table."""
         table: dict[str, Any] = {
-            "seconds": self.seconds, "warmup_s": self.warmup, "order": self.order,
+            "seconds": _USUAL_S if self.seconds is None else self.seconds,
+            "warmup_s": _USUAL_WARMUP_S if self.warmup is None else self.warmup,
+            "order": self.order,
             "timeout_s": self.timeout, "idle": self.idle,
         }  # fmt: skip
         if self.cpus:
@@ -102,8 +106,11 @@ def numbers(text: str, option: str) -> list[float]:
     return list(dict.fromkeys(found))
 
 
-def specs(asked: Asked) -> tuple[str, list[dict[str, Any]]]:
-    """The load key that varies, and a ``[load]`` table for each step."""
+def specs(asked: Asked, log_s: float | None = None) -> tuple[str, list[dict[str, Any]]]:
+    """The load key that varies, and a ``[load]`` table for each step.
+
+    ``log_s``: from the first to the last request of a log, which a replay lasts if not told.
+    """
     ways = [w for w in ("clients", "rate", "replay") if getattr(asked, w) is not None]
     if asked.find_capacity:
         ways.append("find-capacity")
@@ -120,7 +127,13 @@ def specs(asked: Asked) -> tuple[str, list[dict[str, Any]]]:
         shared = {**asked.load, **pool, "kind": "open", "arrivals": asked.arrivals}
         return "rate_per_s", [{**shared, "rate_per_s": rate} for rate in rates]
     if asked.replay is not None:
-        return "speed", [{**asked.load, **pool, "kind": "replay", "speed": asked.replay}]
+        table = {**asked.load, **pool, "kind": "replay", "speed": asked.replay}
+        if asked.warmup is None:
+            table["warmup_s"] = 0.0
+        if asked.seconds is None and log_s is not None:
+            # To just after the last, which is one of the log too.
+            table["seconds"] = max(0.001, log_s / asked.replay + 0.001 - table["warmup_s"])
+        return "speed", [table]
     if asked.connections is not None:
         raise SearchbenchError(
             "--connections is the pool of an open loop; a closed loop has a connection for each "
@@ -154,9 +167,10 @@ def carry_out(asked: Asked) -> int:
     if asked.spread not in ("keep", "round"):
         raise SearchbenchError(f"--spread {asked.spread!r}: there are keep and round")
     spread: Any = asked.spread
-    key, tables = specs(asked)
-    loads = [] if asked.find_capacity else [(t, open_load(t, Path())) for t in tables]
     requests, ready = requests_of(asked, targets[0].path)
+    times_s = requests.times_s
+    key, tables = specs(asked, None if times_s is None else float(times_s[-1] - times_s[0]))
+    loads = [] if asked.find_capacity else [(t, open_load(t, Path())) for t in tables]
     if requests.bad_count:
         first = "; ".join(str(line) for line in requests.bad[:3])
         sys.stderr.write(f"{requests.bad_count:,} lines of {requests.name} are left out: {first}\n")

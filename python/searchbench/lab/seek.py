@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
 WIDTH = 0.05
 PROBES = 9
+_BEYOND = 1.05  # an end so far outside of all probes rests on the shape of the curve alone
 DOUBT = 0.025  # on each side
 LATE_ONES = 300  # that a full probe should have, where as many are late as may be
 CLUSTER = 150  # of more late requests at a time, probes are longer in proportion, up to twice
@@ -264,6 +265,8 @@ class _Search:
         if slack > 1:
             low, high = low / math.sqrt(slack), high * math.sqrt(slack)
         inside = where.chance_below(high) - where.chance_below(low)
+        if low < min(rates) / _BEYOND or high > max(rates) * _BEYOND:
+            return self.beyond(low, high, where)
         sentence = (
             f"The promise holds at {low:,.4g}/s and fails at {high:,.4g}/s; the greatest rate lies "
             f"between with a chance of {min(inside, 0.999):.1%}, by {len(used)} probes together."
@@ -274,6 +277,26 @@ class _Search:
                 "(longer probes) or a start nearer to it narrows it."
             )
         return Found(low, high, probes, sentence, inside)
+
+    def beyond(self, low: float, high: float, where: Posterior) -> Found:
+        """An end lies where nothing was driven: that side is open, however the curve goes on."""
+        rates = sorted(p.rate_per_s for p in self.used)
+        holds = low if low >= rates[0] / _BEYOND else None
+        fails = high if high <= rates[-1] * _BEYOND else None
+        sides = []
+        if holds is None:
+            sides.append(f"that it holds at {rates[0]:,.4g}/s, the lowest")
+        if fails is None:
+            sides.append(f"that it fails at {rates[-1]:,.4g}/s, the highest")
+        known = f"The promise holds at {holds:,.4g}/s. " if holds is not None else ""
+        known = f"The promise fails at {fails:,.4g}/s. " if fails is not None else known
+        return Found(
+            holds, fails, tuple(self.probes),
+            f"{known}Of the rates that were driven it cannot be said with 95 % "
+            f"{' nor '.join(sides)}; most likely the limit is near {where.quantile(0.5):,.4g}/s. "
+            "Times scatter too much from probe to probe: a quieter machine, or more effort (longer "
+            "probes).",
+        )  # fmt: skip
 
     def all_hold(self, top: Probe) -> Found:
         """Nothing seems to break the promise: what kept the search from going higher."""
