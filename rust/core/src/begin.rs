@@ -24,7 +24,7 @@ impl<W: Wire> Worker<'_, W> {
             let conn = &mut self.conns[index as usize];
             match std::mem::replace(&mut conn.pending, Pending::Nothing) {
                 Pending::Nothing => {}
-                Pending::Send => self.send_exchange(index),
+                Pending::Send => self.send_exchange(index, self.clock.now()),
                 Pending::Begin => {
                     let client = conn.client;
                     self.begin_client(client);
@@ -61,8 +61,9 @@ impl<W: Wire> Worker<'_, W> {
         else {
             return;
         };
+        let now = self.clock.now();
         let which = &mut self.clients[client as usize];
-        let stopped = shared.stop_ns.is_some_and(|stop| self.clock.now() >= stop);
+        let stopped = shared.stop_ns.is_some_and(|stop| now >= stop);
         let next = if stopped {
             None
         } else {
@@ -81,7 +82,7 @@ impl<W: Wire> Worker<'_, W> {
         let request = sequence[position as usize];
         let index = self.towards(first, shared.request_targets.of(request));
         let job = self.new_job(request, due, self.begun);
-        self.begin(index, job);
+        self.begin(index, job, now);
     }
 
     /// The connection of a client that leads to `target`; its connections begin with `first` and
@@ -111,7 +112,7 @@ impl<W: Wire> Worker<'_, W> {
                 Some(index) => {
                     let slot = self.lanes[target].slots.take();
                     let job = self.new_job(sequence[slot], due_ns[slot], slot as u64);
-                    self.begin(index, job);
+                    self.begin(index, job, now);
                     now = self.clock.now();
                 }
                 None if self.lanes[target].all_down() => {
@@ -145,19 +146,20 @@ impl<W: Wire> Worker<'_, W> {
         Job::new(request, due, self.shared.requests.exchanges(request), keep)
     }
 
-    fn begin(&mut self, index: u32, job: Job) {
+    /// `now`: read for this request alone, just before.
+    fn begin(&mut self, index: u32, job: Job, now: i64) {
         self.active += 1;
         let conn = &mut self.conns[index as usize];
         conn.job = job;
         match conn.phase {
-            Phase::Idle => self.send_exchange(index),
+            Phase::Idle => self.send_exchange(index, now),
             Phase::Down => self.connect(index),
             // On its way; sent once it is up.
             Phase::Connecting | Phase::Greeting | Phase::Busy => {}
         }
     }
 
-    pub(crate) fn send_exchange(&mut self, index: u32) {
+    pub(crate) fn send_exchange(&mut self, index: u32, now: i64) {
         let conn = &mut self.conns[index as usize];
         let place = self.shared.requests.place(conn.job.exchange);
         conn.wire
@@ -167,7 +169,6 @@ impl<W: Wire> Worker<'_, W> {
         conn.job.reply_bytes = 0;
         conn.phase = Phase::Busy;
         if conn.job.sent < 0 {
-            let now = self.clock.now();
             conn.job.free = conn.free;
             conn.job.connect = std::mem::replace(&mut conn.connect, -1);
             conn.job.sent = now;

@@ -148,7 +148,7 @@ impl<W: Wire> Worker<'_, W> {
             if conn.pending == Pending::Send {
                 conn.pending = Pending::Nothing;
                 self.ready.pop();
-                self.send_exchange(index);
+                self.send_exchange(index, self.clock.now());
             }
         }
     }
