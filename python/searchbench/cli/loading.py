@@ -76,7 +76,12 @@ class Asked:
             "timeout_s": self.timeout, "idle": self.idle,
         }  # fmt: skip
         if self.cpus:
-            table["cpus"] = [int(n) for n in numbers(self.cpus, "--cpus")]
+            try:
+                table["cpus"] = [int(n) for n in self.cpus.split(",")]
+            except ValueError:
+                raise SearchbenchError(
+                    f"--cpus {self.cpus!r}: say the numbers of processors, as in 2,3"
+                ) from None
         return table
 
 
@@ -127,10 +132,15 @@ def specs(asked: Asked, log_s: float | None = None) -> tuple[str, list[dict[str,
         shared = {**asked.load, **pool, "kind": "open", "arrivals": asked.arrivals}
         return "rate_per_s", [{**shared, "rate_per_s": rate} for rate in rates]
     if asked.replay is not None:
+        if log_s is None:
+            raise SearchbenchError(
+                "--replay sends requests when a log says, and these have no times; give a log "
+                "that has, or JSON lines with `t` in seconds"
+            )
         table = {**asked.load, **pool, "kind": "replay", "speed": asked.replay}
         if asked.warmup is None:
             table["warmup_s"] = 0.0
-        if asked.seconds is None and log_s is not None:
+        if asked.seconds is None:
             # To just after the last, which is one of the log too.
             table["seconds"] = max(0.001, log_s / asked.replay + 0.001 - table["warmup_s"])
         return "speed", [table]
@@ -147,6 +157,26 @@ def specs(asked: Asked, log_s: float | None = None) -> tuple[str, list[dict[str,
     return "clients", [{**shared, "clients": int(n)} for n in counts]
 
 
+def check(asked: Asked) -> None:
+    """What can be wrong with the options by themselves, before anything is asked of anybody."""
+    from searchbench.analysis import promise
+
+    if asked.spread not in ("keep", "round"):
+        raise SearchbenchError(f"--spread {asked.spread!r}: there are keep and round")
+    if asked.find_capacity and asked.slo is None:
+        raise SearchbenchError(_SLO_NEEDED)
+    if asked.slo is not None:
+        promise.parse(asked.slo)
+        if not asked.find_capacity:
+            raise SearchbenchError("--slo is the promise of a search: add --find-capacity")
+    if asked.pause < 0:
+        raise SearchbenchError(f"--pause {asked.pause:g}: no time goes backwards")
+    if asked.repeat < 1:
+        raise SearchbenchError(f"--repeat {asked.repeat}: every step is driven once at least")
+    if asked.find_capacity and asked.repeat != 1:
+        raise SearchbenchError("--repeat is of steps; a search repeats what it needs (--effort)")
+
+
 def carry_out(asked: Asked) -> int:
     """The whole run; the exit code."""
     from searchbench.cli.live import LiveLine
@@ -154,22 +184,24 @@ def carry_out(asked: Asked) -> int:
     from searchbench.lab.load import LoadRun, steps_of
     from searchbench.lab.systems import make_ready, names_are_apart
     from searchbench.lab.target import parse_target
-    from searchbench.loads import open_load
+    from searchbench.loads import SPEC_KEYS, open_load
 
     if not asked.targets:
         raise SearchbenchError(
             "say what to load, as in: searchbench load http://127.0.0.1:10041 --requests paths.txt"
         )
-    if asked.find_capacity and asked.slo is None:
-        raise SearchbenchError(_SLO_NEEDED)
+    check(asked)
     targets = [parse_target(text, remote=asked.remote) for text in asked.targets]
     names_are_apart(targets)
-    if asked.spread not in ("keep", "round"):
-        raise SearchbenchError(f"--spread {asked.spread!r}: there are keep and round")
     spread: Any = asked.spread
     requests, ready = requests_of(asked, targets[0].path)
     times_s = requests.times_s
     key, tables = specs(asked, None if times_s is None else float(times_s[-1] - times_s[0]))
+    for table in tables:
+        # A study's reader holds these for a study; here nobody has looked yet.
+        wrong = (k.mismatch(table[k.name]) for k in SPEC_KEYS if k.name in table)
+        for sentence in filter(None, wrong):
+            raise SearchbenchError(sentence)
     loads = [] if asked.find_capacity else [(t, open_load(t, Path())) for t in tables]
     if requests.bad_count:
         first = "; ".join(str(line) for line in requests.bad[:3])
@@ -207,9 +239,11 @@ def carry_out(asked: Asked) -> int:
             else:
                 run.carry_out(steps, blocks=asked.repeat, pause_s=asked.pause)
         except KeyboardInterrupt:
-            sys.stderr.write(f"\ninterrupted; what was measured is in {place}\n")
-            if not run.record.trials:
+            sys.stderr.write("\ninterrupted\n")
+            if not any((place / "trials").glob("*/trial.json")):
                 return 130
+            show(asked, run.record, place)
+            return 130
     return show(asked, run.record, place)
 
 
