@@ -15,6 +15,7 @@ import numpy as np
 import pytest
 
 from searchbench import _core
+from searchbench.analysis.judge import judge
 from searchbench.cli import app
 from searchbench.errors import LabError, SearchbenchError
 from searchbench.lab.load import LoadRun, steps_of
@@ -412,9 +413,11 @@ def test_a_request_goes_to_the_host_that_it_names(tmp_path: Path) -> None:
         return answer
 
     with serving(noting(1)) as one, serving(noting(2)) as two:
-        asks = (Ask("/mine"), Ask("/theirs", port=two))
+        # Twice, so that each of the two clients asks both.
+        asks = (Ask("/mine"), Ask("/theirs", port=two)) * 2
         record = run_at(one, tmp_path, {"clients": 2}, asks)
     assert paths == {1: {b"/mine"}, 2: {b"/theirs"}}
+    assert [step.clients for step in judge(record).steps] == [2], "clients, not their connections"
     assert set(outcomes(record)) == {"ok"}
 
 

@@ -103,7 +103,7 @@ def step_of(
         reason="; ".join(f"{f.kind}: {f.number}" for f in bad),
         window_s=trace.window_s,
         clients_asked=asked,
-        clients=_clients(trace, columns),
+        clients=_clients(trial, trace, columns),
         clients_by_littles_law=share * asked if share is not None and asked else None,
         littles_law_share=share,
         rate_asked_per_s=_number(load.get("rate_per_s")),
@@ -174,12 +174,20 @@ def _columns(record: Record, trial: str, trace: Trace) -> _Columns:
     return _Columns(connection, connect)
 
 
-def _clients(trace: Trace, columns: _Columns) -> int:
-    """Distinct clients that had a request under way within the window."""
+def _clients(trial: Mapping[str, Any], trace: Trace, columns: _Columns) -> int:
+    """Distinct clients that had a request under way within the window.
+
+    A closed client has a connection to each endpoint that its requests name, so of several
+    endpoints it may have several; how many clients began at all is the loop's own count.
+    """
     start, end = trace.window
     under_way = (trace.due < end) & ((trace.done >= start) | (trace.done < 0))
     under_way &= trace.free >= 0
-    return int(np.unique(columns.connection[under_way]).size)
+    connections = int(np.unique(columns.connection[under_way]).size)
+    began = (trial.get("drive") or {}).get("clients")
+    if _kind(trial["load"]) == "closed" and isinstance(began, int) and began:
+        return min(connections, began)
+    return connections
 
 
 def _little(trial: Mapping[str, Any], trace: Trace, clients: int | None) -> float | None:

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from searchbench.analysis.judgement import Judgement
+from searchbench.analysis.judgement import Judgement, Step
 from searchbench.analysis.measured import Trace, read_trace
 from searchbench.record import Record
 
@@ -31,9 +31,9 @@ _HEAD = (
 
 def write_csv(path: Path, record: Record, judgement: Judgement) -> None:
     """One row for each trial on record."""
-    valid = {r.trial: r.status == "valid" for t in judgement.treatments for r in t.trials}
+    steps = {step.trial: step for step in judgement.steps}
     rows = [
-        _row(record, trial, valid.get(str(trial["trial"]), False))
+        _row(record, trial, steps[str(trial["trial"])])
         for trial in record.trials
         if trial.get("status") == "ok"
     ]
@@ -46,25 +46,26 @@ def write_csv(path: Path, record: Record, judgement: Judgement) -> None:
 
 
 def _row(
-    record: Record, trial: Mapping[str, Any], valid: bool
+    record: Record, trial: Mapping[str, Any], step: Step
 ) -> tuple[list[Any], dict[str, float], list[Any]]:
     trace = read_trace(record, trial)
     measured = trace.measured()
     ok = measured & (trace.outcome == 0)
     elapsed = (trace.done[ok] - trace.sent[ok]) / 1e9
     count = int(np.count_nonzero(measured))
-    connections = record.samples(str(trial["trial"]), ["connection"]).column(0).to_numpy()
-    clients = len(np.unique(connections[measured]))
     rate = np.count_nonzero(ok) / trace.window_s if trace.window_s else 0.0
-    figures: list[Any] = [clients, count, rate]
+    figures: list[Any] = [step.clients, count, rate]
     figures += [float(f(elapsed)) if elapsed.size else "" for f in (np.min, np.max, np.mean)]
     quantiles = np.quantile(elapsed, (0.5, 0.9, 0.99)) if elapsed.size else ("", "", "")
-    ours = [*map(_plain, quantiles), trial["load"].get("clients"), "yes" if valid else "no"]
+    ours = [*map(_plain, quantiles), step.clients_asked, "yes" if step.status == "valid" else "no"]
     return figures, _shares(trial, trace), ours
 
 
 def _shares(trial: Mapping[str, Any], trace: Trace) -> dict[str, float]:
-    """Per cent of the requests by HTTP status; 0 where no status came, as drnbench has it."""
+    """Per cent of the requests by HTTP status; 0 where no status came, as drnbench has it.
+
+    Statuses are counted over the whole drive, so with a warm-up they are those of both together.
+    """
     outcome = trace.outcome[trace.measured()]
     if not outcome.size:
         return {}

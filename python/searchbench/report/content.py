@@ -28,7 +28,7 @@ from searchbench.report.details import common, in_common, machine, treatment_det
 from searchbench.report.draw import svg, unchecked
 from searchbench.report.look import NARROW, WIDE, Look
 from searchbench.report.measures import measures
-from searchbench.report.notices import badge, notices, reading, warnings
+from searchbench.report.notices import CLOSED_LOOP, badge, notices, reading, warnings
 from searchbench.report.reproduce import as_run, reproduce
 from searchbench.report.text import fit, line, short
 
@@ -180,15 +180,7 @@ class Content:
         ]
         closed = [load for load in self.loads if load.get("kind") == "closed"]
         if closed:
-            blocks.append(
-                Text(
-                    "A closed loop cannot know how long a user would have waited: while a server "
-                    "stalls, its clients send nothing, so the requests that would have met the "
-                    "stall are missing from the count (coordinated omission). Its response times "
-                    "are those of so many patient clients; for what users see at a given rate, "
-                    "measure with an open loop."
-                )
-            )
+            blocks.append(Text(CLOSED_LOOP + "measure with an open loop."))
         kinds: tuple[Literal["service", "response"], ...]
         kinds = ("service", "response") if self.open_loop or not closed else ("service",)
         for which in kinds:

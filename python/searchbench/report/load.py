@@ -25,7 +25,7 @@ from searchbench.report.blocks import (
 from searchbench.report.content import Content
 from searchbench.report.details import common, flat, in_common
 from searchbench.report.load_figures import Loads
-from searchbench.report.notices import notices
+from searchbench.report.notices import CLOSED_LOOP, notices
 from searchbench.report.text import fit, line, short
 
 _DRAWN = 6  # steps whose latencies are drawn by quantile, and whose warm-up is
@@ -168,15 +168,7 @@ class LoadContent(Content):
             )
         closed = [load for load in self.loads if load.get("kind") == "closed"]
         if closed:
-            blocks.append(
-                Text(
-                    "A closed loop cannot know how long a user would have waited: while a server "
-                    "stalls, its clients send nothing, so the requests that would have met the "
-                    "stall are missing from the count (coordinated omission). Its response times "
-                    "are those of so many patient clients; for what users see at a given rate, "
-                    "drive it at that rate (--rate)."
-                )
-            )
+            blocks.append(Text(CLOSED_LOOP + "drive it at that rate (--rate)."))
         return [Section("load", f"Load: {_OF[kind]}", tuple(blocks), "Load")] if blocks else []
 
     def steps(self) -> Section:

@@ -10,6 +10,13 @@ from searchbench.report import numbers, tables
 from searchbench.report.blocks import Badge, Block, Notice, Text
 from searchbench.report.text import line
 
+CLOSED_LOOP = (
+    "A closed loop cannot know how long a user would have waited: while a server "
+    "stalls, its clients send nothing, so the requests that would have met the "
+    "stall are missing from the count (coordinated omission). Its response times "
+    "are those of so many patient clients; for what users see at a given rate, "
+)
+
 _NUMBER = re.compile(r"\d[\d.,]*")
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from array import array
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -37,6 +37,7 @@ class Builder:
     times: array[float] = field(default_factory=lambda: array("d"))
     bad: list[BadLine] = field(default_factory=list)
     bad_count: int = 0
+    seen: dict[bytes, int | str] = field(default_factory=dict)
 
     def add(self, ask: Ask, time_s: float | None = None) -> int:
         """One request; its index."""
@@ -51,6 +52,17 @@ class Builder:
         self.log.append(number)
         if time_s is not None:
             self.times.append(time_s)
+
+    def once(self, raw: bytes, make: Callable[[bytes], Ask]) -> int | str:
+        """The number of the request that ``raw`` means, or why it is none; told once."""
+        known = self.seen.get(raw)
+        if known is None:
+            try:
+                known = self.index.setdefault(make(raw), len(self.index))
+            except BadRequest as reason:
+                known = str(reason)
+            self.seen[raw] = known
+        return known
 
     def leave_out(self, line: int, reason: str) -> None:
         """A line that is no request; ``line`` counts from 1."""

@@ -60,7 +60,6 @@ MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", 
 
 def read_access(lines: Iterable[bytes], builder: Builder) -> None:
     """A common or combined log; GET and HEAD are taken."""
-    seen: dict[bytes, int | str] = {}
     clock: dict[bytes, float] = {}
     for number, raw in enumerate(lines, 1):
         found = ACCESS.match(raw)
@@ -77,13 +76,7 @@ def read_access(lines: Iterable[bytes], builder: Builder) -> None:
                 builder.leave_out(number, f"no time: [{stamp.decode(errors='replace')}]; an access "
                                   "log has [21/Nov/2026:04:02:46 +0000]")  # fmt: skip
                 continue
-        known = seen.get(request)
-        if known is None:
-            try:
-                known = builder.index.setdefault(_access_ask(request), len(builder.index))
-            except BadRequest as reason:
-                known = str(reason)
-            seen[request] = known
+        known = builder.once(request, _access_ask)
         if isinstance(known, str):
             builder.leave_out(number, known)
         else:
@@ -135,7 +128,6 @@ def _access_time(stamp: bytes) -> float:
 
 def read_groonga(lines: Iterable[bytes], builder: Builder) -> None:
     """Groonga's query log; commands that read are taken, in either way of writing them."""
-    seen: dict[bytes, int | str] = {}
     begins: dict[bytes, float] = {}
     for number, raw in enumerate(lines, 1):
         found = GROONGA.match(raw)
@@ -149,13 +141,7 @@ def read_groonga(lines: Iterable[bytes], builder: Builder) -> None:
         stamp, kind, command = found.groups()
         if kind != b">":
             continue
-        known = seen.get(command)
-        if known is None:
-            try:
-                known = builder.index.setdefault(_groonga_ask(command), len(builder.index))
-            except BadRequest as reason:
-                known = str(reason)
-            seen[command] = known
+        known = builder.once(command, _groonga_ask)
         if isinstance(known, str):
             builder.leave_out(number, known)
             continue

@@ -41,7 +41,6 @@ _LITERAL = re.compile(r"""'(?:[^'\\]|\\.|'')*'|"(?:[^"\\]|\\.|"")*"|`[^`]*`""", 
 def read_sphinxql(lines: Iterable[bytes], builder: Builder) -> None:
     """Sphinx's log of queries in the format sphinxql; SELECTs that can be sent again are taken."""
     clock: dict[bytes, float] = {}
-    seen: dict[bytes, int | str] = {}
     for number, stamp, statement in _entries(lines, builder):
         at = clock.get(stamp)
         if at is None:
@@ -50,13 +49,7 @@ def read_sphinxql(lines: Iterable[bytes], builder: Builder) -> None:
             except (ValueError, KeyError):
                 builder.leave_out(number, f"no time: {stamp.decode()}")
                 continue
-        known = seen.get(statement)
-        if known is None:
-            try:
-                known = builder.index.setdefault(_sphinxql_ask(statement), len(builder.index))
-            except BadRequest as reason:
-                known = str(reason)
-            seen[statement] = known
+        known = builder.once(statement, _sphinxql_ask)
         if isinstance(known, str):
             builder.leave_out(number, known)
         else:
