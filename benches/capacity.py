@@ -14,11 +14,11 @@ import numpy as np
 
 from benches.figure import Figure
 from benches.servers import HOST, drive, serving
-from searchbench.analysis.measured import Trace
-from searchbench.analysis.promise import Judged, judge, parse
+from searchbench.analysis.capacity.promise import Judged, judge, parse
+from searchbench.analysis.capacity.search import Found, seek, warmup_s
+from searchbench.analysis.trial.measured import Trace
 from searchbench.engines.frames import QUERY, frame
-from searchbench.lab.seek import Found, seek, warmup_s
-from searchbench.loads import OpenLoop, Window
+from searchbench.workload.loads import OpenLoop, Window
 
 WORKERS, SERVICE_US = 4, 500
 CAPACITY = WORKERS * 1e6 / SERVICE_US

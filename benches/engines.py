@@ -19,9 +19,9 @@ from searchbench.corpora import open_corpus
 from searchbench.corpora.corpus import Corpus, FieldType
 from searchbench.engines import ENGINES, defaults
 from searchbench.engines.engine import Request
-from searchbench.lab.deploy import Deployment
-from searchbench.lab.ingest import ingest, spool
-from searchbench.queries.registry import open_queries
+from searchbench.lab.conduct.ingest import ingest, spool
+from searchbench.lab.system.deploy import Deployment
+from searchbench.workload.queries.registry import open_queries
 
 DIRECT = TARGET / "examples" / "direct"
 DOCUMENTS = 60_000

@@ -91,7 +91,7 @@ def main() -> int:
 
 def _machine() -> str:
     """The machine by name, and what runs on it, in one line."""
-    from searchbench.lab.host import fingerprint
+    from searchbench.lab.place.host import fingerprint
 
     machine = fingerprint()
     virtual = "virtual, " if machine.get("virtual") else ""

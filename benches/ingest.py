@@ -22,13 +22,13 @@ from benches.figure import Figure
 from searchbench.corpora import open_corpus
 from searchbench.corpora.corpus import Corpus, FieldType, Schema
 from searchbench.engines import ENGINES, defaults, mysql_form
-from searchbench.engines import mariadb_table as table
 from searchbench.engines.engine import Engine, Parameters, Request
-from searchbench.engines.mariadb_text import indexed
-from searchbench.lab.deploy import Deployment
-from searchbench.lab.ingest import batched
-from searchbench.lab.install import missing
-from searchbench.lab.serve import serving
+from searchbench.engines.mariadb import table as table
+from searchbench.engines.mariadb.text import indexed
+from searchbench.lab.conduct.ingest import batched
+from searchbench.lab.get.install import missing
+from searchbench.lab.system.deploy import Deployment
+from searchbench.lab.system.serve import serving
 
 DOCUMENTS = 30_000
 ROUNDS = 3

@@ -62,7 +62,7 @@ def _quantiles(place: Path) -> Iterator[Figure]:
         pq.write_table(table, place / f"q{number}.parquet", compression="zstd", compression_level=1)
     code = (
         "import sys; from pathlib import Path;"
-        "from searchbench.analysis.latency import quantiles_by_treatment as q;"
+        "from searchbench.analysis.trial.latency import quantiles_by_treatment as q;"
         "print(q({str(i): [Path(p)] for i, p in enumerate(sys.argv[1:])}, (.5, .99, .999))['0'])"
     )
     files = [str(place / f"q{n}.parquet") for n in range(TREATMENTS)]
@@ -77,7 +77,7 @@ def _agreement(place: Path) -> Iterator[Figure]:
     """A pair from its record: reading the replies, all measures, causes and examples."""
     from tests.records import Study
 
-    from searchbench.analysis.agreement import compare, read_answers
+    from searchbench.analysis.agreement.agreement import compare, read_answers
     from searchbench.record import open_record
 
     queries, hits = 10_000, 100

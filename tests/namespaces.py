@@ -57,7 +57,7 @@ class World:
     @property
     def command(self) -> str:
         """For the shell of a client machine."""
-        return client_running("from searchbench.client_machine import main; sys.exit(main())")
+        return client_running("from searchbench.lab.fleet.client import main; sys.exit(main())")
 
     def within(self, name: str, work: Callable[[], T]) -> T:
         """What ``work`` gives, done by a thread of ours in that namespace."""

@@ -15,7 +15,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from searchbench.analysis.measured import Trace
+from searchbench.analysis.trial.measured import Trace
 
 Floats = NDArray[np.float64]
 Serve = Callable[[Floats, np.random.Generator], tuple[Floats, NDArray[np.bool_]]]

@@ -13,11 +13,11 @@ from searchbench.corpora import open_corpus
 from searchbench.corpora.corpus import FieldType
 from searchbench.engines import ENGINES
 from searchbench.errors import NotInstalled
-from searchbench.lab import studies
-from searchbench.lab.fetch import debian_snapshot
-from searchbench.lab.install import missing
-from searchbench.queries.json_form import to_json
-from searchbench.queries.registry import open_queries
+from searchbench.lab.conduct import studies
+from searchbench.lab.get.fetch import debian_snapshot
+from searchbench.lab.get.install import missing
+from searchbench.workload.queries.json_form import to_json
+from searchbench.workload.queries.registry import open_queries
 
 SYSTEMS = [n for n, e in ENGINES.items() if n != "null" and not e.can.unavailable]
 MODES = ("any", "all", "phrase", "prefix")

@@ -12,8 +12,8 @@ import numpy as np
 import pytest
 
 from records import OUTCOMES, Study, good_answer
-from searchbench.analysis import agreement, causes, ranking
-from searchbench.analysis.agreement import Pair
+from searchbench.analysis.agreement import agreement, causes, ranking
+from searchbench.analysis.agreement.agreement import Pair
 from searchbench.record import open_record
 
 Change = Callable[[int, dict[str, Any]], Mapping[str, Any]]

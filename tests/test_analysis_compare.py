@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from records import Study, good_answer, lognormal
-from searchbench.analysis.compare import compare_records, comparison_json
+from searchbench.analysis.compare.records import compare_records, comparison_json
 from searchbench.record import Record, open_record
 
 

@@ -17,8 +17,8 @@ from hypothesis import strategies as st
 from scipy.stats import kendalltau
 
 from records import Study, good_answer
-from searchbench.analysis import groups
-from searchbench.analysis.agreement import compare, read_answers
+from searchbench.analysis.agreement import groups
+from searchbench.analysis.agreement.agreement import compare, read_answers
 from searchbench.analysis.judgement import GroupAgreement
 from searchbench.record import open_record
 

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from searchbench.analysis import intervals
 from searchbench.analysis.judgement import Interval
+from searchbench.analysis.stats import intervals
 
 
 def noise(kind: str, n: int, rng: np.random.Generator) -> np.ndarray[Any, Any]:

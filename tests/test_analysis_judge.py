@@ -10,10 +10,10 @@ import pytest
 
 import records
 from records import Study, by_query, exponential, good_answer, lognormal, single_queue
+from searchbench.analysis.compare.scaling import fit_usl
 from searchbench.analysis.frames import frames, tables
 from searchbench.analysis.judge import judge, to_json
 from searchbench.analysis.judgement import Comparison, Judgement
-from searchbench.analysis.scaling import fit_usl
 from searchbench.record import open_record
 
 

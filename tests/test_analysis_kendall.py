@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import kendalltau
 
-from searchbench.analysis import kendall
+from searchbench.analysis.stats import kendall
 
 RANKS = st.lists(st.tuples(st.integers(0, 9), st.integers(0, 9)), max_size=14)
 

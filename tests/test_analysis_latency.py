@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 from scipy import stats
 
-from searchbench.analysis import latency
+from searchbench.analysis.trial import latency
 
 
 @pytest.mark.parametrize(("q", "n"), [(0.5, 6), (0.9, 29), (0.99, 299), (0.999, 2995)])

@@ -13,10 +13,10 @@ import pyarrow.parquet as pq
 import pytest
 
 from records import Study, exponential, lognormal, single_queue
-from searchbench.analysis import within
-from searchbench.analysis.compare import compare_records
+from searchbench.analysis.compare.records import compare_records
 from searchbench.analysis.judge import judge, steps_json, to_json
 from searchbench.analysis.judgement import Judgement, Step
+from searchbench.analysis.stats import within
 from searchbench.record import Record, open_record
 
 

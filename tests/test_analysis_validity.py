@@ -9,9 +9,10 @@ import numpy as np
 import pytest
 
 from records import Study, constant, exponential, lognormal, single_queue, stalling, warming
-from searchbench.analysis import capacity, validity, warmup
 from searchbench.analysis.judgement import Finding
-from searchbench.analysis.measured import Trace, read_trace
+from searchbench.analysis.trial import throughput as capacity
+from searchbench.analysis.trial import validity, warmup
+from searchbench.analysis.trial.measured import Trace, read_trace
 from searchbench.record import open_record
 
 

@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from records import Study, lognormal
+from searchbench.analysis.compare.verdict import clip
 from searchbench.analysis.judge import judge
 from searchbench.analysis.judgement import Verdict
-from searchbench.analysis.verdict import clip
 from searchbench.record import open_record
 
 

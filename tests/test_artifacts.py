@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from searchbench.errors import LabError, NotInstalled
-from searchbench.lab import artifacts
+from searchbench.lab.get import artifacts
 
 SMALL = "junit:junit:4.13.2:jar"
 NOT_THERE = "junit:junit:0.0.0-none:jar"

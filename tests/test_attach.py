@@ -12,16 +12,16 @@ import pytest
 from searchbench import _core
 from searchbench.engines import ENGINES, defaults
 from searchbench.errors import LabError, StudyError
-from searchbench.lab import studies
-from searchbench.lab.attach import Attached, variables
-from searchbench.lab.deploy import Deployment
-from searchbench.lab.exchange import prepare, samples_of
-from searchbench.lab.install import missing
-from searchbench.lab.serve import serving
-from searchbench.lab.wiretap import Sentences
-from searchbench.queries.algebra import Mode, Query, Terms
+from searchbench.lab.conduct import studies
+from searchbench.lab.drive.exchange import prepare, samples_of
+from searchbench.lab.drive.wiretap import Sentences
+from searchbench.lab.get.install import missing
+from searchbench.lab.system.attach import Attached, variables
+from searchbench.lab.system.deploy import Deployment
+from searchbench.lab.system.serve import serving
 from searchbench.record import Record
 from searchbench.study.read import parse_study
+from searchbench.workload.queries.algebra import Mode, Query, Terms
 
 STUDY = """
 question = "How fast is the one that runs?"
@@ -98,7 +98,7 @@ def attached(place: Path, address: str, engine: str = "groonga") -> Attached:
 
 
 def test_nobody_there_is_a_sentence(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("searchbench.lab.attach._READY_TIMEOUT_S", 0.3)
+    monkeypatch.setattr("searchbench.lab.system.attach._READY_TIMEOUT_S", 0.3)
     with pytest.raises(LabError, match="refused"), attached(tmp_path, "127.0.0.1:9"):
         pass
 
@@ -106,7 +106,7 @@ def test_nobody_there_is_a_sentence(tmp_path: Path, monkeypatch: pytest.MonkeyPa
 def test_another_engine_there_is_a_sentence(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("searchbench.lab.attach._READY_TIMEOUT_S", 0.3)
+    monkeypatch.setattr("searchbench.lab.system.attach._READY_TIMEOUT_S", 0.3)
     engine = ENGINES["null"]
     with (
         Deployment(engine, defaults(engine), tmp_path / "data", tmp_path / "run") as null,
@@ -153,7 +153,7 @@ def test_what_no_registry_gives_must_be_attached(tmp_path: Path) -> None:
 def test_credentials_come_from_the_environment_and_a_wrong_one_is_said_in_the_servers_words(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("searchbench.lab.attach._READY_TIMEOUT_S", 0.3)
+    monkeypatch.setattr("searchbench.lab.system.attach._READY_TIMEOUT_S", 0.3)
     engine = ENGINES["postgresql"]
     if lacking := missing(engine):
         pytest.skip(f"no postgresql here: {lacking}")

@@ -16,7 +16,7 @@ from searchbench.corpora import open_corpus
 from searchbench.corpora.corpus import digest
 from searchbench.corpora.debian import ListsCorpus, newer, paragraphs, read_lists
 from searchbench.errors import CorpusError, LabError, NotInstalled
-from searchbench.lab.fetch import debian_snapshot, keep, read_note, snapshots
+from searchbench.lab.get.fetch import debian_snapshot, keep, read_note, snapshots
 
 PACKAGES = """\
 Package: zebra

@@ -26,8 +26,8 @@ from namespaces import CLIENTS, TARGET, World, client_running, world
 from searchbench import _core
 from searchbench.engines.engine import Request
 from searchbench.errors import LabError
-from searchbench.lab.exchange import Arena, Endpoint, lay_out
-from searchbench.lab.fleet import Fleet, FleetEndpoint, FleetError
+from searchbench.lab.drive.exchange import Arena, Endpoint, lay_out
+from searchbench.lab.fleet.fleet import Fleet, FleetEndpoint, FleetError
 from searchbench.record import Record, open_record
 
 DTYPE = np.dtype(_core.SAMPLE_DTYPE)
@@ -242,7 +242,7 @@ def test_a_login_and_what_is_sent_stand_on_no_command_line(machines: World, flee
         stop_ns=400_000_000, idle="block", remote=True, on_tick=look,
     )  # fmt: skip
     assert {_core.OUTCOMES[o] for o in np.unique(gathered.samples["outcome"])} == {"refused"}
-    assert any(b"searchbench.client_machine" in line for line in shown), "they were looked at"
+    assert any(b"searchbench.lab.fleet.client" in line for line in shown), "they were looked at"
     assert not [line for line in shown if b"a-secret-word" in line or b"statement of ours" in line]
     assert "a-secret-word" not in gathered.accounting()
 
@@ -372,7 +372,7 @@ def test_localhost_is_this_machine_and_needs_no_ssh() -> None:
 def test_what_memory_does_not_hold_is_gathered_in_a_file_and_reads_the_same(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("searchbench.lab.fleet_gathered._IN_MEMORY_BYTES", 4096)
+    monkeypatch.setattr("searchbench.lab.fleet.gathered._IN_MEMORY_BYTES", 4096)
     with Fleet(["localhost"], lead_s=0.1) as here:
         gathered = here.drive(
             ("127.0.0.1", 9), "http", asked(), sequence=np.arange(1000, dtype=np.uint32) % 1,

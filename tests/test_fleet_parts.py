@@ -13,11 +13,11 @@ from hypothesis import strategies as st
 
 from namespaces import TARGET
 from searchbench import _core
-from searchbench.lab import fleet_clock
-from searchbench.lab.fleet_clock import Offset
-from searchbench.lab.fleet_frames import GREETING, NotOurs, Receiver, Sender
-from searchbench.lab.fleet_parts import account, deal, instants, put_into_one
-from searchbench.queries.orders import split
+from searchbench.lab.fleet import clock as fleet_clock
+from searchbench.lab.fleet.clock import Offset
+from searchbench.lab.fleet.frames import GREETING, NotOurs, Receiver, Sender
+from searchbench.lab.fleet.parts import account, deal, instants, put_into_one
+from searchbench.workload.queries.orders import split
 
 DTYPE = np.dtype(_core.SAMPLE_DTYPE)
 HTTP = (TARGET, 10041)

@@ -23,13 +23,14 @@ from searchbench.engines import ENGINES, defaults
 from searchbench.engines.engine import Service
 from searchbench.engines.null import Null
 from searchbench.errors import LabError, RecordError, StudyError
-from searchbench.lab import deploy, studies
-from searchbench.lab.deploy import Deployment
-from searchbench.lab.install import missing
-from searchbench.lab.serve import serving
-from searchbench.lab.wiretap import Sentences
-from searchbench.plan import Trial
+from searchbench.lab.conduct import studies
+from searchbench.lab.drive.wiretap import Sentences
+from searchbench.lab.get.install import missing
+from searchbench.lab.system import deploy
+from searchbench.lab.system.deploy import Deployment
+from searchbench.lab.system.serve import serving
 from searchbench.record import Record, open_record
+from searchbench.study.plan import Trial
 
 
 def study(folder: Path, systems: str, load: str, more: str = "", queries: str = "") -> Path:

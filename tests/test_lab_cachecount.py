@@ -18,13 +18,18 @@ from searchbench.cli.cached import cache_plan
 from searchbench.corpora.corpus import Schema
 from searchbench.engines import defaults
 from searchbench.engines.engine import Parameters, Request, Service
-from searchbench.engines.groonga import Groonga
-from searchbench.engines.groonga_commands import column, do, load
+from searchbench.engines.groonga.commands import column, do, load
+from searchbench.engines.groonga.engine import Groonga
 from searchbench.engines.http_form import get
-from searchbench.engines.mariadb import MariaDB
+from searchbench.engines.mariadb.engine import MariaDB
 from searchbench.engines.mysql_form import query
 from searchbench.errors import SearchbenchError
-from searchbench.lab.cachecount import (
+from searchbench.lab.conduct.load import LoadRun, steps_of
+from searchbench.lab.conduct.studies import Silence
+from searchbench.lab.drive.exchange import Endpoint, ask, prepare, samples_of
+from searchbench.lab.get.install import missing
+from searchbench.lab.system.address import parse_target
+from searchbench.lab.system.cachecount import (
     Counters,
     Uncounted,
     between,
@@ -34,17 +39,12 @@ from searchbench.lab.cachecount import (
     of_replies,
     read,
 )
-from searchbench.lab.deploy import Deployment
-from searchbench.lab.exchange import Endpoint, ask, prepare, samples_of
-from searchbench.lab.install import missing
-from searchbench.lab.load import LoadRun, steps_of
-from searchbench.lab.places import free_port
-from searchbench.lab.studies import Silence
-from searchbench.lab.systems import make_ready
-from searchbench.lab.target import parse_target
-from searchbench.loads import open_load
-from searchbench.requests.cache import draw, plan
-from searchbench.requests.model import Ask, RequestSet
+from searchbench.lab.system.deploy import Deployment
+from searchbench.lab.system.names import free_port
+from searchbench.lab.system.systems import make_ready
+from searchbench.workload.draw import draw, plan
+from searchbench.workload.loads import open_load
+from searchbench.workload.verbatim.model import Ask, RequestSet
 
 ENTRIES = 100
 SENT = 3000

@@ -18,13 +18,13 @@ from searchbench import _core
 from searchbench.analysis.judge import judge
 from searchbench.cli import app
 from searchbench.errors import LabError, SearchbenchError
-from searchbench.lab.load import LoadRun, steps_of
-from searchbench.lab.studies import Silence
-from searchbench.lab.systems import make_ready
-from searchbench.lab.target import encode, parse_target
-from searchbench.loads import open_load
+from searchbench.lab.conduct.load import LoadRun, steps_of
+from searchbench.lab.conduct.studies import Silence
+from searchbench.lab.system.address import encode, parse_target
+from searchbench.lab.system.systems import make_ready
 from searchbench.record import Record, open_record
-from searchbench.requests.model import Ask, RequestSet, from_asks
+from searchbench.workload.loads import open_load
+from searchbench.workload.verbatim.model import Ask, RequestSet, from_asks
 
 HELLO = b"HTTP/1.1 200 OK\r\nServer: test/1\r\nContent-Length: 5\r\n\r\nhello"
 

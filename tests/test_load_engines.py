@@ -10,20 +10,20 @@ import pytest
 
 from searchbench import _core
 from searchbench.engines import ENGINES, defaults
-from searchbench.lab.deploy import Deployment
-from searchbench.lab.install import missing
-from searchbench.lab.laboratory import Openings
-from searchbench.lab.load import LoadRun, steps_of
-from searchbench.lab.serve import serving
-from searchbench.lab.studied import studied
-from searchbench.lab.studies import Silence
-from searchbench.lab.systems import make_ready
-from searchbench.lab.target import Target, parse_target
-from searchbench.loads import open_load
-from searchbench.plan import make_plan
+from searchbench.lab.conduct.laboratory import Openings
+from searchbench.lab.conduct.load import LoadRun, steps_of
+from searchbench.lab.conduct.studied import studied
+from searchbench.lab.conduct.studies import Silence
+from searchbench.lab.get.install import missing
+from searchbench.lab.system.address import Target, parse_target
+from searchbench.lab.system.deploy import Deployment
+from searchbench.lab.system.serve import serving
+from searchbench.lab.system.systems import make_ready
 from searchbench.record import Record
-from searchbench.requests.model import Ask, RequestSet, from_asks
 from searchbench.study import read_study
+from searchbench.study.plan import make_plan
+from searchbench.workload.loads import open_load
+from searchbench.workload.verbatim.model import Ask, RequestSet, from_asks
 
 STUDY = """
 question = "?"

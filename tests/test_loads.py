@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from searchbench.errors import StudyError
-from searchbench.loads import (
+from searchbench.workload.loads import (
     ClosedLoop,
     Load,
     OpenLoop,

@@ -7,9 +7,9 @@ from hypothesis import strategies as st
 
 from searchbench.engines import ENGINES, defaults
 from searchbench.errors import RecordError, StudyError
-from searchbench.loads import open_load
-from searchbench.plan import Plan, from_json, index_key, make_plan, to_json
 from searchbench.study import parse_study
+from searchbench.study.plan import Plan, from_json, index_key, make_plan, to_json
+from searchbench.workload.loads import open_load
 
 HEAD = """\
 question = "?"

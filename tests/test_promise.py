@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from queues import Server, fixed, shedding
-from searchbench.analysis.measured import Trace
-from searchbench.analysis.promise import judge, parse
+from searchbench.analysis.capacity.promise import judge, parse
+from searchbench.analysis.trial.measured import Trace
 from searchbench.errors import SearchbenchError
 
 PROMISE = parse("p99 < 10ms, errors < 0.1%")

@@ -3,7 +3,7 @@ import unicodedata
 from hypothesis import given
 from hypothesis import strategies as st
 
-from searchbench.queries.analysis import is_term, lower, terms
+from searchbench.workload.queries.analysis import is_term, lower, terms
 
 
 def test_terms_are_runs_of_letters_and_digits_in_lower_case():

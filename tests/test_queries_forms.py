@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from searchbench.corpora.corpus import Field, FieldType, Schema
 from searchbench.errors import QueryError
-from searchbench.queries.algebra import (
+from searchbench.workload.queries.algebra import (
     Boolean,
     Facet,
     In,
@@ -17,9 +17,9 @@ from searchbench.queries.algebra import (
     Sort,
     Terms,
 )
-from searchbench.queries.json_form import from_json, to_json
-from searchbench.queries.text_form import to_text
-from searchbench.queries.validate import validate
+from searchbench.workload.queries.json_form import from_json, to_json
+from searchbench.workload.queries.text_form import to_text
+from searchbench.workload.queries.validate import validate
 
 NAMES = st.sampled_from(["title", "body", "section", "size"])
 WORDS = st.text("abcdeé0189", min_size=1, max_size=6)

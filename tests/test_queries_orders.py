@@ -3,7 +3,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from searchbench.queries.orders import arrange, split
+from searchbench.workload.queries.orders import arrange, split
 
 LOGS = st.lists(st.integers(0, 50), min_size=1, max_size=200).map(
     lambda log: np.array(log, dtype=np.uint32)

@@ -7,10 +7,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from searchbench.errors import QueryError
-from searchbench.queries.algebra import Mode, Terms
-from searchbench.queries.analysis import terms
-from searchbench.queries.registry import open_queries
-from searchbench.queries.sample import Lengths, sample
+from searchbench.workload.queries.algebra import Mode, Terms
+from searchbench.workload.queries.analysis import terms
+from searchbench.workload.queries.registry import open_queries
+from searchbench.workload.queries.sample import Lengths, sample
 
 FIELDS = ("title", "body")
 

@@ -8,10 +8,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from searchbench.errors import QueryError
-from searchbench.queries.algebra import In, Mode, Query, Sort, Terms
-from searchbench.queries.registry import open_queries, problems
-from searchbench.queries.repetition import by_first_appearance, repeat
-from searchbench.queries.sets import QuerySet, Template, from_files, from_queries
+from searchbench.workload.queries.algebra import In, Mode, Query, Sort, Terms
+from searchbench.workload.queries.registry import open_queries, problems
+from searchbench.workload.queries.repetition import by_first_appearance, repeat
+from searchbench.workload.queries.sets import QuerySet, Template, from_files, from_queries
 
 LINES = "Red Shoe\nblue\nred shoe!\n\n--\nblue\n"
 

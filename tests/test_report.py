@@ -17,9 +17,9 @@ from searchbench.analysis.judgement import Finding, Judgement, Verdict
 from searchbench.errors import RecordError
 from searchbench.record import open_record
 from searchbench.report import Report, write_csv, write_html, write_pdf, write_report
-from searchbench.report.blocks import Details, Figure, Notice, Table
-from searchbench.report.chosen import shown_comparisons
-from searchbench.report.notices import notices
+from searchbench.report.document.blocks import Details, Figure, Notice, Table
+from searchbench.report.document.chosen import shown_comparisons
+from searchbench.report.document.notices import notices
 from searchbench.report.sheets import HEADERS
 from searchbench.report.write import contents
 

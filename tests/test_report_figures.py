@@ -13,11 +13,11 @@ from hypothesis import strategies as st
 
 import report_examples as examples
 from searchbench.analysis.judgement import Judgement, Scale
-from searchbench.report import figures
-from searchbench.report.chosen import scales_of, shown_comparisons
-from searchbench.report.curves import apart, by_nines, log_domain, log_ticks, names, nines
-from searchbench.report.draw import svg
-from searchbench.report.look import DARK, MANY, NARROW, SERIES, SERIES_DARK, WIDE, Look
+from searchbench.report.document.chosen import scales_of, shown_comparisons
+from searchbench.report.figures import study as figures
+from searchbench.report.figures.curves import apart, by_nines, log_domain, log_ticks, names, nines
+from searchbench.report.figures.draw import svg
+from searchbench.report.figures.look import DARK, MANY, NARROW, SERIES, SERIES_DARK, WIDE, Look
 
 LOOKS = pytest.mark.parametrize("look", [WIDE, NARROW], ids=["wide", "narrow"])
 

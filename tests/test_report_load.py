@@ -16,8 +16,8 @@ from searchbench.analysis.judgement import Judgement
 from searchbench.cli.report import show
 from searchbench.record import Record, open_record
 from searchbench.report import write_report
-from searchbench.report.blocks import Document, Figure, Table, Text
-from searchbench.report.load import LoadContent
+from searchbench.report.document.blocks import Document, Figure, Table, Text
+from searchbench.report.document.sweep import LoadContent
 from searchbench.report.page import page
 from test_analysis_steps import by_clients, load_run
 

@@ -9,9 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from searchbench.analysis.judgement import Estimate, Interval
-from searchbench.report import numbers
-from searchbench.report.cells import of_estimate, of_value, spans, title_of
-from searchbench.report.text import fit, line, short
+from searchbench.report.document.text import fit, line, short
+from searchbench.report.tables import numbers
+from searchbench.report.tables.cells import of_estimate, of_value, spans, title_of
 
 
 @pytest.mark.parametrize(

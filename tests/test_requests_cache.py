@@ -13,7 +13,7 @@ from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
 
 from searchbench.errors import QueryError
-from searchbench.requests.cache import CachePlan, Policy, draw, hit_rate, plan
+from searchbench.workload.draw import CachePlan, Policy, draw, hit_rate, plan
 
 Hits = np.ndarray[tuple[int], np.dtype[np.bool_]]
 

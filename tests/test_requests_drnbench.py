@@ -4,9 +4,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from searchbench.errors import QueryError
-from searchbench.requests.drnbench import line_of
-from searchbench.requests.files import read_requests
-from searchbench.requests.model import Ask
+from searchbench.workload.verbatim.drnbench import line_of
+from searchbench.workload.verbatim.files import read_requests
+from searchbench.workload.verbatim.model import Ask
 
 
 @pytest.fixture

@@ -19,13 +19,13 @@ from hypothesis import strategies as st
 from searchbench.cli.queries import extract
 from searchbench.engines import defaults
 from searchbench.engines.engine import Request
-from searchbench.engines.groonga import Groonga
-from searchbench.engines.groonga_commands import column, do, load
+from searchbench.engines.groonga.commands import column, do, load
+from searchbench.engines.groonga.engine import Groonga
 from searchbench.engines.http_form import get, split
 from searchbench.errors import QueryError
-from searchbench.lab.deploy import Deployment
-from searchbench.lab.install import missing
-from searchbench.requests.extract import escaped, filler, read_answers, take_terms, values
+from searchbench.lab.get.install import missing
+from searchbench.lab.system.deploy import Deployment
+from searchbench.workload.verbatim.extract import escaped, filler, read_answers, take_terms, values
 
 KEYS = ("1st Avenue & more; more", "café Ünï~(*)'!-._", "100% a+b=c?d#e/f", "日本 語", "a:b;c")
 TAGS = (["a b", "c"], [], ["c"], ["d"], [])

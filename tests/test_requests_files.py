@@ -11,11 +11,11 @@ from hypothesis import strategies as st
 
 from searchbench.engines.http_form import quoted as engines_quoted
 from searchbench.errors import QueryError
-from searchbench.requests import sql
-from searchbench.requests.build import BadRequest, fit_path
-from searchbench.requests.files import FORMS, form_of, read_requests
-from searchbench.requests.logs import quoted
-from searchbench.requests.model import Ask
+from searchbench.workload.verbatim import sql
+from searchbench.workload.verbatim.build import BadRequest, fit_path
+from searchbench.workload.verbatim.files import FORMS, form_of, read_requests
+from searchbench.workload.verbatim.logs import quoted
+from searchbench.workload.verbatim.model import Ask
 
 
 @pytest.fixture

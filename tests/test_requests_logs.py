@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from searchbench.errors import QueryError
-from searchbench.requests.files import read_requests
-from searchbench.requests.model import Ask
+from searchbench.workload.verbatim.files import read_requests
+from searchbench.workload.verbatim.model import Ask
 
 
 @pytest.fixture

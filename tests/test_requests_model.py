@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from searchbench.errors import QueryError
-from searchbench.requests.model import Ask, Group, RequestSet, from_asks, sequence
+from searchbench.workload.verbatim.model import Ask, Group, RequestSet, from_asks, sequence
 
 A, B, C = Ask("/a"), Ask("/b"), Ask("/c")
 

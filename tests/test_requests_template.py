@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 
 from searchbench.engines import mysql_form
 from searchbench.errors import QueryError
-from searchbench.requests.model import Ask
-from searchbench.requests.template import expand, read_terms
+from searchbench.workload.verbatim.model import Ask
+from searchbench.workload.verbatim.template import expand, read_terms
 
 TEXTS = st.text(st.characters(exclude_categories=["Cs"]))
 

@@ -16,8 +16,8 @@ import numpy as np
 import pytest
 
 from queues import Serve, Server, fixed, random, shedding
-from searchbench.analysis.promise import Judged, judge, parse
-from searchbench.lab.seek import PROBES, Found, Probe, seek, warmup_s
+from searchbench.analysis.capacity.promise import Judged, judge, parse
+from searchbench.analysis.capacity.search import PROBES, Found, Probe, seek, warmup_s
 
 
 def search(

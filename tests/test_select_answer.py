@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from searchbench.engines import engine as engine_named
-from searchbench.engines.select_answer import decode
-from searchbench.lab.identify import Tolerant
+from searchbench.engines.groonga.select_answer import decode
+from searchbench.lab.system.identify import Tolerant
 
 
 def reply(body: str, status: str = "200 OK") -> bytes:

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from searchbench.lab.places import free_port
+from searchbench.lab.system.names import free_port
 from searchbench.record import open_record
 
 PAGE = Path(__file__).parent.parent / "docs" / "LOAD.md"

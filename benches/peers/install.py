@@ -17,7 +17,7 @@ sys.path.insert(0, str(Path(__file__).parents[2]))
 
 from benches.peers.peer import BUILT
 from searchbench.errors import SearchbenchError
-from searchbench.lab.install import get_packages
+from searchbench.lab.get.install import get_packages
 
 OHA = "1.16.0"
 K6 = "1.8.1"

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from searchbench.analysis.frames import frames
     from searchbench.analysis.judge import judge
     from searchbench.errors import SearchbenchError
-    from searchbench.lab.studies import run, verify
+    from searchbench.lab.conduct.studies import run, verify
     from searchbench.record import open_record
     from searchbench.report import write_report
     from searchbench.study import read_study
@@ -41,8 +41,8 @@ _HOME = {
     "judge": "searchbench.analysis.judge",
     "open_record": "searchbench.record",
     "read_study": "searchbench.study",
-    "run": "searchbench.lab.studies",
-    "verify": "searchbench.lab.studies",
+    "run": "searchbench.lab.conduct.studies",
+    "verify": "searchbench.lab.conduct.studies",
     "write_report": "searchbench.report",
 }
 

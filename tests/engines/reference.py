@@ -6,7 +6,7 @@ from collections import Counter
 from typing import Any
 
 from searchbench.corpora.corpus import Document, FieldType, Schema
-from searchbench.queries.algebra import (
+from searchbench.workload.queries.algebra import (
     Boolean,
     Filter,
     In,
@@ -17,7 +17,7 @@ from searchbench.queries.algebra import (
     Range,
     Terms,
 )
-from searchbench.queries.analysis import terms
+from searchbench.workload.queries.analysis import terms
 
 
 class Reference:

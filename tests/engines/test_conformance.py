@@ -16,10 +16,10 @@ from searchbench.engines import ENGINES, defaults
 from searchbench.engines.engine import Engine, Hits
 from searchbench.engines.features import refuse
 from searchbench.errors import LabError, Unsupported
-from searchbench.lab.deploy import Deployment
-from searchbench.lab.install import missing
-from searchbench.lab.serve import serving
-from searchbench.queries.algebra import (
+from searchbench.lab.get.install import missing
+from searchbench.lab.system.deploy import Deployment
+from searchbench.lab.system.serve import serving
+from searchbench.workload.queries.algebra import (
     Boolean,
     Facet,
     In,
@@ -30,7 +30,7 @@ from searchbench.queries.algebra import (
     Sort,
     Terms,
 )
-from searchbench.queries.analysis import terms
+from searchbench.workload.queries.analysis import terms
 
 SCHEMA = Schema(
     (

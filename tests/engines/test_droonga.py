@@ -13,21 +13,12 @@ import pytest
 
 from engines.test_conformance import SCHEMA, Shelf
 from searchbench.engines import defaults
-from searchbench.engines.droonga import Droonga
-from searchbench.engines.groonga import Groonga
+from searchbench.engines.groonga.droonga import Droonga
+from searchbench.engines.groonga.engine import Groonga
 from searchbench.errors import LabError
-from searchbench.lab.deploy import Deployment
-from searchbench.lab.install import missing
-from searchbench.queries.algebra import (
-    Boolean,
-    In,
-    Mode,
-    NotIn,
-    Query,
-    Range,
-    Sort,
-    Terms,
-)
+from searchbench.lab.get.install import missing
+from searchbench.lab.system.deploy import Deployment
+from searchbench.workload.queries.algebra import Boolean, In, Mode, NotIn, Query, Range, Sort, Terms
 
 ENGINE = Droonga()
 GOLDEN = json.loads((Path(__file__).parent / "golden/droonga_replies.json").read_text())

@@ -16,7 +16,7 @@ import pytest
 from searchbench.corpora.corpus import Document, Field, FieldType, Schema
 from searchbench.engines import ENGINES, defaults
 from searchbench.errors import Unsupported
-from searchbench.queries.algebra import (
+from searchbench.workload.queries.algebra import (
     Boolean,
     Facet,
     In,

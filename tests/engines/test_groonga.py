@@ -16,14 +16,14 @@ import pytest
 from searchbench.corpora.corpus import Document, Field, FieldType, Schema
 from searchbench.engines import defaults
 from searchbench.engines.engine import Level
-from searchbench.engines.groonga import Groonga
-from searchbench.engines.groonga_script import field, value
-from searchbench.lab.deploy import Deployment
-from searchbench.lab.exchange import prepare
-from searchbench.lab.ingest import ingest, spool
-from searchbench.lab.install import missing
-from searchbench.queries.algebra import Boolean, In, Mode, Query, Range, Sort, Terms
-from searchbench.queries.analysis import terms
+from searchbench.engines.groonga.engine import Groonga
+from searchbench.engines.groonga.script import field, value
+from searchbench.lab.conduct.ingest import ingest, spool
+from searchbench.lab.drive.exchange import prepare
+from searchbench.lab.get.install import missing
+from searchbench.lab.system.deploy import Deployment
+from searchbench.workload.queries.algebra import Boolean, In, Mode, Query, Range, Sort, Terms
+from searchbench.workload.queries.analysis import terms
 
 ENGINE = Groonga()
 

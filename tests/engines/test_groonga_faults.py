@@ -17,18 +17,19 @@ import pytest
 from searchbench.corpora.corpus import Document, Field, FieldType, Schema
 from searchbench.engines import defaults
 from searchbench.engines.engine import Request
-from searchbench.engines.groonga import Groonga
-from searchbench.engines.groonga_commands import do
+from searchbench.engines.groonga.commands import do
+from searchbench.engines.groonga.engine import Groonga
 from searchbench.errors import LabError
-from searchbench.lab import deploy, studies
-from searchbench.lab.deploy import Deployment
-from searchbench.lab.exchange import Refused
-from searchbench.lab.ingest import ingest, spool
-from searchbench.lab.install import missing
-from searchbench.lab.serve import serving
-from searchbench.lab.shelf import Index
-from searchbench.queries.algebra import Mode, Query, Terms
+from searchbench.lab.conduct import studies
+from searchbench.lab.conduct.ingest import ingest, spool
+from searchbench.lab.conduct.shelf import Index
+from searchbench.lab.drive.exchange import Refused
+from searchbench.lab.get.install import missing
+from searchbench.lab.system import deploy
+from searchbench.lab.system.deploy import Deployment
+from searchbench.lab.system.serve import serving
 from searchbench.record import Record
+from searchbench.workload.queries.algebra import Mode, Query, Terms
 from test_lab import Watch, outcomes, study
 
 ENGINE = Groonga()

@@ -38,12 +38,12 @@ from searchbench.engines.frames import (
     unframe,
 )
 from searchbench.errors import LabError
-from searchbench.lab.deploy import Deployment
-from searchbench.lab.ingest import ingest, spool
-from searchbench.lab.install import missing, presence
-from searchbench.lab.places import jvm_hosts
-from searchbench.queries.algebra import Facet, Mode, Query, Range, Sort, Terms
-from searchbench.queries.analysis import lower, terms
+from searchbench.lab.conduct.ingest import ingest, spool
+from searchbench.lab.get.install import missing, presence
+from searchbench.lab.system.deploy import Deployment
+from searchbench.lab.system.names import jvm_hosts
+from searchbench.workload.queries.algebra import Facet, Mode, Query, Range, Sort, Terms
+from searchbench.workload.queries.analysis import lower, terms
 
 LUCENE = ENGINES["lucene"]
 SMALL = {"fields": [{"name": "body", "type": "text"}, {"name": "year", "type": "integer"}]}

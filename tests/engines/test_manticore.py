@@ -7,7 +7,7 @@ import pytest
 from engines.test_mysql_form import column, packet, string
 from searchbench.corpora.corpus import Document, Field, FieldType, Schema
 from searchbench.engines import ENGINES, defaults
-from searchbench.lab.install import missing, presence
+from searchbench.lab.get.install import missing, presence
 
 MANTICORE = ENGINES["manticore"]
 SCHEMA = Schema((Field("title", FieldType.TEXT), Field("tags", FieldType.KEYWORDS)))

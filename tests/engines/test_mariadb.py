@@ -16,15 +16,15 @@ from searchbench import _core
 from searchbench.corpora.corpus import Document, Field, FieldType, Schema
 from searchbench.engines import defaults
 from searchbench.engines.engine import Hits, Level, Parameters
-from searchbench.engines.mariadb import MariaDB
-from searchbench.engines.mariadb_query import VALUE, label, labelled
-from searchbench.engines.mariadb_table import STORAGE
-from searchbench.engines.mariadb_text import MOST_CHARACTERS, indexed, term, words
-from searchbench.lab.deploy import Deployment
-from searchbench.lab.exchange import prepare, samples_of
-from searchbench.lab.install import missing
-from searchbench.lab.serve import serving
-from searchbench.queries.algebra import (
+from searchbench.engines.mariadb.engine import MariaDB
+from searchbench.engines.mariadb.query import VALUE, label, labelled
+from searchbench.engines.mariadb.table import STORAGE
+from searchbench.engines.mariadb.text import MOST_CHARACTERS, indexed, term, words
+from searchbench.lab.drive.exchange import prepare, samples_of
+from searchbench.lab.get.install import missing
+from searchbench.lab.system.deploy import Deployment
+from searchbench.lab.system.serve import serving
+from searchbench.workload.queries.algebra import (
     Boolean,
     Facet,
     In,
@@ -36,7 +36,7 @@ from searchbench.queries.algebra import (
     Sort,
     Terms,
 )
-from searchbench.queries.analysis import terms
+from searchbench.workload.queries.analysis import terms
 
 ENGINE = MariaDB()
 LETTERS = [

@@ -21,20 +21,20 @@ from engines.reference import Reference
 from engines.test_conformance import SCHEMA, Shelf
 from searchbench.corpora.corpus import Corpus, Document, Field, FieldType, Schema
 from searchbench.engines import defaults
-from searchbench.engines.elasticsearch import Elasticsearch
 from searchbench.engines.engine import Engine, Hits, Level, Request
 from searchbench.engines.http_form import post, split
-from searchbench.engines.opensearch import OpenSearch
-from searchbench.engines.opensearch_http import RestSearch, whole
-from searchbench.engines.opensearch_levers import LEVERS
-from searchbench.engines.opensearch_query import GROUPS, ORDER, field, own
+from searchbench.engines.opensearch.elasticsearch import Elasticsearch
+from searchbench.engines.opensearch.engine import OpenSearch
+from searchbench.engines.opensearch.http import RestSearch, whole
+from searchbench.engines.opensearch.levers import LEVERS
+from searchbench.engines.opensearch.query import GROUPS, ORDER, field, own
 from searchbench.errors import LabError, Unsupported
-from searchbench.lab import cachecount
-from searchbench.lab.deploy import Deployment
-from searchbench.lab.ingest import Ingested, ingest, spool
-from searchbench.lab.install import missing
-from searchbench.queries.algebra import Facet, In, Mode, Query, Range, Sort, Terms
-from searchbench.queries.analysis import terms
+from searchbench.lab.conduct.ingest import Ingested, ingest, spool
+from searchbench.lab.get.install import missing
+from searchbench.lab.system import cachecount
+from searchbench.lab.system.deploy import Deployment
+from searchbench.workload.queries.algebra import Facet, In, Mode, Query, Range, Sort, Terms
+from searchbench.workload.queries.analysis import terms
 
 ENGINES: tuple[RestSearch, ...] = (OpenSearch(), Elasticsearch())
 DELETE = Request((b"DELETE /docs HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n",))

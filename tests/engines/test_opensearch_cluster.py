@@ -19,14 +19,14 @@ from searchbench.corpora.corpus import Schema
 from searchbench.engines import defaults
 from searchbench.engines.engine import Hits, Parameters, Request, Service
 from searchbench.engines.http_form import put
-from searchbench.engines.opensearch import OpenSearch
+from searchbench.engines.opensearch.engine import OpenSearch
 from searchbench.errors import LabError
-from searchbench.lab.deploy import Deployment
-from searchbench.lab.exchange import prepare, samples_of
-from searchbench.lab.ingest import spool
-from searchbench.lab.install import missing
-from searchbench.lab.serve import serving
-from searchbench.queries.algebra import Facet, Mode, Query, Sort, Terms
+from searchbench.lab.conduct.ingest import spool
+from searchbench.lab.drive.exchange import prepare, samples_of
+from searchbench.lab.get.install import missing
+from searchbench.lab.system.deploy import Deployment
+from searchbench.lab.system.serve import serving
+from searchbench.workload.queries.algebra import Facet, Mode, Query, Sort, Terms
 
 ENGINE = OpenSearch()
 QUERIES = [

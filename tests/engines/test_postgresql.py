@@ -17,13 +17,13 @@ from engines.reference import Reference
 from searchbench.corpora.corpus import Document, Field, FieldType, Schema
 from searchbench.engines import defaults
 from searchbench.engines.engine import Hits, Level
-from searchbench.engines.postgresql import Postgresql
+from searchbench.engines.postgresql.engine import Postgresql
 from searchbench.errors import LabError, Unsupported
-from searchbench.lab.deploy import Deployment
-from searchbench.lab.exchange import Refused
-from searchbench.lab.install import missing
-from searchbench.lab.serve import serving
-from searchbench.queries.algebra import (
+from searchbench.lab.drive.exchange import Refused
+from searchbench.lab.get.install import missing
+from searchbench.lab.system.deploy import Deployment
+from searchbench.lab.system.serve import serving
+from searchbench.workload.queries.algebra import (
     Boolean,
     Facet,
     In,
@@ -34,7 +34,7 @@ from searchbench.queries.algebra import (
     Sort,
     Terms,
 )
-from searchbench.queries.analysis import terms
+from searchbench.workload.queries.analysis import terms
 
 ENGINE = Postgresql()
 T, K, KS = FieldType.TEXT, FieldType.KEYWORD, FieldType.KEYWORDS

@@ -18,18 +18,28 @@ from engines.test_conformance import SCHEMA, Shelf
 from searchbench import _core
 from searchbench.corpora.corpus import Corpus, Document, Field, FieldType, Schema
 from searchbench.engines import ENGINES, defaults
-from searchbench.engines import sphinx_values as values
 from searchbench.engines.engine import Engine, Hits, Level, Request
 from searchbench.engines.mysql_form import query as packet
-from searchbench.engines.sphinx_conf import halves
-from searchbench.engines.sphinx_query import RANKERS
+from searchbench.engines.sphinx import values as values
+from searchbench.engines.sphinx.conf import halves
+from searchbench.engines.sphinx.query import RANKERS
 from searchbench.errors import Unsupported
-from searchbench.lab.deploy import Deployment
-from searchbench.lab.exchange import prepare, samples_of
-from searchbench.lab.install import missing
-from searchbench.lab.serve import serving
-from searchbench.queries.algebra import Boolean, Facet, In, Mode, NotIn, Query, Range, Sort, Terms
-from searchbench.queries.analysis import terms
+from searchbench.lab.drive.exchange import prepare, samples_of
+from searchbench.lab.get.install import missing
+from searchbench.lab.system.deploy import Deployment
+from searchbench.lab.system.serve import serving
+from searchbench.workload.queries.algebra import (
+    Boolean,
+    Facet,
+    In,
+    Mode,
+    NotIn,
+    Query,
+    Range,
+    Sort,
+    Terms,
+)
+from searchbench.workload.queries.analysis import terms
 
 SPHINX, API = ENGINES["sphinx"], ENGINES["sphinx-api"]
 FOX = Query(Terms(Mode.ANY, ("fox", "net")), limit=20)

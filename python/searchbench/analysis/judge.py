@@ -11,12 +11,14 @@ from dataclasses import replace
 from itertools import combinations
 from typing import Any
 
-from searchbench.analysis import bearing, pairs, replicates, scaling, verdict
-from searchbench.analysis.answers import AnswerBook, Judging, judging_of
+from searchbench.analysis.agreement.answers import AnswerBook, Judging, judging_of
+from searchbench.analysis.compare import pairs, scaling, verdict
 from searchbench.analysis.judgement import Agreement, Finding, Judgement, TreatmentResult
-from searchbench.analysis.measured import Samples
 from searchbench.analysis.plain import steps_json as steps_json
 from searchbench.analysis.plain import to_json as to_json
+from searchbench.analysis.sweep import verdict as bearing
+from searchbench.analysis.trial import replicates
+from searchbench.analysis.trial.measured import Samples
 from searchbench.record import Record
 
 HALF = 0.5  # of the queries must agree before a ratio goes unremarked

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from searchbench.errors import SearchbenchError
-from searchbench.lab.cachecount import cache_size
-from searchbench.lab.systems import System
-from searchbench.requests.cache import CachePlan, Distribution, plan
-from searchbench.requests.model import RequestSet
+from searchbench.lab.system.cachecount import cache_size
+from searchbench.lab.system.systems import System
+from searchbench.workload.draw import CachePlan, Distribution, plan
+from searchbench.workload.verbatim.model import RequestSet
 
 _LAWS: tuple[Distribution, ...] = ("uniform", "zipf")
 

@@ -10,15 +10,15 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from searchbench.analysis import promise
-from searchbench.analysis.measured import read_trace
+from searchbench.analysis.capacity import promise
+from searchbench.analysis.capacity import search as seek
+from searchbench.analysis.trial.measured import read_trace
 from searchbench.errors import SearchbenchError
-from searchbench.lab import seek
-from searchbench.lab.load import LoadRun, Step
-from searchbench.loads import open_load
+from searchbench.lab.conduct.load import LoadRun, Step
+from searchbench.workload.loads import open_load
 
 if TYPE_CHECKING:
-    from searchbench.analysis.promise import Condition, Judged
+    from searchbench.analysis.capacity.promise import Condition, Judged
 
 _GLANCE_CLIENTS = 16
 _GLANCE_S = 2.0

@@ -33,7 +33,7 @@ def compare(
     as_json
         Print JSON.
     """
-    from searchbench.analysis.compare import compare_records, comparison_json
+    from searchbench.analysis.compare.records import compare_records, comparison_json
     from searchbench.cli import out
     from searchbench.record import open_record
 

@@ -72,7 +72,7 @@ def make(
     if family == "generated":
         spec |= {"documents": documents, "seed": seed}
     else:
-        from searchbench.lab.fetch import debian_snapshot
+        from searchbench.lab.get.fetch import debian_snapshot
 
         spec["snapshot"] = str(debian_snapshot())
     corpus = open_corpus(spec, Path.cwd())

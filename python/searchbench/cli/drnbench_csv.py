@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from searchbench.analysis.judgement import Judgement, Step
-from searchbench.analysis.measured import Trace, read_trace
+from searchbench.analysis.trial.measured import Trace, read_trace
 from searchbench.record import Record
 
 _OURS = ("p50_elapsed_time", "p90_elapsed_time", "p99_elapsed_time", "asked_n_clients", "valid")

@@ -33,7 +33,7 @@ def install(
     from searchbench.cli import out
     from searchbench.engines import ENGINES, engine
     from searchbench.errors import SearchbenchError
-    from searchbench.lab import install as getting
+    from searchbench.lab.get import install as getting
 
     wanted = [engine(name) for name in names]
     if all:
@@ -81,7 +81,7 @@ def engines(
     """
     from searchbench.cli import out
     from searchbench.engines import ENGINES
-    from searchbench.lab.install import look, presence
+    from searchbench.lab.get.install import look, presence
 
     found = {n: presence(engine) if start else look(engine) for n, engine in ENGINES.items()}
     if as_json:

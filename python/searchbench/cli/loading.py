@@ -159,7 +159,7 @@ def specs(asked: Asked, log_s: float | None = None) -> tuple[str, list[dict[str,
 
 def check(asked: Asked) -> None:
     """What can be wrong with the options by themselves, before anything is asked of anybody."""
-    from searchbench.analysis import promise
+    from searchbench.analysis.capacity import promise
 
     if asked.spread not in ("keep", "round"):
         raise SearchbenchError(f"--spread {asked.spread!r}: there are keep and round")
@@ -181,10 +181,10 @@ def carry_out(asked: Asked) -> int:
     """The whole run; the exit code."""
     from searchbench.cli.live import LiveLine
     from searchbench.cli.progress import duration
-    from searchbench.lab.load import LoadRun, steps_of
-    from searchbench.lab.systems import make_ready, names_are_apart
-    from searchbench.lab.target import parse_target
-    from searchbench.loads import SPEC_KEYS, open_load
+    from searchbench.lab.conduct.load import LoadRun, steps_of
+    from searchbench.lab.system.address import parse_target
+    from searchbench.lab.system.systems import make_ready, names_are_apart
+    from searchbench.workload.loads import SPEC_KEYS, open_load
 
     if not asked.targets:
         raise SearchbenchError(
@@ -251,7 +251,7 @@ def fleet_of(asked: Asked) -> Any:
     """The client machines; a context."""
     import shlex
 
-    from searchbench.lab.fleet import Fleet
+    from searchbench.lab.fleet.fleet import Fleet
 
     names = [name.strip() for name in (asked.machines or "").split(",") if name.strip()]
     return Fleet(names, shlex.split(asked.ssh), asked.client_command)
@@ -264,8 +264,8 @@ def requests_of(asked: Asked, path: str) -> tuple[Any, dict[str, Any]]:
     """
     import numpy as np
 
-    from searchbench.requests.files import read_requests
-    from searchbench.requests.model import Ask, RequestSet
+    from searchbench.workload.verbatim.files import read_requests
+    from searchbench.workload.verbatim.model import Ask, RequestSet
 
     ready: dict[str, Any] = {"engine": asked.engine}
     if asked.study is not None:
@@ -286,8 +286,8 @@ def requests_of(asked: Asked, path: str) -> tuple[Any, dict[str, Any]]:
 
 
 def _studied(asked: Asked) -> tuple[Any, dict[str, Any]]:
-    from searchbench.lab.studied import studied
-    from searchbench.lab.studies import Silence
+    from searchbench.lab.conduct.studied import studied
+    from searchbench.lab.conduct.studies import Silence
 
     if asked.requests is not None:
         raise SearchbenchError("--requests and --study: a run has one source of requests")

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from types import FrameType, TracebackType
 from typing import Any
 
-from searchbench.plan import Plan, Trial
+from searchbench.study.plan import Plan, Trial
 
 
 class Terminal:

@@ -30,8 +30,8 @@ def inspect(*files: Path, as_json: _Json = False) -> int:
 
     from searchbench.cli import out
     from searchbench.errors import QueryError
-    from searchbench.queries.registry import open_queries
-    from searchbench.queries.text_form import to_text
+    from searchbench.workload.queries.registry import open_queries
+    from searchbench.workload.queries.text_form import to_text
 
     if not files:
         raise QueryError("which files? give at least one")
@@ -107,8 +107,8 @@ def make(
     from searchbench.cli import out as printer
     from searchbench.corpora import open_corpus
     from searchbench.corpora.corpus import FieldType
-    from searchbench.queries.json_form import to_json
-    from searchbench.queries.registry import open_queries
+    from searchbench.workload.queries.json_form import to_json
+    from searchbench.workload.queries.registry import open_queries
 
     corpus = open_corpus({"files": str(documents)}, Path.cwd())
     spec: dict[str, object] = {"distinct": distinct, "words": words, "match": match, "seed": seed}
@@ -183,7 +183,7 @@ def extract(
         The file to write; standard output if not said.
     """
     from searchbench.errors import QueryError
-    from searchbench.requests import extract as requests
+    from searchbench.workload.verbatim import extract as requests
 
     if limit is not None and limit < 1:
         raise QueryError(f"--limit {limit}: take one term at least")

@@ -36,10 +36,10 @@ def run(
     from searchbench.cli import out
     from searchbench.cli.progress import Terminal, duration
     from searchbench.cli.report import show
-    from searchbench.lab import studies
-    from searchbench.plan import make_plan
+    from searchbench.lab.conduct import studies
     from searchbench.record import open_record
     from searchbench.study import read_study
+    from searchbench.study.plan import make_plan
 
     read = read_study(study)
     plan = make_plan(read)

@@ -43,9 +43,9 @@ def verify(
     from searchbench.analysis.judge import agreements
     from searchbench.cli import out
     from searchbench.cli.progress import Terminal
-    from searchbench.lab import studies
-    from searchbench.plan import make_plan
+    from searchbench.lab.conduct import studies
     from searchbench.study import read_study
+    from searchbench.study.plan import make_plan
 
     read = read_study(study)
     watch = Terminal(make_plan(read))

@@ -10,7 +10,7 @@ from cyclopts import Parameter
 
 if TYPE_CHECKING:
     from searchbench.engines.engine import Engine
-    from searchbench.queries.algebra import Query
+    from searchbench.workload.queries.algebra import Query
 
 
 def wire(
@@ -42,7 +42,7 @@ def wire(
     from searchbench.cli import out
     from searchbench.corpora import open_corpus
     from searchbench.engines import engine as find
-    from searchbench.lab.wiretap import hexdump, tap
+    from searchbench.lab.drive.wiretap import hexdump, tap
 
     found = find(engine)
     levels = {name: _level(found, name, text) for name, text in (set or {}).items()}
@@ -81,9 +81,9 @@ def _query(text: str, match: str) -> Query:
     import json
 
     from searchbench.errors import QueryError
-    from searchbench.queries.algebra import Mode, Query, Terms
-    from searchbench.queries.analysis import terms
-    from searchbench.queries.json_form import from_json
+    from searchbench.workload.queries.algebra import Mode, Query, Terms
+    from searchbench.workload.queries.analysis import terms
+    from searchbench.workload.queries.json_form import from_json
 
     if text.lstrip().startswith("{"):
         try:

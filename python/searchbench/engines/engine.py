@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol
 
 from searchbench.corpora.corpus import Document, Schema
-from searchbench.queries.algebra import Query
+from searchbench.workload.queries.algebra import Query
 
 Level = str | int | float | bool
 Parameters = Mapping[str, Level]

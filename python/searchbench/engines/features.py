@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 from searchbench.engines.engine import Capabilities
 from searchbench.errors import Unsupported
-from searchbench.queries.algebra import Match, Mode, Query, Terms
+from searchbench.workload.queries.algebra import Match, Mode, Query, Terms
 
 
 def refuse(can: Capabilities, query: Query) -> None:

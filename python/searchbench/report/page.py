@@ -15,9 +15,9 @@ from typing import Any
 import jinja2
 from markupsafe import Markup
 
-from searchbench.report import look
-from searchbench.report.blocks import Document
-from searchbench.report.text import fit
+from searchbench.report.document.blocks import Document
+from searchbench.report.document.text import fit
+from searchbench.report.figures import look
 
 
 def page(document: Document) -> str:

@@ -14,7 +14,7 @@ from typing import Any
 import orjson
 
 from searchbench.analysis.judgement import Estimate, GroupAgreement, Judgement
-from searchbench.report.tables import findings_of
+from searchbench.report.tables.study import findings_of
 
 # Counts of what matches (of documents: of what does not), each with "of how many" beside it.
 MEASURES = (

@@ -8,11 +8,11 @@ from pathlib import Path
 
 from searchbench.analysis.judgement import Judgement
 from searchbench.errors import RecordError
-from searchbench.report.blocks import Document
-from searchbench.report.content import Content, RecordView
-from searchbench.report.document import document_pdf
-from searchbench.report.load import LoadContent
+from searchbench.report.document.blocks import Document
+from searchbench.report.document.content import Content, RecordView
+from searchbench.report.document.sweep import LoadContent
 from searchbench.report.page import page
+from searchbench.report.pdf import document_pdf
 from searchbench.report.sheets import write_sheets
 
 

@@ -8,7 +8,7 @@ from typing import Any
 from searchbench.engines.engine import Level
 from searchbench.spec import nearest, show
 from searchbench.study.model import Exclusion, Factor
-from searchbench.study.places import Source
+from searchbench.study.positions import Source
 
 
 def read_exclusions(

@@ -8,11 +8,11 @@ from typing import Any
 from searchbench import corpora
 from searchbench.engines import ENGINES
 from searchbench.engines.engine import Level, Parameter
-from searchbench.loads import SPEC_KEYS as LOAD_KEYS
-from searchbench.queries.registry import SPEC_KEYS as QUERY_KEYS
 from searchbench.spec import Kind, SpecKey, nearest, show
 from searchbench.study.model import Factor, System
-from searchbench.study.places import Path, Source, choice_hint
+from searchbench.study.positions import Path, Source, choice_hint
+from searchbench.workload.loads import SPEC_KEYS as LOAD_KEYS
+from searchbench.workload.queries.registry import SPEC_KEYS as QUERY_KEYS
 
 # Ranges that a level can stand for: one text, number or truth value.
 _SINGLE = {"text", "integer", "number", "boolean", "path", "paths", "texts"}

@@ -8,23 +8,17 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-from searchbench import corpora, loads
+from searchbench import corpora
 from searchbench.engines import ENGINES, defaults
 from searchbench.engines.engine import Level
 from searchbench.errors import Complaint, StudyError
-from searchbench.queries import registry
 from searchbench.spec import SpecKey, nearest, show
 from searchbench.study.exclusions import read_exclusions
 from searchbench.study.factors import key_of, read_factors
-from searchbench.study.model import (
-    Agreement,
-    Control,
-    Factor,
-    Study,
-    System,
-    VerdictRule,
-)
-from searchbench.study.places import Source
+from searchbench.study.model import Agreement, Control, Factor, Study, System, VerdictRule
+from searchbench.study.positions import Source
+from searchbench.workload import loads
+from searchbench.workload.queries import registry
 
 TOP_KEYS: tuple[SpecKey, ...] = (
     SpecKey("question", "text", None, "what you want to know; the report answers it"),

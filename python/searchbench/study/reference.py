@@ -8,10 +8,9 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterable
 
-from searchbench import corpora, loads
+from searchbench import corpora
 from searchbench.engines import ENGINES
 from searchbench.engines.engine import Parameter
-from searchbench.queries import registry
 from searchbench.spec import SpecKey, show
 from searchbench.study.read import (
     AGREEMENT_KEYS,
@@ -21,6 +20,8 @@ from searchbench.study.read import (
     TOP_KEYS,
     VERDICT_KEYS,
 )
+from searchbench.workload import loads
+from searchbench.workload.queries import registry
 
 _HEAD = """\
 # Study files

@@ -1,0 +1,1 @@
+"""Do two systems return the same?"""

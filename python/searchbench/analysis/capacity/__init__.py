@@ -1,0 +1,1 @@
+"""The greatest rate that keeps a promise, as an interval."""

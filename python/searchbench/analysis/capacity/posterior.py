@@ -1,0 +1,193 @@
+"""Where the greatest rate lies, as all probes together say.
+
+For each condition on time the quantile's inverse is taken as straight in the rate near the answer,
+as it is in a queue of capacity c, whose waits go with 1 / (c - rate). With y = ln(quantile / limit)
+
+    y(r) = -ln(1 - b (r / r* - 1))              r*, and the slope b there, unknown
+
+A probe's y has the variance that its window says (promise.py), pooled over the probes near the
+limit, since a window that was lucky also thinks itself sure; and what no window can see: SWAY (two
+minutes of a server are not alike), DRIFT of the rate that it bears, and BENT, as the curve is not
+quite this one, more so farther away. Quantiles far from the limit (FAR_BELOW, FAR_ABOVE) only say
+on which side they are. For a condition on errors the logit of the share is straight in ln r,
+likewise cut off, and the probe counts as many requests as it is worth. No probe says more than
+1 : OUTLIER.
+
+The prior is flat in ln r* and ln b; the posterior is summed on a grid. That the system keeps up is
+a condition more: what is lacking of the offered is max(0, 1 - c / r), and 1 % of it is allowed.
+The promise's r* is the least of its conditions'.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+if TYPE_CHECKING:
+    from searchbench.analysis.capacity.promise import Judged, Kept
+
+Floats = NDArray[np.float64]
+
+BENT, BENT_FAR, MOST_BENT = 0.12, 0.5, 0.35
+FAR_BELOW, FAR_ABOVE = 0.7, 0.5  # half of the limit or 1.6 of it: only says on which side
+FAR_ODDS = 1.4
+SWAY = 0.02
+DRIFT = 0.007
+OUTLIER = 0.0001
+SLOPES = np.geomspace(1.0, 200.0, 24)
+ODDS_SLOPES = np.geomspace(3.0, 600.0, 24)
+_NODES, _WEIGHTS = np.polynomial.hermite_e.hermegauss(7)
+_WEIGHTS = _WEIGHTS / _WEIGHTS.sum()
+_POINTS = 400
+_ALLOWED_LACK = 0.01
+
+
+@dataclass(frozen=True, slots=True)
+class Posterior:
+    """The chance that r* is at most each of ``rates`` (ascending): ``below``, 0..1."""
+
+    rates: Floats
+    below: Floats
+
+    def chance_below(self, rate_per_s: float) -> float:
+        """The chance that r* is below a rate."""
+        return float(np.interp(math.log(rate_per_s), np.log(self.rates), self.below))
+
+    def quantile(self, q: float) -> float:
+        """The rate that r* is below with chance ``q``."""
+        at = min(int(np.searchsorted(self.below, q)), len(self.rates) - 1)
+        return float(self.rates[at])
+
+
+def posterior(rates: Sequence[float], judged: Sequence[Judged]) -> Posterior:
+    """From probes at ``rates`` (requests a second); at least one."""
+    low, high = math.log(min(rates) / 8), math.log(max(rates) * 8)
+    found = _posterior(rates, judged, np.linspace(low, high, _POINTS))
+    for _ in range(2):
+        # Finer, where it lies.
+        middle = math.log(found.quantile(0.5))
+        wide = math.log(found.quantile(0.9999) / found.quantile(0.0001)) / 2 + 0.01
+        low, high = max(low, middle - 2 * wide), min(high, middle + 2 * wide)
+        found = _posterior(rates, judged, np.linspace(low, high, _POINTS))
+    return found
+
+
+def _posterior(rates: Sequence[float], judged: Sequence[Judged], grid: Floats) -> Posterior:
+    above = 1.0 - _cumulated(_lacking(rates, judged, grid))
+    for index in range(len(judged[0].kept)):
+        above *= 1.0 - _cumulated(_condition(rates, judged, index, grid))
+    return Posterior(np.exp(grid), 1.0 - above)
+
+
+def _condition(
+    rates: Sequence[float], judged: Sequence[Judged], index: int, grid: Floats
+) -> Floats:
+    """Log likelihood of r* for one condition, its slope summed over."""
+    kept = [one.kept[index] for one in judged]
+    by_time = kept[0].condition.limit_ns is not None
+    unit = _unit_variance(kept) if by_time else 0.0
+    slopes = SLOPES if by_time else ODDS_SLOPES
+    total = np.zeros((grid.size, slopes.size))
+    for rate, one in zip(rates, kept, strict=True):
+        apart = (math.log(rate) - grid)[:, None]
+        bent = np.minimum(BENT + BENT_FAR * np.abs(apart), MOST_BENT)
+        if by_time:
+            more, less = (_queue(apart + by, slopes) for by in (DRIFT, -DRIFT))
+            expected = _queue(apart, slopes)
+            drift = (more - less) / 2
+            unseen = SWAY**2 + drift**2 + (bent * expected) ** 2
+            spread = np.sqrt(unit * _few(one) / max(1, one.requests) + unseen)
+            likelihood = _times(one, expected, spread)
+        else:
+            likelihood = _odds(one, slopes * apart, bent)
+        total += np.log(np.minimum(likelihood, 1.0) + OUTLIER)
+    return np.asarray(np.logaddexp.reduce(total, axis=1), np.float64)
+
+
+def _queue(apart: Floats, slopes: Floats) -> Floats:
+    """Logarithm of quantile over limit, whose inverse is straight in the rate."""
+    room = 1 - slopes * np.expm1(apart)
+    return np.asarray(-np.log(np.clip(room, math.exp(-FAR_ABOVE), math.exp(FAR_BELOW))), np.float64)
+
+
+def _unit_variance(kept: Sequence[Kept]) -> float:
+    """Variance of the logarithm of the quantile, times requests: of the probes near the limit."""
+    weighed = [
+        (k.requests * (math.exp(-(math.log(k.quantile_ns / k.condition.limit_ns) ** 2) * 3) + 0.01),
+         k.spread**2 * k.requests)
+        for k in kept
+        if k.quantile_ns and k.spread is not None and k.condition.limit_ns
+    ]  # fmt: skip
+    weight = sum(w for w, _ in weighed)
+    return sum(w * v for w, v in weighed) / weight if weight else 0.0
+
+
+def _few(kept: Kept) -> float:
+    """How much more a quantile varies than its window can see: late ones come in few clusters.
+
+    With k clusters 1 + 1 / (2 k^2), found by simulation; not where it is far above the limit.
+    """
+    high = math.exp(FAR_ABOVE) * (kept.condition.limit_ns or 0.0)
+    if not kept.quantile_ns or kept.quantile_ns > high:
+        return 1.0
+    clusters = kept.effective * kept.condition.allowed
+    return 1 + min(10.0, 0.5 / max(clusters, 1e-3) ** 2)
+
+
+def _times(kept: Kept, expected: Floats, spread: Floats) -> Floats:
+    """Likelihood of a quantile, of its logarithm over the limit; 1 at its best."""
+    if not kept.requests or not kept.condition.limit_ns:
+        return np.ones_like(expected)
+    seen = FAR_ABOVE
+    if kept.quantile_ns:
+        seen = min(seen, max(-FAR_BELOW, math.log(kept.quantile_ns / kept.condition.limit_ns)))
+    off = (seen - expected) / spread
+    return np.asarray(np.exp(-(off**2) / 2), np.float64)
+
+
+def _odds(kept: Kept, expected: Floats, bent: Floats) -> Floats:
+    """Likelihood of a share that failed, in its effective requests; 1 at its best."""
+    allowed = kept.condition.allowed
+    base = math.log(allowed / (1 - allowed)) if allowed < 1 else 30.0
+    most = 1 / (1 + math.exp(-base - FAR_ODDS))
+    failed = min(kept.share, most) * kept.effective
+    best = _best(failed, kept.effective)
+    total = np.zeros_like(expected)
+    for node, weight in zip(_NODES, _WEIGHTS, strict=True):
+        logits = base + np.minimum(expected * np.exp(bent * node), FAR_ODDS)
+        # log p = -log(1 + exp(-x)), log(1 - p) = log p - x.
+        log_p = -np.logaddexp(0.0, -logits)
+        chance = failed * log_p + (kept.effective - failed) * (log_p - logits)
+        total += weight * np.exp(chance - best)
+    return total
+
+
+def _best(failed: float, n: float) -> float:
+    """The log likelihood of the share that was seen."""
+    passed = n - failed
+    return sum(k * math.log(k / n) for k in (failed, passed) if k > 0)
+
+
+def _lacking(rates: Sequence[float], judged: Sequence[Judged], grid: Floats) -> Floats:
+    """Log likelihood of the greatest rate at which the system still keeps up to 99 %."""
+    total = np.zeros(grid.size)
+    capacity = np.exp(grid) * (1 - _ALLOWED_LACK)
+    for rate, one in zip(rates, judged, strict=True):
+        expected = np.maximum(0.0, 1 - capacity / rate)
+        doubt = (one.achieved_high - one.achieved_low) / 4
+        spread = np.sqrt(doubt**2 + (BENT * expected) ** 2 + 0.003**2)
+        off = (1 - one.achieved - expected) / spread
+        if one.achieved > 1:
+            off = expected / spread
+        total += np.log(np.exp(-(off**2) / 2) + OUTLIER)
+    return total
+
+
+def _cumulated(log_likelihood: Floats) -> Floats:
+    weights = np.exp(log_likelihood - log_likelihood.max())
+    return np.asarray(np.cumsum(weights) / weights.sum(), np.float64)

@@ -1,0 +1,341 @@
+"""The comparisons within a study: which pairs, over which queries, and whether they resolve.
+
+A difference is resolved only where all of this holds: two valid blocks or more; the 95 %
+interval of the ratio, paired by block, leaves out 1; p after Holm's correction over all
+comparisons of the study is below 0.05; and the ratio is beyond the noise floor of the A/A
+control. Everything else is "not resolved", with the reason.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import combinations
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from searchbench.analysis.agreement.agreement import Pair
+from searchbench.analysis.judgement import Comparison, Estimate, TreatmentResult, TrialResult
+from searchbench.analysis.stats.intervals import (
+    Noise,
+    block_noise,
+    holm,
+    paired_ratio,
+    replicates_to_resolve,
+)
+from searchbench.analysis.trial import latency
+from searchbench.analysis.trial import throughput as capacity
+from searchbench.analysis.trial.measured import Measured, Samples
+
+ALPHA = 0.05
+ALL_PAIRS_UP_TO = 6  # treatments; beyond, only pairs that differ in one factor
+MOST = 0.9  # of the agreeing queries must be measured on both sides to go unremarked
+MANY_TWINS = 20  # from here on the floor is the 95 % quantile, not the greatest
+
+Floats = NDArray[np.float64]
+# (treatment a, treatment b) -> how they agree; None where they were not asked the same
+Agreeing = Callable[[str, str], Pair | None]
+
+
+@dataclass(frozen=True, slots=True)
+class Floor:
+    """The noise floor of one metric: how far a treatment and its own twin lay apart, as logs."""
+
+    log: float
+    twins: int
+
+
+def metrics_for(load: Mapping[str, Any], wanted: str) -> tuple[str, ...]:
+    """What is compared under this kind of load, the study's own metric first.
+
+    An open loop's throughput is what was offered, so it is not compared there.
+    """
+    usual = (
+        ("throughput", "service_p50", "service_p99")
+        if load.get("kind") == "closed"
+        else ("response_p50", "response_p99")
+    )
+    if wanted == "throughput" and load.get("kind") != "closed":
+        return usual
+    return (wanted, *(metric for metric in usual if metric != wanted))
+
+
+def family(treatments: Sequence[TreatmentResult]) -> list[tuple[str, str]]:
+    """The pairs to be compared, decided by the plan alone and never by the results.
+
+    All pairs up to six treatments. Beyond, those that differ in exactly one factor: of
+    a numeric one only neighbouring levels, of others all.
+    """
+    if len(treatments) <= ALL_PAIRS_UP_TO:
+        return [(a.treatment, b.treatment) for a, b in combinations(treatments, 2)]
+    pairs = []
+    for a, b in combinations(treatments, 2):
+        factors = [f for f in {**a.levels, **b.levels} if a.levels.get(f) != b.levels.get(f)]
+        if len(factors) == 1 and _neighbours(factors[0], a, b, treatments):
+            pairs.append((a.treatment, b.treatment))
+    return pairs
+
+
+def value(
+    trial: TrialResult, load: Mapping[str, Any], samples: Samples, metric: str, keep: Any
+) -> float | None:
+    """A trial's metric over the queries in ``keep`` (sorted numbers; None: over all)."""
+    if keep is None:
+        figure = trial.figures.get(metric)
+        return figure.value if figure is not None and figure.value > 0 else None
+    measured = samples.measured(trial.trial)
+    chosen = _chosen(measured, keep)
+    if metric == "throughput":
+        if load.get("kind") != "closed":
+            return None
+        think_s = float(load.get("think_s") or 0.0)
+        clients = int(load.get("clients") or 1)
+        return capacity.cycle_throughput(clients, think_s, measured.response_ns[chosen])
+    kind, _, name = metric.partition("_")
+    durations = (measured.service_ns if kind == "service" else measured.response_ns)[chosen]
+    if name in ("mean", "max"):
+        summary = durations.mean if name == "mean" else durations.max
+        return float(summary()) / 1e9 if durations.size else None
+    q = latency.quantile_of(name)
+    if durations.size < latency.minimum_samples(q):
+        return None
+    at = latency.rank(durations.size, q)
+    return float(np.partition(durations, at)[at]) / 1e9
+
+
+def same_mix_rates(
+    a: Measured,
+    b: Measured,
+    loads: tuple[Mapping[str, Any], Mapping[str, Any]],
+    agreeing: NDArray[np.int64],
+) -> tuple[tuple[float, float] | None, int]:
+    """Closed-loop rates of two trials over the same mix of queries, and how many queries it has.
+
+    In a window of seconds the faster system comes further in the log, so each side has asked a mix
+    of its own, and slow queries may stand on one side only. Here a query's mean cycle time
+    weighs on both sides by its share of both; queries that one side did not come to are left out.
+    None where no query was measured on both sides.
+    """
+    n = int(max((m.query.max(initial=0) for m in (a, b)), default=0)) + 1
+    counts = [np.bincount(m.query, minlength=n).astype(np.float64) for m in (a, b)]
+    common = np.zeros(n, dtype=bool)
+    common[agreeing[agreeing < n]] = True
+    common &= (counts[0] > 0) & (counts[1] > 0)
+    if not common.any():
+        return None, 0
+    weight = sum(c[common] / c[common].sum() for c in counts) / 2
+    rates = []
+    for measured, count, load in zip((a, b), counts, loads, strict=True):
+        total_ns = np.bincount(measured.query, weights=measured.response_ns, minlength=n)[common]
+        cycle_s = total_ns / count[common] / 1e9 + float(load.get("think_s") or 0.0)
+        rates.append(int(load.get("clients") or 1) / float(np.sum(weight * cycle_s)))
+    return (rates[0], rates[1]), int(np.count_nonzero(common))
+
+
+def noise_floors(treatments: Sequence[TreatmentResult], metrics: Sequence[str]) -> dict[str, Floor]:
+    """By metric, the noise floor from every A/A pair of the same block.
+
+    The greatest |log ratio| seen; from 20 pairs on their 95 % quantile. With n pairs, a further
+    one exceeds the greatest with probability 1/(n + 1).
+    """
+    floors = {}
+    for metric in metrics:
+        logs = []
+        for treatment in treatments:
+            own = _by_block(treatment, control=False)
+            for block, twin in _by_block(treatment, control=True).items():
+                if block in own:
+                    x, y = own[block].figures.get(metric), twin.figures.get(metric)
+                    if x and y and x.value > 0 and y.value > 0:
+                        logs.append(abs(math.log(y.value / x.value)))
+        if logs:
+            ordered = sorted(logs)
+            n = len(ordered)
+            at = n - 1 if n < MANY_TWINS else math.ceil(0.95 * (n + 1)) - 1
+            floors[metric] = Floor(ordered[min(at, n - 1)], n)
+    return floors
+
+
+def comparisons(
+    treatments: Sequence[TreatmentResult],
+    loads: Mapping[str, Mapping[str, Any]],
+    samples: Samples,
+    agreeing: Agreeing,
+    floors: Mapping[str, Floor],
+    metric: str,
+    distinct: Callable[[str], int],
+) -> tuple[Comparison, ...]:
+    """Every comparison of the study, corrected together. ``distinct``: queries of a treatment."""
+    by_id = {t.treatment: t for t in treatments}
+    noises = {m: _noise(treatments, m) for m in {name for t in treatments for name in t.figures}}
+    drafts: list[tuple[Comparison, list[float]]] = []
+    for a, b in family(treatments):
+        pair = agreeing(a, b)
+        wanted = metrics_for(loads[a], metric)
+        shared = [m for m in wanted if m in metrics_for(loads[b], metric)]
+        for name in shared:
+            floor = math.exp(floors[name].log) if name in floors else 1.0
+            draft, logs = _draft(by_id[a], by_id[b], loads, samples, pair, name, floor, distinct(a))
+            if logs:
+                ratio, p = paired_ratio(logs, noises.get(name))
+                draft = replace(draft, ratio=ratio, p_value=p)
+            drafts.append((draft, logs))
+    adjusted = holm([comparison.p_value for comparison, _ in drafts])
+    tests = sum(p is not None for p in adjusted)
+    return tuple(
+        _decide(comparison, logs, p, tests)
+        for (comparison, logs), p in zip(drafts, adjusted, strict=True)
+    )
+
+
+def _draft(
+    a: TreatmentResult,
+    b: TreatmentResult,
+    loads: Mapping[str, Mapping[str, Any]],
+    samples: Samples,
+    pair: Pair | None,
+    metric: str,
+    floor: float,
+    distinct: int,
+) -> tuple[Comparison, list[float]]:
+    keep, used, reason = None, distinct, ""
+    if pair is not None:
+        keep, used = pair.agreeing, int(pair.agreeing.size)
+    else:
+        reason = "they were not asked the same over the same documents, so answers are not compared"
+    blank = Comparison(
+        a.treatment, b.treatment, metric, "not resolved", None, None, floor, used, 0, reason
+    )
+    if pair is not None:
+        blank = replace(blank, queries_left_out=max(0, distinct - used))
+        if not used:
+            return replace(blank, verdict="not comparable", reason=_nothing_agrees(pair)), []
+        if used >= distinct:
+            keep = None
+    mine, other = _by_block(a, control=False), _by_block(b, control=False)
+    unusable = [t.label for t, found in ((a, mine), (b, other)) if not found]
+    if unusable:
+        why = f"no trial of {' nor of '.join(unusable)} is valid"
+        return replace(blank, verdict="not comparable", reason=why), []
+    logs: list[float] = []
+    both: list[int] = []
+    for block in sorted(mine.keys() & other.keys()):
+        if metric == "throughput" and pair is not None:
+            rates, common = same_mix_rates(
+                samples.measured(mine[block].trial),
+                samples.measured(other[block].trial),
+                (loads[a.treatment], loads[b.treatment]),
+                pair.agreeing,
+            )
+            both.append(common)
+            if rates is not None:
+                logs.append(math.log(rates[1] / rates[0]))
+            continue
+        x = value(mine[block], loads[a.treatment], samples, metric, keep)
+        y = value(other[block], loads[b.treatment], samples, metric, keep)
+        if x and y:
+            logs.append(math.log(y / x) if metric == "throughput" else math.log(x / y))
+    if both and min(both) < MOST * used:
+        said = f"in one block only {min(both)} of these {used} queries were measured on both sides"
+        blank = replace(blank, reason=_join(blank.reason, said))
+    return blank, logs
+
+
+def _decide(
+    comparison: Comparison, logs: Sequence[float], p: float | None, tests: int
+) -> Comparison:
+    if comparison.verdict == "not comparable":
+        return comparison
+    comparison = replace(comparison, p_value=p)
+    ratio = comparison.ratio
+    if len(logs) < 2 or ratio is None or ratio.interval is None or p is None:
+        found = "no block has" if not logs else "only one block has"
+        extra = (
+            f"{found} a valid trial of both with enough samples; at least 2 are needed to know "
+            "how much repetition changes the result"
+        )
+        return replace(comparison, reason=_join(comparison.reason, extra))
+    size = abs(math.log(ratio.value))
+    excludes_one = ratio.interval.low > 1 or ratio.interval.high < 1
+    if excludes_one and p < ALPHA and size > math.log(comparison.floor):
+        return replace(comparison, verdict="faster" if ratio.value > 1 else "slower")
+    if size <= math.log(comparison.floor):
+        why = (
+            f"the difference of {_percent(math.expm1(size))} is within the noise floor of "
+            f"{_percent(comparison.floor - 1)} that the A/A control shows"
+        )
+    else:
+        needed = replicates_to_resolve(logs, tests)
+        why = (
+            "the interval includes no difference"
+            if not excludes_one
+            else f"p = {p:.2g} after correcting for {tests} comparisons"
+        ) + (f"; about {max(needed, len(logs) + 1)} blocks would resolve it" if needed else "")
+    return replace(comparison, reason=_join(comparison.reason, why))
+
+
+def _noise(treatments: Sequence[TreatmentResult], metric: str) -> Noise | None:
+    """The study's noise in one metric; a twin counts as a treatment of its own."""
+    cells = {
+        (f"{t.treatment}{' twin' if trial.control else ''}", trial.block): math.log(
+            trial.figures[metric].value
+        )
+        for t in treatments
+        for trial in t.trials
+        if trial.status == "valid" and metric in trial.figures and trial.figures[metric].value > 0
+    }
+    return block_noise(cells)
+
+
+def _nothing_agrees(pair: Pair) -> str:
+    found = pair.agreement
+    if not found.queries:
+        return "there is no query that both answered"
+    why = ", ".join(f"{cause} {n}" for cause, n in found.causes.items())
+    return f"on none of {found.queries} queries do both return the same {found.require} ({why})"
+
+
+def _chosen(measured: Measured, keep: NDArray[np.int64]) -> NDArray[np.bool_]:
+    top = int(max(measured.query.max(initial=0), keep.max(initial=0)))
+    table = np.zeros(top + 1, dtype=bool)
+    table[keep] = True
+    chosen: NDArray[np.bool_] = table[measured.query]
+    return chosen
+
+
+def _by_block(treatment: TreatmentResult, *, control: bool) -> dict[int, TrialResult]:
+    return {
+        trial.block: trial
+        for trial in treatment.trials
+        if trial.status == "valid" and trial.control is control
+    }
+
+
+def _neighbours(
+    factor: str, a: TreatmentResult, b: TreatmentResult, all_of: Sequence[TreatmentResult]
+) -> bool:
+    levels = {t.levels[factor] for t in all_of if factor in t.levels}
+    if not all(isinstance(x, int | float) and not isinstance(x, bool) for x in levels):
+        return True
+    ordered = sorted(float(x) for x in levels)
+    if factor not in a.levels or factor not in b.levels:
+        return False
+    x, y = ordered.index(float(a.levels[factor])), ordered.index(float(b.levels[factor]))
+    return abs(x - y) == 1
+
+
+def floor_estimate(floors: Mapping[str, Floor], metric: str) -> Estimate | None:
+    """The floor of one metric as a ratio (1.03: 3 %), from how many A/A pairs."""
+    found = floors.get(metric)
+    return Estimate(math.exp(found.log), "ratio", found.twins) if found else None
+
+
+def _join(first: str, second: str) -> str:
+    return f"{first}; {second}" if first else second
+
+
+def _percent(share: float) -> str:
+    return f"{100 * share:.1f} %"

@@ -1,0 +1,1 @@
+"""Intervals and tests, with the source of each formula."""

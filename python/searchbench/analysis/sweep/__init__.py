@@ -1,0 +1,1 @@
+"""What a system sustains as its load grows."""

@@ -1,0 +1,223 @@
+"""A load run as points: each system at each load level, over all times that it was driven there.
+
+What is compared is one point with another: two levels of a system, or two systems at a level.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from searchbench.analysis.judgement import Comparison, Estimate, Interval, Step
+from searchbench.analysis.stats import within
+from searchbench.analysis.stats.intervals import geometric_estimate, holm, paired_ratio
+
+ALPHA = 0.05
+ERRORS = 0.01
+Kind = Literal["closed", "open", "replay"]
+
+
+@dataclass(frozen=True)
+class Point:
+    """One system at one level ``x`` of the load; ``steps`` those that can be believed."""
+
+    system: str
+    x: float
+    kind: Kind
+    steps: tuple[Step, ...]
+
+    @property
+    def treatment(self) -> str:
+        """The treatment of its first step."""
+        return self.steps[0].treatment
+
+    @property
+    def keeps_up(self) -> bool | None:
+        """All of its steps kept the rate up; one did not; or it is not clear."""
+        told = [s.keeps_up for s in self.steps]
+        if False in told:
+            return False
+        return True if all(told) else None
+
+    @property
+    def errors(self) -> float:
+        """The greatest share of requests that failed in one of its steps."""
+        return max((s.error_share.value for s in self.steps if s.error_share), default=0.0)
+
+    def values(self, metric: str) -> dict[int, Estimate]:
+        """A metric of each of its steps, by block: ``answered``, ``response_p99``, ..."""
+        found = {}
+        for step in self.steps:
+            value = of_step(step, metric)
+            if value is not None and value.value > 0:
+                found[step.block] = value
+        return found
+
+    def of(self, metric: str) -> Estimate | None:
+        """A metric over all its steps: the interval is the wider of within and between them."""
+        told = (of_step(step, metric) for step in self.steps)
+        own = [value for value in told if value is not None and value.value > 0]
+        if len(own) < 2:
+            return own[0] if own else None
+        between = geometric_estimate([e.value for e in own], own[0].unit)
+        if between is None or between.interval is None or any(e.interval is None for e in own):
+            return between
+        spans = [e.interval for e in own if e.interval is not None]
+        low = math.sqrt(sum((e.value - s.low) ** 2 for e, s in zip(own, spans, strict=True)))
+        high = math.sqrt(sum((s.high - e.value) ** 2 for e, s in zip(own, spans, strict=True)))
+        span = between.interval
+        return Estimate(between.value, between.unit, sum(e.n for e in own), Interval(
+            min(span.low, between.value - low / len(own)),
+            max(span.high, between.value + high / len(own)),
+            span.level, f"the wider of {span.method} and {spans[0].method}",
+        ))  # fmt: skip
+
+
+def of_step(step: Step, metric: str) -> Estimate | None:
+    """A metric of one step: ``answered``, or one such as ``response_p99``."""
+    if metric == "answered":
+        return step.answered
+    kind, _, name = metric.partition("_")
+    found: Mapping[str, Estimate] = getattr(step, kind)
+    return found.get(name)
+
+
+def level_of(step: Step) -> float:
+    """The level of its load: clients, requests a second, or multiples of the log's speed."""
+    for factor, level in step.levels.items():
+        if factor.startswith("load.") and isinstance(level, int | float):
+            return float(level)
+    return float(step.clients_asked or step.rate_asked_per_s or 1.0)
+
+
+def points(steps: Sequence[Step]) -> dict[str, list[Point]]:
+    """By system, its points in ascending order of load; void and failed steps are left out."""
+    found: dict[str, dict[tuple[Kind, float], list[Step]]] = {}
+    for step in steps:
+        levels = found.setdefault(step.system, {})
+        if step.status == "valid":
+            levels.setdefault((step.kind, level_of(step)), []).append(step)
+    return {
+        system: [Point(system, x, kind, tuple(own)) for (kind, x), own in sorted(levels.items())]
+        for system, levels in found.items()
+    }
+
+
+def against(a: Point, b: Point, metric: str) -> tuple[Estimate | None, float | None]:
+    """b over a by a metric, and the p that they are the same.
+
+    Where both were driven in two blocks or more, paired by block; and never surer than the slices
+    within the trials are.
+    """
+    x, y = a.of(metric), b.of(metric)
+    if x is None or y is None:
+        return None, None
+    found, p = within.ratio(x, y)
+    mine, other = a.values(metric), b.values(metric)
+    both = sorted(mine.keys() & other.keys())
+    if len(both) < 2 or found.interval is None:
+        return found, p
+    logs = [math.log(other[k].value / mine[k].value) for k in both]
+    paired, q = paired_ratio(logs, None)
+    if paired is None or paired.interval is None or q is None or p is None:
+        return found, p
+    inner, outer = _pooled(mine, other, both), paired.interval
+    span = Interval(min(inner.low, outer.low), max(inner.high, outer.high), outer.level,
+                    f"the wider of {outer.method} and {inner.method}")  # fmt: skip
+    return Estimate(paired.value, "ratio", len(both), span), max(q, _p_of(inner, paired.value))
+
+
+def _pooled(a: Mapping[int, Estimate], b: Mapping[int, Estimate], both: Sequence[int]) -> Interval:
+    """The interval of the mean log ratio from what is known within the trials alone."""
+    down = up = total = 0.0
+    for k in both:
+        ratio, _ = within.ratio(a[k], b[k])
+        span = ratio.interval
+        total += math.log(ratio.value)
+        if span is not None:
+            down += math.log(ratio.value / span.low) ** 2
+            up += math.log(span.high / ratio.value) ** 2
+    n = len(both)
+    mean = total / n
+    return Interval(math.exp(mean - math.sqrt(down) / n), math.exp(mean + math.sqrt(up) / n),
+                    within.LEVEL, "slices within the trials")  # fmt: skip
+
+
+def _p_of(span: Interval, value: float) -> float:
+    found = within.p_value(math.log(value), math.log(value / span.low), math.log(span.high / value))
+    return 1.0 if found is None else found
+
+
+def comparisons(
+    found: Mapping[str, Sequence[Point]], agreeing: Mapping[tuple[str, str], tuple[int, int]]
+) -> tuple[Comparison, ...]:
+    """Every two systems at every load that both were driven at, corrected together.
+
+    ``agreeing``: of two systems, how many requests both answer the same, and of how many; absent
+    where replies were not read. Rates that one does not keep up are compared by what is answered.
+    """
+    drafts: list[Comparison] = []
+    names = list(found)
+    for i, a_name in enumerate(names):
+        for b_name in names[i + 1 :]:
+            others = {(p.kind, p.x): p for p in found[b_name]}
+            for a in found[a_name]:
+                b = others.get((a.kind, a.x))
+                if b is not None:
+                    same = agreeing.get((a_name, b_name)) or agreeing.get((b_name, a_name))
+                    drafts += [_draft(a, b, metric, same) for metric in _metrics(a, b)]
+    adjusted = holm([c.p_value for c in drafts])
+    return tuple(_decide(c, p) for c, p in zip(drafts, adjusted, strict=True))
+
+
+def _metrics(a: Point, b: Point) -> tuple[str, ...]:
+    if a.kind == "closed":
+        return ("answered", "response_p50", "response_p99")
+    if a.keeps_up is False or b.keeps_up is False:
+        return ("answered",)
+    return ("response_p50", "response_p99")
+
+
+def _draft(a: Point, b: Point, metric: str, same: tuple[int, int] | None) -> Comparison:
+    agree, of = same or (0, 0)
+    blank = Comparison(a.treatment, b.treatment, _named(metric), "not resolved", None, None, 1.0,
+                       of, 0)  # fmt: skip
+    if same is not None and of and not agree:
+        why = f"on none of {of} requests do both return the same total"
+        return Comparison(blank.a, blank.b, blank.metric, "not comparable", None, None, 1.0, 0,
+                          of, why)  # fmt: skip
+    ratio, p = against(a, b, metric)
+    if ratio is not None and metric != "answered":
+        ratio = inverse(ratio)
+    reason = "" if ratio is not None else "too few samples for it in one of the steps"
+    if agree < of:
+        reason = f"over all requests, though {of - agree} of {of} have another total"
+    return Comparison(blank.a, blank.b, blank.metric, "not resolved", ratio, p, 1.0, of, 0, reason)
+
+
+def _named(metric: str) -> str:
+    return "throughput" if metric == "answered" else metric
+
+
+def inverse(ratio: Estimate) -> Estimate:
+    """The ratio the other way round."""
+    span = ratio.interval
+    if span is not None:
+        span = Interval(1 / span.high, 1 / span.low, span.level, span.method)
+    return Estimate(1 / ratio.value, ratio.unit, ratio.n, span)
+
+
+def _decide(c: Comparison, p: float | None) -> Comparison:
+    verdict, reason = c.verdict, c.reason
+    if verdict == "not resolved" and c.ratio is not None:
+        if p is not None and p < ALPHA and within.resolved(c.ratio):
+            verdict = "faster" if c.ratio.value > 1 else "slower"
+        elif not reason:
+            reason = (
+                "too few samples to know how sure it is" if p is None
+                else "the interval includes no difference, after correcting for all comparisons"
+            )  # fmt: skip
+    return Comparison(c.a, c.b, c.metric, verdict, c.ratio, p, c.floor, c.queries_used,
+                      c.queries_left_out, reason)  # fmt: skip

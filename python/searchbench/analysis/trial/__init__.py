@@ -1,0 +1,1 @@
+"""One trial: its samples as arrays, its audit, its figures."""

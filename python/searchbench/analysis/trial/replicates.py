@@ -1,0 +1,260 @@
+"""From trials to treatments: what one trial says, and what its replicates say together."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from searchbench.analysis.agreement import agreement
+from searchbench.analysis.judgement import (
+    Curve,
+    Estimate,
+    Finding,
+    Interval,
+    Step,
+    TreatmentResult,
+    TrialResult,
+)
+from searchbench.analysis.stats.intervals import geometric_estimate, mean_interval
+from searchbench.analysis.sweep import steps
+from searchbench.analysis.trial import latency, validity, warmup
+from searchbench.analysis.trial import throughput as capacity
+from searchbench.analysis.trial.measured import Measured, Samples, measured_of
+from searchbench.record import Record
+
+Nanoseconds = NDArray[np.int64]
+
+
+@dataclass(frozen=True, slots=True)
+class Judged:
+    """A trial as judged, with its ascending durations for pooling (empty if it was not valid)."""
+
+    result: TrialResult
+    service_ns: Nanoseconds
+    response_ns: Nanoseconds
+    step: Step | None = None
+
+
+def judge_trial(
+    record: Record, trial: Mapping[str, Any], samples: Samples, *, of_load: bool = False
+) -> Judged:
+    """Audit one trial and take its figures. A failed trial has its finding and no figures.
+
+    ``of_load``: it is one of a load run, so it is a load step too, and audited as one.
+    """
+    empty = np.empty(0, dtype=np.int64)
+    if trial.get("status") != "ok":
+        finding = validity.failed_finding(trial)
+        reason = f"failed {finding.number}: {finding.meaning}"
+        failed = _result(trial, "failed", reason, {}, {}, (finding,), None)
+        step = steps.failed_step(trial, finding) if of_load else None
+        return Judged(failed, empty, empty, step)
+    trace = samples.trace(str(trial["trial"]))
+    warm = warmup.find(trace, trial["load"].get("kind") == "closed")
+    findings = validity.audit(trial, trace, warm) + _answers_under_load(record, trial)
+    counts = validity.outcomes(trial, trace)
+    measured = measured_of(trace)
+    throughput, step = capacity.throughput(trace), None
+    if of_load:
+        findings = steps.rated(findings, trial, sum(counts.values()))
+        step = steps.step_of(record, trial, trace, counts, findings)
+        throughput = step.answered or throughput
+    del trace
+    samples.keep(str(trial["trial"]), measured)
+    service, response = np.sort(measured.service_ns), np.sort(measured.response_ns)
+    figures = _figures(trial, measured, counts, service, response, throughput)
+    bad = [f for f in findings if f.severity == "invalid"]
+    status: Literal["valid", "invalid"] = "invalid" if bad else "valid"
+    reason = "; ".join(f"{f.kind}: {f.number}" for f in bad)
+    result = _result(trial, status, reason, figures, counts, findings, warm)
+    return Judged(result, service if not bad else empty, response if not bad else empty, step)
+
+
+def judge_treatment(described: Mapping[str, Any], judged: Sequence[Judged]) -> TreatmentResult:
+    """One treatment from all of its trials; only valid ones that are no control count.
+
+    Quantiles come from the samples of all replicates together, never from averages. Their
+    interval is the wider of two: order statistics (samples as if independent) and, over
+    replicates, t on the logs (machine noise between trials). A curve's band is the wider of
+    order statistics and the range of the replicates.
+    """
+    used = [j for j in judged if j.result.status == "valid" and not j.result.control]
+    figures: dict[str, Estimate] = {}
+    names = sorted({name for j in used for name in j.result.figures})
+    for name in names:
+        values = [j.result.figures[name].value for j in used if name in j.result.figures]
+        unit = next(j.result.figures[name].unit for j in used if name in j.result.figures)
+        found = geometric_estimate(values, unit)
+        figures[name] = found or Estimate(
+            float(np.mean(values)), unit, len(values), mean_interval(values)
+        )
+    curves: dict[str, Curve] = {}
+    for kind in ("service", "response"):
+        parts = [j.service_ns if kind == "service" else j.response_ns for j in used]
+        pooled = _merge(parts)
+        curves[kind] = _with_range(latency.curve(kind, pooled), parts)
+        for name, q in latency.LANDMARKS.items():
+            if found := latency.quantile(pooled, q):
+                figures[f"{kind}_{name}"] = _wider(found, figures.get(f"{kind}_{name}"))
+    return TreatmentResult(
+        treatment=str(described["id"]),
+        label=str(described.get("label") or described["id"]),
+        system=str(described.get("system", "")),
+        levels=dict(described.get("levels") or {}),
+        figures=figures,
+        service=curves["service"],
+        response=curves["response"],
+        trials=tuple(j.result for j in judged),
+    )
+
+
+def resources(trials: Sequence[Mapping[str, Any]], result: TreatmentResult) -> dict[str, Estimate]:
+    """What a treatment cost: server CPU, memory, disk, ingest; over its valid trials.
+
+    An index that several trials used was ingested once and counts once.
+    """
+    builds: set[str] = set()
+    valid = {t.trial for t in result.trials if t.status == "valid" and not t.control}
+    values: dict[str, list[float]] = {}
+    for trial in trials:
+        if str(trial["trial"]) not in valid:
+            continue
+        server, ingest = trial.get("server") or {}, trial.get("ingest") or {}
+        row: dict[str, float | None] = {
+            name: server.get(name) for name in ("peak_rss_bytes", "read_bytes", "write_bytes")
+        }
+        row["index_bytes"] = ingest.get("index_bytes")
+        build = str(ingest.get("reused") or trial["trial"])
+        if build not in builds and ingest.get("seconds"):
+            builds.add(build)
+            row["ingest_s"] = ingest["seconds"] + (ingest.get("settle_seconds") or 0.0)
+            row["ingest_documents_per_s"] = ingest.get("documents", 0) / row["ingest_s"]
+        drive = trial.get("drive") or {}
+        elapsed = drive.get("elapsed_ns") or 0
+        if elapsed:
+            busy = [t.get("user_ns", 0) + t.get("system_ns", 0) for t in drive.get("threads", [])]
+            row["client_cpu_share"] = max(busy, default=0) / elapsed
+        for name, value in row.items():
+            if value is not None:
+                values.setdefault(name, []).append(float(value))
+    found = {
+        name: Estimate(float(np.mean(v)), _unit(name), len(v), _not_negative(mean_interval(v)))
+        for name, v in values.items()
+    }
+    for name in ("server_cores", "cpu_s_per_query"):
+        if name in result.figures:
+            found[name] = result.figures[name]
+    return found
+
+
+def _not_negative(interval: Interval | None) -> Interval | None:
+    """What cannot be less than nothing is not said to be perhaps less."""
+    return replace(interval, low=max(0.0, interval.low)) if interval else None
+
+
+def _figures(
+    trial: Mapping[str, Any],
+    measured: Measured,
+    counts: Mapping[str, int],
+    service: Nanoseconds,
+    response: Nanoseconds,
+    throughput: Estimate,
+) -> dict[str, Estimate]:
+    n = sum(counts.values())
+    found: dict[str, Estimate | None] = {"throughput": throughput}
+    found["error_share"] = Estimate(1 - counts.get("ok", 0) / n, "share", n) if n else None
+    for kind, ordered in (("service", service), ("response", response)):
+        for name, q in latency.LANDMARKS.items():
+            found[f"{kind}_{name}"] = latency.quantile(ordered, q)
+        if ordered.size:
+            greatest, mean = float(ordered[-1]) / 1e9, float(ordered.mean()) / 1e9
+            found[f"{kind}_max"] = Estimate(greatest, "s", int(ordered.size))
+            found[f"{kind}_mean"] = Estimate(mean, "s", int(ordered.size))
+    found["server_cores"] = capacity.utilisation(trial, measured.window_s)
+    found["cpu_s_per_query"] = capacity.cpu_per_query(trial, measured)
+    return {name: estimate for name, estimate in found.items() if estimate is not None}
+
+
+def _answers_under_load(record: Record, trial: Mapping[str, Any]) -> tuple[Finding, ...]:
+    differ, looked = agreement.under_load(record, trial)
+    if not differ:
+        return ()
+    return (
+        Finding(
+            "other answers under load",
+            "invalid" if differ > validity.ERRORS_INVALID * looked else "warning",
+            str(trial["trial"]),
+            f"{differ} of {looked} sampled replies",
+            "Under load the server answered otherwise than when asked alone: these times are not "
+            "those of the answers compared.",
+            "Lower the load until the answers agree, or raise the server's own limits.",
+        ),
+    )
+
+
+def _result(
+    trial: Mapping[str, Any],
+    status: Literal["valid", "invalid", "failed"],
+    reason: str,
+    figures: Mapping[str, Estimate],
+    counts: Mapping[str, int],
+    findings: tuple[Finding, ...],
+    warm: warmup.Warmup | None,
+) -> TrialResult:
+    return TrialResult(
+        trial=str(trial["trial"]),
+        treatment=str(trial["treatment"]),
+        block=int(trial.get("block", 0)),
+        control=bool(trial.get("control", False)),
+        status=status,
+        reason=reason,
+        figures=figures,
+        outcomes=counts,
+        findings=findings,
+        warmup=warm.curve if warm else None,
+        steady_from_s=warm.steady_from_s if warm else None,
+    )
+
+
+def _merge(parts: Sequence[Nanoseconds]) -> Nanoseconds:
+    if not parts:
+        return np.empty(0, dtype=np.int64)
+    # Stable sorting of ascending runs is a merge: linear, where a fresh sort is not.
+    return np.sort(np.concatenate(parts), kind="stable")
+
+
+def _with_range(curve: Curve, parts: Sequence[Nanoseconds]) -> Curve:
+    low, high = list(curve.low), list(curve.high)
+    for i, q in enumerate(curve.x):
+        own = [float(p[latency.rank(p.size, q)]) / 1e9 for p in parts if p.size]
+        low[i] = min(low[i], *own)
+        high[i] = max(high[i], *own)
+    return Curve(curve.label, curve.x, curve.y, tuple(low), tuple(high))
+
+
+def _wider(pooled: Estimate, replicates: Estimate | None) -> Estimate:
+    inner = pooled.interval
+    if inner is None or replicates is None or replicates.interval is None:
+        return pooled
+    outer = replicates.interval
+    return Estimate(
+        pooled.value,
+        pooled.unit,
+        pooled.n,
+        Interval(
+            min(inner.low, outer.low),
+            max(inner.high, outer.high),
+            inner.level,
+            f"the wider of order statistics and {outer.method}",
+        ),
+    )
+
+
+def _unit(name: str) -> str:
+    if name.endswith("_per_s"):
+        return "documents/s"
+    return {"bytes": "bytes", "s": "s", "share": "share"}.get(name.rsplit("_", 1)[-1], "")

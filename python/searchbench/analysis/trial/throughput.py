@@ -1,0 +1,133 @@
+"""How much was answered: throughput, Little's law, utilisation."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+from scipy import stats
+
+from searchbench.analysis.judgement import Estimate, Interval
+from searchbench.analysis.trial.measured import Measured, Trace
+
+BATCHES = 20  # for the interval within one trial
+
+
+def throughput(trace: Trace) -> Estimate:
+    """Requests answered well per second, of those due within the window.
+
+    The interval is of batch means: 20 slices of the window are nearly independent where single
+    requests are not (Law, Simulation Modeling and Analysis, 2015, 9.5.3). It speaks of this trial
+    alone; replicates say more.
+    """
+    good = trace.measured() & (trace.outcome == 0)
+    n = int(np.count_nonzero(good))
+    value = n / trace.window_s if trace.window_s > 0 else 0.0
+    interval = None
+    if n >= 10 * BATCHES:
+        edges = np.linspace(*trace.window, BATCHES + 1)
+        rates = np.histogram(trace.due[good], edges)[0] / (trace.window_s / BATCHES)
+        half = float(stats.t.ppf(0.975, BATCHES - 1) * rates.std(ddof=1) / BATCHES**0.5)
+        interval = Interval(max(0.0, value - half), value + half, 0.95, "batch means, 20 slices")
+    return Estimate(value, "queries/s", n, interval)
+
+
+def cycle_throughput(clients: int, think_s: float, response_ns: Any) -> float | None:
+    """Queries per second of a closed loop that asked only these: clients / mean cycle time.
+
+    A client's cycle is response + think time, so this is Little's law solved for the rate.
+    ``response_ns``: array of ns. None where it is empty.
+    """
+    if not response_ns.size:
+        return None
+    cycle_s = float(response_ns.mean()) / 1e9 + think_s
+    return clients / cycle_s if cycle_s > 0 else None
+
+
+def little(trace: Trace, clients: int, think_s: float, timeout_s: float = math.inf) -> float:
+    """Clients accounted for, as a share of those there are: 1 where no time was lost.
+
+    Little's law N = X (R + Z) over a finite window holds exactly when each request's share of
+    the window is counted and no more: N = Σ |[due − Z, done] ∩ window| / |window| (Little 2011,
+    Little's Law as viewed on its 50th anniversary). So a window that holds few requests is not
+    accused for its edges. A request that never ended lasts until it was given up, at most to the
+    end of the window.
+    """
+    start, end = trace.window
+    if end <= start or clients <= 0:
+        return 1.0
+    begun = np.maximum(trace.due - int(think_s * 1e9), start)
+    ended = np.minimum(np.where(trace.done < 0, _end_of_failed(trace, timeout_s), trace.done), end)
+    # Each client's last cycle ends in a think time whose next request was never begun.
+    busy = float(np.maximum(ended - begun, 0).sum(dtype=np.float64))
+    tail = _last_think(trace, clients, think_s)
+    return (busy + tail) / ((end - start) * clients)
+
+
+def _end_of_failed(trace: Trace, timeout_s: float) -> Any:
+    """When a request ended that has no ``done``: not on record, so taken from its kind.
+
+    One that was never sent (a refused connection) took no time; one that was sent lasts until its
+    timeout or the end of the window, which is too long for one that was reset.
+    """
+    given_up = trace.sent + min(timeout_s * 1e9, 2.0**62)
+    return np.where(trace.sent >= 0, np.minimum(given_up, trace.window[1]), trace.due)
+
+
+def _last_think(trace: Trace, clients: int, think_s: float) -> float:
+    """Think time at the end of the window that no later request accounts for, in ns."""
+    if think_s <= 0 or not trace.due.size:
+        return 0.0
+    end = trace.window[1]
+    later = int(np.count_nonzero(trace.due >= end))
+    waiting = int(np.count_nonzero((trace.due < end) & ((trace.done >= end) | (trace.done < 0))))
+    thinking = max(0, clients - waiting - later)
+    if not thinking:
+        return 0.0
+    # The clients that think at the end are those whose last reply came less than Z before.
+    last = np.sort(trace.done[(trace.done >= 0) & (trace.done < end)])[-thinking:]
+    return float(np.minimum(end - last, think_s * 1e9).sum(dtype=np.float64))
+
+
+def slope(due_ns: Any, values_ns: Any, window: tuple[int, int]) -> float:
+    """Seconds by which the median of ``values_ns`` grows each second of the window.
+
+    Theil-Sen slope over 20 slices: a stall in some slices does not move it, overload does. 0 with
+    fewer than 200 values.
+    """
+    if due_ns.size < 10 * BATCHES:
+        return 0.0
+    edges = np.linspace(*window, BATCHES + 1)
+    order = np.argsort(due_ns, kind="stable")
+    cuts = np.searchsorted(due_ns[order], edges)
+    slices = [
+        (i, float(np.median(values_ns[order[a:b]])))
+        for i, (a, b) in enumerate(pairwise(cuts))
+        if b > a
+    ]
+    width = float(edges[1] - edges[0])
+    slopes = [
+        (y2 - y1) / ((x2 - x1) * width)
+        for k, (x1, y1) in enumerate(slices)
+        for x2, y2 in slices[k + 1 :]
+    ]
+    return float(np.median(slopes)) if slopes else 0.0
+
+
+def utilisation(trial: Mapping[str, Any], window_s: float) -> Estimate | None:
+    """Cores that the server kept busy over the window (1.0: one whole core)."""
+    cpu_s = (trial.get("server") or {}).get("cpu_s")
+    if cpu_s is None or window_s <= 0:
+        return None
+    return Estimate(float(cpu_s) / window_s, "cores", 1)
+
+
+def cpu_per_query(trial: Mapping[str, Any], measured: Measured) -> Estimate | None:
+    """Server CPU seconds per query answered."""
+    cpu_s = (trial.get("server") or {}).get("cpu_s")
+    if cpu_s is None or not measured.query.size:
+        return None
+    return Estimate(float(cpu_s) / measured.query.size, "s", int(measured.query.size))

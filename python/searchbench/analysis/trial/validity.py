@@ -1,0 +1,365 @@
+"""The audit: may this trial be believed? Each finding has its number, meaning and remedy.
+
+The thresholds are constants here, and METHODOLOGY.md gives the reason of each.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping
+from typing import Any, Literal
+
+import numpy as np
+
+from searchbench.analysis.judgement import Finding
+from searchbench.analysis.trial import throughput as capacity
+from searchbench.analysis.trial.latency import minimum_samples
+from searchbench.analysis.trial.measured import Trace
+from searchbench.analysis.trial.warmup import Warmup
+
+LITTLE_TOLERANCE = 0.02
+ENDS_UNKNOWN = 0.01  # share of requests without an end, beyond which the law says nothing
+ERRORS_INVALID = 0.01
+LAG_P50_OPEN = 0.05
+LAG_P99_OPEN = 0.10
+LAG_MEAN_CLOSED = 0.05
+LAG_MEAN_CLOSED_WARNING = 0.02
+CLIENT_CPU = 0.90
+RUN_WAIT = 0.05
+STEAL_WARNING = 0.01
+STEAL_INVALID = 0.05
+ACHIEVED = 0.99
+GROWTH = 0.01
+DEAD_AT_LEAST = 10  # failed requests in a row, to the end, before a server is called dead
+
+Severity = Literal["invalid", "warning", "note"]
+
+
+def audit(trial: Mapping[str, Any], trace: Trace, warm: Warmup) -> tuple[Finding, ...]:
+    """Every finding of one trial that was driven, the most severe first."""
+    name = str(trial["trial"])
+    found = [
+        Finding(kind, severity, name, number, meaning, remedy)
+        for check in (
+            _lab_notes,
+            _outcomes,
+            _dead,
+            _little,
+            _lag,
+            _client,
+            _steal,
+            _offered,
+            _unsupported,
+        )
+        for kind, severity, number, meaning, remedy in check(trial, trace)
+    ]
+    found += [Finding(*_named(name, row)) for row in _warm(trace, warm)]
+    rank = {"invalid": 0, "warning": 1, "note": 2}
+    return tuple(sorted(found, key=lambda f: rank[f.severity]))
+
+
+Row = tuple[str, Severity, str, str, str]
+
+
+def _named(trial: str, row: Row) -> tuple[str, Severity, str, str, str, str]:
+    kind, severity, number, meaning, remedy = row
+    return kind, severity, trial, number, meaning, remedy
+
+
+def outcomes(trial: Mapping[str, Any], trace: Trace) -> dict[str, int]:
+    """How many measured requests ended in which way, by name; only those that happened."""
+    counts = np.bincount(trace.outcome[trace.measured()], minlength=1)
+    names = list(trial.get("outcomes") or [])
+    return {
+        names[i] if i < len(names) else f"outcome {i}": int(n) for i, n in enumerate(counts) if n
+    }
+
+
+def _lab_notes(trial: Mapping[str, Any], trace: Trace) -> Iterator[Row]:
+    for note in trial.get("notes") or []:
+        # The analysis compares the answers under load itself, from the replies on record.
+        if "meaning" not in note or note.get("kind") == "answers under load":
+            continue
+        if note.get("kind") == "server ended":
+            note = {"severity": "invalid", **note}
+        severity = note.get("severity", "warning")
+        if severity not in ("invalid", "warning", "note"):
+            severity = "warning"
+        yield (
+            str(note.get("kind", "lab")),
+            severity,
+            str(note.get("number", "")),
+            str(note["meaning"]),
+            str(note.get("remedy", "")),
+        )
+
+
+def _outcomes(trial: Mapping[str, Any], trace: Trace) -> Iterator[Row]:
+    counts = outcomes(trial, trace)
+    n = sum(counts.values())
+    if not counts.get("ok"):
+        yield (
+            "no answers",
+            "invalid",
+            f"0 of {n} requests",
+            "Not one measured request was answered well, so there is nothing to report.",
+            "Look at the trial's outcomes and at the server's log; a longer window if 0 of 0.",
+        )
+        return
+    partial = counts.get("partial", 0)
+    if partial:
+        yield (
+            "partial results",
+            "invalid" if partial > ERRORS_INVALID * n else "warning",
+            f"{partial:,} of {n:,} ({_percent(partial / n)})",
+            "The server answered from only a part of the index, which is faster than the whole.",
+            "Raise the server's own time limit, or lower the load until all parts answer.",
+        )
+    failed = {k: v for k, v in counts.items() if k not in ("ok", "partial")}
+    bad = sum(failed.values())
+    if bad:
+        kinds = ", ".join(f"{v:,} {k.replace('_', ' ')}" for k, v in failed.items())
+        yield (
+            "errors",
+            "invalid" if bad > ERRORS_INVALID * n else "warning",
+            f"{bad:,} of {n:,} ({_percent(bad / n)}): {kinds}",
+            "Failed requests are left out of the latencies, so these look better than they were.",
+            "Find the cause in the server's log; lower the load if it is overload.",
+        )
+    ok = counts["ok"]
+    for label, q in (("p50", 0.5), ("p99", 0.99)):
+        if ok < minimum_samples(q):
+            yield (
+                "too few samples",
+                "warning" if q == 0.5 else "note",
+                f"{ok} samples",
+                f"{label} needs {minimum_samples(q)} samples to be known at all; it is not shown.",
+                "A longer window, or more clients.",
+            )
+            break
+
+
+def _dead(trial: Mapping[str, Any], trace: Trace) -> Iterator[Row]:
+    good = trace.outcome == 0
+    if not good.any() or good.all():
+        return
+    last_ok_ns = int(trace.due[good].max())
+    after = trace.due > last_ok_ns
+    n = int(np.count_nonzero(after))
+    # A few unfinished requests at the end are no death: they were merely in flight.
+    names = list(trial.get("outcomes") or [])
+    fatal = [i for i, o in enumerate(names) if o in ("refused", "reset", "timed_out", "truncated")]
+    lost = int(np.count_nonzero(after & np.isin(trace.outcome, fatal)))
+    if lost < DEAD_AT_LEAST or lost < 0.9 * n:
+        return
+    yield (
+        "server died",
+        "invalid",
+        f"at {last_ok_ns / 1e9:.2f} s",
+        f"After that instant all {n:,} requests failed: the server stopped answering.",
+        "Read the server's log of this trial; memory is the usual reason.",
+    )
+
+
+def _little(trial: Mapping[str, Any], trace: Trace) -> Iterator[Row]:
+    load = trial["load"]
+    if load.get("kind") != "closed" or not trace.due.size:
+        return
+    clients = int(load.get("clients") or 1)
+    measured = trace.measured()
+    if np.count_nonzero(trace.done[measured] < 0) > ENDS_UNKNOWN * np.count_nonzero(measured):
+        return  # when they ended is not on record; that they failed is a finding of its own
+    think_s, timeout_s = float(load.get("think_s") or 0.0), load.get("timeout_s")
+    share = capacity.little(trace, clients, think_s, float(timeout_s or math.inf))
+    if abs(share - 1) > LITTLE_TOLERANCE:
+        yield (
+            "Little's law",
+            "invalid",
+            f"{share * clients:.2f} of {clients} clients",
+            "The times of all requests in the window do not add up to the clients that ran: "
+            "time was lost, or clients ended before the window did.",
+            "Repeat the queries until the window ends; if they are, the generator has a fault.",
+        )
+
+
+def _lag(trial: Mapping[str, Any], trace: Trace) -> Iterator[Row]:
+    kept = trace.measured() & (trace.outcome == 0) & (trace.sent >= 0)
+    if np.count_nonzero(kept) < minimum_samples(0.5):
+        return
+    lag = np.maximum(0, trace.sent[kept] - np.maximum(trace.due, trace.free)[kept])
+    response = trace.done[kept] - trace.due[kept]
+    lag_p50, lag_p99 = (float(v) for v in np.quantile(lag, (0.5, 0.99)))
+    p50, p99 = (float(v) for v in np.quantile(response, (0.5, 0.99)))
+    remedy = "Give the generator a core of its own, or use the idle policy spin or hybrid."
+    if trial["load"].get("kind") == "closed":
+        think_ns = float(trial["load"].get("think_s") or 0.0) * 1e9
+        share = float(lag.mean()) / max(1.0, float(response.mean()) + think_ns)
+        if share > LAG_MEAN_CLOSED_WARNING:
+            yield (
+                "generator lag",
+                "invalid" if share > LAG_MEAN_CLOSED else "warning",
+                f"{_percent(share)} of each client's time",
+                "Requests were sent late by the generator, so throughput is understated by that.",
+                remedy,
+            )
+        elif lag_p99 > LAG_P99_OPEN * p99:
+            yield (
+                "generator lag",
+                "warning",
+                f"p99 {_time(lag_p99)} of a response p99 of {_time(p99)}",
+                "Some requests were sent late by the generator; the tail of the response time "
+                "is partly ours. Service time is not affected.",
+                remedy,
+            )
+        return
+    for label, ours, theirs, limit in (
+        ("p50", lag_p50, p50, LAG_P50_OPEN),
+        ("p99", lag_p99, p99, LAG_P99_OPEN),
+    ):
+        if ours > limit * theirs / 2:
+            yield (
+                "generator lag",
+                "invalid" if ours > limit * theirs else "warning",
+                f"{label} {_time(ours)}, {_percent(ours / theirs)} of the response {label}",
+                "Requests were sent late by the generator, not by the server's doing, and response "
+                "time counts it.",
+                remedy,
+            )
+            return
+
+
+def _client(trial: Mapping[str, Any], trace: Trace) -> Iterator[Row]:
+    drive = trial.get("drive") or {}
+    elapsed = float(drive.get("elapsed_ns") or 0)
+    threads = drive.get("threads") or []
+    if elapsed <= 0 or not threads:
+        return
+    cpu = max((t.get("user_ns") or 0) + (t.get("system_ns") or 0) for t in threads) / elapsed
+    waited = max(t.get("run_wait_ns") or 0 for t in threads) / elapsed
+    if trial["load"].get("idle") == "block" and cpu > CLIENT_CPU:
+        yield (
+            "client saturated",
+            "invalid",
+            f"{_percent(cpu)} of a core",
+            "The generator had no time left: this measures the generator, not the server.",
+            "More generator threads on cores of their own.",
+        )
+    if waited > RUN_WAIT:
+        yield (
+            "client starved",
+            "warning",
+            f"{_percent(waited)} of the time",
+            "The generator was ready but waited for a core that others used; times may be long.",
+            "Pin the server away from the generator's core, or stop what else runs here.",
+        )
+
+
+def _steal(trial: Mapping[str, Any], trace: Trace) -> Iterator[Row]:
+    host = trial.get("host_window") or {}
+    total = float(host.get("cores") or 0) * trace.window_s
+    share = float(host.get("steal_s") or 0.0) / total if total > 0 else 0.0
+    if share > STEAL_WARNING:
+        yield (
+            "steal",
+            "invalid" if share > STEAL_INVALID else "warning",
+            _percent(share),
+            "The hypervisor gave this machine's cores to others during the window.",
+            "Measure at a quieter hour or on a machine of one's own; more replicates help.",
+        )
+
+
+def _offered(trial: Mapping[str, Any], trace: Trace) -> Iterator[Row]:
+    load = trial["load"]
+    if load.get("kind") == "closed":
+        return
+    due = trace.measured()
+    offered = int(np.count_nonzero(due))
+    start, end = trace.window
+    if not offered:
+        return
+    achieved = int(np.count_nonzero((trace.done >= start) & (trace.done < end))) / offered
+    growth = _growth(trace)
+    unsent = int((trial.get("drive") or {}).get("unsent") or 0)
+    if unsent or (achieved < ACHIEVED and growth > GROWTH):
+        number = f"{_percent(achieved)} of the offered load" + (
+            f", {unsent:,} requests never sent" if unsent else ""
+        )
+        yield (
+            "overload",
+            "invalid",
+            number,
+            "Requests came faster than they were answered and the queue grew all through the "
+            f"window (by {growth * 1e3:.0f} ms a second): the latencies depend on its length.",
+            "Offer less than the capacity; a closed loop tells it.",
+        )
+    elif achieved < ACHIEVED:
+        yield (
+            "behind at the end",
+            "note",
+            f"{_percent(achieved)} of the offered load",
+            "The window ended while requests waited, but the queue did not grow throughout.",
+            "A longer window, if the load was meant to be steady.",
+        )
+
+
+def _growth(trace: Trace) -> float:
+    """Seconds by which the median response grows each second of the window."""
+    kept = trace.measured() & (trace.done >= 0)
+    return capacity.slope(trace.due[kept], trace.done[kept] - trace.due[kept], trace.window)
+
+
+def _unsupported(trial: Mapping[str, Any], trace: Trace) -> Iterator[Row]:
+    rows = trial.get("unsupported") or []
+    if rows:
+        distinct = (trial.get("queries") or {}).get("distinct")
+        reasons = sorted({str(row.get("reason", "")) for row in rows})
+        yield (
+            "unsupported",
+            "note",
+            f"{len(rows)} of {distinct} queries" if distinct else f"{len(rows)} queries",
+            "This engine cannot express them; they were not asked: " + "; ".join(reasons[:3]),
+            "Compared are only the queries that both systems answer.",
+        )
+
+
+def _warm(trace: Trace, warm: Warmup) -> Iterator[Row]:
+    declared_s = trace.window[0] / 1e9
+    what = warm.what.replace("_", " ")
+    if warm.steady_from_s is None:
+        yield (
+            "never steady",
+            "warning",
+            f"{what} off by {_percent(warm.off_by)}",
+            "No steady state was found in the first half of the trial: it still changes.",
+            f"Warm up {2 * trace.window[1] / 1e9:.0f} s and measure longer.",
+        )
+    elif warm.off_by and warm.steady_from_s > declared_s:
+        yield (
+            "warm-up not reached",
+            "warning",
+            f"steady from {warm.steady_from_s:.1f} s, measured from {declared_s:.1f} s",
+            f"At its beginning the measured window's {what} is {_percent(warm.off_by)} off "
+            "the steady level.",
+            f"Warm up {np.ceil(1.2 * warm.steady_from_s):.0f} s.",
+        )
+
+
+def failed_finding(trial: Mapping[str, Any]) -> Finding:
+    """The finding of a trial that never came to be driven, or not to its end."""
+    stage = str(trial.get("stage") or "unknown stage")
+    return Finding(
+        "failed",
+        "invalid",
+        str(trial["trial"]),
+        f"in {stage}",
+        str(trial.get("reason") or "no reason was recorded"),
+        "Run again: a failed trial is tried anew. The server's log is beside its trial.json.",
+    )
+
+
+def _percent(share: float) -> str:
+    return f"{100 * share:.2g} %" if share < 0.1 else f"{100 * share:.0f} %"
+
+
+def _time(ns: float) -> str:
+    return f"{ns / 1e6:.3g} ms" if ns >= 1e5 else f"{ns / 1e3:.3g} µs"

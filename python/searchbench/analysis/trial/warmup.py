@@ -1,0 +1,136 @@
+"""When a trial became steady: rates or medians in time bins, and a truncation rule on them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from searchbench.analysis.judgement import Curve
+from searchbench.analysis.trial.measured import Trace
+
+BINS = 100
+PER_BIN = 30  # fewer requests make the bins too noisy to say anything
+LEVEL_SHIFT = 0.05  # what happens before steady state must differ by this share to matter
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True)
+class Warmup:
+    """The curve over the entire trace, and when it became steady.
+
+    ``steady_from_s``: None where no steady state was found in the first half of the trace.
+    ``off_by``: how far the measured window's beginning is from the steady level, as a share; 0 if
+    it is steady from its beginning.
+    """
+
+    curve: Curve
+    what: Literal["throughput", "response_p50"]
+    steady_from_s: float | None
+    off_by: float
+
+
+def binned(trace: Trace, what: Literal["throughput", "response_p50"]) -> Curve:
+    """Completions per second, or median response in seconds, by time since the drive began.
+
+    Bins are of equal width up to the end of the window (what comes later is the tail of
+    requests in flight), 100 or as many as hold ``PER_BIN`` requests on average. x is the middle
+    of a bin. Empty bins of a median are left out.
+    """
+    good = (trace.outcome == 0) & (trace.done >= 0)
+    at = trace.done[good] if what == "throughput" else trace.due[good]
+    bins = min(BINS, at.size // PER_BIN)
+    if bins < 10 or trace.window[1] <= 0:
+        return Curve(what, (), ())
+    edges = np.linspace(0, trace.window[1], bins + 1)
+    middle = (edges[:-1] + edges[1:]) / 2e9
+    number = np.minimum((at / (trace.window[1] / bins)).astype(np.int64), bins)
+    counts = np.bincount(number, minlength=bins + 1)[:bins]
+    if what == "throughput":
+        y = counts / ((edges[1] - edges[0]) / 1e9)
+        return Curve(what, tuple(middle.tolist()), tuple(y.tolist()))
+    response = (trace.done[good] - trace.due[good]) / 1e9
+    order = np.argsort(number, kind="stable")
+    ends = np.cumsum(counts)
+    values = response[order]
+    x, y_median = [], []
+    for i in range(bins):
+        if counts[i]:
+            x.append(float(middle[i]))
+            y_median.append(float(np.median(values[ends[i] - counts[i] : ends[i]])))
+    return Curve(what, tuple(x), tuple(y_median))
+
+
+def truncation(y: Floats, batch: int = 5) -> int | None:
+    """How many leading values to leave out before the series is steady, by MSER-5.
+
+    White (1997): average over batches of five, then leave out as many leading batches as make
+    the squared standard error of the mean of the rest least. The search goes to half of the
+    series; a minimum at that very end means none was found: None.
+    """
+    batches = y.size // batch
+    if batches < 4:
+        return 0
+    means = y[: batches * batch].reshape(batches, batch).mean(axis=1)
+    limit = batches // 2
+    errors = [float(means[d:].var() / (batches - d)) for d in range(limit + 1)]
+    best = int(np.argmin(errors))
+    return None if best == limit else best * batch
+
+
+def find(trace: Trace, closed: bool) -> Warmup:
+    """The warm-up curve of a trial and whether its measured window is steady.
+
+    MSER alone cuts a little off pure noise. So a cut is believed only where what it leaves out
+    lies apart from the rest by 5 % and by three standard errors; else the trial is steady from
+    the first bin.
+    """
+    what: Literal["throughput", "response_p50"] = "throughput" if closed else "response_p50"
+    curve = binned(trace, what)
+    if not curve.x:
+        return Warmup(curve, what, 0.0, 0.0)
+    x, y = np.array(curve.x), np.array(curve.y)
+    start_s = trace.window[0] / 1e9
+    cut = truncation(y)
+    if cut is None:
+        half = y.size // 2
+        shift = _shift(y[x >= start_s][: max(5, half // 2)], y[half:])
+        return Warmup(curve, what, None if shift else 0.0, shift)
+    if cut == 0:
+        return Warmup(curve, what, 0.0, 0.0)
+    rest = y[cut:]
+    if not _shift(y[:cut], rest):
+        return Warmup(curve, what, 0.0, 0.0)
+    cut = _walk_back(y, cut)
+    steady_from_s = max(0.0, float(x[cut] - (x[1] - x[0]) / 2))
+    return Warmup(curve, what, steady_from_s, _shift(y[:cut][x[:cut] >= start_s], rest))
+
+
+def _walk_back(y: Floats, cut: int, batch: int = 5) -> int:
+    """The earliest beginning from which on all batches lie at the level of what follows ``cut``.
+
+    MSER's minimum is flat, so that it often cuts too much; what was already at the level is given
+    back.
+    """
+    rest = y[cut:]
+    level = float(np.median(rest))
+    near = max(LEVEL_SHIFT * level, 3 * float(rest.std(ddof=1)) / batch**0.5)
+    while cut >= batch and abs(float(np.mean(y[cut - batch : cut])) - level) <= near:
+        cut -= batch
+    return cut
+
+
+def _shift(early: Floats, rest: Floats) -> float:
+    """How far the early level lies from the rest, as a share; 0 where that may be chance."""
+    if not early.size or rest.size < 2:
+        return 0.0
+    level = float(np.median(rest))
+    if level == 0:
+        return 0.0
+    # 1.2533 is the ratio of the standard errors of median and mean for normal values.
+    error = 1.2533 * float(rest.std(ddof=1)) / early.size**0.5
+    off = float(np.mean(early)) - level
+    return abs(off) / level if abs(off) > max(LEVEL_SHIFT * level, 3 * error) else 0.0

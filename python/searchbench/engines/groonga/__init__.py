@@ -1,0 +1,1 @@
+"""Groonga and Droonga."""

@@ -1,0 +1,398 @@
+"""Groonga, a full-text search engine and column store in C, over the HTTP of its own server."""
+
+from __future__ import annotations
+
+import sys
+import unicodedata
+from collections.abc import Iterable, Sequence
+from functools import cache
+from typing import Any
+
+import orjson
+
+from searchbench.corpora.corpus import Document, FieldType, Schema
+from searchbench.engines.engine import (
+    Capabilities,
+    Facts,
+    Hit,
+    Hits,
+    Level,
+    Offline,
+    Parameter,
+    Parameters,
+    Request,
+    Service,
+)
+from searchbench.engines.features import refuse
+from searchbench.engines.groonga import script as script
+from searchbench.engines.groonga.commands import column, columns, do, indexes, load, rows
+from searchbench.engines.groonga.service import service
+from searchbench.engines.http_form import HttpReply, get, split
+from searchbench.workload.queries.algebra import Query
+from searchbench.workload.queries.analysis import lower
+
+_TOKENIZERS = {"declared": 'TokenDelimit("pattern", "[^\\\\p{L}\\\\p{N}]+")'}
+_NORMALIZERS = {"declared": 'NormalizerTable("normalized", "Lower.to")'}
+# Snippets take no normalizer with options; this one folds all that ours does, and more.
+_FOLDS = {"declared": "NormalizerNFKC150"}
+_LONGEST = 200  # characters of a message
+_GROUPS = "groups"
+_RELEVANCE = "relevance"
+
+
+class Groonga:
+    """One database, one server; a lexicon for all text fields, one for each keyword field."""
+
+    name = "groonga"
+    can = Capabilities(
+        title="Groonga",
+        home="https://groonga.org",
+        packages=("groonga-bin", "groonga-httpd"),
+        cannot={
+            "fuzzy": "we could: fuzzy_search() goes over the keys of a table, so over a lexicon; "
+            "nobody has tried here whether its distance is ours",
+            "refusal": "upstream must: `load` stores the document without the value that does not "
+            "fit, and says which value, not of which document; so the ingest fails",
+        },
+        unread={
+            "httpd_workers": "upstream must: nginx does not tell how many workers it has",
+            "index_first": "never: whether the index or the documents came first leaves no trace",
+        },
+        deviations={
+            "scoring": "term frequency, added up over terms and fields; no document frequency, no "
+            "field length; must beside should, and a prefix or NOT alone, add constants",
+            "analysis": "letters and digits added to Unicode after version 9 separate words",
+            "facets": "a value that a document has twice counts twice",
+            "keyword": "the empty string is no value; a keyword has at most 4096 bytes",
+        },
+    )
+    parameters = (
+        Parameter(
+            "server",
+            str,
+            "groonga",
+            "its own server, which closes each connection, or groonga-httpd, which keeps it",
+            choices=("groonga", "httpd"),
+        ),
+        Parameter(
+            "threads",
+            int,
+            2,
+            "threads of its own server (Groonga's own default: one a core)",
+            minimum=1,
+            maximum=256,
+        ),
+        Parameter(
+            "httpd_workers",
+            int,
+            2,
+            "worker processes of groonga-httpd, of one thread each",
+            minimum=1,
+            maximum=256,
+        ),
+        Parameter(
+            "cache_limit",
+            int,
+            0,
+            "answers kept in the query cache, of groonga-httpd in that of each worker; 0: off, "
+            "so that the speed is not the cache's",
+            minimum=0,
+            maximum=1_000_000,
+        ),
+        Parameter(
+            "tokenizer",
+            str,
+            "declared",
+            "how text is split; declared: at everything that is not a letter or a digit",
+            choices=(
+                "declared",
+                "TokenBigram",
+                "TokenBigramSplitSymbolAlphaDigit",
+                "TokenUnigram",
+                "TokenTrigram",
+            ),
+            index=True,
+        ),
+        Parameter(
+            "normalizer",
+            str,
+            "declared",
+            "how characters are folded; declared: to lower case, each alone, and nothing else",
+            choices=("declared", "NormalizerAuto", "NormalizerNFKC150"),
+            index=True,
+        ),
+        Parameter(
+            "index_first",
+            bool,
+            False,
+            "make the text indexes before the documents come, not after",
+            index=True,
+        ),
+    )
+
+    def service(self, params: Parameters, schema: Schema) -> Service:
+        """Its own server, or groonga-httpd."""
+        return service(params, self.facts_request())
+
+    def offline(self, schema: Schema, params: Parameters) -> Offline | None:
+        """Ingested into over the wire."""
+        return None
+
+    def create(self, schema: Schema, params: Parameters) -> Iterable[Request]:
+        """Tables, columns, lexicons; the text indexes too if they are to be first."""
+        table = [do("table_create", name="Docs", flags="TABLE_HASH_KEY", key_type="ShortText")]
+        if params["normalizer"] == "declared":
+            lexicon = {"flags": "TABLE_PAT_KEY", "key_type": "ShortText"}
+            table += [
+                do("table_create", name="Lower", **lexicon),
+                column("Lower", "to", "COLUMN_SCALAR", "ShortText"),
+                load("Lower", orjson.dumps([["_key", "to"], *_lowered()])),
+            ]
+        analysis = {
+            "flags": "TABLE_PAT_KEY",
+            "key_type": "ShortText",
+            "default_tokenizer": _named(_TOKENIZERS, params["tokenizer"]),
+            "normalizer": _named(_NORMALIZERS, params["normalizer"]),
+        }
+        # A text that is only to be analysed must not leave its terms in the index.
+        table += [do("table_create", name=name, **analysis) for name in ("Terms", "Asked")]
+        table += columns(schema)
+        if params["index_first"]:
+            table += indexes(schema)
+        return [Request(tuple(table))]
+
+    def batch(
+        self, documents: Sequence[Document], start: int, schema: Schema, params: Parameters
+    ) -> Request:
+        """One ``load``; what a document has is marked."""
+        return Request((load("Docs", rows(documents)),))
+
+    def settle(self, schema: Schema, params: Parameters) -> Iterable[Request]:
+        """The text indexes, if they are to come after the documents; everything to disk."""
+        text = [] if params["index_first"] else indexes(schema)
+        return [Request((*text, do("io_flush")))]
+
+    def compile(self, query: Query, schema: Schema, params: Parameters) -> Request:
+        """One ``select``."""
+        refuse(self.can, query)
+        text = [f.name for f in schema.of_type(FieldType.TEXT)]
+        wanted = script.EVERY if query.match is None else script.match(query.match, text)
+        pairs: list[tuple[str, str | int]] = [
+            ("table", "Docs"),
+            ("match_escalation", "no"),
+            ("filter", wanted),
+        ]
+        score = "_score"
+        scored = not query.sort or any(s.field == "_score" for s in query.sort)
+        if query.filters:
+            pairs.append(("post_filter", script.filters(query.filters, schema)))
+            if scored:  # filters add to the score, so what it was before them is kept
+                score = _RELEVANCE
+                pairs += [
+                    (f"columns[{score}].stage", "filtered"),
+                    (f"columns[{score}].type", "Float"),
+                    (f"columns[{score}].value", "_score"),
+                ]
+        shown = ["_key", *([score] if scored else ())]
+        for name in query.fields:
+            shown += [script.value(name), script.here(name)]
+        for name in query.snippets:
+            cut = script.snippet(name, query.match, _named(_FOLDS, params["normalizer"]))
+            if cut is None:  # nothing is searched for, so there is nothing to cut around
+                continue
+            shown.append(script.pieces(name))
+            pairs += [
+                (f"columns[{script.pieces(name)}].stage", "output"),
+                (f"columns[{script.pieces(name)}].type", "ShortText"),
+                (f"columns[{script.pieces(name)}].flags", "COLUMN_VECTOR"),
+                (f"columns[{script.pieces(name)}].value", cut),
+            ]
+        pairs += [
+            ("output_columns", ",".join(shown)),
+            ("sort_keys", script.sort_keys(query.sort, schema, score)),
+            ("offset", query.offset),
+            ("limit", query.limit),
+        ]
+        for facet in query.facets:
+            pairs += _counted("", script.value(facet.field), facet.field, facet.limit)
+        if query.group_by is not None:
+            pairs += [
+                (f"slices[{_GROUPS}].filter", f"{script.here(query.group_by)} == 1"),
+                (f"slices[{_GROUPS}].limit", 0),
+                *_counted(f"slices[{_GROUPS}].", _GROUPS, query.group_by, query.limit),
+            ]
+        return Request((get("/d/select", [("command_version", 3), *pairs]),))
+
+    def decode(self, reply: bytes) -> Hits:
+        """Hits, facets, groups; Groonga's own error text where it refused."""
+        (http,) = split(reply)
+        answer = _answer(http)
+        trouble = _trouble(http, answer)
+        if trouble is not None:
+            return Hits(total=None, error=trouble)
+        body = answer["body"]
+        names = [c["name"] for c in body["columns"]]
+        groups = body.get("slices", {}).get(_GROUPS, {}).get("drilldowns", {})
+        return Hits(
+            total=body["n_hits"],
+            hits=tuple(_hit(dict(zip(names, row, strict=True))) for row in body["records"]),
+            facets={
+                script.field(label): _pairs(found)
+                for label, found in body.get("drilldowns", {}).items()
+            },
+            groups=_pairs(groups[_GROUPS]) if groups else (),
+        )
+
+    def facts_request(self) -> Request:
+        """Version and cache, two levers, the tables with their analysis, the documents."""
+        return Request(
+            (
+                do("status"),
+                do("thread_limit"),
+                do("cache_limit"),
+                do("table_list"),
+                do("object_inspect", name="Docs"),
+            )
+        )
+
+    def facts(self, reply: bytes) -> Facts:
+        """Before ``create`` there are no documents to count, and no analysis to read back."""
+        replies = split(reply)
+        if len(replies) != 5:
+            raise ValueError(f"five replies were asked for, {len(replies)} came")
+        answers: list[Any] = [_answer(http) for http in replies]
+        for http, answer in zip(replies, answers, strict=True):
+            trouble = _trouble(http, answer)
+            no_table = http is replies[4] and http.status == 400
+            if trouble is not None and not no_table:
+                raise ValueError(trouble)
+        status, threads, cached, tables, docs = (answer.get("body") for answer in answers)
+        own = replies[0].headers.get("server", "").startswith("Groonga")
+        levers: dict[str, Level] = {"server": "groonga" if own else "httpd", "cache_limit": cached}
+        if own:  # a worker of groonga-httpd always has one
+            levers["threads"] = threads
+        names = [c[0] for c in tables[0]]
+        for row in tables[1:]:
+            table = dict(zip(names, row, strict=True))
+            if table["name"] == "Terms":
+                levers["tokenizer"] = _read_back(_TOKENIZERS, table["default_tokenizer"])
+                levers["normalizer"] = _read_back(_NORMALIZERS, table["normalizer"])
+        return Facts(
+            version=status["version"],
+            documents=docs["n_records"] if docs else None,
+            parameters=levers,
+            extra={
+                "cache_hit_rate_percent": status["cache_hit_rate"],
+                "queries_since_start": status["n_queries"],
+                "features": [k for k, v in status["features"].items() if v],
+            },
+        )
+
+    def analyse(self, text: str) -> Request | None:
+        """The lexicon's own analysis, on a table beside it."""
+        return Request((do("table_tokenize", table="Asked", string=text, mode="ADD"),))
+
+    def terms(self, reply: bytes) -> tuple[str, ...]:
+        """The terms in order."""
+        (http,) = split(reply)
+        answer = _answer(http)
+        trouble = _trouble(http, answer)
+        if trouble is not None:
+            raise ValueError(trouble)
+        return tuple(token["value"] for token in answer["body"])
+
+    def refused(self, reply: bytes) -> tuple[tuple[str, str], ...]:
+        """By place in the batch: Groonga does not say the key of what it refused."""
+        (http,) = split(reply)
+        return tuple(
+            (f"document {place} of its batch", message) for place, message in _errors(_answer(http))
+        )
+
+    def check(self, reply: bytes) -> str | None:
+        """The first error of the exchanges; a refused document is not one of the batch.
+
+        Where only a value was refused its document is in the index without it, and does not
+        count as refused: that error stands in the header alone.
+        """
+        for http in split(reply):
+            answer = _answer(http)
+            trouble = _trouble(http, answer)
+            if trouble is not None and trouble not in {message for _, message in _errors(answer)}:
+                return trouble
+        return None
+
+
+def _answer(http: HttpReply) -> dict[str, Any]:
+    """Header and body; some errors come in the first form of replies, whatever was asked for."""
+    if http.status >= 500:  # from nginx, in HTML
+        return {"header": {"error": {"message": f"HTTP status {http.status}"}}}
+    answer = orjson.loads(http.body)
+    if isinstance(answer, dict):
+        return answer
+    (code, _start, _elapsed, *words), *body = answer
+    error = {"error": {"message": words[0]}} if words else {}
+    return {"header": {"return_code": code, **error}, "body": body[0] if body else None}
+
+
+def _errors(answer: dict[str, Any]) -> list[tuple[int, str]]:
+    """Place in the batch, from 1, and message of the documents of a ``load`` that had errors."""
+    body = answer.get("body")
+    errors = body.get("errors", ()) if isinstance(body, dict) else ()
+    return [
+        (place, _short(str(error["message"])))
+        for place, error in enumerate(errors, 1)
+        if error["return_code"]
+    ]
+
+
+def _short(message: str) -> str:
+    """A message of Groonga's holds what it is about, whole."""
+    return message if len(message) <= _LONGEST else message[:_LONGEST] + "..."
+
+
+def _counted(where: str, label: str, field: str, limit: int) -> list[tuple[str, str | int]]:
+    """A drilldown: the most frequent values, ties by value."""
+    at = f"{where}drilldowns[{label}]"
+    return [
+        (f"{at}.keys", script.value(field)),
+        (f"{at}.output_columns", "_key,_nsubrecs"),
+        (f"{at}.sort_keys", "-_nsubrecs,_key"),
+        (f"{at}.limit", limit),
+    ]
+
+
+def _pairs(drilldown: dict[str, Any]) -> list[tuple[str, int]]:
+    return [(value, count) for value, count in drilldown["records"]]
+
+
+def _hit(row: dict[str, Any]) -> Hit:
+    held = [c for c in row if c.startswith("v_") and row["h_" + c[2:]]]
+    return Hit(
+        row["_key"],
+        row.get("_score", row.get(_RELEVANCE)),
+        {script.field(c): row[c] for c in held},
+        {script.field(c): tuple(row[c]) for c in row if c.startswith("s_") and row[c]},
+    )
+
+
+def _trouble(http: HttpReply, answer: Any) -> str | None:
+    """Groonga's own words where it refused."""
+    error = answer["header"].get("error")
+    if error:
+        return _short(str(error["message"]))
+    return f"HTTP status {http.status}" if http.status >= 400 else None
+
+
+def _named(known: dict[str, str], level: Level) -> str:
+    return known.get(str(level), str(level))
+
+
+def _read_back(known: dict[str, str], found: str) -> str:
+    return next((level for level, name in known.items() if name == found), found)
+
+
+@cache
+def _lowered() -> tuple[tuple[str, str], ...]:
+    """Every character that the declared analysis changes, and what it becomes."""
+    every = (chr(c) for c in range(sys.maxunicode + 1) if not 0xD800 <= c < 0xE000)
+    return tuple((c, lower(c)) for c in every if unicodedata.category(c) != "Cn" and lower(c) != c)

@@ -1,0 +1,422 @@
+"""MariaDB's full-text search, in InnoDB, Aria or MyISAM, over the MySQL protocol."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+from searchbench.corpora.corpus import Document, Schema
+from searchbench.engines.engine import (
+    Capabilities,
+    Facts,
+    Hit,
+    Hits,
+    Level,
+    Offline,
+    Parameter,
+    Parameters,
+    Request,
+    Service,
+)
+from searchbench.engines.features import refuse
+from searchbench.engines.mariadb import query as algebra
+from searchbench.engines.mariadb import table as table
+from searchbench.engines.mariadb.text import indexed, term
+from searchbench.engines.mysql_form import Result, query, quoted, split
+from searchbench.workload.queries.algebra import Query
+
+_MIB = 1 << 20
+# The cache of each storage engine: the variable, and how the server's option is called.
+_CACHE = {
+    "innodb": "innodb_buffer_pool_size",
+    "aria": "aria_pagecache_buffer_size",
+    "myisam": "key_buffer_size",
+}
+_BUILT_IN = "(built-in)"
+_PROBE = "probe"
+_READ_BACK = (
+    "version",
+    "thread_handling",
+    "innodb_flush_log_at_trx_commit",
+    "innodb_ft_enable_stopword",
+    "ft_stopword_file",
+    "innodb_ft_min_token_size",
+    "ft_min_word_len",
+    "innodb_ft_max_token_size",
+    "ft_max_word_len",
+    "query_cache_type",
+    "sql_mode",
+    *_CACHE.values(),
+)
+_LONGEST = 84  # characters of a term; no server takes more
+_SQL_MODE = "STRICT_ALL_TABLES,NO_ENGINE_SUBSTITUTION"
+_KINDS: dict[str, Callable[[str], Any]] = {
+    "s": str,
+    "i": int,
+    "f": float,
+    "b": lambda text: text != "0",
+    "l": json.loads,
+}
+
+
+class MariaDB:
+    """One server of its own, one table for the documents, one for each list of keywords."""
+
+    name = "mariadb"
+    can = Capabilities(
+        title="MariaDB",
+        home="https://mariadb.org",
+        packages=("mariadb-server",),
+        cannot={
+            "fuzzy": "upstream must: the full-text search has no terms that are only near; SOUNDS "
+            "LIKE and wildcards are something else",
+            "snippets": "upstream must: it does not tell where in a text the words were found",
+        },
+        unread={
+            "mode": "never: it is said in every query, not set in the server",
+            "index_first": "never: whether the index or the documents came first leaves no trace",
+        },
+        deviations={
+            "scoring": "InnoDB: term frequency times the square of log10(documents / documents "
+            "with the term), added up, no field length; Aria and MyISAM in boolean mode: a number "
+            "for each term that matches, no frequencies",
+            "analysis": "terms are told apart by their first 83 characters as indexed (a letter "
+            "outside Unicode 3.2 or the first plane takes 6)",
+            "keyword": "at most 255 characters; a document with a longer one is refused",
+            "natural": "mode=natural on Aria and MyISAM: a term that more than half of the "
+            "documents have counts as absent, so totals of any-of-terms are too small",
+        },
+    )
+    parameters = (
+        Parameter(
+            "storage",
+            str,
+            "innodb",
+            "the storage engine of all tables, each with a full-text search of its own",
+            choices=tuple(table.STORAGE),
+            index=True,
+        ),
+        Parameter(
+            "mode",
+            str,
+            "boolean",
+            "how any-of-terms is asked; all else is asked in boolean mode, which alone can",
+            choices=("boolean", "natural"),
+        ),
+        Parameter(
+            "analysis",
+            str,
+            "declared",
+            "what is indexed; declared: a copy of the text that holds the declared terms; engine: "
+            "the text itself, case and accents folded (utf8mb4_general_ci)",
+            choices=tuple(table.COLLATION),
+            index=True,
+        ),
+        Parameter(
+            "stop_words",
+            bool,
+            False,
+            "leave out the built-in stop words of the storage engine",
+            index=True,
+        ),
+        Parameter(
+            "min_characters",
+            int,
+            1,
+            "shorter terms are not indexed (MariaDB's own default: 3 in InnoDB, else 4)",
+            minimum=1,
+            maximum=16,
+            index=True,
+        ),
+        Parameter(
+            "buffer_pool_mb",
+            int,
+            128,
+            "memory for pages: InnoDB's buffer pool, Aria's page cache, MyISAM's key buffer",
+            minimum=8,
+            maximum=1 << 20,
+        ),
+        Parameter(
+            "flush",
+            int,
+            1,
+            "innodb_flush_log_at_trx_commit: 1 to disk at every commit, 2 to the kernel, 0 once a "
+            "second; Aria and MyISAM know no such thing",
+            choices=(0, 1, 2),
+        ),
+        Parameter(
+            "threads",
+            str,
+            "one-thread-per-connection",
+            "how connections are served (thread_handling)",
+            choices=("one-thread-per-connection", "pool-of-threads"),
+        ),
+        Parameter(
+            "index_first",
+            bool,
+            False,
+            "make the text indexes before the documents come, not after",
+            index=True,
+        ),
+    )
+
+    def service(self, params: Parameters, schema: Schema) -> Service:
+        """One server, private to its directory and loopback; no file of the machine is read."""
+        stop_words = bool(params["stop_words"])
+        shortest = str(params["min_characters"])
+        cache = _CACHE[str(params["storage"])]
+        options = {
+            "datadir": "{data}",
+            "bind-address": "127.0.0.1",
+            "port": "{port}",
+            "socket": "mariadb.sock",  # in the data directory: a path may have 107 bytes
+            "pid-file": "mariadb.pid",
+            # A server that starts deletes temporary tables in here, whosever they are.
+            "tmpdir": "{run}",
+            "init-file": "{run}/init.sql",
+            "secure-file-priv": "{run}",
+            "local-infile": "0",
+            "performance-schema": "OFF",
+            # A cold start is to be cold.
+            "innodb-buffer-pool-dump-at-shutdown": "OFF",
+            "innodb-buffer-pool-load-at-startup": "OFF",
+            "max-connections": "4096",
+            "max-allowed-packet": "1G",
+            "character-set-server": "utf8mb4",
+            "sql-mode": _SQL_MODE,
+            "max-sort-length": "4096",  # a keyword of 255 characters in full
+            "query-cache-type": "OFF",
+            "query-cache-size": "0",
+            "thread-handling": params["threads"],
+            cache.replace("_", "-"): int(params["buffer_pool_mb"]) * _MIB,
+            "innodb-log-file-size": "96M",
+            "innodb-sort-buffer-size": "16M",
+            "innodb-flush-log-at-trx-commit": params["flush"],
+            "innodb-ft-enable-stopword": int(stop_words),
+            "innodb-ft-min-token-size": shortest,
+            "innodb-ft-max-token-size": _LONGEST,
+            "ft-min-word-len": shortest,
+            "ft-max-word-len": _LONGEST,
+            **({} if stop_words else {"ft-stopword-file": ""}),
+        }
+        return Service(
+            argv=(
+                *("mariadbd", "--no-defaults", "--skip-name-resolve", "--skip-log-bin"),
+                *(f"--{name}={value}" for name, value in options.items()),
+            ),
+            wire="mysql",
+            ready=self.facts_request(),
+            login=("root", "", table.DATABASE),
+            files={"init.sql": f"CREATE DATABASE IF NOT EXISTS {table.DATABASE};\n"},
+            first=(
+                (
+                    *("mariadb-install-db", "--no-defaults", "--datadir={data}"),
+                    *("--auth-root-authentication-method=normal", "--skip-test-db"),
+                    *("--skip-name-resolve", "--tmpdir={run}"),
+                ),
+            ),
+            refuses_root=True,
+        )
+
+    def offline(self, schema: Schema, params: Parameters) -> Offline | None:
+        """It is ingested into."""
+        return None
+
+    def create(self, schema: Schema, params: Parameters) -> Iterable[Request]:
+        """The tables; in InnoDB another one, whose index says what it made of a text."""
+        made = table.create(schema, params)
+        if params["storage"] == "innodb":
+            made.append(
+                f"CREATE TABLE {_PROBE} ({table.NUMBER} BIGINT UNSIGNED NOT NULL AUTO_INCREMENT, "
+                "declared LONGTEXT, engine LONGTEXT, "
+                f"UNIQUE KEY FTS_DOC_ID_INDEX ({table.NUMBER}), "
+                f"FULLTEXT KEY t ({params['analysis']})) ENGINE=InnoDB "
+                "DEFAULT CHARACTER SET utf8mb4 COLLATE " + table.COLLATION[str(params["analysis"])]
+            )
+        return [_request(*made)]
+
+    def batch(
+        self, documents: Sequence[Document], start: int, schema: Schema, params: Parameters
+    ) -> Request:
+        """One transaction in one exchange; one more for each document that may be refused."""
+        fit, alone = table.insert(documents, start, schema, params)
+        return _request(*([fit] if fit else ()), *alone)
+
+    def settle(self, schema: Schema, params: Parameters) -> Iterable[Request]:
+        """The text indexes, if they are to come after the documents; statistics."""
+        keys = [] if params["index_first"] else table.text_keys(schema, params)
+        added = [f"ADD FULLTEXT KEY {key}" for key in keys]
+        # InnoDB makes one at a time, in place; the others copy the table, so all at once.
+        steps = added if params["storage"] == "innodb" else [", ".join(added)] if added else []
+        return [
+            _request(
+                *(f"ALTER TABLE {table.TABLE} {step}" for step in steps),
+                f"ANALYZE TABLE {table.TABLE}",
+            )
+        ]
+
+    def compile(self, query: Query, schema: Schema, params: Parameters) -> Request:
+        """One exchange of several statements: hits, total, each facet, groups."""
+        refuse(self.can, query)
+        return _request("; ".join(algebra.statements(query, schema, params)))
+
+    def decode(self, reply: bytes) -> Hits:
+        """Hits, facets, groups; MariaDB's own words where it refused."""
+        results = split(reply)
+        trouble = _trouble(results)
+        if trouble is not None:
+            return Hits(total=None, error=trouble)
+        if len(results) < 2 or results[1].columns != (algebra.TOTAL,):
+            raise ValueError("this is no reply to a query: it has no total")
+        page, total, *counts = results
+        facets, groups = {}, []
+        for counted in counts:
+            what, kind, name = algebra.labelled(counted.columns[0])
+            pairs = [(_value(kind, value), int(n or 0)) for value, n in counted.rows]
+            if what == algebra.FACET:
+                facets[name] = pairs
+            else:
+                groups = pairs
+        noted = [f"{r.warnings} warnings" for r in results if r.warnings]
+        return Hits(
+            total=int(total.rows[0][0] or 0),
+            hits=tuple(_hit(page.columns, row) for row in page.rows),
+            facets=facets,
+            groups=groups,
+            warnings=tuple(noted),
+        )
+
+    def facts_request(self) -> Request:
+        """Variables, tables, bytes, and last the documents, which there may be none of yet."""
+        variables = ", ".join(f"@@GLOBAL.{name} AS {name}" for name in _READ_BACK)
+        here = f"TABLE_SCHEMA = '{table.DATABASE}'"
+        return _request(
+            f"SELECT {variables}",
+            "SELECT LOWER(ENGINE) AS engine, DATA_LENGTH + INDEX_LENGTH AS bytes, "
+            f"TABLE_COLLATION AS collation FROM information_schema.TABLES WHERE {here} "
+            f"ORDER BY TABLE_NAME = '{table.TABLE}' DESC",
+            # The index of InnoDB is in tables of its own, which only this one lists.
+            "SELECT SUM(FILE_SIZE) AS bytes FROM information_schema.INNODB_SYS_TABLESPACES "
+            f"WHERE NAME LIKE '{table.DATABASE}/%'",
+            "SHOW GLOBAL STATUS WHERE Variable_name IN ('Questions', 'Aborted_clients')",
+            f"SELECT COUNT(*) AS documents FROM {table.TABLE}",
+        )
+
+    def facts(self, reply: bytes) -> Facts:
+        """Before ``create`` there are no documents to count, and no storage to read back."""
+        results = split(reply)
+        trouble = _trouble(results[:4])
+        if trouble is not None or len(results) != 5:
+            raise ValueError(trouble or f"five results were asked for, {len(results)} came")
+        (found,) = results[0].dicts()
+        known = {name: value or "" for name, value in found.items()}
+        levers: dict[str, Level] = {
+            "threads": known["thread_handling"],
+            "flush": int(known["innodb_flush_log_at_trx_commit"]),
+        }
+        shortest = {known["innodb_ft_min_token_size"], known["ft_min_word_len"]}
+        levers["min_characters"] = int(shortest.pop()) if len(shortest) == 1 else str(shortest)
+        stopped = (known["innodb_ft_enable_stopword"] == "1", known["ft_stopword_file"] != "")
+        levers["stop_words"] = stopped[0] if stopped[0] == stopped[1] else str(stopped)
+        documents = index_bytes = None
+        tables = [row for row in results[1].dicts() if row["engine"] in _CACHE]
+        if tables and not results[4].error:
+            storage = str(tables[0]["engine"])
+            levers["storage"] = storage
+            levers["buffer_pool_mb"] = int(known[_CACHE[storage]]) // _MIB
+            collation = tables[0]["collation"]
+            levers["analysis"] = next(
+                (a for a, c in table.COLLATION.items() if c == collation), str(collation)
+            )
+            documents = int(results[4].rows[0][0] or 0)
+            index_bytes = sum(int(row["bytes"] or 0) for row in tables)
+            if storage == "innodb":
+                index_bytes = int(results[2].rows[0][0] or 0)
+        return Facts(
+            version=known["version"],
+            documents=documents,
+            index_bytes=index_bytes,
+            parameters=levers,
+            extra={
+                "query_cache": known["query_cache_type"],
+                "longest_term": int(known["innodb_ft_max_token_size"]),
+                "sql_mode": known["sql_mode"],
+                **{str(row["Variable_name"]): int(row["Value"] or 0) for row in results[3].dicts()},
+            },
+        )
+
+    def analyse(self, text: str) -> Request | None:
+        """What InnoDB's index holds of it: in its cache, or on disk if that was emptied since."""
+        # One connection, so nobody comes between the insert and its number.
+        held = "SELECT WORD, POSITION FROM information_schema.INNODB_FT_INDEX_{} WHERE DOC_ID = {}"
+        return _request(
+            f"SET GLOBAL innodb_ft_aux_table = '{table.DATABASE}/{_PROBE}'",
+            f"INSERT INTO {_PROBE} (declared, engine) "
+            f"VALUES ({quoted(indexed(text))}, {quoted(text)})",
+            held.format("CACHE", "LAST_INSERT_ID()"),
+            held.format("TABLE", "LAST_INSERT_ID()"),
+        )
+
+    def terms(self, reply: bytes) -> tuple[str, ...]:
+        """The terms in order; ValueError where the storage engine does not show its index."""
+        results = split(reply)
+        trouble = _trouble(results)
+        if trouble is not None:
+            raise ValueError(trouble)
+        found: list[tuple[int, str]] = []
+        at: dict[str, int] = {}
+        for row in (row for result in results[2:] for row in result.dicts()):
+            word = str(row["WORD"])
+            # The first place of a word is its own, each further one counts from the one before.
+            at[word] = at.get(word, 0) + int(row["POSITION"] or 0)
+            found.append((at[word], term(word)))
+        return tuple(word for _place, word in sorted(found))
+
+    def refused(self, reply: bytes) -> tuple[tuple[str, str], ...]:
+        """Those that came in a statement of their own, with the server's words."""
+        return tuple(
+            (str(before.dicts()[0][table.ASKED]), str(result.error))
+            for before, result in _pairs(split(reply))
+            if result.error and _announces(before)
+        )
+
+    def check(self, reply: bytes) -> str | None:
+        """The first error that is not of one document alone; ANALYZE says its own in a row."""
+        for before, result in _pairs(split(reply)):
+            if result.error and not _announces(before):
+                return result.error
+            for row in result.dicts():
+                if str(row.get("Msg_type")).lower() == "error":
+                    return str(row["Msg_text"])
+        return None
+
+
+def _request(*statements: str) -> Request:
+    return Request(tuple(query(statement) for statement in statements))
+
+
+def _pairs(results: Sequence[Result]) -> Iterable[tuple[Result, Result]]:
+    """Each result with the one before it."""
+    return zip([Result(), *results], results, strict=False)
+
+
+def _announces(result: Result) -> bool:
+    return result.columns == (table.ASKED,)
+
+
+def _trouble(results: Iterable[Result]) -> str | None:
+    return next((r.error for r in results if r.error), None)
+
+
+def _hit(columns: Sequence[str], row: Sequence[bytes | None]) -> Hit:
+    fields = {}
+    for written, value in zip(columns[2:], row[2:], strict=True):
+        if value is not None:
+            _what, kind, name = algebra.labelled(written)
+            fields[name] = _value(kind, value)
+    return Hit((row[0] or b"").decode(), None if row[1] is None else float(row[1]), fields)
+
+
+def _value(kind: str, value: bytes | None) -> Any:
+    return _KINDS[kind]((value or b"").decode())

@@ -1,0 +1,394 @@
+"""What OpenSearch and Elasticsearch have in common on the wire: one index, asked over HTTP.
+
+They differ in what is started and in a few names; each has a file of its own that fills in
+this one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+import orjson
+
+from searchbench.corpora.corpus import Document, FieldType, Schema
+from searchbench.engines.engine import (
+    Capabilities,
+    Facts,
+    Hit,
+    Hits,
+    Level,
+    Offline,
+    Parameter,
+    Parameters,
+    Request,
+)
+from searchbench.engines.http_form import HttpReply, Pairs, get, post, put, split
+from searchbench.engines.opensearch import query as dsl
+from searchbench.workload.queries.algebra import Query
+
+INDEX = "/docs"
+_KINDS: dict[FieldType, dict[str, Any]] = {
+    FieldType.TEXT: {"type": "text", "analyzer": "declared"},
+    FieldType.KEYWORD: {"type": "keyword"},
+    FieldType.KEYWORDS: {"type": "keyword"},
+    FieldType.INTEGER: {"type": "long", "coerce": False},
+    FieldType.FLOAT: {"type": "double", "coerce": False},
+    # A `date` in epoch_millis leaves a day before 1970 out of the range that ends with it.
+    FieldType.DATE: {"type": "long", "coerce": False},
+    FieldType.BOOLEAN: {"type": "boolean"},
+}
+_PREFERENCES = {"any": "", "local": "_local"}
+_UNLIMITED = 2**31 - 1
+_SETTLE_TIMEOUT = "540s"  # less than is waited for an answer
+_REFUSALS = range(400, 429)  # of one document, by HTTP status; 429 and 5xx are of the server
+
+
+class RestSearch:
+    """An index behind the REST interface; subclasses fill in the declarations."""
+
+    name: str
+    can: Capabilities
+    parameters: tuple[Parameter, ...]
+    analysis: Mapping[str, Any]
+    merge_policy: Mapping[str, Level]
+
+    def offline(self, schema: Schema, params: Parameters) -> Offline | None:
+        """It is ingested into."""
+        return None
+
+    def create(self, schema: Schema, params: Parameters) -> Iterable[Request]:
+        """The index: its shards, its analysis, a type for each field, and nothing guessed."""
+        fields = {dsl.own(f.name): self.kind(f.type) for f in schema.fields}
+        if _numbered(params):
+            fields[dsl.ORDER] = {"type": "long", "index": False}
+        refresh_ms = int(params["refresh_ms"])
+        made = {
+            "settings": {
+                "number_of_shards": params["shards"],
+                "number_of_replicas": params["replicas"],
+                "refresh_interval": f"{refresh_ms}ms" if refresh_ms else "-1",
+                "queries.cache.enabled": params["query_cache"],
+                "max_result_window": _UNLIMITED,
+                "max_terms_count": _UNLIMITED,
+                "analyze.max_token_count": _UNLIMITED,
+                **self.merge_policy,
+                "analysis": self.analysis,
+            },
+            "mappings": {
+                "dynamic": "strict",
+                "_source": {"excludes": [dsl.ORDER, *_unstored(schema)]},
+                "properties": fields,
+            },
+        }
+        return [Request((put(INDEX, (), orjson.dumps(made)),))]
+
+    def kind(self, type_of: FieldType) -> Mapping[str, Any]:
+        """How a field of that type is mapped."""
+        return _KINDS[type_of]
+
+    def batch(
+        self, documents: Sequence[Document], start: int, schema: Schema, params: Parameters
+    ) -> Request:
+        """One ``_bulk`` of creations; of the answer only what may have to be said."""
+        lines = []
+        for at, document in enumerate(documents, start):
+            values = {dsl.own(k): v for k, v in document.values.items()}
+            if _numbered(params):
+                values[dsl.ORDER] = at
+            lines += [orjson.dumps({"create": {"_id": document.id}}), orjson.dumps(values)]
+        kept = "errors,error,status,items.create._id,items.create.status,items.create.error"
+        body = b"\n".join([*lines, b""])
+        pairs = [("filter_path", kept)]
+        return Request((post(f"{INDEX}/_bulk", pairs, body, "application/x-ndjson"),))
+
+    def settle(self, schema: Schema, params: Parameters) -> Iterable[Request]:
+        """Everything searchable and on disk, merged if asked for, on all its nodes."""
+        merged = [_do(f"{INDEX}/_forcemerge", [("max_num_segments", 1)])]
+        wanted = [
+            *(merged if params["segments"] == "merged" else ()),
+            _do(f"{INDEX}/_flush", [("force", "true"), ("wait_if_ongoing", "true")]),
+            _do(f"{INDEX}/_refresh"),
+            self.health(params, _SETTLE_TIMEOUT),
+        ]
+        return [Request((exchange,)) for exchange in wanted]
+
+    def compile(self, query: Query, schema: Schema, params: Parameters) -> Request:
+        """One ``_search``. Over several shards ties need a sort key more; one shard keeps order."""
+        ties = _numbered(params) and params["ties"] == "ingest"
+        pairs: list[tuple[str, str | int]] = [
+            ("request_cache", "true" if params["request_cache"] else "false")
+        ]
+        if params["statistics"] == "global":
+            pairs.append(("search_type", "dfs_query_then_fetch"))
+        preference = _PREFERENCES[str(params["preference"])]
+        if preference:
+            pairs.append(("preference", preference))
+        asked = dsl.body(query, schema, ties=ties)
+        return Request((post(f"{INDEX}/_search", pairs, orjson.dumps(asked)),))
+
+    def decode(self, reply: bytes) -> Hits:
+        """Hits, facets, groups; an answer of some of the shards says so."""
+        (http,) = split(reply)
+        answer = orjson.loads(http.body)
+        trouble = _trouble(http, answer)
+        if trouble is not None:
+            return Hits(total=None, error=trouble)
+        found, shards = answer["hits"], answer["_shards"]
+        counted = {k: _counts(v) for k, v in answer.get("aggregations", {}).items()}
+        warnings = [*_failures(shards), *_inexact(answer.get("aggregations", {}))]
+        if answer["timed_out"]:
+            warnings.append("the time for the search ran out on some of the shards")
+        return Hits(
+            total=found["total"]["value"],
+            hits=tuple(_hit(hit) for hit in found["hits"]),
+            total_exact=found["total"]["relation"] == "eq",
+            facets={dsl.field(k): v for k, v in counted.items() if k != dsl.GROUPS},
+            groups=counted.get(dsl.GROUPS, ()),
+            warnings=tuple(warnings),
+            partial=answer["timed_out"] or shards["successful"] < shards["total"],
+        )
+
+    def facts_request(self) -> Request:
+        """Version, cluster, nodes, and of the index its settings and figures."""
+        return Request((get("/_cluster/health"), *self._about()))
+
+    def ready(self, params: Parameters) -> Request:
+        """The same, but the cluster is waited for, before it is asked for figures."""
+        return Request((self.health(params, "1s"), *self._about()))
+
+    def health(self, params: Parameters, timeout: str) -> bytes:
+        """Asks for a cluster of all nodes in which every shard that can be is in its place."""
+        complete = int(params["replicas"]) < int(params["nodes"])
+        pairs: Pairs = [
+            ("wait_for_nodes", str(params["nodes"])),
+            ("wait_for_status", "green" if complete else "yellow"),
+            ("wait_for_no_initializing_shards", "true"),
+            ("wait_for_no_relocating_shards", "true"),
+            ("timeout", timeout),
+        ]
+        return get("/_cluster/health", pairs)
+
+    def _about(self) -> tuple[bytes, ...]:
+        kept = (
+            *("name", "version", "settings", "os.allocated_processors"),
+            *("jvm.version", "jvm.mem.heap_max_in_bytes", "jvm.input_arguments"),
+        )
+        nodes = ",".join(f"nodes.*.{k}" for k in kept)
+        return (
+            get("/_nodes/settings,jvm,os", [("flat_settings", "true"), ("filter_path", nodes)]),
+            get(f"{INDEX}/_settings", [("flat_settings", "true")]),
+            get(f"{INDEX}/_stats/docs,store,request_cache,query_cache,segments"),
+        )
+
+    def facts(self, reply: bytes) -> Facts:
+        """Before ``create`` there is no index to read back. ValueError while nodes are missing."""
+        replies = split(reply)
+        if len(replies) != 4:
+            raise ValueError(f"four replies were asked for, {len(replies)} came")
+        answers = [orjson.loads(http.body) for http in replies]
+        health, nodes, settings, stats = answers
+        for http, answer in zip(replies, answers, strict=True):
+            if http.status not in (200, 404, 408):
+                raise ValueError(_trouble(http, answer))
+        if health["timed_out"]:
+            raise ValueError(_unfinished(health))
+        levers: dict[str, Level] = {"nodes": health["number_of_nodes"], **_of_nodes(nodes)}
+        extra: dict[str, Any] = {
+            "status": health["status"],
+            "nodes": {n["name"]: _node_facts(n) for n in nodes["nodes"].values()},
+        }
+        figures: dict[str, Any] = {}
+        if replies[2].status == replies[3].status == 200:
+            levers |= _of_index(settings["docs"]["settings"])
+            figures = stats["_all"]
+            if not figures["primaries"]:
+                raise ValueError(_unfinished(health))
+            extra |= _figures(figures)
+        return Facts(
+            version=_version(nodes),
+            documents=figures["primaries"]["docs"]["count"] if figures else None,
+            index_bytes=figures["total"]["store"]["size_in_bytes"] if figures else None,
+            parameters=levers,
+            extra=extra,
+        )
+
+    def analyse(self, text: str) -> Request | None:
+        """The index's own analysis."""
+        asked = orjson.dumps({"analyzer": "declared", "text": text})
+        return Request((post(f"{INDEX}/_analyze", [("filter_path", "tokens.token,error")], asked),))
+
+    def terms(self, reply: bytes) -> tuple[str, ...]:
+        """The terms in order."""
+        (http,) = split(reply)
+        answer = orjson.loads(http.body)
+        trouble = _trouble(http, answer)
+        if trouble is not None:
+            raise ValueError(trouble)
+        return tuple(token["token"] for token in answer.get("tokens", ()))
+
+    def refused(self, reply: bytes) -> tuple[tuple[str, str], ...]:
+        """Documents that did not fit, with the innermost reason."""
+        (http,) = split(reply)
+        return tuple(
+            (each["_id"], _reason(each["error"]))
+            for each in _items(orjson.loads(http.body))
+            if "error" in each and each["status"] in _REFUSALS
+        )
+
+    def check(self, reply: bytes) -> str | None:
+        """The first error; a document that does not fit is not one of the batch."""
+        for http in split(reply):
+            answer = orjson.loads(http.body)
+            if answer.get("timed_out"):
+                return _unfinished(answer)
+            trouble = _trouble(http, answer)
+            if trouble is not None:
+                return trouble
+            shards = answer.get("_shards") or {}
+            if shards.get("failed"):
+                return _failures(shards)[0]
+            for each in _items(answer):
+                if "error" in each and each["status"] not in _REFUSALS:
+                    return f"{_reason(each['error'])} (document {each['_id']!r})"
+        return None
+
+
+def whole(params: Parameters) -> tuple[bytes, ...]:
+    """What stands at the head of every complete answer, before the hits.
+
+    A shard without a node counts as neither successful nor failed, so the shards are counted.
+    """
+    shards = params["shards"]
+    every = f'"_shards":{{"total":{shards},"successful":{shards},'
+    return (b'"timed_out":false', every.encode(), b'"failed":0')
+
+
+def _numbered(params: Parameters) -> bool:
+    """Do documents carry their place in the corpus? Within one shard they keep it anyway."""
+    return int(params["shards"]) > 1
+
+
+def _unstored(schema: Schema) -> list[str]:
+    return [dsl.own(f.name) for f in schema.fields if not f.stored]
+
+
+def _do(path: str, pairs: Pairs = ()) -> bytes:
+    return post(path, pairs, b"")
+
+
+def _hit(hit: dict[str, Any]) -> Hit:
+    return Hit(
+        hit["_id"],
+        hit["_score"],
+        {dsl.field(k): v for k, v in hit.get("_source", {}).items()},
+        {dsl.field(k): pieces for k, pieces in hit.get("highlight", {}).items()},
+    )
+
+
+def _counts(aggregation: dict[str, Any]) -> list[tuple[Any, int]]:
+    return [(_key(bucket), bucket["doc_count"]) for bucket in aggregation["buckets"]]
+
+
+def _key(bucket: dict[str, Any]) -> Any:
+    named = bucket.get("key_as_string")
+    return named == "true" if named in ("true", "false") else bucket["key"]
+
+
+def _inexact(aggregations: dict[str, Any]) -> list[str]:
+    return [
+        f"counts of {dsl.field(name)} may be too small by {found['doc_count_error_upper_bound']}"
+        for name, found in aggregations.items()
+        if found.get("doc_count_error_upper_bound")
+    ]
+
+
+def _failures(shards: dict[str, Any]) -> list[str]:
+    """A sentence for each shard that failed, and one for those that have no node."""
+    total = shards.get("total", 0)
+    said = [
+        f"shard {f.get('shard')} of {total} failed: {_reason(f.get('reason'))}"
+        for f in shards.get("failures", ())
+    ]
+    absent = total - shards.get("successful", total) - shards.get("failed", 0)
+    return said + (
+        [f"{absent} of {total} shards have no node and did not answer"] if absent else []
+    )
+
+
+def _trouble(http: HttpReply, answer: Any) -> str | None:
+    """The server's own words where it refused."""
+    error = answer.get("error")
+    if error:
+        return _reason(error)
+    return f"HTTP status {http.status}" if http.status >= 400 else None
+
+
+def _reason(error: Any) -> str:
+    """The innermost cause, after what was being done."""
+    if not isinstance(error, dict):
+        return str(error)
+    outer = str(error.get("reason") or error.get("type"))
+    causes = error.get("root_cause") or ()
+    inner = error.get("caused_by") or next((c for c in causes if c != error), None)
+    words = _reason(inner) if inner else ""
+    return f"{outer}: {words}" if words and words not in outer else outer
+
+
+def _items(answer: dict[str, Any]) -> Iterable[dict[str, Any]]:
+    return (item["create"] for item in answer.get("items", ()))
+
+
+def _unfinished(health: dict[str, Any]) -> str:
+    return (
+        f"the cluster is {health['status']}, with {health['number_of_nodes']} nodes, "
+        f"{health['initializing_shards']} shards being made and "
+        f"{health['unassigned_shards']} without a node"
+    )
+
+
+def _version(nodes: dict[str, Any]) -> str:
+    """Of all nodes; where they differ, each of them."""
+    return ", ".join(sorted({node["version"] for node in nodes["nodes"].values()}))
+
+
+def _of_nodes(nodes: dict[str, Any]) -> dict[str, Level]:
+    """Levers that the nodes read back; of nodes that differ, the text of all."""
+    each = nodes["nodes"].values()
+    heaps = sorted({n["jvm"]["mem"]["heap_max_in_bytes"] >> 20 for n in each})
+    caches = {n["settings"].get("indices.requests.cache.size") for n in each}
+    return {
+        "heap_mb": heaps[0] if len(heaps) == 1 else str(heaps),
+        "request_cache": caches != {"0%"},
+    }
+
+
+def _of_index(settings: dict[str, Any]) -> dict[str, Level]:
+    refresh = settings["index.refresh_interval"]
+    return {
+        "shards": int(settings["index.number_of_shards"]),
+        "replicas": int(settings["index.number_of_replicas"]),
+        "refresh_ms": 0 if refresh == "-1" else int(refresh.removesuffix("ms")),
+        "query_cache": settings["index.queries.cache.enabled"] == "true",
+    }
+
+
+def _node_facts(node: dict[str, Any]) -> dict[str, Any]:
+    return {
+        "java": node["jvm"]["version"],
+        "jvm_arguments": node["jvm"]["input_arguments"],
+        "processors": node["os"]["allocated_processors"],
+        "settings": node["settings"],
+    }
+
+
+def _figures(figures: dict[str, Any]) -> dict[str, Any]:
+    total = figures["total"]
+    return {
+        "segments": total["segments"]["count"],
+        "primaries_bytes": figures["primaries"]["store"]["size_in_bytes"],
+        "request_cache_hits": total["request_cache"]["hit_count"],
+        "request_cache_misses": total["request_cache"]["miss_count"],
+        "query_cache_hits": total["query_cache"]["hit_count"],
+        "query_cache_misses": total["query_cache"]["miss_count"],
+    }

@@ -1,0 +1,412 @@
+"""PostgreSQL's own full-text search (tsvector, GIN), over its simple query protocol."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from searchbench.corpora.corpus import Document, Field, FieldType, Schema
+from searchbench.engines import postgres_form as form
+from searchbench.engines.engine import (
+    Capabilities,
+    Facts,
+    Hit,
+    Hits,
+    Level,
+    Offline,
+    Parameter,
+    Parameters,
+    Request,
+    Service,
+)
+from searchbench.engines.postgres_form import split
+from searchbench.engines.postgresql.query import (
+    BETWEEN_PIECES,
+    NO_FUZZY,
+    Condition,
+    Matcher,
+    filters,
+    order,
+    value,
+    where,
+)
+from searchbench.engines.postgresql.table import indexes, ingestion, tables
+from searchbench.engines.postgresql.vector import Layout, vector
+from searchbench.workload.queries.algebra import Query
+
+_HOME = "/usr/lib/postgresql"
+# Debian has a folder for each version, and none of them on the PATH.
+_NEWEST = (
+    f"for found in $(ls -d {_HOME}/*/bin/$0 2>/dev/null | sort -rV); "
+    'do exec "$found" "$@"; done; '
+    f'echo "there is no $0 below {_HOME}" >&2; exit 127'
+)
+_USER, _DATABASE = "searchbench", "postgres"
+_EVEN = "'{1,1,1,1}'"
+_GROUPS = "groups"
+_NO_TABLE = "42P01"
+_WORDS = "attrelid = to_regclass('docs') AND attname = 'words_0'"
+_FACTS = f"""\
+SELECT current_setting('server_version') AS version,
+  pg_size_bytes(current_setting('shared_buffers')) / 1048576 AS shared_buffers_mb,
+  pg_size_bytes(current_setting('work_mem')) / 1048576 AS work_mem_mb,
+  pg_size_bytes(current_setting('maintenance_work_mem')) / 1048576 AS maintenance_mem_mb,
+  current_setting('random_page_cost')::float8 AS random_page_cost,
+  current_setting('max_parallel_workers_per_gather')::int AS parallel_workers,
+  current_setting('max_connections')::int AS max_connections,
+  current_setting('jit')::boolean AS jit,
+  current_setting('fsync')::boolean AS fsync,
+  current_setting('autovacuum')::boolean AS autovacuum,
+  CASE words.attgenerated WHEN 's' THEN 'simple' WHEN '' THEN 'declared' END AS analysis,
+  CASE WHEN words.attnum IS NOT NULL THEN coalesce(made.method, 'none') END AS index,
+  CASE made.method WHEN 'gin' THEN coalesce(made.fastupdate, true) END AS gin_fastupdate,
+  pg_relation_size(made.relation) AS words_bytes,
+  pg_table_size(to_regclass('docs')) AS table_bytes,
+  pg_total_relation_size(to_regclass('docs')) AS index_bytes
+FROM (VALUES (0)) AS here
+LEFT JOIN pg_attribute words ON {_WORDS}
+LEFT JOIN LATERAL (
+  SELECT i.indexrelid AS relation, am.amname::text AS method,
+    (SELECT option_value::boolean FROM pg_options_to_table(c.reloptions)
+     WHERE option_name = 'fastupdate') AS fastupdate
+  FROM pg_index i JOIN pg_class c ON c.oid = i.indexrelid JOIN pg_am am ON am.oid = c.relam
+  WHERE i.indrelid = words.attrelid AND i.indkey[0] = words.attnum
+) AS made ON true"""
+_ANALYSED = f"""\
+SELECT word, place
+FROM unnest(CASE WHEN (SELECT attgenerated = 's' FROM pg_attribute WHERE {_WORDS})
+  THEN to_tsvector('simple', {{plain}}) ELSE {{declared}}::tsvector END
+) AS each(word, places), unnest(places) AS place
+ORDER BY place, word"""
+
+
+class Postgresql:
+    """One table, one server; the vectors of the text fields beside the fields themselves."""
+
+    name = "postgresql"
+    can = Capabilities(
+        title="PostgreSQL",
+        home="https://www.postgresql.org",
+        packages=("postgresql",),
+        cannot={
+            "fuzzy": NO_FUZZY,
+        },
+        unread={
+            "rank": "never: it is in each query, the server keeps no trace of it",
+            "index_first": "never: whether the index or the documents came first leaves no trace",
+        },
+        deviations={
+            "scoring": "ts_rank: how often and, for words that are all wanted, how close; no "
+            "document frequency, no field length; all fields count alike; NOT alone scores 0",
+            "analysis": "a word of more than 2,046 bytes is not indexed",
+            "phrase": "found among the first 16,375 words of a document and the first 256 places "
+            "of each word",
+            "document": "texts and keywords with a NUL, keywords of more than 2,600 bytes and "
+            "documents of more than 1 MiB of words and places are refused",
+        },
+    )
+    parameters = (
+        Parameter(
+            "shared_buffers_mb",
+            int,
+            128,
+            "memory for pages that all connections share (128: PostgreSQL's own default)",
+            minimum=1,
+            maximum=(1 << 23) - 1,
+        ),
+        Parameter(
+            "work_mem_mb",
+            int,
+            4,
+            "memory for each sort, hash and bitmap (4: PostgreSQL's own default)",
+            minimum=1,
+            maximum=1 << 20,
+        ),
+        Parameter(
+            "random_page_cost",
+            float,
+            1.1,
+            "what the planner takes a page out of order to cost; 4, PostgreSQL's own default, is "
+            "for disks that turn, and then frequent words are looked for in every document",
+            minimum=0.01,
+            maximum=1000,
+        ),
+        Parameter(
+            "parallel_workers",
+            int,
+            0,
+            "processes that may help with one query (PostgreSQL's own default: 2)",
+            minimum=0,
+            maximum=64,
+        ),
+        Parameter(
+            "jit",
+            bool,
+            False,
+            "compile what the planner takes for expensive queries (PostgreSQL's own default: yes)",
+        ),
+        Parameter(
+            "max_connections",
+            int,
+            256,
+            "connections at most; each is a process",
+            minimum=4,
+            maximum=10_000,
+        ),
+        Parameter(
+            "rank",
+            str,
+            "ts_rank",
+            "what makes the score: how often words are found, or how densely (cover density)",
+            choices=("ts_rank", "ts_rank_cd"),
+        ),
+        Parameter(
+            "analysis",
+            str,
+            "declared",
+            "who splits texts: we, as declared to all, or the server's parser with the simple "
+            "configuration, with which answers differ",
+            choices=("declared", "simple"),
+            index=True,
+        ),
+        Parameter(
+            "index",
+            str,
+            "gin",
+            "how words are indexed: inverted, by signatures, or not at all",
+            choices=("gin", "gist", "none"),
+            index=True,
+        ),
+        Parameter(
+            "gin_fastupdate",
+            bool,
+            True,
+            "GIN keeps what is new in a list of its own for a while",
+            index=True,
+        ),
+        Parameter(
+            "index_first",
+            bool,
+            False,
+            "make the indexes before the documents come, not after",
+            index=True,
+        ),
+        Parameter(
+            "maintenance_mem_mb",
+            int,
+            64,
+            "memory for making an index (64: PostgreSQL's own default)",
+            minimum=1,
+            maximum=1 << 20,
+            index=True,
+        ),
+        Parameter(
+            "fsync",
+            bool,
+            True,
+            "wait until what is written is on the disk",
+            index=True,
+        ),
+        Parameter(
+            "autovacuum",
+            bool,
+            False,
+            "let the server tidy up when it likes; settling does so in any case",
+        ),
+    )
+
+    def service(self, params: Parameters, schema: Schema) -> Service:
+        """One server on loopback that trusts whoever can reach it, its database made first."""
+        settings: dict[str, Level] = {
+            "listen_addresses": "127.0.0.1",
+            "port": "{port}",
+            "unix_socket_directories": "",  # their paths may have 107 bytes only
+            "shared_buffers": f"{params['shared_buffers_mb']}MB",
+            "work_mem": f"{params['work_mem_mb']}MB",
+            "maintenance_work_mem": f"{params['maintenance_mem_mb']}MB",
+            "random_page_cost": params["random_page_cost"],
+            "max_parallel_workers_per_gather": params["parallel_workers"],
+            "jit": params["jit"],
+            "max_connections": params["max_connections"],
+            "fsync": params["fsync"],
+            "autovacuum": params["autovacuum"],
+        }
+        return Service(
+            argv=(
+                *("sh", "-c", _NEWEST, "postgres", "-D", "{data}"),
+                *(part for k, v in settings.items() for part in ("-c", f"{k}={_setting(v)}")),
+            ),
+            wire="postgres",
+            ready=self.facts_request(),
+            login=(_USER, "", _DATABASE),
+            needs={_HOME: "searchbench engines install postgresql"},
+            ready_timeout_s=60.0,
+            first=(
+                (
+                    *("sh", "-c", _NEWEST, "initdb", "-D", "{data}", "-U", _USER, "-A", "trust"),
+                    # Order by code point, letters as of Unicode.
+                    *("-E", "UTF8", "--locale=C", "--lc-ctype=C.UTF-8"),
+                    # Settling writes everything to disk.
+                    "--no-sync",
+                ),
+            ),
+            refuses_root=True,
+            stop_signal="SIGINT",
+        )
+
+    def offline(self, schema: Schema, params: Parameters) -> Offline | None:
+        """Ingested into over the wire."""
+        return None
+
+    def create(self, schema: Schema, params: Parameters) -> Iterable[Request]:
+        """The table; its indexes too if they are to be first."""
+        first = indexes(schema, params) if params["index_first"] else []
+        return [Request((form.query(*tables(schema, params), *first),))]
+
+    def batch(
+        self, documents: Sequence[Document], start: int, schema: Schema, params: Parameters
+    ) -> Request:
+        """One COPY; then, one by one, the documents that the server will perhaps refuse."""
+        return Request(ingestion(documents, start, schema, params))
+
+    def settle(self, schema: Schema, params: Parameters) -> Iterable[Request]:
+        """The indexes, if they come after the documents; statistics; everything to disk."""
+        last = [] if params["index_first"] else indexes(schema, params)
+        statements = (*last, "VACUUM (ANALYZE) docs", "CHECKPOINT")
+        return [Request(tuple(form.query(statement) for statement in statements))]
+
+    def compile(self, query: Query, schema: Schema, params: Parameters) -> Request:
+        """A count and a page, then a statement for each facet, in one Query message."""
+        matcher = Matcher(Layout.of(schema), params["analysis"] == "declared")
+        conditions = [matcher.condition(query.match), *filters(query.filters, schema)]
+        found = where(conditions)
+        columns = ["id"]
+        if not query.sort or any(key.field == "_score" for key in query.sort):
+            scored = matcher.scored(query.match)
+            ranks = [f"{params['rank']}({_EVEN}, {v}, {words})" for v, words in scored.items()]
+            columns.append(f"{' + '.join(ranks) or '0::float4'} AS score")
+        columns += [_returned(schema[name]) for name in query.fields if schema[name].stored]
+        for name in query.snippets:
+            cut = matcher.snippet(query.match, name) if schema[name].stored else None
+            columns += [f"{cut} AS {value(name, 's')}"] if cut else []
+        statements = [
+            f"SELECT count(*) AS total FROM docs{found}",
+            f"SELECT {', '.join(columns)} FROM docs{found} "
+            f"ORDER BY {order(query.sort)} LIMIT {query.limit} OFFSET {query.offset}",
+        ]
+        statements += [
+            _counted(value(f.field), schema[f.field], conditions, f.limit) for f in query.facets
+        ]
+        if query.group_by is not None:
+            group = schema[query.group_by]
+            statements.append(_counted(_GROUPS, group, conditions, query.limit))
+        return Request((form.query(*statements),))
+
+    def decode(self, reply: bytes) -> Hits:
+        """Hits, facets, groups; PostgreSQL's own error text where it refused."""
+        (answer,) = split(reply)
+        if answer.errors:
+            return Hits(total=None, error=str(answer.errors[0]))
+        if len(answer.results) < 2 or answer.results[0].columns != ("total",):
+            raise ValueError("a count and a page were asked for, something else came")
+        total, page, *counted = answer.results
+        groups = [result.rows for result in counted if result.columns[0] == _GROUPS]
+        return Hits(
+            total=total.rows[0][0],
+            hits=tuple(_hit(dict(zip(page.columns, row, strict=True))) for row in page.rows),
+            facets={r.columns[0][2:]: r.rows for r in counted if r.columns[0] != _GROUPS},
+            groups=groups[0] if groups else (),
+            warnings=tuple(map(str, answer.notices)),
+        )
+
+    def facts_request(self) -> Request:
+        """The server and its levers; the documents, if there are any."""
+        return Request((form.query(_FACTS), form.query("SELECT count(*) FROM docs")))
+
+    def facts(self, reply: bytes) -> Facts:
+        """Before ``create`` there are no documents to count, and no index to read back."""
+        replies = split(reply)
+        if len(replies) != 2:
+            raise ValueError(f"two replies were asked for, {len(replies)} came")
+        server, documents = replies
+        missing = [error.fields.get("C") for error in documents.errors] == [_NO_TABLE]
+        for each in (server, documents):
+            if each.errors and not (each is documents and missing):
+                raise ValueError(str(each.errors[0]))
+        (result,) = server.results
+        read = dict(zip(result.columns, result.rows[0], strict=True))
+        version, index_bytes = read.pop("version"), read.pop("index_bytes")
+        extra = {name: read.pop(name) for name in ("words_bytes", "table_bytes")}
+        return Facts(
+            version=version,
+            documents=None if missing else documents.results[0].rows[0][0],
+            index_bytes=index_bytes,
+            parameters={k: v for k, v in read.items() if v is not None},
+            extra={k: v for k, v in extra.items() if v is not None},
+        )
+
+    def analyse(self, text: str) -> Request | None:
+        """The words of a vector of this text, made as the table's are."""
+        plain = form.literal(text.replace("\0", " "))
+        declared = form.literal(vector(("text",), {"text": text}))
+        return Request((form.query(_ANALYSED.format(plain=plain, declared=declared)),))
+
+    def terms(self, reply: bytes) -> tuple[str, ...]:
+        """The terms in order."""
+        (answer,) = split(reply)
+        if answer.errors:
+            raise ValueError(str(answer.errors[0]))
+        return tuple(word for word, _place in answer.results[0].rows)
+
+    def refused(self, reply: bytes) -> tuple[tuple[str, str], ...]:
+        """With its id: what may be refused goes in by itself."""
+        return tuple(
+            (str(key), reason)
+            for answer in split(reply)
+            for result in answer.results
+            for key, reason in result.rows
+            if reason is not None
+        )
+
+    def check(self, reply: bytes) -> str | None:
+        """The first error of the exchanges; a refused document is not one."""
+        errors = (error for answer in split(reply) for error in answer.errors)
+        return next(map(str, errors), None)
+
+
+def _setting(level: Level) -> str:
+    return ("off", "on")[level] if isinstance(level, bool) else str(level)
+
+
+def _returned(field: Field) -> str:
+    held = value(field.name)
+    if field.type is FieldType.KEYWORDS:
+        return f"array_to_json(coalesce({value(field.name, 'r')}, {held})) AS {held}"
+    return held
+
+
+def _counted(alias: str, field: Field, conditions: Sequence[Condition], limit: int) -> str:
+    """The most frequent values, ties by value."""
+    held, source = value(field.name), "docs"
+    if field.type is FieldType.KEYWORDS:
+        held, source = "v", f"docs, unnest({held}) AS v"
+    found = where([*conditions, f"{held} IS NOT NULL"])
+    return (
+        f"SELECT {held} AS {alias}, count(*) AS number FROM {source}{found} "
+        f"GROUP BY 1 ORDER BY 2 DESC, 1 LIMIT {limit}"
+    )
+
+
+def _hit(row: dict[str, Any]) -> Hit:
+    key, score = row.pop("id"), row.pop("score", None)
+    found = {name: held for name, held in row.items() if held is not None}
+    return Hit(
+        key,
+        score,
+        {name[2:]: held for name, held in found.items() if name.startswith("v_")},
+        {
+            name[2:]: tuple(held.split(BETWEEN_PIECES))
+            for name, held in found.items()
+            if name.startswith("s_")
+        },
+    )

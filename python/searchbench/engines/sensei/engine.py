@@ -1,0 +1,328 @@
+"""SenseiDB, LinkedIn's search server over Lucene 4, Zoie and Bobo, over its own HTTP."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import orjson
+
+from searchbench.corpora.corpus import Document, FieldType, Schema
+from searchbench.engines.engine import (
+    Capabilities,
+    Facts,
+    Hit,
+    Hits,
+    Offline,
+    Parameter,
+    Parameters,
+    Request,
+    Service,
+)
+from searchbench.engines.features import refuse
+from searchbench.engines.http_form import HttpReply, get, post, split
+from searchbench.engines.sensei import bql as sensei_bql
+from searchbench.engines.sensei import columns as sensei_columns
+from searchbench.engines.sensei import json as sensei_json
+from searchbench.engines.sensei.request import SCORE, SOURCE, asked, told
+from searchbench.workload.queries.algebra import Query
+
+_PLACE = "{hosts}/sensei/target"
+_COLLECTORS = {
+    "serial": "-XX:+UseSerialGC",
+    "parallel": "-XX:+UseParallelGC",
+    "g1": "-XX:+UseG1GC",
+}
+# What is handed to the indexers of the partitions at once, and no limit on how many a minute:
+# the limit that Sensei has by itself, 40,000, would be all that an ingest shows.
+_HANDED = 1000
+_EVENTS_PER_MINUTE = 10**12
+_LOG = """\
+log4j.rootLogger=WARN, log
+log4j.appender.log=org.apache.log4j.ConsoleAppender
+log4j.appender.log.target=System.err
+log4j.appender.log.layout=org.apache.log4j.PatternLayout
+log4j.appender.log.layout.ConversionPattern=%d %p %c %m%n
+"""
+
+
+class Sensei:
+    """One node with all partitions and the broker, in one JVM."""
+
+    name = "sensei"
+    can = Capabilities(
+        title="SenseiDB",
+        home="https://github.com/senseidb/sensei",
+        cannot={
+            "fuzzy": "upstream must: Lucene 4's FuzzyQuery goes over the 50 nearest terms and "
+            "finds none that is no longer than the distance, so its totals would be too small",
+            "snippets": "upstream must: it has no highlighting",
+        },
+        unread={
+            "protocol": "never: in which language a query is asked is not the server's to know",
+        },
+        deviations={
+            "scoring": "Lucene's TF-IDF with the share of terms found (coord), field lengths "
+            "rounded to one byte, statistics of each partition alone; prefix counts 1 for each "
+            "term and field",
+            "analysis": "letters and digits as of Unicode 13 (Java 17); a word of more than "
+            "32,766 bytes is not indexed",
+            "keyword": "a keyword of more than 32,765 bytes is refused, and more than 1,024 of "
+            "them in a field",
+        },
+    )
+    parameters = (
+        Parameter(
+            "parts",
+            int,
+            1,
+            "partitions in the node; one query's are searched at the same time",
+            minimum=1,
+            maximum=64,
+            index=True,
+        ),
+        Parameter(
+            "protocol", str, "json", "how a query is asked: JSON or BQL", choices=("json", "bql")
+        ),
+        Parameter(
+            "freshness_s",
+            int,
+            10,
+            "documents may be invisible for so long (sensei.index.freshness); 0: never",
+            minimum=0,
+            maximum=3600,
+        ),
+        Parameter(
+            "batch_delay_ms",
+            int,
+            300_000,
+            "from the index in memory to disk at least this often (sensei.index.batchDelay)",
+            minimum=1,
+            maximum=3_600_000,
+            index=True,
+        ),
+        Parameter(
+            "batch_size",
+            int,
+            10_000,
+            "documents in memory that are written to disk at once (sensei.index.batchSize)",
+            minimum=1,
+            maximum=10_000_000,
+            index=True,
+        ),
+        Parameter(
+            "hop",
+            str,
+            "direct",
+            "between broker and node: a call, or bytes written and read again as over a network",
+            choices=("direct", "serialized"),
+        ),
+        Parameter(
+            "heap_mb", int, 512, "heap of the JVM, least and most", minimum=32, maximum=1048576
+        ),
+        Parameter("gc", str, "serial", "garbage collector of the JVM", choices=tuple(_COLLECTORS)),
+    )
+
+    def service(self, params: Parameters, schema: Schema) -> Service:
+        """A JVM of its own. What its defaults would take from the machine is spelled out."""
+        heap = params["heap_mb"]
+        return Service(
+            argv=(
+                # The JVM would take more arguments from these.
+                *(
+                    "env",
+                    "-u",
+                    "JAVA_TOOL_OPTIONS",
+                    "-u",
+                    "JDK_JAVA_OPTIONS",
+                    "-u",
+                    "_JAVA_OPTIONS",
+                ),
+                *("java", f"-Xms{heap}m", f"-Xmx{heap}m"),
+                _COLLECTORS.get(str(params["gc"]), f"-XX:+Use{params['gc']}GC"),
+                *("-XX:+ExitOnOutOfMemoryError", "-XX:-UsePerfData"),
+                "-Djava.net.preferIPv4Stack=true",
+                f"-Dsearchbench.hop={params['hop']}",
+                *("--add-opens", "java.management/java.lang.management=ALL-UNNAMED"),
+                *("--add-exports", "java.management/com.sun.jmx.mbeanserver=ALL-UNNAMED"),
+                *("-cp", f"{_PLACE}/sensei-server.jar:{_PLACE}/lib/*"),
+                *("searchbench.sensei.Main", "{run}/sensei"),
+            ),
+            wire="http",
+            ready=self.facts_request(),
+            whole=(b'"errorCode":0,',),
+            files={
+                "sensei/schema.xml": sensei_columns.schema_xml(
+                    schema, ranges=params["protocol"] == "bql"
+                ),
+                "sensei/sensei.properties": _properties(params, schema),
+                "sensei/log4j.properties": _LOG,
+            },
+            needs={
+                "java": "install Java 17 or later (Debian: apt-get install "
+                "openjdk-17-jdk-headless maven), then `make java`",
+                f"{_PLACE}/sensei-server.jar": "`make java` builds it",
+            },
+            ready_timeout_s=90.0,
+        )
+
+    def offline(self, schema: Schema, params: Parameters) -> Offline | None:
+        """None: it is ingested into."""
+        return None
+
+    def create(self, schema: Schema, params: Parameters) -> Iterable[Request]:
+        """The schema came with the server's files; an index that is there already is refused."""
+        return [Request((post("/searchbench/create", (), b""),))]
+
+    def batch(
+        self, documents: Sequence[Document], start: int, schema: Schema, params: Parameters
+    ) -> Request:
+        """One event a line, for the stream that Sensei indexes."""
+        lines = sensei_columns.events(documents, start, schema)
+        return Request((post("/searchbench/documents", (), lines),))
+
+    def settle(self, schema: Schema, params: Parameters) -> Iterable[Request]:
+        """Everything to disk, and visible."""
+        return [Request((post("/searchbench/settle", (), b""),))]
+
+    def compile(self, query: Query, schema: Schema, params: Parameters) -> Request:
+        """One request in the language that is asked for."""
+        refuse(self.can, query)
+        text = [f.name for f in schema.of_type(FieldType.TEXT)]
+        language = sensei_bql if params["protocol"] == "bql" else sensei_json
+        body = language.request(query, text, schema, asked(query, schema))
+        return Request((post("/sensei", (), orjson.dumps(body)),))
+
+    def decode(self, reply: bytes) -> Hits:
+        """Hits, facets, groups. What only some partitions answered is partial."""
+        (http,) = split(reply)
+        answer = orjson.loads(http.body)
+        errors = tuple(
+            f"{e['errorType']}: {e.get('message', 'no reason given')}"
+            for e in answer.get("errors", ())
+        )
+        if http.status >= 400 or (errors and not answer["totaldocs"]):
+            return Hits(total=None, error="; ".join(errors) or _trouble(http))
+        about = told(answer.get("select_list", ()))
+        counted = {
+            column: _counts(column, found)
+            for column, found in answer["facets"].items()
+            if column in about["facet"] or column in about["group"]
+        }
+        return Hits(
+            total=answer["numhits"],
+            hits=tuple(_hit(row, about["field"]) for row in answer["hits"]),
+            total_exact=not errors,
+            facets={
+                sensei_columns.field_name(column): counted[column][:limit]
+                for column, limit in about["facet"].items()
+            },
+            groups=[
+                pair for column, limit in about["group"].items() for pair in counted[column][:limit]
+            ],
+            warnings=errors,
+            partial=bool(errors),
+        )
+
+    def facts_request(self) -> Request:
+        """An endpoint of ours: Sensei's own /sensei/sysinfo does not tell its version."""
+        return Request((get("/searchbench/facts"),))
+
+    def facts(self, reply: bytes) -> Facts:
+        """What the server says of itself; it is asked before it has any documents, too."""
+        (http,) = split(reply)
+        trouble = _trouble(http)
+        if trouble is not None:
+            raise ValueError(trouble)
+        answer = orjson.loads(http.body)
+        levers = dict(answer["parameters"])
+        levers["freshness_s"] = levers.pop("freshness_ms") // 1000
+        known = ("errorCode", "version", "documents", "index_bytes", "parameters")
+        return Facts(
+            version=answer["version"],
+            documents=answer["documents"],
+            index_bytes=answer["index_bytes"],
+            parameters=levers,
+            extra={k: v for k, v in answer.items() if k not in known},
+        )
+
+    def analyse(self, text: str) -> Request | None:
+        """The analyzer that Sensei is configured with."""
+        body = text.encode()
+        return Request((post("/searchbench/analyse", (), body, "text/plain; charset=utf-8"),))
+
+    def terms(self, reply: bytes) -> tuple[str, ...]:
+        """The terms in order."""
+        (http,) = split(reply)
+        trouble = _trouble(http)
+        if trouble is not None:
+            raise ValueError(trouble)
+        return tuple(orjson.loads(http.body)["terms"])
+
+    def refused(self, reply: bytes) -> tuple[tuple[str, str], ...]:
+        """Documents that the table cannot hold: (id, reason)."""
+        (http,) = split(reply)
+        found = orjson.loads(http.body).get("refused", ())
+        return tuple((r["id"], r["reason"]) for r in found)
+
+    def check(self, reply: bytes) -> str | None:
+        """The server's own words where it failed."""
+        (http,) = split(reply)
+        return _trouble(http)
+
+
+def _properties(params: Parameters, schema: Schema) -> str:
+    parts = int(params["parts"])
+    batch = int(params["batch_size"])
+    lines = {
+        "sensei.node.id": 1,
+        "sensei.node.partitions": ",".join(str(part) for part in range(parts)),
+        "sensei.server.port": "{port}",
+        "sensei.cluster.name": "searchbench",
+        "sensei.cluster.url": "127.0.0.1:{port}",
+        "sensei.search.cluster.name": "searchbench",
+        "sensei.search.cluster.zookeeper.url": "127.0.0.1:{port}",
+        "sensei.index.directory": "{data}",
+        "sensei.index.batchSize": batch,
+        "sensei.index.batchDelay": params["batch_delay_ms"],
+        "sensei.index.maxBatchSize": 2 * batch,
+        "sensei.index.realtime": "true",
+        "sensei.index.freshness": params["freshness_s"],
+        "sensei.index.analyzer.class": "searchbench.sensei.Analysis",
+        "sensei.gateway.class": "searchbench.sensei.Gateway",
+        "sensei.index.manager.default.maxpartition.id": parts - 1,
+        "sensei.index.manager.default.eventsPerMin": _EVENTS_PER_MINUTE,
+        "sensei.index.manager.default.batchSize": _HANDED,
+        "sensei.broker.port": "{port}",
+        "sensei.broker.minThread": 20,
+        "sensei.broker.maxThread": 50,
+        "sensei.broker.maxWaittime": 2000,
+        "sensei.broker.webapp.path": "{run}/sensei",
+        # For our own endpoint, which refuses what is no number there.
+        "searchbench.numbers": ",".join(
+            sensei_columns.column(f) for f in schema.of_type(*sensei_columns.NUMBERS)
+        ),
+    }
+    return "".join(f"{key}={value}\n" for key, value in lines.items())
+
+
+def _counts(column: str, found: list[dict[str, Any]]) -> list[tuple[Any, int]]:
+    """(value, count): the most frequent first, ties by value as the corpus has it."""
+    pairs = [(sensei_columns.value(column, f["value"]), f["count"]) for f in found if f["count"]]
+    return sorted(pairs, key=lambda pair: (-pair[1], pair[0]))
+
+
+def _hit(row: dict[str, Any], wanted: dict[str, int]) -> Hit:
+    source = orjson.loads(row[SOURCE])
+    names = {sensei_columns.field_name(column) for column in wanted}
+    return Hit(source["id"], row.get(SCORE), {k: v for k, v in source["v"].items() if k in names})
+
+
+def _trouble(http: HttpReply) -> str | None:
+    if http.status < 400:
+        return None
+    try:
+        said = orjson.loads(http.body).get("error")
+    except (orjson.JSONDecodeError, AttributeError):
+        said = None
+    return str(said or f"HTTP status {http.status}")

@@ -1,0 +1,1 @@
+"""Sphinx over SphinxQL and its native API, and Manticore."""

@@ -1,0 +1,1 @@
+"""Conducting trials: phases in their order, what trials share, totals."""

@@ -1,0 +1,181 @@
+"""Corpus → index: batches prepared ahead in a file, then driven through the core like queries.
+
+Preparing (reading the user's files, turning documents into the engine's bytes) is outside the
+timed span, so that ingest figures are the engine's and not Python's.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import numpy as np
+
+from searchbench import _core
+from searchbench.corpora.corpus import Corpus, Document
+from searchbench.engines import defaults
+from searchbench.engines.engine import Engine, Offline, Parameters
+from searchbench.errors import LabError
+from searchbench.lab.drive.exchange import ANSWERED, samples_of
+from searchbench.lab.system.deploy import Deployment, write_files
+from searchbench.lab.system.names import Places, free_port
+from searchbench.lab.system.processes import command_line, complete
+
+BATCH_DOCUMENTS = 1000
+BATCH_BYTES = 4 << 20
+_TIMEOUT_S = 600.0
+_SHOWN = 5
+_INDEXER_LOG = "indexer.log"
+
+
+@dataclass(frozen=True, slots=True)
+class Batches:
+    """All documents of a corpus as requests of one engine, in a file."""
+
+    path: Path
+    exchange_ends: np.ndarray[tuple[int], np.dtype[np.uint64]]
+    request_ends: np.ndarray[tuple[int], np.dtype[np.uint32]]
+    documents: int
+
+    def requests(self) -> _core.Requests:
+        """Mapped, not read."""
+        return _core.Requests(str(self.path), self.exchange_ends, self.request_ends)
+
+
+@dataclass(slots=True)
+class Ingested:
+    """What an ingest came to; ``bytes``: of the batches as sent."""
+
+    documents: int
+    bytes: int
+    seconds: float
+    settle_seconds: float
+    refused: int = 0
+    refusals: list[tuple[str, str]] = field(default_factory=list)
+
+
+def spool(engine: Engine, corpus: Corpus, path: Path, params: Parameters | None = None) -> Batches:
+    """Write the batches of ``corpus`` to ``path``; constant memory but for the offset table.
+
+    ``params``: the engine's defaults if None.
+    """
+    levels = defaults(engine) if params is None else params
+    exchange_ends: list[int] = []
+    request_ends: list[int] = []
+    documents = at = 0
+    part = path.with_suffix(".part")
+    part.parent.mkdir(parents=True, exist_ok=True)
+    with part.open("wb") as file:
+        for batch in batched(corpus.documents()):
+            for exchange in engine.batch(batch, documents, corpus.schema, levels).exchanges:
+                file.write(exchange)
+                at += len(exchange)
+                exchange_ends.append(at)
+            request_ends.append(len(exchange_ends))
+            documents += len(batch)
+    part.rename(path)
+    return Batches(
+        path, np.array(exchange_ends, np.uint64), np.array(request_ends, np.uint32), documents
+    )
+
+
+def batched(documents: Iterable[Document]) -> Iterator[list[Document]]:
+    """Batches of at most BATCH_DOCUMENTS documents and about BATCH_BYTES of text."""
+    batch: list[Document] = []
+    size = 0
+    for document in documents:
+        batch.append(document)
+        size += sum(len(v) for v in document.values.values() if isinstance(v, str))
+        if len(batch) >= BATCH_DOCUMENTS or size >= BATCH_BYTES:
+            yield batch
+            batch, size = [], 0
+    if batch:
+        yield batch
+
+
+def ingest(deployment: Deployment, corpus: Corpus, batches: Batches) -> Ingested:
+    """Create, put in, settle. LabError (stage ``ingest``) with the engine's own words if not."""
+    engine = deployment.engine
+    for request in engine.create(corpus.schema, deployment.params):
+        _must(engine, deployment.ask(request), "create")
+    began = time.perf_counter()
+    refusals = _send(deployment, batches) if batches.documents else []
+    put_in = time.perf_counter()
+    for request in engine.settle(corpus.schema, deployment.params):
+        _must(engine, deployment.ask(request, _TIMEOUT_S), "settle")
+    settled = time.perf_counter()
+    return Ingested(
+        documents=batches.documents - len(refusals),
+        bytes=batches.path.stat().st_size,
+        seconds=put_in - began,
+        settle_seconds=settled - put_in,
+        refused=len(refusals),
+        refusals=refusals[:_SHOWN],
+    )
+
+
+def index_offline(offline: Offline, batches: Batches, data: Path, run: Path) -> Ingested:
+    """Have the engine's own program make the index; LabError (stage ``ingest``) with its words.
+
+    How many documents it took is known once the server says so.
+    """
+    data.mkdir(parents=True, exist_ok=True)
+    run.mkdir(parents=True, exist_ok=True)
+    places = Places(data, run, free_port(), batches.path)
+    write_files(offline.files, run, places)
+    (run / _INDEXER_LOG).write_bytes(b"")
+    began = time.perf_counter()
+    for command in offline.commands:
+        argv = command_line([places.fill(part) for part in command], refuses_root=False)
+        complete(argv, run=run, log=_INDEXER_LOG, stage="ingest")
+    return Ingested(
+        documents=batches.documents,
+        bytes=batches.path.stat().st_size,
+        seconds=time.perf_counter() - began,
+        settle_seconds=0.0,
+    )
+
+
+def _send(deployment: Deployment, batches: Batches) -> list[tuple[str, str]]:
+    """Drive the batches down one connection: the order of ingest breaks ties, so it is fixed."""
+    requests = batches.requests()
+    count = len(requests)
+    trace = deployment.endpoint.drive(
+        requests,
+        sequence=np.arange(count, dtype=np.uint32),
+        client_starts=np.array([0, count], np.uint32),
+        connections=1,
+        timeout_ns=int(_TIMEOUT_S * 1e9),
+        capture_every=1,
+        idle="block",
+    )
+    samples = samples_of(trace)
+    if len(samples) != count:
+        raise LabError(f"{count} batches were to be sent, {len(samples)} were", "ingest")
+    for sample in samples:
+        outcome = _core.OUTCOMES[int(sample["outcome"])]
+        if outcome not in ANSWERED:
+            raise LabError(
+                f"batch {int(sample['request']) + 1} of {count} was not taken: {outcome}; the "
+                f"server's log ends: {deployment.log_tail() or 'empty'}",
+                "ingest",
+            )
+    refusals: list[tuple[str, str]] = []
+    for index, reply in trace.replies():
+        which = f"batch {int(samples[index]['request']) + 1} of {count}"
+        _must(deployment.engine, reply, which)
+        refusals += [(who, f"{why} ({which})") for who, why in deployment.engine.refused(reply)]
+    return refusals
+
+
+def _must(engine: Engine, reply: bytes, what: str) -> None:
+    trouble = engine.check(reply)
+    if trouble is not None:
+        raise LabError(f"{engine.name} refused {what}: {trouble}", "ingest")
+
+
+def size_on_disk(path: Path) -> int:
+    """Bytes allocated to the files below ``path``, as the file system counts them."""
+    return sum(f.stat().st_blocks * 512 for f in path.rglob("*") if f.is_file())

@@ -1,0 +1,1 @@
+"""Driving: requests, their order, the measuring core, the probe of the machine."""

@@ -1,0 +1,1 @@
+"""Several client machines that send one load together."""

@@ -1,0 +1,384 @@
+"""The same load from several client machines, reached by ssh, with one start and one trace.
+
+    hello → clock → job → ready → go: one absolute start → ticks → ended → clock → traces
+
+Each machine measures with its own core and its own clock; nothing of a measurement crosses the
+network before it has ended. A machine that fails or is lost ends all the others, and the error
+says which it was and carries what they had measured.
+"""
+
+from __future__ import annotations
+
+import base64
+import queue
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from searchbench.engines.engine import Request
+from searchbench.errors import LabError
+from searchbench.lab.drive.exchange import Arena, Endpoint, lay_out
+from searchbench.lab.fleet import clock as fleet_clock
+from searchbench.lab.fleet.frames import Message, versions
+from searchbench.lab.fleet.gathered import FleetError, Run, make_room, put_together
+from searchbench.lab.fleet.machine import COMMAND, Lost, Machine
+from searchbench.lab.fleet.parts import Part, deal
+from searchbench.lab.fleet.trace import Gathered
+from searchbench.lab.place.host import Note
+
+__all__ = ["Fleet", "FleetEndpoint", "FleetError", "Gathered"]
+
+Targets = tuple[str, int] | Sequence[tuple[str, int]]
+OnTick = Callable[[int, int, bytes], object]
+
+_HELLO_S = 60.0  # a login, and Python's start on a slow machine
+_READY_S = 120.0
+_SILENCE_S = 30.0  # a machine that drives says something four times a second
+_LEAD_S = 2.0  # for threads to be there before the start
+_CONNECT_S = 0.001  # for a connection, beside a round trip
+_GATHER_S = 10.0  # for what is kept of a run that failed
+_LOOK_S = 0.1
+_ALIVE_S = 1.0
+
+
+class Fleet:
+    """Client machines by ssh, for as many drives as wanted; a context manager.
+
+    ``hosts``: as ssh knows them. ``ssh``: the program with the user's options. ``command``: what
+    is given to the shell there. ``lead_s``: from the word to go until the common start, beside
+    the longest round trip. Entering raises FleetError where a machine cannot be reached, or has
+    another version.
+    """
+
+    def __init__(
+        self,
+        hosts: Sequence[str],
+        ssh: Sequence[str] = ("ssh",),
+        command: str = COMMAND,
+        *,
+        lead_s: float = _LEAD_S,
+    ) -> None:
+        if not hosts:
+            raise LabError("name at least one client machine", "clients")
+        if len(hosts) > 255:
+            raise LabError(f"{len(hosts)} client machines are more than 255", "clients")
+        twice = sorted({h for h in hosts if list(hosts).count(h) > 1})
+        if twice:
+            raise LabError(f"client machine {twice[0]} is named twice", "clients")
+        self.hosts, self.ssh, self.command, self.lead_s = tuple(hosts), ssh, command, lead_s
+        self.machines: list[Machine] = []
+        self._events: queue.SimpleQueue[tuple[Machine, Message | Lost]] = queue.SimpleQueue()
+        self._jobs = 0
+        self._failed: set[Machine] = set()
+
+    def __enter__(self) -> Fleet:
+        """Log in everywhere and hear who is there."""
+        try:
+            for host in self.hosts:
+                self.machines.append(Machine(host, self.ssh, self.command, self._events))
+            for machine, hello in self._each("hello", self.machines, _HELLO_S):
+                machine.hello = hello.fields
+                refuse_other(machine.host, hello.fields)
+        except BaseException:
+            self.close()
+            raise
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """End every machine; what it does ends with the pipe to it."""
+        for machine in self.machines:
+            machine.hang_up()
+        for machine in self.machines:
+            machine.end()
+        self.machines = []
+
+    def notes(self) -> list[Note]:
+        """What made these machines less fit to measure from, just before the last drive."""
+        found = [
+            Note(**{**note, "number": f"{machine.host}: {note['number']}"})
+            for machine in self.machines
+            for note in machine.notes
+        ]
+        boots: dict[str, list[str]] = {}
+        for machine in self.machines:
+            boot = str(machine.hello["host"].get("boot_id", machine.host))
+            boots.setdefault(boot, []).append(machine.host)
+        found += [
+            Note(
+                "client machines are one",
+                " and ".join(names),
+                "they take processors and network from each other",
+                "name machines that are not the same",
+            )
+            for names in boots.values()
+            if len(names) > 1
+        ]
+        return found
+
+    def drive(
+        self,
+        target: Targets,
+        wire: str,
+        requests: Arena,
+        *,
+        login: tuple[str, str, str] | None = None,
+        whole: Sequence[bytes] = (),
+        sequence: NDArray[np.uint32],
+        client_starts: NDArray[np.uint32] | None = None,
+        due_ns: NDArray[np.int64] | None = None,
+        connections: int,
+        stop_after: int | None = None,
+        cpus: Sequence[int] = (),
+        request_targets: NDArray[np.uint16] | None = None,
+        request_timeouts_ns: NDArray[np.int64] | None = None,
+        spill: str | None = None,
+        on_tick: OnTick | None = None,
+        **order: Any,
+    ) -> Gathered:
+        """Drive the load from all machines; the arguments are those of ``_core.drive``.
+
+        Names of targets are resolved on the client machines. ``cpus``: of each client machine;
+        none: all of its own but the first. ``capture_every`` counts each machine's own requests.
+        ``spill``: a folder here for samples beyond 256 MiB; the machines spill into one of theirs.
+        ``on_tick`` gets the completed of all, nanoseconds since the start, and recent samples:
+        fewer than a local drive has, with connections as each machine numbers them. False from
+        it ends the drive on all machines and keeps the traces.
+
+        FleetError where a machine fails or is lost; ValueError where the load does not fit
+        together.
+        """
+        if not self.machines:
+            raise LabError("the client machines are not there: use the fleet as a context", "drive")
+        shares = deal(
+            len(self.machines), connections=connections, sequence=sequence,
+            client_starts=client_starts, due_ns=due_ns, stop_after=stop_after,
+        )  # fmt: skip
+        parts = dict(zip(self.machines, shares, strict=True))
+        told = {
+            "target": target,
+            "wire": wire,
+            "login": login,
+            "whole": [base64.b64encode(mark).decode() for mark in whole],
+            "order": {**order, "cpus": list(cpus), "spill": bool(spill)},
+        }
+        columns = {"request_targets": request_targets, "request_timeouts_ns": request_timeouts_ns}
+        self._jobs += 1
+        self._failed.clear()
+        runs: list[Run] = []
+        try:
+            self._look_for_lost()
+            for machine, part in parts.items():
+                if not part.idle:
+                    before = fleet_clock.measure(self._ping(machine))
+                    runs.append(Run(machine, part, before))
+            if not runs:
+                raise LabError("nothing was sent: the order is empty", "drive")
+            for run in runs:
+                self._tell(run, told, columns, requests)
+            for machine, ready in self._each("ready", [run.machine for run in runs], _READY_S):
+                machine.notes = ready.fields["notes"]
+            self._follow(runs, on_tick)
+            for run in runs:
+                run.after = fleet_clock.measure(self._ping(run.machine))
+        except FleetError as failure:
+            rescued = self._rescue(runs, parts, spill)
+            raise FleetError(failure.host, failure.words, rescued) from None
+        except BaseException:
+            # Ctrl-C, or a fault of ours: nobody drives on.
+            self.close()
+            raise
+        return self._gather(runs, parts, spill, _SILENCE_S)
+
+    def _tell(
+        self,
+        run: Run,
+        told: Mapping[str, Any],
+        columns: Mapping[str, NDArray[Any] | None],
+        requests: Arena,
+    ) -> None:
+        """Send a machine its part, all but the word to go."""
+        part = run.part
+        own = {
+            **columns,
+            "sequence": part.sequence,
+            "client_starts": part.client_starts,
+            "due_ns": part.due_ns,
+        }
+        given = {n: np.ascontiguousarray(c) for n, c in own.items() if c is not None}
+        order = {**told["order"], "connections": part.end - part.first}
+        if part.stop_after is not None:
+            order["stop_after"] = part.stop_after
+        job = {**told, "job": self._jobs, "order": order, "columns": sorted(given)}
+        run.machine.send("job", job, {**{n: c.data for n, c in given.items()}, **requests.blobs()})
+
+    def _follow(self, runs: list[Run], on_tick: OnTick | None) -> None:
+        """Give the word, and follow the drive to its end on all machines."""
+        longest_s = max(run.before.round_trip_ns for run in runs) / 1e9
+        # A machine opens its connections one after another before the start.
+        most = max(run.part.end - run.part.first for run in runs)
+        ahead_s = self.lead_s + longest_s + most * (_CONNECT_S + longest_s)
+        start_unix_ns = time.time_ns() + int(ahead_s * 1e9)
+        for run in runs:
+            run.going = True
+            run.machine.send("go", {"start_unix_ns": start_unix_ns + run.before.offset_ns})
+        of = {run.machine: run for run in runs}
+        recent: list[bytes] = []
+        spoke = ticked = time.monotonic()
+        while any(run.ended is None for run in runs):
+            for machine, event in self._heard(_LOOK_S):
+                message = self._good(machine, event)
+                if message.kind == "tick":
+                    of[machine].completed = int(message.fields["completed"])
+                    recent.append(bytes(message.blobs.get("recent", b"")))
+                elif message.kind == "ended":
+                    of[machine].ended, of[machine].completed = message, message.fields["samples"]
+            now = time.monotonic()
+            for run in runs:
+                if run.ended is None and now - run.machine.heard > _SILENCE_S + ahead_s:
+                    raise FleetError(run.machine.host, f"it said nothing for {_SILENCE_S:.0f} s")
+            if now - spoke >= _ALIVE_S:
+                spoke = now
+                for run in runs:
+                    run.machine.send("alive")
+            if on_tick and now - ticked >= _LOOK_S:
+                ticked = now
+                elapsed_ns = max(0, time.time_ns() - start_unix_ns)
+                completed = sum(run.completed for run in runs)
+                if on_tick(completed, elapsed_ns, b"".join(recent)) is False:
+                    for run in runs:
+                        run.machine.send("stop")
+                recent.clear()
+
+    def _gather(
+        self, runs: list[Run], parts: Mapping[Machine, Part], spill: str | None, patience_s: float
+    ) -> Gathered:
+        """The traces of these machines, in one."""
+        samples = make_room(runs, spill)
+        of = {run.machine: run for run in runs}
+        for machine in of:
+            machine.send("give")
+        for machine, trace in self._each("trace", list(of), patience_s):
+            of[machine].trace = trace
+        return put_together(runs, samples, parts)
+
+    def _rescue(
+        self, runs: list[Run], parts: Mapping[Machine, Part], spill: str | None
+    ) -> Gathered | None:
+        """After a failure: end the others, and gather what they have."""
+        of = {run.machine: run for run in runs if run.going and run.machine.lost is None}
+        for machine in of:
+            machine.send("stop")
+        waiting = {m for m, run in of.items() if run.ended is None and m not in self._failed}
+        give_up = time.monotonic() + _GATHER_S
+        while waiting and time.monotonic() < give_up:
+            for machine, event in self._heard(_LOOK_S):
+                if isinstance(event, Lost) or event.kind == "failed":
+                    waiting.discard(machine)
+                elif event.kind == "ended" and machine in of:
+                    of[machine].ended = event
+                    waiting.discard(machine)
+        for machine in waiting:
+            machine.end()
+        there = [run for run in of.values() if run.ended and run.machine.lost is None]
+        with suppress(FleetError):
+            return self._gather(there, parts, spill, _GATHER_S) if there else None
+        return None
+
+    def _ping(self, machine: Machine) -> fleet_clock.Ping:
+        """A ping of this machine: when it left here, came there, left there, came here."""
+
+        def ping() -> tuple[int, int, int, int]:
+            left_unix_ns = machine.send("ping")
+            ((_, pong),) = self._each("pong", [machine], _SILENCE_S)
+            there = int(pong.fields["came"]), int(pong.fields["left"])
+            return left_unix_ns, *there, pong.received_unix_ns
+
+        return ping
+
+    def _each(
+        self, kind: str, machines: Sequence[Machine], patience_s: float
+    ) -> Iterator[tuple[Machine, Message]]:
+        """One message of a kind from each of these machines, as they come."""
+        waiting = dict.fromkeys(machines, time.monotonic())
+        while waiting:
+            for machine, event in self._heard(_LOOK_S):
+                message = self._good(machine, event)
+                if message.kind == kind and machine in waiting:
+                    del waiting[machine]
+                    yield machine, message
+            for machine, since in waiting.items():
+                if time.monotonic() - max(since, machine.heard) > patience_s:
+                    raise FleetError(machine.host, f"no {kind} came for {patience_s:.0f} s")
+
+    def _heard(self, wait_s: float) -> Iterator[tuple[Machine, Message | Lost]]:
+        """What was heard, at most one event; waits for it so long. What belongs to an earlier
+        job, which came to nothing, is passed over.
+        """
+        try:
+            machine, event = self._events.get(timeout=wait_s)
+        except queue.Empty:
+            return
+        if isinstance(event, Lost) or event.fields.get("job", self._jobs) == self._jobs:
+            yield machine, event
+
+    def _good(self, machine: Machine, event: Message | Lost) -> Message:
+        """The message; FleetError where it is the end of a machine, or of its drive."""
+        if isinstance(event, Lost):
+            raise FleetError(machine.host, event.words)
+        if event.kind == "failed":
+            self._failed.add(machine)
+            raise FleetError(machine.host, str(event.fields["words"]))
+        return event
+
+    def _look_for_lost(self) -> None:
+        for machine in self.machines:
+            if machine.lost is not None:
+                raise FleetError(machine.host, machine.lost.words)
+
+
+@dataclass(frozen=True)
+class FleetEndpoint:
+    """An endpoint that is asked from a fleet: takes the place of an ``Endpoint`` in a drive."""
+
+    fleet: Fleet
+    endpoint: Endpoint
+
+    def send(self, requests: Sequence[Request], **order: Any) -> Gathered:
+        """Send ``requests`` from all; ``order`` is what ``_core.drive`` takes by name."""
+        at = self.endpoint
+        if at.remote:
+            order["remote"] = True
+        targets = [at.target, *at.others] if at.others else at.target
+        return self.fleet.drive(
+            targets, at.wire, lay_out(requests), login=at.login, whole=at.whole, **order
+        )
+
+
+def refuse_other(host: str, hello: Mapping[str, Any]) -> None:
+    """FleetError unless a client machine has what this one has, built to measure."""
+    ours = versions()
+    for key, what in (("searchbench", "searchbench"), ("core", "the measuring core")):
+        if hello.get(key) != ours[key]:
+            raise FleetError(
+                host,
+                f"it has {what} {hello.get(key)}, and this machine {ours[key]}: install "
+                f"searchbench {ours['searchbench']} there, so that all measure alike (pip install "
+                f"searchbench=={ours['searchbench']})",
+            )
+    different = [k for k in ("protocol", "sample", "outcomes") if hello.get(k) != ours[k]]
+    if different:
+        raise FleetError(
+            host,
+            f"it has searchbench {ours['searchbench']} as this machine has, but another build "
+            f"(different: {', '.join(different)}): install the same build on both",
+        )
+    if hello.get("build") != "release":
+        raise FleetError(host, "its measuring core is a debug build; build it with `uv sync`")

@@ -1,0 +1,180 @@
+"""One client machine, at the other end of an ssh."""
+
+from __future__ import annotations
+
+import contextlib
+import queue
+import shlex
+import subprocess
+import sys
+import threading
+from collections import deque
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, BinaryIO, cast
+
+from searchbench.errors import LabError
+from searchbench.lab.fleet.frames import Message, NotOurs, Receiver, Sender
+
+COMMAND = "searchbench-client"
+HERE = "localhost"
+_OURSELVES = (sys.executable, "-m", "searchbench.lab.fleet.client")
+# Never a question that nobody sees; a machine that is gone is noticed. What the user says in
+# --ssh comes before these, and ssh takes the first value that it reads.
+_OPTIONS = (
+    "-T", "-o", "BatchMode=yes", "-o", "ConnectTimeout=10", "-o", "ServerAliveInterval=5",
+    "-o", "ServerAliveCountMax=3",
+)  # fmt: skip
+_ENDS_S = 5.0
+_LAST_WORDS = 8
+_NOT_FOUND = 127  # of a shell: there is no such command
+_SSH_FAILED = 255
+
+
+@dataclass(frozen=True, slots=True)
+class Lost:
+    """A machine that says nothing more; ``words`` says why."""
+
+    words: str
+
+
+class Machine:
+    """A process ``ssh HOST COMMAND``, heard by a thread that puts what it hears into ``events``.
+
+    The host "localhost" is this machine, and is not reached by ssh.
+
+    ``hello``: what it said of itself; ``notes``: what made it less fit for the last drive.
+    ``room``: where the blobs of the next messages go, by name (else they get memory of their own).
+    """
+
+    def __init__(
+        self,
+        host: str,
+        ssh: Sequence[str],
+        command: str,
+        events: queue.SimpleQueue[tuple[Machine, Message | Lost]],
+    ) -> None:
+        if not host or host.startswith("-") or host.split() != [host]:
+            raise LabError(f"{host!r} is no name of a client machine", "clients")
+        self.host = host
+        self.hello: Mapping[str, Any] = {}
+        self.notes: list[dict[str, str]] = []
+        self.room: dict[str, memoryview] = {}
+        self.lost: Lost | None = None
+        self._command = command
+        self._greeted = False
+        self._events = events
+        self._words: deque[str] = deque(maxlen=_LAST_WORDS)
+        argv = [*ssh, *_OPTIONS, "--", host, command] if host != HERE else list(_OURSELVES)
+        try:
+            # A group of its own: Ctrl-C is for us, and we end it.
+            self.process = subprocess.Popen(
+                argv,
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE,
+                process_group=0,
+            )
+        except OSError as error:
+            raise LabError(
+                f"`{shlex.join(argv[:1])}` cannot be started ({error.strerror}): client machines "
+                "are reached by ssh (Debian: apt-get install openssh-client)",
+                "clients",
+            ) from None
+        self._sender = Sender(cast("BinaryIO", self.process.stdin))
+        self._receiver = Receiver(cast("BinaryIO", self.process.stdout), self._place)
+        self._threads = [
+            threading.Thread(target=target, daemon=True) for target in (self._listen, self._errors)
+        ]
+        for thread in self._threads:
+            thread.start()
+
+    @property
+    def heard(self) -> float:
+        """time.monotonic() when the last bytes came from there."""
+        return self._receiver.heard
+
+    def send(
+        self,
+        kind: str,
+        fields: Mapping[str, Any] | None = None,
+        blobs: Mapping[str, memoryview] | None = None,
+    ) -> int:
+        """Send a message; when it left, in ns since 1970. A machine that is gone says so itself."""
+        try:
+            return self._sender.send(kind, fields, blobs)
+        except (OSError, ValueError):
+            return 0
+
+    def hang_up(self) -> None:
+        """Close the pipe, which ends it there."""
+        with contextlib.suppress(OSError, ValueError):
+            cast("BinaryIO", self.process.stdin).close()
+
+    def end(self) -> None:
+        """Hang up, and wait for ssh to end, by force if it must be."""
+        self.hang_up()
+        for wait_s, by_force in ((_ENDS_S, self.process.terminate), (1.0, self.process.kill)):
+            try:
+                self.process.wait(wait_s)
+                break
+            except subprocess.TimeoutExpired:
+                by_force()
+        self.process.wait()
+        for thread in self._threads:
+            thread.join(_ENDS_S)
+        for pipe in (self.process.stdout, self.process.stderr):
+            cast("BinaryIO", pipe).close()
+
+    def _place(self, name: str, size: int) -> memoryview:
+        room = self.room.pop(name, None)
+        if room is None:
+            return memoryview(bytearray(size))
+        if len(room) != size:
+            raise NotOurs(f"{name} has {size} bytes where {len(room)} were announced")
+        return room
+
+    def _listen(self) -> None:
+        words = ""
+        try:
+            self._receiver.greeting()
+            self._greeted = True
+            while (message := self._receiver.next()) is not None:
+                self._events.put((self, message))
+        except NotOurs as error:
+            words = error.words
+        except (OSError, ValueError):
+            pass
+        self.lost = Lost(self._why(words))
+        self._events.put((self, self.lost))
+
+    def _errors(self) -> None:
+        with contextlib.suppress(OSError, ValueError):
+            for line in cast("BinaryIO", self.process.stderr):
+                text = line.decode(errors="replace").strip()
+                if text:
+                    self._words.append(text[:300])
+
+    def _why(self, instead: str) -> str:
+        """Why it is gone: ssh's and the machine's own words, and what to do."""
+        try:
+            code = self.process.wait(_ENDS_S)
+        except subprocess.TimeoutExpired:
+            said = instead or " | ".join(self._words)
+            return f"what answers is not searchbench: {said!r}"
+        self._threads[1].join(_ENDS_S)
+        said = " | ".join(self._words) or instead or "it said nothing"
+        if self._greeted:
+            return (
+                f"it was lost: the connection, or `{self._command}` there, ended (ssh's exit code "
+                f"{code}): {said}"
+            )
+        if code == _SSH_FAILED:
+            return f"ssh failed: {said}; `ssh {self.host}` must work without a question"
+        if code == _NOT_FOUND:
+            return (
+                f"there is no `{self._command}`: {said}; install searchbench there, or name the "
+                "command with --client-command (for example /opt/venv/bin/searchbench-client)"
+            )
+        how = f"by signal {-code}" if code < 0 else f"with exit code {code}"
+        return f"`{self._command}` ended {how}: {said}"

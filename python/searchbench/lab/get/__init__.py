@@ -1,0 +1,1 @@
+"""Getting engines and documents from where they are published."""

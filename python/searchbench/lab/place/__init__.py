@@ -1,0 +1,1 @@
+"""The machine: what it is, and whether it is fit to measure on."""

@@ -1,0 +1,1 @@
+"""Systems under test: started or attached, found out about, addressed."""

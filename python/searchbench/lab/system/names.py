@@ -1,0 +1,76 @@
+"""Names in a declared service → places of this machine: ports, private folders, programs."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import socket
+import sys
+from dataclasses import dataclass, field
+from pathlib import Path
+
+_PORT = re.compile(r"\{port:([^{}]+)\}")
+
+
+@dataclass
+class Places:
+    """What the names of one deployment stand for; further ports are chosen when first named."""
+
+    data: Path
+    run: Path
+    port: int
+    batches: Path | None = None
+    _ports: dict[str, int] = field(default_factory=dict)
+
+    def fill(self, text: str) -> str:
+        """``text`` with every name replaced."""
+        fixed = {
+            "{python}": sys.executable,
+            "{port}": str(self.port),
+            "{data}": str(self.data),
+            "{run}": str(self.run),
+            "{hosts}": str(jvm_hosts()),
+            "{engines}": str(engines_home()),
+        }
+        if self.batches is not None:
+            fixed["{batches}"] = str(self.batches)
+        for name, value in fixed.items():
+            text = text.replace(name, value)
+        return _PORT.sub(lambda named: str(self._further(named[1])), text)
+
+    def _further(self, name: str) -> int:
+        while name not in self._ports:
+            port = free_port()
+            if port not in (self.port, *self._ports.values()):
+                self._ports[name] = port
+        return self._ports[name]
+
+
+def jvm_hosts() -> Path:
+    """Where `make java` puts its hosts: in the checkout, or where SEARCHBENCH_JAVA_HOSTS says."""
+    named = os.environ.get("SEARCHBENCH_JAVA_HOSTS")
+    return Path(named) if named else Path(__file__).resolve().parents[4] / "java"
+
+
+def engines_home() -> Path:
+    """Where engines that come as archives are unpacked, or where SEARCHBENCH_ENGINES says."""
+    named = os.environ.get("SEARCHBENCH_ENGINES")
+    if named:
+        return Path(named)
+    base = os.environ.get("XDG_DATA_HOME")
+    return (Path(base) if base else Path.home() / ".local/share") / "searchbench/engines"
+
+
+def free_port() -> int:
+    """A port of loopback that nobody uses at this moment."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+def program(name: str) -> str | None:
+    """Where the program or path ``name`` is, None where it is not; servers may be in sbin."""
+    if "/" in name:
+        return name if Path(name).exists() else None
+    return shutil.which(name) or shutil.which(name, path="/usr/sbin:/usr/local/sbin:/sbin")

@@ -1,0 +1,263 @@
+"""The record on disk: the narrow waist between doing and judging. FORMATS.md describes its files.
+
+Every file is written under a temporary name and renamed, and ``trial.json`` last of its folder:
+a trial is on record if, and only if, its ``trial.json`` is there.
+"""
+
+from __future__ import annotations
+
+import errno
+import json
+import os
+import shutil
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from functools import cached_property
+from pathlib import Path
+from typing import Any, cast
+
+import msgspec
+import orjson
+import pyarrow as pa
+
+from searchbench.errors import RecordError
+from searchbench.record import old, plan as plans
+from searchbench.record.samples import PROBE, REPLIES, SAMPLES, read_table, write_tables
+from searchbench.record.trial import Trial
+from searchbench.study.plan import Plan
+
+FORMAT = 2
+READ = (1, 2)
+
+
+@dataclass(frozen=True)
+class Record:
+    """A record that was opened to be read; everything is read from disk when asked for."""
+
+    path: Path
+
+    @cached_property
+    def about(self) -> dict[str, Any]:
+        """record.json: the format, the version that wrote it, when."""
+        return _read_json(self.path / "record.json")
+
+    @cached_property
+    def plan(self) -> Plan:
+        """plan.json: treatments, trials in order, exclusions, how it is to be judged."""
+        path = self.path / "plan.json"
+        return plans.from_json(_read_json(path), path)
+
+    @cached_property
+    def host(self) -> dict[str, Any]:
+        """host.json: the machine's fingerprint."""
+        return _read_json(self.path / "host.json")
+
+    @property
+    def study_text(self) -> str:
+        """The study file as it was run."""
+        return (self.path / "study.toml").read_text(encoding="utf-8")
+
+    @cached_property
+    def trials(self) -> list[Trial]:
+        """Every trial on record, in the order of the plan."""
+        order = {t.id: i for i, t in enumerate(self.plan.trials)}
+        found = [read_trial(p) for p in (self.path / "trials").glob("*/trial.json")]
+        return sorted(found, key=lambda t: order.get(t.trial, len(order)))
+
+    def samples_path(self, trial: str) -> Path:
+        """Where the samples of a trial are, for readers that scan many at once."""
+        return self.path / "trials" / trial / "samples.parquet"
+
+    def samples(self, trial: str, columns: list[str] | None = None) -> pa.Table:
+        """The samples of a trial: a row a request."""
+        return read_table(self.samples_path(trial), SAMPLES, columns)
+
+    def replies(self, trial: str) -> pa.Table:
+        """The kept and decoded replies of a trial."""
+        return read_table(self.path / "trials" / trial / "replies.parquet", REPLIES, None)
+
+    def probe(self, trial: str) -> pa.Table:
+        """What the machine and the server did while the trial was driven."""
+        return read_table(self.path / "trials" / trial / "probe.parquet", PROBE, None)
+
+    def queries(self, digest: str) -> list[dict[str, Any]]:
+        """The distinct queries of a query set: ``query``, ``text``, ``algebra``."""
+        path = self.path / "queries" / f"{digest}.jsonl"
+        try:
+            lines = path.read_bytes().splitlines()
+        except FileNotFoundError:
+            raise RecordError(f"{path}: the query set of this record is missing") from None
+        return [orjson.loads(line) for line in lines]
+
+
+def open_record(path: Path | str) -> Record:
+    """Open a record to read it. RecordError if it is none, or of a format we do not read."""
+    folder = Path(path)
+    if not (folder / "record.json").is_file():
+        raise RecordError(f"{folder}: not a record (it has no record.json)")
+    record = Record(folder)
+    version = record.about.get("format")
+    if version not in READ:
+        raise RecordError(
+            f"{folder}: the record has format {version}, and this searchbench reads formats "
+            f"{READ[0]} to {READ[-1]}; read it with searchbench "
+            f"{record.about.get('searchbench', 'of the version that wrote it')}"
+        )
+    return record
+
+
+class Writer:
+    """Writes a record, a whole file at a time. Making one on an existing record continues it."""
+
+    def __init__(
+        self,
+        path: Path,
+        *,
+        study_text: str,
+        plan: Plan,
+        host: Mapping[str, Any],
+        version: str,
+    ) -> None:
+        self.path = path
+        if (path / "record.json").exists():
+            self._check_same_study(open_record(path), plan)
+        elif path.exists() and any(path.iterdir()):
+            raise RecordError(f"{path}: the folder is not empty and holds no record; name another")
+        else:
+            with _room(path):
+                (path / "trials").mkdir(parents=True, exist_ok=True)
+                (path / "queries").mkdir(exist_ok=True)
+                _write(path / "study.toml", study_text.encode())
+                _write(path / "plan.json", _pretty(plans.to_json(plan)))
+                _write(path / "host.json", _pretty(host))
+                about = {
+                    "format": FORMAT,
+                    "searchbench": version,
+                    "created": datetime.now(UTC).isoformat(timespec="seconds"),
+                }
+                _write(path / "record.json", _pretty(about))
+
+    @staticmethod
+    def _check_same_study(old: Record, plan: Plan) -> None:
+        if old.about.get("format") != FORMAT:
+            raise RecordError(
+                f"{old.path}: holds a record of format {old.about.get('format')}, which is read but "
+                "not continued; name another folder with --record"
+            )
+        if not _same_study(old.plan, plan):
+            raise RecordError(
+                f"{old.path}: holds another study, or another version of this one; name another "
+                "folder with --record, or remove this one to begin again"
+            )
+
+    @property
+    def record(self) -> Record:
+        """The record as it is on disk now."""
+        return open_record(self.path)
+
+    def grow(self, plan: Plan) -> None:
+        """Put a longer plan in place of the plan: what a search decided while it measured."""
+        with _room(self.path):
+            _write(self.path / "plan.json", _pretty(plans.to_json(plan)))
+
+    def has(self, trial: str) -> bool:
+        """Is this trial on record, and not failed? A failed one is tried again."""
+        path = self.path / "trials" / trial / "trial.json"
+        return path.exists() and read_trial(path).status == "ok"
+
+    def queries(self, digest: str, lines: Iterable[Mapping[str, Any]]) -> None:
+        """Keep a query set, once."""
+        path = self.path / "queries" / f"{digest}.jsonl"
+        if not path.exists():
+            with _room(path):
+                _write(path, b"".join(orjson.dumps(line) + b"\n" for line in lines))
+
+    def trial(
+        self,
+        about: Trial,
+        *,
+        samples: pa.Table | Iterable[pa.Table] | None = None,
+        replies: pa.Table | None = None,
+        probe: pa.Table | None = None,
+        logs: Mapping[str, bytes] | None = None,
+    ) -> None:
+        """Put one trial on record; ``about`` becomes its trial.json. Replaces a failed attempt.
+
+        ``samples`` may come in several tables, which are written as they come.
+        """
+        folder = self.path / "trials" / about.trial
+        with _room(folder):
+            shutil.rmtree(folder, ignore_errors=True)
+            folder.mkdir(parents=True)
+            for name, table in (("samples", samples), ("replies", replies), ("probe", probe)):
+                if table is not None:
+                    part = folder / f".{name}.parquet"
+                    write_tables(part, [table] if isinstance(table, pa.Table) else table)
+                    part.rename(folder / f"{name}.parquet")
+            for name, content in (logs or {}).items():
+                _write(folder / name, content)
+            _write(folder / "trial.json", _pretty(msgspec.to_builtins(about)))
+
+
+def read_trial(path: Path) -> Trial:
+    """A trial.json, of this format or an older one; RecordError where it is not whole."""
+    payload = _read_json(path)
+    if payload.get("format") == 1:
+        payload = old.trial(payload)
+    try:
+        return msgspec.convert(payload, Trial)
+    except msgspec.ValidationError as error:
+        raise RecordError(f"{path}: is not whole ({error}); the record is damaged") from error
+
+
+def _same_study(old: Plan, new: Plan) -> bool:
+    """Whether a record can be continued: a search has appended to the plan that it began with."""
+    if old.judging.measure != "capacity":
+        return old == new
+    begun = len(new.treatments), len(new.trials)
+    return (
+        old.question,
+        old.seed,
+        old.judging,
+        old.treatments[: begun[0]],
+        old.trials[: begun[1]],
+    ) == (new.question, new.seed, new.judging, new.treatments, new.trials)
+
+
+def _read_json(path: Path) -> dict[str, Any]:
+    try:
+        return cast("dict[str, Any]", orjson.loads(path.read_bytes()))
+    except FileNotFoundError:
+        raise RecordError(f"{path}: is missing; the record is not whole") from None
+    except orjson.JSONDecodeError as error:
+        raise RecordError(f"{path}: is not JSON ({error}); the record is damaged") from None
+
+
+def _pretty(value: Mapping[str, Any]) -> bytes:
+    options = orjson.OPT_INDENT_2 | orjson.OPT_SERIALIZE_NUMPY | orjson.OPT_NON_STR_KEYS
+    return orjson.dumps(value, option=options) + b"\n"
+
+
+def _write(path: Path, content: bytes) -> None:
+    part = path.with_name(f".{path.name}")
+    with part.open("wb") as file:
+        file.write(content)
+        file.flush()
+        os.fsync(file.fileno())
+    part.rename(path)
+
+
+@contextmanager
+def _room(path: Path) -> Iterator[None]:
+    """Say what to do when the disk is full or may not be written."""
+    try:
+        yield
+    except OSError as error:
+        if error.errno in (errno.ENOSPC, errno.EDQUOT):
+            raise RecordError(
+                f"{path}: the disk is full; free some room and give the same command again: "
+                "it continues after the last trial on record"
+            ) from error
+        raise RecordError(f"{path}: cannot be written ({error.strerror})") from error

@@ -1,0 +1,126 @@
+"""The tables of a trial: samples, replies, probe. Their columns are spelled here alone."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from searchbench.errors import RecordError
+
+SAMPLES = pa.schema(
+    [
+        ("query", pa.uint32()),
+        ("connection", pa.uint16()),
+        ("outcome", pa.uint8()),
+        ("bytes", pa.uint32()),
+        ("due", pa.int64()),
+        ("free", pa.int64()),
+        ("connect", pa.int64()),
+        ("sent", pa.int64()),
+        ("first_byte", pa.int64()),
+        ("done", pa.int64()),
+        ("host", pa.int64()),
+    ]
+)
+
+REPLIES = pa.schema(
+    [
+        ("query", pa.uint32()),
+        ("phase", pa.string()),
+        ("outcome", pa.uint8()),
+        ("total", pa.int64()),
+        ("total_exact", pa.bool_()),
+        ("ids", pa.list_(pa.string())),
+        ("scores", pa.list_(pa.float64())),
+        ("facets", pa.string()),
+        ("groups", pa.string()),
+        ("warnings", pa.list_(pa.string())),
+        ("error", pa.string()),
+    ]
+)
+
+PROBE = pa.schema(
+    [
+        ("t", pa.int64()),
+        ("server_cpu_s", pa.float64()),
+        ("client_cpu_s", pa.float64()),
+        ("host_user_s", pa.float64()),
+        ("host_system_s", pa.float64()),
+        ("host_steal_s", pa.float64()),
+        ("host_iowait_s", pa.float64()),
+        ("host_idle_s", pa.float64()),
+        ("server_rss_bytes", pa.int64()),
+        ("server_read_bytes", pa.int64()),
+        ("server_write_bytes", pa.int64()),
+        ("server_threads", pa.int32()),
+        ("pressure_cpu", pa.float64()),
+        ("pressure_io", pa.float64()),
+        ("pressure_memory", pa.float64()),
+    ]
+)
+
+NO_HOST_TIME = (1 << 40) - 1
+
+# Columns of samples.parquet that records written before them lack: read as null.
+LATER = ("connect",)
+
+
+def samples_table(raw: np.ndarray[Any, Any], request_to_query: np.ndarray[Any, Any]) -> pa.Table:
+    """The core's samples as the record's columns.
+
+    ``raw``: structured array of ``_core.SAMPLE_DTYPE``; ``request_to_query``: uint32, the
+    distinct query of each prepared request. Instants of -1 become null.
+    """
+
+    def instant(name: str) -> pa.Array:
+        values = np.ascontiguousarray(raw[name])
+        return pa.array(values, mask=values < 0)
+
+    host = (raw["host_high"].astype(np.int64) << 32) | raw["host_low"].astype(np.int64)
+    columns = [
+        pa.array(request_to_query[raw["request"]].astype(np.uint32)),
+        pa.array(np.ascontiguousarray(raw["connection"])),
+        pa.array(np.ascontiguousarray(raw["outcome"])),
+        pa.array(np.ascontiguousarray(raw["bytes"])),
+        *(instant(name) for name in ("due", "free", "connect", "sent", "first_byte", "done")),
+        pa.array(host, mask=host == NO_HOST_TIME),
+    ]
+    return pa.Table.from_arrays(columns, schema=SAMPLES)
+
+
+def read_table(path: Path, schema: pa.Schema, columns: list[str] | None) -> pa.Table:
+    """The table of a file, ``columns`` of it if given; empty where there is no file.
+
+    RecordError where it is damaged or has not our columns.
+    """
+    wanted = columns or schema.names
+    try:
+        with pq.ParquetFile(path) as file:
+            there = file.schema_arrow.names
+            table = file.read([name for name in wanted if name in there])
+    except FileNotFoundError:
+        return pa.schema([schema.field(name) for name in wanted]).empty_table()
+    except (pa.ArrowInvalid, OSError) as error:
+        raise RecordError(f"{path}: cannot be read ({error}); the file is damaged") from error
+    missing = [name for name in wanted if name not in there]
+    if not set(missing) <= set(LATER):
+        raise RecordError(f"{path}: has no column {', '.join(missing)}; it is not ours")
+    for name in missing:
+        nulls = pa.nulls(table.num_rows, schema.field(name).type)
+        table = table.add_column(wanted.index(name), schema.field(name), nulls)
+    return table
+
+
+def write_tables(path: Path, tables: Iterable[pa.Table]) -> None:
+    """Write tables of one schema into one file, as they come."""
+    rest = iter(tables)
+    first = next(rest)
+    with pq.ParquetWriter(path, first.schema, compression="zstd", compression_level=1) as writer:
+        writer.write_table(first)
+        for table in rest:
+            writer.write_table(table)

@@ -1,0 +1,286 @@
+"""One trial as trial.json keeps it: the only place where its keys are spelled.
+
+The lab fills a ``Trial`` in while it conducts; analysis and report read it. FORMATS.md describes the
+same keys for readers without us. What is not known is None or empty, never guessed.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+import msgspec
+
+from searchbench.study.plan import Level
+
+Status = Literal["ok", "failed"]
+LoadKind = Literal["closed", "open", "replay"]
+
+
+class Note(msgspec.Struct, frozen=True, kw_only=True):
+    """Something the lab noticed: the number, what it means, what to do.
+
+    ``severity``: "invalid", "warning" or "note"; empty: the audit decides.
+    """
+
+    kind: str
+    number: str = ""
+    meaning: str = ""
+    remedy: str = ""
+    severity: str = ""
+
+
+class Window(msgspec.Struct, frozen=True):
+    """Nanoseconds since the start of the drive; a request is measured if start ≤ due < end."""
+
+    start: int
+    end: int
+
+    @property
+    def seconds(self) -> float:
+        """Its length."""
+        return (self.end - self.start) / 1e9
+
+
+class Load(msgspec.Struct, frozen=True, kw_only=True):
+    """The load as it was driven. Which keys are set depends on ``kind``; times in seconds.
+
+    ``promise`` and ``full``: of a trial in a search for capacity, which of the promises (from 0) it
+    was driven for, and whether it was a full trial and not a short look.
+    """
+
+    kind: LoadKind = "closed"
+    clients: int | None = None
+    think_s: float | None = None
+    rate_per_s: float | None = None
+    arrivals: str | None = None
+    connections: int | None = None
+    times: str | None = None
+    speed: float | None = None
+    order: str = "logged"
+    warmup_s: float | None = None
+    seconds: float | None = None
+    warmup_requests: int | None = None
+    requests: int | None = None
+    timeout_s: float | None = None
+    idle: str = "hybrid"
+    cpus: list[int] | None = None
+    spread: str | None = None
+    realtime: bool | None = None
+    promise: int | None = None
+    full: bool | None = None
+
+
+class Service(msgspec.Struct, frozen=True, kw_only=True):
+    """What was started, as it was started; empty of a system that ran already."""
+
+    argv: list[str] = []
+    files: dict[str, str] = {}
+    env: dict[str, str] = {}
+    cpus: list[int] = []
+
+
+class Facts(msgspec.Struct, frozen=True, kw_only=True):
+    """What the engine says of itself."""
+
+    documents: int | None = None
+    extra: dict[str, Any] = {}
+
+
+class Corpus(msgspec.Struct, frozen=True, kw_only=True):
+    """What was put in. ``fields``: name, type and stored of each; ``intake``: rows refused."""
+
+    name: str = ""
+    digest: str = ""
+    documents: int | None = None
+    text_bytes: int | None = None
+    fields: list[dict[str, Any]] = []
+    intake: dict[str, Any] | None = None
+
+
+class Queries(msgspec.Struct, frozen=True, kw_only=True):
+    """What was asked: a query set or a set of requests. ``digest`` names its file on record."""
+
+    name: str = ""
+    digest: str = ""
+    distinct: int | None = None
+    logged: int | None = None
+    mean_terms: float | None = None
+    bad_lines: int = 0
+
+
+class Unsupported(msgspec.Struct, frozen=True):
+    """A query of the set that this engine cannot express, and why; it was not asked."""
+
+    query: int
+    reason: str
+
+
+class Ingest(msgspec.Struct, frozen=True, kw_only=True):
+    """Putting the documents in. ``reused``: the trial that made the index, where not this one."""
+
+    documents: int | None = None
+    bytes: int | None = None
+    refused: int = 0
+    refusals: list[dict[str, str]] = []
+    seconds: float | None = None
+    settle_seconds: float | None = None
+    index_bytes: int | None = None
+    reused: str | None = None
+
+
+class Terms(msgspec.Struct, frozen=True, kw_only=True):
+    """``asked``: queries whose terms the engine was asked for; ``other``: those it sees otherwise."""
+
+    asked: int
+    other: dict[str, list[str]] = {}
+
+
+class Captured(msgspec.Struct, frozen=True, kw_only=True):
+    """Replies kept of each distinct query asked alone; ``mean_s``: how long one took, roughly."""
+
+    distinct: int = 0
+    mean_s: float = 0.0
+    made_by: str = ""
+
+
+class Thread(msgspec.Struct, frozen=True, kw_only=True):
+    """A measuring thread's own accounting."""
+
+    cpu: int | None = None
+    user_ns: int = 0
+    system_ns: int = 0
+    run_wait_ns: int | None = None
+    voluntary_switches: int | None = None
+    involuntary_switches: int | None = None
+    minor_faults: int | None = None
+    priority: str = ""
+    host: str | None = None
+
+
+class Drive(msgspec.Struct, frozen=True, kw_only=True):
+    """The measuring loop's accounting of one drive, as the core wrote it.
+
+    ``machines``: of several client machines, each with its clock, its share and its accounting.
+    """
+
+    started_unix_ns: int = 0
+    elapsed_ns: int = 0
+    clock: str = ""
+    clock_drift_ppm: float | None = None
+    cut_short: bool = False
+    threads: list[Thread] = []
+    connects: int = 0
+    reconnects: int = 0
+    refused_connects: int = 0
+    partial_sends: int = 0
+    unsent: int = 0
+    unsolicited: int = 0
+    pauses: int = 0
+    pause_ns: int = 0
+    greeting_failed: str | None = None
+    spilled_bytes: int = 0
+    spill_failed: str | None = None
+    statuses: dict[str, int] = {}
+    clients: int | None = None
+    targets: list[dict[str, Any]] = []
+    machines: list[dict[str, Any]] = []
+
+
+class ServerTotals(msgspec.Struct, frozen=True, kw_only=True):
+    """The server over the measured window; None where it was not seen."""
+
+    cpu_s: float | None = None
+    peak_rss_bytes: int | None = None
+    read_bytes: float | None = None
+    write_bytes: float | None = None
+
+
+class HostTotals(msgspec.Struct, frozen=True, kw_only=True):
+    """The machine over the measured window: CPU seconds over all cores."""
+
+    idle_s: float | None = None
+    iowait_s: float | None = None
+    steal_s: float | None = None
+    busy_s: float | None = None
+    client_cpu_s: float | None = None
+    cores: int | None = None
+    seconds: float | None = None
+
+
+class UnderLoad(msgspec.Struct, frozen=True, kw_only=True):
+    """Sampled replies compared with the captured ones, and how many were other answers."""
+
+    compared: int = 0
+    changed: int = 0
+
+
+class CacheCount(msgspec.Struct, frozen=True, kw_only=True):
+    """How often a cache was hit during the drive, by the server's own count."""
+
+    hits: int
+    lookups: int
+    source: str = ""
+
+
+class Cache(msgspec.Struct, frozen=True, kw_only=True):
+    """How requests were drawn for a share of cache hits, and what the server counted."""
+
+    cache_entries: int | None = None
+    wanted_hit: float | None = None
+    distribution: str = ""
+    exponent: float | None = None
+    policy: str = ""
+    distinct: int | None = None
+    expected_hit: float | None = None
+    fill_requests: int | None = None
+    warmup_requests: int | None = None
+    counted: CacheCount | None = None
+
+
+class Trial(msgspec.Struct, kw_only=True):
+    """One treatment measured once.
+
+    ``subject``: the configuration without the step of its load; trials of one subject in one block
+    were driven one after another on the same warm system where ``measure`` of the plan says so.
+    ``attached``: the addresses of a system that ran already; ``endpoints``: all that were asked.
+    ``phases``: seconds spent in each phase. ``reason`` and ``stage``: of a failed trial.
+    """
+
+    trial: str
+    treatment: str
+    format: int = 2
+    block: int = 1
+    position: int = 0
+    control: bool = False
+    label: str = ""
+    subject: str = ""
+    levels: dict[str, Level] = {}
+    system: str = ""
+    engine: str = ""
+    version: str = ""
+    parameters: dict[str, Level] = {}
+    attached: str | None = None
+    endpoints: list[str] = []
+    status: Status = "ok"
+    stage: str = ""
+    reason: str = ""
+    started: str = ""
+    ended: str = ""
+    phases: dict[str, float] = {}
+    notes: list[Note] = []
+    corpus: Corpus = Corpus()
+    queries: Queries = Queries()
+    load: Load = Load()
+    unsupported: list[Unsupported] = []
+    outcomes: list[str] = []
+    service: Service = Service()
+    facts: Facts = Facts()
+    ingest: Ingest | None = None
+    terms: Terms | None = None
+    captured: Captured | None = None
+    drive: Drive | None = None
+    window: Window | None = None
+    server: ServerTotals = ServerTotals()
+    host_window: HostTotals = HostTotals()
+    answers_under_load: UnderLoad | None = None
+    cache: Cache | None = None

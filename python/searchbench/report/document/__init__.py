@@ -1,0 +1,1 @@
+"""What a page says, in order, before it is set in type."""

@@ -1,0 +1,288 @@
+"""The figures: one function each, from a judgement to an Altair chart. No I/O.
+
+Each takes the ``Look`` it is for, and gives None where the judgement has nothing to show.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any, Literal
+
+import altair as alt
+
+from searchbench.analysis.judgement import Comparison, Judgement, Scale, TrialResult
+from searchbench.report.document.text import line
+from searchbench.report.figures.curves import (
+    by_nines,
+    drawable,
+    log_domain,
+    log_ticks,
+    names,
+    thinned,
+)
+from searchbench.report.figures.look import GHOST, INK, MANY, MARK, SERIES, SHADE, SOFT, Look
+from searchbench.report.figures.plots import (
+    TIME_LABELS,
+    Axis,
+    Chart,
+    data,
+    draw,
+    in_panels,
+    lines_from,
+    panel_letters,
+    panel_width,
+    six,
+)
+from searchbench.report.tables import numbers
+from searchbench.report.tables.cells import title_of
+
+QUANTILE_TICKS = (0.5, 0.9, 0.99, 0.999, 0.9999)
+
+
+def latency(
+    judgement: Judgement, which: Literal["service", "response"], look: Look, most: int = 0
+) -> Chart:
+    """Quantiles of service or response time, a line a treatment.
+
+    The quantile axis is logarithmic in 1 − q, so the tail has as much room as the middle; the
+    time axis is logarithmic too. Bands are the quantiles' intervals. ``most`` points a line.
+    """
+    most = most or (60 if len(judgement.treatments) <= MANY else 36)
+    found = [(t.label, by_nines(getattr(t, which), most)) for t in judgement.treatments]
+    found = [(label, curve) for label, curve in found if len(curve.x) > 1]
+    if not found:
+        return None
+    curves = [curve for _, curve in found]
+    right = max(curve.x[-1] for curve in curves)
+    y = _time_axis([v for c in curves for v in (*c.y, *c.low, *c.high)], f"{which} time", log=True)
+    x = Axis(
+        "quantile (share of requests that took at most this long)",
+        (0, max(right, 1.0)),
+        tuple(-math.log10(1 - q) for q in QUANTILE_TICKS if -math.log10(1 - q) <= right + 0.01),
+        "datum.value < 0.5 ? 'p50' : datum.value < 1.5 ? 'p90' : datum.value < 2.5 ? 'p99' : "
+        "datum.value < 3.5 ? 'p99.9' : 'p99.99'",
+        grid=True,
+    )
+    if not look.direct_labels or len(found) > MANY:
+        x = _retitled(x, "quantile")
+    lines = lines_from(curves, [label for label, _ in found], _quantile_at, "s")
+    return draw(lines, x, y, look)
+
+
+def scaling(scales: Sequence[Scale], look: Look) -> Chart:
+    """One metric against the levels of one factor, a line a combination of the held levels.
+
+    ``scales``: those of one factor and one metric.
+    """
+    found = [(s, drawable(s.curve)) for s in scales]
+    found = [(s, curve) for s, curve in found if len(curve.x) > 1]
+    if not found:
+        return None
+    curves = [curve for _, curve in found]
+    factor, unit, metric = found[0][0].factor, found[0][0].unit, found[0][0].metric
+    xs = sorted({x for c in curves for x in c.x})
+    log = xs[0] > 0 and xs[-1] / xs[0] >= 8
+    margin = 0.0 if log else (xs[-1] - xs[0]) * 0.03
+    x = Axis(line(factor), (xs[0] - margin, xs[-1] + margin), tuple(xs), log=log)
+    ys = [v for c in curves for v in (*c.y, *c.high)]
+    if unit == "s":
+        y = _time_axis(ys, f"{title_of(metric)} (logarithmic)", log=True)
+    else:
+        title = f"{title_of(metric)}, {line(unit)}" if unit else title_of(metric)
+        y = Axis(title, (0, max(ys) * 1.05 or 1), grid=True)
+    lines = lines_from(
+        curves,
+        [c.label or title_of(metric) for c in curves],
+        lambda level: f"{line(factor)} = {numbers.digits(level)}",
+        unit,
+    )
+    return draw(lines, x, y, look, points=True)
+
+
+def warmup(judgement: Judgement, windows: Mapping[str, tuple[float, float]], look: Look) -> Chart:
+    """How each trial came to its steady state: a panel a treatment, a line a trial.
+
+    Each line is relative to its own mean over the measured window, so that slow treatments are
+    seen as well as fast ones. ``windows``: the measured window of each trial in seconds since the
+    drive began; it is shaded, so that one sees that what was measured had settled.
+    """
+    shown = [
+        (t.label, [r for r in t.trials if r.warmup is not None and len(r.warmup.x) > 1])
+        for t in judgement.treatments
+    ]
+    shown = [(label, trials) for label, trials in shown if trials]
+    if not shown:
+        return None
+    columns = min(look.columns, len(shown))
+    width = panel_width(look, columns)
+    short = names([label for label, _ in shown], panel_letters(width))
+    rows: list[dict[str, Any]] = []
+    for name, (_, trials) in zip(short, shown, strict=True):
+        for trial in trials:
+            rows += _warmup_rows(trial, name, windows.get(trial.trial))
+    what = next(r.warmup.label for _, trials in shown for r in trials if r.warmup)
+    last = max((row["x"] for row in rows if "x" in row), default=1.0)
+    top = max((row["y"] for row in rows if "y" in row), default=1.0)
+    panel = _warmup_panel(what, look, (0, last), (0, min(max(top * 1.05, 1.25), 4.0)))
+    panel = panel.properties(width=width, height=max(90, width // 2))
+    return in_panels(panel, data(rows), short, columns)
+
+
+def differences(comparisons: Sequence[Comparison], labels: Mapping[str, str], look: Look) -> Chart:
+    """Ratios with their intervals, the noise floor shaded: what is resolved stands clear of it."""
+    rows: list[dict[str, Any]] = []
+    one = len({c.b for c in comparisons}) == 1
+    for c in comparisons:
+        if c.ratio is None or c.ratio.value <= 0:
+            continue
+        interval, other = c.ratio.interval, line(labels.get(c.a, c.a))
+        name = other if one else f"{line(labels.get(c.b, c.b))} against {other}"
+        row: dict[str, Any] = {
+            "name": name,
+            "ratio": c.ratio.value,
+            "resolved": c.verdict in ("faster", "slower"),
+            "tip": f"{name}\n{numbers.digits(c.ratio.value)} times, {c.verdict}",
+        }
+        if interval and interval.low > 0:
+            row |= {"low": interval.low, "high": interval.high}
+        rows.append(row)
+    if not rows:
+        return None
+    cut = names([row["name"] for row in rows], 44 if look.direct_labels else 20)
+    for row, name in zip(rows, cut, strict=True):
+        row["name"] = name
+    floor = max([1.0, *(c.floor for c in comparisons if math.isfinite(c.floor))])
+    values = [v for r in rows for v in (r["ratio"], r.get("low", 1), r.get("high", 1))]
+    low, high = min([*values, 1 / floor]) / 1.05, max([*values, floor]) * 1.05
+    ticks = sorted({1.0, *_ratio_ticks(low, high)})
+    scale = alt.Scale(type="log", domain=[low, high], nice=False)
+    x = alt.X(
+        "ratio:Q",
+        scale=scale,
+        axis=alt.Axis(
+            title="ratio (right of 1×: better)",
+            values=ticks,
+            labelExpr="format(datum.value, '.3~r') + '×'",
+            grid=True,
+        ),
+    )
+    y = alt.Y("name:N", sort=None, title=None, axis=alt.Axis(labelColor=INK, labelLimit=320))
+    base = alt.Chart(data(rows))
+    colour = alt.condition("datum.resolved", alt.value(SERIES[0]), alt.value(MARK))
+    noise = (
+        alt.Chart(data([{"from": 1 / floor, "to": floor}]))
+        .mark_rect(color=SHADE, aria=False)
+        .encode(x=alt.X("from:Q", scale=scale), x2="to:Q")
+    )
+    one = (
+        alt.Chart(data([{"at": 1}]))
+        .mark_rule(color=SOFT, strokeDash=[3, 3], aria=False)
+        .encode(x=alt.X("at:Q", scale=scale))
+    )
+    whisker = (
+        base.transform_filter("isValid(datum.low)")
+        .mark_rule(strokeWidth=2, aria=False)
+        .encode(x=alt.X("low:Q", scale=scale), x2="high:Q", y=y, color=colour)
+    )
+    dot = base.mark_point(filled=True, size=70, opacity=1).encode(
+        x=x, y=y, color=colour, description="tip:N"
+    )
+    room = min(round(5.8 * max(map(len, cut))), 320) + 26
+    return alt.layer(noise, one, whisker, dot).properties(
+        width=look.width - room, height=alt.Step(26)
+    )
+
+
+def _warmup_rows(
+    trial: TrialResult, name: str, window: tuple[float, float] | None
+) -> list[dict[str, Any]]:
+    """The points of a trial's curve; a row for its window; a row for when it was steady."""
+    if trial.warmup is None:
+        return []
+    whole = drawable(trial.warmup)
+    start, end = window or (0.0, math.inf)
+    inside = [y for x, y in zip(whole.x, whole.y, strict=True) if start <= x < end] or whole.y
+    level = sum(inside) / len(inside) if inside else 0.0
+    curve = thinned(whole, 60)
+    rows: list[dict[str, Any]] = [
+        {"name": name, "trial": line(trial.trial), "x": six(x), "y": six(y / (level or 1.0))}
+        for x, y in zip(curve.x, curve.y, strict=True)
+    ]
+    if window:
+        rows.append({"name": name, "from": max(0.0, window[0]), "to": window[1]})
+    if trial.steady_from_s is not None:
+        tip = f"{line(trial.trial)}\nsteady from {numbers.human(trial.steady_from_s, 's')}"
+        rows.append({"name": name, "steady": trial.steady_from_s, "tip": tip})
+    return rows
+
+
+def _warmup_panel(
+    what: str, look: Look, x_domain: tuple[float, float], y_domain: tuple[float, float]
+) -> Chart:
+    """One panel of the warm-up figure; its data come with the facet."""
+    title = "throughput" if what == "throughput" else "median response time"
+    x_scale = alt.Scale(domain=list(x_domain), nice=False)
+    x_title = "seconds since the first request" if look.direct_labels else "seconds"
+    x_axis = alt.Axis(title=x_title, tickCount=4)
+    y_axis = alt.Axis(
+        title=f"{title}, relative", values=[0, 0.5, 1, 1.5, 2, 3], grid=True, format=".3~r"
+    )
+    y_scale = alt.Scale(domain=list(y_domain), nice=False)
+    measured = (
+        alt.Chart()
+        .transform_filter("isValid(datum.from)")
+        # The windows of replicates are the same to within microseconds: one stands for all.
+        .transform_aggregate(start="min(from)", end="max(to)", groupby=["name"])
+        .mark_rect(color=GHOST, opacity=0.25, aria=False, clip=True)
+        .encode(x=alt.X("start:Q", scale=x_scale, axis=x_axis), x2="end:Q")
+    )
+    trace = (
+        alt.Chart()
+        .transform_filter("isValid(datum.y)")
+        .mark_line(strokeWidth=1.2, opacity=0.65, clip=True, color=SERIES[0])
+        .encode(
+            x=alt.X("x:Q", scale=x_scale, axis=x_axis),
+            y=alt.Y("y:Q", scale=y_scale, axis=y_axis),
+            detail="trial:N",
+            description="trial:N",
+        )
+    )
+    steady = (
+        alt.Chart()
+        .transform_filter("isValid(datum.steady)")
+        .mark_point(shape="triangle-up", filled=True, size=50, opacity=0.9, color=SERIES[1])
+        .encode(
+            x=alt.X("steady:Q", scale=x_scale, axis=x_axis),
+            y=alt.YDatum(y_domain[0], scale=y_scale, axis=y_axis),
+            description="tip:N",
+        )
+    )
+    return alt.layer(measured, trace, steady)
+
+
+def _time_axis(values: Sequence[float], title: str, *, log: bool) -> Axis:
+    positive = [v for v in values if v > 0 and math.isfinite(v)]
+    low, high = log_domain(positive or [1e-3, 1.0])
+    return Axis(
+        title, (low, high), tuple(log_ticks(low, high)), TIME_LABELS, log=log, unit="s", grid=True
+    )
+
+
+def _retitled(axis: Axis, title: str) -> Axis:
+    return Axis(title, axis.domain, axis.ticks, axis.labels, axis.log, axis.unit, axis.grid)
+
+
+def _quantile_at(nines: float) -> str:
+    return numbers.quantile_name(round(1 - 10**-nines, 7))
+
+
+def _ratio_ticks(low: float, high: float) -> list[float]:
+    if high / low > 3:
+        steps = (1, 2, 5) if high / low > 12 else (1, 1.5, 2, 3, 4, 5, 7)
+        ticks = [round(step * 10**power, 6) for power in range(-4, 5) for step in steps]
+        return [tick for tick in ticks if low <= tick <= high]
+    step = 0.1 if high - low < 0.8 else 0.25
+    step = 0.02 if high - low < 0.15 else step
+    first, last = math.ceil(low / step), math.floor(high / step)
+    return [round(i * step, 4) for i in range(first, last + 1)]

@@ -1,0 +1,64 @@
+"""The same document as PDF, set by Typst from a template of ours.
+
+The content reaches the template as JSON, so no text of a study can be taken for markup.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from dataclasses import asdict
+from importlib import resources
+from pathlib import Path
+from typing import Any
+
+import orjson
+import typst
+
+from searchbench.report.document.blocks import Block, Details, Document, Figure
+from searchbench.report.document.text import fit
+from searchbench.report.figures.draw import pdf
+
+
+def document_pdf(document: Document) -> bytes:
+    """The PDF as bytes; the same content gives the same bytes."""
+    template = resources.files("searchbench.report").joinpath("templates", "document.typ")
+    with tempfile.TemporaryDirectory(prefix="searchbench-report-") as name:
+        folder = Path(name)
+        content = {
+            "title": document.title,
+            "about": document.about,
+            "sections": [
+                {"title": s.title, "blocks": [_block(b, folder) for b in s.blocks]}
+                for s in document.sections
+            ],
+        }
+        (folder / "content.json").write_bytes(orjson.dumps(_fit(content)))
+        (folder / "document.typ").write_text(template.read_text("utf-8"), "utf-8")
+        made = typst.compile(folder / "document.typ", root=folder, timestamp=0)
+    return bytes(made)
+
+
+def _block(block: Block, folder: Path) -> dict[str, Any]:
+    if isinstance(block, Figure):
+        path = folder / f"{block.name}.pdf"
+        path.write_bytes(pdf(block.wide))
+        return {
+            "kind": block.kind,
+            "title": block.title,
+            "caption": block.caption,
+            "file": path.name,
+        }
+    if isinstance(block, Details):
+        inner = [_block(b, folder) for b in block.blocks]
+        return {"kind": block.kind, "title": block.title, "note": block.note, "blocks": inner}
+    return asdict(block)
+
+
+def _fit(value: Any) -> Any:
+    if isinstance(value, str):
+        return fit(value)
+    if isinstance(value, dict):
+        return {key: _fit(held) for key, held in value.items()}
+    if isinstance(value, list | tuple):
+        return [_fit(held) for held in value]
+    return value

@@ -1,0 +1,132 @@
+"""A plan: every trial in its order, with everything that is needed to run and to judge it.
+
+The planner makes it from a study, the lab carries it out, and plan.json keeps it. Nothing here
+computes; a search for capacity appends the trials that it decides on.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+import msgspec
+
+Level = str | int | float | bool
+Measure = Literal["trials", "sweep", "capacity"]
+Require = Literal["totals", "set", "order", "none"]
+
+
+class Treatment(msgspec.Struct, frozen=True, kw_only=True):
+    """One level of each factor. ``levels``: by factor ("system", "load.clients", a linked name).
+
+    ``settings``: the study's tables by name with this treatment's levels put in: "corpus",
+    "queries" or "requests", "load", "system" (every parameter of the engine).
+    ``attach``: the addresses of a system that runs already. ``subject``: what the configuration is
+    called without the step of its load; treatments of one subject that differ in their step alone
+    are driven one after another on the same warm system.
+    """
+
+    id: str
+    label: str
+    system: str
+    engine: str
+    levels: dict[str, Level]
+    settings: dict[str, dict[str, Any]]
+    attach: tuple[str, ...] = ()
+    subject: str = ""
+
+    def table(self, name: str) -> dict[str, Any]:
+        """One of the settings; empty where the study has no such table."""
+        return self.settings.get(name, {})
+
+    @property
+    def parameters(self) -> dict[str, Level]:
+        """The engine's levers, complete."""
+        return self.table("system")
+
+    @property
+    def corpus(self) -> dict[str, Any]:
+        """The table [corpus]."""
+        return self.table("corpus")
+
+    @property
+    def queries(self) -> dict[str, Any]:
+        """The table [queries]."""
+        return self.table("queries")
+
+    @property
+    def requests(self) -> dict[str, Any]:
+        """The table [requests]; empty where portable queries are asked."""
+        return self.table("requests")
+
+    @property
+    def load(self) -> dict[str, Any]:
+        """The table [load] of this one step."""
+        return self.table("load")
+
+
+class Trial(msgspec.Struct, frozen=True):
+    """One treatment measured once. ``control`` is the A/A twin of the same treatment."""
+
+    id: str
+    block: int
+    treatment: str
+    control: bool = False
+
+
+class Excluded(msgspec.Struct, frozen=True):
+    """A crossing that is not run, with the reason."""
+
+    levels: dict[str, Level]
+    reason: str
+
+
+class AgreementRule(msgspec.Struct, frozen=True, kw_only=True):
+    """What two systems must agree on before their speeds are compared, and over how many hits."""
+
+    require: Require = "totals"
+    k: int = 10
+
+
+class Judging(msgspec.Struct, frozen=True, kw_only=True):
+    """How the record is to be judged and reported, as the study says.
+
+    ``measure``: "trials" (each treatment is started anew and measured once a block), "sweep" (the
+    steps of a load on one warm system), "capacity" (a search for the greatest rate that keeps each
+    of ``promises``). ``control``: the treatment that has a twin. ``factors``: the levels of each,
+    "system" among them. ``effort``: of a search, what multiplies the lengths of its trials.
+    ``command``: the arguments of the command line that the study was made from, if it was.
+    """
+
+    question: str = ""
+    analysis: str = ""
+    held: str | dict[str, Any] = ""
+    measure: Measure = "trials"
+    metric: str = ""
+    agreement: AgreementRule = AgreementRule()
+    control: str | None = None
+    replicates: int = 1
+    ingest: str = "per-block"
+    factors: dict[str, list[Level]] = {}
+    promises: tuple[str, ...] = ()
+    effort: float = 1.0
+    command: tuple[str, ...] = ()
+
+
+class Plan(msgspec.Struct, frozen=True, kw_only=True):
+    """Every trial in the order it will be run, what is left out and why, how it is judged."""
+
+    question: str
+    seed: int
+    treatments: tuple[Treatment, ...] = ()
+    trials: tuple[Trial, ...] = ()
+    excluded: tuple[Excluded, ...] = ()
+    estimated_s: float = 0.0
+    judging: Judging = Judging()
+    format: int = 2
+
+    def treatment(self, name: str) -> Treatment:
+        """The treatment of that id; KeyError."""
+        for treatment in self.treatments:
+            if treatment.id == name:
+                return treatment
+        raise KeyError(name)

@@ -1,0 +1,1 @@
+"""What is asked or written, and when: portable queries, verbatim requests, loads."""

@@ -1,0 +1,245 @@
+"""The ``[queries]`` table of a study: its keys, what is wrong with it, and the set it means."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from searchbench.errors import QueryError
+from searchbench.spec import SpecKey, defaults
+from searchbench.workload.queries.algebra import Mode
+from searchbench.workload.queries.json_form import Reader
+from searchbench.workload.queries.repetition import Repetition, by_first_appearance, repeat
+from searchbench.workload.queries.sample import Documents, Lengths, sample
+from searchbench.workload.queries.sets import QuerySet, Template, from_files
+
+_MODES = tuple(str(mode) for mode in Mode)
+
+TEMPLATE_KEYS: tuple[SpecKey, ...] = (
+    SpecKey("match", "text", "all", "how the words of a line are to be found", _MODES),
+    SpecKey("distance", "integer", 1, "edits a fuzzy word may be away", minimum=1, maximum=2),
+    SpecKey("search_fields", "texts", None, "text fields to search in; default: all of them"),
+    SpecKey("filters", "list", None, "filters of every query, as in FORMATS.md"),
+    SpecKey("sort", "list", None, 'sort keys of every query: "price", "-price" for descending'),
+    SpecKey("facets", "list", None, "facets of every query: names of fields"),
+    SpecKey("group_by", "text", None, "field to count the matching documents by"),
+    SpecKey("offset", "integer", 0, "hits to leave out at the top", minimum=0),
+    SpecKey("limit", "integer", 10, "hits to return", minimum=0, maximum=100_000),
+    SpecKey("fields", "texts", None, "stored fields to return with each hit"),
+    SpecKey("snippets", "texts", None, "stored text fields to show pieces of around found words"),
+)
+_FILE_KEYS: tuple[SpecKey, ...] = (
+    SpecKey("file", "path", None, "a file of queries, one a line; also .jsonl, .gz, .zst"),
+    SpecKey("files", "paths", None, "several files, read one after another as one log"),
+    SpecKey("format", "text", None, "default: by the file's name", ("lines", "jsonl")),
+    SpecKey(
+        "bad_lines", "text", "skip", "what to do with lines that are no query", ("skip", "refuse")
+    ),
+    SpecKey("lines", "integer", None, "read only so many lines", minimum=1),
+)
+_SAMPLE_KEYS: tuple[SpecKey, ...] = (
+    SpecKey(
+        "distinct",
+        "integer",
+        1000,
+        "different queries to sample from the corpus",
+        minimum=1,
+        maximum=10_000_000,
+    ),
+    SpecKey(
+        "words", "number", 3.1, "mean number of words of a sampled query", minimum=1, maximum=50
+    ),
+    SpecKey(
+        "lengths",
+        "text",
+        "geometric",
+        "how the number of words is distributed",
+        ("geometric", "poisson"),
+    ),
+    SpecKey("length_weights", "numbers", None, "chances of 1, 2, 3 ... words, instead of `words`"),
+    SpecKey("max_words", "integer", 12, "no sampled query is longer", minimum=1, maximum=50),
+    SpecKey(
+        "draw",
+        "text",
+        None,
+        "words scattered over a document, or a run of its text "
+        "(default: a run for phrases, else scattered)",
+        ("scattered", "run"),
+    ),
+)
+_LOG_KEYS: tuple[SpecKey, ...] = (
+    SpecKey("name", "text", None, "a short name for tables"),
+    SpecKey(
+        "logged",
+        "integer",
+        None,
+        "length of the log that is made by repetition",
+        minimum=1,
+        maximum=100_000_000,
+    ),
+    SpecKey(
+        "repetition",
+        "text",
+        None,
+        "how often each query is asked (default: zipf if "
+        "`logged` is given, else each once, or a file's own log)",
+        ("each", "uniform", "zipf"),
+    ),
+    SpecKey("exponent", "number", 1.0, "of the Zipf draws", above=0, maximum=10),
+    SpecKey("seed", "integer", None, "default: the study's", minimum=0),
+)
+SPEC_KEYS: tuple[SpecKey, ...] = _FILE_KEYS + TEMPLATE_KEYS + _SAMPLE_KEYS + _LOG_KEYS
+
+
+def problems(spec: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    """(key, sentence) for everything wrong with a table whose single values fit their keys.
+
+    ``spec`` has only the keys that were given.
+    """
+    from_file = "file" in spec or "files" in spec
+    if "file" in spec and "files" in spec:
+        yield "files", "give `file` or `files`, not both"
+    other, what = (
+        (_SAMPLE_KEYS, "queries sampled from the corpus")
+        if from_file
+        else (_FILE_KEYS, "queries read from a file, and no `file` is given")
+    )
+    for key in other:
+        if key.name in spec:
+            yield key.name, f"`{key.name}` is for {what}"
+    yield from _log_problems(spec, from_file)
+    if not from_file:
+        if "words" in spec and "length_weights" in spec:
+            yield "length_weights", "give `words` or `length_weights`, not both"
+        else:
+            try:
+                _lengths({**defaults(SPEC_KEYS), **spec})
+            except QueryError as error:
+                yield "length_weights" if "length_weights" in spec else "words", str(error)
+    reader = Reader()
+    for name in ("filters", "sort", "facets"):
+        getattr(reader, name)(spec.get(name, []))
+        yield from ((name, reason) for reason in reader.reasons)
+        reader.reasons.clear()
+
+
+def _log_problems(spec: Mapping[str, Any], from_file: bool) -> Iterator[tuple[str, str]]:
+    logged, repetition = spec.get("logged"), spec.get("repetition")
+    distinct = spec.get("distinct", defaults(SPEC_KEYS)["distinct"])
+    if logged is not None and not from_file and logged < distinct:
+        yield "logged", f"a log of {logged} cannot hold {distinct} distinct queries"
+    if repetition in ("uniform", "zipf") and logged is None:
+        yield "repetition", f'`repetition = "{repetition}"` needs `logged`, the length of the log'
+    if "exponent" in spec and repetition != "zipf" and (repetition or logged is None):
+        yield "exponent", '`exponent` is for `repetition = "zipf"`'
+
+
+def template_of(spec: Mapping[str, Any]) -> Template:
+    """The set-wide options of a table; QueryError with every reason."""
+    reader = Reader()
+    template = Template(
+        mode=reader.mode(spec.get("match") or "all"),
+        distance=spec.get("distance") or 1,
+        search_fields=_texts(spec.get("search_fields")),
+        filters=reader.filters(spec.get("filters") or []),
+        sort=reader.sort(spec.get("sort") or []),
+        facets=reader.facets(spec.get("facets") or []),
+        group_by=reader.group_by(spec.get("group_by")),
+        offset=spec.get("offset") or 0,
+        limit=10 if spec.get("limit") is None else spec["limit"],
+        fields=_texts(spec.get("fields")),
+        snippets=_texts(spec.get("snippets")),
+    )
+    reader.finish()
+    return template
+
+
+def files_of(spec: Mapping[str, Any], base: Path) -> list[Path]:
+    """The query files of a table; none if the queries are sampled."""
+    named = _texts(spec.get("file")) + _texts(spec.get("files"))
+    return [base / name for name in named]
+
+
+def open_queries(
+    spec: Mapping[str, Any],
+    base: Path,
+    documents: Documents | None = None,
+    text_fields: Sequence[str] = (),
+) -> QuerySet:
+    """The query set that a ``[queries]`` table means.
+
+    ``base`` is the directory that its file names are relative to. ``documents`` (values of one
+    document after another, by field name, the same each time) and ``text_fields`` are needed
+    where queries are sampled. Absent keys have their defaults. QueryError.
+    """
+    full = {**defaults(SPEC_KEYS), **spec}
+    seed = full["seed"] or 0
+    template = template_of(full)
+    files = files_of(full, base)
+    if files:
+        found = from_files(
+            files,
+            template,
+            name=full["name"] or "",
+            form=full["format"],
+            bad_lines=full["bad_lines"],
+            lines=full["lines"],
+        )
+        if full["repetition"] is None and full["logged"] is None:
+            return found
+    else:
+        found = _sampled(full, template, documents, text_fields, seed)
+    repetition: Repetition = full["repetition"] or ("zipf" if full["logged"] else "each")
+    log = repeat(
+        found.distinct, full["logged"] or found.distinct, repetition, full["exponent"], seed
+    )
+    old, log = by_first_appearance(log)
+    queries = tuple(found.queries[i] for i in old)
+    return QuerySet(found.name, queries, log, None, found.bad, found.bad_count)
+
+
+def _sampled(
+    spec: Mapping[str, Any],
+    template: Template,
+    documents: Documents | None,
+    text_fields: Sequence[str],
+    seed: int,
+) -> QuerySet:
+    """The distinct queries, each once."""
+    if documents is None:
+        raise QueryError("no query file is given, and there is no corpus to sample queries from")
+    searched = template.search_fields or tuple(text_fields)
+    unknown = [name for name in searched if name not in text_fields]
+    if unknown or not searched:
+        missing = f"`{unknown[0]}` is not one" if unknown else "there is none"
+        raise QueryError(f"queries are sampled from text fields, and {missing}")
+    draw = spec["draw"] or ("run" if template.mode is Mode.PHRASE else "scattered")
+    drawn = sample(
+        documents,
+        searched,
+        distinct=spec["distinct"],
+        mode=template.mode,
+        lengths=_lengths(spec),
+        contiguous=draw == "run",
+        distance=template.distance,
+        seed=seed,
+    )
+    queries = tuple(template.query(template.match(words)) for words in drawn)
+    once = np.arange(len(queries), dtype=np.uint32)
+    return QuerySet(spec["name"] or "sampled", queries, once)
+
+
+def _lengths(spec: Mapping[str, Any]) -> Lengths:
+    weights = spec["length_weights"]
+    if weights:
+        return Lengths(tuple(float(w) for w in weights))
+    return Lengths.of_mean(spec["words"], spec["lengths"], spec["max_words"])
+
+
+def _texts(value: object) -> tuple[str, ...]:
+    if value is None:
+        return ()
+    return (value,) if isinstance(value, str) else tuple(value)  # type: ignore[arg-type]

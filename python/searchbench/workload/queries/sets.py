@@ -1,0 +1,301 @@
+"""A query set: the distinct queries in order of first appearance, and the log of their use."""
+
+from __future__ import annotations
+
+import hashlib
+from array import array
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+import orjson
+from numpy.typing import NDArray
+
+from searchbench.errors import QueryError
+from searchbench.packed import inner_suffix
+from searchbench.packed import lines as lines_of
+from searchbench.workload.queries.algebra import Facet, Filter, Match, Mode, Query, Sort, Terms
+from searchbench.workload.queries.analysis import terms
+from searchbench.workload.queries.json_form import Reader, to_json
+
+# Bad lines are all counted; so many are kept to be shown.
+_SHOWN = 20
+
+
+@dataclass(frozen=True, slots=True)
+class BadLine:
+    """A line that is not a query. ``line`` counts from 1."""
+
+    file: str
+    line: int
+    reason: str
+
+    def __str__(self) -> str:
+        """``file:line: reason``."""
+        return f"{self.file}:{self.line}: {self.reason}"
+
+
+@dataclass(frozen=True, slots=True)
+class Template:
+    """What a plain line does not say: how its words are matched, and everything else."""
+
+    mode: Mode = Mode.ALL
+    distance: int = 1
+    search_fields: tuple[str, ...] = ()
+    filters: tuple[Filter, ...] = ()
+    sort: tuple[Sort, ...] = ()
+    facets: tuple[Facet, ...] = ()
+    group_by: str | None = None
+    offset: int = 0
+    limit: int = 10
+    fields: tuple[str, ...] = ()
+    snippets: tuple[str, ...] = ()
+
+    def match(self, words: tuple[str, ...], mode: Mode | None = None) -> Terms:
+        """These terms, matched as the set says or by ``mode``."""
+        return Terms(mode or self.mode, words, self.search_fields, self.distance)
+
+    def query(self, match: Match | None) -> Query:
+        """``match`` with the rest of the template."""
+        return Query(
+            match,
+            self.filters,
+            self.sort,
+            self.facets,
+            self.group_by,
+            self.offset,
+            self.limit,
+            self.fields,
+            self.snippets,
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class QuerySet:
+    """Distinct queries and the log.
+
+    ``log``: uint32, index into ``queries`` of each logged query in order; every query is in it,
+    and first appearances are in order. ``times_s``: float64, when each was asked, if the log
+    says, seconds from any origin. ``bad``: the first few lines that are no query, of
+    ``bad_count`` in all.
+    """
+
+    name: str
+    queries: tuple[Query, ...]
+    log: NDArray[np.uint32]
+    times_s: NDArray[np.float64] | None = None
+    bad: tuple[BadLine, ...] = ()
+    bad_count: int = 0
+
+    def __post_init__(self) -> None:
+        if len(self.log) == 0 or not self.queries:
+            raise QueryError(f"the query set {self.name} has no queries")
+        _, first = np.unique(self.log, return_index=True)
+        if len(first) != len(self.queries) or not bool(np.all(np.diff(first) > 0)):
+            raise QueryError(f"the log of {self.name} does not name its queries in order")
+        if self.times_s is not None and len(self.times_s) != len(self.log):
+            raise QueryError(f"the log of {self.name} has not one time for each query")
+
+    @property
+    def distinct(self) -> int:
+        """How many different queries."""
+        return len(self.queries)
+
+    @property
+    def logged(self) -> int:
+        """How many queries the log has, repetitions counted."""
+        return len(self.log)
+
+    @cached_property
+    def mean_terms(self) -> float:
+        """Mean number of terms of a logged query (one that is asked twice counts twice)."""
+        counts = np.array([count_terms(q.match) for q in self.queries], dtype=np.float64)
+        return float(counts[self.log].mean())
+
+    @cached_property
+    def digest(self) -> str:
+        """SHA-256, hex, of the queries' JSON forms, the log and its times."""
+        sha = hashlib.sha256(b"searchbench queries 1\n")
+        for query in self.queries:
+            sha.update(orjson.dumps(to_json(query), option=orjson.OPT_APPEND_NEWLINE))
+        sha.update(self.log.astype("<u4").tobytes())
+        if self.times_s is not None:
+            sha.update(self.times_s.astype("<f8").tobytes())
+        return sha.hexdigest()
+
+
+def count_terms(match: Match | None) -> int:
+    """Terms in a match, at any depth."""
+    if match is None:
+        return 0
+    if isinstance(match, Terms):
+        return len(match.terms)
+    return sum(count_terms(m) for m in (*match.must, *match.should, *match.must_not))
+
+
+@dataclass
+class _Builder:
+    """Grows a set one logged query at a time."""
+
+    index: dict[Query, int] = field(default_factory=dict)
+    log: array[int] = field(default_factory=lambda: array("I"))
+    times: array[float] = field(default_factory=lambda: array("d"))
+    bad: list[BadLine] = field(default_factory=list)
+    bad_count: int = 0
+
+    def add(self, query: Query, time_s: float | None = None) -> None:
+        self.log.append(self.index.setdefault(query, len(self.index)))
+        if time_s is not None:
+            self.times.append(time_s)
+
+    def refuse(self, file: str, line: int, reason: str) -> None:
+        self.bad_count += 1
+        if len(self.bad) < _SHOWN:
+            self.bad.append(BadLine(file, line, reason))
+
+    def build(self, name: str) -> QuerySet:
+        if not self.log:
+            seen = f"; the first: {self.bad[0]}" if self.bad else ""
+            raise QueryError(f"{name} has no usable query ({self.bad_count} bad lines{seen})")
+        if self.times and len(self.times) != len(self.log):
+            raise QueryError(
+                f"{name}: {len(self.log) - len(self.times)} of {len(self.log)} queries have no "
+                "time `t`; give all of them one, or none"
+            )
+        return QuerySet(
+            name,
+            tuple(self.index),
+            np.array(self.log, dtype=np.uint32),
+            np.array(self.times, dtype=np.float64) if self.times else None,
+            tuple(self.bad),
+            self.bad_count,
+        )
+
+
+def from_queries(name: str, queries: Iterable[Query]) -> QuerySet:
+    """A set from queries as they were logged."""
+    builder = _Builder()
+    for query in queries:
+        builder.add(query)
+    return builder.build(name)
+
+
+def from_files(
+    files: Iterable[Path],
+    template: Template,
+    *,
+    name: str = "",
+    form: Literal["lines", "jsonl"] | None = None,
+    bad_lines: Literal["skip", "refuse"] = "skip",
+    lines: int | None = None,
+) -> QuerySet:
+    """A set from files, one query a line, read one after another as one log.
+
+    ``form`` None goes by the name (.jsonl, .ndjson; .gz and .zst are unpacked). A plain line is
+    analysed; one without any term is bad. A JSON line is the payload of FORMATS.md, or
+    ``{"text": .., "match": mode}``; keys it lacks are the template's; ``t`` is when it was
+    asked, in seconds. ``lines`` stops after so many lines. QueryError where a file cannot be
+    read, where nothing is left, or at any bad line if ``bad_lines`` is "refuse".
+    """
+    builder = _Builder()
+    files = list(files)
+    left = lines
+    for path in files:
+        structured = (form or form_of(path)) == "jsonl"
+        for number, raw in enumerate(_lines(path), 1):
+            if left is not None:
+                if left == 0:
+                    break
+                left -= 1
+            reason = (_structured if structured else _plain)(raw, template, builder)
+            if reason:
+                builder.refuse(path.name, number, reason)
+    if builder.bad_count and bad_lines == "refuse":
+        shown = "; ".join(str(b) for b in builder.bad[:5])
+        raise QueryError(
+            f"{builder.bad_count} lines are no query: {shown}; mend them, or set "
+            '`bad_lines = "skip"`'
+        )
+    return builder.build(name or "+".join(path.name for path in files))
+
+
+def form_of(path: Path) -> Literal["lines", "jsonl"]:
+    """The form of a query file by its name."""
+    return "jsonl" if inner_suffix(path) in (".jsonl", ".ndjson") else "lines"
+
+
+def _plain(raw: bytes, template: Template, builder: _Builder) -> str | None:
+    try:
+        words = terms(raw.decode())
+    except UnicodeDecodeError:
+        return "not UTF-8"
+    if not words:
+        return "no letter or digit, so no term"
+    builder.add(template.query(template.match(words)))
+    return None
+
+
+def _structured(raw: bytes, template: Template, builder: _Builder) -> str | None:
+    """One JSON line; the reason if it is bad."""
+    try:
+        line = orjson.loads(raw.removeprefix(b"\xef\xbb\xbf"))
+    except orjson.JSONDecodeError as error:
+        return f"not JSON: {error}"
+    if not isinstance(line, dict):
+        return "not a JSON object"
+    at = line.pop("t", None)
+    if at is not None and (isinstance(at, bool) or not isinstance(at, int | float)):
+        return f"`t` must be a number of seconds, not {at!r}"
+    reader = Reader()
+    match = _text_match(line, template, reader) if "text" in line else None
+    query = reader.query({**_as_json(template), **line})
+    if reader.reasons:
+        return "; ".join(reader.reasons)
+    builder.add(query if match is None else template_with(query, match), at)
+    return None
+
+
+def template_with(query: Query, match: Match) -> Query:
+    """``query`` with another match."""
+    return Query(
+        match,
+        query.filters,
+        query.sort,
+        query.facets,
+        query.group_by,
+        query.offset,
+        query.limit,
+        query.fields,
+        query.snippets,
+    )
+
+
+def _text_match(line: dict[str, Any], template: Template, reader: Reader) -> Match | None:
+    """The match of the ``text`` form; takes ``text`` and ``match`` out of the line."""
+    text, mode = line.pop("text"), line.pop("match", None)
+    if not isinstance(text, str):
+        reader.reasons.append("`text` must be a text")
+        return None
+    words = terms(text)
+    if not words:
+        reader.reasons.append("`text` has no letter or digit, so no term")
+        return None
+    return template.match(words, None if mode is None else reader.mode(mode))
+
+
+def _as_json(template: Template) -> dict[str, Any]:
+    payload = to_json(template.query(None))
+    del payload["match"]
+    return payload
+
+
+def _lines(path: Path) -> Iterator[bytes]:
+    """The lines of a file; QueryError where it cannot be read."""
+    try:
+        yield from lines_of(path)
+    except OSError as error:
+        reason = error.strerror or str(error)
+        raise QueryError(f"the query file {path} cannot be read: {reason}") from error

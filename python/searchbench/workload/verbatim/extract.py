@@ -1,0 +1,238 @@
+"""Terms to ask for: out of the answer of a Groonga or Droonga ``select``, or a column of documents.
+
+A ``select`` answers in one of these forms; what it is asked with as ``command_version`` says which:
+
+    1, 2   [[0, started, elapsed], [[[hits], [[column, type], ..], record, ..], drilldown, ..]]
+    3      {"header": {"return_code": 0, ..},
+            "body": {"n_hits": hits, "columns": [{"name", "type"}, ..], "records": [record, ..]}}
+
+An error is ``[[-22, started, elapsed, "message", ..]]``, or stands in the header. A file may hold
+several answers, one a line.
+
+A vector gives a term for each of its elements. A term is one line: line breaks in it become a
+space. What is empty is left out.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from itertools import islice
+from typing import Any
+
+import orjson
+
+from searchbench.errors import QueryError
+from searchbench.workload.queries.analysis import terms as analysed
+
+TERM = "{term}"
+
+_BREAKS = re.compile(r"[\r\n\v\f\x1c-\x1e\x85\u2028\u2029]+")
+# What column and score mean to the syntax of a query; what a quoted text may not hold in SQL.
+_UNSAFE = re.compile(r"[:;]")
+_QUOTES = re.compile(r"['\"\\`]")
+_UNRESERVED = frozenset(b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~")
+_FORMS = (
+    "expected [[0, ..], [[[hits], [[column, type], ..], record, ..]]] or "
+    '{"header": {..}, "body": {"columns": [..], "records": [..]}}'
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """The columns of a ``select`` in order, and its records; ``hits``: how many it found."""
+
+    hits: int
+    columns: tuple[str, ...]
+    records: tuple[list[Any], ...]
+
+
+def read_answers(data: bytes, place: str) -> list[Answer]:
+    """The answers in ``data``; QueryError, beginning with ``place``, where it is none.
+
+    The server's own words where it refused.
+    """
+    data = data.removeprefix(b"\xef\xbb\xbf")
+    if not data.strip():
+        raise QueryError(f"{place} is empty; give the answer of a select")
+    try:
+        return [_answer(orjson.loads(data), place)]
+    except orjson.JSONDecodeError as error:
+        lines = [(n, line) for n, line in enumerate(data.splitlines(), 1) if line.strip()]
+        if len(lines) < 2 or not _is_json(lines[0][1]):
+            what = "XML or HTML" if data.lstrip().startswith(b"<") else f"no JSON ({error})"
+            raise QueryError(
+                f"{place} is {what}, so no answer of a select; ask for JSON (/d/select, or "
+                "output_type=json)"
+            ) from None
+    return [_answer(_line(line, f"{place}:{n}"), f"{place}:{n}") for n, line in lines]
+
+
+def values(answers: Iterable[Answer], column: str | int) -> Iterator[Any]:
+    """The values of one column, by its name or its number from 0; QueryError where it is not."""
+    for answer in answers:
+        at = _column(answer, column)
+        for record in answer.records:
+            yield record[at]
+
+
+def take_terms(
+    values: Iterable[Any],
+    *,
+    words: bool = False,
+    sanitize: bool = False,
+    distinct: bool = False,
+    limit: int | None = None,
+) -> Iterator[str]:
+    """The terms in ``values``, in order.
+
+    ``words``: the single words as a search system takes them (the declared analysis: runs of
+    letters and digits, in lower case). ``sanitize``: ':' and ';', which have a meaning in a
+    query, become spaces, and outer spaces go. ``distinct``: each only once. ``limit``: no more
+    than so many.
+    """
+    found: Iterator[str]
+    found = (term for value in values for text in _texts(value) for term in _terms(text, words))
+    if sanitize:
+        found = (_UNSAFE.sub(" ", term).strip() for term in found)
+    found = (term for term in found if term.strip())
+    if distinct:
+        found = _once(found)
+    return islice(found, limit)
+
+
+def escaped(text: str) -> str:
+    """``text`` for the query part of a URL, as Ruby's CGI.escape: a space becomes '+'."""
+    return "".join(
+        chr(b) if b in _UNRESERVED else "+" if b == 0x20 else f"%{b:02X}" for b in text.encode()
+    )
+
+
+def filler(template: str) -> Callable[[str], str]:
+    """A function that puts a term into ``template`` in place of ``{term}``: a request, one line.
+
+    A template is a path (the term is escaped), an object of a JSON request file (escaped in its
+    ``path``, as JSON elsewhere), or an SQL statement with the term between quotes (in it quotes
+    and backslashes become spaces, since systems do not agree on how to escape them). QueryError
+    where it is none of them.
+    """
+    if TERM not in template:
+        raise QueryError(f"the template {template!r} has no place for the term: write {TERM} there")
+    if template.startswith("/"):
+        odd = next((c for c in template if not "!" <= c <= "~"), None)
+        if odd is not None:
+            raise QueryError(
+                f"the template {template!r} has {odd!r} in it, which does not stand in a path; "
+                f"write {escaped(odd)}"
+            )
+        return lambda term: template.replace(TERM, escaped(term))
+    if re.match(r'\{\s*"', template):
+        try:
+            parts = orjson.loads(template)
+        except orjson.JSONDecodeError as error:
+            raise QueryError(f"the template {template!r} is no JSON: {error}") from None
+        return lambda term: orjson.dumps(_filled(parts, term)).decode()
+    if not re.search(rf"['\"][^'\"]*{re.escape(TERM)}", template):
+        raise QueryError(
+            f"the template {template!r} is no path, which begins with '/', and no SQL statement "
+            f"with '{TERM}' between quotes"
+        )
+    return lambda term: template.replace(TERM, _QUOTES.sub(" ", term))
+
+
+def _answer(found: Any, place: str) -> Answer:
+    header, body = None, None
+    if isinstance(found, dict):
+        header, body = found.get("header"), found.get("body")
+        if isinstance(header, dict):
+            error = header.get("error")
+            words = error.get("message", "") if isinstance(error, dict) else ""
+            _insist(header.get("return_code"), words, place)
+    elif isinstance(found, list) and found and isinstance(found[0], list) and found[0]:
+        header, body = found[0], found[1] if len(found) > 1 else None
+        _insist(header[0], header[3] if len(header) > 3 else "", place)
+    try:
+        if isinstance(body, dict):
+            hits, records = body["n_hits"], body["records"]
+            columns = tuple(column["name"] for column in body["columns"])
+        else:
+            (hits,), named, *records = body[0]  # type: ignore[index]
+            columns = tuple(name for name, _type in named)
+    except (TypeError, KeyError, ValueError, IndexError):
+        raise QueryError(f"{place} is JSON, but no answer of a select; {_FORMS}") from None
+    for number, record in enumerate(records, 1):
+        if not isinstance(record, list) or len(record) != len(columns):
+            raise QueryError(
+                f"{place}: record {number} has not one value for each of the {len(columns)} "
+                "columns, so this is no answer of a select"
+            )
+    return Answer(hits, columns, tuple(records))
+
+
+def _insist(code: Any, words: Any, place: str) -> None:
+    if isinstance(code, int) and code:
+        raise QueryError(
+            f"{place} is no result: the server refused it: {words or 'no reason given'} "
+            f"(return code {code})"
+        )
+
+
+def _column(answer: Answer, column: str | int) -> int:
+    if isinstance(column, int) and 0 <= column < len(answer.columns):
+        return column
+    if isinstance(column, str) and column in answer.columns:
+        return answer.columns.index(column)
+    there = ", ".join(f"{n} {name}" for n, name in enumerate(answer.columns))
+    raise QueryError(
+        f"the answer has no column {column}; there are: {there}; output_columns of the select says "
+        "which"
+    )
+
+
+def _texts(value: Any) -> Iterator[str]:
+    """The texts of a value: of a vector each element, of a weighted one each key."""
+    if isinstance(value, (list, tuple, dict)):
+        for element in value:
+            yield from _texts(element)
+    elif isinstance(value, bool):
+        yield "true" if value else "false"
+    elif value is not None:
+        yield str(value)
+
+
+def _terms(text: str, words: bool) -> Iterable[str]:
+    return analysed(text) if words else (_BREAKS.sub(" ", text),)
+
+
+def _once(found: Iterable[str]) -> Iterator[str]:
+    seen: set[str] = set()
+    for term in found:
+        if term not in seen:
+            seen.add(term)
+            yield term
+
+
+def _filled(part: Any, term: str, name: str = "") -> Any:
+    if isinstance(part, str):
+        return part.replace(TERM, escaped(term) if name == "path" else term)
+    if isinstance(part, dict):
+        return {key: _filled(value, term, key) for key, value in part.items()}
+    if isinstance(part, list):
+        return [_filled(value, term) for value in part]
+    return part
+
+
+def _is_json(line: bytes) -> bool:
+    try:
+        orjson.loads(line)
+    except orjson.JSONDecodeError:
+        return False
+    return True
+
+
+def _line(line: bytes, place: str) -> Any:
+    try:
+        return orjson.loads(line)
+    except orjson.JSONDecodeError as error:
+        raise QueryError(f"{place} is no JSON: {error}") from None

@@ -1,0 +1,208 @@
+r"""Production logs of HTTP servers as requests: what was asked, and when.
+
+    access     common and combined logs of nginx, Apache and groonga-httpd
+    groonga    Groonga's query log: ``2026-11-20 20:06:33.301210|7fd8667fe940|>/d/select?..``
+
+(For logs of SQL: requests/sql_logs.py.) Only what reads is taken: replaying a log must not change
+the server that it is sent to. A POST's body is in no log. What is left out is counted with its
+reason; lines that by their nature are no requests (steps and ends of Groonga's queries) are not.
+
+Logs are written when requests end, some with the time at which they began; so the requests are
+sorted by time (stable). Where a log has whole seconds, the requests of a second are spread
+evenly over it (``Builder.build``).
+"""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Iterable
+from datetime import UTC, datetime
+
+from searchbench.workload.verbatim.build import BadRequest, Builder, escape, shown
+from searchbench.workload.verbatim.model import Ask
+
+ACCESS = re.compile(
+    rb'[^\[]*\[([^\]]+)\] "((?:[^"\\]|\\.)*)"(?: (?:\d{3}|-)| |$)'  # who [time] "request" status
+)
+GROONGA = re.compile(rb"(\d{4}-\d\d-\d\d \d\d:\d\d:\d\d\.\d+)\|(?:0x)?[0-9a-fA-F]+\|([ >:<])(.*)")
+
+# Commands of Groonga that read (and say nothing about the process that answers).
+_READS_SAID = (
+    "select logical_select logical_count logical_range_filter logical_shard_list suggest "
+    "range_filter status schema table_list column_list object_list object_exist object_inspect "
+    "tokenize table_tokenize normalize tokenizer_list normalizer_list index_column_diff "
+    "query_expand inspect dump"
+)
+# Those that change the database or the process, by /d/NAME in any log.
+_WRITES_SAID = (
+    "load delete truncate table_create table_remove table_rename table_copy column_create "
+    "column_remove column_rename column_copy column_create_similar register plugin_register "
+    "plugin_unregister logical_table_remove logical_parameters config_set config_delete "
+    "object_remove object_set_visibility io_flush defrag lock_acquire lock_clear lock_release "
+    "reindex shutdown quit log_level log_put log_reopen cache_limit thread_limit thread_dump "
+    "query_log_flags_set query_log_flags_add query_log_flags_remove reference_release "
+    "reference_acquire database_unmap ruby_eval ruby_load clearlock restore"
+)
+_READS = frozenset(_READS_SAID.split())
+_WRITES = frozenset(_WRITES_SAID.split())
+_SELECT_ORDER = (
+    "table", "match_columns", "query", "filter", "scorer", "sortby", "output_columns", "offset",
+    "limit", "drilldown", "drilldown_sortby", "drilldown_output_columns", "drilldown_offset",
+    "drilldown_limit", "cache", "match_escalation_threshold",
+)  # fmt: skip
+_COMMAND = re.compile(r"/d/([a-z_]+)(?=[.?/]|$)")
+_REQUEST = re.compile(rb"([A-Z]+) (.+) HTTP/\d(?:\.\d)?")
+_ESCAPED = re.compile(rb'\\(?:x([0-9A-Fa-f]{2})|([nrtvbf"\\]))')
+_LETTERS = {b"n": b"\n", b"r": b"\r", b"t": b"\t", b"v": b"\v", b"b": b"\b", b"f": b"\f"}
+MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
+
+
+def read_access(lines: Iterable[bytes], builder: Builder) -> None:
+    """A common or combined log; GET and HEAD are taken."""
+    clock: dict[bytes, float] = {}
+    for number, raw in enumerate(lines, 1):
+        found = ACCESS.match(raw)
+        if found is None:
+            if raw.strip():
+                builder.leave_out(number, 'no line of an access log: ADDRESS - - [TIME] "GET /..')
+            continue
+        stamp, request = found.groups()
+        at = clock.get(stamp)
+        if at is None:
+            try:
+                at = clock[stamp] = _access_time(stamp)
+            except (ValueError, KeyError, IndexError):
+                builder.leave_out(number, f"no time: [{stamp.decode(errors='replace')}]; an access "
+                                  "log has [21/Nov/2026:04:02:46 +0000]")  # fmt: skip
+                continue
+        known = builder.once(request, _access_ask)
+        if isinstance(known, str):
+            builder.leave_out(number, known)
+        else:
+            builder.again(known, at)
+
+
+def _access_ask(request: bytes) -> Ask:
+    parts = _REQUEST.fullmatch(request)
+    if parts is None:
+        raise BadRequest(f"no request of HTTP/1: {shown(request.decode(errors='replace'))}")
+    method, target = parts[1].decode(), _unescape(parts[2])
+    if method not in ("GET", "HEAD"):
+        raise BadRequest(f"a {method}: its body is not in the log")
+    if not target.startswith(b"/"):
+        # A proxy's whole URL; its host is not ours.
+        target = re.sub(rb"(?i)^https?://[^/]*", b"", target) or b"/"
+    if not target.startswith(b"/"):
+        raise BadRequest(f"no path: {shown(target.decode(errors='replace'))}")
+    if b" " in target:
+        raise BadRequest("a space in the path; no server answers that")
+    path = escape(target)
+    changes = _COMMAND.match(path)
+    if changes and changes[1] in _WRITES:
+        raise BadRequest(f"{changes[0]} changes the server; only reads are replayed")
+    return Ask(path, method)
+
+
+def _unescape(target: bytes) -> bytes:
+    """The bytes that were asked, from the escapes of nginx and Apache."""
+    if b"\\" not in target:
+        return target
+    return _ESCAPED.sub(
+        lambda found: bytes((int(found[1], 16),)) if found[1] else _LETTERS.get(found[2], found[2]),
+        target,
+    )
+
+
+def _access_time(stamp: bytes) -> float:
+    """Seconds since 1970 of ``21/Nov/2026:04:02:46.123 +0000``."""
+    day, month, rest = stamp.decode("ascii").split("/", 2)
+    year, hour, minute, second = rest.split(":", 3)
+    whole, _, zone = second.partition(" ")
+    offset = int(zone[1:3]) * 3600 + int(zone[3:5]) * 60 if zone else 0
+    at = datetime(
+        int(year), MONTHS.index(month) + 1, int(day), int(hour), int(minute), tzinfo=UTC
+    ).timestamp()  # fmt: skip
+    return at + float(whole) - (-offset if zone.startswith("-") else offset)
+
+
+def read_groonga(lines: Iterable[bytes], builder: Builder) -> None:
+    """Groonga's query log; commands that read are taken, in either way of writing them."""
+    begins: dict[bytes, float] = {}
+    for number, raw in enumerate(lines, 1):
+        found = GROONGA.match(raw)
+        if found is None:
+            if raw.strip():
+                builder.leave_out(
+                    number,
+                    "no line of Groonga's query log: 2026-11-20 20:06:33.301210|7fd8667fe940|>..",
+                )
+            continue
+        stamp, kind, command = found.groups()
+        if kind != b">":
+            continue
+        known = builder.once(command, _groonga_ask)
+        if isinstance(known, str):
+            builder.leave_out(number, known)
+            continue
+        # By the second: parsing a date for each line would be most of the work.
+        at = begins.get(stamp[:19])
+        if at is None:
+            try:
+                at = utc(stamp[:19].decode("ascii"))
+            except ValueError:
+                builder.leave_out(number, f"no time: {stamp.decode()}")
+                continue
+            begins[stamp[:19]] = at
+        builder.again(known, at + float(stamp[19:]))
+
+
+def _groonga_ask(command: bytes) -> Ask:
+    if not command.startswith(b"/"):
+        command = _as_path(command.decode(errors="replace")).encode()
+    path = escape(command)
+    name = _COMMAND.match(path)
+    if name is None:
+        raise BadRequest(f"{shown(path)} is a page and no command")
+    if name[1] not in _READS:
+        what = "changes the server" if name[1] in _WRITES else "is not known to read"
+        raise BadRequest(f"{name[0]} {what}; only reads are replayed")
+    return Ask(path)
+
+
+def _as_path(command: str) -> str:
+    """``select Docs --query "a b"`` → ``/d/select?table=Docs&query=a%20b``."""
+    try:
+        words = shlex.split(command)
+    except ValueError as error:
+        raise BadRequest(f"no command: {shown(command)} ({error})") from None
+    if not words:
+        raise BadRequest("an empty command")
+    if words[0] not in _READS:
+        return f"/d/{words[0]}"  # is refused by its name
+    pairs: list[tuple[str, str]] = []
+    at, given = 1, 0
+    while at < len(words):
+        if words[at].startswith("--"):
+            pairs.append((words[at][2:], words[at + 1] if at + 1 < len(words) else ""))
+            at += 2
+            continue
+        if words[0] != "select" or given >= len(_SELECT_ORDER):
+            raise BadRequest(f"{shown(command)}: its parameters have no names")
+        pairs.append((_SELECT_ORDER[given], words[at]))
+        given, at = given + 1, at + 1
+    query = "&".join(f"{quoted(name)}={quoted(value)}" for name, value in pairs)
+    return f"/d/{words[0]}" + (f"?{query}" if query else "")
+
+
+def quoted(text: str) -> str:
+    """``text`` for a place in a URL: everything escaped but what RFC 3986 calls unreserved."""
+    return "".join(
+        c if c.isascii() and (c.isalnum() or c in "-._~") else
+        "".join(f"%{b:02X}" for b in c.encode("utf-8", "replace")) for c in text
+    )  # fmt: skip
+
+
+def utc(text: str) -> float:
+    """Seconds since 1970 of ``2026-11-20 20:06:33``, as if it were UTC."""
+    return datetime.fromisoformat(text).replace(tzinfo=UTC).timestamp()
