@@ -28,7 +28,7 @@ from searchbench.engines.mariadb.text import indexed
 from searchbench.lab.conduct.ingest import batched
 from searchbench.lab.get.install import missing
 from searchbench.lab.system.deploy import Deployment
-from searchbench.lab.system.serve import serving
+from searchbench.lab.conduct.serve import serving
 
 DOCUMENTS = 30_000
 ROUNDS = 3

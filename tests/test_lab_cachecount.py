@@ -26,7 +26,7 @@ from searchbench.engines.mysql_form import query
 from searchbench.errors import SearchbenchError
 from searchbench.lab.conduct.load import LoadRun, steps_of
 from searchbench.lab.conduct.studies import Silence
-from searchbench.lab.drive.exchange import Endpoint, ask, prepare, samples_of
+from searchbench.lab.wire.exchange import Endpoint, ask, prepare, samples_of
 from searchbench.lab.get.install import missing
 from searchbench.lab.system.address import parse_target
 from searchbench.lab.system.cachecount import (

@@ -17,7 +17,7 @@ from searchbench.lab.conduct.studies import Silence
 from searchbench.lab.get.install import missing
 from searchbench.lab.system.address import Target, parse_target
 from searchbench.lab.system.deploy import Deployment
-from searchbench.lab.system.serve import serving
+from searchbench.lab.conduct.serve import serving
 from searchbench.lab.system.systems import make_ready
 from searchbench.record import Record
 from searchbench.study import read_study

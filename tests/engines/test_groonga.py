@@ -19,7 +19,7 @@ from searchbench.engines.engine import Level
 from searchbench.engines.groonga.engine import Groonga
 from searchbench.engines.groonga.script import field, value
 from searchbench.lab.conduct.ingest import ingest, spool
-from searchbench.lab.drive.exchange import prepare
+from searchbench.lab.wire.exchange import prepare
 from searchbench.lab.get.install import missing
 from searchbench.lab.system.deploy import Deployment
 from searchbench.workload.queries.algebra import Boolean, In, Mode, Query, Range, Sort, Terms

@@ -14,7 +14,7 @@ from searchbench.errors import LabError
 from searchbench.lab.get.install import missing
 from searchbench.lab.system.deploy import Deployment
 from searchbench.lab.system.names import jvm_hosts
-from searchbench.lab.system.serve import serving
+from searchbench.lab.conduct.serve import serving
 from searchbench.workload.queries.algebra import Facet, Mode, Query, Sort
 
 LUCENE, LUCENE10 = ENGINES["lucene"], ENGINES["lucene10"]

@@ -25,7 +25,7 @@ def check(
     from searchbench.cli import out
     from searchbench.errors import StudyError
     from searchbench.study import read_study
-    from searchbench.study.plan import make_plan
+    from searchbench.study.planner import make_plan
 
     try:
         plan = make_plan(read_study(study))

@@ -24,8 +24,9 @@ def plan(
     """
     from searchbench.cli import out
     from searchbench.cli.progress import duration
+    from searchbench.record.plan import to_json
     from searchbench.study import read_study
-    from searchbench.study.plan import make_plan, to_json
+    from searchbench.study.planner import make_plan
 
     made = make_plan(read_study(study))
     if as_json:

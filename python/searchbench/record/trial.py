@@ -243,6 +243,7 @@ class Trial(msgspec.Struct, kw_only=True):
     ``subject``: the configuration without the step of its load; trials of one subject in one block
     were driven one after another on the same warm system where ``measure`` of the plan says so.
     ``attached``: the addresses of a system that ran already; ``endpoints``: all that were asked.
+    ``roles``: what the numbers in the samples' column of that name mean.
     ``phases``: seconds spent in each phase. ``reason`` and ``stage``: of a failed trial.
     """
 
@@ -267,6 +268,7 @@ class Trial(msgspec.Struct, kw_only=True):
     started: str = ""
     ended: str = ""
     phases: dict[str, float] = {}
+    roles: list[str] = []
     notes: list[Note] = []
     corpus: Corpus = Corpus()
     queries: Queries = Queries()

@@ -21,6 +21,7 @@ from collections.abc import Mapping
 from typing import Any, BinaryIO
 
 import numpy as np
+from msgspec import to_builtins
 
 from searchbench import _core
 from searchbench.lab.fleet.frames import Message, NotOurs, Receiver, Sender, versions
@@ -133,7 +134,7 @@ class Client:
                     np.frombuffer(job.blobs.get("request_ends", b""), np.uint32),
                 )
                 self._enough = False
-                notes = [note.as_json() for note in host.notes()]
+                notes = [to_builtins(note) for note in host.notes()]
                 self._sender.send("ready", {"job": number, "notes": notes})
                 go = self._next("go")
                 if go is None:

@@ -29,8 +29,8 @@ import orjson
 from searchbench.engines import mysql_form
 from searchbench.engines.engine import Request
 from searchbench.engines.http_form import HttpReply, get, split
-from searchbench.lab.drive.exchange import Endpoint, Refused, ask
-from searchbench.lab.place.host import Note
+from searchbench.lab.wire.exchange import Endpoint, Refused, ask
+from searchbench.record.trial import Note
 from searchbench.workload.draw import CachePlan, hit_rate
 
 # A point beside the noise: what models and caches are apart from each other.
