@@ -8,7 +8,10 @@ from hypothesis import strategies as st
 from searchbench.engines import ENGINES, defaults
 from searchbench.errors import RecordError, StudyError
 from searchbench.study import parse_study
-from searchbench.study.plan import Plan, from_json, index_key, make_plan, to_json
+from searchbench.record.plan import from_json, to_json
+from searchbench.study.estimate import index_key
+from searchbench.study.plan import Plan
+from searchbench.study.planner import make_plan
 from searchbench.workload.loads import open_load
 
 HEAD = """\
@@ -153,10 +156,10 @@ def test_a_seed_gives_the_same_plan_for_ever(base):
 def test_the_control_can_be_moved_or_left_out(base):
     moved = planned(HEAD + TWO + '[control]\ntreatment = "t02"\n', base)
     assert {t.treatment for t in moved.trials if t.control} == {"t02"}
-    assert moved.judging["control"] == "t02"
+    assert moved.judging.control == "t02"
     none = planned(HEAD + TWO + "[control]\naa = false\n", base)
     assert not any(t.control for t in none.trials)
-    assert none.judging["control"] is None
+    assert none.judging.control is None
     with pytest.raises(StudyError, match="no treatment `t3`"):
         planned(HEAD + TWO + '[control]\ntreatment = "t3"\n', base)
 
@@ -194,9 +197,9 @@ def test_labels_tell_like_named_keys_of_different_tables_apart(base):
 )
 def test_judging_says_by_what_the_verdict_goes(more, metric, base):
     judging = planned(HEAD + TWO + more, base).judging
-    assert judging["metric"] == metric
-    assert judging["agreement"] == {"require": "totals", "k": 10}
-    assert judging["factors"]["system"] == ["tantivy", "sqlite"]
+    assert judging.metric == metric
+    assert (judging.agreement.require, judging.agreement.k) == ("totals", 10)
+    assert judging.factors["system"] == ["tantivy", "sqlite"]
 
 
 def test_time_is_estimated_from_windows_ingest_and_overhead(base):
@@ -235,9 +238,9 @@ def test_a_plan_survives_its_json_form(base, clients, modes, seed, replicates, a
 
 def test_a_plan_of_another_format_is_refused_and_not_misread(base):
     payload = to_json(planned(HEAD + TWO, base))
-    with pytest.raises(RecordError, match="format 2, and this searchbench reads format 1"):
-        from_json({**payload, "format": 2})
+    with pytest.raises(RecordError, match="format 3, and this searchbench reads formats 1 and 2"):
+        from_json({**payload, "format": 3})
     with pytest.raises(RecordError, match="format None"):
         from_json({})
     with pytest.raises(RecordError, match="not whole"):
-        from_json({"format": 1, "question": "?"})
+        from_json({"format": 2, "seed": 1})

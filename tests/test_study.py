@@ -183,7 +183,7 @@ def test_an_empty_file_wants_everything_that_a_study_needs(base):
         ('[[exclude]]\nwhen = { system = "sqlite" }\nreason = ""', "needs a `reason`"),
         ('[[exclude]]\nreason = "no"', "needs `when`"),
         ('[[exclude]]\nwehn = {}\nreason = "no"', "did you mean `when`?"),
-        ('[systems."a b"]\nengine = "null"', "a system's name is"),
+        ('[systems."a=b"]\nengine = "null"', "a system's name has no"),
         ("[systems.x]\nengine = 4", "`engine` must be a text"),
     ],
 )
