@@ -54,11 +54,11 @@ def _twice(source: Source, varied: Varied, other: Varied) -> None:
     for path, setting in varied.at[0].items():
         for before, first in other.at[0].items():
             if meet(path, before):
-                source.at_key(
-                    setting.key,
-                    f"`{path}` and `{before}` vary the same parameter, here and at "
-                    f"{source.where(first.key)}; keep one",
-                )
+                where = source.where(first.key)
+                said = f"`{path}` and `{before}` vary the same parameter, here and at {where}"
+                if path == before:
+                    said = f"`{path}` is varied here and at {where}"
+                source.at_key(setting.key, f"{said}; keep one")
 
 
 def _in_tables(source: Source, varied: Varied, names: Names) -> None:

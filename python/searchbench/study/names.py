@@ -48,9 +48,9 @@ class Names:
         ``linked``: a value may be a list or a table, because the level has a name of its own.
         """
         table, _, rest = path.partition(".")
-        if table in ("corpus", *_TABLES):
+        if rest and table in ("corpus", *_TABLES):
             return self._of_table(at, table, rest, linked)
-        if table == "systems":
+        if rest and table == "systems":
             return self._of_systems(at, path, rest)
         self.source.at_key(
             at,
