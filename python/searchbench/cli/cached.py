@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from searchbench.errors import SearchbenchError
-from searchbench.lab.system.cachecount import cache_size
+from searchbench.lab.system import cachecount
 from searchbench.lab.system.systems import System
 from searchbench.workload.draw import CachePlan, Distribution, plan
 from searchbench.workload.verbatim.model import RequestSet
@@ -37,11 +37,15 @@ def cache_plan(
             "leave one of the two away"
         )
     if entries is None:
-        sizes = {system.name: cache_size(system.endpoint) for system in systems}
+        sizes = {
+            system.name: cachecount.read(system.endpoint, system.identity.engine).entries
+            for system in systems
+        }
         silent = [name for name, size in sizes.items() if size is None]
         if silent:
             raise SearchbenchError(
-                f"{silent[0]} does not tell how many answers its cache holds: say --cache-entries"
+                f"{silent[0]} does not say how many answers its cache holds, or its endpoints "
+                "differ in it: say --cache-entries"
             )
         if len(set(sizes.values())) > 1:
             told = ", ".join(f"{name} {size}" for name, size in sizes.items())

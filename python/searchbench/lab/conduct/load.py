@@ -17,7 +17,7 @@ import numpy as np
 import pyarrow as pa
 
 from searchbench import _core
-from searchbench.engines.engine import Level
+from searchbench.engines.engine import CacheState, Level
 from searchbench.errors import LabError, SearchbenchError
 from searchbench.lab.conduct import totals
 from searchbench.lab.conduct.laboratory import Watch
@@ -30,6 +30,7 @@ from searchbench.lab.place import host
 from searchbench.lab.system import cachecount
 from searchbench.lab.system.systems import Spread, System
 from searchbench.record import Record, Writer, open_record
+from searchbench.record.trial import Cache
 from searchbench.study.plan import Plan, Treatment, Trial, to_json
 from searchbench.workload.draw import CachePlan, draw
 from searchbench.workload.loads import ClosedLoop, Load, open_load, resolve_told
@@ -213,7 +214,9 @@ class LoadRun:
             cpus = host.placement()[0]
         if self.cache is not None and step.system not in self._filled:
             self._fill(self.cache, step)
-        counted = cachecount.read(system.endpoint) if self.cache else None
+        counted = CacheState()
+        if self.cache:
+            counted = cachecount.read(system.endpoint, system.identity.engine)
         self.watch.stage("drive")
         with Probe(system.processes) as probe:
             driven = drive(
@@ -230,7 +233,7 @@ class LoadRun:
                 **system.further(),
             )
         if self.cache is not None:
-            about["cache"] = self._cached(self.cache, system, load, counted, driven, about)
+            about["cache"] = self._cached(self.cache, system, counted, driven)
         about["notes"] += driven.accounting.pop("notes", [])
         if system.fleet is not None:
             about["notes"] += [note.as_json() for note in system.fleet.notes()]
@@ -289,22 +292,15 @@ class LoadRun:
         self,
         plan: CachePlan,
         system: System,
-        load: Load,
-        before: cachecount.Counters | None,
+        before: CacheState,
         driven: Driven,
-        about: dict[str, Any],
-    ) -> dict[str, Any]:
-        """Did the cache answer the share that was wanted? By the server's count, or a header."""
-        counted = cachecount.between(before, cachecount.read(system.endpoint))
-        requests: int | None = len(driven.samples)
+    ) -> Cache:
+        """How often the cache was hit: by the server's count, or else a header of the replies."""
+        after = cachecount.read(system.endpoint, system.identity.engine)
+        counted = cachecount.between(before, after)
         if isinstance(counted, cachecount.Uncounted) and system.target.wire == "http":
             counted = cachecount.of_replies(driven.raw) or counted
-            requests = None  # a sample of the replies, not a count of all
-        note = cachecount.judge(plan, counted, in_flight=load.connections, requests=requests)
-        if note is not None:
-            about["notes"].append(note.as_json())
-        told = counted.as_json() if isinstance(counted, cachecount.Counters) else {}
-        return {**plan.as_json(), "counted": told}
+        return cachecount.on_record(plan, counted)
 
     def _order(self, system: System, load: Load, seed: int) -> Order:
         """The asks in their order for this load, each with the endpoint that it goes to."""
