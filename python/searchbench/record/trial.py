@@ -215,15 +215,24 @@ class UnderLoad(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class CacheCount(msgspec.Struct, frozen=True, kw_only=True):
-    """How often a cache was hit during the drive, by the server's own count."""
+    """How often a cache was hit during the drive. ``source``: who counted.
+
+    ``single``: a request is one lookup, not one for each shard. ``sampled``: counted in the replies
+    that were kept, not by the server over all requests.
+    """
 
     hits: int
     lookups: int
     source: str = ""
+    single: bool = True
+    sampled: bool = False
 
 
 class Cache(msgspec.Struct, frozen=True, kw_only=True):
-    """How requests were drawn for a share of cache hits, and what the server counted."""
+    """How requests were drawn for a share of cache hits, and what the server counted.
+
+    ``uncounted``: why there is no count, as a clause that fits after "could not be verified: ".
+    """
 
     cache_entries: int | None = None
     wanted_hit: float | None = None
@@ -232,9 +241,10 @@ class Cache(msgspec.Struct, frozen=True, kw_only=True):
     policy: str = ""
     distinct: int | None = None
     expected_hit: float | None = None
-    fill_requests: int | None = None
+    fill_requests: float | None = None
     warmup_requests: int | None = None
     counted: CacheCount | None = None
+    uncounted: str = ""
 
 
 class Trial(msgspec.Struct, kw_only=True):

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from searchbench.errors import LabError, QueryError
 from searchbench.lab.conduct.session import Session
 from searchbench.lab.drive.workload import VerbatimRequests
-from searchbench.lab.system.cachecount import cache_size
+from searchbench.lab.system import cachecount
 from searchbench.workload.draw import CachePlan, Distribution, plan
 
 LAWS: tuple[Distribution, ...] = ("uniform", "zipf")
@@ -33,11 +33,13 @@ def plan_of(session: Session, others: Iterable[Session]) -> CachePlan | None:
         )
     entries = table.get("cache_entries")
     if entries is None:
-        entries = cache_size(session.there().endpoint)
+        running = session.there()
+        entries = cachecount.read(running.endpoint, running.known).entries
         name = session.opened.treatment.system
         if entries is None:
             raise LabError(
-                f"{name} does not report how many answers its cache holds: say --cache-entries"
+                f"{name} does not say how many answers its cache holds, or its endpoints differ in "
+                "it: say --cache-entries"
             )
         for other in others:
             if other.cache is not None and other.cache.cache_entries != entries:

@@ -16,7 +16,7 @@ import numpy as np
 from searchbench import _core
 from searchbench.corpora.corpus import Corpus, Document
 from searchbench.engines import defaults
-from searchbench.engines.engine import Engine, Offline, Parameters
+from searchbench.engines.engine import CountsTaken, Engine, Offline, Parameters
 from searchbench.errors import LabError
 from searchbench.lab.system.deploy import write_files
 from searchbench.lab.system.names import Places, free_port
@@ -181,11 +181,21 @@ def _send(running: Running, batches: Batches) -> list[tuple[str, str]]:
                 f"server's log ends: {running.log_tail() or 'empty'}",
                 "ingest",
             )
+    engine = running.engine
     refusals: list[tuple[str, str]] = []
+    taken = 0
     for index, reply in trace.replies():
         which = f"batch {int(samples[index]['request']) + 1} of {count}"
-        _must(running.engine, reply, which)
-        refusals += [(who, f"{why} ({which})") for who, why in running.engine.refused(reply)]
+        _must(engine, reply, which)
+        refusals += [(who, f"{why} ({which})") for who, why in engine.refused(reply)]
+        if isinstance(engine, CountsTaken):
+            taken += engine.taken(reply)
+    if isinstance(engine, CountsTaken) and taken != batches.documents:
+        raise LabError(
+            f"{engine.can.title} took {taken:,} of {batches.documents:,} documents, and does not "
+            "say which it dropped: a table or a column is missing there, or a value does not fit",
+            "ingest",
+        )
     return refusals
 
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
+from searchbench.engines.engine import CacheState
 from searchbench.lab.conduct import totals
 from searchbench.lab.conduct.session import Run, Session
 from searchbench.lab.drive.drive import Samples, accounted, drive
@@ -17,7 +18,7 @@ from searchbench.lab.system import cachecount
 from searchbench.lab.wire.exchange import prepare
 from searchbench.lab.wire.order import Manner, Order, Progress
 from searchbench.places import Place
-from searchbench.record.trial import Cache, CacheCount, Note, UnderLoad
+from searchbench.record.trial import Cache, Note, UnderLoad
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +39,9 @@ def drive_it(run: Run, place: Place, hooks: Hooks) -> None:
     order = order_of(run)
     if session.cache is not None and not session.filled:
         _fill(session, run.opened.seed, hooks)
-    before = cachecount.read(running.endpoint) if session.cache is not None else None
+    before = CacheState()
+    if session.cache is not None:
+        before = cachecount.read(running.endpoint, running.known)
     manner = Manner(
         timeout_s=load.timeout_s,
         cpus=_cores(load.cpus, order, place, fleet),
@@ -145,15 +148,13 @@ def _fill(session: Session, seed: int, hooks: Hooks) -> None:
     )
 
 
-def _cache(run: Run, before: cachecount.Counters | None) -> Cache:
-    """How the requests were drawn, and how often the server's cache was hit by its own count."""
-    session, driven = run.session, run.driven
+def _cache(run: Run, before: CacheState) -> Cache:
+    """How requests were drawn, and how often the cache was hit: by the server's count, or else by
+    a header of the replies."""
+    session, driven, running = run.session, run.driven, run.session.there()
     assert session.cache is not None
     assert driven is not None
-    counted = cachecount.between(before, cachecount.read(session.there().endpoint))
-    if isinstance(counted, cachecount.Uncounted) and session.there().endpoint.wire == "http":
+    counted = cachecount.between(before, cachecount.read(running.endpoint, running.known))
+    if isinstance(counted, cachecount.Uncounted) and running.endpoint.wire == "http":
         counted = cachecount.of_replies(driven.raw) or counted
-    found = None
-    if isinstance(counted, cachecount.Counters):
-        found = CacheCount(hits=counted.hits, lookups=counted.lookups, source=counted.source)
-    return Cache(**session.cache.as_json(), counted=found)
+    return cachecount.on_record(session.cache, counted)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ipaddress
 import os
 import socket
 import time
@@ -21,6 +22,7 @@ from searchbench.lab.wire.exchange import Decoder, Endpoint, Refused
 from searchbench.record.trial import Note
 
 _READY_TIMEOUT_S = 5.0
+_Ip = ipaddress.IPv4Address | ipaddress.IPv6Address
 
 
 class Attached(Running):
@@ -160,12 +162,52 @@ def processes_at(endpoint: Endpoint) -> list[psutil.Process]:
 
 
 def listening_at(target: tuple[str, int]) -> list[psutil.Process]:
-    """Processes that listen at the address, without those that another of them started."""
-    pids = {
-        c.pid
-        for c in psutil.net_connections("tcp")
-        if c.status == psutil.CONN_LISTEN and c.pid and c.laddr and c.laddr.port == target[1]
-    }
+    """Processes that listen at the address, without those that another of them started.
+
+    There are none where the address is not one of this machine: who listens on the same port here
+    is somebody else. Of several listeners that fit, the kernel takes the most particular.
+    """
+    wanted = _address(target[0])
+    if not _is_of_this_machine(wanted):
+        return []
+    found: dict[int, set[int]] = {}
+    for one in psutil.net_connections("tcp"):
+        if one.status != psutil.CONN_LISTEN or not one.pid or not one.laddr:
+            continue
+        if one.laddr.port != target[1]:
+            continue
+        fit = _fit(_address(one.laddr.ip), wanted)
+        if fit:
+            found.setdefault(fit, set()).add(one.pid)
+    return _without_children(found[max(found)]) if found else []
+
+
+def _fit(listener: _Ip, wanted: _Ip) -> int:
+    """How well: 0 not at all, 1 any address of IPv6 (IPv4 too), 2 any of its own, 3 this one."""
+    if listener == wanted:
+        return 3
+    if not listener.is_unspecified:
+        return 0
+    return 2 if listener.version == wanted.version else int(listener.version == 6)
+
+
+def _address(text: str) -> _Ip:
+    """Without the zone of IPv6; an IPv4 address that is written as one of IPv6 is that of IPv4."""
+    found = ipaddress.ip_address(text.partition("%")[0])
+    mapped = getattr(found, "ipv4_mapped", None)
+    return found if mapped is None else _address(str(mapped))
+
+
+def _is_of_this_machine(address: _Ip) -> bool:
+    if address.is_loopback:
+        return True
+    cards = psutil.net_if_addrs().values()
+    families = (socket.AF_INET, socket.AF_INET6)
+    return any(address == _address(a.address) for each in cards for a in each
+               if a.family in families)  # fmt: skip
+
+
+def _without_children(pids: set[int]) -> list[psutil.Process]:
     found = []
     for pid in pids:
         try:

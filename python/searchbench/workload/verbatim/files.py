@@ -1,11 +1,11 @@
 r"""Files of requests, in whatever form they are.
 
     paths      a path a line: /d/select?table=Docs&query=a, or http://HOST:PORT/..
-    json       drnbench's forms (requests/drnbench.py)
+    json       drnbench's forms (drnbench.py)
     jsonl      an object a line: {"path": "/..", "method": .., "body": .., "headers": {..},
                "t": seconds} or {"sql": ".."}; host, port and timeout too
     sql        statements that end with ``;``, or one a line
-    access, groonga, sphinxql, mysql     production logs (requests/logs.py, sql_logs.py)
+    access, groonga, sphinxql, mysql     production logs (logs.py, sql_logs.py)
 
 A form is told by the file's name and, where that says nothing, by its content. Files that are
 packed are unpacked as they are read. A line that is no request ends the reading with its number,

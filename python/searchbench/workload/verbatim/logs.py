@@ -3,7 +3,7 @@ r"""Production logs of HTTP servers as requests: what was asked, and when.
     access     common and combined logs of nginx, Apache and groonga-httpd
     groonga    Groonga's query log: ``2026-11-20 20:06:33.301210|7fd8667fe940|>/d/select?..``
 
-(For logs of SQL: requests/sql_logs.py.) Only what reads is taken: replaying a log must not change
+(For logs of SQL: sql_logs.py.) Only what reads is taken: replaying a log must not change
 the server that it is sent to. A POST's body is in no log. What is left out is counted with its
 reason; lines that by their nature are no requests (steps and ends of Groonga's queries) are not.
 
