@@ -1,6 +1,7 @@
 //! The tantivy host: several indexes ("parts") in one process, searched as one.
 
 pub mod best;
+pub mod candidate;
 pub mod collect;
 pub mod compile;
 pub mod fields;

@@ -9,7 +9,8 @@ use std::thread::{self, Thread};
 use tantivy::query::{EnableScoring, Query as TantivyQuery, Weight};
 use tantivy::{DocAddress, Searcher, TantivyDocument};
 
-use super::collect::{Candidate, Found, Value, Want, collect};
+use super::candidate::{Candidate, Value, Want};
+use super::collect::{Found, collect};
 use super::compile::compile;
 use super::fields::{Fields, read_id};
 use super::pool::{Pool, Task};
