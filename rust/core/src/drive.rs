@@ -250,10 +250,8 @@ impl Drive {
                     Some(start) => Clock::starting_at(start),
                     None => Clock::starting_in(START_AHEAD_NS),
                 };
-                // Where it was given it is exact; a thread may be preempted between two readings.
-                let started_unix_ns = self
-                    .start_unix_ns
-                    .unwrap_or_else(|| unix_ns() - clock.now());
+                // Where it was given it is exact.
+                let started_unix_ns = self.start_unix_ns.unwrap_or_else(|| clock.zero_unix_ns());
                 self.began = Some((clock, DriftCheck::begin(clock), started_unix_ns));
                 state.start = Some(clock);
             }
