@@ -73,18 +73,19 @@ impl<W: Wire> Worker<'_, W> {
                 }
             }
         }
-        Ok(self.opened())
+        self.forget_opening();
+        Ok(true)
     }
 
-    /// Forgets what was noted while opening: the drive begins with a clean slate.
-    fn opened(&mut self) -> bool {
+    /// Forgets what was noted while opening: the drive begins with a clean slate. The pace does the
+    /// same when it starts.
+    fn forget_opening(&mut self) {
         self.ready.clear();
         self.counters.pauses = 0;
         self.counters.pause_ns = 0;
         for conn in &mut self.conns {
             conn.pause_ns = 0;
         }
-        true
     }
 
     /// Begins to open the connection; its request, if any, is sent once it is up.

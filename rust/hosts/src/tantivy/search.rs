@@ -16,7 +16,7 @@ use super::fields::{Fields, read_id};
 use super::pool::{Pool, Task};
 use super::snippets::Snippets;
 use super::view::View;
-use crate::engine::Failure;
+use crate::failure::Failure;
 use crate::query::{Checked, Key, Matching, Mode};
 use crate::reply::{Answer, Counts, Hit};
 use crate::schema::Schema;
