@@ -70,7 +70,8 @@ def trials(found: Capacity) -> Table:
             if t.excess_low is not None and t.excess_high is not None:
                 low, high = _allowance(t.excess_low), _allowance(t.excess_high)
                 below = f"{high}×" if low == high else f"{low.removeprefix('< ')}–{high}×"
-            used = Cell(f"{_allowance(t.excess)}×", repr(t.excess), below)
+            text = f"{_allowance(t.excess)}×"
+            used = Cell(text, repr(t.excess), "" if below == text else below)
         achieved = NONE
         if t.achieved is not None:
             achieved = Cell(numbers.percent(t.achieved), repr(t.achieved))
