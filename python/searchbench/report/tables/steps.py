@@ -1,13 +1,14 @@
-"""The tables of a load run: its steps, how they ended, their quantiles, and the client's health."""
+"""The tables of load steps: how they were answered and ended, and whether the client kept time."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any, Literal
+from typing import Literal
 
-from searchbench.analysis.judgement import Capacity, Estimate, Step
+from searchbench.analysis.judgement import Estimate, Step
 from searchbench.analysis.sweep.verdict import remark
+from searchbench.record.trial import Trial
 from searchbench.report.document.blocks import Cell, Column, Table
 from searchbench.report.document.text import line
 from searchbench.report.tables import numbers
@@ -37,8 +38,8 @@ def steps(found: Steps) -> Table:
     bars = spans([s.answered if s.status == "valid" else None for s in found])
     rows = []
     for s, bar in zip(found, bars, strict=True):
-        said = line(remark(s))
-        cells = [replace(named(s.label), below=said, tone="bad" if said else "")]
+        remarks = line(remark(s))
+        cells = [replace(named(s.label), below=remarks, tone="bad" if remarks else "")]
         cells.append(_clients(s) if closed else _offered(s))
         cells.append(of_estimate(s.answered, bar))
         if not closed:
@@ -124,7 +125,7 @@ def client(found: Steps) -> Table:
     return Table(tuple(columns), tuple(rows))
 
 
-def cache(trials: Sequence[Mapping[str, Any]]) -> Table | None:
+def cache(trials: Sequence[Trial]) -> Table | None:
     """A row a step that had a wanted share of cache hits: expected, and as the server counted."""
     columns = (
         Column("Step", weight=2),
@@ -136,56 +137,24 @@ def cache(trials: Sequence[Mapping[str, Any]]) -> Table | None:
     )
     rows = []
     for trial in trials:
-        told = trial.get("cache")
-        if not told:
+        drawn = trial.cache
+        if drawn is None:
             continue
-        counted, cell = told.get("counted") or {}, Cell("not told", tone="quiet")
-        if counted.get("lookups"):
-            hits, lookups = int(counted["hits"]), int(counted["lookups"])
-            below = f"{hits:,} of {lookups:,}"
-            cell = Cell(
-                numbers.percent(hits / lookups), line(str(counted.get("source", ""))), below
-            )
-        held, drawn = told.get("cache_entries"), told.get("distinct")
+        counted, cell = drawn.counted, Cell("not reported", tone="quiet")
+        if counted is not None and counted.lookups:
+            below = f"{counted.hits:,} of {counted.lookups:,}"
+            share = counted.hits / counted.lookups
+            cell = Cell(numbers.percent(share), line(counted.source), below)
+        distinct, held = drawn.distinct, drawn.cache_entries
         rows.append((
-            named(str(trial.get("label") or trial["trial"])),
-            _share(told.get("wanted_hit")),
-            _share(told.get("expected_hit")),
+            named(trial.label or trial.trial),
+            _share(drawn.wanted_hit),
+            _share(drawn.expected_hit),
             cell,
-            NONE if drawn is None else Cell(numbers.counted(int(drawn), "request")),
-            NONE if held is None else Cell(numbers.counted(int(held), "answer")),
+            NONE if distinct is None else Cell(numbers.counted(distinct, "request")),
+            NONE if held is None else Cell(numbers.counted(held, "answer")),
         ))  # fmt: skip
     return Table(columns, tuple(rows)) if rows else None
-
-
-def probes(found: Capacity) -> Table:
-    """A row a probe of a search for capacity, in the order they were made."""
-    columns = (
-        Column("Rate", number=True),
-        Column("Window", number=True),
-        Column("Verdict", weight=1.2),
-        Column("Of what is allowed", number=True, weight=1.4),
-        Column("Condition", weight=1.4),
-        Column("Achieved", number=True),
-    )
-    tones: dict[str, Literal["good", "bad", "quiet"]] = {"holds": "good", "fails": "bad"}
-    rows = []
-    for p in found.probes:
-        used = NONE
-        if p.excess is not None:
-            below = ""
-            if p.excess_low is not None and p.excess_high is not None:
-                below = f"{numbers.digits(p.excess_low)}–{numbers.digits(p.excess_high)}×"
-            used = Cell(f"{numbers.digits(p.excess)}×", repr(p.excess), below)
-        rows.append((
-            Cell(numbers.human(p.rate_per_s, "1/s"), repr(p.rate_per_s)),
-            Cell(numbers.human(p.seconds, "s")),
-            Cell(line(p.verdict), tone=tones.get(p.verdict, "quiet")),
-            used,
-            Cell(line(p.condition) or "–"),
-            _share(p.achieved),
-        ))  # fmt: skip
-    return Table(columns, tuple(rows))
 
 
 def _clients(step: Step) -> Cell:
