@@ -33,7 +33,6 @@ from searchbench.engines.groonga.engine import Groonga
 from searchbench.engines.http_form import get
 from searchbench.engines.mariadb.engine import MariaDB
 from searchbench.engines.mysql_form import query
-from searchbench.lab.wire.exchange import Endpoint, ask, prepare, samples_of
 from searchbench.lab.get.install import missing
 from searchbench.lab.system.cachecount import (
     Counted,
@@ -45,6 +44,7 @@ from searchbench.lab.system.cachecount import (
 )
 from searchbench.lab.system.deploy import Deployment
 from searchbench.lab.system.names import free_port
+from searchbench.lab.wire.exchange import Endpoint, ask, prepare, samples_of
 from searchbench.record.trial import Cache
 from searchbench.workload.draw import CachePlan, draw, plan
 
