@@ -10,6 +10,7 @@ import pyarrow as pa
 from searchbench.engines.engine import CacheState
 from searchbench.lab.conduct import totals
 from searchbench.lab.conduct.session import Run, Session
+from searchbench.lab.drive.compiled import Spread
 from searchbench.lab.drive.drive import Samples, accounted, drive
 from searchbench.lab.drive.probe import Probe
 from searchbench.lab.drive.workload import VerbatimRequests
@@ -80,7 +81,7 @@ def drive_it(run: Run, place: Place, hooks: Hooks) -> None:
 def order_of(run: Run) -> Order:
     """What the role's load sends when."""
     opened, compiled = run.opened, run.session.bytes()
-    spread = "round" if opened.treatment.load.get("spread") == "round" else "keep"
+    spread: Spread = "round" if opened.treatment.load.get("spread") == "round" else "keep"
     workload, load = opened.workload, opened.role.load
     if isinstance(workload, VerbatimRequests):
         return workload.order(load, compiled, opened.seed, spread, run.session.cache)

@@ -32,6 +32,7 @@ from searchbench.workload.verbatim.files import read_requests
 from searchbench.workload.verbatim.model import Ask, RequestSet
 
 READERS = "readers"  # the one role that a trial has
+TRIAL_KEYS = ("promise", "full")  # of a trial in a search, that no load has otherwise
 
 
 @dataclass(frozen=True)
@@ -82,7 +83,7 @@ class Openings:
         else:
             corpus, about = self.corpus(treatment.corpus)
             workload = PortableQueries(self.queries(treatment), corpus.schema)
-        load = open_load(treatment.load, self.base)
+        load = open_load(driven(treatment.load), self.base)
         named = treatment.engine
         return Opened(
             treatment,
@@ -203,10 +204,22 @@ class Openings:
             self.watch.told(f"{name}: {count:,} lines are no {what} and left out: {first}")
 
 
+def driven(table: Mapping[str, Any]) -> dict[str, Any]:
+    """A [load] table as it can be driven: without what only the search says that it belongs to.
+
+    Before the search has chosen a rate, it stands for one request after another.
+    """
+    own = {k: v for k, v in table.items() if k not in TRIAL_KEYS}
+    if table.get("kind") == "open" and table.get("rate_per_s") is None:
+        own = {k: v for k, v in own.items() if k not in ("kind", "arrivals", "connections")}
+        return {**own, "kind": "closed", "clients": 1, "seconds": 1.0, "warmup_s": 0.0}
+    return own
+
+
 def load_about(table: Mapping[str, Any]) -> LoadAbout:
     """A [load] table as the record keeps it, defaults put in."""
-    given = {k: v for k, v in table.items() if v is not None}
-    full = {**given, **resolve(given)}
+    given = {k: v for k, v in driven(table).items() if v is not None}
+    full = {**given, **resolve(given), **{k: table[k] for k in TRIAL_KEYS if k in table}}
     known = {k: v for k, v in full.items() if k in LoadAbout.__struct_fields__ and v is not None}
     return msgspec.convert(known, LoadAbout, strict=False)
 
