@@ -11,7 +11,7 @@ import pytest
 from searchbench.engines import ENGINES
 from searchbench.record import PROBE, REPLIES, SAMPLES
 from searchbench.study import read_study
-from searchbench.study.plan import make_plan
+from searchbench.study.planner import make_plan
 from searchbench.study.reference import reference
 
 ROOT = Path(__file__).parent.parent
