@@ -123,6 +123,8 @@ def test_what_searchbench_load_writes_is_a_study(base):
     assert study.command[:2] == ("load", "http://127.0.0.1:10041")
     assert study.load["machines"] == ["localhost"]
     assert right(LOADED.replace('[ingest]\nindex = "as-found"\n', ""), base).ingest == "as-found"
+    alone = LOADED.replace('machines = ["localhost"]\nssh = "ssh -p 22"', 'ssh = "ssh"')
+    assert right(alone + "[control]\naa = false\n", base).load["ssh"] == "ssh"
     plain = LOADED.replace('engine = "groonga"', 'engine = "none"')
     assert right(plain, base).systems[0].engine == "none"
 
