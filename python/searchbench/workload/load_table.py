@@ -177,7 +177,7 @@ def _search_problems(given: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
 
 
 def _lonely(given: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-    """Keys that say nothing by themselves (those at their default do no harm), and a cache's law."""
+    """Keys that say nothing alone (at their default they do no harm), and the law of a cache."""
     usual = defaults(SPEC_KEYS)
     for needed, sentences in _GOES_WITH.items():
         if given.get(needed) is None or given[needed] is False:
