@@ -472,3 +472,11 @@ def test_documents_are_counted_from_sizes_where_that_is_cheap(base):
     assert count({"files": "a.csv", "scale": 0.1}, base) == pytest.approx(3_000, rel=0.1)
     assert count({"family": "generated", "documents": 500, "scale": 4}, base) == 2000
     assert count({"family": "debian", "decimate": 2}, base) == 32_000
+
+
+def test_files_of_requests_may_be_a_factor(logged):
+    (logged / "other.jsonl").write_text('{"path": "/a"}\n')
+    text = REQUESTS.replace('file = "log.jsonl"\n', "") + "clients = 1\n"
+    plan = planned(text + '[factors]\n"requests.file" = ["log.jsonl", "other.jsonl"]\n', logged)
+    assert [t.requests["file"] for t in plan.treatments] == ["log.jsonl", "other.jsonl"]
+    assert plan.judging.measure == "trials"

@@ -1,8 +1,11 @@
 """Sweeps, searches for capacity, and requests that are sent as they are, in study files."""
 
+import re
+
 import pytest
 
 from searchbench.study import Factor
+from searchbench.study.reference import reference
 from study_texts import SHORT, right, wrong
 
 
@@ -120,6 +123,8 @@ def test_what_searchbench_load_writes_is_a_study(base):
     assert study.command[:2] == ("load", "http://127.0.0.1:10041")
     assert study.load["machines"] == ["localhost"]
     assert right(LOADED.replace('[ingest]\nindex = "as-found"\n', ""), base).ingest == "as-found"
+    alone = LOADED.replace('machines = ["localhost"]\nssh = "ssh -p 22"', 'ssh = "ssh"')
+    assert right(alone + "[control]\naa = false\n", base).load["ssh"] == "ssh"
     plain = LOADED.replace('engine = "groonga"', 'engine = "none"')
     assert right(plain, base).systems[0].engine == "none"
 
@@ -171,3 +176,15 @@ def test_one_path_has_no_times_to_replay(base):
     text = text.replace("clients = [1, 3]", "speed = 2.0").replace("think_s = 0.0\n", "")
     text = text.replace("mysql://127.0.0.1/shop", "http://127.0.0.1").replace("pause_s = 0.5\n", "")
     assert any("one `path` has no times" in c for c in wrong(text, base))
+
+
+def test_the_whole_studies_on_the_page_of_reference_are_right(base):
+    (base / "access.log").write_text(
+        '1.2.3.4 - - [01/Jan/2026:00:00:00 +0000] "GET /a HTTP/1.1" 200 1\n'
+    )
+    blocks = re.findall(r"```toml\n(.*?)```", reference(), re.DOTALL)
+    whole = [right(block, base) for block in blocks if block.startswith("question")]
+    assert [study.measure for study in whole] == ["trials", "sweep"]
+    loads = [block for block in blocks if block.startswith("[load]")]
+    head = 'question = "?"\n[corpus]\nfamily = "debian"\n[queries]\n[systems.sphinx]\n'
+    assert [right(head + load, base).measure for load in loads] == ["sweep", "capacity"]

@@ -54,7 +54,7 @@ def estimate(
     """About how many seconds the plan takes; ``documents`` as in ``make_plan``."""
     again = [t for t in treatments if t.id == control]
     drives_s = sum(_drive_s(study, t) for t in [*treatments, *again]) * study.replicates
-    if study.requests:
+    if study.verbatim:
         return drives_s + _captures_s(study, len({t.system for t in treatments}))
     counts = {repr(t.corpus): count(t.corpus, study.base, documents) for t in treatments}
     read_s = sum(counts.values()) / _READ_PER_S

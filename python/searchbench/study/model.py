@@ -165,6 +165,12 @@ class Study:
     command: tuple[str, ...] = ()
 
     @property
+    def verbatim(self) -> bool:
+        """Whether requests are sent as they are, in place of portable queries."""
+        varied = (path for factor in self.factors for path in factor.paths)
+        return bool(self.requests) or any(table_of(path) == "requests" for path in varied)
+
+    @property
     def measure(self) -> Measure:
         """What kind of measurement it is: trials, a sweep of steps, or a search for capacity."""
         if self.load.get("find_capacity"):

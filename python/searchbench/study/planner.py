@@ -94,7 +94,7 @@ def _tables(study: Study, system: System) -> Tables:
     """The study's tables as they are for one system, before levels are put in."""
     asked: Tables = (
         {"requests": {"form": "auto", **study.requests}}
-        if study.requests
+        if study.verbatim
         else {"corpus": dict(study.corpus), "queries": dict(study.queries)}
     )
     return {**asked, "load": dict(study.load), "system": dict(system.parameters)}

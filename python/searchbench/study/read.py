@@ -137,10 +137,10 @@ def _as_found(
 ) -> None:
     """Complain where systems are to be taken as found and are not there, or the reverse."""
     index = ingest.get("index")
-    if study.requests and index not in (None, "as-found"):
+    if study.verbatim and index not in (None, "as-found"):
         source.at_value(("ingest", "index"), "[requests] are sent to systems as they are found: "
                         "leave [ingest] out")  # fmt: skip
-    if study.requests or index != "as-found":
+    if study.verbatim or index != "as-found":
         return
     for name, system in systems.items():
         if not system.attach:

@@ -21,11 +21,13 @@ _MOST_CONNECTIONS = 65_535  # a sample names its connection in 16 bits
 SPEC_KEYS: tuple[SpecKey, ...] = (
     SpecKey("kind", "text", None, "default: by the keys given", ("closed", "open", "replay")),
     SpecKey("clients", "integer", 1, "closed loop: clients, a connection each; a list of them: "
-            "the steps of a sweep", minimum=1, maximum=_MOST_CONNECTIONS),
+            "the steps of a sweep on one warm system (as a factor: started anew for each)",
+            minimum=1, maximum=_MOST_CONNECTIONS),
     SpecKey("think_s", "number", 0.0, "closed loop: pause after each answer", minimum=0,
             maximum=3600),
     SpecKey("rate_per_s", "number", None, "open loop: requests a second; a list of them: the steps "
-            "of a sweep", above=0, maximum=10_000_000),
+            "of a sweep on one warm system (as a factor: started anew for each)",
+            above=0, maximum=10_000_000),
     SpecKey("arrivals", "text", "poisson", "open loop: gaps random (exponential) or all the same",
             ("poisson", "constant")),
     SpecKey("connections", "integer", 64, "open loop and replay: size of the pool",
@@ -175,11 +177,14 @@ def _search_problems(given: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
 
 
 def _lonely(given: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-    """Keys that say nothing by themselves, and the law of a cache's requests."""
+    """Keys that say nothing alone (at their default they do no harm), and the law of a cache."""
+    usual = defaults(SPEC_KEYS)
     for needed, sentences in _GOES_WITH.items():
         if given.get(needed) is None or given[needed] is False:
             yield from (
-                (key, said) for key, said in sentences.items() if given.get(key) is not None
+                (key, said)
+                for key, said in sentences.items()
+                if given.get(key) is not None and given[key] != usual[key]
             )
     law = given.get("cache_law")
     if isinstance(law, str):
