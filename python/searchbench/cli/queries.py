@@ -22,7 +22,7 @@ def inspect(*files: Path, as_json: _Json = False) -> int:
     Parameters
     ----------
     files
-        One query a line, or JSON lines; .gz and .zst are unpacked.
+        One query a line, JSON lines, or Sphinx's plain query log; .gz and .zst are unpacked.
     as_json
         Print JSON.
     """
@@ -60,7 +60,7 @@ def inspect(*files: Path, as_json: _Json = False) -> int:
     out.say(f"digest {found.digest}")
     out.table(("times", "query"), top)
     if found.bad_count:
-        out.say(f"\n{found.bad_count:,} lines are no query; the first:")
+        out.say(f"\n{found.bad_count:,} lines are left out; the first:")
         for line in found.bad:
             out.say(f"  {line}")
     return 0
