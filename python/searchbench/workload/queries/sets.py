@@ -211,9 +211,9 @@ def from_files(
 
     ``form`` None goes by the name (.jsonl, .ndjson; .gz and .zst are unpacked), and where that
     says nothing by the content: Sphinx's plain query log (sphinx_log.py) is known, other logs are
-    refused. A plain line is analysed; one without any term is bad. A JSON line is the payload of FORMATS.md, or
-    ``{"text": .., "match": mode}``; keys it lacks are the template's; ``t`` is when it was
-    asked, in seconds. ``lines`` stops after so many lines. QueryError where a file cannot be
+    refused. A plain line is analysed; one without any term is bad. A JSON line is the payload of
+    FORMATS.md, or ``{"text": .., "match": mode}``; keys it lacks are the template's; ``t`` is when
+    it was asked, in seconds. ``lines`` stops after so many lines. QueryError where a file cannot be
     read, where nothing is left, or at any bad line if ``bad_lines`` is "refuse".
     """
     builder = _Builder()
@@ -254,8 +254,8 @@ def form_of(path: Path) -> Form:
         raise QueryError(
             f"{path} is a log and no list of queries: its lines begin with a time ({begins!r}), "
             "which would be searched for. Take the queries out of it, one a line or as JSON lines "
-            "with `text` and `t`; or send its requests as they are (`searchbench load --requests`); "
-            'or say `format = "lines"` if these are your queries'
+            "with `text` and `t`; or send its requests as they are (`searchbench load "
+            '--requests`); or say `format = "lines"` if these are your queries'
         )
     return "lines"
 
