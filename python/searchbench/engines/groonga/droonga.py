@@ -48,8 +48,8 @@ _NOT_HERE = (
 _NO_TABLE = (400, 404)
 _LONGEST = 200  # characters of an error's details
 # What an error is, where the body has no words: it holds return code 0 then, with no count, or is
-# null. A node that goes away under load gives 500 at once, then 504 and 503 for some 10 s, until the
-# front has dropped it.
+# null. A node that goes away under load gives 500 at once, then 504 and 503 for some 10 s, until
+# the front has dropped it.
 _MEANT = {
     400: "Droonga cannot make anything of it",
     404: "Droonga has no such table or command",

@@ -125,8 +125,9 @@ def form_of(path: Path) -> str:
     begins = shown(first[0].decode(errors="replace"))
     if any(sql_logs.SPHINX_PLAIN.match(line) for line in first):
         raise QueryError(
-            f"{path} is Sphinx's plain log: searches for an engine, and no requests; take them "
-            "as a study's queries, or let Sphinx write query_log_format = sphinxql"
+            f"{path} is Sphinx's plain log: words that were searched for, and no requests. A study "
+            f'reads it ([queries] file = "{path}"), and load sends what a study asks (--study); or '
+            "let Sphinx write query_log_format = sphinxql"
         )
     raise QueryError(
         f"{path}: what its lines are cannot be told ({begins}); {_EXPECTED}; {_OPTION} (words to "
