@@ -305,7 +305,7 @@ class CapacityTrial:
 
     ``trial``: its name on record. ``excess``: the share of requests that broke the promise's worst
     condition over the share that may, with its interval: below 1 it is kept. ``condition``: that
-    condition's words. ``verdict``: "holds", "fails", "unclear", or "void" where the client was late.
+    condition's words. ``verdict``: "holds", "fails", "unclear", or "void": the client was late.
     """
 
     trial: str

@@ -30,9 +30,7 @@ class AnswerBook:
         An invalid trial too: what makes a trial's times invalid does not touch what was
         returned to it before it was timed.
         """
-        own = [
-            t for t in self.trials.get(treatment, []) if t.status == "ok" and not t.control
-        ]
+        own = [t for t in self.trials.get(treatment, []) if t.status == "ok" and not t.control]
         return own[-1 if last else 0] if own else None
 
     def of(self, treatment: str) -> agreement.Answers | None:

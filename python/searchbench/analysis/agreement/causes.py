@@ -82,9 +82,7 @@ class Namer:
         return ANALYSIS if simple and not algebra.get("filters") else ANALYSIS_OR_OPERATOR
 
 
-def _terms(
-    trial: Trial, queries: Mapping[int, Mapping[str, Any]]
-) -> dict[int, tuple[str, ...]]:
+def _terms(trial: Trial, queries: Mapping[int, Mapping[str, Any]]) -> dict[int, tuple[str, ...]]:
     """Terms of each query as the trial's engine sees them; empty if it was not asked.
 
     ``terms`` of trial.json holds only the queries whose terms it sees otherwise than declared.

@@ -152,9 +152,7 @@ def _slices(hits: Hits, other: Hits) -> Iterator[Hits]:
 def same_scoring(a: Trial, b: Trial) -> bool:
     """Whether two trials should score a document alike: one engine, and scored the same way."""
     x, y = a.parameters, b.parameters
-    return a.engine == b.engine and all(
-        x.get(name) == y.get(name) for name in SCORING_PARAMETERS
-    )
+    return a.engine == b.engine and all(x.get(name) == y.get(name) for name in SCORING_PARAMETERS)
 
 
 @dataclass(frozen=True, slots=True)

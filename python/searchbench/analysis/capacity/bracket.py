@@ -48,15 +48,15 @@ def bracket(seen: Seen) -> Bracket:
         least = min(d.rate_per_s for d in seen.driven)
         return Bracket(
             None, None,
-            f"The client was late with its own requests even at {per_s(least)}, so nothing is known "
-            "of the system. Give the client more processors, or promise a longer time.",
+            f"The client was late with its own requests even at {per_s(least)}, so nothing is "
+            "known about the system. Give the client more processors, or promise a longer time.",
         )  # fmt: skip
     rates = [d.rate_per_s for d in used]
     if not any(d.judged.answered_per_s for d in used):
         return Bracket(
             None, min(rates),
-            f"No request was answered well, down to {per_s(min(rates))}. The rate is not the reason; "
-            "look at the outcomes.",
+            f"No request was answered well, down to {per_s(min(rates))}. The rate is not the "
+            "reason; look at the outcomes.",
         )  # fmt: skip
     keeps = [d.seems_kept for d in used]
     if not any(keeps):
@@ -86,8 +86,8 @@ def too_wide(low: float, high: float) -> str:
     if high / low <= 1 + WIDTH:
         return ""
     return (
-        f" This interval is {100 * (high / low - 1):.1f} % wide, and {100 * WIDTH:.0f} % was the aim: "
-        "longer trials (more effort) would narrow it."
+        f" This interval is {100 * (high / low - 1):.1f} % wide, and {100 * WIDTH:.0f} % was the "
+        "aim: longer trials (more effort) would narrow it."
     )
 
 
@@ -113,8 +113,8 @@ def _beyond(used: list[Driven], low: float, high: float, where: Posterior) -> Br
         unsure.append(f"whether it fails at {per_s(rates[-1])}, the highest rate driven")
     known.append(f"It is not certain {listed(unsure)}.")
     known.append(
-        f"The limit is most likely near {per_s(where.quantile(0.5))}. Times vary too much from trial "
-        "to trial; use a quieter machine or longer trials (more effort)."
+        f"The limit is most likely near {per_s(where.quantile(0.5))}. Times vary too much from "
+        "trial to trial; use a quieter machine or longer trials (more effort)."
     )
     return Bracket(holds, fails, " ".join(known))
 
@@ -126,15 +126,16 @@ def _all_hold(seen: Seen, top: Driven) -> Bracket:
     why = f"the highest rate of {n} {plural(n, 'trial', 'trials')}"
     if limit < math.inf:
         why = (
-            f"but at {per_s(limit)} the client itself was late with its requests: the client is the "
-            "limit, not the system"
+            f"but at {per_s(limit)} the client itself was late with its requests: the client is "
+            "the limit, not the system"
         )
     if top.judged.verdict != "holds":
         why += "; that trial alone is too short to be sure (95 %)"
     holds = [d.rate_per_s for d in seen.used if d.judged.verdict == "holds"]
     return Bracket(
         max(holds, default=None), None,
-        f"The promise was still kept at {per_s(top.rate_per_s)}, {why}. Where it fails is not known.",
+        f"The promise was still kept at {per_s(top.rate_per_s)}, {why}. Where it fails is not "
+        "known.",
     )  # fmt: skip
 
 
@@ -145,7 +146,7 @@ def _nothing_holds(used: list[Driven]) -> str:
         for k in least.judged.kept
         if k.share >= k.condition.allowed
     ]
-    reason = "; ".join(broken) or f"only {least.judged.achieved:.1%} of the load was answered in time"
+    reason = "; ".join(broken) or f"only {least.judged.achieved:.1%} was answered in time"
     n = len(used)
     return (
         f"The promise was broken even at {per_s(least.rate_per_s)}, the lowest rate of {n} "

@@ -60,7 +60,8 @@ def _search(record: Record, own: Sequence[Trial], promises: search.Promises) -> 
     why = ""
     if failed is not None:
         which = "first look" if search.is_first_look(failed) else f"trial {failed.trial}"
-        why = f"The search ended early: the {which} failed ({failed.reason or 'no reason recorded'})."
+        reason = failed.reason or "no reason was recorded"
+        why = f"The search ended early: the {which} failed ({reason})."
     elif all(t.load.promise is not None for t in rates):  # format 1 does not say what it was for
         effort = record.plan.judging.effort
         if not rates or search.undecided(rates, judged, len(promises), 1.0, effort) is not None:
@@ -104,7 +105,8 @@ def _hull(brackets: Sequence[Bracket], seen: Sequence[Seen]) -> Bracket:
     low = min(lows) if len(lows) == len(brackets) else None
     high = max(highs) if len(highs) == len(brackets) else None
     if low is None or high is None:
-        parts = [f"In search {i} of {len(brackets)}: {b.sentence}" for i, b in enumerate(brackets, 1)]
+        n = len(brackets)
+        parts = [f"In search {i} of {n}: {b.sentence}" for i, b in enumerate(brackets, 1)]
         return Bracket(low, high, " ".join(parts))
     chances = [b.chance_inside for b in brackets if b.chance_inside is not None]
     sentence = between(low, high, sum(len(s.used) for s in seen), len(brackets))

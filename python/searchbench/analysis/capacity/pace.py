@@ -3,8 +3,8 @@
     quadruple or halve until the answer is between two rates → guess it from what these said
     → full trials on both sides of it, in turn, until all together tell it to within ``WIDTH``
 
-One trial near the answer says little by itself: the late requests of 30 s may come in five clusters.
-So a search ends when all of its trials together (posterior.py) are sure enough.
+One trial near the answer says little by itself: the late requests of 30 s may come in five
+clusters. So a search ends when all of its trials together (posterior.py) are sure enough.
 """
 
 from __future__ import annotations
@@ -47,8 +47,8 @@ def warmup_s(seconds: float) -> float:
 def following(seen: Seen, left: int, start_per_s: float, effort: float = 1.0) -> Next | None:
     """The next trial for a promise; None where it is settled, or nothing more can be learnt.
 
-    ``left``: trials that may still be driven for it. ``start_per_s``: where to begin; the throughput
-    of a short closed loop is a good start. ``effort`` multiplies the lengths of trials.
+    ``left``: trials that may still be driven for it. ``start_per_s``: where to begin; the
+    throughput of a short closed loop is a good start. ``effort`` multiplies the lengths of trials.
     """
     if left <= 0:
         return None
@@ -61,7 +61,7 @@ def following(seen: Seen, left: int, start_per_s: float, effort: float = 1.0) ->
 
 
 def full_s(seen: Seen, rate_per_s: float) -> float:
-    """How long a full trial is at least: enough requests for the quantile, long beside the limit."""
+    """The least length of a full trial: enough requests, and long beside the limit."""
     conditions = [k.condition for k in seen.driven[0].judged.kept]
     limits = [c.limit_ns / 1e9 for c in conditions if c.limit_ns is not None]
     # Errors are none or many; 4 / allowed requests without one say that the promise is kept.

@@ -105,7 +105,7 @@ class Judged:
 
 
 def parse(text: str) -> tuple[Condition, ...]:
-    """The conditions of ``text``, separated by commas or "and"; SearchbenchError names the wrong one."""
+    """The conditions of ``text``, separated by commas or "and"; SearchbenchError."""
     found = []
     for part in re.split(r",|\band\b", text):
         words = part.strip()

@@ -70,6 +70,6 @@ class Seen:
         return min((r for r in late if r > rate_per_s), default=math.inf)
 
     def where(self) -> Posterior:
-        """At the rates as they were drawn: at random times there are never exactly as many as meant."""
+        """At the rates as drawn: random arrivals are never exactly as many as were meant."""
         used = self.used
         return posterior([d.judged.offered_per_s for d in used], [d.judged for d in used])

@@ -80,9 +80,7 @@ def family(treatments: Sequence[TreatmentResult]) -> list[tuple[str, str]]:
     return pairs
 
 
-def value(
-    trial: TrialResult, load: Load, samples: Samples, metric: str, keep: Any
-) -> float | None:
+def value(trial: TrialResult, load: Load, samples: Samples, metric: str, keep: Any) -> float | None:
     """A trial's metric over the queries in ``keep`` (sorted numbers; None: over all)."""
     if keep is None:
         figure = trial.figures.get(metric)

@@ -87,7 +87,8 @@ def _compare_loads(sides: tuple[_Side, _Side], threshold: float) -> RecordCompar
         if side.judged.void
     ]
     said.append(compared.decision)
-    said += [f"{line.label}: {line.reason}." for line in lines if "keep up with it" in line.reason][:3]
+    behind = [line for line in lines if "keep up with it" in line.reason]
+    said += [f"{line.label}: {line.reason}." for line in behind[:3]]
     if found.once and lines:
         said.append(compare_load.ONCE)
     return replace(compared, decision=" ".join(said))
@@ -297,10 +298,7 @@ def _findings(
                 "Run both studies on one machine, one after the other.",
             )
         )
-    versions = [
-        {(t.engine, t.version) for t in s.record.trials if t.version}
-        for s in sides
-    ]
+    versions = [{(t.engine, t.version) for t in s.record.trials if t.version} for s in sides]
     if versions[0] != versions[1]:
         names = [", ".join(sorted(f"{e} {v}" for e, v in side)) for side in versions]
         found.append(

@@ -1,8 +1,8 @@
 """From one trial of a sweep to its step: what was really driven, and how it was answered.
 
-In a sweep a server that errs or falls behind is the answer that was asked for. So what makes another
-trial invalid is sorted here: faults of the client and the machine make a step void, faults of the
-server are results, and stay as warnings.
+In a sweep a server that errs or falls behind is the answer that was asked for. So what makes
+another trial invalid is sorted here: faults of the client and the machine make a step void, faults
+of the server are results, and stay as warnings.
 """
 
 from __future__ import annotations
@@ -33,8 +33,8 @@ OF_THE_SERVER: Mapping[str, str] = {
     "server ended": "Read its log.",
     "other answers under load": "Lower the load until the answers agree, or raise its limits.",
     "no answers": "See its log, and what it answers to one request alone.",
-    "overload": "Nothing to do: this is what was to be found. How long the latencies are depends on "
-    "how long the window was.",
+    "overload": "Nothing to do: this is what was to be found. How long the latencies are depends "
+    "on how long the window was.",
 }
 _PIN = "Keep the server off the client's core (--cpus, taskset), or say --realtime."
 _NAMES = {"overload": "not kept up"}
@@ -50,9 +50,7 @@ class _Columns:
     connect: Ints
 
 
-def rated(
-    findings: Sequence[Finding], trial: Trial, requests: int
-) -> tuple[Finding, ...]:
+def rated(findings: Sequence[Finding], trial: Trial, requests: int) -> tuple[Finding, ...]:
     """The audit's findings as they weigh in a sweep, the gravest first.
 
     ``requests``: due within the window; without one nothing is known about the server.
@@ -182,9 +180,7 @@ def _achieved(trace: Trace) -> Estimate | None:
     return Estimate(found.share, "share", found.requests, found.of_this_window())
 
 
-def _keeps_up(
-    trial: Trial, achieved: Estimate, growth: float, requests: int
-) -> bool | None:
+def _keeps_up(trial: Trial, achieved: Estimate, growth: float, requests: int) -> bool | None:
     unsent = trial.drive.unsent if trial.drive is not None else 0
     span = achieved.interval
     if unsent or (achieved.value < KEEPS_UP and growth > GROWTH):

@@ -45,8 +45,8 @@ def judge_trial(
 ) -> Judged:
     """Audit one trial and take its figures. A failed trial has its finding and no figures.
 
-    ``subject``: of a trial that is a step of a sweep or of a search, whose step it is; it is audited
-    as one. None: it is a trial by itself.
+    ``subject``: of a step of a sweep or of a search, whose step it is; it is audited as a step.
+    None: it is a trial by itself.
     """
     empty = np.empty(0, dtype=np.int64)
     if trial.status != "ok":

@@ -30,6 +30,7 @@ RUN_WAIT = 0.05
 STEAL_WARNING = 0.01
 STEAL_INVALID = 0.05
 GROWTH = 0.01
+FATAL = ("refused", "reset", "timed_out", "truncated")
 DEAD_AT_LEAST = 10  # failed requests in a row, to the end, before a server is called dead
 
 Severity = Literal["invalid", "warning", "note"]
@@ -139,7 +140,7 @@ def _dead(trial: Trial, trace: Trace) -> Iterator[Row]:
     after = trace.due > last_ok_ns
     n = int(np.count_nonzero(after))
     # A few unfinished requests at the end are no death: they were merely in flight.
-    fatal = [i for i, o in enumerate(trial.outcomes) if o in ("refused", "reset", "timed_out", "truncated")]
+    fatal = [i for i, name in enumerate(trial.outcomes) if name in FATAL]
     lost = int(np.count_nonzero(after & np.isin(trace.outcome, fatal)))
     if lost < DEAD_AT_LEAST or lost < 0.9 * n:
         return
