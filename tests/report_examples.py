@@ -443,9 +443,10 @@ def searched(
                 trials, None if holds is None or fails is None else 0.957,
             ))  # fmt: skip
     words = " ".join(HOSTILE) if hostile else ""
+    decision = "\n".join([*(c.sentence for c in found), "4 parts sustain more than 1."])
     return Judgement(
         "What rate do 1, 2 and 4 parts sustain?" + words, words,
-        Verdict("\n".join(c.sentence for c in found) + words, True, None),
+        Verdict(decision + words, True, None),
         _of_steps(queues, steps), (), None, (), (), (),
         {}, {s.treatment: {"server_cores": 0.8, "peak_rss_bytes": 120_000_000} for s in steps},
         metric="response_p99", measure="capacity", steps=tuple(steps), capacity=tuple(found),

@@ -9,6 +9,7 @@ import csv
 import json
 import re
 from dataclasses import replace
+from html import unescape
 from itertools import product
 from pathlib import Path
 from typing import Any
@@ -16,7 +17,10 @@ from typing import Any
 import pytest
 
 import report_examples as examples
+from records import Study, single_queue
+from searchbench.analysis.judge import judge
 from searchbench.analysis.judgement import Capacity, Judgement
+from searchbench.record import open_record
 from searchbench.report import write_report
 from searchbench.report.document.assemble import document
 from searchbench.report.document.blocks import (
@@ -128,8 +132,9 @@ def test_few_intervals_have_their_sentences_first_and_many_their_table() -> None
     many = section(made(examples.searched()), "answer")
     assert [b.kind for b in many.blocks[:4]] == ["badge", "table", "text", "figure"]
     after = [b.text for b in many.blocks[4:] if isinstance(b, Text)]
-    assert len(after) == 6
-    assert after[0].startswith("sphinx parts=1 keeps p99 < 50ms at 313")
+    assert len(after) == 7
+    assert after[0] == "4 parts sustain more than 1."  # what the table does not say comes first
+    assert after[1].startswith("sphinx parts=1 keeps p99 < 50ms at 313")
 
 
 def test_more_than_two_curves_of_trials_are_closed_and_two_are_not() -> None:
@@ -290,6 +295,52 @@ def test_a_page_made_from_a_command_shows_it_and_one_made_from_a_study_how_to_ru
         assert isinstance(again, Details)
         code = next(b for b in again.blocks if isinstance(b, Code))
         assert expected in code.text
+
+
+def test_a_real_record_of_three_configurations_and_two_promises_has_six_intervals(
+    tmp_path: Path,
+) -> None:
+    promises = ["p99 < 50ms", "p99 < 200ms, errors < 0.1%"]
+    run = Study(blocks=1, control=None, trial_noise=0.0, block_noise=0.0,
+                judging={"measure": "capacity", "promises": promises})  # fmt: skip
+    for queue in examples.PARTS:
+        for rate in (0.7, 0.85, 0.95, 1.05):
+            # The greatest queue is never driven beyond what it sustains with the second promise.
+            if queue is examples.PARTS[-1] and rate > 1:
+                continue
+            asked = round(rate * queue.most_per_s)
+            run.add(f"{queue.levels['systems.sphinx.parts']}-{asked}", system="sphinx",
+                    server=single_queue(1 / queue.most_per_s), rate_per_s=asked, seconds=9.0,
+                    subject=queue.subject, levels={**queue.levels, "load.rate_per_s": asked},
+                    extra={"load": {"promise": 0, "full": True}})  # fmt: skip
+    record = open_record(run.write(tmp_path / "r"))
+    judged = judge(record)
+    table = table_of(document(record, judged))
+    assert [row[0].text for row in table.rows] == [q.subject for q in examples.PARTS]
+    assert [column.name for column in table.columns[1:]] == promises
+    found = {(c.subject, c.promise): c for c in judged.capacity}
+    for row, queue in zip(table.rows, examples.PARTS, strict=True):
+        for cell, promise in zip(row[1:], promises, strict=True):
+            own = found[queue.subject, promise]
+            assert cell.text == between(own)
+            assert cell.below.endswith(f"{len(own.trials)} trials")
+    assert table.rows[2][2].text.startswith("≥ ")
+    report = write_report(record, judged, tmp_path / "out")
+    sheet = next(path for path in report.csv if path.name == "capacity.csv")
+    rows = list(csv.DictReader(sheet.read_text("utf-8").splitlines()))
+    assert [(row["subject"], row["promise"]) for row in rows] == [
+        (q.subject, promise) for q in examples.PARTS for promise in promises
+    ]
+    assert (rows[5]["fails"], rows[5]["chance_inside"]) == ("", "")
+
+
+def test_a_record_of_the_first_format_has_its_interval_on_a_page(tmp_path: Path) -> None:
+    record = open_record(Path(__file__).parent / "records_v1" / "capacity")
+    judged = judge(record)
+    page = write_report(record, judged, tmp_path).html.read_text("utf-8")
+    (found,) = judged.capacity
+    assert between(found) in unescape(page)
+    assert "For each configuration, rates were driven one after another" in page
 
 
 def test_without_any_trial_there_is_a_page_that_says_so(tmp_path: Path) -> None:

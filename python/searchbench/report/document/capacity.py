@@ -64,7 +64,7 @@ def _intervals(content: Content, found: tuple[Capacity, ...]) -> list[Block]:
         Text(_reading(content), "quiet"),
         *figure(
             "capacity",
-            f"The rate that keeps each promise{against}",
+            f"The greatest rate that keeps each promise{against}",
             "Bars: from the rate at which the promise holds to the rate at which it fails."
             f"{' Thin lines join their middles.' if factor else ''}{dashed}",
             partial(figures.intervals, found),

@@ -26,7 +26,8 @@ _OF = {"closed": "clients", "open": "the offered rate", "replay": "the speed of 
 def opening(content: Content, badge: Badge, first: Sequence[Block] = ()) -> list[Block]:
     """How the answer begins: void steps, the badge, the sentences, and what speaks against them.
 
-    ``first``: what comes before the sentences.
+    ``first``: intervals that come before the sentences. Those that only say an interval again come
+    last then.
     """
     judged = content.judgement
     blocks: list[Block] = []
@@ -37,6 +38,9 @@ def opening(content: Content, badge: Badge, first: Sequence[Block] = ()) -> list
     blocks += [badge, *first]
     rest = judged.verdict.decision.removeprefix(judged.void).strip()
     sentences = [part for part in rest.split("\n") if part]
+    if first:
+        again = [c.sentence for c in judged.capacity]
+        sentences.sort(key=lambda part: any(sentence in part for sentence in again))
     blocks += [
         Text(fit(part), "lead" if i < _LEADS and not first else "plain")
         for i, part in enumerate(sentences)

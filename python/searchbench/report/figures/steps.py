@@ -10,6 +10,7 @@ import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import pairwise
 from typing import Any, Literal
 
 import altair as alt
@@ -141,10 +142,19 @@ def _x_axis(loads: Loads, look: Look) -> Axis:
     log = xs[-1] / xs[0] >= 8
     margin = 0.0 if log else (xs[-1] - xs[0]) * 0.03 or 0.5
     domain = (xs[0] / 1.05, xs[-1] * 1.05) if log else (xs[0] - margin, xs[-1] + margin)
-    most = 12 if look.direct_labels else 6
-    step = math.ceil(len(xs) / most)
-    ticks = tuple(xs) if step == 1 else tuple(log_ticks(*domain) if log else xs[::step])
+    ticks: tuple[float, ...] = tuple(xs)
+    if _crowded(xs, look, log=log):  # round numbers are better then
+        ticks = tuple(log_ticks(*domain)) if log else ()
     return Axis(_X[loads.kind], domain, ticks, log=log)
+
+
+def _crowded(levels: Sequence[float], look: Look, *, log: bool) -> bool:
+    """Whether the names of two levels would touch."""
+    at = [math.log(x) for x in levels] if log else list(levels)
+    if len(at) < 2:
+        return False
+    nearest = min(b - a for a, b in pairwise(at))
+    return nearest / (at[-1] - at[0]) < (0.05 if look.direct_labels else 0.12)
 
 
 def _at(x: Axis) -> alt.X:

@@ -1,4 +1,4 @@
-"""The page of a load run says what is borne, marks what is void or not kept up, and stays small."""
+"""The page of a sweep: the load it sustains, what is void or not kept up, what it may not know."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from pathlib import Path
 
 import pytest
 
-from records import Study, single_queue
+from records import Study, lognormal, single_queue
 from searchbench.analysis.judge import judge
 from searchbench.analysis.judgement import Judgement
 from searchbench.cli.report import show
 from searchbench.record import Record, open_record
 from searchbench.report import write_report
-from searchbench.report.document.blocks import Document, Figure, Table, Text
-from searchbench.report.document.sweep import LoadContent
+from searchbench.report.document import assemble
+from searchbench.report.document.blocks import Details, Document, Figure, Notice, Table
 from searchbench.report.page import page
 from test_analysis_steps import by_clients, load_run
 
@@ -28,7 +28,7 @@ def opened(run: Study, path: Path) -> tuple[Record, Judgement]:
 
 
 def document(run: Study, path: Path) -> Document:
-    return LoadContent(*opened(run, path)).document()
+    return assemble.document(*opened(run, path))
 
 
 def ids(found: Document) -> list[str]:
@@ -42,7 +42,7 @@ def figures(found: Document) -> dict[str, Figure]:
 
 def words(found: Document, section: str) -> str:
     (own,) = (s for s in found.sections if s.id == section)
-    return page(Document("t", "a", (own,)))
+    return page(Document("t", "a", "m", (own,)))
 
 
 def by_rates(rates: tuple[int, ...], capacity: float = 300.0) -> Study:
@@ -58,12 +58,46 @@ def test_the_answer_comes_first_and_what_makes_no_sense_is_left_out(tmp_path: Pa
     assert ids(found)[:3] == ["answer", "load", "steps"]
     assert "agreement" not in ids(found)
     text = words(found, "answer")
-    assert "From 4 clients on more clients bring nothing" in unescape(text)
+    assert unescape(lead_of(found)).startswith("new answers at most ")
     assert "no A/A control" not in text
     everything = page(found).lower()
-    assert "ingest" not in everything
-    assert "study.toml" not in everything
     assert "searchbench load http://127.0.0.1:1" in everything
+    assert "searchbench run" not in everything
+
+
+def test_what_a_system_that_ran_already_never_did_is_left_out(tmp_path: Path) -> None:
+    run = by_clients((1, 2))
+    for treatment in run.treatments:
+        treatment.extra = {"attached": "http://127.0.0.1:1", "endpoints": ["127.0.0.1:1"]}
+    found = document(run, tmp_path / "r")
+    assert "ingest" not in words(found, "resources").lower()
+    details = words(found, "details")
+    assert "as it was found" in details
+    assert "<dd><bdi>http://127.0.0.1:1</bdi></dd>" in details
+
+
+def test_a_study_crossed_with_factors_has_a_line_for_each_configuration(tmp_path: Path) -> None:
+    run = load_run(judging={"command": []})
+    for parts in (1, 2, 4):
+        for n in (1, 4, 8):
+            run.add(f"p{parts}-{n}", server=lognormal(0.016 / parts), clients=n,
+                    subject=f"tantivy parts={parts}", parameters={"parts": parts},
+                    levels={"systems.tantivy.parts": parts, "load.clients": n})  # fmt: skip
+    found = document(run, tmp_path / "r")
+    assert "3 configurations · 9 load steps" in found.about
+    drawn = figures(found)
+    for parts in (1, 2, 4):
+        assert f">tantivy parts={parts}<" in drawn["load-throughput"].wide
+        for quantile in ("p50", "p99"):
+            assert f">tantivy parts={parts} {quantile}<" in drawn["load-response"].wide
+    (details,) = (s for s in found.sections if s.id == "details")
+    titles = [b.title for b in details.blocks if isinstance(b, Details)]
+    assert [t for t in titles if "parts" in t] == [f"tantivy parts={n}" for n in (1, 2, 4)]
+    first = next(b for b in details.blocks if isinstance(b, Details) and "parts=1" in b.title)
+    assert "('systems.tantivy.parts', '1')" in str(first)
+    assert "Command line, as started" in str(first)
+    assert "load.clients" not in str(first)
+    assert "searchbench run study.toml" in str(details)
 
 
 def test_the_two_graphs_have_a_line_for_each_system_and_quantile(tmp_path: Path) -> None:
@@ -95,24 +129,24 @@ def test_a_closed_loop_says_what_it_cannot_know(tmp_path: Path) -> None:
     assert "coordinated omission" in words(found, "load")
 
 
-def test_a_void_step_is_told_before_anything_else(
+def test_a_void_step_is_named_before_anything_else(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     run = by_clients((1, 2, 4))
     run.treatments[2].lag_ns = 3_000_000
     record, judged = opened(run, tmp_path / "r")
-    found = LoadContent(record, judged).document()
+    found = assemble.document(record, judged)
     first = found.sections[0].blocks[0]
-    assert first.kind == "notice"
-    assert "1 of 3 load steps" in words(found, "answer")
+    assert isinstance(first, Notice)
+    assert first.meaning.startswith("1 of 3 ")
     assert "Crosses: void" in page(found)
     show(judged)
-    assert capsys.readouterr().out.startswith("Void: 1 of 3 load steps")
+    assert capsys.readouterr().out.startswith("Void: 1 of 3 ")
 
 
 def test_outcomes_are_shown_by_kind_where_any_request_failed(tmp_path: Path) -> None:
     clean = document(by_clients((1,)), tmp_path / "clean")
-    assert "ended well" in words(clean, "steps")
+    assert "measured requests succeeded" in words(clean, "steps")
     failing = document(by_clients((1,), error_share=0.1), tmp_path / "failing")
     assert "engine error" in words(failing, "steps")
 
@@ -122,32 +156,10 @@ def test_forty_steps_are_still_a_page(tmp_path: Path) -> None:
     for n in range(1, 41):
         by_clients((n,), run=run, seconds=1.5, warmup_s=0.2)
     record, judged = opened(run, tmp_path / "r")
-    text = page(LoadContent(record, judged).document())
+    text = page(assemble.document(record, judged))
     assert len(text) < 600_000
     rows = re.findall(r"<details><summary><bdi>Response time, every step", text)
     assert rows, "a long table is closed"
-
-
-def test_the_bracket_of_a_capacity_search_is_drawn_with_its_probes(tmp_path: Path) -> None:
-    def probe(rate: float, share: float, verdict: str) -> dict[str, object]:
-        kept = {"condition": {"text": "p99 < 50ms", "allowed": 0.01}, "share": share,
-                "low": share / 2, "high": share * 2 + 0.001}  # fmt: skip
-        judged = {"kept": [kept], "verdict": verdict, "achieved": 0.999, "own_fault": False}
-        return {"rate_per_s": rate, "seconds": 2.0, "judged": judged}
-
-    told = {"slo": "p99 < 50ms", "holds_per_s": 200.0, "fails_per_s": 210.0,
-            "sentence": "It bears 200 to 210 requests a second.", "chance_inside": 0.96,
-            "probes": [probe(100, 0.0, "holds"), probe(200, 0.002, "holds"),
-                       probe(210, 0.05, "fails")]}  # fmt: skip
-    run = by_rates((100, 200, 210))
-    run.judging["capacity"] = {"tantivy": told}
-    found = document(run, tmp_path / "r")
-    assert ids(found)[:2] == ["answer", "capacity"]
-    lead = next(b for b in found.sections[0].blocks if isinstance(b, Text))
-    assert lead.text.startswith("It bears 200 to 210 requests a second.")
-    drawn = figures(found)["capacity-0"]
-    assert drawn.wide.count("of what") + drawn.wide.count("times what") >= 3
-    assert "p99 &lt; 50ms allows" in drawn.wide
 
 
 def test_hostile_text_is_escaped_and_all_files_are_written(tmp_path: Path) -> None:
@@ -169,19 +181,22 @@ def test_a_run_without_a_step_that_can_be_used_still_has_a_page(tmp_path: Path) 
     run = by_clients((1, 2), fails_at="drive")
     record, judged = opened(run, tmp_path / "r")
     assert {s.status for s in judged.steps} == {"failed"}
-    assert "No answer" in page(LoadContent(record, judged).document())
+    assert "No answer" in page(assemble.document(record, judged))
     empty = replace(judged, steps=(), treatments=())
-    assert page(LoadContent(record, empty).document())
+    assert page(assemble.document(record, empty))
 
 
 def test_the_share_of_cache_hits_is_shown_as_the_server_counted_it(tmp_path: Path) -> None:
     run = by_clients((1, 2))
-    told = {"cache_entries": 100, "wanted_hit": 0.5, "expected_hit": 0.49, "distinct": 200,
-            "counted": {"hits": 480, "lookups": 1000, "source": "status"}}  # fmt: skip
-    run.treatments[0].extra = {"cache": told}
+    run.treatments[0].extra = {"cache": {
+        "cache_entries": 100, "wanted_hit": 0.5, "expected_hit": 0.49, "distinct": 200,
+        "counted": {"hits": 480, "lookups": 1000, "source": "status"},
+    }}  # fmt: skip
+    run.treatments[1].extra = {"cache": {"wanted_hit": 0.5, "distinct": 200}}
     text = words(document(run, tmp_path / "r"), "steps")
     assert "Cache hits" in text
     assert "480 of 1,000" in text
+    assert "not reported" in text
 
 
 def test_several_client_machines_are_named_with_their_clocks(tmp_path: Path) -> None:
