@@ -1,4 +1,4 @@
-"""Searches for capacity in virtual time: by the judge alone, and by a record that grows as the lab's.
+"""Searches for capacity in virtual time: by the judge alone, and on a record that grows.
 
 ``search`` asks one promise of one queue. ``Lab`` writes a real record, trial by trial, driving what
 ``next_load`` says on queues whose greatest rate is known.
