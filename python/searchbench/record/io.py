@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import cached_property
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 import msgspec
 import orjson
@@ -228,11 +228,14 @@ def _same_study(old: Plan, new: Plan) -> bool:
 
 def _read_json(path: Path) -> dict[str, Any]:
     try:
-        return cast("dict[str, Any]", orjson.loads(path.read_bytes()))
+        found = orjson.loads(path.read_bytes())
     except FileNotFoundError:
         raise RecordError(f"{path}: is missing; the record is not whole") from None
     except orjson.JSONDecodeError as error:
         raise RecordError(f"{path}: is not JSON ({error}); the record is damaged") from None
+    if not isinstance(found, dict):
+        raise RecordError(f"{path}: is not a JSON object; the record is damaged")
+    return found
 
 
 def _pretty(value: Mapping[str, Any]) -> bytes:
