@@ -164,7 +164,8 @@ def _samples(trace: Trace) -> pa.Table:
     columns["connection"] = np.zeros(n, np.uint16)
     columns["bytes"] = np.zeros(n, np.uint32)
     nothing = pa.nulls(n, pa.int64())
-    return pa.table(columns | {"connect": nothing, "host": nothing}, schema=SAMPLES)
+    roles = pa.array(np.zeros(len(nothing), np.uint8))
+    return pa.table(columns | {"connect": nothing, "host": nothing, "role": roles}, schema=SAMPLES)
 
 
 def _replies(more: int) -> pa.Table:
