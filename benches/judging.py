@@ -1,4 +1,4 @@
-"""Judging a lot: ten million samples with a report, a hundred million quantiles, a pair's hits."""
+"""Judging a lot: ten million samples with a report, a pair's hits."""
 
 from __future__ import annotations
 
@@ -11,12 +11,9 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
 import pyarrow.parquet as pq
 
 from benches.figure import Figure
-
-TREATMENTS = 10
 
 
 def figures() -> Iterator[Figure]:
@@ -24,7 +21,6 @@ def figures() -> Iterator[Figure]:
     with tempfile.TemporaryDirectory(prefix="searchbench-bench-") as folder:
         place = Path(folder)
         yield from _report(place)
-        yield from _quantiles(place)
         yield from _agreement(place)
 
 
@@ -48,29 +44,6 @@ def _report(place: Path) -> Iterator[Figure]:
     note = f"{samples:,} samples"
     yield Figure("judgement and report of ten million samples", seconds, "s", at_most=20, note=note)
     yield Figure("  its peak memory", peak / 1e9, "GB", at_most=2)
-
-
-def _quantiles(place: Path) -> Iterator[Figure]:
-    rng = np.random.default_rng(1)
-    rows = 10_000_000
-    for number in range(TREATMENTS):
-        sent = np.sort(rng.integers(0, 10**11, rows))
-        service = (rng.lognormal(0, 0.6, rows) * (1 + number / 10) * 1e6).astype(np.int64)
-        table = pa.table({
-            "outcome": np.zeros(rows, np.uint8), "due": sent, "sent": sent, "done": sent + service,
-        })  # fmt: skip
-        pq.write_table(table, place / f"q{number}.parquet", compression="zstd", compression_level=1)
-    code = (
-        "import sys; from pathlib import Path;"
-        "from searchbench.analysis.trial.latency import quantiles_by_treatment as q;"
-        "print(q({str(i): [Path(p)] for i, p in enumerate(sys.argv[1:])}, (.5, .99, .999))['0'])"
-    )
-    files = [str(place / f"q{n}.parquet") for n in range(TREATMENTS)]
-    seconds, peak = _timed(code, *files)
-    yield Figure(
-        "exact quantiles of 100 million samples by treatment", seconds, "s", at_most=10,
-        note=f"{peak / 1e9:.2f} GB",
-    )  # fmt: skip
 
 
 def _agreement(place: Path) -> Iterator[Figure]:
@@ -98,7 +71,7 @@ def _agreement(place: Path) -> Iterator[Figure]:
     study.add("a", seconds=1.5, answer=answers(0.0))
     study.add("b", seconds=1.5, answer=answers(1.0))
     record = open_record(study.write(place / "agreement"))
-    asked = record.queries(str(record.trials[0]["queries"]["digest"]))
+    asked = record.queries(record.trials[0].queries.digest)
     began = time.perf_counter()
     a, b = (read_answers(record, trial) for trial in record.trials)
     found = compare(a, b, require="set", k=hits, queries=asked).agreement

@@ -43,16 +43,19 @@ def pytest_runtest_makereport(
     return report
 
 
-@pytest.hookimpl(tryfirst=True)
-def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+@pytest.hookimpl(wrapper=True)
+def pytest_collection_modifyitems(
+    config: pytest.Config, items: list[pytest.Item]
+) -> Generator[None, None, None]:
     """Keep together what shares a server, and begin with what takes longest."""
-    if not hasattr(config, "workerinput"):
-        return
-    for item in items:
-        if item.get_closest_marker("xdist_group") is None and (group := _shared(item)):
-            item.add_marker(pytest.mark.xdist_group(group))
-    # A long one that began last would keep one worker busy while the others have nothing to do.
-    items.sort(key=lambda item: item.get_closest_marker("slow") is None)
+    # A wrapper, because pytest-xdist reads the groups in this same hook.
+    if hasattr(config, "workerinput"):
+        for item in items:
+            if item.get_closest_marker("xdist_group") is None and (group := _shared(item)):
+                item.add_marker(pytest.mark.xdist_group(group))
+        # A long one that began last would keep one worker busy while the others have nothing to do.
+        items.sort(key=lambda item: item.get_closest_marker("slow") is None)
+    yield
 
 
 def _shared(item: pytest.Item) -> str | None:

@@ -81,7 +81,7 @@ def shedding(serve: Serve, above_per_s: float) -> Serve:
 
 @dataclass
 class Server:
-    """A queue to be probed: counts its probes' requests and seconds."""
+    """A queue to be driven: counts the seconds that it was."""
 
     serve: Serve
     rng: np.random.Generator

@@ -1,8 +1,8 @@
 """Synthetic records on disk with a known truth, for tests of the analysis and of the report.
 
-A ``Study`` is described (treatments, how each server behaves, blocks) and written in the
-layout of FORMATS.md. Nothing is measured: the instants are computed, so that what an analysis
-must find is known beforehand.
+A ``Study`` is described (treatments, how each server behaves, blocks) and written as the lab writes
+one. Nothing is measured: the instants are computed, so that what an analysis must find is known
+beforehand.
 
     study = Study(blocks=5)
     study.add("a", system="tantivy", server=exponential(0.004), clients=4)
@@ -23,12 +23,26 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import numpy as np
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from searchbench import _core
-from searchbench.record import PROBE, REPLIES
+from searchbench.record import PROBE, REPLIES, SAMPLES, Trial, Writer
+from searchbench.record.trial import (
+    Corpus,
+    Drive,
+    HostTotals,
+    Ingest,
+    Load,
+    Queries,
+    ServerTotals,
+    Service,
+    Thread,
+    Unsupported,
+    Window,
+)
+from searchbench.study import plan as plans
 
 Array = np.ndarray[Any, Any]
 # (due times in s, query numbers, generator) -> service times in s; open loops only look at due.
@@ -38,6 +52,14 @@ Answer = Callable[[int], Mapping[str, Any]]
 
 OUTCOMES = list(_core.OUTCOMES)
 LAG_NS = 3_000  # between due and sent: a generator in good health
+HOST = {
+    "cpu": "Synthetic CPU at 3.0 GHz",
+    "cores": 2,
+    "memory_bytes": 8 << 30,
+    "kernel": "6.1.0",
+    "clocksource": "tsc",
+    "governor": "performance",
+}
 
 
 def constant(seconds: float) -> Server:
@@ -136,12 +158,30 @@ class Treatment:
     error_share: float = 0.0
     lag_ns: int = LAG_NS
     version: str = "1.0"
+    subject: str = ""
     extra: dict[str, Any] = field(default_factory=dict)
 
     @property
     def label(self) -> str:
         """The levels in one line."""
         return " ".join(str(v) for v in self.levels.values()) or self.id
+
+    def planned(self, measure: str) -> plans.Treatment:
+        """As plan.json has it. A sweep's subject is the system unless another was given."""
+        return plans.Treatment(
+            id=self.id,
+            label=self.label,
+            system=self.system,
+            engine=self.engine,
+            levels=self.levels,
+            settings={
+                "corpus": self.corpus,
+                "queries": {"name": "synthetic"},
+                "load": {key: value for key, value in self.load.items() if value is not None},
+                "system": self.parameters,
+            },
+            subject=self.subject or (self.label if measure == "trials" else self.system),
+        )
 
 
 @dataclass
@@ -151,7 +191,8 @@ class Study:
     ``trial_noise``: standard deviation of the log of each trial's own factor on service times
     (machine noise); ``block_noise``: of the factor that all trials of a block share.
     ``control``: the treatment that has an A/A twin in every block (None: no control;
-    default: the first).
+    default: the first). ``judging``: fields of ``study.plan.Judging``. ``extra`` of a treatment:
+    fields of trial.json, put over those that are computed.
     """
 
     blocks: int = 5
@@ -224,189 +265,142 @@ class Study:
     def write(self, path: Path) -> Path:
         """Write the record and return its folder."""
         rng = np.random.default_rng(self.seed)
-        path.mkdir(parents=True, exist_ok=True)
         control = self.treatments[0].id if self.control == "first" else self.control
-        order: list[tuple[str, int, Treatment, bool]] = []
+        order: list[tuple[plans.Trial, Treatment]] = []
         for block in range(self.blocks):
             members = [(t, False) for t in self.treatments]
             members += [(t, True) for t in self.treatments if t.id == control]
             for at in rng.permutation(len(members)):
-                treatment, twin = members[int(at)]
-                name = f"{len(order):03d}-b{block}-{treatment.id}{'-aa' if twin else ''}"
-                order.append((name, block, treatment, twin))
-        self._write_head(path, order)
+                t, twin = members[int(at)]
+                name = f"{len(order):03d}-b{block}-{t.id}{'-aa' if twin else ''}"
+                order.append((plans.Trial(name, block, t.id, twin), t))
+        writer = Writer(
+            path,
+            study_text=f"question = {json.dumps(self.question)}\n",
+            plan=self.plan([trial for trial, _ in order]),
+            host=HOST,
+            version="0.1.0",
+        )
+        writer.queries("beef", self._queries())
         factors = np.exp(self.block_noise * rng.standard_normal(self.blocks))
-        for position, (name, block, treatment, twin) in enumerate(order):
+        for position, (trial, t) in enumerate(order):
             if self.run_only is not None and position >= self.run_only:
                 break
-            factor = factors[block] * np.exp(self.trial_noise * rng.standard_normal())
-            self._write_trial(path, name, position, block, treatment, twin, float(factor), rng)
+            factor = factors[trial.block] * np.exp(self.trial_noise * rng.standard_normal())
+            self._write_trial(writer, trial, position, t, float(factor), rng)
         return path
 
-    def _write_head(self, path: Path, order: Sequence[tuple[str, int, Treatment, bool]]) -> None:
-        created = "2026-01-31T12:00:00Z"
-        _json(
-            path / "record.json",
-            {"format": 1, "searchbench": "0.1.0", "created": created},
-        )
-        (path / "study.toml").write_text(f"question = {json.dumps(self.question)}\n", "utf-8")
+    def plan(self, trials: Sequence[plans.Trial]) -> plans.Plan:
+        """The plan of this study with these trials."""
+        closed = all(t.load["kind"] == "closed" for t in self.treatments)
         judging = {
             "question": self.question,
             "analysis": self.analysis,
-            "metric": "throughput"
-            if all(t.load["kind"] == "closed" for t in self.treatments)
-            else "response_p99",
+            "metric": "throughput" if closed else "response_p99",
             "agreement": {"require": "totals", "k": 10},
         }
-        _json(
-            path / "plan.json",
-            {
-                "question": self.question,
-                "seed": self.seed,
-                "treatments": [
-                    {
-                        "id": t.id,
-                        "label": t.label,
-                        "system": t.system,
-                        "engine": t.engine,
-                        "levels": t.levels,
-                        "parameters": t.parameters,
-                        "corpus": t.corpus,
-                        "queries": {"name": "synthetic"},
-                        "load": t.load,
-                    }
-                    for t in self.treatments
-                ],
-                "trials": [
-                    {"id": name, "block": block, "treatment": t.id, "control": twin}
-                    for name, block, t, twin in order
-                ],
-                "excluded": self.excluded,
-                "estimated_s": 60.0,
-                "judging": judging | self.judging,
-            },
+        made = msgspec.convert(judging | self.judging, plans.Judging)
+        return plans.Plan(
+            question=self.question,
+            seed=self.seed,
+            treatments=tuple(t.planned(made.measure) for t in self.treatments),
+            trials=tuple(trials),
+            excluded=tuple(plans.Excluded(e["levels"], e["reason"]) for e in self.excluded),
+            estimated_s=60.0,
+            judging=made,
         )
-        _json(
-            path / "host.json",
-            {
-                "cpu": "Synthetic CPU at 3.0 GHz",
-                "cores": 2,
-                "memory_bytes": 8 << 30,
-                "kernel": "6.1.0",
-                "clocksource": "tsc",
-                "governor": "performance",
-            },
-        )
-        (path / "queries").mkdir(exist_ok=True)
-        with (path / "queries" / "beef.jsonl").open("w", encoding="utf-8") as out:
-            for number in range(self.queries):
-                terms = [f"word{number}", '<b>&"common"</b>'][: 1 + number % 2]
-                algebra = {"match": {"mode": "all", "terms": terms, "fields": []}, "limit": 10}
-                row = {"query": number, "text": " ".join(terms), "algebra": algebra}
-                out.write(json.dumps(row) + "\n")
+
+    def _queries(self) -> list[dict[str, Any]]:
+        rows = []
+        for number in range(self.queries):
+            terms = [f"word{number}", '<b>&"common"</b>'][: 1 + number % 2]
+            algebra = {"match": {"mode": "all", "terms": terms, "fields": []}, "limit": 10}
+            rows.append({"query": number, "text": " ".join(terms), "algebra": algebra})
+        return rows
 
     def _write_trial(
         self,
-        path: Path,
-        name: str,
+        writer: Writer,
+        planned: plans.Trial,
         position: int,
-        block: int,
         t: Treatment,
-        twin: bool,
         factor: float,
         rng: np.random.Generator,
     ) -> None:
-        folder = path / "trials" / name
-        folder.mkdir(parents=True)
-        start_ns, end_ns = int(t.warmup_s * 1e9), int(t.seconds * 1e9)
-        trial: dict[str, Any] = {
-            "format": 1,
-            "trial": name,
-            "block": block,
-            "position": position,
-            "treatment": t.id,
-            "control": twin,
-            "status": "ok",
-            "label": t.label,
-            "levels": t.levels,
-            "system": t.system,
-            "engine": t.engine,
-            "version": t.version,
-            "parameters": t.parameters,
-            "started": "2026-01-31T12:00:00Z",
-            "ended": "2026-01-31T12:00:10Z",
-            "service": {"argv": [t.engine, "--port", "0"], "files": {}, "env": {}},
-            "corpus": t.corpus,
-            "queries": {
-                "name": "synthetic",
-                "digest": "beef",
-                "distinct": self.queries,
-                "logged": self.queries,
-                "mean_terms": 1.5,
-            },
-            "load": t.load,
-            "outcomes": OUTCOMES,
-            "unsupported": [{"query": q, "reason": why} for q, why in t.unsupported],
-            "notes": [],
-        }
+        about = self._heading(planned, position, t)
         if t.fails_at:
-            reason = "the server did not answer within 30 s"
-            trial |= {"status": "failed", "stage": t.fails_at, "reason": reason}
-            _json(folder / "trial.json", trial | t.extra)
+            about.status, about.stage = "failed", t.fails_at
+            about.reason = "the server did not answer within 30 s"
+            writer.trial(_with(about, t.extra))
             return
         samples = self._samples(t, factor, rng)
-        pq.write_table(samples, folder / "samples.parquet", compression="zstd")
-        pq.write_table(self._replies(t, rng), folder / "replies.parquet")
-        pq.write_table(_probe(t.seconds), folder / "probe.parquet")
+        replies = self._replies(t, rng)
         window_s = t.seconds - t.warmup_s
-        thread = {
-            "cpu": 1,
-            "user_ns": int(0.1e9 * t.seconds),
-            "system_ns": int(0.2e9 * t.seconds),
-            "run_wait_ns": 1_000_000,
-            "voluntary_switches": 100,
-            "involuntary_switches": 2,
-            "priority": 0,
-        }
-        trial |= {
-            "window": {"start": start_ns, "end": end_ns},
-            "ingest": {
-                "documents": t.corpus["documents"],
-                "bytes": t.corpus["text_bytes"],
-                "refused": 0,
-                "seconds": 4.0 * factor,
-                "settle_seconds": 0.5,
-                "index_bytes": 21_000_000,
-                "reused": None,
-            },
-            "drive": {
-                "started_unix_ns": 1_769_860_800_000_000_000,
-                "elapsed_ns": end_ns,
-                "clock": "tsc",
-                "clock_drift_ppm": 0.4,
-                "threads": [thread],
-                "connects": t.load["connections"],
-                "reconnects": 0,
-                "partial_sends": 0,
-                "unsent": 0,
-            },
-            "server": {
-                "cpu_s": 0.8 * window_s,
-                "peak_rss_bytes": 120_000_000,
-                "read_bytes": 4096,
-                "write_bytes": 0,
-            },
-            "host_window": {
-                "steal_s": 0.0,
-                "busy_s": 1.2 * window_s,
-                "idle_s": 0.8 * window_s,
-                "cores": 2,
-            },
-            "stages": {"deploy": 0.3, "ingest": 4.0, "drive": t.seconds},
-        }
-        for key, value in t.extra.items():
-            trial[key] = {**trial.get(key, {}), **value} if isinstance(value, dict) else value
-        _json(folder / "trial.json", trial)
+        about.window = Window(int(t.warmup_s * 1e9), int(t.seconds * 1e9))
+        about.ingest = Ingest(
+            documents=t.corpus["documents"],
+            bytes=t.corpus["text_bytes"],
+            seconds=4.0 * factor,
+            settle_seconds=0.5,
+            index_bytes=21_000_000,
+        )
+        thread = Thread(
+            cpu=1,
+            user_ns=int(0.1e9 * t.seconds),
+            system_ns=int(0.2e9 * t.seconds),
+            run_wait_ns=1_000_000,
+            voluntary_switches=100,
+            involuntary_switches=2,
+        )
+        about.drive = Drive(
+            started_unix_ns=1_769_860_800_000_000_000,
+            elapsed_ns=int(t.seconds * 1e9),
+            clock="tsc",
+            clock_drift_ppm=0.4,
+            threads=[thread],
+            connects=t.load["connections"],
+        )
+        about.server = ServerTotals(
+            cpu_s=0.8 * window_s, peak_rss_bytes=120_000_000, read_bytes=4096, write_bytes=0
+        )
+        about.host_window = HostTotals(
+            steal_s=0.0, busy_s=1.2 * window_s, idle_s=0.8 * window_s, cores=2
+        )
+        about.phases = {"deploy": 0.3, "ingest": 4.0, "drive": t.seconds}
+        writer.trial(
+            _with(about, t.extra), samples=samples, replies=replies, probe=_probe(t.seconds)
+        )
+
+    def _heading(self, planned: plans.Trial, position: int, t: Treatment) -> Trial:
+        measure = self.judging.get("measure", "trials")
+        return Trial(
+            trial=planned.id,
+            treatment=t.id,
+            block=planned.block,
+            position=position,
+            control=planned.control,
+            label=t.label,
+            subject=t.planned(measure).subject,
+            levels=t.levels,
+            system=t.system,
+            engine=t.engine,
+            version=t.version,
+            parameters=t.parameters,
+            started="2026-01-31T12:00:00Z",
+            ended="2026-01-31T12:00:10Z",
+            service=Service(argv=[t.engine, "--port", "0"]),
+            corpus=msgspec.convert(t.corpus, Corpus),
+            queries=Queries(
+                name="synthetic",
+                digest="beef",
+                distinct=self.queries,
+                logged=self.queries,
+                mean_terms=1.5,
+            ),
+            load=msgspec.convert(t.load, Load),
+            outcomes=OUTCOMES,
+            unsupported=[Unsupported(q, why) for q, why in t.unsupported],
+        )
 
     def _samples(self, t: Treatment, factor: float, rng: np.random.Generator) -> pa.Table:
         barred = {q for q, _ in t.unsupported}
@@ -425,6 +419,7 @@ class Study:
         if t.dies_at_s is not None:
             never = due >= t.dies_at_s
             outcome[never] = OUTCOMES.index("refused")
+        nothing = pa.nulls(due.size, pa.int64())
         return pa.table(
             {
                 "query": pa.array(query, pa.uint32()),
@@ -433,11 +428,13 @@ class Study:
                 "bytes": pa.array(np.full(due.size, 900, dtype=np.uint32)),
                 "due": pa.array(due_ns),
                 "free": pa.array(due_ns),
+                "connect": nothing,
                 "sent": pa.array(sent, mask=never),
                 "first_byte": pa.array(done - 1, mask=never),
                 "done": pa.array(done, mask=never),
                 "host": pa.array(((done - sent) * 0.8).astype(np.int64), mask=never),
-            }
+            },
+            schema=SAMPLES,
         )
 
     def _replies(self, t: Treatment, rng: np.random.Generator) -> pa.Table:
@@ -533,8 +530,12 @@ def _probe(seconds: float) -> pa.Table:
     return pa.table(columns, schema=PROBE)
 
 
-def _json(path: Path, value: object) -> None:
-    path.write_text(json.dumps(value, indent=1), encoding="utf-8")
+def _with(about: Trial, extra: Mapping[str, Any]) -> Trial:
+    """The trial with other values put in, key by key."""
+    plain: dict[str, Any] = msgspec.to_builtins(about)
+    for key, value in extra.items():
+        plain[key] = {**(plain[key] or {}), **value} if isinstance(value, dict) else value
+    return msgspec.convert(plain, Trial)
 
 
 def two_systems(path: Path, ratio: float = 3.1, blocks: int = 5, **study: Any) -> Path:

@@ -14,12 +14,13 @@ import pytest
 from records import OUTCOMES, Study, good_answer
 from searchbench.analysis.agreement import agreement, causes, ranking
 from searchbench.analysis.agreement.agreement import Pair
-from searchbench.record import open_record
+from searchbench.record import Trial, open_record
+from searchbench.study.plan import Require
 
 Change = Callable[[int, dict[str, Any]], Mapping[str, Any]]
 
 
-def agree(tmp_path: Path, change: Change, require: agreement.Level = "totals", **b: Any) -> Pair:
+def agree(tmp_path: Path, change: Change, require: Require = "totals", **b: Any) -> Pair:
     """Compare good answers with changed ones, 40 queries."""
     study = Study(blocks=1, control=None, queries=40)
     study.add("a", seconds=1.5)
@@ -32,8 +33,8 @@ def agree(tmp_path: Path, change: Change, require: agreement.Level = "totals", *
     return agreement.compare(first, second, require=require, k=10, queries=rows)
 
 
-def by_treatment(trials: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    return sorted(trials, key=lambda t: str(t["treatment"]))
+def by_treatment(trials: list[Trial]) -> list[Trial]:
+    return sorted(trials, key=lambda t: t.treatment)
 
 
 def rbo_by_definition(s: list[int], t: list[int], p: float) -> float:

@@ -20,7 +20,7 @@ from records import Study, good_answer
 from searchbench.analysis.agreement import groups
 from searchbench.analysis.agreement.agreement import compare, read_answers
 from searchbench.analysis.judgement import GroupAgreement
-from searchbench.record import open_record
+from searchbench.record import Trial, open_record
 
 Listed = list[tuple[str, float]]
 
@@ -127,8 +127,8 @@ def test_scores_are_compared_only_where_they_should_be_equal() -> None:
 def test_one_engine_that_scores_one_way_should_give_equal_scores(
     b: dict[str, Any], alike: bool
 ) -> None:
-    a = {"engine": "x", "parameters": {"parts": 1, "ranker": "bm25"}}
-    assert groups.same_scoring(a, b) is alike
+    a = Trial(trial="a", treatment="a", engine="x", parameters={"parts": 1, "ranker": "bm25"})
+    assert groups.same_scoring(a, Trial(trial="b", treatment="b", **b)) is alike
 
 
 def test_a_document_listed_twice_counts_once_where_it_first_stands() -> None:

@@ -322,7 +322,7 @@ def test_frames_hold_every_sample_with_its_treatment(tmp_path: Path) -> None:
     record = open_record(records.two_systems(tmp_path / "r", blocks=2))
     found = judge(record)
     made = tables(record, found)
-    n = sum(record.samples(t["trial"]).num_rows for t in record.trials)
+    n = sum(record.samples(t.trial).num_rows for t in record.trials)
     assert made["samples"].num_rows == n
     assert set(made["samples"].column("treatment").to_pylist()) == {"sqlite", "tantivy"}
     assert made["trials"].num_rows == 6

@@ -3,11 +3,8 @@
 from __future__ import annotations
 
 import math
-from pathlib import Path
 
 import numpy as np
-import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 from scipy import stats
 
@@ -74,34 +71,6 @@ def test_uniform_samples_have_their_quantiles_and_their_curve_rises() -> None:
     assert all(a <= b <= c for a, b, c in zip(curve.low, curve.y, curve.high, strict=True))
     assert curve.x[0] == 0.0
     assert max(curve.x) == pytest.approx(0.9999)
-
-
-def test_quantiles_by_treatment_are_exact_and_honour_outcome_and_window(tmp_path: Path) -> None:
-    rng = np.random.default_rng(5)
-    paths, windows, expected = {}, {}, {}
-    for name, scale in (("fast", 1e5), ("slow", 1e8)):
-        files, all_service = [], []
-        for part in range(3):
-            n = 20_000
-            due = np.sort(rng.integers(0, 10**9, n))
-            sent = due + 1000
-            service = rng.lognormal(math.log(scale), 1.0, n).astype(np.int64)
-            outcome = (rng.random(n) < 0.1).astype(np.uint8)
-            path = tmp_path / f"{name}{part}.parquet"
-            table = {"due": due, "sent": sent, "done": sent + service, "outcome": outcome}
-            pq.write_table(pa.table(table), path)
-            windows[path] = (100_000_000, 900_000_000)
-            kept = (outcome == 0) & (due >= 100_000_000) & (due < 900_000_000)
-            all_service.append(service[kept])
-            files.append(path)
-        paths[name] = files
-        ordered = np.sort(np.concatenate(all_service))
-        expected[name] = [ordered[math.ceil(q * ordered.size) - 1] / 1e9 for q in (0.5, 0.99, 1.0)]
-    paths["nothing"] = []
-    found = latency.quantiles_by_treatment(paths, (0.5, 0.99, 1.0), windows=windows)
-    assert found["nothing"] == ()
-    for name, values in expected.items():
-        assert list(found[name]) == pytest.approx(values, abs=0)
 
 
 @pytest.mark.parametrize(("name", "q"), [("p50", 0.5), ("p9", 0.9), ("p99", 0.99), ("p999", 0.999)])

@@ -1,4 +1,4 @@
-"""Load steps and the verdict of a load run, on records whose truth is computed beforehand."""
+"""Steps and the verdict of a sweep, on records whose truth is computed beforehand."""
 
 from __future__ import annotations
 
@@ -21,8 +21,9 @@ from searchbench.record import Record, open_record
 
 
 def load_run(blocks: int = 1, **study: Any) -> Study:
-    """A load run that is to be described: no control, judged as one."""
-    judging = {"kind": "load", "command": ["load", "http://127.0.0.1:1"]} | study.pop("judging", {})
+    """A sweep that is to be described: no control, judged as one."""
+    judging = {"measure": "sweep", "command": ["load", "http://127.0.0.1:1"]}
+    judging |= study.pop("judging", {})
     return Study(blocks=blocks, control=None, judging=judging, trial_noise=0.0, block_noise=0.0,
                  **study)  # fmt: skip
 
@@ -66,7 +67,7 @@ def test_a_step_counts_its_clients_in_the_trace(tmp_path: Path) -> None:
     assert again.steps[0].clients == 2
     assert again.steps[0].clients_by_littles_law == pytest.approx(2, rel=0.02)
     assert again.steps[0].status == "void"
-    assert again.void.startswith("Void: the only load step cannot be believed (Little's law)")
+    assert again.void.startswith("Void: the only step cannot be believed (Little's law)")
     assert again.verdict.decision.startswith("Void: ")
     assert "at most" not in again.verdict.decision
 
@@ -111,10 +112,10 @@ def test_more_clients_bring_nothing_where_the_workers_are_all_busy(tmp_path: Pat
     found = judged(by_clients((1, 2, 4, 8, 16)), tmp_path / "r")
     said = found.verdict.decision
     assert found.void == ""
-    assert "From 4 clients on more clients bring nothing" in said
+    assert "More than 4 clients bring no more throughput" in said
     assert "the response p99 goes from" in said
     assert "at 16 clients" in said
-    assert "may bear more" not in said
+    assert "may sustain more" not in said
     assert said.count("--repeat") == 1
     kinds = {f.kind for f in found.findings}
     assert not kinds & {"no A/A control", "too few replicates"}
@@ -123,7 +124,7 @@ def test_more_clients_bring_nothing_where_the_workers_are_all_busy(tmp_path: Pat
 def test_the_last_step_as_the_best_means_that_the_most_is_not_known(tmp_path: Path) -> None:
     said = judged(by_clients((1, 2, 4)), tmp_path / "r").verdict.decision
     assert "at 4 clients." in said
-    assert "it may bear more: nothing is known beyond 4 clients" in said
+    assert "it may sustain more: nothing is known beyond 4 clients" in said
 
 
 def test_a_rate_beyond_capacity_is_an_answer_and_no_void_step(tmp_path: Path) -> None:
@@ -165,7 +166,7 @@ def test_a_replay_is_told_with_its_worst_minute(tmp_path: Path) -> None:
 def test_errors_are_a_result_and_not_a_fault_of_the_measurement(tmp_path: Path) -> None:
     found = judged(by_clients((1, 2), error_share=0.05), tmp_path / "r")
     assert [s.status for s in found.steps] == ["valid", "valid"]
-    assert "more than 1 % of the requests failed" in found.verdict.decision
+    assert "more than 1 % of the requests to new failed" in found.verdict.decision
     share = ordered(found)[1].error_share
     assert share is not None
     assert share.interval is not None
@@ -179,7 +180,7 @@ def test_a_late_client_makes_a_step_void_and_the_others_stand(tmp_path: Path) ->
     run.treatments[1].lag_ns = 2_000_000
     found = judged(run, tmp_path / "r")
     assert [s.status for s in ordered(found)] == ["valid", "void"]
-    assert found.void.startswith("Void: 1 of 2 load steps")
+    assert found.void.startswith("Void: 1 of 2 steps")
     assert "generator lag" in found.void
     assert found.verdict.decision.startswith(found.void)
     assert "void: generator lag" in line_of(found, ordered(found)[1])[-1]
@@ -222,41 +223,6 @@ def test_repeated_steps_are_as_sure_as_both_windows_and_repetition_allow(tmp_pat
     assert [s.block for s in found.steps if s.treatment == "new-1"] == [0, 1, 2]
 
 
-def test_a_bracket_comes_first_and_its_probes_are_kept(tmp_path: Path) -> None:
-    kept = {"condition": {"text": "p99 < 50ms", "allowed": 0.01, "limit_ns": 5e7}, "share": 0.02,
-            "low": 0.015, "high": 0.03, "effective": 900.0}  # fmt: skip
-    probe = {"rate_per_s": 200.0, "seconds": 2.0, "judged": {"kept": [kept], "verdict": "fails",
-             "achieved": 0.999, "own_fault": False}}  # fmt: skip
-    told = {"slo": "p99 < 50ms", "holds_per_s": 190.0, "fails_per_s": 200.0, "sentence": "",
-            "chance_inside": 0.97, "probes": [probe]}  # fmt: skip
-    run = load_run(judging={"capacity": {"tantivy": told}})
-    run.add("r", server=exponential(0.002), rate_per_s=200, levels={"load.rate_per_s": 200})
-    found = judged(run, tmp_path / "r")
-    assert found.verdict.decision.startswith(
-        "tantivy bears between 190 and 200 requests per second with p99 < 50ms"
-    )
-    (one,) = found.capacity
-    assert (one.holds, one.fails, one.probes[0].verdict) == (190.0, 200.0, "fails")
-    assert one.probes[0].excess == pytest.approx(2.0)
-
-
-def test_a_bracket_whose_upper_end_is_void_says_that_it_may_be_the_clients_doing(
-    tmp_path: Path,
-) -> None:
-    told = {"slo": "p99 < 50ms", "holds_per_s": 100.0, "fails_per_s": 200.0, "sentence": "",
-            "chance_inside": 0.97, "probes": []}  # fmt: skip
-    run = load_run(judging={"capacity": {"tantivy": told}})
-    for rate in (100, 200):
-        run.add(f"r{rate}", server=exponential(0.002), rate_per_s=rate,
-                levels={"load.rate_per_s": rate})  # fmt: skip
-    run.treatments[1].lag_ns = 5_000_000
-    found = judged(run, tmp_path / "r")
-    assert found.void.startswith("Void: 1 of 2 load steps")
-    assert "what follows is from the others" not in found.void
-    assert "What was driven at 200 is void" in found.verdict.decision
-    assert "it may bear more" in found.verdict.decision
-
-
 def test_the_json_has_an_object_a_step_with_names_that_stay(tmp_path: Path) -> None:
     found = judged(by_clients((1, 2)), tmp_path / "r")
     told = json.loads(json.dumps(steps_json(found)))
@@ -264,7 +230,7 @@ def test_the_json_has_an_object_a_step_with_names_that_stay(tmp_path: Path) -> N
     documented = (Path(__file__).parent.parent / "FORMATS.md").read_text("utf-8")
     for name in told[0]:
         assert f"`{name}`" in documented, name
-    assert to_json(found)["kind"] == "load"
+    assert to_json(found)["measure"] == "sweep"
 
 
 def test_connect_times_are_told_where_connections_were_opened(tmp_path: Path) -> None:
@@ -316,7 +282,9 @@ def test_a_rate_that_is_no_longer_kept_up_is_a_regression(tmp_path: Path) -> Non
 
     found = compared(tmp_path, at(1 / 400), at(1 / 200))
     assert found.regressed
-    assert "does not keep it up" in found.decision + "".join(x.reason for x in found.comparisons)
+    assert "does not keep up with it" in found.decision + "".join(
+        x.reason for x in found.comparisons
+    )
 
 
 def test_other_answers_after_an_upgrade_are_told_beside_the_speeds(tmp_path: Path) -> None:

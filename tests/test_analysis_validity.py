@@ -13,10 +13,10 @@ from searchbench.analysis.judgement import Finding
 from searchbench.analysis.trial import throughput as capacity
 from searchbench.analysis.trial import validity, warmup
 from searchbench.analysis.trial.measured import Trace, read_trace
-from searchbench.record import open_record
+from searchbench.record import Trial, open_record
 
 
-def trial_of(path: Path, **treatment: Any) -> tuple[dict[str, Any], Trace]:
+def trial_of(path: Path, **treatment: Any) -> tuple[Trial, Trace]:
     study = Study(blocks=1, control=None, trial_noise=0, block_noise=0)
     study.add("t", **treatment)
     record = open_record(study.write(path / "record"))
@@ -25,7 +25,7 @@ def trial_of(path: Path, **treatment: Any) -> tuple[dict[str, Any], Trace]:
 
 def audited(path: Path, **treatment: Any) -> dict[str, Finding]:
     trial, trace = trial_of(path, **treatment)
-    warm = warmup.find(trace, trial["load"]["kind"] == "closed")
+    warm = warmup.find(trace, trial.load.kind == "closed")
     return {f.kind: f for f in validity.audit(trial, trace, warm)}
 
 
@@ -100,12 +100,12 @@ def test_a_server_that_dies_is_found_with_its_instant(tmp_path: Path) -> None:
 
 
 def test_a_saturated_client_is_invalid_only_where_it_blocks_when_idle(tmp_path: Path) -> None:
-    busy = {"drive": {"threads": [{"user_ns": 2e9, "system_ns": 3.8e9, "run_wait_ns": 0}]}}
+    busy = {"drive": {"threads": [{"user_ns": 2 * 10**9, "system_ns": 38 * 10**8}]}}
     assert "client saturated" not in audited(tmp_path / "hybrid", extra=busy)
     blocking = busy | {"load": {"idle": "block"}}
     found = audited(tmp_path / "block", extra=blocking)
     assert found["client saturated"].severity == "invalid"
-    waits = {"drive": {"threads": [{"user_ns": 0, "system_ns": 0, "run_wait_ns": 0.6e9}]}}
+    waits = {"drive": {"threads": [{"run_wait_ns": 6 * 10**8}]}}
     assert audited(tmp_path / "waits", extra=waits)["client starved"].severity == "warning"
 
 

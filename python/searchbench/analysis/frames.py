@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import math
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -48,16 +47,18 @@ def tables(record: Record, judged: Judgement | None = None) -> dict[str, pa.Tabl
 
 def samples_frame(record: Record, judged: Judgement) -> pa.Table:
     """Every request of every trial that was driven; instants in ns since its drive began."""
-    about = {str(t["trial"]): t for t in record.trials}
+    windows = {t.trial: t.window for t in record.trials}
     tables = []
     for treatment in judged.treatments:
         for trial in treatment.trials:
             if trial.status == "failed":
                 continue
             table = record.samples(trial.trial)
-            window = about[trial.trial].get("window") or {}
+            window = windows[trial.trial]
             due = table.column("due").fill_null(-1).to_numpy()
-            measured = (due >= window.get("start", 0)) & (due < window.get("end", math.inf))
+            measured = due >= 0
+            if window is not None:
+                measured = (due >= window.start) & (due < window.end)
             columns: dict[str, Any] = {
                 "trial": _repeated(trial.trial, table.num_rows),
                 "treatment": _repeated(trial.treatment, table.num_rows),

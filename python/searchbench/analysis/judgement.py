@@ -193,7 +193,7 @@ class Agreement:
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """The answer. ``decision`` is one paragraph, of a load run one a line; ``lines`` a short table
+    """The answer. ``decision`` is one paragraph, of a sweep one a line; ``lines`` a short table
     for a terminal.
 
     ``resolved``: did any comparison come out above the noise.
@@ -236,8 +236,10 @@ class Scale:
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """One load step as it was really driven: one trial of a load run.
+    """One load step as it was really driven: one trial of a sweep or of a search for capacity.
 
+    ``subject``: the configuration without the step of its load. ``speed_asked``: of a replay,
+    multiples of the log's own speed.
     ``status``: "void" where the client or the machine spoils it, "failed" where it was not driven
     to its end; a server that errs or does not keep up is a result, and "valid". ``reason``: of a
     step that is not valid.
@@ -258,6 +260,7 @@ class Step:
     """
 
     system: str
+    subject: str
     trial: str
     treatment: str
     block: int
@@ -272,6 +275,7 @@ class Step:
     clients_by_littles_law: float | None = None
     littles_law_share: float | None = None
     rate_asked_per_s: float | None = None
+    speed_asked: float | None = None
     requests: int = 0
     outcomes: Mapping[str, int] = field(default_factory=dict)
     error_share: Estimate | None = None
@@ -296,13 +300,15 @@ class Step:
 
 
 @dataclass(frozen=True, slots=True)
-class CapacityProbe:
-    """One rate driven in a search for capacity.
+class CapacityTrial:
+    """One rate driven in a search for capacity, against one promise.
 
-    ``excess``: the share of requests that broke the promise's worst condition over the share that
-    may, with its interval: below 1 it is kept. ``condition``: that condition's words.
+    ``trial``: its name on record. ``excess``: the share of requests that broke the promise's worst
+    condition over the share that may, with its interval: below 1 it is kept. ``condition``: that
+    condition's words. ``verdict``: "holds", "fails", "unclear", or "void": the client was late.
     """
 
+    trial: str
     rate_per_s: float
     seconds: float
     verdict: str
@@ -315,15 +321,24 @@ class CapacityProbe:
 
 @dataclass(frozen=True, slots=True)
 class Capacity:
-    """The greatest rate that keeps a promise, as a bracket; None where that side is open."""
+    """The greatest rate that keeps a promise, as an interval; None where that side is open.
 
+    ``levels``: those of the subject, without the step of its load. ``sentence``: what was found,
+    and of an open side why. ``chance_inside``: that the greatest rate is in the interval; None
+    where a side is open. ``searches``: how many searches (one a block) the interval covers; of
+    several it is the hull. ``trials``: every rate that was driven, in the order driven.
+    """
+
+    subject: str
     system: str
-    slo: str
+    levels: Mapping[str, Level]
+    promise: str
     holds: float | None
     fails: float | None
     sentence: str
-    probes: tuple[CapacityProbe, ...]
+    trials: tuple[CapacityTrial, ...]
     chance_inside: float | None = None
+    searches: int = 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -336,9 +351,10 @@ class Judgement:
     treatment, by name (``server_cores``, ``cpu_s_per_query``, ``peak_rss_bytes``, ``index_bytes``,
     ``ingest_s``, ``ingest_documents_per_s``, ``read_bytes``, ``write_bytes``,
     ``client_cpu_share``) an Estimate.
-    ``metric``: the one that the verdict is about. ``kind``: "load" of a load run; then ``steps``
-    has an entry a trial, ``capacity`` one a system whose capacity was searched for, and ``void``
-    says in a sentence which steps cannot be believed (empty: none).
+    ``metric``: the one that the verdict is about. ``measure``: what the plan says was done. Of a
+    sweep or a search for capacity ``steps`` has an entry for each trial, ``void`` says in a
+    sentence which steps cannot be believed (empty: all can), and of a search ``capacity`` has an
+    entry for each subject and promise.
     """
 
     question: str
@@ -354,7 +370,7 @@ class Judgement:
     resources: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     scales: tuple[Scale, ...] = ()
     metric: str = "throughput"
-    kind: Literal["study", "load"] = "study"
+    measure: Literal["trials", "sweep", "capacity"] = "trials"
     steps: tuple[Step, ...] = ()
     capacity: tuple[Capacity, ...] = ()
     void: str = ""

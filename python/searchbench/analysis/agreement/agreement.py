@@ -11,16 +11,16 @@ import json
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from searchbench.analysis.agreement import causes, groups, ranking
 from searchbench.analysis.judgement import Agreement, Difference
-from searchbench.record import Record
+from searchbench.record import Record, Trial
+from searchbench.study.plan import Require
 
-Level = Literal["totals", "set", "order", "none"]
 EXAMPLES = 20
 
 Bools = NDArray[np.bool_]
@@ -48,11 +48,11 @@ class Answers:
     groups: NDArray[Any]
     error: NDArray[Any]
     unsupported: Mapping[int, str]
-    about: Mapping[str, Any]
+    about: Trial
     digest: str
 
     @property
-    def told(self) -> bool:
+    def readable(self) -> bool:
         """Whether any reply could be read: a total or hits. Else there is nothing to compare."""
         return bool((self.total >= 0).any() or self.offsets[-1])
 
@@ -68,16 +68,16 @@ class Pair:
     agreeing: NDArray[np.int64]
 
 
-def read_answers(record: Record, trial: Mapping[str, Any]) -> Answers:
+def read_answers(record: Record, trial: Trial) -> Answers:
     """The captured replies of a trial; of several for a query, the first."""
-    table = record.replies(str(trial["trial"])).combine_chunks()
+    table = record.replies(trial.trial).combine_chunks()
     phase = table.column("phase").to_pylist()
     number = table.column("query").to_numpy().astype(np.int64)
     captured = np.array([p == "captured" for p in phase], dtype=bool)
     _, first = np.unique(number[captured], return_index=True)
     table = table.take(np.flatnonzero(captured)[first]).combine_chunks()
     outcome = table.column("outcome").to_numpy()
-    names = list(trial.get("outcomes") or ["ok"])
+    names = trial.outcomes or ["ok"]
     good = np.isin(outcome, [i for i, name in enumerate(names) if name in ("ok", "partial")])
     error = np.array(table.column("error").to_pylist(), dtype=object)
     lists = table.column("ids").combine_chunks()
@@ -113,7 +113,7 @@ def read_answers(record: Record, trial: Mapping[str, Any]) -> Answers:
         facets=facets,
         groups=groups,
         error=error,
-        unsupported={int(r["query"]): str(r["reason"]) for r in trial.get("unsupported") or []},
+        unsupported={row.query: row.reason for row in trial.unsupported},
         about=trial,
         digest=seen.hexdigest(),
     )
@@ -123,7 +123,7 @@ def compare(
     a: Answers,
     b: Answers,
     *,
-    require: Level,
+    require: Require,
     k: int,
     queries: Sequence[Mapping[str, Any]] = (),
     examples: int = EXAMPLES,
@@ -172,8 +172,8 @@ def compare(
         counts[causes.ERROR] += one_sided
     n = both.size
     agreement = Agreement(
-        a=str(a.about["treatment"]),
-        b=str(b.about["treatment"]),
+        a=a.about.treatment,
+        b=b.about.treatment,
         queries=int(n),
         totals_match=_share(totals),
         top_k_set_match=_share(found.set_same),
@@ -197,8 +197,8 @@ def compare(
             )
             for i, _, cause in _varied(shown, examples)
         ),
-        label_a=str(a.about.get("label", "")),
-        label_b=str(b.about.get("label", "")),
+        label_a=a.about.label,
+        label_b=b.about.label,
         require=require,
         agreeing=int(np.count_nonzero(agreeing)),
         groups=groups.measure(
@@ -211,12 +211,12 @@ def compare(
     return Pair(agreement, both[agreeing])
 
 
-def under_load(record: Record, trial: Mapping[str, Any]) -> tuple[int, int]:
+def under_load(record: Record, trial: Trial) -> tuple[int, int]:
     """Replies kept from the timed span that are not those captured before; of how many.
 
     Another total, or other documents; not documents that merely swapped at equal scores.
     """
-    table = record.replies(str(trial["trial"]))
+    table = record.replies(trial.trial)
     table = table.select(["query", "phase", "total", "ids", "scores", "error"])
     phase = np.array(table.column("phase").to_pylist(), dtype=object)
     number = table.column("query").to_numpy()

@@ -4,41 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, cast
+from typing import Any
 
 from searchbench.analysis.agreement import agreement, causes
 from searchbench.analysis.judgement import Agreement, TreatmentResult
-from searchbench.record import Record
-
-
-@dataclass(frozen=True, slots=True)
-class Judging:
-    """How a record wants to be judged. ``metric`` empty: by its loads; ``kind``: study or load."""
-
-    question: str
-    analysis: str
-    metric: str
-    require: agreement.Level
-    k: int
-    kind: str = "study"
-
-
-def judging_of(record: Record) -> Judging:
-    """The table ``judging`` of plan.json, with defaults for what it lacks."""
-    table = record.plan.get("judging") or {}
-    agree = table.get("agreement") or {}
-    require = str(agree.get("require") or "totals")
-    return Judging(
-        question=str(table.get("question") or record.plan.get("question") or ""),
-        analysis=str(table.get("analysis") or ""),
-        metric=str(table.get("metric") or ""),
-        require=cast(
-            "agreement.Level",
-            require if require in ("totals", "set", "order", "none") else "totals",
-        ),
-        k=int(agree.get("k") or 10),
-        kind=str(table.get("kind") or "study"),
-    )
+from searchbench.record import Record, Trial
+from searchbench.study.plan import AgreementRule
 
 
 @dataclass
@@ -47,23 +18,19 @@ class AnswerBook:
 
     record: Record
     treatments: Sequence[TreatmentResult]
-    trials: Mapping[str, Sequence[Mapping[str, Any]]]
-    judging: Judging
+    trials: Mapping[str, Sequence[Trial]]
+    rule: AgreementRule
     _answers: dict[str, agreement.Answers | None] = field(default_factory=dict)
     _pairs: dict[tuple[str, ...], agreement.Pair] = field(default_factory=dict)
     _asked: dict[str, list[dict[str, Any]]] = field(default_factory=dict)
 
-    def trial_of(self, treatment: str, last: bool = False) -> Mapping[str, Any] | None:
+    def trial_of(self, treatment: str, last: bool = False) -> Trial | None:
         """The first (or last) trial of a treatment that answered and is no control.
 
         An invalid trial too: what makes a trial's times invalid does not touch what was
         returned to it before it was timed.
         """
-        own = [
-            t
-            for t in self.trials.get(treatment, [])
-            if t.get("status") == "ok" and not t.get("control")
-        ]
+        own = [t for t in self.trials.get(treatment, []) if t.status == "ok" and not t.control]
         return own[-1 if last else 0] if own else None
 
     def of(self, treatment: str) -> agreement.Answers | None:
@@ -80,9 +47,8 @@ class AnswerBook:
         trial = self.trial_of(treatment)
         if trial is None:
             return 0
-        stated = (trial.get("queries") or {}).get("distinct")
         answers = self.of(treatment)
-        return int(stated or (answers.query.size if answers is not None else 0))
+        return trial.queries.distinct or (answers.query.size if answers is not None else 0)
 
     def pair(self, a: str, b: str) -> agreement.Pair | None:
         """How two treatments agree; None where documents or queries are not the same."""
@@ -94,15 +60,15 @@ class AnswerBook:
             self._pairs[key] = agreement.compare(
                 x,
                 y,
-                require=self.judging.require,
-                k=self.judging.k,
+                require=self.rule.require,
+                k=self.rule.k,
                 queries=self.queries(x.about),
             )
         return self._pairs[key]
 
-    def queries(self, trial: Mapping[str, Any]) -> list[dict[str, Any]]:
+    def queries(self, trial: Trial) -> list[dict[str, Any]]:
         """The query set of a trial, read once."""
-        digest = str((trial.get("queries") or {}).get("digest", ""))
+        digest = trial.queries.digest
         if digest not in self._asked:
             self._asked[digest] = self.record.queries(digest) if digest else []
         return self._asked[digest]
@@ -136,23 +102,20 @@ class AnswerBook:
         for treatment in self.treatments:
             last = self.trial_of(treatment.treatment, last=True)
             first = self.of(treatment.treatment)
-            if last is None or first is None or last["trial"] == first.about["trial"]:
+            if last is None or first is None or last.trial == first.about.trial:
                 continue
             again = agreement.read_answers(self.record, last)
             if again.digest != first.digest:
-                compared = agreement.compare(first, again, require="order", k=self.judging.k)
+                compared = agreement.compare(first, again, require="order", k=self.rule.k)
                 differ = compared.agreement.queries - compared.agreement.agreeing
                 if differ:
                     found.append((treatment.label, f"{differ} of {compared.agreement.queries}"))
         return found
 
 
-def same_question(a: Mapping[str, Any], b: Mapping[str, Any]) -> bool:
+def same_question(a: Trial, b: Trial) -> bool:
     """Whether two trials were asked the same queries over the same documents."""
-    return all(
-        (a.get(part) or {}).get("digest") == (b.get(part) or {}).get("digest")
-        for part in ("corpus", "queries")
-    )
+    return (a.corpus.digest, a.queries.digest) == (b.corpus.digest, b.queries.digest)
 
 
 def _class(answers: agreement.Answers) -> str:
@@ -160,9 +123,9 @@ def _class(answers: agreement.Answers) -> str:
     about = answers.about
     parts = sorted(
         (name, str(level))
-        for name, level in (about.get("parameters") or {}).items()
+        for name, level in about.parameters.items()
         if name in causes.PART_PARAMETERS
     )
     barred = ",".join(map(str, sorted(answers.unsupported)))
-    question = f"{(about.get('corpus') or {}).get('digest')}/{barred}/{parts}"
-    return f"{about.get('system')}\0{answers.digest}\0{about.get('version')}\0{question}"
+    question = f"{about.corpus.digest}/{barred}/{parts}"
+    return f"{about.system}\0{answers.digest}\0{about.version}\0{question}"

@@ -17,6 +17,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from searchbench.record import Trial
+
 ERROR = "error"
 PARTIAL = "partial"
 TRUNCATION = "truncation"
@@ -37,8 +39,8 @@ class Namer:
 
     def __init__(
         self,
-        a: Mapping[str, Any],
-        b: Mapping[str, Any],
+        a: Trial,
+        b: Trial,
         queries: Mapping[int, Mapping[str, Any]],
     ) -> None:
         self._queries = queries
@@ -80,17 +82,14 @@ class Namer:
         return ANALYSIS if simple and not algebra.get("filters") else ANALYSIS_OR_OPERATOR
 
 
-def _terms(
-    trial: Mapping[str, Any], queries: Mapping[int, Mapping[str, Any]]
-) -> dict[int, tuple[str, ...]]:
+def _terms(trial: Trial, queries: Mapping[int, Mapping[str, Any]]) -> dict[int, tuple[str, ...]]:
     """Terms of each query as the trial's engine sees them; empty if it was not asked.
 
     ``terms`` of trial.json holds only the queries whose terms it sees otherwise than declared.
     """
-    asked = trial.get("terms")
-    if not isinstance(asked, Mapping):
+    if trial.terms is None:
         return {}
-    other = asked.get("other") or {}
+    other = trial.terms.other
     found = {}
     for query, about in queries.items():
         declared = declared_terms((about.get("algebra") or {}).get("match"))
@@ -108,9 +107,9 @@ def declared_terms(match: Any) -> tuple[str, ...]:
     return tuple(term for part in parts for term in declared_terms(part))
 
 
-def _only_parts_differ(a: Mapping[str, Any], b: Mapping[str, Any]) -> bool:
-    if (a.get("engine"), a.get("version")) != (b.get("engine"), b.get("version")):
+def _only_parts_differ(a: Trial, b: Trial) -> bool:
+    if (a.engine, a.version) != (b.engine, b.version):
         return False
-    x, y = a.get("parameters") or {}, b.get("parameters") or {}
+    x, y = a.parameters, b.parameters
     differing = {name for name in {*x, *y} if x.get(name) != y.get(name)}
     return bool(differing & PART_PARAMETERS)

@@ -6,7 +6,7 @@ measure. Beside them Kendall's tau, and by how much scores differ that should be
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from searchbench.analysis.agreement.ranking import TIE
 from searchbench.analysis.judgement import GroupAgreement
 from searchbench.analysis.stats import kendall
+from searchbench.record import Trial
 
 TOP = 10
 SLICE = 100_000  # hits of both sides
@@ -148,12 +149,10 @@ def _slices(hits: Hits, other: Hits) -> Iterator[Hits]:
         begin = max(end, 1)
 
 
-def same_scoring(a: Mapping[str, Any], b: Mapping[str, Any]) -> bool:
+def same_scoring(a: Trial, b: Trial) -> bool:
     """Whether two trials should score a document alike: one engine, and scored the same way."""
-    x, y = a.get("parameters") or {}, b.get("parameters") or {}
-    return a.get("engine") == b.get("engine") and all(
-        x.get(name) == y.get(name) for name in SCORING_PARAMETERS
-    )
+    x, y = a.parameters, b.parameters
+    return a.engine == b.engine and all(x.get(name) == y.get(name) for name in SCORING_PARAMETERS)
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,16 +1,16 @@
-"""Where the greatest rate lies, as all probes together say.
+"""Where the greatest rate is, as all trials of a search together say.
 
 For each condition on time the quantile's inverse is taken as straight in the rate near the answer,
 as it is in a queue of capacity c, whose waits go with 1 / (c - rate). With y = ln(quantile / limit)
 
     y(r) = -ln(1 - b (r / r* - 1))              r*, and the slope b there, unknown
 
-A probe's y has the variance that its window says (promise.py), pooled over the probes near the
-limit, since a window that was lucky also thinks itself sure; and what no window can see: SWAY (two
-minutes of a server are not alike), DRIFT of the rate that it bears, and BENT, as the curve is not
-quite this one, more so farther away. Quantiles far from the limit (FAR_BELOW, FAR_ABOVE) only say
+A trial's y has the variance that its window says (promise.py), pooled over the trials near the
+limit, since a window that was lucky also seems sure; and what no window can see: SWAY (two minutes
+of a server are not alike), DRIFT of the rate that it sustains, and BENT, as the curve is not quite
+this one, more so farther away. Quantiles far from the limit (FAR_BELOW, FAR_ABOVE) only say
 on which side they are. For a condition on errors the logit of the share is straight in ln r,
-likewise cut off, and the probe counts as many requests as it is worth. No probe says more than
+likewise cut off, and the trial counts as many requests as it is worth. No trial says more than
 1 : OUTLIER.
 
 The prior is flat in ln r* and ln b; the posterior is summed on a grid. That the system keeps up is
@@ -23,13 +23,11 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
-if TYPE_CHECKING:
-    from searchbench.analysis.capacity.promise import Judged, Kept
+from searchbench.analysis.capacity.promise import Judged, Kept
 
 Floats = NDArray[np.float64]
 
@@ -65,11 +63,11 @@ class Posterior:
 
 
 def posterior(rates: Sequence[float], judged: Sequence[Judged]) -> Posterior:
-    """From probes at ``rates`` (requests a second); at least one."""
+    """From trials at ``rates`` (requests a second); at least one."""
     low, high = math.log(min(rates) / 8), math.log(max(rates) * 8)
     found = _posterior(rates, judged, np.linspace(low, high, _POINTS))
     for _ in range(2):
-        # Finer, where it lies.
+        # Finer, where it is.
         middle = math.log(found.quantile(0.5))
         wide = math.log(found.quantile(0.9999) / found.quantile(0.0001)) / 2 + 0.01
         low, high = max(low, middle - 2 * wide), min(high, middle + 2 * wide)
@@ -116,7 +114,7 @@ def _queue(apart: Floats, slopes: Floats) -> Floats:
 
 
 def _unit_variance(kept: Sequence[Kept]) -> float:
-    """Variance of the logarithm of the quantile, times requests: of the probes near the limit."""
+    """Variance of the logarithm of the quantile, times requests: of the trials near the limit."""
     weighed = [
         (k.requests * (math.exp(-(math.log(k.quantile_ns / k.condition.limit_ns) ** 2) * 3) + 0.01),
          k.spread**2 * k.requests)

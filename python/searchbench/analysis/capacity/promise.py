@@ -17,7 +17,6 @@ number of positive counts, 1998). Order statistics would be too sure.
 from __future__ import annotations
 
 import math
-import re
 from dataclasses import dataclass
 from typing import Literal
 
@@ -25,34 +24,20 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import stats
 
+from searchbench.analysis.stats import series
+from searchbench.analysis.trial import offered
 from searchbench.analysis.trial.measured import Trace
-from searchbench.errors import SearchbenchError
+from searchbench.analysis.trial.offered import KEEPS_UP
+from searchbench.workload.promises import Condition, parse
+
+__all__ = ["Condition", "Judged", "Kept", "judge", "parse"]
 
 Verdict = Literal["holds", "fails", "unclear"]
 Floats = NDArray[np.float64]
 
-SLICES = 200
-ACHIEVED = 0.99
 OWN_SHARE = 0.1  # of the limit: more lateness of the client's own, and it is the client we judge
 _LEVEL = 0.95
 _NEVER = np.iinfo(np.int64).max  # the response of a request that did not end well
-_Z = float(stats.norm.ppf(0.5 + _LEVEL / 2))
-_UNITS_NS = {"ns": 1.0, "us": 1e3, "µs": 1e3, "ms": 1e6, "s": 1e9}
-_NUMBER = r"([0-9]+(?:\.[0-9]+)?)"
-_QUANTILE = re.compile(rf"p{_NUMBER}\s*<\s*{_NUMBER}\s*(ns|us|µs|ms|s)")
-_ERRORS = re.compile(rf"errors\s*<\s*{_NUMBER}\s*%")
-
-
-@dataclass(frozen=True, slots=True)
-class Condition:
-    """Fewer than ``allowed`` (share, 0..1) of the requests fail it.
-
-    ``limit_ns``: a response of this or more fails it; None: only an outcome that is not ok does.
-    """
-
-    text: str
-    allowed: float
-    limit_ns: float | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +71,8 @@ class Judged:
     """A window against a promise.
 
     ``offered_per_s``, ``answered_per_s``: requests due, and those that ended well, in the window.
-    ``achieved``: replies that came in the window over requests due in it, with its 95 % interval.
+    ``achieved``: replies that came in the window over requests due in it, with the 95 % interval of
+    this share in the long run.
     ``backlog_growth``: how much longer requests waited for a connection in the last quarter of
     the window than in the first, as a share of the window; 0 where the queue stands.
     ``own_fault``: the client itself was so late that the window says nothing about the system.
@@ -103,51 +89,32 @@ class Judged:
     verdict: Verdict
 
 
-def parse(text: str) -> tuple[Condition, ...]:
-    """The conditions of ``text``, separated by commas or "and"; SearchbenchError with the place."""
-    found = []
-    for part in re.split(r",|\band\b", text):
-        words = part.strip()
-        quantile, errors = _QUANTILE.fullmatch(words), _ERRORS.fullmatch(words)
-        if quantile and 0 < float(quantile[1]) < 100 and float(quantile[2]) > 0:
-            share = 1 - float(quantile[1]) / 100
-            limit = float(quantile[2]) * _UNITS_NS[quantile[3]]
-            found.append(Condition(words, round(share, 12), limit))
-        elif errors and 0 < float(errors[1]) <= 100:
-            found.append(Condition(words, float(errors[1]) / 100, None))
-        else:
-            raise SearchbenchError(
-                f'{words!r} is no promise; say for example "p99 < 50ms, errors < 0.1%" '
-                "(pNN < TIME with ns, us, ms or s; errors < SHARE%)"
-            )
-    return tuple(found)
-
-
 def judge(promise: tuple[Condition, ...], trace: Trace) -> Judged:
     """Whether the requests that were due within the window keep the promise."""
     inside = trace.measured()
     due, done, free = trace.due[inside], trace.done[inside], trace.free[inside]
-    edges = np.linspace(*trace.window, SLICES + 1)
+    edges = np.linspace(*trace.window, offered.SLICES + 1)
     ended = (done >= 0) & (trace.outcome[inside] == 0)
     # What never ended well is later than anything.
     response = np.where(ended, np.maximum(done - due, 1), _NEVER)
     kept = tuple(_kept(condition, due, response, edges) for condition in promise)
-    achieved, doubt = _achieved(trace, edges)
-    came = (trace.done >= trace.window[0]) & (trace.done < trace.window[1]) & (trace.outcome == 0)
-    window_s = trace.window_s or 1.0
+    found = offered.achieved(trace)
+    share = found.share if found is not None else 0.0
+    span = found.in_the_long_run() if found is not None else None
+    low, high = (span.low, span.high) if span is not None else (0.0, 0.0)
     verdicts = [k.verdict for k in kept]
     verdict: Verdict = "unclear"
-    if not due.size or "fails" in verdicts or achieved + doubt < ACHIEVED:
+    if not due.size or "fails" in verdicts or high < KEEPS_UP:
         verdict = "fails"
-    elif achieved >= ACHIEVED and all(v == "holds" for v in verdicts):
+    elif share >= KEEPS_UP and all(v == "holds" for v in verdicts):
         verdict = "holds"
     return Judged(
         kept,
-        due.size / window_s,
-        int(came.sum()) / window_s,
-        achieved,
-        max(0.0, achieved - doubt),
-        achieved + doubt,
+        offered.offered(trace).value,
+        offered.answered(trace).value,
+        share,
+        low,
+        high,
         _growth(due, free, trace.window),
         _own_fault(promise, trace, inside),
         verdict,
@@ -162,12 +129,12 @@ def _kept(
         return Kept(condition, 0, 1.0, 0.0, 1.0, 0.0)
     failed = response >= (_NEVER if condition.limit_ns is None else condition.limit_ns)
     share = float(failed.mean())
-    effect = _design_effect(due, failed, edges)
+    effect = series.design_effect(due, failed, edges)
     quantile = spread = None
     if condition.limit_ns is not None:
         ordered = np.sort(response)
         quantile = _upper(ordered, condition.allowed)
-        slowest = _design_effect(due, response >= quantile, edges)
+        slowest = series.design_effect(due, response >= quantile, edges)
         if share < condition.allowed:
             # Too few late ones to see how they cluster: the slowest of this window cluster alike.
             effect = max(effect, slowest)
@@ -198,54 +165,6 @@ def _spread(
     thin, thick = (_upper(ordered, min(1.0, tail * math.exp(k * error))) for k in (-1, 1))
     thin = thin if thin < _NEVER else quantile * quantile / max(1.0, thick)
     return quantile, math.log(max(thin, 1.0) / max(thick, 1.0)) / 2
-
-
-def _design_effect(due: NDArray[np.int64], failed: NDArray[np.bool_], edges: Floats) -> float:
-    """Variance of the share over that of independent requests, at least 1; by Student's t."""
-    p = float(failed.mean())
-    if p in (0.0, 1.0):
-        return 1.0
-    of = np.histogram(due, edges)[0]
-    late = np.histogram(due[failed], edges)[0]
-    variance, freedom = _long_run(late - p * of)
-    wider = float(stats.t.ppf(0.5 + _LEVEL / 2, freedom)) / _Z
-    return max(1.0, variance / (due.size * p * (1 - p))) * wider**2
-
-
-def _long_run(steps: Floats) -> tuple[float, float]:
-    """Variance of the sum of a stationary series, and degrees of freedom of that estimate.
-
-    Geyer's initial monotone sequence: autocovariances in pairs, until a pair is not positive.
-    """
-    n = steps.size
-    centred = steps - steps.mean()
-    spectrum = np.fft.rfft(centred, 2 * n)
-    covariance = np.fft.irfft(spectrum * np.conj(spectrum))[:n] / n
-    pairs = covariance[: n // 2 * 2].reshape(-1, 2).sum(axis=1)
-    stop = int(np.argmax(pairs <= 0)) if np.any(pairs <= 0) else pairs.size
-    total = 2 * float(np.minimum.accumulate(pairs[:stop]).sum()) - float(covariance[0])
-    # Never below what independent slices would have by more than their own chance.
-    variance = n * max(total, 0.1 * float(covariance[0]))
-    return variance, max(3.0, n / (2.0 * max(1, stop)) - 1)
-
-
-def _achieved(trace: Trace, edges: Floats) -> tuple[float, float]:
-    """Replies over requests of the window, and half the width of that share's interval.
-
-    What is lacking is what the queue grew by. A queue that stands sways, and arrivals are random:
-    both are taken from the window itself.
-    """
-    of = np.histogram(trace.due, edges)[0]
-    ended = np.histogram(trace.done[trace.done >= 0], edges)[0]
-    n = int(of.sum())
-    if not n:
-        return 0.0, 0.0
-    grew = (of - ended).astype(np.float64)
-    queue = np.cumsum(grew)
-    at = np.arange(queue.size) - (queue.size - 1) / 2
-    sway = queue - queue.mean() - at * float((at @ queue) / (at @ at))
-    doubt = _Z * float(np.sqrt(2 * sway.var() + _long_run(grew)[0]))
-    return float(ended.sum()) / n, doubt / n
 
 
 def _growth(due: NDArray[np.int64], free: NDArray[np.int64], window: tuple[int, int]) -> float:

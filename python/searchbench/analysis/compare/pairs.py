@@ -29,6 +29,7 @@ from searchbench.analysis.stats.intervals import (
 from searchbench.analysis.trial import latency
 from searchbench.analysis.trial import throughput as capacity
 from searchbench.analysis.trial.measured import Measured, Samples
+from searchbench.record.trial import Load
 
 ALPHA = 0.05
 ALL_PAIRS_UP_TO = 6  # treatments; beyond, only pairs that differ in one factor
@@ -48,17 +49,17 @@ class Floor:
     twins: int
 
 
-def metrics_for(load: Mapping[str, Any], wanted: str) -> tuple[str, ...]:
+def metrics_for(load: Load, wanted: str) -> tuple[str, ...]:
     """What is compared under this kind of load, the study's own metric first.
 
     An open loop's throughput is what was offered, so it is not compared there.
     """
     usual = (
         ("throughput", "service_p50", "service_p99")
-        if load.get("kind") == "closed"
+        if load.kind == "closed"
         else ("response_p50", "response_p99")
     )
-    if wanted == "throughput" and load.get("kind") != "closed":
+    if wanted == "throughput" and load.kind != "closed":
         return usual
     return (wanted, *(metric for metric in usual if metric != wanted))
 
@@ -79,9 +80,7 @@ def family(treatments: Sequence[TreatmentResult]) -> list[tuple[str, str]]:
     return pairs
 
 
-def value(
-    trial: TrialResult, load: Mapping[str, Any], samples: Samples, metric: str, keep: Any
-) -> float | None:
+def value(trial: TrialResult, load: Load, samples: Samples, metric: str, keep: Any) -> float | None:
     """A trial's metric over the queries in ``keep`` (sorted numbers; None: over all)."""
     if keep is None:
         figure = trial.figures.get(metric)
@@ -89,11 +88,10 @@ def value(
     measured = samples.measured(trial.trial)
     chosen = _chosen(measured, keep)
     if metric == "throughput":
-        if load.get("kind") != "closed":
+        if load.kind != "closed":
             return None
-        think_s = float(load.get("think_s") or 0.0)
-        clients = int(load.get("clients") or 1)
-        return capacity.cycle_throughput(clients, think_s, measured.response_ns[chosen])
+        responses = measured.response_ns[chosen]
+        return capacity.cycle_throughput(load.clients or 1, load.think_s or 0.0, responses)
     kind, _, name = metric.partition("_")
     durations = (measured.service_ns if kind == "service" else measured.response_ns)[chosen]
     if name in ("mean", "max"):
@@ -109,7 +107,7 @@ def value(
 def same_mix_rates(
     a: Measured,
     b: Measured,
-    loads: tuple[Mapping[str, Any], Mapping[str, Any]],
+    loads: tuple[Load, Load],
     agreeing: NDArray[np.int64],
 ) -> tuple[tuple[float, float] | None, int]:
     """Closed-loop rates of two trials over the same mix of queries, and how many queries it has.
@@ -130,8 +128,8 @@ def same_mix_rates(
     rates = []
     for measured, count, load in zip((a, b), counts, loads, strict=True):
         total_ns = np.bincount(measured.query, weights=measured.response_ns, minlength=n)[common]
-        cycle_s = total_ns / count[common] / 1e9 + float(load.get("think_s") or 0.0)
-        rates.append(int(load.get("clients") or 1) / float(np.sum(weight * cycle_s)))
+        cycle_s = total_ns / count[common] / 1e9 + (load.think_s or 0.0)
+        rates.append((load.clients or 1) / float(np.sum(weight * cycle_s)))
     return (rates[0], rates[1]), int(np.count_nonzero(common))
 
 
@@ -161,7 +159,7 @@ def noise_floors(treatments: Sequence[TreatmentResult], metrics: Sequence[str]) 
 
 def comparisons(
     treatments: Sequence[TreatmentResult],
-    loads: Mapping[str, Mapping[str, Any]],
+    loads: Mapping[str, Load],
     samples: Samples,
     agreeing: Agreeing,
     floors: Mapping[str, Floor],
@@ -194,7 +192,7 @@ def comparisons(
 def _draft(
     a: TreatmentResult,
     b: TreatmentResult,
-    loads: Mapping[str, Mapping[str, Any]],
+    loads: Mapping[str, Load],
     samples: Samples,
     pair: Pair | None,
     metric: str,

@@ -30,8 +30,10 @@ from searchbench.analysis.judgement import (
 )
 from searchbench.analysis.plain import to_json
 from searchbench.analysis.stats.intervals import holm, welch_log_ratio
+from searchbench.analysis.trial import driven
 from searchbench.analysis.trial.measured import Samples
-from searchbench.record import Record
+from searchbench.record import Record, Trial
+from searchbench.record.trial import Load
 
 ALPHA = 0.05
 MACHINE = ("cpu", "cores", "memory_bytes", "kernel", "governor", "clocksource", "virtual")
@@ -50,7 +52,7 @@ def compare_records(a: Record, b: Record, threshold: float = 0.05) -> RecordComp
     more is better that b may lose before ``regressed`` is true; only resolved losses count.
     """
     sides = _Side.of(a), _Side.of(b)
-    if sides[0].judged.kind == sides[1].judged.kind == "load":
+    if all(side.judged.measure != "trials" for side in sides):
         return _compare_loads(sides, threshold)
     keys = [key for key in sides[0].by_key if key in sides[1].by_key]
     only = [
@@ -85,7 +87,8 @@ def _compare_loads(sides: tuple[_Side, _Side], threshold: float) -> RecordCompar
         if side.judged.void
     ]
     said.append(compared.decision)
-    said += [f"{line.label}: {line.reason}." for line in lines if "keep it up" in line.reason][:3]
+    behind = [line for line in lines if "keep up with it" in line.reason]
+    said += [f"{line.label}: {line.reason}." for line in behind[:3]]
     if found.once and lines:
         said.append(compare_load.ONCE)
     return replace(compared, decision=" ".join(said))
@@ -133,29 +136,25 @@ class _Side:
     judged: Judgement
     samples: Samples
     by_key: Mapping[Key, TreatmentResult]
-    loads: Mapping[str, Mapping[str, Any]]
-    trials: Mapping[str, Mapping[str, Any]]
+    loads: Mapping[str, Load]
+    trials: Mapping[str, Trial]
     floors: Mapping[str, pairs.Floor]
 
     @classmethod
     def of(cls, record: Record) -> _Side:
         judged = judge.judge(record)
-        by_treatment: dict[str, list[dict[str, Any]]] = {}
-        for trial in record.trials:
-            by_treatment.setdefault(str(trial["treatment"]), []).append(trial)
-        described = judge.described_treatments(record, by_treatment)
         metrics = sorted({c for t in judged.treatments for c in t.figures})
         return cls(
             record,
             judged,
             Samples(record),
             {_key(t): t for t in judged.treatments},
-            {str(d["id"]): d["load"] for d in described},
-            {str(t["trial"]): t for t in record.trials},
+            driven.loads(record),
+            {t.trial: t for t in record.trials},
             pairs.noise_floors(judged.treatments, metrics),
         )
 
-    def first_trial(self, treatment: TreatmentResult) -> Mapping[str, Any] | None:
+    def first_trial(self, treatment: TreatmentResult) -> Trial | None:
         """The first valid trial that is no control."""
         for trial in treatment.trials:
             if trial.status == "valid" and not trial.control:
@@ -171,13 +170,12 @@ def _agreement(a: _Side, b: _Side, key: Key) -> agreement.Pair | None:
     x, y = a.first_trial(a.by_key[key]), b.first_trial(b.by_key[key])
     if x is None or y is None or not answers.same_question(x, y):
         return None
-    judging = answers.judging_of(a.record)
-    digest = str((x.get("queries") or {}).get("digest", ""))
+    rule, digest = a.record.plan.judging.agreement, x.queries.digest
     return agreement.compare(
         agreement.read_answers(a.record, x),
         agreement.read_answers(b.record, y),
-        require=judging.require,
-        k=judging.k,
+        require=rule.require,
+        k=rule.k,
         queries=a.record.queries(digest) if digest else (),
     )
 
@@ -300,10 +298,7 @@ def _findings(
                 "Run both studies on one machine, one after the other.",
             )
         )
-    versions = [
-        {(str(t.get("engine")), str(t.get("version"))) for t in s.record.trials if t.get("version")}
-        for s in sides
-    ]
+    versions = [{(t.engine, t.version) for t in s.record.trials if t.version} for s in sides]
     if versions[0] != versions[1]:
         names = [", ".join(sorted(f"{e} {v}" for e, v in side)) for side in versions]
         found.append(

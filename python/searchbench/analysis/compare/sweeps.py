@@ -1,8 +1,8 @@
-"""Two load runs, step by step: before and after an upgrade, say.
+"""Two sweeps, step by step: before and after an upgrade, say.
 
-Steps are matched by their levels; of two runs of one system each its name does not matter, since
-it is often but a port. Where each step was driven once, the intervals are of slices within the
-windows: they know nothing of how much the machine differs from one hour to the next.
+Steps are matched by subject and load; where each record has one subject its name does not matter,
+since it is often only a port. Where each step was driven once, the intervals are of slices within
+the windows: they know nothing of how much the machine differs from one hour to the next.
 """
 
 from __future__ import annotations
@@ -16,7 +16,8 @@ from searchbench.analysis.judgement import Judgement, RecordLine
 from searchbench.analysis.sweep import points as at
 from searchbench.analysis.sweep.points import Point
 from searchbench.analysis.sweep.words import percent
-from searchbench.record import Record
+from searchbench.analysis.trial import driven
+from searchbench.record import Record, Trial
 
 ONCE = (
     "Each step was driven once in a record, so the intervals are of those windows alone: how much "
@@ -27,7 +28,7 @@ Draft = tuple[RecordLine, float | None]
 
 @dataclass(frozen=True)
 class Matched:
-    """What two load runs have in common. ``drafts``: lines to be decided, each with its p.
+    """What two sweeps have in common. ``drafts``: lines to be decided, each with its p.
 
     ``changed``: by label, captured replies that differ, and of how many; ``once``: no step was
     driven more than once in both.
@@ -40,13 +41,13 @@ class Matched:
 
 
 def match(a: tuple[Record, Judgement], b: tuple[Record, Judgement]) -> Matched:
-    """Match the steps of two load runs, first and second, and compare them."""
+    """Match the steps of two sweeps, first and second, and compare them."""
     sides = at.points(a[1].steps), at.points(b[1].steps)
-    systems = _systems(sides)
+    subjects = _subjects(sides)
     drafts: list[Draft] = []
     changed: dict[str, tuple[int, int]] = {}
     only: tuple[list[str], list[str]] = [], []
-    for x_name, y_name in systems:
+    for x_name, y_name in subjects:
         barrier, differ = _answers(a[0], b[0], x_name, y_name)
         if differ is not None:
             changed[x_name if x_name == y_name else f"{x_name} and {y_name}"] = differ
@@ -58,15 +59,15 @@ def match(a: tuple[Record, Judgement], b: tuple[Record, Judgement]) -> Matched:
             else:
                 only[0].append(point.steps[0].label)
         only[1].extend(p.steps[0].label for key, p in other.items() if key not in mine)
-    for place, side in enumerate(only):
-        taken = {pair[place] for pair in systems}
-        side.extend(name for name in sides[place] if name not in taken)
+    for which, side in enumerate(only):
+        taken = {pair[which] for pair in subjects}
+        side.extend(name for name in sides[which] if name not in taken)
     shared = [p for side in sides for own in side.values() for p in own]
     once = not any(len({s.block for s in p.steps}) > 1 for p in shared)
     return Matched(tuple(drafts), changed, (tuple(only[0]), tuple(only[1])), once)
 
 
-def _systems(sides: tuple[Mapping[str, Any], Mapping[str, Any]]) -> list[tuple[str, str]]:
+def _subjects(sides: tuple[Mapping[str, Any], Mapping[str, Any]]) -> list[tuple[str, str]]:
     names = [list(side) for side in sides]
     if len(names[0]) == len(names[1]) == 1:
         return [(names[0][0], names[1][0])]
@@ -81,21 +82,22 @@ def _answers(a: Record, b: Record, x_name: str, y_name: str) -> tuple[str, tuple
     if not answers.same_question(x, y):
         return "the requests are not the same in both records", None
     mine, other = agreement.read_answers(a, x), agreement.read_answers(b, y)
-    if not (mine.told and other.told):
+    if not (mine.readable and other.readable):
         return "", None
-    judging = answers.judging_of(a)
-    found = agreement.compare(mine, other, require=judging.require, k=judging.k).agreement
+    rule = a.plan.judging.agreement
+    found = agreement.compare(mine, other, require=rule.require, k=rule.k).agreement
     return "", (found.queries - found.agreeing, found.queries)
 
 
-def _first(record: Record, system: str) -> Mapping[str, Any] | None:
-    own = (t for t in record.trials if t.get("system") == system and t.get("status") == "ok")
+def _first(record: Record, subject: str) -> Trial | None:
+    subjects = driven.subjects(record)
+    own = (t for t in record.trials if subjects.get(t.treatment) == subject and t.status == "ok")
     return next(own, None)
 
 
 def _lines(a: Point, b: Point, barrier: str, differ: tuple[int, int] | None) -> list[Draft]:
     found: list[Draft] = []
-    label = a.steps[0].label if a.system == b.system else _without(a.steps[0].label, a.system)
+    label = a.steps[0].label if a.subject == b.subject else _without(a.steps[0].label, a.subject)
     for metric in _metrics(a, b):
         named = "throughput" if metric == "answered" else metric
         values = a.of(metric), b.of(metric)
@@ -129,9 +131,9 @@ def _behind(a: Point, b: Point) -> str:
     for which, point in (("first", a), ("second", b)):
         shares = [s.achieved.value for s in point.steps if s.achieved is not None]
         if point.keeps_up is False and shares:
-            said.append(f"the {which} does not keep it up ({percent(min(shares))})")
+            said.append(f"the {which} does not keep up with it ({percent(min(shares))})")
     return ", ".join(said)
 
 
-def _without(label: str, system: str) -> str:
-    return label.removeprefix(system).strip()
+def _without(label: str, subject: str) -> str:
+    return label.removeprefix(subject).strip()

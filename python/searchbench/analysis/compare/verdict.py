@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any
 
 from searchbench.analysis.compare.systems import by_system, question_of, questions
 from searchbench.analysis.judgement import Comparison, Estimate, Scale, TreatmentResult, Verdict
 from searchbench.analysis.words import amount, digits, listed, plural, times, upper, words
+from searchbench.record.trial import Load
 
 WIDTH = 80
 MOST_QUESTIONS = 4
@@ -19,7 +19,7 @@ MORE_IS_BETTER = ("throughput",)
 def decide(
     treatments: Sequence[TreatmentResult],
     comparisons: Sequence[Comparison],
-    loads: Mapping[str, Mapping[str, Any]],
+    loads: Mapping[str, Load],
     metric: str,
     noise_floor: Estimate | None,
     require: str,
@@ -76,7 +76,7 @@ def decide(
 def table(
     groups: Sequence[Sequence[TreatmentResult]],
     own: Sequence[Comparison],
-    loads: Mapping[str, Mapping[str, Any]],
+    loads: Mapping[str, Load],
     metric: str,
 ) -> tuple[tuple[str, ...], tuple[tuple[str, ...], ...]]:
     """Header and lines, at most 80 columns wide with two spaces between.
@@ -85,7 +85,7 @@ def table(
     comparisons by ``metric``.
     """
     everyone = [t for ranked in groups for t in ranked]
-    opened = any(loads[t.treatment].get("kind") != "closed" for t in everyone)
+    opened = any(loads[t.treatment].kind != "closed" for t in everyone)
     kind = "response" if opened else "service"
     header = ("treatment", "queries/s", f"{kind} p50", "p99", "best is")
     lines = []
@@ -133,7 +133,7 @@ def _of_two(
     treatments: Sequence[TreatmentResult],
     ranked: Sequence[TreatmentResult],
     comparison: Comparison,
-    loads: Mapping[str, Mapping[str, Any]],
+    loads: Mapping[str, Load],
     metric: str,
     require: str,
 ) -> list[str]:
@@ -273,15 +273,15 @@ def _has(metric: str, figure: Estimate) -> str:
     return f"has a {words(metric)} of {amount(figure)}"
 
 
-def _where(loads: Sequence[Mapping[str, Any]]) -> str:
+def _where(loads: Sequence[Load]) -> str:
     first = loads[0]
     if any(load != first for load in loads):
         return ""
-    if first.get("kind") == "closed":
-        n = int(first.get("clients") or 1)
+    if first.kind == "closed":
+        n = first.clients or 1
         return f" at {n} {plural(n, 'client', 'clients')}"
-    rate = first.get("rate_per_s")
-    return f" at {float(rate):,.6g} queries per second offered" if rate else ""
+    rate = first.rate_per_s
+    return f" at {rate:,.6g} queries per second offered" if rate else ""
 
 
 def _short(

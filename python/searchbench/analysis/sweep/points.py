@@ -1,6 +1,6 @@
-"""A load run as points: each system at each load level, over all times that it was driven there.
+"""A sweep as points: each subject at each load, over all times that it was driven there.
 
-What is compared is one point with another: two levels of a system, or two systems at a level.
+What is compared is one point with another: two loads of a subject, or two subjects at a load.
 """
 
 from __future__ import annotations
@@ -21,12 +21,17 @@ Kind = Literal["closed", "open", "replay"]
 
 @dataclass(frozen=True)
 class Point:
-    """One system at one level ``x`` of the load; ``steps`` those that can be believed."""
+    """One subject at one load ``x``; ``steps`` those that can be believed."""
 
-    system: str
+    subject: str
     x: float
     kind: Kind
     steps: tuple[Step, ...]
+
+    @property
+    def system(self) -> str:
+        """The system that it is a configuration of."""
+        return self.steps[0].system
 
     @property
     def treatment(self) -> str:
@@ -36,10 +41,10 @@ class Point:
     @property
     def keeps_up(self) -> bool | None:
         """All of its steps kept the rate up; one did not; or it is not clear."""
-        told = [s.keeps_up for s in self.steps]
-        if False in told:
+        each = [s.keeps_up for s in self.steps]
+        if False in each:
             return False
-        return True if all(told) else None
+        return True if all(each) else None
 
     @property
     def errors(self) -> float:
@@ -57,8 +62,8 @@ class Point:
 
     def of(self, metric: str) -> Estimate | None:
         """A metric over all its steps: the interval is the wider of within and between them."""
-        told = (of_step(step, metric) for step in self.steps)
-        own = [value for value in told if value is not None and value.value > 0]
+        each = (of_step(step, metric) for step in self.steps)
+        own = [value for value in each if value is not None and value.value > 0]
         if len(own) < 2:
             return own[0] if own else None
         between = geometric_estimate([e.value for e in own], own[0].unit)
@@ -85,23 +90,25 @@ def of_step(step: Step, metric: str) -> Estimate | None:
 
 
 def level_of(step: Step) -> float:
-    """The level of its load: clients, requests a second, or multiples of the log's speed."""
-    for factor, level in step.levels.items():
-        if factor.startswith("load.") and isinstance(level, int | float):
-            return float(level)
-    return float(step.clients_asked or step.rate_asked_per_s or 1.0)
+    """The step's own load: clients, requests a second, or multiples of the log's speed."""
+    asked = {
+        "closed": step.clients_asked,
+        "open": step.rate_asked_per_s,
+        "replay": step.speed_asked,
+    }
+    return float(asked[step.kind] or 1.0)
 
 
 def points(steps: Sequence[Step]) -> dict[str, list[Point]]:
-    """By system, its points in ascending order of load; void and failed steps are left out."""
+    """By subject, its points in ascending order of load; void and failed steps are left out."""
     found: dict[str, dict[tuple[Kind, float], list[Step]]] = {}
     for step in steps:
-        levels = found.setdefault(step.system, {})
+        levels = found.setdefault(step.subject, {})
         if step.status == "valid":
             levels.setdefault((step.kind, level_of(step)), []).append(step)
     return {
-        system: [Point(system, x, kind, tuple(own)) for (kind, x), own in sorted(levels.items())]
-        for system, levels in found.items()
+        subject: [Point(subject, x, kind, tuple(own)) for (kind, x), own in sorted(levels.items())]
+        for subject, levels in found.items()
     }
 
 
@@ -153,10 +160,10 @@ def _p_of(span: Interval, value: float) -> float:
 def comparisons(
     found: Mapping[str, Sequence[Point]], agreeing: Mapping[tuple[str, str], tuple[int, int]]
 ) -> tuple[Comparison, ...]:
-    """Every two systems at every load that both were driven at, corrected together.
+    """Every two subjects at every load that both were driven at, corrected together.
 
-    ``agreeing``: of two systems, how many requests both answer the same, and of how many; absent
-    where replies were not read. Rates that one does not keep up are compared by what is answered.
+    ``agreeing``: of two subjects, how many requests both answer the same, and of how many; absent
+    where replies were not read. At rates that one does not keep up with, what is answered counts.
     """
     drafts: list[Comparison] = []
     names = list(found)

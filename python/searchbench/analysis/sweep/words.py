@@ -1,23 +1,23 @@
-"""The sentences of a load run's verdict, one function for each kind of load."""
+"""The sentences of a sweep's verdict, one function for each kind of load."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from itertools import combinations
 
-from searchbench.analysis.judgement import Capacity, Comparison, Estimate
+from searchbench.analysis.judgement import Comparison, Estimate
 from searchbench.analysis.stats import within
 from searchbench.analysis.sweep import points as at
 from searchbench.analysis.sweep.points import Point
 from searchbench.analysis.words import amount, digits, listed, times
 
 Found = Mapping[str, Sequence[Point]]
-FALLS = 0.97  # the most is the luckiest step too, so a little less beyond it says nothing
-FEW = 3  # systems of which each pair has a sentence
+FALLS = 0.97  # the peak is partly luck, so a decline of less than 3 % is not reported
+FEW = 3  # subjects of which each pair has a sentence
 
 
 def of_points(name: str, own: Sequence[Point]) -> list[str]:
-    """What one system bears. ``own``: its points by ascending load, at least one."""
+    """What one subject sustains. ``own``: its points by ascending load, at least one."""
     kind = own[0].kind
     if kind == "closed":
         said = _clients(name, own)
@@ -28,42 +28,15 @@ def of_points(name: str, own: Sequence[Point]) -> list[str]:
     return said + _errors(name, own)
 
 
-def of_capacity(found: Capacity, *, several: bool) -> str:
-    """The bracket, in the words of the search where it has any."""
-    who = f"{found.system}: " if several else ""
-    if " " in found.sentence.strip():
-        return who + found.sentence.strip()
-    promise, n = f"with {found.slo}" if found.slo else "", len(found.probes)
-    sure = f"; that it is between them has a chance of {percent(found.chance_inside)}" if (
-        found.chance_inside is not None) else ""  # fmt: skip
-    if found.holds is not None and found.fails is not None:
-        return (
-            f"{found.system} bears between {digits(found.holds)} and {digits(found.fails)} "
-            f"requests per second {promise}: by {n} probes together the first holds and the "
-            f"second fails{sure}."
-        )
-    if found.holds is not None:
-        return (
-            f"{found.system} bears {digits(found.holds)} requests per second or more {promise}: no "
-            f"rate that was probed is sure to fail ({n} probes)."
-        )
-    if found.fails is not None:
-        return (
-            f"{found.system} bears less than {digits(found.fails)} requests per second {promise}: "
-            f"no rate that was probed is sure to hold ({n} probes)."
-        )
-    return f"What {found.system} bears {promise} was not found in {n} probes."
-
-
 def knee(own: Sequence[Point]) -> tuple[Point, Point]:
     """The point with the most answered, and the first that is not resolved from it."""
-    told = [p for p in own if p.of("answered") is not None]
-    most = max(told or own, key=lambda p: e.value if (e := p.of("answered")) else 0.0)
-    for point in told:
+    known = [p for p in own if p.of("answered") is not None]
+    most = max(known or own, key=lambda p: e.value if (e := p.of("answered")) else 0.0)
+    for point in known:
         if point.x >= most.x:
             break
         ratio, _ = at.against(point, most, "answered")
-        # A step without an interval cannot be told from anything.
+        # A step without an interval is not resolved from anything.
         if ratio is None or not within.resolved(ratio):
             return most, point
     return most, most
@@ -73,13 +46,13 @@ def _clients(name: str, own: Sequence[Point]) -> list[str]:
     most, first = knee(own)
     answered = most.of("answered")
     if answered is None or not answered.value:
-        return [f"{name} answered nothing well."]
+        return [f"{name} answered no request well."]
     if len(own) == 1:
         p99 = most.of("response_p99")
         tail = f", with a response p99 of {amount(p99)}" if p99 else ""
         return [
-            f"{name} answers {amount(answered)} to {_n(most.x)}{tail}. That is the only load "
-            "that can be used, so nothing is known of more or fewer clients."
+            f"{name} answers {amount(answered)} to {_n(most.x)}{tail}. That is the only usable "
+            "step, so nothing is known about more or fewer clients."
         ]
     said = [f"{name} answers at most {amount(answered)}, at {_n(most.x)}."]
     last, after = own[-1], [p for p in own if p.x > first.x]
@@ -87,7 +60,7 @@ def _clients(name: str, own: Sequence[Point]) -> list[str]:
         said.append(_no_more(first, most, after))
     if first is last:
         said.append(
-            f"That is the last step, so it may bear more: nothing is known beyond {_n(last.x)}."
+            f"That is the last step, so it may sustain more: nothing is known beyond {_n(last.x)}."
         )
     falling = [
         (p, ratio)
@@ -99,16 +72,16 @@ def _clients(name: str, own: Sequence[Point]) -> list[str]:
     ]
     if falling:
         point, ratio = min(falling, key=lambda pair: pair[1].value)
-        said.append(f"Beyond, it answers less: at {_n(point.x)} {times(ratio)} the most.")
+        said.append(f"Beyond that it answers less: at {_n(point.x)} {times(ratio)} the most.")
     return said
 
 
 def _no_more(first: Point, most: Point, after: Sequence[Point]) -> str:
     """From where on more clients bring nothing, and what they cost."""
-    start = f"From {_n(first.x)} on more clients bring nothing"
+    start = f"More than {_n(first.x)} bring no more throughput"
     here = first.of("answered")
     if first.x < most.x and here is not None:
-        start += f": the {digits(here.value)} per second there are not resolved from the most"
+        start += f": {digits(here.value)} per second there is not resolved from the most"
     costs = [(p, e) for p in after if (e := p.of("response_p99")) is not None]
     base = first.of("response_p99")
     if not costs or base is None:
@@ -135,26 +108,26 @@ def _rates(name: str, own: Sequence[Point]) -> list[str]:
         tail = f"; the response p99 there is {amount(p99)}" if p99 else ""
         said.append(
             f"{name} keeps up with {digits(best.x)} requests per second: "
-            f"{_achieved(best)} of what was offered was answered in time{tail}."
+            f"{_achieved(best)} of the load was answered in time{tail}."
         )
     if over:
         worst = over[0]
         answered = worst.of("answered")
         per_s = f", {amount(answered)}" if answered else ""
         grew = max((s.response_growth or 0.0 for s in worst.steps), default=0.0)
-        queue = f", and the wait grew by {digits(grew * 1e3)} ms a second" if grew > 0.001 else ""
+        queue = f", and waits grew by {digits(grew * 1e3)} ms each second" if grew > 0.001 else ""
         said.append(
             f"{'At' if kept else f'{name} does not keep up with'} {digits(worst.x)}"
             f"{' it does not' if kept else ' requests per second'}: {_achieved(worst)} was "
             f"answered{per_s}{queue}."
         )
         if not kept:
-            said.append("No lower rate was kept up, so what it bears is not known from this run.")
+            said.append("It kept up with no lower rate, so what it sustains is not known.")
     elif kept and kept[-1] is own[-1]:
-        said.append("It is the highest rate that was offered, so it may bear more.")
+        said.append("That is the highest rate offered, so it may sustain more.")
     if unclear:
         rates = listed([digits(p.x) for p in unclear])
-        said.append(f"Of {rates} per second the window does not tell whether it is kept up.")
+        said.append(f"At {rates} per second the window is too short to say whether it keeps up.")
     return said
 
 
@@ -169,7 +142,7 @@ def _replay(name: str, own: Sequence[Point]) -> list[str]:
         tail = f"; the response p99 is {amount(p99)}" if p99 else ""
         said.append(
             f"{name} {kept} the log at {digits(p.x)} times its own speed: {digits(offered.value)} "
-            f"requests per second were due, {_achieved(p)} was answered in time{tail}."
+            f"requests per second were due, and {_achieved(p)} of them were answered in time{tail}."
         )
         worst = max((s.worst_minute for s in p.steps if s.worst_minute),
                     key=lambda m: m["response_p99"], default=None)  # fmt: skip
@@ -178,7 +151,7 @@ def _replay(name: str, own: Sequence[Point]) -> list[str]:
                 f"In the worst minute, from {digits(worst['from_s'])} s of the window on, the p99 "
                 f"was {digits(worst['response_p99'] * 1e3)} ms."
             )
-    return said or [f"{name} answered nothing well."]
+    return said or [f"{name} answered no request well."]
 
 
 def _errors(name: str, own: Sequence[Point]) -> list[str]:
@@ -195,17 +168,18 @@ def _errors(name: str, own: Sequence[Point]) -> list[str]:
     first = bad[0].x
     unit = {"closed": "clients", "open": "requests per second", "replay": "times the speed"}
     return [
-        f"Of {name} more than 1 % of the requests failed from {digits(first)} {unit[worst.kind]} "
-        f"on, {percent(worst.errors)} at {digits(worst.x)} ({kinds}); latencies are of the others."
+        f"From {digits(first)} {unit[worst.kind]} on, more than 1 % of the requests to {name} "
+        f"failed: {percent(worst.errors)} at {digits(worst.x)} ({kinds}). Latencies are those of "
+        "the others."
     ]
 
 
-def of_systems(
+def of_subjects(
     found: Found,
     compared: Sequence[Comparison],
     agreeing: Mapping[tuple[str, str], tuple[int, int]],
 ) -> list[str]:
-    """Which of several systems bears more, at equal load, pair by pair."""
+    """Which of several subjects sustains more, at equal load, pair by pair."""
     names = [name for name, own in found.items() if own]
     if len(names) < 2:
         return []
@@ -214,20 +188,27 @@ def of_systems(
         best = best_of(found, compared)
         pairs = [p for p in pairs if best in p] if best else []
         if not pairs:
-            return ["Which of the systems bears most is not resolved."]
+            return ["Which of them sustains most is not resolved."]
     said = []
     for a, b in pairs:
         said.append(_pair(a, b, found, compared))
         agree, of = agreeing.get((a, b)) or agreeing.get((b, a)) or (0, 0)
         if of and agree < of:
-            said.append(f"On {of - agree} of {of} requests {a} and {b} return another total.")
+            said.append(disagreement(a, b, agree, of))
     return [sentence for sentence in said if sentence]
+
+
+def disagreement(a: str, b: str, agree: int, of: int) -> str:
+    """That two subjects do not answer alike, in a sentence."""
+    if not agree:
+        return f"{a} and {b} are not comparable: they return different totals on all {of} requests."
+    return f"{a} and {b} return different totals on {of - agree} of {of} requests."
 
 
 def _pair(a: str, b: str, found: Found, compared: Sequence[Comparison]) -> str:
     own = _between(a, b, found, compared)
     if not own:
-        return f"{a} and {b} have no load in common at which steps of both can be used."
+        return f"{a} and {b} have no usable steps at the same load."
     if all(c.verdict == "not comparable" for c in own):
         return f"{a} and {b} are not comparable: {own[0].reason}."
     closed = found[a][0].kind == "closed"
@@ -238,18 +219,18 @@ def _pair(a: str, b: str, found: Found, compared: Sequence[Comparison]) -> str:
 def _by(a: str, b: str, metric: str, compared: Sequence[Comparison]) -> str:
     own = _of(compared, metric)
     what = "answered per second" if metric == "throughput" else "response p99"
-    told = {"faster": b, "slower": a}
+    winners = {"faster": b, "slower": a}
     parts = []
-    for verdict, name in told.items():
+    for verdict, name in winners.items():
         ratios = [c.ratio for c in own if c.verdict == verdict and c.ratio is not None]
         if ratios:
             values = sorted(r.value if verdict == "faster" else 1 / r.value for r in ratios)
             ends = list(dict.fromkeys(digits(v) for v in (values[0], values[-1])))
             span = " to ".join(ends)
             parts.append(f"{name} is better at {len(ratios)} of {len(own)} steps ({span} times)")
-    rest = sum(c.verdict not in told for c in own)
+    rest = sum(c.verdict not in winners for c in own)
     if not parts:
-        return f"By {what} {a} and {b} are not resolved at any of {len(own)} steps."
+        return f"By {what}, {a} and {b} are not resolved at any of {len(own)} steps."
     tail = f", {rest} not resolved" if rest else ""
     return f"By {what}, {' and '.join(parts)}{tail}."
 
@@ -270,7 +251,7 @@ def _deciding(own: Sequence[Comparison]) -> str:
 
 
 def best_of(found: Found, compared: Sequence[Comparison]) -> str | None:
-    """The system that is nowhere worse and somewhere better; None: none, or several."""
+    """The subject that is nowhere worse and somewhere better; None where none or several are."""
     names = [name for name, own in found.items() if own]
     won: dict[str, int] = dict.fromkeys(names, 0)
     lost: dict[str, int] = dict.fromkeys(names, 0)

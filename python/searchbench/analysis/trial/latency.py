@@ -7,12 +7,9 @@ samples at or below it. It is always a time that really happened; nothing is int
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Sequence
 from functools import lru_cache
-from pathlib import Path
-from typing import Literal
 
-import duckdb
 import numpy as np
 from numpy.typing import NDArray
 from scipy import stats
@@ -111,78 +108,3 @@ def curve(label: str, ordered_ns: Nanoseconds, grid: Sequence[float] | None = No
             rows.append((q, found.value, found.interval.low, found.interval.high))
     x, y, low, high = zip(*rows, strict=True) if rows else ((), (), (), ())
     return Curve(label, x, y, low, high)
-
-
-def quantiles_by_treatment(
-    paths: Mapping[str, Iterable[Path]],
-    qs: Sequence[float],
-    *,
-    duration: Literal["service", "response"] = "service",
-    windows: Mapping[Path, tuple[int, int]] | None = None,
-) -> dict[str, tuple[float, ...]]:
-    """Exact quantiles, in seconds, of the samples in many files, by treatment.
-
-    ``paths``: the samples files of each treatment. ``windows``: of each file, the measured
-    window in ns (start ≤ due < end). Only requests that ended well (outcome 0) count. A treatment
-    without samples has an empty tuple.
-
-    Nothing is sorted and no sample is kept: a first pass counts samples in buckets of 2,048 ns,
-    which says in which bucket each quantile lies; a second counts the single values of those
-    buckets. So memory does not grow with the samples, and the result is still exact.
-    """
-    start = "sent" if duration == "service" else "due"
-    found: dict[str, tuple[float, ...]] = {}
-    with duckdb.connect() as connection:
-        connection.execute("SET preserve_insertion_order = false")
-        for treatment, files in paths.items():
-            parts: list[str] = []
-            arguments: list[str | int] = []
-            for path in files:
-                where = "outcome = 0"
-                arguments.append(str(path))
-                if windows is not None:
-                    where += " AND due >= ? AND due < ?"
-                    arguments += windows[path]
-                parts.append(f"SELECT done - {start} AS d FROM read_parquet(?) WHERE {where}")
-            source = f"({' UNION ALL '.join(parts)})"
-            found[treatment] = _by_counting(connection, source, arguments, qs) if parts else ()
-    return found
-
-
-def _by_counting(
-    connection: duckdb.DuckDBPyConnection,
-    source: str,
-    arguments: list[str | int],
-    qs: Sequence[float],
-) -> tuple[float, ...]:
-    """Nearest-rank quantiles of column ``d`` of a query, by counting twice."""
-    buckets = _counts(connection, f"SELECT d >> 11, count(*) FROM {source} GROUP BY 1", arguments)
-    if not buckets.size:
-        return ()
-    ends = np.cumsum(buckets[:, 1])
-    n = int(ends[-1])
-    ranks = [rank(n, q) for q in qs]
-    at = [int(np.searchsorted(ends, r, side="right")) for r in ranks]
-    wanted = ", ".join(str(int(buckets[i, 0])) for i in sorted(set(at)))
-    values = _counts(
-        connection,
-        f"SELECT d, count(*) FROM {source} WHERE (d >> 11) IN ({wanted}) GROUP BY 1",
-        arguments,
-    )
-    result = []
-    for r, i in zip(ranks, at, strict=True):
-        own = values[(values[:, 0] >> 11) == buckets[i, 0]]
-        before = int(ends[i] - buckets[i, 1])
-        place = int(np.searchsorted(np.cumsum(own[:, 1]), r - before, side="right"))
-        result.append(float(own[place, 0]) / 1e9)
-    return tuple(result)
-
-
-def _counts(
-    connection: duckdb.DuckDBPyConnection, sql: str, arguments: list[str | int]
-) -> Nanoseconds:
-    """Rows of (value, how often), ascending by value."""
-    columns = connection.execute(sql, arguments).fetchnumpy()
-    first, second = (np.asarray(c, dtype=np.int64) for c in columns.values())
-    order = np.argsort(first)
-    return np.stack((first[order], second[order]), axis=1)

@@ -6,14 +6,13 @@ Columns are read one at a time, so that ten million samples need a few hundred m
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from searchbench.record import Record
+from searchbench.record import Record, Trial
 
 NEVER = -1  # an instant that did not happen
 INSTANTS = ("due", "free", "sent", "done")
@@ -60,16 +59,15 @@ class Measured:
     window_s: float
 
 
-def read_trace(record: Record, trial: Mapping[str, Any]) -> Trace:
+def read_trace(record: Record, trial: Trial) -> Trace:
     """The whole trace of a trial. RecordError where its samples are damaged."""
-    name = str(trial["trial"])
+    name, window = trial.trial, trial.window
     instants = {column: _column(record, name, column) for column in INSTANTS}
-    window = trial.get("window") or {}
     last = int(instants["done"].max(initial=0))
     return Trace(
         query=_column(record, name, "query").astype(np.uint32, copy=False),
         outcome=_column(record, name, "outcome").astype(np.uint8, copy=False),
-        window=(int(window.get("start", 0)), int(window.get("end", last + 1))),
+        window=(window.start, window.end) if window is not None else (0, last + 1),
         **instants,
     )
 
@@ -95,7 +93,7 @@ class Samples:
         self._record = record
         self._rows = rows
         self._kept: OrderedDict[str, Measured] = OrderedDict()
-        self._trials = {str(trial["trial"]): trial for trial in record.trials}
+        self._trials = {trial.trial: trial for trial in record.trials}
 
     def trace(self, trial: str) -> Trace:
         """The whole trace, read now."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,7 +24,8 @@ from searchbench.analysis.sweep import steps
 from searchbench.analysis.trial import latency, validity, warmup
 from searchbench.analysis.trial import throughput as capacity
 from searchbench.analysis.trial.measured import Measured, Samples, measured_of
-from searchbench.record import Record
+from searchbench.record import Record, Trial
+from searchbench.study.plan import Treatment
 
 Nanoseconds = NDArray[np.int64]
 
@@ -40,31 +41,32 @@ class Judged:
 
 
 def judge_trial(
-    record: Record, trial: Mapping[str, Any], samples: Samples, *, of_load: bool = False
+    record: Record, trial: Trial, samples: Samples, *, subject: str | None = None
 ) -> Judged:
     """Audit one trial and take its figures. A failed trial has its finding and no figures.
 
-    ``of_load``: it is one of a load run, so it is a load step too, and audited as one.
+    ``subject``: of a step of a sweep or of a search, whose step it is; it is audited as a step.
+    None: it is a trial by itself.
     """
     empty = np.empty(0, dtype=np.int64)
-    if trial.get("status") != "ok":
+    if trial.status != "ok":
         finding = validity.failed_finding(trial)
         reason = f"failed {finding.number}: {finding.meaning}"
         failed = _result(trial, "failed", reason, {}, {}, (finding,), None)
-        step = steps.failed_step(trial, finding) if of_load else None
+        step = steps.failed_step(trial, subject, finding) if subject is not None else None
         return Judged(failed, empty, empty, step)
-    trace = samples.trace(str(trial["trial"]))
-    warm = warmup.find(trace, trial["load"].get("kind") == "closed")
+    trace = samples.trace(trial.trial)
+    warm = warmup.find(trace, trial.load.kind == "closed")
     findings = validity.audit(trial, trace, warm) + _answers_under_load(record, trial)
     counts = validity.outcomes(trial, trace)
     measured = measured_of(trace)
     throughput, step = capacity.throughput(trace), None
-    if of_load:
+    if subject is not None:
         findings = steps.rated(findings, trial, sum(counts.values()))
-        step = steps.step_of(record, trial, trace, counts, findings)
+        step = steps.step_of(record, trial, subject, trace, counts, findings)
         throughput = step.answered or throughput
     del trace
-    samples.keep(str(trial["trial"]), measured)
+    samples.keep(trial.trial, measured)
     service, response = np.sort(measured.service_ns), np.sort(measured.response_ns)
     figures = _figures(trial, measured, counts, service, response, throughput)
     bad = [f for f in findings if f.severity == "invalid"]
@@ -74,7 +76,7 @@ def judge_trial(
     return Judged(result, service if not bad else empty, response if not bad else empty, step)
 
 
-def judge_treatment(described: Mapping[str, Any], judged: Sequence[Judged]) -> TreatmentResult:
+def judge_treatment(planned: Treatment, judged: Sequence[Judged]) -> TreatmentResult:
     """One treatment from all of its trials; only valid ones that are no control count.
 
     Quantiles come from the samples of all replicates together, never from averages. Their
@@ -101,10 +103,10 @@ def judge_treatment(described: Mapping[str, Any], judged: Sequence[Judged]) -> T
             if found := latency.quantile(pooled, q):
                 figures[f"{kind}_{name}"] = _wider(found, figures.get(f"{kind}_{name}"))
     return TreatmentResult(
-        treatment=str(described["id"]),
-        label=str(described.get("label") or described["id"]),
-        system=str(described.get("system", "")),
-        levels=dict(described.get("levels") or {}),
+        treatment=planned.id,
+        label=planned.label or planned.id,
+        system=planned.system,
+        levels=planned.levels,
         figures=figures,
         service=curves["service"],
         response=curves["response"],
@@ -112,7 +114,7 @@ def judge_treatment(described: Mapping[str, Any], judged: Sequence[Judged]) -> T
     )
 
 
-def resources(trials: Sequence[Mapping[str, Any]], result: TreatmentResult) -> dict[str, Estimate]:
+def resources(trials: Sequence[Trial], result: TreatmentResult) -> dict[str, Estimate]:
     """What a treatment cost: server CPU, memory, disk, ingest; over its valid trials.
 
     An index that several trials used was ingested once and counts once.
@@ -121,23 +123,25 @@ def resources(trials: Sequence[Mapping[str, Any]], result: TreatmentResult) -> d
     valid = {t.trial for t in result.trials if t.status == "valid" and not t.control}
     values: dict[str, list[float]] = {}
     for trial in trials:
-        if str(trial["trial"]) not in valid:
+        if trial.trial not in valid:
             continue
-        server, ingest = trial.get("server") or {}, trial.get("ingest") or {}
         row: dict[str, float | None] = {
-            name: server.get(name) for name in ("peak_rss_bytes", "read_bytes", "write_bytes")
+            "peak_rss_bytes": trial.server.peak_rss_bytes,
+            "read_bytes": trial.server.read_bytes,
+            "write_bytes": trial.server.write_bytes,
         }
-        row["index_bytes"] = ingest.get("index_bytes")
-        build = str(ingest.get("reused") or trial["trial"])
-        if build not in builds and ingest.get("seconds"):
-            builds.add(build)
-            row["ingest_s"] = ingest["seconds"] + (ingest.get("settle_seconds") or 0.0)
-            row["ingest_documents_per_s"] = ingest.get("documents", 0) / row["ingest_s"]
-        drive = trial.get("drive") or {}
-        elapsed = drive.get("elapsed_ns") or 0
-        if elapsed:
-            busy = [t.get("user_ns", 0) + t.get("system_ns", 0) for t in drive.get("threads", [])]
-            row["client_cpu_share"] = max(busy, default=0) / elapsed
+        if trial.ingest is not None:
+            ingest = trial.ingest
+            row["index_bytes"] = ingest.index_bytes
+            build = ingest.reused or trial.trial
+            if build not in builds and ingest.seconds:
+                builds.add(build)
+                ingest_s = ingest.seconds + (ingest.settle_seconds or 0.0)
+                row["ingest_s"] = ingest_s
+                row["ingest_documents_per_s"] = (ingest.documents or 0) / ingest_s
+        if trial.drive is not None and trial.drive.elapsed_ns:
+            busy = [t.user_ns + t.system_ns for t in trial.drive.threads]
+            row["client_cpu_share"] = max(busy, default=0) / trial.drive.elapsed_ns
         for name, value in row.items():
             if value is not None:
                 values.setdefault(name, []).append(float(value))
@@ -157,7 +161,7 @@ def _not_negative(interval: Interval | None) -> Interval | None:
 
 
 def _figures(
-    trial: Mapping[str, Any],
+    trial: Trial,
     measured: Measured,
     counts: Mapping[str, int],
     service: Nanoseconds,
@@ -179,7 +183,7 @@ def _figures(
     return {name: estimate for name, estimate in found.items() if estimate is not None}
 
 
-def _answers_under_load(record: Record, trial: Mapping[str, Any]) -> tuple[Finding, ...]:
+def _answers_under_load(record: Record, trial: Trial) -> tuple[Finding, ...]:
     differ, looked = agreement.under_load(record, trial)
     if not differ:
         return ()
@@ -187,7 +191,7 @@ def _answers_under_load(record: Record, trial: Mapping[str, Any]) -> tuple[Findi
         Finding(
             "other answers under load",
             "invalid" if differ > validity.ERRORS_INVALID * looked else "warning",
-            str(trial["trial"]),
+            trial.trial,
             f"{differ} of {looked} sampled replies",
             "Under load the server answered otherwise than when asked alone: these times are not "
             "those of the answers compared.",
@@ -197,7 +201,7 @@ def _answers_under_load(record: Record, trial: Mapping[str, Any]) -> tuple[Findi
 
 
 def _result(
-    trial: Mapping[str, Any],
+    trial: Trial,
     status: Literal["valid", "invalid", "failed"],
     reason: str,
     figures: Mapping[str, Estimate],
@@ -206,10 +210,10 @@ def _result(
     warm: warmup.Warmup | None,
 ) -> TrialResult:
     return TrialResult(
-        trial=str(trial["trial"]),
-        treatment=str(trial["treatment"]),
-        block=int(trial.get("block", 0)),
-        control=bool(trial.get("control", False)),
+        trial=trial.trial,
+        treatment=trial.treatment,
+        block=trial.block,
+        control=trial.control,
         status=status,
         reason=reason,
         figures=figures,

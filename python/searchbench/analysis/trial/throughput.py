@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 from itertools import pairwise
 from typing import Any
 
@@ -12,6 +11,8 @@ from scipy import stats
 
 from searchbench.analysis.judgement import Estimate, Interval
 from searchbench.analysis.trial.measured import Measured, Trace
+from searchbench.record import Trial
+from searchbench.record.trial import Load
 
 BATCHES = 20  # for the interval within one trial
 
@@ -45,6 +46,13 @@ def cycle_throughput(clients: int, think_s: float, response_ns: Any) -> float | 
         return None
     cycle_s = float(response_ns.mean()) / 1e9 + think_s
     return clients / cycle_s if cycle_s > 0 else None
+
+
+def little_of(load: Load, trace: Trace) -> float | None:
+    """``little`` of a closed loop as it was driven; None of other loads, and without requests."""
+    if load.kind != "closed" or not trace.due.size:
+        return None
+    return little(trace, load.clients or 1, load.think_s or 0.0, load.timeout_s or math.inf)
 
 
 def little(trace: Trace, clients: int, think_s: float, timeout_s: float = math.inf) -> float:
@@ -117,17 +125,23 @@ def slope(due_ns: Any, values_ns: Any, window: tuple[int, int]) -> float:
     return float(np.median(slopes)) if slopes else 0.0
 
 
-def utilisation(trial: Mapping[str, Any], window_s: float) -> Estimate | None:
+def utilisation(trial: Trial, window_s: float) -> Estimate | None:
     """Cores that the server kept busy over the window (1.0: one whole core)."""
-    cpu_s = (trial.get("server") or {}).get("cpu_s")
+    cpu_s = trial.server.cpu_s
     if cpu_s is None or window_s <= 0:
         return None
-    return Estimate(float(cpu_s) / window_s, "cores", 1)
+    return Estimate(cpu_s / window_s, "cores", 1)
 
 
-def cpu_per_query(trial: Mapping[str, Any], measured: Measured) -> Estimate | None:
+def steal_share(trial: Trial, window_s: float) -> float | None:
+    """The share of the machine's core time that its hypervisor gave to others."""
+    total = (trial.host_window.cores or 0) * window_s
+    return (trial.host_window.steal_s or 0.0) / total if total > 0 else None
+
+
+def cpu_per_query(trial: Trial, measured: Measured) -> Estimate | None:
     """Server CPU seconds per query answered."""
-    cpu_s = (trial.get("server") or {}).get("cpu_s")
+    cpu_s = trial.server.cpu_s
     if cpu_s is None or not measured.query.size:
         return None
-    return Estimate(float(cpu_s) / measured.query.size, "s", int(measured.query.size))
+    return Estimate(cpu_s / measured.query.size, "s", int(measured.query.size))

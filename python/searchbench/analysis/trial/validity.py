@@ -5,17 +5,19 @@ The thresholds are constants here, and METHODOLOGY.md gives the reason of each.
 
 from __future__ import annotations
 
-import math
-from collections.abc import Iterator, Mapping
-from typing import Any, Literal
+from collections.abc import Iterator
+from typing import Literal, cast
 
 import numpy as np
 
 from searchbench.analysis.judgement import Finding
 from searchbench.analysis.trial import throughput as capacity
+from searchbench.analysis.trial.cache import cache_hits
 from searchbench.analysis.trial.latency import minimum_samples
 from searchbench.analysis.trial.measured import Trace
+from searchbench.analysis.trial.offered import KEEPS_UP, achieved
 from searchbench.analysis.trial.warmup import Warmup
+from searchbench.record import Trial
 
 LITTLE_TOLERANCE = 0.02
 ENDS_UNKNOWN = 0.01  # share of requests without an end, beyond which the law says nothing
@@ -28,16 +30,16 @@ CLIENT_CPU = 0.90
 RUN_WAIT = 0.05
 STEAL_WARNING = 0.01
 STEAL_INVALID = 0.05
-ACHIEVED = 0.99
 GROWTH = 0.01
+FATAL = ("refused", "reset", "timed_out", "truncated")
 DEAD_AT_LEAST = 10  # failed requests in a row, to the end, before a server is called dead
 
 Severity = Literal["invalid", "warning", "note"]
 
 
-def audit(trial: Mapping[str, Any], trace: Trace, warm: Warmup) -> tuple[Finding, ...]:
+def audit(trial: Trial, trace: Trace, warm: Warmup) -> tuple[Finding, ...]:
     """Every finding of one trial that was driven, the most severe first."""
-    name = str(trial["trial"])
+    name = trial.trial
     found = [
         Finding(kind, severity, name, number, meaning, remedy)
         for check in (
@@ -50,6 +52,7 @@ def audit(trial: Mapping[str, Any], trace: Trace, warm: Warmup) -> tuple[Finding
             _steal,
             _offered,
             _unsupported,
+            cache_hits,
         )
         for kind, severity, number, meaning, remedy in check(trial, trace)
     ]
@@ -66,35 +69,27 @@ def _named(trial: str, row: Row) -> tuple[str, Severity, str, str, str, str]:
     return kind, severity, trial, number, meaning, remedy
 
 
-def outcomes(trial: Mapping[str, Any], trace: Trace) -> dict[str, int]:
+def outcomes(trial: Trial, trace: Trace) -> dict[str, int]:
     """How many measured requests ended in which way, by name; only those that happened."""
     counts = np.bincount(trace.outcome[trace.measured()], minlength=1)
-    names = list(trial.get("outcomes") or [])
+    names = trial.outcomes
     return {
         names[i] if i < len(names) else f"outcome {i}": int(n) for i, n in enumerate(counts) if n
     }
 
 
-def _lab_notes(trial: Mapping[str, Any], trace: Trace) -> Iterator[Row]:
-    for note in trial.get("notes") or []:
+def _lab_notes(trial: Trial, trace: Trace) -> Iterator[Row]:
+    for note in trial.notes:
         # The analysis compares the answers under load itself, from the replies on record.
-        if "meaning" not in note or note.get("kind") == "answers under load":
+        if not note.meaning or note.kind == "answers under load":
             continue
-        if note.get("kind") == "server ended":
-            note = {"severity": "invalid", **note}
-        severity = note.get("severity", "warning")
-        if severity not in ("invalid", "warning", "note"):
-            severity = "warning"
-        yield (
-            str(note.get("kind", "lab")),
-            severity,
-            str(note.get("number", "")),
-            str(note["meaning"]),
-            str(note.get("remedy", "")),
-        )
+        severity: Severity = "invalid" if note.kind == "server ended" else "warning"
+        if note.severity in ("invalid", "warning", "note"):
+            severity = cast("Severity", note.severity)
+        yield note.kind, severity, note.number, note.meaning, note.remedy
 
 
-def _outcomes(trial: Mapping[str, Any], trace: Trace) -> Iterator[Row]:
+def _outcomes(trial: Trial, trace: Trace) -> Iterator[Row]:
     counts = outcomes(trial, trace)
     n = sum(counts.values())
     if not counts.get("ok"):
@@ -139,7 +134,7 @@ def _outcomes(trial: Mapping[str, Any], trace: Trace) -> Iterator[Row]:
             break
 
 
-def _dead(trial: Mapping[str, Any], trace: Trace) -> Iterator[Row]:
+def _dead(trial: Trial, trace: Trace) -> Iterator[Row]:
     good = trace.outcome == 0
     if not good.any() or good.all():
         return
@@ -147,8 +142,7 @@ def _dead(trial: Mapping[str, Any], trace: Trace) -> Iterator[Row]:
     after = trace.due > last_ok_ns
     n = int(np.count_nonzero(after))
     # A few unfinished requests at the end are no death: they were merely in flight.
-    names = list(trial.get("outcomes") or [])
-    fatal = [i for i, o in enumerate(names) if o in ("refused", "reset", "timed_out", "truncated")]
+    fatal = [i for i, name in enumerate(trial.outcomes) if name in FATAL]
     lost = int(np.count_nonzero(after & np.isin(trace.outcome, fatal)))
     if lost < DEAD_AT_LEAST or lost < 0.9 * n:
         return
@@ -161,16 +155,14 @@ def _dead(trial: Mapping[str, Any], trace: Trace) -> Iterator[Row]:
     )
 
 
-def _little(trial: Mapping[str, Any], trace: Trace) -> Iterator[Row]:
-    load = trial["load"]
-    if load.get("kind") != "closed" or not trace.due.size:
+def _little(trial: Trial, trace: Trace) -> Iterator[Row]:
+    share = capacity.little_of(trial.load, trace)
+    if share is None:
         return
-    clients = int(load.get("clients") or 1)
+    clients = trial.load.clients or 1
     measured = trace.measured()
     if np.count_nonzero(trace.done[measured] < 0) > ENDS_UNKNOWN * np.count_nonzero(measured):
         return  # when they ended is not on record; that they failed is a finding of its own
-    think_s, timeout_s = float(load.get("think_s") or 0.0), load.get("timeout_s")
-    share = capacity.little(trace, clients, think_s, float(timeout_s or math.inf))
     if abs(share - 1) > LITTLE_TOLERANCE:
         yield (
             "Little's law",
@@ -182,7 +174,7 @@ def _little(trial: Mapping[str, Any], trace: Trace) -> Iterator[Row]:
         )
 
 
-def _lag(trial: Mapping[str, Any], trace: Trace) -> Iterator[Row]:
+def _lag(trial: Trial, trace: Trace) -> Iterator[Row]:
     kept = trace.measured() & (trace.outcome == 0) & (trace.sent >= 0)
     if np.count_nonzero(kept) < minimum_samples(0.5):
         return
@@ -191,8 +183,8 @@ def _lag(trial: Mapping[str, Any], trace: Trace) -> Iterator[Row]:
     lag_p50, lag_p99 = (float(v) for v in np.quantile(lag, (0.5, 0.99)))
     p50, p99 = (float(v) for v in np.quantile(response, (0.5, 0.99)))
     remedy = "Give the generator a core of its own, or use the idle policy spin or hybrid."
-    if trial["load"].get("kind") == "closed":
-        think_ns = float(trial["load"].get("think_s") or 0.0) * 1e9
+    if trial.load.kind == "closed":
+        think_ns = (trial.load.think_s or 0.0) * 1e9
         share = float(lag.mean()) / max(1.0, float(response.mean()) + think_ns)
         if share > LAG_MEAN_CLOSED_WARNING:
             yield (
@@ -228,15 +220,13 @@ def _lag(trial: Mapping[str, Any], trace: Trace) -> Iterator[Row]:
             return
 
 
-def _client(trial: Mapping[str, Any], trace: Trace) -> Iterator[Row]:
-    drive = trial.get("drive") or {}
-    elapsed = float(drive.get("elapsed_ns") or 0)
-    threads = drive.get("threads") or []
-    if elapsed <= 0 or not threads:
+def _client(trial: Trial, trace: Trace) -> Iterator[Row]:
+    drive = trial.drive
+    if drive is None or drive.elapsed_ns <= 0 or not drive.threads:
         return
-    cpu = max((t.get("user_ns") or 0) + (t.get("system_ns") or 0) for t in threads) / elapsed
-    waited = max(t.get("run_wait_ns") or 0 for t in threads) / elapsed
-    if trial["load"].get("idle") == "block" and cpu > CLIENT_CPU:
+    cpu = max(t.user_ns + t.system_ns for t in drive.threads) / drive.elapsed_ns
+    waited = max(t.run_wait_ns or 0 for t in drive.threads) / drive.elapsed_ns
+    if trial.load.idle == "block" and cpu > CLIENT_CPU:
         yield (
             "client saturated",
             "invalid",
@@ -254,10 +244,8 @@ def _client(trial: Mapping[str, Any], trace: Trace) -> Iterator[Row]:
         )
 
 
-def _steal(trial: Mapping[str, Any], trace: Trace) -> Iterator[Row]:
-    host = trial.get("host_window") or {}
-    total = float(host.get("cores") or 0) * trace.window_s
-    share = float(host.get("steal_s") or 0.0) / total if total > 0 else 0.0
+def _steal(trial: Trial, trace: Trace) -> Iterator[Row]:
+    share = capacity.steal_share(trial, trace.window_s) or 0.0
     if share > STEAL_WARNING:
         yield (
             "steal",
@@ -268,20 +256,14 @@ def _steal(trial: Mapping[str, Any], trace: Trace) -> Iterator[Row]:
         )
 
 
-def _offered(trial: Mapping[str, Any], trace: Trace) -> Iterator[Row]:
-    load = trial["load"]
-    if load.get("kind") == "closed":
+def _offered(trial: Trial, trace: Trace) -> Iterator[Row]:
+    found = achieved(trace) if trial.load.kind != "closed" else None
+    if found is None:
         return
-    due = trace.measured()
-    offered = int(np.count_nonzero(due))
-    start, end = trace.window
-    if not offered:
-        return
-    achieved = int(np.count_nonzero((trace.done >= start) & (trace.done < end))) / offered
     growth = _growth(trace)
-    unsent = int((trial.get("drive") or {}).get("unsent") or 0)
-    if unsent or (achieved < ACHIEVED and growth > GROWTH):
-        number = f"{_percent(achieved)} of the offered load" + (
+    unsent = trial.drive.unsent if trial.drive is not None else 0
+    if unsent or (found.share < KEEPS_UP and growth > GROWTH):
+        number = f"{_percent(found.share)} of the offered load" + (
             f", {unsent:,} requests never sent" if unsent else ""
         )
         yield (
@@ -290,13 +272,13 @@ def _offered(trial: Mapping[str, Any], trace: Trace) -> Iterator[Row]:
             number,
             "Requests came faster than they were answered and the queue grew all through the "
             f"window (by {growth * 1e3:.0f} ms a second): the latencies depend on its length.",
-            "Offer less than the capacity; a closed loop tells it.",
+            "Offer less; the throughput of a closed loop says about how much is sustained.",
         )
-    elif achieved < ACHIEVED:
+    elif found.share < KEEPS_UP:
         yield (
             "behind at the end",
             "note",
-            f"{_percent(achieved)} of the offered load",
+            f"{_percent(found.share)} of the offered load",
             "The window ended while requests waited, but the queue did not grow throughout.",
             "A longer window, if the load was meant to be steady.",
         )
@@ -308,11 +290,11 @@ def _growth(trace: Trace) -> float:
     return capacity.slope(trace.due[kept], trace.done[kept] - trace.due[kept], trace.window)
 
 
-def _unsupported(trial: Mapping[str, Any], trace: Trace) -> Iterator[Row]:
-    rows = trial.get("unsupported") or []
+def _unsupported(trial: Trial, trace: Trace) -> Iterator[Row]:
+    rows = trial.unsupported
     if rows:
-        distinct = (trial.get("queries") or {}).get("distinct")
-        reasons = sorted({str(row.get("reason", "")) for row in rows})
+        distinct = trial.queries.distinct
+        reasons = sorted({row.reason for row in rows})
         yield (
             "unsupported",
             "note",
@@ -344,15 +326,15 @@ def _warm(trace: Trace, warm: Warmup) -> Iterator[Row]:
         )
 
 
-def failed_finding(trial: Mapping[str, Any]) -> Finding:
+def failed_finding(trial: Trial) -> Finding:
     """The finding of a trial that never came to be driven, or not to its end."""
-    stage = str(trial.get("stage") or "unknown stage")
+    stage = trial.stage or "unknown stage"
     return Finding(
         "failed",
         "invalid",
-        str(trial["trial"]),
+        trial.trial,
         f"in {stage}",
-        str(trial.get("reason") or "no reason was recorded"),
+        trial.reason or "no reason was recorded",
         "Run again: a failed trial is tried anew. The server's log is beside its trial.json.",
     )
 

@@ -1,0 +1,154 @@
+"""What a search found for one promise: the limit as an interval, or which side is open and why.
+
+By all trials together (posterior.py) the greatest rate is below ``holds`` with a chance of 2.5 % at
+most, and above ``fails`` with as much. A side of which nothing can be said stays open.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from searchbench.analysis.capacity.pace import DOUBT, WIDTH
+from searchbench.analysis.capacity.posterior import Posterior
+from searchbench.analysis.capacity.seen import Driven, Seen
+from searchbench.analysis.words import listed, plural
+
+BEYOND = 1.05  # an end so far outside of all trials rests on the shape of the curve alone
+FULL_OF_WIDTH = 0.98  # an interval that could be narrower is made so wide, for it is surer
+
+
+@dataclass(frozen=True, slots=True)
+class Bracket:
+    """``holds`` and ``fails`` in requests a second; None where that side stayed open.
+
+    ``sentence`` says what was found and, of an open side, why. ``chance_inside``: that the greatest
+    rate is in the interval; None where a side is open.
+    """
+
+    holds: float | None
+    fails: float | None
+    sentence: str
+    chance_inside: float | None = None
+
+    @property
+    def width(self) -> float | None:
+        """How wide the interval is, relative to its lower end; None where a side is open."""
+        if self.holds is None or self.fails is None:
+            return None
+        return self.fails / self.holds - 1
+
+
+def bracket(seen: Seen) -> Bracket:
+    """The interval by all trials of a search."""
+    used = seen.used
+    if not seen.driven:
+        return Bracket(None, None, "No rate has been driven yet.")
+    if not used:
+        least = min(d.rate_per_s for d in seen.driven)
+        return Bracket(
+            None, None,
+            f"The client was late with its own requests even at {per_s(least)}, so nothing is "
+            "known about the system. Give the client more processors, or promise a longer time.",
+        )  # fmt: skip
+    rates = [d.rate_per_s for d in used]
+    if not any(d.judged.answered_per_s for d in used):
+        return Bracket(
+            None, min(rates),
+            f"No request was answered well, down to {per_s(min(rates))}. The rate is not the "
+            "reason; look at the outcomes.",
+        )  # fmt: skip
+    keeps = [d.seems_kept for d in used]
+    if not any(keeps):
+        return Bracket(None, min(rates), _nothing_holds(used))
+    if all(keeps):
+        return _all_hold(seen, max(used, key=lambda d: d.rate_per_s))
+    where = seen.where()
+    low, high = where.quantile(DOUBT), where.quantile(1 - DOUBT)
+    slack = (1 + FULL_OF_WIDTH * WIDTH) / (high / low)
+    if slack > 1:
+        low, high = low / math.sqrt(slack), high * math.sqrt(slack)
+    inside = where.chance_below(high) - where.chance_below(low)
+    if low < min(rates) / BEYOND or high > max(rates) * BEYOND:
+        return _beyond(used, low, high, where)
+    return Bracket(low, high, between(low, high, len(used)) + too_wide(low, high), inside)
+
+
+def between(low: float, high: float, trials: int, searches: int = 1) -> str:
+    """The interval in a sentence."""
+    by = f"{trials} {plural(trials, 'trial', 'trials')}"
+    by = f"{searches} searches, {by}" if searches > 1 else by
+    return f"The limit is between {per_s(low)} and {per_s(high)} (95 %, {by})."
+
+
+def too_wide(low: float, high: float) -> str:
+    """What to do about an interval that is wider than was aimed at; empty where it is not."""
+    if high / low <= 1 + WIDTH:
+        return ""
+    return (
+        f" This interval is {100 * (high / low - 1):.1f} % wide, and {100 * WIDTH:.0f} % was the "
+        "aim: longer trials (more effort) would narrow it."
+    )
+
+
+def per_s(rate: float) -> str:
+    """A rate in a sentence: "1,234/s"."""
+    return f"{rate:,.4g}/s"
+
+
+def _beyond(used: list[Driven], low: float, high: float, where: Posterior) -> Bracket:
+    """An end is where nothing was driven: that side is open, however the curve goes on."""
+    rates = sorted(d.rate_per_s for d in used)
+    holds = low if low >= rates[0] / BEYOND else None
+    fails = high if high <= rates[-1] * BEYOND else None
+    known = []
+    if holds is not None:
+        known.append(f"The promise holds at {per_s(holds)} (95 %).")
+    if fails is not None:
+        known.append(f"The promise fails at {per_s(fails)} (95 %).")
+    unsure = []
+    if holds is None:
+        unsure.append(f"whether it holds at {per_s(rates[0])}, the lowest rate driven")
+    if fails is None:
+        unsure.append(f"whether it fails at {per_s(rates[-1])}, the highest rate driven")
+    known.append(f"It is not certain {listed(unsure)}.")
+    known.append(
+        f"The limit is most likely near {per_s(where.quantile(0.5))}. Times vary too much from "
+        "trial to trial; use a quieter machine or longer trials (more effort)."
+    )
+    return Bracket(holds, fails, " ".join(known))
+
+
+def _all_hold(seen: Seen, top: Driven) -> Bracket:
+    """Nothing seems to break the promise: what kept the search from going higher."""
+    limit = seen.client_limit(top.rate_per_s)
+    n = len(seen.driven)
+    why = f"the highest rate of {n} {plural(n, 'trial', 'trials')}"
+    if limit < math.inf:
+        why = (
+            f"but at {per_s(limit)} the client itself was late with its requests: the client is "
+            "the limit, not the system"
+        )
+    if top.judged.verdict != "holds":
+        why += "; that trial alone is too short to be sure (95 %)"
+    holds = [d.rate_per_s for d in seen.used if d.judged.verdict == "holds"]
+    return Bracket(
+        max(holds, default=None), None,
+        f"The promise was still kept at {per_s(top.rate_per_s)}, {why}. Where it fails is not "
+        "known.",
+    )  # fmt: skip
+
+
+def _nothing_holds(used: list[Driven]) -> str:
+    least = min(used, key=lambda d: d.rate_per_s)
+    broken = [
+        f"{k.condition.text}: {k.share:.2%} of the requests broke it"
+        for k in least.judged.kept
+        if k.share >= k.condition.allowed
+    ]
+    reason = "; ".join(broken) or f"only {least.judged.achieved:.1%} was answered in time"
+    n = len(used)
+    return (
+        f"The promise was broken even at {per_s(least.rate_per_s)}, the lowest rate of {n} "
+        f"{plural(n, 'trial', 'trials')} ({reason}). At which rate it holds is not known."
+    )

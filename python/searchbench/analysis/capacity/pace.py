@@ -1,0 +1,172 @@
+"""Which rate a search for capacity drives next, and for how long.
+
+    quadruple or halve until the answer is between two rates → guess it from what these said
+    → full trials on both sides of it, in turn, until all together tell it to within ``WIDTH``
+
+One trial near the answer says little by itself: the late requests of 30 s may come in five
+clusters. So a search ends when all of its trials together (posterior.py) are sure enough.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from searchbench.analysis.capacity.seen import LOWEST_PER_S, Driven, Seen
+
+WIDTH = 0.05
+TRIALS = 9  # of a search for one promise
+FURTHER = 6  # more, for each further promise of the same search
+DOUBT = 0.025  # on each side
+LATE_ONES = 300  # that a full trial should have, where as many are late as may be
+CLUSTER = 150  # of more late requests at a time, trials are longer in proportion, up to twice
+LIMITS = 100  # how many times its limit a full trial should last
+SHORTEST_S, LONGEST_S = 1.0, 120.0
+_SHORT = 0.2  # the length of a trial that only looks for the side, of a full one's
+_WARMUP = 0.15
+_LAST = 3  # so many last trials are twice as long
+_UP, _DOWN = (4.0, 4.0, 8.0), (2.0, 4.0, 8.0)
+_STEP = 1.15  # the least step to a side of which nothing is known
+_LATE = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Next:
+    """What to drive next: the rate, the length of its window, and whether it is a full trial."""
+
+    rate_per_s: float
+    seconds: float
+    full: bool
+
+
+def warmup_s(seconds: float) -> float:
+    """What is to be driven before a window: a queue that starts empty has to build up."""
+    return max(0.5, _WARMUP * seconds)
+
+
+def following(seen: Seen, left: int, start_per_s: float, effort: float = 1.0) -> Next | None:
+    """The next trial for a promise; None where it is settled, or nothing more can be learnt.
+
+    ``left``: trials that may still be driven for it. ``start_per_s``: where to begin; the
+    throughput of a short closed loop is a good start. ``effort`` multiplies the lengths of trials.
+    """
+    if left <= 0:
+        return None
+    if not seen.driven:
+        return Next(max(LOWEST_PER_S, start_per_s), SHORTEST_S * effort, full=False)
+    rate, full = _rate(seen)
+    if rate is None:
+        return None
+    return Next(rate, _seconds(seen, rate, left, effort, full=full), full)
+
+
+def full_s(seen: Seen, rate_per_s: float) -> float:
+    """The least length of a full trial: enough requests, and long beside the limit."""
+    conditions = [k.condition for k in seen.driven[0].judged.kept]
+    limits = [c.limit_ns / 1e9 for c in conditions if c.limit_ns is not None]
+    # Errors are none or many; 4 / allowed requests without one say that the promise is kept.
+    requests = max((LATE_ONES if c.limit_ns is not None else 4) / c.allowed for c in conditions)
+    return max(SHORTEST_S, requests / rate_per_s, LIMITS * max(limits, default=0.0))
+
+
+def _seconds(seen: Seen, rate: float, left: int, effort: float, *, full: bool) -> float:
+    seconds = full_s(seen, rate)
+    if not full:
+        seconds = max(SHORTEST_S, min(_SHORT * seconds, LONGEST_S / 10))
+    else:
+        seconds *= _clustered(seen) * (2 if left <= _LAST else 1)
+    return min(LONGEST_S, seconds) * effort
+
+
+def _clustered(seen: Seen) -> float:
+    """How much longer a full trial has to be, as late requests come in great clusters."""
+    effects = [
+        k.requests / k.effective
+        for d in seen.used
+        if d.near
+        for k in d.judged.kept
+        if k.condition.limit_ns is not None and k.effective
+    ]
+    return min(2.0, max(1.0, sum(effects) / len(effects) / CLUSTER)) if effects else 1.0
+
+
+def _rate(seen: Seen) -> tuple[float | None, bool]:
+    """The rate to drive next and whether in full; None where nothing more is to be said."""
+    used = seen.used
+    if not used:
+        # Thrice late at ever lower rates: the client is not fit to judge anything.
+        return (None if len(seen.driven) >= _LATE else _down(seen, seen.driven[-1])), False
+    keeps = [d.seems_kept for d in used]
+    if not any(keeps):
+        return _down(seen, min(used, key=lambda d: d.rate_per_s)), False
+    if all(keeps):
+        return _up(seen, max(d.rate_per_s for d in used)), False
+    where = seen.where()
+    low, middle, high = (where.quantile(q) for q in (DOUBT, 0.5, 1 - DOUBT))
+    near = any(d.near for d in used)
+    if high / low > (1.3 if near else 1 + 3 * WIDTH):
+        guess = _guess(seen)
+        return max(LOWEST_PER_S, guess or middle), guess is not None or high / low <= 1.5
+    fulls = [d.rate_per_s / middle for d in used if d.full]
+    below, above = (sum(a < f < b for f in fulls) for a, b in ((0.9, 1), (1, 1.1)))
+    if high / low <= 1 + WIDTH and below and above:
+        return None, False
+    aside = max(1 + 0.4 * WIDTH, (high / low) ** 0.25)
+    return max(LOWEST_PER_S, middle / aside if below < above else middle * aside), True
+
+
+def _guess(seen: Seen) -> float | None:
+    """Where limit / quantile is 1, on a line between the nearest rates about it.
+
+    In a queue of capacity c a quantile is about k / (c - rate), so its inverse is straight; an
+    overloaded system itself says what c is. None where a rate near it was tried already.
+    """
+    used = seen.used
+    below = [(d.rate_per_s, d.room) for d in used if d.room > 1]
+    above = [
+        (d.rate_per_s, d.room)
+        if d.room > 0.3
+        else (min(d.rate_per_s, d.judged.answered_per_s), 0.0)
+        for d in used
+        if d.room <= 1
+    ]
+    if not below or not above:
+        return None
+    (low, most), (high, least) = max(below), min(above)
+    if not low < high:
+        return None
+    rate = low + (most - 1) / (most - least) * (high - low)
+    tried = any(abs(math.log(d.rate_per_s / rate)) < WIDTH / 5 for d in used)
+    return None if tried else rate
+
+
+def _up(seen: Seen, rate: float) -> float | None:
+    """Every trial seems to keep the promise: higher, as far as the client can."""
+    limit = seen.client_limit(rate)
+    if limit < math.inf:
+        step = math.sqrt(limit / rate)
+        return rate * step if step > _STEP else None
+    if not all(d.own for d in seen.driven):
+        # Trials for another promise were near: what they say is a better guide than a great step.
+        return min(_UP[0] * rate, max(_STEP * rate, seen.where().quantile(0.5)))
+    rose = sum(d.rate_per_s > seen.driven[0].rate_per_s for d in seen.driven)
+    return rate * _UP[min(rose, len(_UP) - 1)]
+
+
+def _down(seen: Seen, least: Driven) -> float | None:
+    """No trial seems to keep the promise: lower."""
+    rate = least.rate_per_s
+    if rate <= LOWEST_PER_S:
+        return None
+    fell = sum(d.rate_per_s < seen.driven[0].rate_per_s for d in seen.driven)
+    if fell > 1 and not any(d.judged.answered_per_s for d in seen.driven):
+        # Three rates and never an answer: it is not the rate.
+        return None
+    lower = rate / _DOWN[min(fell, len(_DOWN) - 1)]
+    if seen.used and not all(d.own for d in seen.driven):
+        lower = max(rate / _DOWN[1], min(rate / _STEP, seen.where().quantile(0.5)))
+    # An overloaded system says itself what it can answer.
+    answered = 0.95 * least.judged.answered_per_s
+    if least.judged.achieved < 0.95 and rate / 20 < answered < 0.9 * rate:
+        lower = answered
+    return max(lower, LOWEST_PER_S)

@@ -1,0 +1,171 @@
+"""The verdict of a search for capacity: each subject's limit, and which subject sustains more."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from itertools import combinations
+
+from searchbench.analysis.capacity.bracket import per_s
+from searchbench.analysis.judgement import Agreement, Capacity, Step, Verdict
+from searchbench.analysis.sweep import verdict as sweep
+from searchbench.analysis.sweep.words import disagreement
+from searchbench.analysis.words import listed
+
+FEW = 3  # subjects of which each pair has a sentence
+Found = Mapping[tuple[str, str], Capacity]  # by subject and promise
+
+
+def sustained(
+    capacity: Sequence[Capacity],
+    subjects: Mapping[str, str],
+    steps: Sequence[Step],
+    agreed: Sequence[Agreement],
+) -> sweep.Sustained:
+    """The answer of a search. ``subjects``: by treatment."""
+    found = {(c.subject, c.promise): c for c in capacity}
+    names = list(dict.fromkeys(c.subject for c in capacity))
+    promises = list(dict.fromkeys(c.promise for c in capacity))
+    agreeing = sweep.agreeing_of(agreed, subjects)
+    void = sweep.void_of(steps, searched=True)
+    parts = [[void]] if void else []
+    for one in capacity:
+        who = f"{one.subject}, {one.promise}" if len(names) > 1 else one.promise
+        parts.append([f"{who}: {one.sentence}", *_doubtful(one, steps)])
+    if len(names) > 1:
+        parts += [_of_promise(promise, names, found, agreeing) for promise in promises]
+        parts.append(_differing(names, agreeing))
+    parts.append(sweep.failed(steps))
+    if not capacity:
+        parts.append(["The plan has no promise, so there is no capacity to be found."])
+    header, lines = sweep.table(steps) if len(capacity) == 1 else _table(names, promises, found)
+    return sweep.Sustained(
+        Verdict(
+            decision="\n".join(" ".join(part) for part in parts if part),
+            resolved=_any_resolved(names, promises, found, agreeing),
+            best=_best(names, promises, found, agreeing),
+            lines=lines,
+            header=header,
+        ),
+        comparisons=(),
+        void=void,
+        capacity=tuple(capacity),
+    )
+
+
+def interval(found: Capacity | None) -> str:
+    """The limit in a cell: "755–839/s", "> 1,200/s", "< 40/s", "not found"."""
+    if found is None or (found.holds is None and found.fails is None):
+        return "not found"
+    if found.fails is None and found.holds is not None:
+        return f"> {per_s(found.holds)}"
+    if found.holds is None and found.fails is not None:
+        return f"< {per_s(found.fails)}"
+    return f"{per_s(found.holds or 0.0).removesuffix('/s')}–{per_s(found.fails or 0.0)}"
+
+
+def above(a: Capacity | None, b: Capacity | None) -> bool:
+    """Whether a's whole interval is above b's."""
+    if a is None or b is None or a.holds is None or b.fails is None:
+        return False
+    return a.holds > b.fails
+
+
+def _table(
+    names: Sequence[str], promises: Sequence[str], found: Found
+) -> tuple[tuple[str, ...], tuple[tuple[str, ...], ...]]:
+    rows = ((name, *(interval(found.get((name, p))) for p in promises)) for name in names)
+    return ("subject", *promises), tuple(rows)
+
+
+def _of_promise(
+    promise: str, names: Sequence[str], found: Found, agreeing: sweep.Agreeing
+) -> list[str]:
+    """Which subject sustains more under one promise, where the intervals do not overlap."""
+    own = {name: found[name, promise] for name in names}
+    known = [n for n in names if own[n].holds is not None or own[n].fails is not None]
+    pairs = [pair for pair in combinations(known, 2) if _comparable(*pair, agreeing)]
+    if len(known) <= FEW:
+        return [f"With {promise}, {_pair(own[a], own[b])}." for a, b in pairs]
+    leader = max(known, key=lambda n: (own[n].holds or 0.0, own[n].fails or math.inf))
+    others = [n for pair in pairs if leader in pair for n in pair if n != leader]
+    beaten = [n for n in others if above(own[leader], own[n])]
+    even = [n for n in others if n not in beaten]
+    said = []
+    if beaten:
+        said.append(
+            f"With {promise}, {leader} sustains more than {listed(beaten)}: intervals do not "
+            "overlap."
+        )
+    if even:
+        said.append(f"With {promise}, {leader} and {listed(even)} are not told apart.")
+    return said
+
+
+def _pair(a: Capacity, b: Capacity) -> str:
+    if above(b, a):
+        a, b = b, a
+    spans = f"({interval(a)} against {interval(b)})"
+    if above(a, b):
+        return f"{a.subject} sustains more than {b.subject} {spans}: intervals do not overlap"
+    return f"{a.subject} and {b.subject} are not told apart {spans}"
+
+
+def _agreement(a: str, b: str, agreeing: sweep.Agreeing) -> tuple[int, int]:
+    """How many requests both answer the same, and of how many; (0, 0) where that is not known."""
+    return agreeing.get((a, b)) or agreeing.get((b, a)) or (0, 0)
+
+
+def _comparable(a: str, b: str, agreeing: sweep.Agreeing) -> bool:
+    agree, of = _agreement(a, b, agreeing)
+    return bool(agree) or not of
+
+
+def _differing(names: Sequence[str], agreeing: sweep.Agreeing) -> list[str]:
+    said = []
+    for a, b in combinations(names, 2):
+        agree, of = _agreement(a, b, agreeing)
+        if agree < of:
+            said.append(disagreement(a, b, agree, of))
+    return said
+
+
+def _any_resolved(
+    names: Sequence[str], promises: Sequence[str], found: Found, agreeing: sweep.Agreeing
+) -> bool:
+    return any(
+        above(found.get((a, p)), found.get((b, p))) or above(found.get((b, p)), found.get((a, p)))
+        for a, b in combinations(names, 2)
+        if _comparable(a, b, agreeing)
+        for p in promises
+    )
+
+
+def _best(
+    names: Sequence[str], promises: Sequence[str], found: Found, agreeing: sweep.Agreeing
+) -> str | None:
+    """The subject whose interval is above every rival's under every promise."""
+    for name in names:
+        rivals = [other for other in names if other != name]
+        if rivals and all(
+            _comparable(name, other, agreeing)
+            and all(above(found.get((name, p)), found.get((other, p))) for p in promises)
+            for other in rivals
+        ):
+            return name
+    return None
+
+
+def _doubtful(found: Capacity, steps: Sequence[Step]) -> list[str]:
+    """That the upper end rests on void trials; a lower end that holds all the same is safe."""
+    if found.fails is None:
+        return []
+    middle = math.sqrt((found.holds or found.fails) * found.fails)
+    driven = {t.trial for t in found.trials if t.rate_per_s >= 0.999 * middle}
+    statuses = {s.status for s in steps if s.trial in driven}
+    if "valid" in statuses or "void" not in statuses:
+        return []
+    return [
+        f"All trials above {per_s(middle)} are void, so the client may be the reason that it fails "
+        "there: the system may sustain more."
+    ]

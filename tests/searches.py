@@ -1,0 +1,176 @@
+"""Searches for capacity in virtual time: by the judge alone, and on a record that grows.
+
+``search`` asks one promise of one queue. ``Lab`` writes a real record, trial by trial, driving what
+``next_load`` says on queues whose greatest rate is known.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any, Literal
+
+import msgspec
+import numpy as np
+import pyarrow as pa
+
+from queues import Serve, Server
+from records import HOST, good_answer
+from searchbench import _core
+from searchbench.analysis.capacity.bracket import Bracket, bracket
+from searchbench.analysis.capacity.pace import TRIALS, following, warmup_s
+from searchbench.analysis.capacity.promise import judge, parse
+from searchbench.analysis.capacity.search import next_load
+from searchbench.analysis.capacity.seen import Driven, Seen
+from searchbench.analysis.trial.measured import Trace
+from searchbench.record import REPLIES, SAMPLES, Record, Trial, Writer
+from searchbench.record.trial import Corpus, Load, Queries, Window
+from searchbench.study import plan as plans
+
+Arrivals = Literal["poisson", "constant"]
+
+
+@dataclass(frozen=True)
+class Found:
+    """What a search drove, and what it found."""
+
+    driven: Sequence[Driven]
+    bracket: Bracket
+
+
+def search(
+    serve: Serve, promise: str, start_per_s: float, *, seed: int = 1,
+    arrivals: Arrivals = "poisson", client_per_s: float = math.inf, trials: int = TRIALS,
+    effort: float = 1.0,
+) -> Found:  # fmt: skip
+    """A search for one promise; above ``client_per_s`` the client is late."""
+    server = Server(serve, np.random.default_rng([seed, 7]), arrivals)
+    conditions = parse(promise)
+    driven: list[Driven] = []
+    while wanted := following(Seen(driven), trials - len(driven), start_per_s, effort):
+        rate, seconds = wanted.rate_per_s, wanted.seconds
+        trace = server.trace(rate, seconds, warmup_s(seconds))
+        if rate > client_per_s:
+            trace = replace(trace, sent=trace.sent + 10**9)
+        driven.append(Driven(rate, seconds, judge(conditions, trace), full=wanted.full))
+    return Found(driven, bracket(Seen(driven)))
+
+
+@dataclass
+class Lab:
+    """A search on record. ``servers``: by subject. ``fails``: the subject's trial that fails.
+
+    ``other``: subjects whose totals are not those of the others.
+    """
+
+    path: Path
+    servers: Mapping[str, Serve]
+    promises: tuple[str, ...]
+    seed: int = 1
+    effort: float = 1.0
+    blocks: int = 1
+    fails: Mapping[str, int] = field(default_factory=dict)
+    other: tuple[str, ...] = ()
+    look_per_s: float = 100.0
+    arrivals: Arrivals = "poisson"
+    most: int = 1000
+
+    def run(self) -> Record:
+        """Drive until every search is done, or ``most`` trials are on record."""
+        self._rng = np.random.default_rng([self.seed, 7])
+        templates = [self._template(i, s) for i, s in enumerate(self.servers, 1)]
+        judging = plans.Judging(
+            measure="capacity", promises=self.promises, effort=self.effort, replicates=self.blocks
+        )
+        self._plan = plans.Plan(
+            question="?", seed=self.seed, treatments=tuple(templates), judging=judging
+        )
+        self._writer = Writer(self.path, study_text="", plan=self._plan, host=HOST, version="0.1.0")
+        self._writer.queries("beef", [{"query": q, "text": f"word{q}"} for q in range(10)])
+        for block in range(1, self.blocks + 1):
+            for template in templates:
+                self._search(template, block)
+        return self._writer.record
+
+    def _search(self, template: plans.Treatment, block: int) -> None:
+        done = 0
+        while len(self._plan.trials) < self.most:
+            load = next_load(self._writer.record, template.subject, block)
+            if load is None:
+                return
+            done += 1
+            treatment = self._grown(template, block, load)
+            about = self._about(treatment, block, load)
+            if self.fails.get(template.subject) == done:
+                about.status, about.stage, about.reason = "failed", "drive", "the server is gone"
+                self._writer.trial(about)
+                continue
+            trace = self._trace(self.servers[template.subject], about.load)
+            about.window = Window(*trace.window)
+            replies = _replies(1 if template.subject in self.other else 0)
+            self._writer.trial(about, samples=_samples(trace), replies=replies)
+
+    def _template(self, number: int, subject: str) -> plans.Treatment:
+        levels: dict[str, plans.Level] = {}
+        if "=" in subject:
+            name, _, level = subject.rpartition(" ")[2].partition("=")
+            levels = {f"systems.sphinx.{name}": int(level)}
+        load = {"kind": "open", "arrivals": self.arrivals, "connections": 1000}
+        return plans.Treatment(
+            id=f"t{number:02d}", label=subject, system="sphinx", engine="sphinx", levels=levels,
+            settings={"load": load}, subject=subject,
+        )  # fmt: skip
+
+    def _grown(
+        self, template: plans.Treatment, block: int, load: Mapping[str, Any]
+    ) -> plans.Treatment:
+        """The plan with one trial more, as the lab appends it."""
+        name = f"t{len(self._plan.treatments) + 1:02d}"
+        levels = dict(template.levels)
+        if "rate_per_s" in load:
+            levels["load.rate_per_s"] = load["rate_per_s"]
+        treatment = msgspec.structs.replace(
+            template, id=name, levels=levels, settings={"load": {**template.load, **load}}
+        )
+        self._plan = msgspec.structs.replace(
+            self._plan,
+            treatments=(*self._plan.treatments, treatment),
+            trials=(*self._plan.trials, plans.Trial(f"b{block:02d}-{name}", block, name)),
+        )
+        self._writer.grow(self._plan)
+        return treatment
+
+    def _about(self, treatment: plans.Treatment, block: int, load: Mapping[str, Any]) -> Trial:
+        return Trial(
+            trial=f"b{block:02d}-{treatment.id}", treatment=treatment.id, block=block,
+            label=treatment.label, subject=treatment.subject, levels=treatment.levels,
+            system=treatment.system, engine=treatment.engine, started="2026-01-31T12:00:00Z",
+            corpus=Corpus(digest="c0ffee"), queries=Queries(digest="beef", distinct=10),
+            load=msgspec.convert({**treatment.load, **load}, Load), outcomes=list(_core.OUTCOMES),
+        )  # fmt: skip
+
+    def _trace(self, serve: Serve, load: Load) -> Trace:
+        rate = load.rate_per_s or self.look_per_s
+        server = Server(serve, self._rng, self.arrivals)
+        return server.trace(rate, load.seconds or 1.0, load.warmup_s or 0.0)
+
+
+def _samples(trace: Trace) -> pa.Table:
+    n = trace.due.size
+    columns = {name: getattr(trace, name) for name in ("due", "free", "sent", "done")}
+    columns |= {"query": trace.query, "outcome": trace.outcome, "first_byte": trace.done}
+    columns["connection"] = np.zeros(n, np.uint16)
+    columns["bytes"] = np.zeros(n, np.uint32)
+    nothing = pa.nulls(n, pa.int64())
+    return pa.table(columns | {"connect": nothing, "host": nothing}, schema=SAMPLES)
+
+
+def _replies(more: int) -> pa.Table:
+    blank = {"phase": "captured", "outcome": 0, "total_exact": True}
+    rows = []
+    for query in range(10):
+        answer = good_answer(query)
+        rows.append({"query": query, **blank, **answer, "total": answer["total"] + more})
+    return pa.Table.from_pylist(rows, schema=REPLIES)
