@@ -21,7 +21,7 @@ from searchbench.workload.queries.registry import open_queries
 
 SYSTEMS = [n for n, e in ENGINES.items() if n != "null" and not e.can.unavailable]
 MODES = ("any", "all", "phrase", "prefix")
-OF_EACH = 75
+OF_EACH = 40
 STUDY = """
 question = "Do they return the same?"
 [corpus]
@@ -49,6 +49,7 @@ def questions(place: Path) -> None:
     (place / "queries.jsonl").write_text("\n".join(lines))
 
 
+@pytest.mark.slow
 @pytest.mark.timeout(1500)  # each system is started, filled with all documents, and started again
 def test_totals_agree_for_any_all_phrase_and_prefix_and_every_difference_is_named(
     tmp_path: Path,

@@ -71,9 +71,9 @@ def test_a_full_disk_is_named_with_the_remedy(tmp_path: Path) -> None:
     mount = 'mount -t tmpfs -o size=64k none "$1"'
     private = ["unshare", "--user", "--map-root-user", "--mount", "sh", "-c"]
     if subprocess.run([*private, mount, "-", str(tmp_path)], check=False).returncode:
-        pytest.skip("this kernel lets nobody mount in a namespace of his own")
+        pytest.skip("kernel: nobody may mount in a namespace of his own here")
     get = (
-        "import sys; from pathlib import Path; from searchbench.lab import artifacts\n"
+        "import sys; from pathlib import Path; from searchbench.lab.get import artifacts\n"
         "artifacts.get([sys.argv[1]], Path(sys.argv[2]), print)"
     )
     script = f'{mount} && exec "$2" -c "$3" "$4" "$1"'

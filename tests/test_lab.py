@@ -24,9 +24,6 @@ from searchbench.engines.engine import Service
 from searchbench.engines.null import Null
 from searchbench.errors import LabError, RecordError, StudyError
 from searchbench.lab.conduct import studies
-from searchbench.lab.conduct.serve import serving
-from searchbench.lab.conduct.wiretap import Sentences
-from searchbench.lab.get.install import missing
 from searchbench.lab.system import deploy
 from searchbench.lab.system.deploy import Deployment
 from searchbench.record import Record, open_record
@@ -379,26 +376,6 @@ def test_servers_die_with_us_even_if_we_are_killed(tmp_path: Path) -> None:
     while server.is_running() and server.status() != psutil.STATUS_ZOMBIE:
         assert time.monotonic() < deadline, "the server outlived us"
         time.sleep(0.02)
-
-
-@pytest.mark.parametrize("name", list(ENGINES))
-def test_only_loopback_is_listened_on(name: str, tmp_path: Path) -> None:
-    engine = ENGINES[name]
-    if engine.can.unavailable:
-        return
-    if lacking := missing(engine):
-        pytest.skip(f"no {name} here: {lacking}")
-    with serving(engine, defaults(engine), Sentences(), tmp_path) as (running, _done):
-        listening = set()
-        for process in running.processes:
-            for each in (process, *process.children(recursive=True)):
-                with contextlib.suppress(psutil.NoSuchProcess):  # a server's helper may just end
-                    listening |= {
-                        c.laddr.ip.removeprefix("::ffff:")
-                        for c in each.net_connections("inet")
-                        if c.status == psutil.CONN_LISTEN
-                    }
-        assert listening == {"127.0.0.1"}
 
 
 def test_a_port_that_was_free_is_free() -> None:

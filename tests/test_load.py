@@ -386,9 +386,11 @@ def test_the_door_for_drnbench_writes_its_columns(
     )
     assert [row.split(",")[0] for row in rows] == ["1", "2", "4"]
     for row in rows:
+        clients, total = (int(v) for v in row.split(",")[:2])
         shares = [float(v) for v in row.split(",")[6:8]]
         assert sum(shares) == pytest.approx(100)
-        assert shares[1] == pytest.approx(20, abs=8)
+        # Every fifth, but for those that the end of the window left out.
+        assert abs(shares[1] / 100 * total - total / 5) <= 1 + clients
     assert "slowest requests" in capsys.readouterr().out
 
 

@@ -35,6 +35,7 @@ def commands(page: str) -> str:
     return "\n".join(re.findall(r"^```sh\n(.*?)^```", page, re.DOTALL | re.MULTILINE))
 
 
+@pytest.mark.slow
 @pytest.mark.timeout(240)
 def test_the_tutorial_can_be_followed_from_start_to_end(tmp_path: Path) -> None:
     if shutil.which("groonga") is None:
@@ -47,7 +48,12 @@ def test_the_tutorial_can_be_followed_from_start_to_end(tmp_path: Path) -> None:
     for port in ("10041", "10042"):
         text = text.replace(port, str(free_port()))
     # A server that was just started takes a moment to listen.
-    text = text.replace("db/db &\n", "db/db &\nsleep 1\n")
+    text, servers = re.subn(
+        r"(-p (\d+) .*&\n)",
+        r"\1until curl -s http://127.0.0.1:\2/d/status > up.json; do sleep 0.05; done\n",
+        text,
+    )
+    assert servers == 2
     path = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
     # A file, not a pipe: the servers of the page would hold a pipe open after the shell has ended.
     with (tmp_path / "said.txt").open("w") as out:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import random
 import re
 from collections.abc import Iterator
 from itertools import pairwise
 from pathlib import Path
 
+import psutil
 import pytest
 
 from engines.reference import Reference
@@ -326,15 +328,39 @@ def test_a_document_that_does_not_fit_is_refused_with_its_id(
     assert done.refusals[0][0] == "bad"
 
 
-def test_an_index_outlives_its_process(running: Deployment, tmp_path: Path) -> None:
-    engine = running.engine
-    params = defaults(engine)
-    with serving(engine, params, Shelf(), tmp_path):
-        pass
-    again = Deployment(engine, params, tmp_path / "data", tmp_path / "run", (), SCHEMA)
-    with again as second:
-        assert second.facts.documents == 300
-        assert ask(second, Query(Terms(Mode.ANY, ("fox",)))).total
+def test_an_index_outlives_its_process(running: Deployment, reference: Reference) -> None:
+    """The server of all these tests is stopped and started again, and serves on."""
+    before = running.processes
+    running.stop()
+    assert not any(p.is_running() and p.status() != psutil.STATUS_ZOMBIE for p in before)
+    running.__enter__()
+    assert running.facts.documents == 300
+    fox = Query(Terms(Mode.ANY, ("fox",)), limit=400)
+    assert sorted(h.id for h in ask(running, fox).hits) == sorted(reference.ids(fox))
+
+
+def test_only_loopback_is_listened_on(running: Deployment) -> None:
+    assert addresses(running) == {"127.0.0.1"}
+
+
+def test_the_null_host_listens_on_loopback_only(tmp_path: Path) -> None:
+    null = ENGINES["null"]
+    with serving(null, defaults(null), Shelf(), tmp_path) as (deployment, _done):
+        assert addresses(deployment) == {"127.0.0.1"}
+
+
+def addresses(deployment: Deployment) -> set[str]:
+    """Where the processes of a service, and theirs, listen."""
+    found = set()
+    for process in deployment.processes:
+        for each in (process, *process.children(recursive=True)):
+            with contextlib.suppress(psutil.NoSuchProcess):  # a server's helper may just end
+                found |= {
+                    c.laddr.ip.removeprefix("::ffff:")
+                    for c in each.net_connections("inet")
+                    if c.status == psutil.CONN_LISTEN
+                }
+    return found
 
 
 def test_a_second_create_is_an_error_in_words(running: Deployment) -> None:

@@ -21,11 +21,18 @@ from searchbench.lab.system.names import Places, engines_home, program
 
 _TIMEOUT_S = 900.0
 _POLICY = Path("/usr/sbin/policy-rc.d")
-# What the tests of several client machines start, and the Debian packages that bring it.
+# What tests start that is no engine, and the Debian packages that bring it: for several client
+# machines, and for logs and caches of a web server.
 _FOR_TESTS = {
     "/usr/sbin/sshd": "openssh-server",
     "ssh": "openssh-client",
     "ip": "iproute2",
+    "nginx": "nginx-light",
+}
+# Nobody who runs tests has asked for servers that start with the machine from then on.
+_SERVICES = {
+    "openssh-server": ("ssh.service", "ssh.socket"),
+    "nginx-light": ("nginx.service",),
 }
 
 
@@ -123,14 +130,14 @@ def install(engines: Sequence[Engine], say: Callable[[str], object]) -> None:
 
 def install_for_tests(say: Callable[[str], object]) -> None:
     """Get what is not an engine and is started by tests; errors as of ``install``."""
-    lacking = [p for name, p in _FOR_TESTS.items() if shutil.which(name) is None]
+    lacking = [p for name, p in _FOR_TESTS.items() if program(name) is None]
     if not lacking:
         return
     get_packages(lacking, say)
-    if "openssh-server" in lacking and shutil.which("systemctl"):
-        # Nobody who runs tests has asked for a machine that can be logged in to from its next
-        # start on. A server that was here before is left as it was.
-        _run(["systemctl", "disable", "--quiet", "ssh.service", "ssh.socket"], apt=False)
+    # A server that was here before is left as it was.
+    services = [name for package in lacking for name in _SERVICES.get(package, ())]
+    if services and shutil.which("systemctl"):
+        _run(["systemctl", "disable", "--quiet", *services], apt=False)
 
 
 def get_packages(packages: Sequence[str], say: Callable[[str], object]) -> None:
