@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import typst
 
 import report_examples as examples
 from records import Study, single_queue
@@ -26,6 +27,7 @@ from searchbench.report import write_csv, write_report
 from searchbench.report.document.assemble import document
 from searchbench.report.document.blocks import (
     Badge,
+    Block,
     Code,
     Details,
     Document,
@@ -37,6 +39,7 @@ from searchbench.report.document.blocks import (
 from searchbench.report.figures import capacity as figures
 from searchbench.report.figures.draw import svg
 from searchbench.report.figures.look import DARK, NARROW, WIDE, Look
+from searchbench.report.pdf import lay_out
 from searchbench.report.tables.capacity import between, intervals
 
 LOOKS = pytest.mark.parametrize("look", [WIDE, NARROW], ids=["wide", "narrow"])
@@ -273,6 +276,44 @@ def test_a_search_drives_trials_and_the_page_calls_them_that(tmp_path: Path) -> 
     assert "Trials of the search" in text
     for word in ("probe", "load step", "bears", "borne"):
         assert word not in text.lower()
+
+
+def texts_of(node: object) -> list[str]:
+    """The texts of an element as Typst set it, in reading order."""
+    if isinstance(node, list):
+        return [text for each in node for text in texts_of(each)]
+    if not isinstance(node, dict):
+        return []
+    own = [str(node["text"])] if node.get("func") == "text" else []
+    return own + [text for key in ("children", "body", "child") for text in texts_of(node.get(key))]
+
+
+def test_the_document_on_paper_has_the_same_intervals_and_every_curve(tmp_path: Path) -> None:
+    laid_out = str(lay_out(usual(), tmp_path))
+
+    def set_in_type(element: str) -> list[list[str]]:
+        found = json.loads(typst.query(laid_out, element, root=str(tmp_path)))
+        return [texts_of(each) for each in found]
+
+    assert set_in_type("table")[0] == [
+        "Configuration", *examples.PROMISES,
+        "sphinx parts=1", "313–326/s", "95.7 % · 10 trials", "381–397/s", "95.7 % · 10 trials",
+        "sphinx parts=2", "690–712/s", "95.7 % · 10 trials", "752–768/s", "95.7 % · 10 trials",
+        "sphinx parts=4", "1,321–1,375/s", "95.7 % · 7 trials", "≥ 1,389/s", "7 trials",
+    ]  # fmt: skip
+    headings = set_in_type("heading")
+    for n in (1, 2, 4):
+        for promise in examples.PROMISES:
+            assert any(h[0] == f"sphinx parts={n}: {promise}" for h in headings)
+    images = json.loads(typst.query(laid_out, "image", root=str(tmp_path)))
+    assert len(images) == sum(count(block) for s in usual().sections for block in s.blocks)
+
+
+def count(block: Block) -> int:
+    """How many figures a block has."""
+    if isinstance(block, Details):
+        return sum(map(count, block.blocks))
+    return int(isinstance(block, Figure))
 
 
 def test_the_sheets_have_the_intervals_and_the_trials(tmp_path: Path) -> None:
