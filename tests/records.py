@@ -433,6 +433,7 @@ class Study:
                 "first_byte": pa.array(done - 1, mask=never),
                 "done": pa.array(done, mask=never),
                 "host": pa.array(((done - sent) * 0.8).astype(np.int64), mask=never),
+                "role": pa.array(np.zeros(due.size, np.uint8)),
             },
             schema=SAMPLES,
         )

@@ -1,4 +1,4 @@
-"""Searches for capacity in virtual time: by the judge alone, and by a record that grows as the lab's.
+"""Searches for capacity in virtual time: by the judge alone, and on a record that grows.
 
 ``search`` asks one promise of one queue. ``Lab`` writes a real record, trial by trial, driving what
 ``next_load`` says on queues whose greatest rate is known.
@@ -87,9 +87,7 @@ class Lab:
         self._plan = plans.Plan(
             question="?", seed=self.seed, treatments=tuple(templates), judging=judging
         )
-        self._writer = Writer(
-            self.path, study_text="", plan=self._plan, host=HOST, version="0.1.0"
-        )
+        self._writer = Writer(self.path, study_text="", plan=self._plan, host=HOST, version="0.1.0")
         self._writer.queries("beef", [{"query": q, "text": f"word{q}"} for q in range(10)])
         for block in range(1, self.blocks + 1):
             for template in templates:
@@ -166,7 +164,8 @@ def _samples(trace: Trace) -> pa.Table:
     columns["connection"] = np.zeros(n, np.uint16)
     columns["bytes"] = np.zeros(n, np.uint32)
     nothing = pa.nulls(n, pa.int64())
-    return pa.table(columns | {"connect": nothing, "host": nothing}, schema=SAMPLES)
+    roles = pa.array(np.zeros(len(nothing), np.uint8))
+    return pa.table(columns | {"connect": nothing, "host": nothing, "role": roles}, schema=SAMPLES)
 
 
 def _replies(more: int) -> pa.Table:

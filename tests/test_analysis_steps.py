@@ -282,7 +282,9 @@ def test_a_rate_that_is_no_longer_kept_up_is_a_regression(tmp_path: Path) -> Non
 
     found = compared(tmp_path, at(1 / 400), at(1 / 200))
     assert found.regressed
-    assert "does not keep up with it" in found.decision + "".join(x.reason for x in found.comparisons)
+    assert "does not keep up with it" in found.decision + "".join(
+        x.reason for x in found.comparisons
+    )
 
 
 def test_other_answers_after_an_upgrade_are_told_beside_the_speeds(tmp_path: Path) -> None:

@@ -5,14 +5,18 @@ from __future__ import annotations
 import errno
 import json
 from pathlib import Path
+from typing import Any
 
-import duckdb
+import msgspec
 import numpy as np
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from searchbench import record
 from searchbench.errors import RecordError
+from searchbench.record.trial import Load, Note, Window
+from searchbench.study import plan as plans
 
 RAW = np.dtype(
     [
@@ -28,8 +32,13 @@ RAW = np.dtype(
 
 
 def writer(path: Path, study: str = 'question = "?"', seed: int = 1) -> record.Writer:
-    plan = {"format": 1, "trials": [{"id": "b01-t01"}, {"id": "b01-t02"}], "seed": seed}
+    trials = (plans.Trial("b01-t01", 1, "t01"), plans.Trial("b01-t02", 1, "t02"))
+    plan = plans.Plan(question="?", seed=seed, trials=trials)
     return record.Writer(path, study_text=study, plan=plan, host={"cores": 2}, version="0.1.0")
+
+
+def trial(name: str, **fields: Any) -> record.Trial:
+    return record.Trial(trial=name, treatment=name[-3:], **fields)
 
 
 def samples() -> pa.Table:
@@ -55,10 +64,10 @@ def test_samples_keep_what_happened_and_null_what_did_not() -> None:
 def test_a_trial_is_there_once_its_json_is(tmp_path: Path) -> None:
     w = writer(tmp_path / "r")
     assert not w.has("b01-t01")
-    w.trial({"trial": "b01-t01", "status": "ok"}, samples=samples())
+    w.trial(trial("b01-t01"), samples=samples())
     assert w.has("b01-t01")
     opened = record.open_record(tmp_path / "r")
-    assert opened.trials[0]["status"] == "ok"
+    assert opened.trials[0].status == "ok"
     assert opened.samples("b01-t01").num_rows == 3
     assert opened.replies("b01-t01").num_rows == 0
 
@@ -66,24 +75,24 @@ def test_a_trial_is_there_once_its_json_is(tmp_path: Path) -> None:
 def test_samples_that_come_in_pieces_read_as_one(tmp_path: Path) -> None:
     w = writer(tmp_path / "r")
     pieces = (samples().slice(start, 1) for start in range(3))
-    w.trial({"trial": "b01-t01", "status": "ok"}, samples=pieces)
+    w.trial(trial("b01-t01"), samples=pieces)
     assert record.open_record(tmp_path / "r").samples("b01-t01").equals(samples())
 
 
 def test_trials_come_in_the_order_of_the_plan(tmp_path: Path) -> None:
     w = writer(tmp_path / "r")
-    w.trial({"trial": "b01-t02", "status": "ok"})
-    w.trial({"trial": "b01-t01", "status": "ok"})
-    names = [t["trial"] for t in record.open_record(tmp_path / "r").trials]
+    w.trial(trial("b01-t02"))
+    w.trial(trial("b01-t01"))
+    names = [t.trial for t in record.open_record(tmp_path / "r").trials]
     assert names == ["b01-t01", "b01-t02"]
 
 
 def test_a_failed_trial_is_on_record_and_is_tried_again(tmp_path: Path) -> None:
     w = writer(tmp_path / "r")
-    w.trial({"trial": "b01-t01", "status": "failed", "stage": "deploy", "reason": "no"})
+    w.trial(trial("b01-t01", status="failed", stage="deploy", reason="no"))
     assert not w.has("b01-t01")
-    assert record.open_record(tmp_path / "r").trials[0]["reason"] == "no"
-    w.trial({"trial": "b01-t01", "status": "ok"}, samples=samples())
+    assert record.open_record(tmp_path / "r").trials[0].reason == "no"
+    w.trial(trial("b01-t01"), samples=samples())
     assert writer(tmp_path / "r").has("b01-t01")
 
 
@@ -114,7 +123,7 @@ def test_a_record_of_another_format_is_refused_with_a_sentence(tmp_path: Path) -
     writer(tmp_path / "r")
     about = json.loads((tmp_path / "r/record.json").read_text())
     (tmp_path / "r/record.json").write_text(json.dumps({**about, "format": 99}))
-    with pytest.raises(RecordError, match=r"format 99.*reads format 1"):
+    with pytest.raises(RecordError, match=r"format 99.*reads formats 1 to 2"):
         record.open_record(tmp_path / "r")
 
 
@@ -125,7 +134,7 @@ def test_a_folder_that_is_no_record_is_said_to_be_none(tmp_path: Path) -> None:
 
 def test_a_damaged_table_is_said_to_be_damaged(tmp_path: Path) -> None:
     w = writer(tmp_path / "r")
-    w.trial({"trial": "b01-t01", "status": "ok"}, samples=samples())
+    w.trial(trial("b01-t01"), samples=samples())
     opened = record.open_record(tmp_path / "r")
     opened.samples_path("b01-t01").write_bytes(b"PAR1 but not really")
     with pytest.raises(RecordError, match="damaged"):
@@ -134,7 +143,7 @@ def test_a_damaged_table_is_said_to_be_damaged(tmp_path: Path) -> None:
 
 def test_samples_of_before_connect_was_recorded_have_none(tmp_path: Path) -> None:
     w = writer(tmp_path / "r")
-    w.trial({"trial": "b01-t01", "status": "ok"}, samples=samples().drop_columns(["connect"]))
+    w.trial(trial("b01-t01"), samples=samples().drop_columns(["connect"]))
     opened = record.open_record(tmp_path / "r")
     assert opened.samples("b01-t01").schema.equals(record.SAMPLES)
     for columns in (["connect"], ["done", "connect", "due"], None):
@@ -145,7 +154,7 @@ def test_samples_of_before_connect_was_recorded_have_none(tmp_path: Path) -> Non
 
 def test_samples_without_a_column_that_always_was_are_not_ours(tmp_path: Path) -> None:
     w = writer(tmp_path / "r")
-    w.trial({"trial": "b01-t01", "status": "ok"}, samples=samples().drop_columns(["done"]))
+    w.trial(trial("b01-t01"), samples=samples().drop_columns(["done"]))
     with pytest.raises(RecordError, match="no column done"):
         record.open_record(tmp_path / "r").samples("b01-t01", ["due", "done"])
 
@@ -158,15 +167,47 @@ def test_a_full_disk_is_one_sentence_and_what_to_do(
     def full(*_args: object, **_kwargs: object) -> None:
         raise OSError(errno.ENOSPC, "No space left on device")
 
-    monkeypatch.setattr("searchbench.record.pq.ParquetWriter", full)
+    monkeypatch.setattr("searchbench.record.samples.pq.ParquetWriter", full)
     with pytest.raises(RecordError, match=r"disk is full.*continues"):
-        w.trial({"trial": "b01-t01", "status": "ok"}, samples=samples())
+        w.trial(trial("b01-t01"), samples=samples())
     assert not w.has("b01-t01")
 
 
-def test_duckdb_reads_it_without_us(tmp_path: Path) -> None:
+def test_any_reader_of_parquet_reads_it_without_us(tmp_path: Path) -> None:
     w = writer(tmp_path / "r")
-    w.trial({"trial": "b01-t01", "status": "ok"}, samples=samples())
+    w.trial(trial("b01-t01"), samples=samples())
     path = tmp_path / "r/trials/b01-t01/samples.parquet"
-    found = duckdb.sql(f"select max(done - due) from '{path}'").fetchall()
-    assert found == [(20,)]
+    table = pq.read_table(path)
+    assert table.schema.names == record.SAMPLES.names
+    assert table.column("done").to_pylist() == [5, None, 40]
+
+
+def test_a_trial_reads_as_it_was_written(tmp_path: Path) -> None:
+    told = trial(
+        "b01-t01", levels={"load.clients": 2, "on": True}, window=Window(5, 9),
+        load=Load(kind="open", rate_per_s=755.25, promise=1, full=True), notes=[Note(kind="a")],
+    )  # fmt: skip
+    writer(tmp_path / "r").trial(told)
+    assert record.open_record(tmp_path / "r").trials == [told]
+
+
+def test_a_search_that_appended_to_its_plan_is_continued_and_another_is_not(tmp_path: Path) -> None:
+    judging = plans.Judging(measure="capacity", promises=("p99 < 50ms",))
+    template = plans.Treatment(
+        id="t01", label="a", system="a", engine="null", levels={}, settings={}
+    )
+    begun = plans.Plan(question="?", seed=1, treatments=(template,), judging=judging)
+    about: dict[str, Any] = {"study_text": "", "host": {}, "version": "0.1.0"}
+    w = record.Writer(tmp_path / "r", plan=begun, **about)
+    grown = msgspec.structs.replace(
+        begun,
+        treatments=(template, msgspec.structs.replace(template, id="t02")),
+        trials=(plans.Trial("b01-t02", 1, "t02"),),
+    )
+    w.grow(grown)
+    assert record.Writer(tmp_path / "r", plan=begun, **about).record.plan == grown
+    promised = msgspec.structs.replace(judging, promises=("p99 < 10ms",))
+    with pytest.raises(RecordError, match="another study"):
+        record.Writer(
+            tmp_path / "r", plan=msgspec.structs.replace(begun, judging=promised), **about
+        )

@@ -7,7 +7,6 @@ a trial is on record if, and only if, its ``trial.json`` is there.
 from __future__ import annotations
 
 import errno
-import json
 import os
 import shutil
 from collections.abc import Iterable, Iterator, Mapping
@@ -16,14 +15,15 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import cached_property
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 import msgspec
 import orjson
 import pyarrow as pa
 
 from searchbench.errors import RecordError
-from searchbench.record import old, plan as plans
+from searchbench.record import old
+from searchbench.record import plan as plans
 from searchbench.record.samples import PROBE, REPLIES, SAMPLES, read_table, write_tables
 from searchbench.record.trial import Trial
 from searchbench.study.plan import Plan
@@ -228,11 +228,14 @@ def _same_study(old: Plan, new: Plan) -> bool:
 
 def _read_json(path: Path) -> dict[str, Any]:
     try:
-        return cast("dict[str, Any]", orjson.loads(path.read_bytes()))
+        found = orjson.loads(path.read_bytes())
     except FileNotFoundError:
         raise RecordError(f"{path}: is missing; the record is not whole") from None
     except orjson.JSONDecodeError as error:
         raise RecordError(f"{path}: is not JSON ({error}); the record is damaged") from None
+    if not isinstance(found, dict):
+        raise RecordError(f"{path}: is not a JSON object; the record is damaged")
+    return found
 
 
 def _pretty(value: Mapping[str, Any]) -> bytes:

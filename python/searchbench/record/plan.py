@@ -21,7 +21,10 @@ def to_json(plan: Plan) -> dict[str, Any]:
 def from_json(payload: Any, where: Path | str = "this plan") -> Plan:
     """The plan of a plan.json, of this format or an older one; RecordError where it is not whole."""
     if isinstance(payload, dict) and payload.get("format") == 1:
-        payload = old.plan(payload)
+        try:
+            payload = old.plan(payload)
+        except (AttributeError, KeyError, TypeError) as error:
+            raise RecordError(f"{where} is not whole: {error!r}") from error
     found = payload.get("format") if isinstance(payload, dict) else None
     if found != 2:
         raise RecordError(

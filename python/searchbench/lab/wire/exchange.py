@@ -8,17 +8,32 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Protocol
 
 import numpy as np
 
 from searchbench import _core
-from searchbench.engines.engine import Request, Wire
+from searchbench.engines.engine import Hits, Request, Wire
 from searchbench.errors import LabError
-from searchbench.lab.fleet.trace import Gathered
+from searchbench.lab.wire.order import Manner, Order, arguments, one_by_one
+from searchbench.lab.wire.trace import Gathered
 
 Target = tuple[str, int]
 Trace = _core.Trace | Gathered
+
+
+class Decoder(Protocol):
+    """Reads replies; an engine is one."""
+
+    def decode(self, reply: bytes) -> Hits:
+        """The hits in a reply; ValueError where it is not one."""
+
+
+class Sender(Protocol):
+    """Sends requests and records what becomes of each; an ``Endpoint`` is one."""
+
+    def send(self, requests: Sequence[Request], order: Order, manner: Manner) -> Trace:
+        """Send them from wherever the load comes from."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,22 +50,26 @@ class Endpoint:
     others: tuple[Target, ...] = ()
     remote: bool = False
 
-    def send(self, requests: Sequence[Request], **order: Any) -> Trace:
+    def send(self, requests: Sequence[Request], order: Order, manner: Manner) -> Trace:
         """As ``drive``; what a ``FleetEndpoint`` does from several machines."""
-        return self.drive(prepare(requests), **order)
+        return self.drive(prepare(requests), order, manner)
 
-    def drive(self, requests: _core.Requests, **order: Any) -> _core.Trace:
-        """Drive ``requests`` at this server; ``order`` is what ``_core.drive`` takes by name."""
-        if self.remote:
-            order["remote"] = True
+    def drive(self, requests: _core.Requests, order: Order, manner: Manner) -> _core.Trace:
+        """Drive prepared requests at this server from this machine."""
         return _core.drive(
             [self.target, *self.others] if self.others else self.target,
             self.wire,
             requests,
             login=self.login,
             whole=self.whole,
-            **order,
+            remote=self.remote,
+            **arguments(order, manner),
         )
+
+    @property
+    def addresses(self) -> tuple[Target, ...]:
+        """All its endpoints, the first one first."""
+        return (self.target, *self.others)
 
 
 class Refused(LabError):  # noqa: N818 -- what happened, not an error of ours
@@ -112,16 +131,8 @@ def ask(endpoint: Endpoint, requests: Sequence[Request], *, timeout_s: float = 6
         singles = [Request((exchange,)) for r in requests for exchange in r.exchanges]
         single = iter(ask(endpoint, singles, timeout_s=timeout_s))
         return [b"".join(next(single) for _ in r.exchanges) for r in requests]
-    sequence = np.arange(len(requests), dtype=np.uint32)
-    trace = endpoint.drive(
-        prepare(requests),
-        sequence=sequence,
-        client_starts=np.array([0, len(requests)], np.uint32),
-        connections=1,
-        timeout_ns=int(timeout_s * 1e9),
-        capture_every=1,
-        idle="block",
-    )
+    manner = Manner(timeout_s=timeout_s, capture_every=1)
+    trace = endpoint.drive(prepare(requests), one_by_one(len(requests)), manner)
     samples = samples_of(trace)
     answered = {_core.OUTCOMES.index(name) for name in ANSWERED}
     replies = dict(trace.replies())

@@ -3,8 +3,6 @@
 use std::io;
 
 use crate::conn::{Pending, Phase};
-use crate::ending::longer;
-use crate::lane::Lane;
 use crate::sample::Outcome;
 use crate::sys;
 use crate::thread::{WATCHED, Worker};
@@ -13,9 +11,6 @@ use crate::wire::{Greeting, Wire};
 /// How long opening before the start may take for one connection; then the drive starts without
 /// it, and its first request tries again and has the outcome.
 const OPENING_NS: i64 = 3_000_000_000;
-
-/// In place of the next attempt's time while one connection tries whether the target is back.
-const PROBING: i64 = i64::MAX;
 
 /// Errors of `connect` or `socket` that are the machine's, not the target's.
 fn is_ours(error: &io::Error) -> Option<io::Error> {
@@ -39,7 +34,7 @@ impl<W: Wire> Worker<'_, W> {
     /// The first that cannot be opened ends the attempt at its target. False where it was stopped.
     pub(crate) fn open_all(&mut self) -> io::Result<bool> {
         let clock = self.clock;
-        let mut missed = vec![false; self.lanes.len()];
+        let mut missed = vec![false; self.shared.targets.len()];
         for index in 0..self.conns.len() as u32 {
             let missed = &mut missed[self.conns[index as usize].target as usize];
             if *missed {
@@ -78,21 +73,19 @@ impl<W: Wire> Worker<'_, W> {
                 }
             }
         }
-        Ok(self.opened())
+        self.forget_opening();
+        Ok(true)
     }
 
-    /// Forgets what was noted while opening: the drive begins with a clean slate.
-    fn opened(&mut self) -> bool {
+    /// Forgets what was noted while opening: the drive begins with a clean slate. The pace does the
+    /// same when it starts.
+    fn forget_opening(&mut self) {
         self.ready.clear();
-        for lane in &mut self.lanes {
-            lane.opened();
-        }
         self.counters.pauses = 0;
         self.counters.pause_ns = 0;
         for conn in &mut self.conns {
             conn.pause_ns = 0;
         }
-        true
     }
 
     /// Begins to open the connection; its request, if any, is sent once it is up.
@@ -167,14 +160,15 @@ impl<W: Wire> Worker<'_, W> {
     }
 
     fn refused(&mut self, index: u32) {
-        self.lane_of(index).opened.refused_connects += 1;
+        let target = self.conns[index as usize].target;
+        self.opened[target as usize].refused_connects += 1;
         self.fail(index, Outcome::Refused);
     }
 
     /// The socket is connected: the wire has the first word.
     fn up(&mut self, index: u32) {
         let conn = &mut self.conns[index as usize];
-        let opened = &mut self.lanes[conn.target as usize].opened;
+        let opened = &mut self.opened[conn.target as usize];
         if conn.was_up {
             opened.reconnects += 1;
         } else {
@@ -236,66 +230,7 @@ impl<W: Wire> Worker<'_, W> {
             conn.pending = Pending::Send;
             self.ready.push(index);
         } else {
-            let lane = &mut self.lanes[conn.target as usize];
-            lane.free.push((index, conn.generation));
-            if lane.retry_at == PROBING {
-                lane.retry_at = conn.free + lane.pause_ns;
-            }
-        }
-    }
-
-    // ---- open loop: connections that cannot be opened
-
-    fn lane_of(&mut self, index: u32) -> &mut Lane {
-        let target = self.conns[index as usize].target;
-        &mut self.lanes[target as usize]
-    }
-
-    /// Notes a connection as down. The pause before the next attempt is the thread's, not the
-    /// connection's: a large pool must not knock a thousand times as often as a small one.
-    pub(crate) fn set_down(&mut self, index: u32, now: i64) {
-        let lane = self.lane_of(index);
-        lane.down.push(index);
-        if now >= lane.retry_at || lane.probed {
-            lane.probed = false;
-            lane.pause_ns = longer(lane.pause_ns);
-            lane.retry_at = now + lane.pause_ns;
-            let pause_ns = lane.pause_ns;
-            self.counters.pauses += 1;
-            self.counters.pause_ns += pause_ns;
-        }
-    }
-
-    /// Tries what is down again: of each target one connection after each pause, all once it
-    /// serves.
-    pub(crate) fn retry_down(&mut self, now: i64) {
-        for target in 0..self.lanes.len() {
-            self.retry_lane(target, now);
-        }
-    }
-
-    #[inline]
-    fn retry_lane(&mut self, target: usize, now: i64) {
-        let lane = &mut self.lanes[target];
-        if lane.down.is_empty() || now < lane.retry_at || lane.slots.is_empty() {
-            return;
-        }
-        if lane.pause_ns > 0 {
-            lane.retry_at = PROBING;
-            lane.probed = true;
-            if let Some(index) = lane.down.pop() {
-                self.connect(index);
-            }
-            return;
-        }
-        for _ in 0..lane.down.len() {
-            let lane = &mut self.lanes[target];
-            if lane.retry_at > now {
-                return;
-            }
-            if let Some(index) = lane.down.pop() {
-                self.connect(index);
-            }
+            self.pace.is_up(index, conn);
         }
     }
 }

@@ -11,7 +11,7 @@ from searchbench.corpora.corpus import Corpus, Document, Field, FieldType, Schem
 from searchbench.engines import defaults
 from searchbench.engines.engine import Engine, Hits, Level, Request
 from searchbench.engines.features import refuse
-from searchbench.lab.system.serve import serving
+from searchbench.lab.conduct.serve import serving
 from searchbench.workload.queries.algebra import Query
 
 

@@ -1,60 +1,6 @@
-//! What is sent next, and when it is due: read from tables, nothing is computed while driving.
+//! Open loops: the queue of what is due. It is read from tables; nothing is computed while driving.
 
-/// A load: which requests, and what decides when each is due.
-pub enum Load {
-    /// Each client sends its next request `think_ns` after the reply to its last.
-    Closed {
-        sequence: Vec<u32>,
-        /// Client c has `sequence[starts[c]..starts[c + 1]]`.
-        starts: Vec<u32>,
-        think_ns: i64,
-        repeat: bool,
-        stop_after: Option<u64>,
-    },
-    /// Each slot is due at its own instant, whatever happened to those before it.
-    Open {
-        sequence: Vec<u32>,
-        due_ns: Vec<i64>,
-    },
-}
-
-/// One client's place in its run.
-#[derive(Clone, Debug)]
-pub struct ClientRun {
-    start: u32,
-    end: u32,
-    at: u32,
-}
-
-impl ClientRun {
-    pub fn new(start: u32, end: u32) -> ClientRun {
-        ClientRun {
-            start,
-            end,
-            at: start,
-        }
-    }
-
-    /// How many requests it has once through.
-    pub fn len(&self) -> usize {
-        (self.end - self.start) as usize
-    }
-
-    /// The next index into the sequence; None once the run is over.
-    #[inline]
-    pub fn next(&mut self, repeat: bool) -> Option<u32> {
-        if self.at == self.end {
-            if !repeat || self.start == self.end {
-                return None;
-            }
-            self.at = self.start;
-        }
-        self.at += 1;
-        Some(self.at - 1)
-    }
-}
-
-/// One thread's slots of an open loop for one target, first in first out: every `stride`-th, or
+/// One thread's slots for one target, first in first out: every `stride`-th, or
 /// those of a list. The queue of slots that are due and not yet sent is the stretch between `next`
 /// and the present: it takes no memory and nothing can fall out of it.
 #[derive(Clone, Debug)]
@@ -139,8 +85,9 @@ impl Slots {
         self.end.saturating_sub(self.next).div_ceil(self.stride)
     }
 
+    #[inline]
     pub fn is_empty(&self) -> bool {
-        self.len() == 0
+        self.next >= self.end
     }
 
     /// When the last of these slots is due.
@@ -152,23 +99,6 @@ impl Slots {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn a_client_walks_its_run_once() {
-        let mut run = ClientRun::new(3, 5);
-        assert_eq!(
-            [run.next(false), run.next(false), run.next(false)],
-            [Some(3), Some(4), None]
-        );
-    }
-
-    #[test]
-    fn a_repeating_client_begins_again_and_an_empty_run_never_begins() {
-        let mut run = ClientRun::new(3, 5);
-        let walked: Vec<_> = (0..5).map(|_| run.next(true)).collect();
-        assert_eq!(walked, [3, 4, 3, 4, 3].map(Some));
-        assert_eq!(ClientRun::new(2, 2).next(true), None);
-    }
 
     #[test]
     fn slots_are_dealt_to_threads_by_their_index() {

@@ -1,0 +1,220 @@
+"""Capacity as a judgement of the record: what is driven next, and what the samples then say."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from queues import fixed, random
+from searchbench.analysis.capacity import posterior, search
+from searchbench.analysis.capacity.pace import FURTHER, TRIALS
+from searchbench.analysis.capacity.search import FIRST_LOOK, next_load
+from searchbench.analysis.judge import judge, steps_json, to_json
+from searchbench.analysis.judgement import Capacity
+from searchbench.record import Record, open_record
+from searches import Lab
+from searches import search as alone
+
+PROMISE = "p99 < 10ms"
+# M/M/4, mean service 4 ms, exact (Erlang C): the rates at which p99 is 30 and 100 ms.
+MM4 = {"p99 < 30ms": 822.32, "p99 < 100ms": 952.94}
+
+
+def one_queue(path: Path, **how: Any) -> Record:
+    """A search on record, of four workers of 2 ms each: p99 is 10 ms at 1740/s."""
+    return Lab(path, {"sphinx": fixed(4, 0.002)}, (PROMISE,), **how).run()
+
+
+def holding(found: Capacity, truth: float) -> bool:
+    """Whether the interval has the truth."""
+    return (found.holds or 0.0) <= truth <= (found.fails or float("inf"))
+
+
+def test_a_search_begins_with_a_short_closed_loop_that_says_where_to_start(tmp_path: Path) -> None:
+    record = one_queue(tmp_path / "r", look_per_s=1000, most=2)
+    look, first = record.trials
+    assert (look.load.kind, look.load.clients, look.load.seconds, look.load.promise) == (
+        "closed", 16, 2.0, None
+    )  # fmt: skip
+    assert FIRST_LOOK == {"kind": "closed", "clients": 16, "seconds": 2.0, "warmup_s": 0.0}
+    assert first.load.rate_per_s == pytest.approx(900, rel=0.1)
+    assert (first.load.kind, first.load.promise, first.load.full) == ("open", 0, False)
+
+
+def test_a_search_on_record_drives_what_the_search_alone_drives(tmp_path: Path) -> None:
+    record = one_queue(tmp_path / "r", arrivals="constant", look_per_s=1000)
+    driven = [t.load for t in record.trials[1:]]
+    expected = alone(fixed(4, 0.002), PROMISE, 900.0, arrivals="constant")
+    assert len(driven) == len(expected.driven)
+    for load, one in zip(driven, expected.driven, strict=True):
+        assert load.rate_per_s == pytest.approx(one.rate_per_s, rel=1e-4)
+        assert load.seconds == pytest.approx(one.seconds, rel=1e-3)
+        assert load.full == one.full
+        assert load.warmup_s == pytest.approx(max(0.5, 0.15 * one.seconds), rel=1e-3)
+    rates = [load.rate_per_s for load in driven]
+    assert rates == [float(f"{rate:.6g}") for rate in rates]
+    (found,) = judge(record).capacity
+    assert found.holds == pytest.approx(expected.bracket.holds, rel=1e-3)
+    assert found.fails == pytest.approx(expected.bracket.fails, rel=1e-3)
+    assert found.sentence == expected.bracket.sentence
+
+
+def test_each_trace_is_read_once_while_a_search_goes_on(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    read: list[str] = []
+    actual = search.read_trace
+
+    def counted(record: Record, trial: Any) -> Any:
+        read.append(trial.trial)
+        return actual(record, trial)
+
+    monkeypatch.setattr(search, "read_trace", counted)
+    record = one_queue(tmp_path / "r")
+    assert len(record.trials) > 4
+    assert sorted(read) == sorted(t.trial for t in record.trials)
+
+
+def test_the_answer_is_of_the_samples_and_nothing_of_it_is_stored(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    record = one_queue(tmp_path / "r", look_per_s=1500)
+    for path in [tmp_path / "r/plan.json", *(tmp_path / "r").glob("trials/*/trial.json")]:
+        told = path.read_text()
+        for word in ('capacity":', "holds", "fails", "chance", "sentence", "verdict", "bracket"):
+            assert word not in told.replace('"measure": "capacity"', ""), (path, word)
+    found = judge(record)
+    (before,) = found.capacity
+    assert holding(before, 1740)
+    assert before.sentence.startswith("The limit is between ")
+    assert found.verdict.decision.startswith(f"{PROMISE}: {before.sentence}")
+    monkeypatch.setattr(posterior, "SWAY", 0.6)
+    (after,) = judge(open_record(tmp_path / "r")).capacity
+    assert (after.holds, after.fails) != (before.holds, before.fails)
+    assert "and 5 % was the aim" in after.sentence or after.holds is None or after.fails is None
+
+
+def test_templates_and_first_looks_are_no_treatments_and_no_steps(tmp_path: Path) -> None:
+    record = one_queue(tmp_path / "r", most=4)
+    found = judge(record)
+    assert {s.kind for s in found.steps} == {"open"}
+    assert len(found.steps) == len(found.treatments) == 3
+    assert all(len(t.trials) == 1 for t in found.treatments)
+    json.dumps(to_json(found), allow_nan=False)
+    assert [s["subject"] for s in steps_json(found)] == ["sphinx"] * 3
+
+
+def test_several_promises_are_answered_by_one_search(tmp_path: Path) -> None:
+    lab = Lab(tmp_path / "r", {"sphinx": random(4, 0.004)}, tuple(MM4), look_per_s=900)
+    record = lab.run()
+    found = judge(record)
+    by_promise = {c.promise: c for c in found.capacity}
+    assert list(by_promise) == list(MM4)
+    for promise, truth in MM4.items():
+        assert holding(by_promise[promise], truth), by_promise[promise].sentence
+    rates = record.trials[1:]
+    for one in found.capacity:
+        assert [t.trial for t in one.trials] == [t.trial for t in rates]
+    own = [sum(t.load.promise == i for t in rates) for i in range(2)]
+    assert own[0] <= TRIALS
+    assert own[1] <= FURTHER
+    assert found.verdict.header == ("subject", *MM4)
+    assert len(found.verdict.lines) == 1
+
+
+def test_a_failed_trial_ends_the_search_and_the_sentence_says_so(tmp_path: Path) -> None:
+    record = one_queue(tmp_path / "r", fails={"sphinx": 4})
+    assert len(record.trials) == 4
+    assert next_load(record, "sphinx", 1) is None
+    found = judge(record)
+    (one,) = found.capacity
+    assert len(one.trials) == 2
+    assert "The search ended early: the trial b01-t05 failed (the server is gone)" in one.sentence
+    assert "1 step was not driven to the end" in found.verdict.decision
+    look = one_queue(tmp_path / "look", fails={"sphinx": 1})
+    (one,) = judge(look).capacity
+    assert "the first look failed" in one.sentence
+    assert (one.holds, one.fails) == (None, None)
+
+
+def test_an_interrupted_search_says_so(tmp_path: Path) -> None:
+    (one,) = judge(one_queue(tmp_path / "r", most=4)).capacity
+    assert one.sentence.endswith("The search was interrupted.")
+    (one,) = judge(one_queue(tmp_path / "none", most=0)).capacity
+    assert one.sentence == "No rate has been driven yet."
+
+
+def test_searches_of_several_blocks_are_one_interval_that_covers_them(tmp_path: Path) -> None:
+    record = one_queue(tmp_path / "r", blocks=2, look_per_s=1500, effort=0.3)
+    (hull,) = judge(record).capacity
+    assert hull.searches == 2
+    assert f"(95 %, 2 searches, {len(hull.trials)} trials)" in hull.sentence
+    for block in (1, 2):
+        kept = {t.trial for t in record.trials if t.block == block}
+        only = open_record(tmp_path / "r")
+        only.__dict__["trials"] = [t for t in record.trials if t.trial in kept]
+        (one,) = judge(only).capacity
+        assert one.searches == 1
+        assert None not in (hull.holds, hull.fails, one.holds, one.fails)
+        assert (hull.holds or 0) <= (one.holds or 0)
+        assert (hull.fails or 0) >= (one.fails or 0)
+
+
+PARTS = {"sphinx parts=1": fixed(1, 0.002), "sphinx parts=2": fixed(2, 0.002)}
+
+
+def test_subjects_are_compared_under_each_promise_by_their_intervals(tmp_path: Path) -> None:
+    servers = PARTS | {"sphinx parts=3": fixed(2, 0.002)}
+    promises = ("p99 < 10ms", "p99 < 30ms")
+    record = Lab(tmp_path / "r", servers, promises, effort=0.5, look_per_s=450).run()
+    found = judge(record)
+    assert found.verdict.header == ("subject", *promises)
+    assert [line[0] for line in found.verdict.lines] == list(servers)
+    assert all(cell.endswith("/s") and "–" in cell for line in found.verdict.lines
+               for cell in line[1:])  # fmt: skip
+    decision = found.verdict.decision
+    for promise in promises:
+        assert f"With {promise}, sphinx parts=2 sustains more than sphinx parts=1 (" in decision
+        assert f"With {promise}, sphinx parts=2 and sphinx parts=3 are not told apart" in decision
+    assert "intervals do not overlap." in decision
+    assert found.verdict.resolved
+    assert found.verdict.best is None, "two are not told apart"
+    assert [c.levels for c in found.capacity[::2]] == [
+        {"systems.sphinx.parts": n} for n in (1, 2, 3)
+    ]
+
+
+def test_the_best_subject_is_above_every_rival_under_every_promise(tmp_path: Path) -> None:
+    record = Lab(tmp_path / "r", PARTS, (PROMISE,), effort=0.5, look_per_s=450).run()
+    found = judge(record)
+    assert found.verdict.best == "sphinx parts=2"
+    assert "different totals" not in found.verdict.decision
+
+
+def test_subjects_that_answer_differently_are_not_compared(tmp_path: Path) -> None:
+    lab = Lab(tmp_path / "r", PARTS, (PROMISE,), effort=0.5, other=("sphinx parts=2",))
+    found = judge(lab.run())
+    assert (
+        "sphinx parts=1 and sphinx parts=2 are not comparable: they return different totals on all "
+        "10 requests." in found.verdict.decision
+    )
+    assert "sustains more" not in found.verdict.decision
+    assert found.verdict.best is None
+    assert not found.verdict.resolved
+
+
+def test_a_trial_that_is_full_for_a_short_promise_need_not_be_for_a_long_one(
+    tmp_path: Path,
+) -> None:
+    promises = ("p50 < 5ms", "p99 < 200ms")
+    lab = Lab(tmp_path / "r", {"sphinx": fixed(4, 0.002)}, promises, look_per_s=1800)
+    record = lab.run()
+    rates = [t for t in record.trials if t.load.kind == "open"]
+    judged = [search.judge_all(record, t, search.promises_of(record)) for t in rates]
+    first, second = (search.seen_by(rates, judged, i, 1.0) for i in range(2))
+    short = [i for i, d in enumerate(first.driven) if d.own and d.full and d.seconds < 15]
+    assert short
+    assert not any(second.driven[i].full for i in short)
