@@ -10,9 +10,9 @@ limit, since a window that was lucky also seems sure; and what no window can see
 of a server are not alike), DRIFT of the rate that it sustains, and BENT, as the curve is not quite
 this one, more so farther away. Trials for another promise are often many at one distance, where the
 curve is bent alike for all: together they say no more about it than one would (``alike``).
-Quantiles far from the limit (FAR_BELOW, FAR_ABOVE) only say on which side they are. For a condition on errors the logit of the share is straight in ln r,
-likewise cut off, and the trial counts as many requests as it is worth. No trial says more than
-1 : OUTLIER.
+Quantiles far from the limit (FAR_BELOW, FAR_ABOVE) only say on which side they are. For a condition
+on errors the logit of the share is straight in ln r, likewise cut off, and the trial counts as many
+requests as it is worth. No trial says more than 1 : OUTLIER.
 
 The prior is flat in ln r* and ln b; the posterior is summed on a grid. That the system keeps up is
 a condition more: what is lacking of the offered is max(0, 1 - c / r), and 1 % of it is allowed.
