@@ -26,9 +26,9 @@ from searchbench.engines.engine import Engine, Parameters, Request
 from searchbench.engines.mariadb import table as table
 from searchbench.engines.mariadb.text import indexed
 from searchbench.lab.conduct.ingest import batched
+from searchbench.lab.conduct.serve import serving
 from searchbench.lab.get.install import missing
 from searchbench.lab.system.deploy import Deployment
-from searchbench.lab.system.serve import serving
 
 DOCUMENTS = 30_000
 ROUNDS = 3

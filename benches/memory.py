@@ -82,9 +82,10 @@ def _child(what: str, amount: float, folder: str, rate: float = RATE) -> dict[st
 def _record(port: int, requests: int, folder: str) -> dict[str, Any]:
     """A closed loop of so many requests, recorded by the conductor of load runs."""
     from searchbench.lab.conduct.load import LoadRun, steps_of
+    from searchbench.lab.system.systems import make_ready
+
     from searchbench.lab.conduct.studies import Silence
     from searchbench.lab.system.address import parse_target
-    from searchbench.lab.system.systems import make_ready
     from searchbench.workload.loads import open_load
     from searchbench.workload.verbatim.model import Ask, RequestSet
 

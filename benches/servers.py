@@ -16,7 +16,7 @@ import numpy as np
 
 from searchbench import _core
 from searchbench.engines.engine import Request
-from searchbench.lab.drive.exchange import prepare
+from searchbench.lab.wire.exchange import prepare
 
 TARGET = Path(__file__).parent.parent / "target" / "release"
 RESPONDER = TARGET / "examples" / "responder"

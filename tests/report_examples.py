@@ -6,12 +6,14 @@ The numbers are computed from simple formulas, so that what a page must show is 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from searchbench.analysis.judgement import (
     Agreement,
+    Capacity,
+    CapacityTrial,
     Comparison,
     Curve,
     Difference,
@@ -20,10 +22,24 @@ from searchbench.analysis.judgement import (
     GroupAgreement,
     Interval,
     Judgement,
+    Step,
     TreatmentResult,
     TrialResult,
     Verdict,
 )
+from searchbench.record.trial import (
+    Corpus,
+    Drive,
+    Ingest,
+    Load,
+    Queries,
+    Service,
+    Thread,
+    Trial,
+    Unsupported,
+    Window,
+)
+from searchbench.study.plan import Judging, Plan, Treatment
 
 HOSTILE = (
     "<script>document.title='owned'</script>",
@@ -46,10 +62,10 @@ HOSTILE = (
 class Kept:
     """What a report reads of a record, held in memory."""
 
-    plan: Mapping[str, Any]
+    plan: Plan
     host: Mapping[str, Any]
     study_text: str
-    trials: list[dict[str, Any]]
+    trials: list[Trial]
     about: Mapping[str, Any] = field(
         default_factory=lambda: {"searchbench": "0.1.0", "created": "2026-01-31T12:00:00Z"}
     )
@@ -247,48 +263,235 @@ def judgement(n: int = 4, *, resolved: bool = True, hostile: bool = False) -> Ju
 
 
 def record(judged: Judgement, *, load: str = "closed", hostile: bool = False) -> Kept:
-    """A record that fits a judgement."""
+    """A record that fits a judgement of treatments."""
     words = " ".join(HOSTILE) if hostile else ""
-    loads = {"kind": load, "clients": 4, "think_s": 0.0, "timeout_s": 10.0, "idle": "hybrid"}
+    driven: dict[str, Any] = {"kind": load, "clients": 4, "think_s": 0.0, "timeout_s": 10.0}
     if load == "open":
-        loads |= {"rate_per_s": 1000.0, "arrivals": "poisson", "connections": 256}
-    trials: list[dict[str, Any]] = []
-    for t in judged.treatments:
-        for position, run in enumerate(t.trials):
-            trials.append(
-                {
-                    "trial": run.trial, "treatment": t.treatment, "block": run.block,
-                    "position": position, "control": run.control,
-                    "status": "failed" if run.status == "failed" else "ok",
-                    "label": t.label, "levels": dict(t.levels), "system": t.system,
-                    "engine": t.system, "version": "0.27.0" + words,
-                    "parameters": {"parts": 1, "search_threads": 1, "odd": words},
-                    "service": {
-                        "argv": ["searchbench-host", t.system, "--port", "0", f"--x={words}"],
-                        "files": {f"conf/{words}engine.toml": f"threads = 4\n# {words}\n" * 6},
-                        "env": {"RUST_LOG": "warn" + words},
-                    },
-                    "corpus": {
-                        "name": "debian" + words, "digest": "5f3a9c" * 8,
-                        "documents": 63905, "text_bytes": 26_500_000,
-                    },
-                    "queries": {"name": "sampled", "digest": "beef", "distinct": 6770},
-                    "load": loads,
-                    "window": {"start": 2_000_000_000, "end": 10_000_000_000},
-                    "ingest": {"documents": 63905, "seconds": 2.05, "index_bytes": 21_000_000},
-                    "drive": {"threads": [{"cpu": 1, "user_ns": 8e8}], "clock": "tsc"},
-                    "unsupported": [{"query": 3, "reason": "fuzzy: upstream must " + words}],
-                    "stages": {"deploy": 0.3, "ingest": 2.05},
-                }
-            )  # fmt: skip
-    planned = [
-        {"id": t.treatment, "label": t.label, "system": t.system, "load": loads}
+        driven |= {"rate_per_s": 1000.0, "arrivals": "poisson", "connections": 256}
+    trials = [
+        Trial(
+            trial=run.trial, treatment=t.treatment, block=run.block, position=position,
+            control=run.control, status="failed" if run.status == "failed" else "ok",
+            label=t.label, subject=t.label, levels=dict(t.levels), system=t.system,
+            engine=t.system, version="0.27.0" + words,
+            parameters={"parts": 1, "search_threads": 1, "odd": words},
+            service=Service(
+                argv=["searchbench-host", t.system, "--port", "0", f"--x={words}"],
+                files={f"conf/{words}engine.toml": f"threads = 4\n# {words}\n" * 6},
+                env={"RUST_LOG": "warn" + words},
+            ),
+            corpus=Corpus(name="debian" + words, digest="5f3a9c" * 8, documents=63905,
+                          text_bytes=26_500_000),
+            queries=Queries(name="sampled", digest="beef", distinct=6770),
+            load=Load(**driven),
+            window=Window(2_000_000_000, 10_000_000_000),
+            ingest=Ingest(documents=63905, seconds=2.05, index_bytes=21_000_000),
+            drive=Drive(threads=[Thread(cpu=1, user_ns=800_000_000)], clock="tsc"),
+            unsupported=[Unsupported(3, "fuzzy: upstream must " + words)],
+            phases={"deploy": 0.3, "ingest": 2.05},
+        )
         for t in judged.treatments
-    ]
-    plan = {"seed": 7, "question": judged.question, "treatments": planned, "judging": {}}
-    host = {
+        for position, run in enumerate(t.trials)
+    ]  # fmt: skip
+    planned = tuple(
+        Treatment(
+            id=t.treatment, label=t.label, system=t.system, engine=t.system, levels=dict(t.levels),
+            settings={"load": driven}, subject=t.label,
+        )
+        for t in judged.treatments
+    )  # fmt: skip
+    plan = Plan(question=judged.question, seed=7, treatments=planned)
+    study = 'question = "Which system serves package search best?"\n' + words + "\n[load]\n"
+    return Kept(plan, _host(words), study, trials)
+
+
+def _host(words: str) -> dict[str, Any]:
+    return {
         "cpu": "AMD EPYC 7B13" + words, "cores": 2, "memory_bytes": 8 << 30, "kernel": "6.12.1",
         "clocksource": "tsc", "governor": None, "fit": {"steal": False, "swap": "none"},
     }  # fmt: skip
-    study = 'question = "Which system serves package search best?"\n' + words + "\n[load]\n"
-    return Kept(plan, host, study, trials)
+
+
+@dataclass(frozen=True)
+class Queue:
+    """A system of one queue, whose response times are known: exponential, mean 1/(most − rate).
+
+    So the share of requests slower than t is exp(−(most − rate)·t), and the greatest rate that
+    keeps "p99 < t" is most − ln(100)/t.
+    """
+
+    subject: str
+    system: str
+    levels: Mapping[str, str | int]
+    most_per_s: float
+
+    def slower(self, rate: float, than_s: float) -> float:
+        """The share of requests that take longer."""
+        return math.exp(-max(0.0, self.most_per_s - rate) * than_s)
+
+    def capacity(self, limit_s: float) -> float:
+        """The greatest rate at which 99 % take no longer."""
+        return self.most_per_s - math.log(100) / limit_s
+
+
+# With 50 ms and 200 ms, 4 parts keep the second promise at every rate that was driven.
+PARTS = tuple(
+    Queue(f"sphinx parts={n}", "sphinx", {"systems.sphinx.parts": n}, most)
+    for n, most in ((1, 412.0), (2, 790.0), (4, 1440.0))
+)
+PROMISES = ("p99 < 50ms", "p99 < 200ms, errors < 0.1%")
+
+
+def step(queue: Queue, index: int, load: float, *, kind: str = "open", block: int = 1) -> Step:
+    """One step of a queue: ``load`` requests a second, or clients."""
+    from statistics import NormalDist
+
+    rate = load if kind == "open" else queue.most_per_s * load / (load + 1.5)
+    left = max(queue.most_per_s - rate, queue.most_per_s * 0.01)
+    at = {"p50": 0.5, "p90": 0.9, "p95": 0.95, "p99": 0.99, "p999": 0.999}
+    response = {name: estimate(-math.log(1 - q) / left, n=4000) for name, q in at.items()}
+    response |= {"max": estimate(9 / left, n=4000), "mean": estimate(1 / left, n=4000)}
+    service = {name: estimate(e.value * 0.6, n=4000) for name, e in response.items()}
+    wait = {name: estimate(2e-6 * (1 + NormalDist().cdf(i)), n=4000) for i, name in enumerate(at)}
+    wait["max"] = estimate(4e-5, n=4000)
+    key = "load.rate_per_s" if kind == "open" else "load.clients"
+    name = f"t{index:02d}"
+    answered = min(rate, queue.most_per_s)
+    opened = kind == "open"
+    return Step(
+        system=queue.system, subject=queue.subject, trial=f"b{block:02d}-{name}", treatment=name,
+        block=block, label=f"{queue.subject} {'rate' if opened else 'clients'}={load:g}",
+        kind=kind,  # type: ignore[arg-type]
+        levels={**queue.levels, key: load}, status="valid", window_s=10.0,
+        clients_asked=None if opened else int(load), clients=None if opened else int(load),
+        littles_law_share=None if opened else 0.999, rate_asked_per_s=load if opened else None,
+        requests=int(rate * 10), outcomes={"ok": int(rate * 10)},
+        error_share=Estimate(0.0, "share", int(rate * 10)),
+        offered=estimate(rate, "queries/s"), answered=estimate(answered, "queries/s"),
+        achieved=estimate(answered / rate, "share", 0.002) if opened else None,
+        keeps_up=answered >= rate * 0.99 if opened else None,
+        service=service, response=response, lag=wait, backlog=wait if opened else {},
+        backlog_growth=0.0, response_growth=0.0, client_cpu_s_per_request=2.1e-6,
+        client_cpu_share=0.02, run_wait_share=0.001, steal_share=0.0, server_cores=0.8,
+    )  # fmt: skip
+
+
+def _of_steps(queues: Sequence[Queue], steps: Sequence[Step]) -> tuple[TreatmentResult, ...]:
+    made = []
+    for one in steps:
+        figures = {"throughput": one.answered, "service_p99": one.service["p99"],
+                   "response_p99": one.response["p99"]}  # fmt: skip
+        known = {name: e for name, e in figures.items() if e is not None}
+        run = TrialResult(one.trial, one.treatment, one.block, False, "valid", "", known,
+                          one.outcomes, ())  # fmt: skip
+        median = one.response["p50"].value
+        made.append(TreatmentResult(
+            one.treatment, one.label, one.system, one.levels, known,
+            quantile_curve(one.label, median * 0.6, 0.8), quantile_curve(one.label, median, 0.8),
+            (run,),
+        ))  # fmt: skip
+    return tuple(made)
+
+
+def sweep(queues: Sequence[Queue] = PARTS, clients: Sequence[int] = (1, 2, 4, 8, 16)) -> Judgement:
+    """A sweep by clients of each queue."""
+    steps = [
+        step(queue, i * len(clients) + j, n, kind="closed")
+        for i, queue in enumerate(queues)
+        for j, n in enumerate(clients)
+    ]
+    decision = "\n".join(
+        f"{q.subject} answers at most {q.most_per_s * 0.9:.0f} queries per second, at 16 clients."
+        for q in queues
+    )
+    return Judgement(
+        "How does throughput grow with the clients?", "", Verdict(decision, True, None),
+        _of_steps(queues, steps), (), None, (), (), (), measure="sweep", steps=tuple(steps),
+    )  # fmt: skip
+
+
+def searched(
+    queues: Sequence[Queue] = PARTS, promises: Sequence[str] = PROMISES, *, hostile: bool = False
+) -> Judgement:
+    """A search for the capacity of each queue with each promise.
+
+    The last queue keeps the last promise at every rate that was driven, so that side is open, if
+    there are two promises or more.
+    """
+    limits = [0.05 * 4**i for i in range(len(promises))]
+    steps: list[Step] = []
+    found = []
+    for queue in queues:
+        rates = sorted({
+            round(max(8.0, queue.capacity(limit)) * by)
+            for limit in limits for by in (0.6, 0.9, 0.98, 1.02, 1.1)
+        })  # fmt: skip
+        last = len(promises) > 1 and queue is queues[-1]
+        if last:
+            rates = [rate for rate in rates if rate < queue.capacity(limits[-1])]
+        own = [step(queue, len(steps) + i, float(rate)) for i, rate in enumerate(rates)]
+        steps += own
+        for promise, limit in zip(promises, limits, strict=True):
+            truth = queue.capacity(limit)
+            trials = tuple(_judged(queue, one, promise, limit) for one in own)
+            holds = max((float(r) for r in rates if r < truth), default=None)
+            fails = min((float(r) for r in rates if r > truth), default=None)
+            found.append(Capacity(
+                queue.subject, queue.system, dict(queue.levels), promise, holds, fails,
+                f"{queue.subject} keeps {promise} at {holds or 0:g} requests per second"
+                + (" and at each rate driven." if fails is None else f", not at {fails:g}."),
+                trials, None if holds is None or fails is None else 0.957,
+            ))  # fmt: skip
+    words = " ".join(HOSTILE) if hostile else ""
+    decision = "\n".join([*(c.sentence for c in found), "4 parts sustain more than 1."])
+    return Judgement(
+        "What rate do 1, 2 and 4 parts sustain?" + words, words,
+        Verdict(decision + words, True, None),
+        _of_steps(queues, steps), (), None, (), (), (),
+        {}, {s.treatment: {"server_cores": 0.8, "peak_rss_bytes": 120_000_000} for s in steps},
+        metric="response_p99", measure="capacity", steps=tuple(steps), capacity=tuple(found),
+    )  # fmt: skip
+
+
+def _judged(queue: Queue, one: Step, promise: str, limit_s: float) -> CapacityTrial:
+    rate = float(one.rate_asked_per_s or 0)
+    excess = queue.slower(rate, limit_s) / 0.01
+    low, high = excess * 0.7, excess * 1.4
+    verdict = "holds" if high < 1 else "fails" if low > 1 else "unclear"
+    condition = promise.split(",")[0]
+    return CapacityTrial(one.trial, rate, 10.0, verdict, condition, excess, low, high, 0.9991)
+
+
+def driven(judged: Judgement, *, command: Sequence[str] = (), hostile: bool = False) -> Kept:
+    """A record that fits a judgement of steps; ``command``: of systems that ran already."""
+    words = " ".join(HOSTILE) if hostile else ""
+    subjects = {s.treatment: s.subject for s in judged.steps}
+    loads = {
+        s.treatment: Load(kind=s.kind, clients=s.clients_asked, rate_per_s=s.rate_asked_per_s,
+                          seconds=10.0, warmup_s=1.0)
+        for s in judged.steps
+    }  # fmt: skip
+    started = Service() if command else Service(argv=["searchd", "--nodetach", f"--x={words}"])
+    trials = [
+        Trial(
+            trial=run.trial, treatment=t.treatment, block=run.block, position=position,
+            label=t.label, subject=subjects[t.treatment], levels=dict(t.levels), system=t.system,
+            engine=t.system, version="2.2.11" + words, service=started,
+            attached="http://127.0.0.1:9306" if command else None,
+            endpoints=["127.0.0.1:9306"],
+            queries=Queries(name="paths.txt", digest="beef", distinct=1000),
+            load=loads[t.treatment], window=Window(1_000_000_000, 11_000_000_000),
+        )
+        for position, (t, run) in enumerate((t, run) for t in judged.treatments for run in t.trials)
+    ]  # fmt: skip
+    planned = tuple(
+        Treatment(
+            id=t.treatment, label=t.label, system=t.system, engine=t.system, levels=dict(t.levels),
+            settings={"load": {"kind": loads[t.treatment].kind}}, subject=subjects[t.treatment],
+        )
+        for t in judged.treatments
+    )  # fmt: skip
+    promises = tuple(dict.fromkeys(c.promise for c in judged.capacity))
+    judging = Judging(measure=judged.measure, promises=promises, command=tuple(command))
+    plan = Plan(question=judged.question, seed=7, treatments=planned, judging=judging)
+    return Kept(plan, _host(words), f"question = 'How?'\n{words}\n[load]\n", trials)

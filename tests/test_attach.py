@@ -13,12 +13,12 @@ from searchbench import _core
 from searchbench.engines import ENGINES, defaults
 from searchbench.errors import LabError, StudyError
 from searchbench.lab.conduct import studies
-from searchbench.lab.drive.exchange import prepare, samples_of
-from searchbench.lab.drive.wiretap import Sentences
+from searchbench.lab.conduct.serve import serving
+from searchbench.lab.conduct.wiretap import Sentences
 from searchbench.lab.get.install import missing
 from searchbench.lab.system.attach import Attached, variables
 from searchbench.lab.system.deploy import Deployment
-from searchbench.lab.system.serve import serving
+from searchbench.lab.wire.exchange import prepare, samples_of
 from searchbench.record import Record
 from searchbench.study.read import parse_study
 from searchbench.workload.queries.algebra import Mode, Query, Terms

@@ -10,11 +10,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from searchbench.corpora import complaints, open_corpus, unscaled
 from searchbench.corpora.corpus import Corpus, digest
 from searchbench.corpora.files import open_files
 from searchbench.corpora.generated import open_generated
 from searchbench.corpora.operations import decimate, duplicate, part, part_of, split
+from searchbench.corpora.spec import scale_of
 from searchbench.errors import CorpusError
+from searchbench.workload.queries.registry import open_queries
 
 
 def numbered(count: int) -> Corpus:
@@ -163,3 +166,72 @@ def test_reading_and_checking_ids_stays_far_below_the_bound(tmp_path: Path) -> N
     large = peak_mb(WRITE_AND_READ, "400000", str(tmp_path / "b.jsonl"))
     # 400,000 ids take 3.2 MB at rest and three times that while runs merge.
     assert large - small < 60
+
+
+@pytest.mark.parametrize(
+    ("spec", "expected"),
+    [
+        ({}, (1, 1)),
+        ({"scale": 1}, (1, 1)),
+        ({"scale": 0.1}, (1, 10)),
+        ({"scale": 0.3333}, (1, 3)),
+        ({"scale": 1 / 3}, (1, 3)),
+        ({"scale": 0.001}, (1, 1000)),
+        ({"scale": 4}, (4, 1)),
+        ({"scale": 4.0}, (4, 1)),
+        ({"decimate": 3, "duplicate": 2}, (2, 3)),
+    ],
+)
+def test_a_scale_is_a_thinning_or_a_multiple(spec, expected) -> None:
+    assert scale_of(spec) == expected
+    assert complaints({"family": "generated", **spec}) == []
+
+
+@pytest.mark.parametrize(
+    ("spec", "said"),
+    [
+        (
+            {"scale": 0.3},
+            "0.3 is neither a whole number nor 1 over one; the nearest is 0.333333 (1/3)",
+        ),
+        ({"scale": 0.0015}, "neither a whole number"),
+        ({"scale": 1.5}, "1.5 is neither a whole number nor 1 over one; the nearest is 2"),
+        ({"scale": 0}, "above 0"),
+        ({"scale": -1}, "above 0"),
+        ({"scale": True}, "must be a number"),
+        ({"scale": 0.5, "decimate": 2}, "`scale` and `decimate` both set the size"),
+        ({"scale": 2, "duplicate": 2}, "`scale` and `duplicate` both set the size"),
+    ],
+)
+def test_a_scale_that_is_none_is_named_with_the_nearest(spec, said) -> None:
+    [(key, sentence)] = complaints({"family": "generated", **spec})
+    assert key == "scale"
+    assert said in sentence
+
+
+def test_a_scaled_corpus_has_so_many_documents(tmp_path) -> None:
+    def count(**spec: object) -> int:
+        table = {"family": "generated", "documents": 100, "words": 5.0, **spec}
+        return sum(1 for _ in open_corpus(table, tmp_path).documents())
+
+    assert (count(scale=0.1), count(scale=1), count(scale=3)) == (10, 100, 300)
+    assert count(scale=0.1, parts=2, part=1) == 5
+
+
+def sampled(spec: dict[str, object], base: Path) -> list[object]:
+    corpus = open_corpus(unscaled(spec), base)
+    queries = open_queries(
+        {"distinct": 20, "seed": 3}, base, lambda: (d.values for d in corpus.documents()), ("body",)
+    )
+    return list(queries.queries)
+
+
+def test_every_size_of_a_corpus_is_asked_the_same_queries(tmp_path) -> None:
+    whole = {"family": "generated", "documents": 400, "words": 20.0}
+    asked = sampled(whole, tmp_path)
+    for thinned in (
+        {"decimate": 4}, {"scale": 0.25}, {"scale": 3}, {"duplicate": 2},
+        {"parts": 4, "part": 2, "split_by": "hash"},
+    ):  # fmt: skip
+        assert sampled({**whole, **thinned}, tmp_path) == asked
+    assert sampled({**whole, "seed": 2}, tmp_path) != asked

@@ -21,10 +21,10 @@ from searchbench.engines import defaults
 from searchbench.engines.engine import Companion, Offline, Service
 from searchbench.engines.null import Null
 from searchbench.errors import LabError
-from searchbench.lab.drive.wiretap import Sentences
+from searchbench.lab.conduct.serve import serving
+from searchbench.lab.conduct.wiretap import Sentences
 from searchbench.lab.system.deploy import Deployment
 from searchbench.lab.system.names import Places
-from searchbench.lab.system.serve import serving
 
 WAIT = "import sys, time; print('waiting on', *sys.argv[1:], flush=True); time.sleep(60)"
 

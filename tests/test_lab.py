@@ -24,11 +24,11 @@ from searchbench.engines.engine import Service
 from searchbench.engines.null import Null
 from searchbench.errors import LabError, RecordError, StudyError
 from searchbench.lab.conduct import studies
-from searchbench.lab.drive.wiretap import Sentences
+from searchbench.lab.conduct.serve import serving
+from searchbench.lab.conduct.wiretap import Sentences
 from searchbench.lab.get.install import missing
 from searchbench.lab.system import deploy
 from searchbench.lab.system.deploy import Deployment
-from searchbench.lab.system.serve import serving
 from searchbench.record import Record, open_record
 from searchbench.study.plan import Trial
 

@@ -1,4 +1,4 @@
-"""What was promised of a cache is what a real server counts, and what it was not is said."""
+"""What was promised of a cache is what a real server counts, and the judge says where it is not."""
 
 from __future__ import annotations
 
@@ -10,43 +10,46 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import numpy as np
 import orjson
 import pytest
 
-from searchbench.cli.cached import cache_plan
+from searchbench.analysis.trial.cache import Row, judged
 from searchbench.corpora.corpus import Schema
 from searchbench.engines import defaults
-from searchbench.engines.engine import Parameters, Request, Service
+from searchbench.engines import engine as engine_named
+from searchbench.engines.engine import (
+    CacheCounters,
+    CacheState,
+    CountsHits,
+    Parameters,
+    Request,
+    Service,
+)
 from searchbench.engines.groonga.commands import column, do, load
+from searchbench.engines.groonga.droonga import Droonga
 from searchbench.engines.groonga.engine import Groonga
 from searchbench.engines.http_form import get
 from searchbench.engines.mariadb.engine import MariaDB
 from searchbench.engines.mysql_form import query
-from searchbench.errors import SearchbenchError
-from searchbench.lab.conduct.load import LoadRun, steps_of
-from searchbench.lab.conduct.studies import Silence
-from searchbench.lab.drive.exchange import Endpoint, ask, prepare, samples_of
 from searchbench.lab.get.install import missing
-from searchbench.lab.system.address import parse_target
 from searchbench.lab.system.cachecount import (
-    Counters,
+    Counted,
     Uncounted,
     between,
-    cache_size,
-    judge,
-    of_facts,
     of_replies,
+    on_record,
     read,
 )
 from searchbench.lab.system.deploy import Deployment
 from searchbench.lab.system.names import free_port
-from searchbench.lab.system.systems import make_ready
-from searchbench.workload.draw import draw, plan
-from searchbench.workload.loads import open_load
-from searchbench.workload.verbatim.model import Ask, RequestSet
+from searchbench.lab.wire.exchange import Endpoint, ask, prepare, samples_of
+from searchbench.record.trial import Cache
+from searchbench.workload.draw import CachePlan, draw, plan
 
 ENTRIES = 100
+GROONGA = engine_named("groonga")
 SENT = 3000
 
 
@@ -96,10 +99,21 @@ def drive(endpoint: Endpoint, requests: list[Request], order: Any, clients: int 
     assert not samples["outcome"].any()
 
 
-def counted(before: Counters | None, after: Counters | None) -> Counters:
+def counted(before: CacheState, after: CacheState) -> Counted:
     found = between(before, after)
-    assert isinstance(found, Counters)
+    assert isinstance(found, Counted)
     return found
+
+
+def judge(
+    made: CachePlan, found: Counted | Uncounted, *, in_flight: int = 1, requests: int = 0
+) -> Row | None:
+    """The finding, from the record alone."""
+    kept = msgspec.json.decode(msgspec.json.encode(on_record(made, found)), type=Cache)
+    return next(judged(kept, in_flight, requests), None)
+
+
+NUMBER, MEANING, REMEDY = 2, 3, 4  # of a row
 
 
 @pytest.mark.parametrize(
@@ -114,77 +128,46 @@ def test_groonga_counts_the_hits_that_were_promised(
     groonga: Deployment, hit: float, law: Any, how: dict[str, int]
 ) -> None:
     endpoint = emptied(groonga)
-    size = cache_size(endpoint)
+    size = read(endpoint, GROONGA).entries
     assert size == ENTRIES
     made = plan(size, hit, law, **how)
     requests = selects(made.distinct)
     order = draw(made, made.warmup_requests + SENT, seed=1)
     drive(endpoint, requests, order[: made.warmup_requests])
-    before = read(endpoint)
+    before = read(endpoint, GROONGA)
     drive(endpoint, requests, order[made.warmup_requests :])
-    found = counted(before, read(endpoint))
+    found = counted(before, read(endpoint, GROONGA))
     assert found.lookups == SENT
     assert judge(made, found, in_flight=2, requests=SENT) is None, found
     # And the judgement is one: the same count is not what another promise would be.
     other = judge(replace(made, wanted_hit=hit - 0.1, expected_hit=hit - 0.1), found)
     assert other is not None
-    assert f"{hit - 0.1:.1%} were wanted" in other.number
+    assert f"{hit - 0.1:.1%} were wanted" in other[NUMBER]
 
 
-def test_a_cache_that_was_empty_is_judged_as_one(groonga: Deployment) -> None:
+def test_a_cache_that_was_empty_is_hit_as_often_as_the_model_says(groonga: Deployment) -> None:
     made = plan(ENTRIES, 0.8)
     endpoint = emptied(groonga)
-    before = read(endpoint)
+    before = read(endpoint, GROONGA)
     drive(endpoint, selects(made.distinct), draw(made, 1000, seed=3))
-    found = counted(before, read(endpoint))
-    assert judge(made, found, cold=True) is None
-    assert made.expected_over(1000, cold=True) < 0.75
-
-
-def test_a_load_run_fills_the_cache_first_and_keeps_what_was_counted(
-    groonga: Deployment, tmp_path: Path
-) -> None:
-    endpoint = emptied(groonga)
-    made = plan(ENTRIES, 0.8)
-    asks = tuple(
-        Ask(f"/d/select?table=Stores&filter=n%3C{n}&limit=1") for n in range(2 * made.distinct)
-    )
-    requests = RequestSet("selects", asks, np.arange(len(asks), dtype=np.uint32))
-    target = parse_target(f"http://127.0.0.1:{endpoint.target[1]}")
-    system = make_ready(target, requests, captures=0)
-    skewed = cache_plan([system], requests, 0.8, None, "zipf:0.5")
-    assert (skewed.cache_entries, skewed.distribution, skewed.exponent) == (ENTRIES, "zipf", 0.5)
-    for law in ("zipf:steep", "normal"):
-        with pytest.raises(SearchbenchError, match=r"zipf:0\.8 with an exponent"):
-            cache_plan([system], requests, 0.8, None, law)
-    run = LoadRun(
-        [system], requests, tmp_path / "record", "?", "", {"kind": "load"}, Silence(), cache=made
-    )
-    # So few requests that an empty cache would show.
-    spec = {"clients": 2, "requests": 600, "warmup_requests": 0}
-    run.carry_out(steps_of([system], [(spec, open_load(spec, tmp_path))], "clients"))
-    (trial,) = run.record.trials
-    assert trial["status"] == "ok", trial
-    counted = trial["cache"]["counted"]
-    assert counted["lookups"] == 600
-    rate = counted["hits"] / counted["lookups"]
-    assert rate == pytest.approx(0.8, abs=3 * made.spread(600) + 0.01)
-    assert not [note for note in trial["notes"] if note["kind"].startswith("cache")]
-    assert made.expected_over(600, cold=True) < 0.72
+    found = counted(before, read(endpoint, GROONGA))
+    expected = made.expected_over(1000, cold=True)
+    assert expected < 0.75
+    assert found.rate == pytest.approx(expected, abs=3 * made.spread(1000) + 0.01)
 
 
 def test_a_cyclic_order_never_hits_and_that_is_a_finding(groonga: Deployment) -> None:
     made = plan(ENTRIES, 0.5)
     endpoint = emptied(groonga)
-    before = read(endpoint)
+    before = read(endpoint, GROONGA)
     drive(endpoint, selects(made.distinct), np.tile(np.arange(made.distinct), 5), clients=1)
-    found = counted(before, read(endpoint))
+    found = counted(before, read(endpoint, GROONGA))
     assert (found.hits, found.lookups) == (0, 1000)
     note = judge(made, found)
     assert note is not None
-    assert note.number.startswith("0.0% of 1,000 lookups, by Groonga's status; 50.0% were wanted")
-    assert "order was cyclic" in note.meaning
-    assert "independently" in note.remedy
+    assert note[NUMBER].startswith("0.0% of 1,000 lookups, by Groonga's status; 50.0% were wanted")
+    assert "order was cyclic" in note[MEANING]
+    assert "independently" in note[REMEDY]
 
 
 def test_a_cache_of_another_size_is_a_finding_that_says_which(groonga: Deployment) -> None:
@@ -192,32 +175,50 @@ def test_a_cache_of_another_size_is_a_finding_that_says_which(groonga: Deploymen
     endpoint = emptied(groonga)
     requests = selects(made.distinct)
     drive(endpoint, requests, draw(made, 800, seed=2))
-    before = read(endpoint)
+    before = read(endpoint, GROONGA)
     drive(endpoint, requests, draw(made, SENT, seed=5))
-    note = judge(made, counted(before, read(endpoint)), requests=SENT)
+    note = judge(made, counted(before, read(endpoint, GROONGA)), requests=SENT)
     assert note is not None
-    said = int(note.meaning.partition("A cache of about ")[2].split()[0])
+    said = int(note[MEANING].partition("A cache of about ")[2].split()[0])
     assert said == pytest.approx(ENTRIES, abs=8)
-    assert "--cache-entries" in note.remedy
+    assert "--cache-entries" in note[REMEDY]
 
 
-def test_the_facts_of_an_engine_hold_the_same_count(groonga: Deployment) -> None:
-    facts = groonga.engine.facts(groonga.ask(groonga.engine.facts_request()))
-    assert of_facts(facts.extra) == read(groonga.endpoint)
-    # Asked again, it is the same: to ask is no lookup.
-    assert of_facts(facts.extra) == read(groonga.endpoint)
+def test_to_ask_for_the_count_is_no_lookup(groonga: Deployment) -> None:
+    assert read(groonga.endpoint, GROONGA) == read(groonga.endpoint, GROONGA)
 
 
 def test_several_endpoints_are_added_up_and_one_that_tells_nothing_leaves_no_count(
     groonga: Deployment,
 ) -> None:
     endpoint = groonga.endpoint
-    one, two = read(endpoint), read(replace(endpoint, others=(endpoint.target,)))
-    assert one is not None
-    assert two is not None
-    assert (two.hits, two.lookups) == (2 * one.hits, 2 * one.lookups)
-    assert read(replace(endpoint, others=(("127.0.0.1", free_port()),))) is None
-    assert cache_size(replace(endpoint, target=("127.0.0.1", free_port()))) is None
+    one = read(endpoint, GROONGA)
+    two = read(replace(endpoint, others=(endpoint.target,)), GROONGA)
+    assert one.counters is not None
+    assert two.counters is not None
+    assert two.counters.hits == 2 * one.counters.hits
+    assert two.counters.lookups == 2 * one.counters.lookups
+    assert two.entries == one.entries == ENTRIES
+    away = replace(endpoint, others=(("127.0.0.1", free_port()),))
+    assert read(away, GROONGA) == CacheState()
+
+
+def test_an_engine_that_does_not_count_and_an_unknown_one_are_not_asked(
+    groonga: Deployment,
+) -> None:
+    for engine in (None, engine_named("sphinx"), engine_named("postgresql")):
+        assert read(groonga.endpoint, engine) == CacheState()
+
+
+def test_each_worker_of_groonga_httpd_counts_by_itself_so_there_is_no_count(
+    tmp_path: Path,
+) -> None:
+    engine = Groonga()
+    if lacking := missing(engine):
+        pytest.skip(f"no groonga here: {lacking}")
+    levels = {**defaults(engine), "server": "httpd", "cache_limit": 7}
+    with Deployment(engine, levels, tmp_path / "data", tmp_path / "run") as running:
+        assert read(running.endpoint, engine) == CacheState(None, 7)
 
 
 class Caching(MariaDB):
@@ -238,13 +239,14 @@ def test_mariadb_counts_where_its_query_cache_is_on(tmp_path: Path) -> None:
         make = ("CREATE TABLE numbers (n INT)", "INSERT INTO numbers VALUES (1), (2), (3)")
         assert engine.check(running.ask(Request(tuple(map(query, make))))) is None
         made = [Request((query(f"SELECT * FROM numbers WHERE n = {n}"),)) for n in range(4)]
-        before = read(running.endpoint)
+        before = read(running.endpoint, engine)
         drive(running.endpoint, made, [0, 1, 0, 1, 0, 2, 2, 0], clients=1)
-        found = counted(before, read(running.endpoint))
+        after = read(running.endpoint, engine)
+        found = counted(before, after)
         assert (found.hits, found.lookups) == (5, 8)
-        assert cache_size(running.endpoint) is None
+        assert after.entries is None
         running.ask(Request((query("SET GLOBAL query_cache_size = 0"),)))
-        assert read(running.endpoint) is None
+        assert read(running.endpoint, engine) == CacheState(None, 0)
 
 
 def test_a_header_of_the_kept_replies_counts_and_so_does_the_front_of_droonga(
@@ -264,9 +266,6 @@ def test_a_header_of_the_kept_replies_counts_and_so_does_the_front_of_droonga(
           server {{ listen unix:{tmp_path}/behind; location / {{ return 200 "$uri"; }} }}
           server {{
             listen 127.0.0.1:{port};
-            location = /d/status {{
-              return 200 '[[0,1,2],{{"n_queries":8,"cache_hit_rate":50.0}}]';
-            }}
             location = /statistics/cache {{ return 200 '{json.dumps(_droonga())}'; }}
             location / {{
               proxy_pass http://unix:{tmp_path}/behind; proxy_cache answers;
@@ -295,9 +294,9 @@ def test_a_header_of_the_kept_replies_counts_and_so_does_the_front_of_droonga(
         assert found is not None
         assert (found.hits, found.lookups) == (7, 10)
         assert "x-cache-status of 10 replies" in found.source
-        # What is said by nginx is one worker's; the front's count is taken as it is.
         front = _droonga()
-        assert read(endpoint) == Counters(front["nHits"], front["nGets"], "Droonga's front")
+        counters = CacheCounters(front["nHits"], front["nGets"], "Droonga's front")
+        assert read(endpoint, Droonga()) == CacheState(counters)
     finally:
         server.terminate()
         server.wait(10)
@@ -330,30 +329,35 @@ def test_headers_of_fronts_are_understood_and_others_tell_nothing() -> None:
     assert of_replies([]) is None
 
 
-def test_facts_of_other_engines_are_counted_as_they_mean() -> None:
-    said = _droonga()
-    droonga = of_facts({"cache_hits": said["nHits"], "cache_gets": said["nGets"]})
-    assert droonga is not None
-    assert droonga.rate == pytest.approx(said["hitRatio"] / 100)
-    names = ("request_cache_hits", "request_cache_misses", "query_cache_hits", "query_cache_misses")
-    before = of_facts(dict(zip(names, (3, 1, 10, 10), strict=True)))
-    assert before is not None
-    assert (before.hits, before.lookups) == (3, 4)
-    # Where requests are not cached whole, their filters may be.
-    found = counted(before, of_facts(dict(zip(names, (3, 1, 16, 12), strict=True))))
+def test_where_requests_are_not_cached_whole_their_filters_may_be() -> None:
+    engine = engine_named("opensearch")
+    assert isinstance(engine, CountsHits)
+
+    def stats(*counts: int) -> CacheState:
+        kinds = ("request_cache", "query_cache")
+        total = {
+            kind: {"hit_count": counts[2 * n], "miss_count": counts[2 * n + 1]}
+            for n, kind in enumerate(kinds)
+        }
+        body = orjson.dumps({"_all": {"total": total}})
+        head = f"HTTP/1.1 200 OK\r\nContent-Length: {len(body)}\r\n\r\n"
+        return engine.cache_state(head.encode() + body)
+
+    found = counted(stats(3, 1, 10, 10), stats(3, 1, 16, 12))
     assert (found.hits, found.lookups, found.source) == (6, 8, "the query cache")
-    httpd = {"server": "httpd"}
-    rates = {"cache_hit_rate_percent": 50.0, "queries_since_start": 8}
-    assert of_facts({**rates, "parameters": httpd}) is None
-    assert of_facts(rates) == Counters(4, 8, "Groonga's status")
-    assert of_facts({}) is None
+    found = counted(stats(3, 1, 10, 10), stats(4, 2, 16, 12))
+    assert (found.hits, found.lookups, found.source) == (1, 2, "the request cache")
+    assert not found.single
 
 
 def test_what_could_not_be_counted_is_said_with_the_reason() -> None:
     made = plan(ENTRIES, 0.5)
-    ten, nine = Counters(5, 10, "Groonga's status"), Counters(4, 9, "Groonga's status")
+    ten, nine = (
+        CacheState(CacheCounters(hits, lookups, "Groonga's status"))
+        for hits, lookups in ((5, 10), (4, 9))
+    )
     for before, after, reason in (
-        (None, ten, "tells no count that is understood"),
+        (CacheState(), ten, "gives no count that is understood"),
         (ten, nine, "went back from 10 to 9 lookups"),
         (ten, ten, "did not look into it once"),
     ):
@@ -361,32 +365,35 @@ def test_what_could_not_be_counted_is_said_with_the_reason() -> None:
         assert isinstance(found, Uncounted)
         note = judge(made, found)
         assert note is not None
-        assert reason in note.meaning
-        assert "50.0% for a cache of 100 entries" in note.remedy
+        assert reason in note[MEANING]
+        assert "50.0% for a cache of 100 entries" in note[REMEDY]
 
 
 def test_causes_are_named_where_they_can_be() -> None:
     made = plan(ENTRIES, 0.5)
-    others = judge(made, Counters(4500, 6000, "Groonga's status"), requests=3000)
+    others = judge(made, Counted(4500, 6000, "Groonga's status"), requests=3000)
     assert others is not None
-    assert "others ask this server too" in others.meaning
+    assert "others ask this server too" in others[MEANING]
     # A lookup for each of five shards is nobody else's.
-    shards = judge(made, Counters(9000, 15_000, "the request cache", single=False), requests=3000)
+    shards = judge(made, Counted(9000, 15_000, "the request cache", single=False), requests=3000)
     assert shards is not None
-    assert "others" not in shards.meaning
-    together = judge(made, Counters(4200, 10_000, "Groonga's status"), in_flight=32)
+    assert "others" not in shards[MEANING]
+    # The replies that were kept are not all of them.
+    sample = judge(made, Counted(75, 150, "the header x-cache", sampled=True), requests=3000)
+    assert sample is None
+    together = judge(made, Counted(4200, 10_000, "Groonga's status"), in_flight=32)
     assert together is not None
-    assert "about 84 entries" in together.meaning
-    assert "15.5% may be lost because 32 requests were in flight together" in together.meaning
-    assert "fewer clients" in together.remedy
+    assert "about 84 entries" in together[MEANING]
+    assert "15.5% may be lost because 32 requests were in flight together" in together[MEANING]
+    assert "fewer clients" in together[REMEDY]
     # As much too often is not of that cause, and few clients have not that effect.
-    few = judge(made, Counters(4200, 10_000, "Groonga's status"), in_flight=2)
+    few = judge(made, Counted(4200, 10_000, "Groonga's status"), in_flight=2)
     assert few is not None
-    assert "in flight" not in few.meaning
-    above = judge(made, Counters(5800, 10_000, "Groonga's status"), in_flight=32)
+    assert "in flight" not in few[MEANING]
+    above = judge(made, Counted(5800, 10_000, "Groonga's status"), in_flight=32)
     assert above is not None
-    assert "about 116 entries" in above.meaning
-    assert "in flight" not in above.meaning
+    assert "about 116 entries" in above[MEANING]
+    assert "in flight" not in above[MEANING]
 
 
 def test_noise_is_no_deviation_and_more_than_noise_is() -> None:
@@ -395,4 +402,4 @@ def test_noise_is_no_deviation_and_more_than_noise_is() -> None:
     for off, is_one in ((allowed - 0.002, False), (allowed + 0.002, True)):
         for sign in (1, -1):
             hits = round((0.5 + sign * off) * 1000)
-            assert (judge(made, Counters(hits, 1000, "a test")) is not None) is is_one
+            assert (judge(made, Counted(hits, 1000, "a test")) is not None) is is_one

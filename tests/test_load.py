@@ -13,15 +13,15 @@ from typing import Any
 
 import numpy as np
 import pytest
+from searchbench.lab.conduct.load import LoadRun, steps_of
+from searchbench.lab.system.systems import make_ready
 
 from searchbench import _core
 from searchbench.analysis.judge import judge
 from searchbench.cli import app
 from searchbench.errors import LabError, SearchbenchError
-from searchbench.lab.conduct.load import LoadRun, steps_of
 from searchbench.lab.conduct.studies import Silence
 from searchbench.lab.system.address import encode, parse_target
-from searchbench.lab.system.systems import make_ready
 from searchbench.record import Record, open_record
 from searchbench.workload.loads import open_load
 from searchbench.workload.verbatim.model import Ask, RequestSet, from_asks

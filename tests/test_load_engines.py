@@ -7,18 +7,18 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-
-from searchbench import _core
-from searchbench.engines import ENGINES, defaults
 from searchbench.lab.conduct.laboratory import Openings
 from searchbench.lab.conduct.load import LoadRun, steps_of
 from searchbench.lab.conduct.studied import studied
+from searchbench.lab.system.systems import make_ready
+
+from searchbench import _core
+from searchbench.engines import ENGINES, defaults
+from searchbench.lab.conduct.serve import serving
 from searchbench.lab.conduct.studies import Silence
 from searchbench.lab.get.install import missing
 from searchbench.lab.system.address import Target, parse_target
 from searchbench.lab.system.deploy import Deployment
-from searchbench.lab.system.serve import serving
-from searchbench.lab.system.systems import make_ready
 from searchbench.record import Record
 from searchbench.study import read_study
 from searchbench.study.plan import make_plan

@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from searchbench.errors import StudyError
+from searchbench.workload.load_table import promise_problems
 from searchbench.workload.loads import (
     ClosedLoop,
     Load,
@@ -192,3 +193,78 @@ def test_how_long_a_load_lasts_is_estimated():
     assert open_load({"seconds": 5, "warmup_s": 2}, Path()).expected_s() == 7
     assert open_load({"requests": 100, "rate_per_s": 10}, Path()).expected_s() == 10
     assert open_load({"requests": 100, "clients": 2}, Path()).expected_s(0.01) == 0.5
+
+
+def test_a_replay_without_seconds_sends_the_whole_log(tmp_path):
+    path = tmp_path / "times.txt"
+    path.write_text("".join(f"{100 + i / 10}\n" for i in range(301)))  # 30 s
+    load = open_load({"times": path.name}, tmp_path)
+    due = load.due_ns(1)
+    assert len(due) == 301
+    assert (due[0], due[-1]) == (0, 30 * NS)
+    assert load.stop_ns is None
+    start, end = load.window.bounds_ns(due)
+    assert start == 0
+    assert 30 * NS < end <= 30 * NS + NS // 1000
+    assert load.expected_s(logged_s=30) == 30
+
+
+def test_a_replay_lasts_as_long_as_its_log_at_its_own_speed_or_as_it_is_told():
+    logged = np.array([0.0, 10.0, 30.0])
+    fast = open_load({"speed": 2.0}, Path())
+    assert fast.due_ns(1, logged).tolist() == [0, 5 * NS, 15 * NS]
+    assert fast.expected_s(logged_s=30) == 15
+    cut = open_load({"kind": "replay", "seconds": 12}, Path())
+    assert len(cut.due_ns(1, logged)) == 2
+    assert cut.window.bounds_ns(np.array([0])) == (0, 12 * NS)
+    warm = open_load({"kind": "replay", "warmup_s": 5}, Path())
+    assert warm.window.bounds_ns(warm.due_ns(1, logged))[0] == 5 * NS
+    counted = open_load({"kind": "replay", "requests": 2}, Path())
+    assert len(counted.due_ns(1, logged)) == 2
+    for given_keys in ({"speed": 2.0}, {"kind": "replay", "seconds": 12}):
+        assert open_load(resolve_told(given_keys), Path()) == open_load(given_keys, Path())
+
+
+SEARCH = {"find_capacity": True, "slo": ["p99 < 50ms"], "connections": 32, "arrivals": "constant"}
+
+
+def test_what_the_trials_of_a_search_share_is_the_table_without_what_it_chooses():
+    shared = resolve_told(SEARCH)
+    assert shared["kind"] == "open"
+    assert not {"rate_per_s", "seconds", "warmup_s", "find_capacity", "slo", "effort"} & set(shared)
+    look = {"kind": "closed", "clients": 16, "seconds": 2.0, "warmup_s": 0.0}
+    assert open_load(resolve_told({**shared, **look}), Path()) == open_load(look, Path())
+    chosen = {"kind": "open", "rate_per_s": 50.0, "seconds": 3.0, "warmup_s": 1.0}
+    told = resolve_told({**shared, **chosen, "promise": 0, "full": True})
+    assert open_load(told, Path()).loop == OpenLoop(50.0, "constant", 32)
+    assert (told["promise"], told["full"]) == (0, True)
+
+
+@pytest.mark.parametrize(
+    ("given_keys", "key", "said"),
+    [
+        ({**SEARCH, "rate_per_s": 5}, "rate_per_s", "chooses `rate_per_s` itself"),
+        ({**SEARCH, "seconds": 5}, "seconds", "chooses `seconds` itself"),
+        ({**SEARCH, "clients": 5}, "clients", "chooses `clients` itself"),
+        ({**SEARCH, "kind": "closed"}, "kind", "drives open loops"),
+        ({"find_capacity": True}, "find_capacity", "needs a promise"),
+        ({"find_capacity": True, "slo": []}, "slo", "needs a promise"),
+        ({"slo": "p99 < 1s"}, "slo", "add find_capacity = true"),
+        ({"find_capacity": False, "effort": 2.0}, "effort", "add find_capacity = true"),
+        ({"cache_entries": 10}, "cache_entries", "goes with `cache_hit`"),
+        ({"cache_hit": 0.0, "cache_law": "zipf:0"}, "cache_law", "as in zipf:0.8"),
+        ({"cache_hit": 0.5, "cache_law": "pareto"}, "cache_law", "uniform, zipf, or zipf:EXPONENT"),
+        ({"ssh": "ssh -p 22"}, "ssh", "there are none"),
+    ],
+)
+def test_keys_of_searches_caches_and_machines_have_their_sentences(given_keys, key, said):
+    assert any(key == name and said in sentence for name, sentence in problems(given_keys))
+
+
+def test_promises_that_cannot_be_kept_track_of_are_named_by_their_number():
+    wrong = ["p99 < 50ms", "p99 < 50", "p99<0.05s", "errors < 1%, p99 > 5ms"]
+    found = dict(promise_problems({"slo": wrong}))
+    assert set(found) == {1, 2, 3}
+    assert "is no promise" in found[1]
+    assert found[2].endswith("is the same promise as number 1")
+    assert '"p99 > 5ms" (character 14) is no promise' in found[3]

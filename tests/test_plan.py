@@ -1,3 +1,4 @@
+import gzip
 import json
 from collections import Counter
 
@@ -7,8 +8,11 @@ from hypothesis import strategies as st
 
 from searchbench.engines import ENGINES, defaults
 from searchbench.errors import RecordError, StudyError
+from searchbench.record.plan import from_json, to_json
 from searchbench.study import parse_study
-from searchbench.study.plan import Plan, from_json, index_key, make_plan, to_json
+from searchbench.study.estimate import count, index_key
+from searchbench.study.plan import Plan
+from searchbench.study.planner import make_plan
 from searchbench.workload.loads import open_load
 
 HEAD = """\
@@ -153,10 +157,10 @@ def test_a_seed_gives_the_same_plan_for_ever(base):
 def test_the_control_can_be_moved_or_left_out(base):
     moved = planned(HEAD + TWO + '[control]\ntreatment = "t02"\n', base)
     assert {t.treatment for t in moved.trials if t.control} == {"t02"}
-    assert moved.judging["control"] == "t02"
+    assert moved.judging.control == "t02"
     none = planned(HEAD + TWO + "[control]\naa = false\n", base)
     assert not any(t.control for t in none.trials)
-    assert none.judging["control"] is None
+    assert none.judging.control is None
     with pytest.raises(StudyError, match="no treatment `t3`"):
         planned(HEAD + TWO + '[control]\ntreatment = "t3"\n', base)
 
@@ -194,9 +198,9 @@ def test_labels_tell_like_named_keys_of_different_tables_apart(base):
 )
 def test_judging_says_by_what_the_verdict_goes(more, metric, base):
     judging = planned(HEAD + TWO + more, base).judging
-    assert judging["metric"] == metric
-    assert judging["agreement"] == {"require": "totals", "k": 10}
-    assert judging["factors"]["system"] == ["tantivy", "sqlite"]
+    assert judging.metric == metric
+    assert (judging.agreement.require, judging.agreement.k) == ("totals", 10)
+    assert judging.factors["system"] == ["tantivy", "sqlite"]
 
 
 def test_time_is_estimated_from_windows_ingest_and_overhead(base):
@@ -235,9 +239,244 @@ def test_a_plan_survives_its_json_form(base, clients, modes, seed, replicates, a
 
 def test_a_plan_of_another_format_is_refused_and_not_misread(base):
     payload = to_json(planned(HEAD + TWO, base))
-    with pytest.raises(RecordError, match="format 2, and this searchbench reads format 1"):
-        from_json({**payload, "format": 2})
+    with pytest.raises(RecordError, match="format 3, and this searchbench reads formats 1 and 2"):
+        from_json({**payload, "format": 3})
     with pytest.raises(RecordError, match="format None"):
         from_json({})
     with pytest.raises(RecordError, match="not whole"):
-        from_json({"format": 1, "question": "?"})
+        from_json({"format": 2, "seed": 1})
+
+
+SWEPT = HEAD.replace("seconds = 2", "clients = [4, 1, 2]\nseconds = 2")
+PARTS = '[factors]\n"systems.tantivy.parts" = [1, 4]\n'
+
+
+def test_a_sweep_has_a_treatment_for_each_step_and_one_subject_for_them_all(base):
+    plan = planned(SWEPT + TWO + PARTS, base)
+    assert plan.judging.measure == "sweep"
+    assert [(t.subject, t.label) for t in plan.treatments][:4] == [
+        ("tantivy parts=1", "tantivy parts=1 clients=4"),
+        ("tantivy parts=1", "tantivy parts=1 clients=1"),
+        ("tantivy parts=1", "tantivy parts=1 clients=2"),
+        ("tantivy parts=4", "tantivy parts=4 clients=4"),
+    ]
+    assert {t.subject for t in plan.treatments} == {"tantivy parts=1", "tantivy parts=4", "sqlite"}
+    for t in plan.treatments:
+        assert t.load["clients"] == t.levels["load.clients"]
+        assert open_load(t.load, base).connections == t.load["clients"]
+    assert plan.judging.factors["load.clients"] == [4, 1, 2]
+    assert plan.judging.metric == "throughput"
+    assert plan.judging.control is None
+
+
+def test_a_lone_system_of_a_sweep_is_the_subject_and_its_steps_the_labels(base):
+    text = SWEPT.replace("clients = [4, 1, 2]", "rate_per_s = [100.0, 0.5]")
+    plan = planned(text + "[systems.tantivy]\n", base)
+    assert [(t.subject, t.label) for t in plan.treatments] == [
+        ("tantivy", "rate_per_s=100"),
+        ("tantivy", "rate_per_s=0.5"),
+    ]
+    one = planned(SWEPT.replace("[4, 1, 2]", "[4]") + "[systems.tantivy]\n", base)
+    assert [(t.subject, t.label) for t in one.treatments] == [("tantivy", "clients=4")]
+
+
+def test_trials_of_a_study_have_their_label_as_subject(base):
+    plan = planned(HEAD + TWO + PARTS, base)
+    assert all(t.subject == t.label for t in plan.treatments)
+    assert plan.judging.measure == "trials"
+
+
+def test_steps_of_a_started_system_stay_together_and_subjects_are_shuffled(base):
+    plan = planned("replicates = 20\n" + SWEPT + TWO + PARTS, base)
+    by_id = {t.id: t for t in plan.treatments}
+    firsts = set()
+    for block in range(1, 21):
+        trials = [by_id[t.treatment] for t in plan.trials if t.block == block]
+        assert len(trials) == 9
+        for at in (0, 3, 6):
+            assert len({t.subject for t in trials[at : at + 3]}) == 1
+            assert [t.load["clients"] for t in trials[at : at + 3]] == [4, 1, 2]
+        firsts.add(trials[0].subject)
+    assert len(firsts) == 3
+    assert not any(t.control for t in plan.trials)
+
+
+def test_attached_systems_take_turns_within_a_step_and_each_is_first_in_turn(base):
+    text = "replicates = 2\n" + SWEPT
+    text += '[systems.a]\nengine = "tantivy"\nattach = "127.0.0.1:1"\n'
+    text += '[systems.b]\nengine = "sqlite"\nattach = "127.0.0.1:2"\n'
+    plan = planned(text, base)
+    by_id = {t.id: t.label for t in plan.treatments}
+    assert [by_id[t.treatment] for t in plan.trials if t.block == 1] == [
+        "a clients=4", "b clients=4", "b clients=1", "a clients=1", "a clients=2", "b clients=2",
+    ]  # fmt: skip
+    second = [by_id[t.treatment] for t in plan.trials if t.block == 2]
+    assert second[:2] == ["b clients=4", "a clients=4"]
+    assert all(t.attach for t in plan.treatments)
+
+
+def test_steps_can_be_left_out_of_a_sweep(base):
+    text = SWEPT + TWO
+    text += '[[exclude]]\nwhen = { "load.clients" = 4, system = "sqlite" }\nreason = "one writer"\n'
+    plan = planned(text, base)
+    assert [t.label for t in plan.treatments if t.system == "sqlite"] == [
+        "sqlite clients=1",
+        "sqlite clients=2",
+    ]
+
+
+def test_a_search_has_a_template_for_each_subject_and_no_trials(base):
+    text = HEAD.replace("seconds = 2", 'find_capacity = true\nslo = ["p99 < 50ms", "p50 < 5ms"]')
+    plan = planned(text + "effort = 0.5\n" + TWO + PARTS, base)
+    assert [t.subject for t in plan.treatments] == ["tantivy parts=1", "tantivy parts=4", "sqlite"]
+    assert plan.trials == ()
+    judging = plan.judging
+    assert (judging.measure, judging.promises, judging.effort) == (
+        "capacity",
+        ("p99 < 50ms", "p50 < 5ms"),
+        0.5,
+    )
+    for t in plan.treatments:
+        assert t.load["kind"] == "open"
+        assert not {"rate_per_s", "seconds", "slo", "effort", "find_capacity"} & set(t.load)
+    # Three subjects, two promises, at half the usual minute each.
+    assert 3 * 2 * 30 < plan.estimated_s < 3 * 2 * 30 + 120
+    assert from_json(json.loads(json.dumps(to_json(plan)))) == plan
+
+
+LINKED = """
+[factors]
+spread = [
+  { name = "one part", set = { "systems.tantivy.parts" = 1, "corpus.decimate" = 2 } },
+  { name = "four parts", set = { "systems.tantivy.parts" = 4, "corpus.decimate" = 1 } },
+]
+"""
+
+
+def test_a_linked_level_is_one_level_and_sets_all_of_its_keys(base):
+    plan = planned(HEAD + TWO + LINKED, base)
+    assert [(t.label, t.levels) for t in plan.treatments] == [
+        ("tantivy spread=one part", {"system": "tantivy", "spread": "one part"}),
+        ("tantivy spread=four parts", {"system": "tantivy", "spread": "four parts"}),
+        ("sqlite spread=one part", {"system": "sqlite", "spread": "one part"}),
+        ("sqlite spread=four parts", {"system": "sqlite", "spread": "four parts"}),
+    ]
+    assert [t.corpus["decimate"] for t in plan.treatments] == [2, 1, 2, 1]
+    assert [t.parameters["parts"] for t in plan.treatments[:2]] == [1, 4]
+    assert "parts" not in plan.treatments[2].parameters
+    assert plan.judging.factors["spread"] == ["one part", "four parts"]
+
+
+def test_a_linked_level_of_one_system_does_not_cross_the_others_and_can_be_left_out(base):
+    text = HEAD + TWO + LINKED.replace('"corpus.decimate"', '"systems.tantivy.search_threads"')
+    plan = planned(text, base)
+    assert [t.label for t in plan.treatments] == [
+        "tantivy spread=one part",
+        "tantivy spread=four parts",
+        "sqlite",
+    ]
+    text += '[[exclude]]\nwhen = { spread = "one part" }\nreason = "known"\n'
+    assert [e.levels for e in planned(text, base).excluded] == [
+        {"system": "tantivy", "spread": "one part"}
+    ]
+
+
+REQUESTS = """\
+question = "?"
+command = ["load", "--clients", "1"]
+[requests]
+file = "log.jsonl"
+[systems."127.0.0.1:80"]
+attach = ["http://127.0.0.1:80", "http://127.0.0.1:81"]
+[agreement]
+captures = 50
+capture = "after"
+[load]
+"""
+
+
+@pytest.fixture
+def logged(base):
+    lines = [json.dumps({"path": f"/{i}", "t": 100 + i / 10}) for i in range(301)]
+    (base / "log.jsonl").write_text("\n".join(lines))  # 30 s
+    return base
+
+
+def test_verbatim_requests_are_a_table_of_their_own_and_their_systems_have_no_levers(logged):
+    plan = planned(REQUESTS + "clients = [1, 2]\n", logged)
+    first = plan.treatments[0]
+    assert set(first.settings) == {"requests", "load", "system"}
+    assert first.requests == {"form": "auto", "file": "log.jsonl"}
+    assert (first.engine, first.parameters, first.corpus, first.queries) == ("", {}, {}, {})
+    assert first.attach == ("http://127.0.0.1:80", "http://127.0.0.1:81")
+    assert (first.subject, first.label) == ("127.0.0.1:80", "clients=1")
+    judging = plan.judging
+    assert (judging.ingest, judging.command) == ("as-found", ("load", "--clients", "1"))
+    assert (judging.agreement.captures, judging.agreement.capture) == (50, "after")
+
+
+def test_a_replay_over_systems_as_found_is_a_sweep_of_one_step_as_long_as_its_log(logged):
+    plan = planned(REQUESTS + "speed = 2.0\n", logged)
+    [treatment] = plan.treatments
+    assert plan.judging.measure == "sweep"
+    assert plan.judging.factors == {"load.speed": [2.0]}
+    assert (treatment.subject, treatment.label) == ("127.0.0.1:80", "speed=2")
+    assert "seconds" not in treatment.load
+    assert len(plan.trials) == 1
+    assert 15 < plan.estimated_s < 20
+    named = planned(REQUESTS + 'kind = "replay"\n', logged)
+    assert 30 < named.estimated_s < 35
+    assert named.treatments[0].load["speed"] == 1.0
+
+
+def test_a_replay_of_a_started_system_is_trials(base):
+    (base / "queries.jsonl").write_text('{"text": "red", "t": 5}\n{"text": "shoe", "t": 25}\n')
+    text = HEAD.replace("distinct = 5", 'file = "queries.jsonl"').replace(
+        "seconds = 2", "speed = 1.0"
+    )
+    plan = planned(text + TWO, base)
+    assert plan.judging.measure == "trials"
+    assert 9 * 20 < plan.estimated_s < 9 * 20 + 60
+
+
+def test_remote_addresses_are_marked_in_the_plan(base):
+    text = HEAD + '[systems.x]\nengine = "sphinx"\nattach = "10.1.2.3:9306"\nremote = true\n'
+    assert planned(text, base).treatments[0].remote
+
+
+def test_a_plan_of_three_million_rows_takes_tens_of_minutes(base):
+    row = '{"id": "%08d", "title": "red shoe of a size", "body": "' + "words " * 10 + '"}\n'
+    with (base / "big.jsonl").open("w") as file:
+        file.writelines(row % i for i in range(20_000))
+    text = HEAD.replace("products.csv", "big.jsonl") + TWO
+    assert count({"files": "big.jsonl"}, base) == pytest.approx(20_000, rel=0.02)
+    assert planned(text, base).estimated_s < 120
+    # As if it were as large as 3 million of its rows are.
+    big = planned(text.replace('"big.jsonl"', '"big.jsonl"\nduplicate = 150'), base).estimated_s
+    assert 10 * 60 < big < 90 * 60
+    assert planned(text, base, documents=3_000_000).estimated_s == pytest.approx(big, rel=0.05)
+
+
+def test_documents_are_counted_from_sizes_where_that_is_cheap(base):
+    lines = "".join(f"{i},red shoe number {i}\n" for i in range(30_000))
+    (base / "a.csv").write_text("id,title\n" + lines)
+    with gzip.open(base / "b.csv.gz", "wt") as packed:
+        packed.write("id,title\n" + lines)
+    (base / "folder").mkdir()
+    for name in ("one.txt", "two.txt"):
+        (base / "folder" / name).write_text("some words\nin lines\n")
+    assert count({"files": "a.csv"}, base) == pytest.approx(30_000, rel=0.1)
+    assert 10_000 < count({"files": "b.csv.gz"}, base) < 60_000
+    assert count({"files": ["a.csv", "*.csv"]}, base) == pytest.approx(60_000, rel=0.1)
+    assert count({"files": "folder"}, base) == 2
+    assert count({"files": "a.csv", "scale": 0.1}, base) == pytest.approx(3_000, rel=0.1)
+    assert count({"family": "generated", "documents": 500, "scale": 4}, base) == 2000
+    assert count({"family": "debian", "decimate": 2}, base) == 32_000
+
+
+def test_files_of_requests_may_be_a_factor(logged):
+    (logged / "other.jsonl").write_text('{"path": "/a"}\n')
+    text = REQUESTS.replace('file = "log.jsonl"\n', "") + "clients = 1\n"
+    plan = planned(text + '[factors]\n"requests.file" = ["log.jsonl", "other.jsonl"]\n', logged)
+    assert [t.requests["file"] for t in plan.treatments] == ["log.jsonl", "other.jsonl"]
+    assert plan.judging.measure == "trials"

@@ -33,12 +33,27 @@ SECTIONS = [
 
 @pytest.fixture(scope="module")
 def pages(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
-    """The addresses of a page as it should be, of one of twelve treatments, of a hostile one."""
+    """The addresses of pages: usual, of twelve treatments, hostile, and of each other measure.
+
+    "capacity" is of three configurations with two promises, "systems" of three that differ by name;
+    in both one side or more is open.
+    """
     folder = tmp_path_factory.mktemp("pages")
     made = {}
     for name, n, hostile in (("plain", 4, False), ("twelve", 12, False), ("hostile", 12, True)):
         judged = examples.judgement(n, hostile=hostile)
         record = examples.record(judged, load="open", hostile=hostile)
+        made[name] = write_html(record, judged, folder / f"{name}.html").as_uri()
+    systems = [
+        examples.Queue(name, name, {"system": name}, most)
+        for name, most in (("sphinx", 412.0), ("groonga with a long name", 90.0), ("es", 1440.0))
+    ]
+    for name, judged in (
+        ("sweep", examples.sweep()),
+        ("capacity", examples.searched()),
+        ("systems", examples.searched(systems)),
+    ):
+        record = examples.driven(judged)
         made[name] = write_html(record, judged, folder / f"{name}.html").as_uri()
     return made
 
@@ -97,7 +112,7 @@ def colours(browser: webdriver.Chrome) -> tuple[str, str]:
     return found[0], found[1]
 
 
-@pytest.mark.parametrize("page", ["plain", "twelve", "hostile"])
+@pytest.mark.parametrize("page", ["plain", "twelve", "hostile", "capacity"])
 def test_the_page_is_silent_and_asks_the_network_for_nothing(
     browser: webdriver.Chrome, pages: dict[str, str], page: str
 ) -> None:
@@ -134,7 +149,7 @@ def test_hostile_text_is_shown_and_does_nothing(
         assert text in body
 
 
-@pytest.mark.parametrize("page", ["plain", "twelve", "hostile"])
+@pytest.mark.parametrize("page", ["plain", "twelve", "hostile", "sweep", "capacity", "systems"])
 @pytest.mark.parametrize("width", [360, 768, 1280])
 def test_the_page_is_never_wider_than_the_screen(
     browser: webdriver.Chrome, pages: dict[str, str], page: str, width: int
@@ -255,9 +270,58 @@ def test_labels_in_figures_do_not_overlap(
           }
         }
         return found;"""
-    for page in ("plain", "twelve"):
+    for page in ("plain", "twelve", "sweep", "capacity", "systems"):
         show(browser, pages[page], width=width)
-        assert script(browser, overlaps) == []
+        script(browser, "for (const d of document.querySelectorAll('details')) d.open = true;")
+        assert script(browser, overlaps) == [], page
+
+
+POINTED = """const figure = document.querySelector(arguments[0] + " .wide svg");
+    figure.scrollIntoView({block: "center", behavior: "instant"});
+    const found = new Set();
+    for (const path of figure.querySelectorAll("path, line, rect")) {
+      const box = path.getBoundingClientRect();
+      path.dispatchEvent(new PointerEvent("pointermove", {bubbles: true,
+        clientX: box.x + box.width / 2, clientY: box.y + box.height / 2}));
+      const tip = document.getElementById("tip");
+      if (!tip.hidden) found.add(tip.innerText);
+    }
+    return [...found];"""
+
+
+@pytest.mark.parametrize("page", ["capacity", "systems"])
+@pytest.mark.parametrize("width", [390, 1280])
+def test_intervals_are_seen_at_once_and_their_trials_after_a_click(
+    browser: webdriver.Chrome, pages: dict[str, str], page: str, width: int
+) -> None:
+    show(browser, pages[page], width=width)
+    rows = script(
+        browser,
+        """return [...document.querySelector("#answer table").rows].map(
+             row => [...row.cells].map(cell => cell.innerText.split("\\n")[0]))""",
+    )
+    assert [len(row) for row in rows] == [3, 3, 3, 3]
+    assert rows[1][1:] == ["313–326/s", "381–397/s"]
+    assert rows[3][2] == "≥ 1,389/s"
+    assert browser.find_element("id", "figure-capacity").is_displayed()
+    curve = browser.find_element("id", "figure-capacity-0")
+    assert not curve.is_displayed()
+    summaries = browser.find_elements("css selector", "#capacity > details > summary")
+    assert len(summaries) == 6
+    browser.execute_script("arguments[0].click()", summaries[0])
+    assert curve.is_displayed()
+
+
+def test_every_interval_says_what_it_is_when_the_pointer_is_on_it(
+    browser: webdriver.Chrome, pages: dict[str, str]
+) -> None:
+    for page, names in (("capacity", ("sphinx parts=1", "sphinx parts=4")), ("systems", ("es",))):
+        show(browser, pages[page])
+        tips = browser.execute_script(POINTED, "#figure-capacity")
+        assert len(tips) == 6, page
+        for name in names:
+            assert any(tip.startswith(f"{name}\np99 < 50ms: ") for tip in tips), (page, name)
+        assert any(tip.endswith("p99 < 200ms, errors < 0.1%: ≥ 1,389/s") for tip in tips), page
 
 
 def test_without_script_the_page_still_says_everything(

@@ -9,12 +9,10 @@ from collections.abc import Iterator
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
-from urllib.parse import quote_plus
+from urllib.parse import quote, quote_plus
 
 import orjson
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from searchbench.cli.queries import extract
 from searchbench.engines import defaults
@@ -25,7 +23,8 @@ from searchbench.engines.http_form import get, split
 from searchbench.errors import QueryError
 from searchbench.lab.get.install import missing
 from searchbench.lab.system.deploy import Deployment
-from searchbench.workload.verbatim.extract import escaped, filler, read_answers, take_terms, values
+from searchbench.workload.verbatim.extract import read_answers, take_terms, values
+from searchbench.workload.verbatim.template import filler
 
 KEYS = ("1st Avenue & more; more", "café Ünï~(*)'!-._", "100% a+b=c?d#e/f", "日本 語", "a:b;c")
 TAGS = (["a b", "c"], [], ["c"], ["d"], [])
@@ -129,7 +128,7 @@ def test_the_verb_reads_files_and_standard_input(
     assert run(capsys, column="_key") == [*KEYS, *KEYS]
     out = tmp_path / "requests.txt"
     assert run(capsys, one, column="_key", template="/s?q={term}", out=out) == []
-    assert out.read_text().splitlines() == [f"/s?q={quote_plus(k)}" for k in KEYS]
+    assert out.read_text().splitlines() == [f"/s?q={quote(k, safe='')}" for k in KEYS]
 
 
 def test_terms_come_out_of_documents_too(
@@ -201,29 +200,23 @@ def test_what_is_no_answer_is_refused_in_one_sentence(text: bytes, sentence: str
     assert "\n" not in str(told.value)
 
 
-@given(st.text(st.characters(exclude_categories=["Cs"])))
-def test_escaping_is_that_of_ruby_and_of_html_forms(text: str) -> None:
-    # CGI.escape leaves the same alone that Python's quote_plus does: letters, digits, "-._~".
-    assert escaped(text) == quote_plus(text)
-
-
-def test_a_template_is_a_path_an_sql_statement_or_an_object_of_json() -> None:
-    assert filler("/s?q={term}&r={term}")("a b") == "/s?q=a+b&r=a+b"
-    sql = filler("SELECT id FROM a WHERE MATCH('{term}')")
-    assert sql('it\'s \\ "so"') == "SELECT id FROM a WHERE MATCH('it s    so ')"
-    made = filler('{"path": "/s?q={term}", "method": "POST", "body": {"q": ["{term}", 1]}}')
-    assert orjson.loads(made('a "b"')) == {
-        "path": "/s?q=a+%22b%22",
-        "method": "POST",
-        "body": {"q": ['a "b"', 1]},
-    }
-    for template, sentence in (
-        ("/s?q=x", "no place for the term"),
-        ("/s?q={term} x", r"has ' ' in it.*write \+"),
-        ("/s?q={term}é", "write %C3%A9"),
-        ("s?q={term}", "no path, which begins with '/'"),
-        ("SELECT {term}", "between quotes"),
-        ('{"path": {term}', "is no JSON"),
-    ):
-        with pytest.raises(QueryError, match=sentence):
-            filler(template)
+def test_terms_that_cannot_stand_in_a_statement_are_left_out_and_counted(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "terms.json"
+    terms = ["o'neil", "fox", "it's", "back\\slash"]
+    path.write_bytes(orjson.dumps([[0, 1, 2], [[[4], [["term", "Text"]], *([t] for t in terms)]]]))
+    how = {"template": "SELECT id FROM a WHERE MATCH('{term}')"}
+    assert extract(path, **how) == 0
+    said = capsys.readouterr()
+    assert said.out == "SELECT id FROM a WHERE MATCH('fox')\n"
+    assert said.err.startswith('1 requests\n3 terms are left out; the first: "o\'neil" has a quote')
+    assert extract(path, dialect="mysql", **how) == 0
+    assert capsys.readouterr().out.splitlines() == [
+        r"SELECT id FROM a WHERE MATCH('o\'neil')",
+        "SELECT id FROM a WHERE MATCH('fox')",
+        r"SELECT id FROM a WHERE MATCH('it\'s')",
+        r"SELECT id FROM a WHERE MATCH('back\\slash')",
+    ]
+    with pytest.raises(QueryError, match="--dialect is for the SQL of a --template"):
+        extract(path, dialect="mysql")

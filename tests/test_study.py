@@ -6,21 +6,8 @@ import pytest
 
 from searchbench.engines import ENGINES, defaults
 from searchbench.errors import StudyError
-from searchbench.study import Factor, Study, parse_study, read_study
-
-SHORT = """\
-question = "Which of tantivy and SQLite FTS5 serves my product search faster?"
-[corpus]
-files = "products.csv"
-[queries]
-file = "queries.txt"
-match = "any"
-[systems.tantivy]
-[systems.sqlite]
-[load]
-clients = 4
-seconds = 5
-"""
+from searchbench.study import Factor, read_study
+from study_texts import SHORT, right, with_lines, wrong
 
 WRONG = """\
 questoin = "x"
@@ -62,21 +49,6 @@ def base(tmp_path):
     (tmp_path / "products.csv").write_text("id,title\n1,red shoe\n")
     (tmp_path / "queries.txt").write_text("red shoe\nblue\n")
     return tmp_path
-
-
-def wrong(text, base) -> list[str]:
-    with pytest.raises(StudyError) as caught:
-        parse_study(text, "s.toml", base)
-    return [str(c) for c in caught.value.complaints]
-
-
-def right(text, base) -> Study:
-    return parse_study(text, "s.toml", base)
-
-
-def with_lines(lines: str, base) -> list[str]:
-    """Complaints about the short study with more lines at its end."""
-    return wrong(SHORT + lines, base)
 
 
 def test_a_study_of_ten_lines_is_enough(base):
@@ -183,7 +155,7 @@ def test_an_empty_file_wants_everything_that_a_study_needs(base):
         ('[[exclude]]\nwhen = { system = "sqlite" }\nreason = ""', "needs a `reason`"),
         ('[[exclude]]\nreason = "no"', "needs `when`"),
         ('[[exclude]]\nwehn = {}\nreason = "no"', "did you mean `when`?"),
-        ('[systems."a b"]\nengine = "null"', "a system's name is"),
+        ('[systems."a=b"]\nengine = "null"', "a system's name has no"),
         ("[systems.x]\nengine = 4", "`engine` must be a text"),
     ],
 )
@@ -278,3 +250,51 @@ def test_checking_a_study_does_not_load_what_only_measuring_needs():
     code = f"import sys, searchbench.study; print([m for m in {heavy!r} if m in sys.modules])"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
+
+
+@pytest.mark.parametrize(
+    ("attach", "said"),
+    [
+        (
+            '"127.0.0.1:10041,127.0.0.1:10042"',
+            'is several addresses; give a list: attach = ["127.0.0.1:10041", "127.0.0.1:10042"]',
+        ),
+        ('"127.0.0.1"', 'is no address; say HOST:PORT or a URL, as in "127.0.0.1:9306"'),
+        ('"127.0.0.1:0"', "its port must be a number from 1 to 65535"),
+        ('"127.0.0.1:65536"', "its port must be a number from 1 to 65535"),
+        ('"127.0.0.1:http"', "its port must be a number from 1 to 65535"),
+        ('":80"', "has no host"),
+        ('"::1:80"', 'or "[::1]:9306"'),
+        ('"http://:80"', "has no host, as in http://127.0.0.1:80"),
+        ('"http://127.0.0.1:99999"', "needs a port from 1 to 65535"),
+        ('"frames://127.0.0.1"', "frames:// needs a port"),
+        ('"https://127.0.0.1"', "TLS is not spoken"),
+        ('"htp://127.0.0.1"', "did you mean `http`?"),
+        ('"mysql://u:secret@127.0.0.1"', "a password in the URL of 127.0.0.1 would be on record"),
+        ('"10.1.2.3:80"', "say `remote = true` if that server is yours"),
+        ('"a b:80"', "without spaces"),
+        ('""', "is no address"),
+        ("[]", "`attach` is an empty list"),
+        ('["127.0.0.1:80", "127.0.0.1:80"]', "an address is there twice"),
+        ('["127.0.0.1:80", "http://127.0.0.1:81"]', "are HOST:PORT and http"),
+        ("4", "`attach` must be a text or a list of texts, not 4"),
+    ],
+)
+def test_an_address_that_is_none_is_noticed_before_anything_runs(attach, said, base):
+    complaints = with_lines(f'[systems.x]\nengine = "sphinx"\nattach = {attach}\n', base)
+    assert any(said in c and c.startswith("s.toml:14:") for c in complaints), complaints
+
+
+def test_addresses_of_several_kinds_are_right(base):
+    for attach in ('["127.0.0.1:80", "localhost:81"]', '"[::1]:9306"', '"http://localhost"',
+                   '"sphinxql://127.0.0.1:9306"', '"postgres://me@db:5432/shop"',
+                   '"10.1.2.3:80"\nremote = true'):  # fmt: skip
+        assert right(SHORT + f'[systems.x]\nengine = "sphinx"\nattach = {attach}\n', base)
+    [complaint] = with_lines("[systems.null]\nremote = true\n", base)
+    assert "`remote` is about the addresses of `attach`" in complaint
+
+
+def test_systems_as_found_are_systems_that_run(base):
+    complaints = with_lines('[ingest]\nindex = "as-found"\n', base)
+    assert [c.split(" ")[1] for c in complaints] == ["tantivy", "sqlite"]
+    assert all("so there is nothing that can be taken as found" in c for c in complaints)

@@ -3,6 +3,7 @@
     import searchbench
 
     record = searchbench.run("study.toml")        # start, ingest, verify, drive, keep
+    record = searchbench.load("http://127.0.0.1:10041", requests="paths.txt", clients=[1, 2, 4])
     judgement = searchbench.judge(record)         # estimates, agreement, findings, verdict
     print(judgement.verdict.decision)
     frames = searchbench.frames(record)           # samples, trials, treatments as DataFrames
@@ -19,7 +20,9 @@ if TYPE_CHECKING:
     from searchbench.analysis.frames import frames
     from searchbench.analysis.judge import judge
     from searchbench.errors import SearchbenchError
-    from searchbench.lab.conduct.studies import run, verify
+    from searchbench.lab.conduct.studies import verify
+    from searchbench.measure.load import load
+    from searchbench.measure.run import run
     from searchbench.record import open_record
     from searchbench.report import write_report
     from searchbench.study import read_study
@@ -28,6 +31,7 @@ __all__ = [
     "SearchbenchError",
     "frames",
     "judge",
+    "load",
     "open_record",
     "read_study",
     "run",
@@ -39,9 +43,10 @@ _HOME = {
     "SearchbenchError": "searchbench.errors",
     "frames": "searchbench.analysis.frames",
     "judge": "searchbench.analysis.judge",
+    "load": "searchbench.measure.load",
     "open_record": "searchbench.record",
     "read_study": "searchbench.study",
-    "run": "searchbench.lab.conduct.studies",
+    "run": "searchbench.measure.run",
     "verify": "searchbench.lab.conduct.studies",
     "write_report": "searchbench.report",
 }

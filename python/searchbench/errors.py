@@ -27,7 +27,7 @@ class SearchbenchError(Exception):
 class Complaint:
     """One mistake in a user's file: where, what was expected, the nearest valid name.
 
-    ``line`` and ``column`` count from 1; 0 where the place is the whole file.
+    ``line`` and ``column`` count from 1; 0 where it is about the whole file.
     """
 
     file: str
@@ -38,8 +38,8 @@ class Complaint:
 
     def __str__(self) -> str:
         """``file:line:column: message (hint)``, the form editors can jump to."""
-        place = f"{self.file}:{self.line}:{self.column}" if self.line else self.file
-        return f"{place}: {self.message}" + (f" ({self.hint})" if self.hint else "")
+        position = f"{self.file}:{self.line}:{self.column}" if self.line else self.file
+        return f"{position}: {self.message}" + (f" ({self.hint})" if self.hint else "")
 
 
 class StudyError(SearchbenchError):

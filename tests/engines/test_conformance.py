@@ -16,9 +16,9 @@ from searchbench.engines import ENGINES, defaults
 from searchbench.engines.engine import Engine, Hits
 from searchbench.engines.features import refuse
 from searchbench.errors import LabError, Unsupported
+from searchbench.lab.conduct.serve import serving
 from searchbench.lab.get.install import missing
 from searchbench.lab.system.deploy import Deployment
-from searchbench.lab.system.serve import serving
 from searchbench.workload.queries.algebra import (
     Boolean,
     Facet,

@@ -1,22 +1,29 @@
-"""Droonga's replies as they were described, and its requests put to Groonga, which knows them.
+"""Droonga's replies in the forms a real one gives, and its requests put to Groonga, which knows them.
 
-No Droonga could be had: what is held here is the form, not the running system.
+No registry has Droonga, so these tests hold the forms that engine 1.1.2 and HTTP server 1.1.3 were
+seen to answer in, not a running system.
 """
 
 from __future__ import annotations
 
 import json
+import threading
 from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import pytest
 
 from engines.test_conformance import SCHEMA, Shelf
+from searchbench.corpora.corpus import Document, Field, FieldType, Schema
 from searchbench.engines import defaults
+from searchbench.engines.engine import CacheState
 from searchbench.engines.groonga.droonga import Droonga
 from searchbench.engines.groonga.engine import Groonga
 from searchbench.errors import LabError
+from searchbench.lab.conduct.ingest import ingest, spool
 from searchbench.lab.get.install import missing
+from searchbench.lab.system.attach import Attached
 from searchbench.lab.system.deploy import Deployment
 from searchbench.workload.queries.algebra import Boolean, In, Mode, NotIn, Query, Range, Sort, Terms
 
@@ -27,14 +34,14 @@ GOLDEN = json.loads((Path(__file__).parent / "golden/droonga_replies.json").read
 def reply(name: str) -> bytes:
     """A golden reply as it comes: head and body."""
     golden = GOLDEN[name]
-    body = json.dumps(golden["body"]).encode()
+    body = (golden["text"] if "text" in golden else json.dumps(golden["body"])).encode()
     head = [f"HTTP/1.1 {golden['status']}", "Connection: keep-alive"]
     head += [f"{k}: {v}" for k, v in golden.get("headers", {}).items()]
     return "\r\n".join([*head, f"Content-Length: {len(body)}", "", ""]).encode() + body
 
 
-def facts_reply(status: str, counted: str = "counted") -> bytes:
-    return reply(status) + reply("cache statistics") + reply(counted)
+def facts_reply(status: str, counted: str = "counted", cache: str = "cache statistics") -> bytes:
+    return reply(status) + reply(cache) + reply(counted)
 
 
 def test_a_found_page_has_hits_with_what_each_document_has() -> None:
@@ -53,6 +60,17 @@ def test_a_found_page_has_hits_with_what_each_document_has() -> None:
         ("error with return code 0, 404", "HTTP status 404: Droonga has no such table"),
         ("error with return code 0, 400", "HTTP status 400: Droonga cannot make anything of it"),
         ("a node is gone", "HTTP status 504: an engine node did not answer in time"),
+        ("a node fails", "HTTP status 500: an engine node failed, or has just gone away"),
+        ("the front reaches no node", "HTTP status 503: the HTTP front reached no engine node"),
+        (
+            "an error as an object, 500",
+            "HTTP status 500: ProtocolAdapterError: Failed to adapt the message "
+            '({"exception":"NoMethodError"})',
+        ),
+        (
+            "an error as an object, 400",
+            "HTTP status 400: UnknownType: The type of the message is unknown",
+        ),
         ("error in Groonga's way", "Should not create anonymous table"),
     ],
 )
@@ -72,8 +90,8 @@ def test_status_is_read_in_both_forms() -> None:
     newer = ENGINE.facts(facts_reply("status since 1.1.1"))
     older = ENGINE.facts(facts_reply("status until 1.1.0"))
     assert (newer.version, older.version) == ("1.1.1 or later", "1.1.0 or before")
-    assert newer.parameters == {"nodes": 2}
-    assert older.parameters == {"nodes": 3}
+    assert newer.parameters == {"nodes": 2, "cache": True}
+    assert older.parameters == {"nodes": 3, "cache": True}
     assert newer.extra["nodes"] == {
         "node0:10031/droonga": "active",
         "node1:10031/droonga": "active",
@@ -91,6 +109,79 @@ def test_no_table_is_no_document_and_a_silent_node_is_an_error() -> None:
         ENGINE.facts(facts_reply("status since 1.1.1", "a node is gone"))
     with pytest.raises(ValueError, match="404"):  # somebody else's server
         ENGINE.facts(reply("error with return code 0, 404") * 3)
+
+
+def test_a_front_that_was_started_without_a_cache_has_no_count_and_is_no_failure() -> None:
+    without = "statistics of a front without a cache"
+    found = ENGINE.facts(facts_reply("status since 1.1.1", cache=without))
+    assert found.parameters == {"nodes": 2, "cache": False}
+    assert found.documents == 1500000
+    assert "cache_hits" not in found.extra
+    assert ENGINE.cache_state(reply(without)) == CacheState(None, entries=0)
+    with pytest.raises(ValueError, match="500"):
+        ENGINE.facts(facts_reply("status since 1.1.1", cache="a node fails"))
+
+
+def test_documents_that_it_drops_in_silence_are_counted() -> None:
+    for name, taken in (
+        ("load of two documents", 2),
+        ("load with an unknown column", 1),
+        ("load into a missing table", 0),
+    ):
+        assert ENGINE.check(reply(name)) is None
+        assert ENGINE.taken(reply(name)) == taken
+    with pytest.raises(ValueError, match="no count"):
+        ENGINE.taken(reply("no count"))
+
+
+class Front(BaseHTTPRequestHandler):
+    """An HTTP front without a cache, whose engine has no column for the last document of a load."""
+
+    protocol_version = "HTTP/1.1"
+
+    def do_GET(self) -> None:
+        kind = self.path.partition("?")[0]
+        answers = {
+            "/droonga/system/status": "status since 1.1.1",
+            "/statistics/cache": "statistics of a front without a cache",
+            "/d/select": "error with return code 0, 404",
+        }
+        self.wfile.write(reply(answers.get(kind, "load of two documents")))
+
+    def do_POST(self) -> None:
+        self.rfile.read(int(self.headers["Content-Length"]))
+        self.wfile.write(reply("load with an unknown column"))
+
+    def log_message(self, *_words: object) -> None:
+        """Nothing is to be seen in the output of the tests."""
+
+
+def test_an_ingest_of_which_it_drops_a_document_fails_and_says_so(tmp_path: Path) -> None:
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Front)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    try:
+        address = "127.0.0.1:{}".format(server.server_address[1])
+        where = (tmp_path / "data", tmp_path / "run")
+        with Attached(ENGINE, defaults(ENGINE), *where, address=address, system="d") as attached:
+            assert attached.facts.parameters["cache"] is False
+            corpus = Two()
+            batches = spool(ENGINE, corpus, tmp_path / "batches")
+            with pytest.raises(LabError, match=r"Droonga took 1 of 2 documents.*column is missing"):
+                ingest(attached, corpus, batches)
+    finally:
+        server.shutdown()
+        server.server_close()
+
+
+class Two:
+    """A corpus of two documents."""
+
+    name = "two"
+    schema = Schema((Field("n", FieldType.INTEGER),))
+
+    def documents(self) -> Iterator[Document]:
+        yield Document("a", {"n": 1})
+        yield Document("b", {"n": 2})
 
 
 def test_it_is_never_started(tmp_path: Path) -> None:

@@ -19,9 +19,9 @@ from searchbench.engines.engine import Level
 from searchbench.engines.groonga.engine import Groonga
 from searchbench.engines.groonga.script import field, value
 from searchbench.lab.conduct.ingest import ingest, spool
-from searchbench.lab.drive.exchange import prepare
 from searchbench.lab.get.install import missing
 from searchbench.lab.system.deploy import Deployment
+from searchbench.lab.wire.exchange import prepare
 from searchbench.workload.queries.algebra import Boolean, In, Mode, Query, Range, Sort, Terms
 from searchbench.workload.queries.analysis import terms
 

@@ -22,12 +22,12 @@ from searchbench.engines.groonga.engine import Groonga
 from searchbench.errors import LabError
 from searchbench.lab.conduct import studies
 from searchbench.lab.conduct.ingest import ingest, spool
+from searchbench.lab.conduct.serve import serving
 from searchbench.lab.conduct.shelf import Index
-from searchbench.lab.drive.exchange import Refused
 from searchbench.lab.get.install import missing
 from searchbench.lab.system import deploy
 from searchbench.lab.system.deploy import Deployment
-from searchbench.lab.system.serve import serving
+from searchbench.lab.wire.exchange import Refused
 from searchbench.record import Record
 from searchbench.workload.queries.algebra import Mode, Query, Terms
 from test_lab import Watch, outcomes, study

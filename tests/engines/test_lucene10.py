@@ -11,10 +11,10 @@ from engines.test_conformance import SCHEMA, Shelf, drawn
 from searchbench.engines import ENGINES, defaults
 from searchbench.engines.engine import Hits
 from searchbench.errors import LabError
+from searchbench.lab.conduct.serve import serving
 from searchbench.lab.get.install import missing
 from searchbench.lab.system.deploy import Deployment
 from searchbench.lab.system.names import jvm_hosts
-from searchbench.lab.system.serve import serving
 from searchbench.workload.queries.algebra import Facet, Mode, Query, Sort
 
 LUCENE, LUCENE10 = ENGINES["lucene"], ENGINES["lucene10"]

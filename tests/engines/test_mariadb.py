@@ -20,10 +20,10 @@ from searchbench.engines.mariadb.engine import MariaDB
 from searchbench.engines.mariadb.query import VALUE, label, labelled
 from searchbench.engines.mariadb.table import STORAGE
 from searchbench.engines.mariadb.text import MOST_CHARACTERS, indexed, term, words
-from searchbench.lab.drive.exchange import prepare, samples_of
+from searchbench.lab.conduct.serve import serving
 from searchbench.lab.get.install import missing
 from searchbench.lab.system.deploy import Deployment
-from searchbench.lab.system.serve import serving
+from searchbench.lab.wire.exchange import prepare, samples_of
 from searchbench.workload.queries.algebra import (
     Boolean,
     Facet,

@@ -22,10 +22,10 @@ from searchbench.engines.http_form import put
 from searchbench.engines.opensearch.engine import OpenSearch
 from searchbench.errors import LabError
 from searchbench.lab.conduct.ingest import spool
-from searchbench.lab.drive.exchange import prepare, samples_of
+from searchbench.lab.conduct.serve import serving
 from searchbench.lab.get.install import missing
 from searchbench.lab.system.deploy import Deployment
-from searchbench.lab.system.serve import serving
+from searchbench.lab.wire.exchange import prepare, samples_of
 from searchbench.workload.queries.algebra import Facet, Mode, Query, Sort, Terms
 
 ENGINE = OpenSearch()

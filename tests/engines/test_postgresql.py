@@ -19,10 +19,10 @@ from searchbench.engines import defaults
 from searchbench.engines.engine import Hits, Level
 from searchbench.engines.postgresql.engine import Postgresql
 from searchbench.errors import LabError, Unsupported
-from searchbench.lab.drive.exchange import Refused
+from searchbench.lab.conduct.serve import serving
 from searchbench.lab.get.install import missing
 from searchbench.lab.system.deploy import Deployment
-from searchbench.lab.system.serve import serving
+from searchbench.lab.wire.exchange import Refused
 from searchbench.workload.queries.algebra import (
     Boolean,
     Facet,

@@ -27,10 +27,10 @@ from searchbench.engines import ENGINES, defaults
 from searchbench.engines.engine import Hits, Level, Request
 from searchbench.engines.http_form import post, split
 from searchbench.errors import LabError, Unsupported
-from searchbench.lab.drive.exchange import prepare, samples_of
+from searchbench.lab.conduct.serve import serving
 from searchbench.lab.get.install import missing
 from searchbench.lab.system.deploy import Deployment
-from searchbench.lab.system.serve import serving
+from searchbench.lab.wire.exchange import prepare, samples_of
 from searchbench.workload.queries.algebra import Facet, In, Mode, NotIn, Query, Range, Sort, Terms
 from searchbench.workload.queries.analysis import lower, terms
 

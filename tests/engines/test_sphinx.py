@@ -24,10 +24,10 @@ from searchbench.engines.sphinx import values as values
 from searchbench.engines.sphinx.conf import halves
 from searchbench.engines.sphinx.query import RANKERS
 from searchbench.errors import Unsupported
-from searchbench.lab.drive.exchange import prepare, samples_of
+from searchbench.lab.conduct.serve import serving
 from searchbench.lab.get.install import missing
 from searchbench.lab.system.deploy import Deployment
-from searchbench.lab.system.serve import serving
+from searchbench.lab.wire.exchange import prepare, samples_of
 from searchbench.workload.queries.algebra import (
     Boolean,
     Facet,

@@ -16,10 +16,10 @@ from searchbench.corpora.corpus import Document
 from searchbench.engines import defaults
 from searchbench.engines.engine import Engine, Request
 from searchbench.errors import LabError
-from searchbench.lab.drive.exchange import prepare, samples_of
+from searchbench.lab.conduct.serve import serving
 from searchbench.lab.get.install import missing
 from searchbench.lab.system.deploy import Deployment
-from searchbench.lab.system.serve import serving
+from searchbench.lab.wire.exchange import prepare, samples_of
 
 
 @pytest.fixture(autouse=True, scope="module")

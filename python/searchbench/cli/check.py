@@ -25,7 +25,8 @@ def check(
     from searchbench.cli import out
     from searchbench.errors import StudyError
     from searchbench.study import read_study
-    from searchbench.study.plan import make_plan
+    from searchbench.study.planner import make_plan
+    from searchbench.study.words import measured
 
     try:
         plan = make_plan(read_study(study))
@@ -41,6 +42,8 @@ def check(
             {
                 "ok": True,
                 "complaints": [],
+                "measure": plan.judging.measure,
+                "subjects": list(dict.fromkeys(t.subject for t in plan.treatments)),
                 "treatments": len(plan.treatments),
                 "trials": len(plan.trials),
                 "excluded": len(plan.excluded),
@@ -48,7 +51,5 @@ def check(
         )
         return 0
     excluded = f", {len(plan.excluded)} crossings left out" if plan.excluded else ""
-    out.say(
-        f"{study}: right; {len(plan.treatments)} treatments in {len(plan.trials)} trials{excluded}"
-    )
+    out.say(f"{study}: right; {measured(plan)}{excluded}")
     return 0

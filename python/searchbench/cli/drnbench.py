@@ -95,8 +95,9 @@ def drnbench(
         Of everything that is random.
     """
     from searchbench.cli.drnbench_csv import listed, write_csv
-    from searchbench.cli.loading import Asked, carry_out
+    from searchbench.cli.loading import carry_out
     from searchbench.errors import SearchbenchError
+    from searchbench.measure.load import Asked
 
     if mode != _HTTP:
         raise SearchbenchError(
@@ -130,11 +131,12 @@ def drnbench(
             timeout=default_timeout,
             method=default_method,
             remote=remote,
-            record=record,
-            report=report,
             seed=seed,
-            finish=finish,
-        )
+            command=tuple(sys.argv[1:]),
+        ),
+        record,
+        report=report,
+        finish=finish,
     )
 
 

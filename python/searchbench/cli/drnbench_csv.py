@@ -8,7 +8,6 @@ the requests that were answered, percentages are of all requests that ended.
 from __future__ import annotations
 
 import csv
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +15,7 @@ import numpy as np
 
 from searchbench.analysis.judgement import Judgement, Step
 from searchbench.analysis.trial.measured import Trace, read_trace
-from searchbench.record import Record
+from searchbench.record import Record, Trial
 
 _OURS = ("p50_elapsed_time", "p90_elapsed_time", "p99_elapsed_time", "asked_n_clients", "valid")
 _HEAD = (
@@ -33,9 +32,7 @@ def write_csv(path: Path, record: Record, judgement: Judgement) -> None:
     """One row for each trial on record."""
     steps = {step.trial: step for step in judgement.steps}
     rows = [
-        _row(record, trial, steps[str(trial["trial"])])
-        for trial in record.trials
-        if trial.get("status") == "ok"
+        _row(record, trial, steps[trial.trial]) for trial in record.trials if trial.status == "ok"
     ]
     statuses = sorted({status for _, shares, _ in rows for status in shares})
     with path.open("w", newline="") as file:
@@ -45,9 +42,7 @@ def write_csv(path: Path, record: Record, judgement: Judgement) -> None:
             writer.writerow([*figures, *(shares.get(s, 0.0) for s in statuses), *ours])
 
 
-def _row(
-    record: Record, trial: Mapping[str, Any], step: Step
-) -> tuple[list[Any], dict[str, float], list[Any]]:
+def _row(record: Record, trial: Trial, step: Step) -> tuple[list[Any], dict[str, float], list[Any]]:
     trace = read_trace(record, trial)
     measured = trace.measured()
     ok = measured & (trace.outcome == 0)
@@ -61,7 +56,7 @@ def _row(
     return figures, _shares(trial, trace), ours
 
 
-def _shares(trial: Mapping[str, Any], trace: Trace) -> dict[str, float]:
+def _shares(trial: Trial, trace: Trace) -> dict[str, float]:
     """Per cent of the requests by HTTP status; 0 where no status came, as drnbench has it.
 
     Statuses are counted over the whole drive, so with a warm-up they are those of both together.
@@ -69,9 +64,9 @@ def _shares(trial: Mapping[str, Any], trace: Trace) -> dict[str, float]:
     outcome = trace.outcome[trace.measured()]
     if not outcome.size:
         return {}
-    statuses = (trial.get("drive") or {}).get("statuses") or {}
+    statuses = trial.drive.statuses if trial.drive else {}
     answered = sum(statuses.values())
-    names = list(trial.get("outcomes") or [])
+    names = trial.outcomes
     without = [names.index(n) for n in names if n not in ("ok", "http_error", "partial")]
     lost = int(np.count_nonzero(np.isin(outcome, without)))
     shares = {"0": 100.0 * lost / outcome.size} if lost else {}
@@ -88,7 +83,7 @@ def listed(record: Record, slow: int, fast: int) -> str:
     """The slowest and the fastest distinct requests of the run, a line each, for a terminal."""
     took: dict[int, list[np.ndarray[Any, Any]]] = {}
     for trial in record.trials:
-        if trial.get("status") != "ok":
+        if trial.status != "ok":
             continue
         trace = read_trace(record, trial)
         ok = trace.measured() & (trace.outcome == 0)
@@ -97,7 +92,7 @@ def listed(record: Record, slow: int, fast: int) -> str:
             took.setdefault(int(number), []).append(elapsed[query == number])
     if not took:
         return "no request was answered\n"
-    digest = next(t["queries"]["digest"] for t in record.trials)
+    digest = next(t.queries.digest for t in record.trials)
     texts = {row["query"]: row["text"] for row in record.queries(digest)}
     by_median = sorted(
         (float(np.median(np.concatenate(parts))) / 1e9, n) for n, parts in took.items()

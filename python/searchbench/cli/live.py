@@ -13,7 +13,7 @@ _OVER_S = 1.0
 
 
 class LiveLine(Terminal):
-    """A ``lab.laboratory.Watch`` that says how the load fares while it runs.
+    """A ``lab.conduct.watch.Watch`` that says how the load fares while it runs.
 
     The rate is of about the last second. The quantiles are of the requests that the measuring
     loop finished last, up to some thousands: an impression, which the record does not rest on.

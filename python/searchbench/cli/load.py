@@ -1,7 +1,8 @@
-"""``searchbench load``: what does a running endpoint bear?"""
+"""``searchbench load``: what load does a running endpoint sustain?"""
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 from typing import Annotated
 
@@ -16,10 +17,10 @@ def load(
     rate: str | None = None,
     replay: float | None = None,
     find_capacity: Annotated[bool, Parameter(negative=())] = False,
-    slo: str | None = None,
+    slo: list[str] | None = None,
     effort: float = 1.0,
-    seconds: float = 10.0,
-    warmup: float = 1.0,
+    seconds: float | None = None,
+    warmup: float | None = None,
     pause: float = 0.0,
     repeat: int = 1,
     think: float = 0.0,
@@ -68,9 +69,9 @@ def load(
     find_capacity
         Search the highest rate at which the promise of --slo is kept.
     slo
-        A promise: 'p99 < 50ms, errors < 0.1%'.
+        A promise: 'p99 < 50ms, errors < 0.1%'; given several times, one search answers them all.
     effort
-        Of a search: how long its probes are; 0.3 for a first look.
+        Of a search: how long its trials are; 0.3 for a first look.
     seconds
         Length of the measured window of each step (10; a replay lasts as long as its log).
     warmup
@@ -128,18 +129,17 @@ def load(
     as_json
         Print one object for each load step.
     """
-    from searchbench.cli.loading import Asked, carry_out
+    from searchbench.cli.loading import carry_out
+    from searchbench.measure.load import Asked
 
-    return carry_out(
-        Asked(
-            targets=targets, requests=requests, form=form, clients=clients, rate=rate,
-            replay=replay, find_capacity=find_capacity, slo=slo, effort=effort,
-            seconds=seconds, warmup=warmup,
-            pause=pause, repeat=repeat, think=think, arrivals=arrivals, connections=connections,
-            order=order, spread=spread, timeout=timeout, cache_hit=cache_hit,
-            cache_entries=cache_entries, cache_law=cache_law, engine=engine, study=study,
-            system=system, captures=captures, machines=machines, ssh=ssh,
-            client_command=client_command, idle=idle, realtime=realtime, cpus=cpus, seed=seed,
-            remote=remote, record=record, report=report, as_json=as_json,
-        )
+    asked = Asked(
+        targets=targets, requests=requests, form=form, clients=clients, rate=rate, replay=replay,
+        find_capacity=find_capacity, slo=slo, effort=effort, seconds=seconds, warmup=warmup,
+        pause=pause, repeat=repeat, think=think, arrivals=arrivals, connections=connections,
+        order=order, spread=spread, timeout=timeout, cache_hit=cache_hit,
+        cache_entries=cache_entries, cache_law=cache_law, engine=engine, study=study,
+        system=system, captures=captures, machines=machines, ssh=ssh,
+        client_command=client_command, idle=idle, realtime=realtime, cpus=cpus, seed=seed,
+        remote=remote, command=tuple(sys.argv[1:]),
     )  # fmt: skip
+    return carry_out(asked, record, report=report, as_json=as_json)

@@ -24,8 +24,10 @@ def plan(
     """
     from searchbench.cli import out
     from searchbench.cli.progress import duration
+    from searchbench.record.plan import to_json
     from searchbench.study import read_study
-    from searchbench.study.plan import make_plan, to_json
+    from searchbench.study.planner import make_plan
+    from searchbench.study.words import measured
 
     made = make_plan(read_study(study))
     if as_json:
@@ -38,11 +40,12 @@ def plan(
         levels = ", ".join(f"{k} = {v}" for k, v in excluded.levels.items())
         out.say(f"left out: {levels}: {excluded.reason}")
     out.say()
-    blocks = max(t.block for t in made.trials)
-    for block in range(1, blocks + 1):
+    for block in dict.fromkeys(t.block for t in made.trials):
         order = " ".join(
             t.treatment + ("(A/A)" if t.control else "") for t in made.trials if t.block == block
         )
         out.say(f"block {block}: {order}")
-    out.say(f"\n{len(made.trials)} trials, about {duration(made.estimated_s)}")
+    if made.judging.promises:
+        out.say("promises: " + "; ".join(made.judging.promises))
+    out.say(f"\n{measured(made)}, about {duration(made.estimated_s)}")
     return 0

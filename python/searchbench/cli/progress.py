@@ -5,15 +5,14 @@ from __future__ import annotations
 import signal
 import sys
 import time
-from collections.abc import Mapping
 from types import FrameType, TracebackType
-from typing import Any
 
+from searchbench.record.trial import Trial as Kept
 from searchbench.study.plan import Plan, Trial
 
 
 class Terminal:
-    """A ``lab.laboratory.Watch``: one live line on a terminal, one line a trial elsewhere."""
+    """A ``lab.conduct.watch.Watch``: one live line on a terminal, one line a trial elsewhere."""
 
     def __init__(self, plan: Plan | None) -> None:
         self.plan = plan
@@ -85,12 +84,12 @@ class Terminal:
         rate = completed / max(elapsed_ns / 1e9, 1e-9)
         self._show(f"{self.now} {elapsed_ns / 1e9:.1f} s, {completed:,} requests, {rate:,.0f}/s")
 
-    def ends(self, trial: Trial, about: Mapping[str, Any]) -> None:
+    def ends(self, trial: Trial, about: Kept) -> None:
         """A trial is on record; a failed one says why at once."""
         self.done += 1
-        failed = about.get("status") != "ok"
+        failed = about.status != "ok"
         if failed:
-            self._line(f"{self.head}: failed at {about.get('stage')}: {about.get('reason')}")
+            self._line(f"{self.head}: failed at {about.stage}: {about.reason}")
         elif not self.live:
             self._line(f"{self.head}: done{self._left()}")
 

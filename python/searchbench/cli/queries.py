@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -22,7 +22,7 @@ def inspect(*files: Path, as_json: _Json = False) -> int:
     Parameters
     ----------
     files
-        One query a line, or JSON lines; .gz and .zst are unpacked.
+        One query a line, JSON lines, or Sphinx's plain query log; .gz and .zst are unpacked.
     as_json
         Print JSON.
     """
@@ -60,7 +60,7 @@ def inspect(*files: Path, as_json: _Json = False) -> int:
     out.say(f"digest {found.digest}")
     out.table(("times", "query"), top)
     if found.bad_count:
-        out.say(f"\n{found.bad_count:,} lines are no query; the first:")
+        out.say(f"\n{found.bad_count:,} lines are left out; the first:")
         for line in found.bad:
             out.say(f"  {line}")
     return 0
@@ -153,6 +153,7 @@ def extract(
     distinct: _Flag = False,
     limit: int | None = None,
     template: str | None = None,
+    dialect: Literal["mysql", "standard"] | None = None,
     out: Path | None = None,
 ) -> int:
     """Terms to ask for, one a line: out of a select answer of Groonga, or a field of documents.
@@ -179,11 +180,16 @@ def extract(
         No more than so many.
     template
         Write requests: a path, an SQL statement or a JSON object with {term} in the term's place.
+    dialect
+        Quotes in SQL as mysql (also MariaDB, Sphinx) or standard (PostgreSQL, SQLite) takes them.
     out
         The file to write; standard output if not said.
     """
+    from urllib.parse import quote_plus
+
     from searchbench.errors import QueryError
     from searchbench.workload.verbatim import extract as requests
+    from searchbench.workload.verbatim.template import filler
 
     if limit is not None and limit < 1:
         raise QueryError(f"--limit {limit}: take one term at least")
@@ -203,15 +209,31 @@ def extract(
     lines: Iterator[str] = requests.take_terms(
         values, words=words, sanitize=sanitize, distinct=distinct, limit=limit
     )
+    left_out: list[str] = []
     if template is not None:
-        lines = map(requests.filler(template), lines)
+        lines = _filled(filler(template, dialect), lines, left_out)
+    elif dialect is not None:
+        raise QueryError("--dialect is for the SQL of a --template")
     elif escape:
-        lines = map(requests.escaped, lines)
+        lines = map(quote_plus, lines)
     written = _write(lines, out)
-    if not written:
+    if not written and not left_out:
         raise QueryError(f"there is no term; {nothing}")
     sys.stderr.write(f"{written:,} {'requests' if template else 'terms'}\n")
-    return 0
+    if left_out:
+        sys.stderr.write(f"{len(left_out):,} terms are left out; the first: {left_out[0]}\n")
+    return 0 if written else 1
+
+
+def _filled(fill: Callable[[str], str], terms: Iterator[str], left_out: list[str]) -> Iterator[str]:
+    """The requests; the reasons of terms that cannot stand in one go to ``left_out``."""
+    from searchbench.workload.verbatim.build import BadRequest
+
+    for term in terms:
+        try:
+            yield fill(term)
+        except BadRequest as reason:
+            left_out.append(str(reason))
 
 
 def _inputs(files: Sequence[Path]) -> Iterator[tuple[str, bytes]]:

@@ -36,22 +36,22 @@ def run(
     from searchbench.cli import out
     from searchbench.cli.progress import Terminal, duration
     from searchbench.cli.report import show
-    from searchbench.lab.conduct import studies
+    from searchbench.measure.run import run as measure
     from searchbench.record import open_record
     from searchbench.study import read_study
-    from searchbench.study.plan import make_plan
+    from searchbench.study.planner import make_plan
 
     read = read_study(study)
     plan = make_plan(read)
     place = record or Path("records") / read.name
     watch = Terminal(plan)
-    sys.stderr.write(
-        f"{len(plan.treatments)} treatments, {len(plan.trials)} trials, "
-        f"about {duration(plan.estimated_s)}; record: {place}\n"
-    )
+    many = f"{len(plan.treatments)} treatments, {len(plan.trials)} trials"
+    if plan.judging.measure == "capacity":
+        many = f"{len(plan.treatments)} configurations to be searched"
+    sys.stderr.write(f"{many}, about {duration(plan.estimated_s)}; record: {place}\n")
     try:
         with watch:
-            studies.run(read, place, plan=plan, watch=watch, work=work)
+            measure(read, place, plan=plan, watch=watch, work=work)
     except KeyboardInterrupt:
         sys.stderr.write(
             f"\ninterrupted; what was measured is in {place}; the same command continues\n"
@@ -69,4 +69,4 @@ def run(
         written = write_report(opened, judgement, place / "report")
         if not as_json:
             out.say(f"\nreport: {written.html}")
-    return 1 if any(t["status"] != "ok" for t in opened.trials) else 0
+    return 1 if any(t.status != "ok" for t in opened.trials) else 0

@@ -45,7 +45,7 @@ def verify(
     from searchbench.cli.progress import Terminal
     from searchbench.lab.conduct import studies
     from searchbench.study import read_study
-    from searchbench.study.plan import make_plan
+    from searchbench.study.planner import make_plan
 
     read = read_study(study)
     watch = Terminal(make_plan(read))
@@ -53,7 +53,7 @@ def verify(
         with watch:
             kept = studies.verify(read, record or Path(folder) / "record", watch=watch, work=work)
         found = agreements(kept)
-        failed = [t for t in kept.trials if t["status"] != "ok"]
+        failed = [t for t in kept.trials if t.status != "ok"]
     share = {"totals": "totals_match", "set": "top_k_set_match", "order": "top_k_order_match"}
     required = share.get(read.agreement.require)
     differ = required is not None and any(getattr(a, required) < 1 for a in found)
@@ -61,7 +61,7 @@ def verify(
         out.as_json([asdict(a) for a in found])
         return 1 if differ or failed else 0
     for trial in failed:
-        out.say(f"{trial['label']}: failed at {trial['stage']}: {trial['reason']}")
+        out.say(f"{trial.label}: failed at {trial.stage}: {trial.reason}")
     rows = [
         (
             f"{a.label_a} / {a.label_b}",

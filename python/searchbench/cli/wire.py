@@ -42,7 +42,7 @@ def wire(
     from searchbench.cli import out
     from searchbench.corpora import open_corpus
     from searchbench.engines import engine as find
-    from searchbench.lab.drive.wiretap import hexdump, tap
+    from searchbench.lab.conduct.wiretap import hexdump, tap
 
     found = find(engine)
     levels = {name: _level(found, name, text) for name, text in (set or {}).items()}

@@ -7,39 +7,55 @@ from pathlib import Path
 from typing import Any
 
 from searchbench.corpora.corpus import Corpus
-from searchbench.corpora.spec import FAMILIES, SPEC_KEYS, CorpusKey, family_of, keys_of
+from searchbench.corpora.spec import (
+    FAMILIES,
+    OPERATIONS,
+    SPEC_KEYS,
+    CorpusKey,
+    family_of,
+    keys_of,
+    scale_of,
+)
 from searchbench.errors import CorpusError
 from searchbench.spec import nearest
 
-__all__ = ["FAMILIES", "SPEC_KEYS", "CorpusKey", "complaints", "keys_of", "open_corpus"]
-
-_OPERATIONS = ("decimate", "duplicate", "parts", "part", "split_by")
+__all__ = ["FAMILIES", "SPEC_KEYS", "CorpusKey", "complaints", "keys_of", "open_corpus", "unscaled"]
 
 
 def open_corpus(spec: Mapping[str, object], base: Path) -> Corpus:
     """The corpus of a study's ``[corpus]`` table; paths are relative to ``base``.
 
-    Operations apply in the order decimate, duplicate, part. CorpusError in one sentence for
-    a table that is wrong, and where the files are.
+    Operations apply in the order scale (or decimate and duplicate), then part. CorpusError in one
+    sentence for a table that is wrong, and where the files are.
     """
     wrong = complaints(spec)
     if wrong:
         raise CorpusError("; ".join(message for _, message in wrong))
     family = family_of(spec)
     given: dict[str, Any] = {
-        name: value for name, value in spec.items() if name not in ("family", *_OPERATIONS)
+        name: value for name, value in spec.items() if name not in ("family", *OPERATIONS)
     }
     corpus = _open(family, given, base)
     # Imported here, not above: the table of keys must be there at once.
     from searchbench.corpora.operations import decimate, duplicate, part
 
-    taken: dict[str, Any] = {name: spec[name] for name in _OPERATIONS if name in spec}
-    corpus = decimate(corpus, taken.get("decimate", 1))
-    corpus = duplicate(corpus, taken.get("duplicate", 1))
+    taken: dict[str, Any] = {name: spec[name] for name in OPERATIONS if name in spec}
+    times, every = scale_of(spec)
+    corpus = decimate(corpus, every)
+    corpus = duplicate(corpus, times)
     if "part" in taken:
         rule = taken.get("split_by", "round-robin")
         corpus = part(corpus, taken["part"], taken.get("parts", 1), rule)
     return corpus
+
+
+def unscaled(spec: Mapping[str, object]) -> dict[str, object]:
+    """The table of the same corpus at its natural size: all of its documents, each once.
+
+    Queries are sampled from this one, so that every size is asked the same queries. Not each of
+    them then matches something in a smaller one.
+    """
+    return {name: value for name, value in spec.items() if name not in OPERATIONS}
 
 
 def complaints(spec: Mapping[str, object]) -> list[tuple[str, str]]:
@@ -62,10 +78,28 @@ def complaints(spec: Mapping[str, object]) -> list[tuple[str, str]]:
         for key in keys.values()
         if key.required and key.name not in spec
     ]
+    found += _wrong_scale(spec)
     parts, part = spec.get("parts", 1), spec.get("part")
     if isinstance(part, int) and isinstance(parts, int) and part > parts:
         found.append(("part", f"there is no part {part} of {parts}"))
     return found
+
+
+def _wrong_scale(spec: Mapping[str, object]) -> list[tuple[str, str]]:
+    """What is wrong with a scale that is a number above 0."""
+    scale = spec.get("scale")
+    if isinstance(scale, bool) or not isinstance(scale, int | float) or not scale > 0:
+        return []  # absent, or complained about already
+    both = [name for name in ("decimate", "duplicate") if name in spec]
+    if both:
+        return [("scale", f"`scale` and `{both[0]}` both set the size; keep one of them")]
+    try:
+        scale_of(spec)
+    except ValueError as error:
+        near = max(1, round(scale if scale >= 1 else 1 / scale))
+        instead = str(near) if scale >= 1 else f"{1 / near:.6g} (1/{near})"
+        return [("scale", f"`scale` = {error}; the nearest is {instead}")]
+    return []
 
 
 def _open(family: str, given: dict[str, Any], base: Path) -> Corpus:

@@ -10,6 +10,9 @@ from dataclasses import dataclass
 
 from searchbench.spec import Kind, SpecKey
 
+OPERATIONS = ("scale", "decimate", "duplicate", "parts", "part", "split_by")
+"""The keys that change how many of the documents are read; they apply to every family."""
+
 FAMILIES = ("files", "debian", "generated")
 """The families; a table without ``family`` is "files"."""
 
@@ -188,6 +191,15 @@ SPEC_KEYS: tuple[CorpusKey, ...] = (
         families=_GENERATED,
     ),
     # operations, in this order
+    CorpusKey(
+        "scale",
+        "number",
+        1,
+        "The size as one number, for a factor: below 1 every 1/scale-th document, above 1 all "
+        "documents so many times; a whole number or 1 over one.",
+        above=0,
+        maximum=1_000_000,
+    ),
     CorpusKey("decimate", "integer", 1, "Every k-th document.", minimum=1),
     CorpusKey("duplicate", "integer", 1, "All documents k times, with new ids.", minimum=1),
     CorpusKey("parts", "integer", 1, "Into how many parts it is split.", minimum=1),
@@ -210,3 +222,29 @@ def keys_of(family: str) -> dict[str, CorpusKey]:
 def family_of(spec: Mapping[str, object]) -> str:
     """The family of a table: ``family``, or "files"."""
     return str(spec.get("family", "files"))
+
+
+def scale_of(spec: Mapping[str, object]) -> tuple[int, int]:
+    """(k for all documents k times, k for every k-th), by ``scale``, ``duplicate``, ``decimate``.
+
+    ValueError where the scale is neither a whole number nor 1 over one.
+    """
+    scale = spec.get("scale")
+    if scale is None:
+        return _whole(spec.get("duplicate", 1)), _whole(spec.get("decimate", 1))
+    if not isinstance(scale, int | float) or not scale > 0:
+        raise ValueError(f"{scale!r} is no scale")
+    larger = scale if scale >= 1 else 1 / scale
+    whole = round(larger)
+    # 0.3333 is meant as 1/3; TOML has no other way to write it.
+    if abs(larger - whole) > (0 if scale >= 1 else min(_ROUNDED * whole, _ROUNDED_MOST)):
+        raise ValueError(f"{scale:g} is neither a whole number nor 1 over one")
+    return (whole, 1) if scale >= 1 else (1, whole)
+
+
+_ROUNDED = 5e-4
+_ROUNDED_MOST = 0.01
+
+
+def _whole(value: object) -> int:
+    return value if isinstance(value, int) else 1

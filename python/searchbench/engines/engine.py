@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal, Protocol
+from typing import Any, Literal, Protocol, runtime_checkable
 
 from searchbench.corpora.corpus import Document, Schema
 from searchbench.workload.queries.algebra import Query
@@ -178,8 +178,55 @@ class Facts:
     extra: Mapping[str, Any] = field(default_factory=dict)
 
 
+@dataclass(frozen=True, slots=True)
+class CacheCounters:
+    """How often a server's cache was hit, by its own count: since its start, or over one drive.
+
+    ``hits`` of ``lookups``. ``source``: who counted, as it stands in a sentence.
+    ``single``: a request is one lookup, not one for each shard.
+    ``other``: another cache of the same server, which counts where the first is not asked.
+    """
+
+    hits: int
+    lookups: int
+    source: str
+    single: bool = True
+    other: CacheCounters | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class CacheState:
+    """What a server says of its cache of answers.
+
+    ``counters``: None where it does not count, or counts only a part of its requests.
+    ``entries``: how many answers the cache holds, 0 where it is off; None where it does not say.
+    """
+
+    counters: CacheCounters | None = None
+    entries: int | None = None
+
+
+@runtime_checkable
+class CountsHits(Protocol):
+    """What an engine has beside ``Engine`` if its server counts how often its cache was hit."""
+
+    def cache_request(self) -> Request:
+        """Asks for the counters. It must change none of them."""
+
+    def cache_state(self, reply: bytes) -> CacheState:
+        """What a reply to ``cache_request`` says; ValueError where it is not one."""
+
+
+@runtime_checkable
+class CountsTaken(Protocol):
+    """What an engine has beside ``Engine`` if its server drops documents without an error."""
+
+    def taken(self, reply: bytes) -> int:
+        """How many documents of a batch the server took; ValueError where it does not say."""
+
+
 class Engine(Protocol):
-    """One kind of system under test."""
+    """One kind of system under test. ``CountsHits`` and ``CountsTaken`` may come beside this."""
 
     @property
     def name(self) -> str:

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from urllib.parse import quote
 
-_PLAIN = frozenset(b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~")
 Pairs = Iterable[tuple[str, str | int]]
 
 
@@ -24,7 +24,7 @@ class HttpReply:
 
 def quoted(text: str) -> str:
     """``text`` for a place in a URL: everything escaped but what RFC 3986 calls unreserved."""
-    return "".join(chr(b) if b in _PLAIN else f"%{b:02X}" for b in text.encode())
+    return quote(text, safe="")
 
 
 def get(path: str, pairs: Pairs = ()) -> bytes:

@@ -7,7 +7,6 @@ a trial is on record if, and only if, its ``trial.json`` is there.
 from __future__ import annotations
 
 import errno
-import json
 import os
 import shutil
 from collections.abc import Iterable, Iterator, Mapping
@@ -23,7 +22,8 @@ import orjson
 import pyarrow as pa
 
 from searchbench.errors import RecordError
-from searchbench.record import old, plan as plans
+from searchbench.record import old
+from searchbench.record import plan as plans
 from searchbench.record.samples import PROBE, REPLIES, SAMPLES, read_table, write_tables
 from searchbench.record.trial import Trial
 from searchbench.study.plan import Plan

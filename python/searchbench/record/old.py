@@ -9,6 +9,9 @@ from __future__ import annotations
 
 from typing import Any
 
+# What is said of cache hits is computed from the record now.
+_JUDGED = ("cache hits", "cache hits not verified")
+_BY_SHARD = ("the request cache", "the query cache")
 _JUDGING = ("question", "analysis", "held", "metric", "agreement", "control", "replicates",
             "ingest", "factors")  # fmt: skip
 
@@ -46,9 +49,16 @@ def trial(payload: dict[str, Any]) -> dict[str, Any]:
         told.pop("attached", None)
     cache = told.get("cache")
     if cache is not None:
-        told["cache"] = {**cache, "counted": cache.get("counted") or None}
+        told["cache"] = {**cache, "counted": _counted(cache.get("counted"))}
+        notes = told.get("notes") or []
+        told["notes"] = [note for note in notes if note.get("kind") not in _JUDGED]
     # What was absent for want of knowledge was sometimes null and sometimes empty.
     return {key: value for key, value in told.items() if value is not None}
+
+
+def _counted(count: dict[str, Any] | None) -> dict[str, Any] | None:
+    """Format 1 did not say whether a request was one lookup or one for each shard."""
+    return {**count, "single": count.get("source") not in _BY_SHARD} if count else None
 
 
 def _treatment(payload: dict[str, Any], load_run: bool) -> dict[str, Any]:

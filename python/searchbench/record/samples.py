@@ -25,6 +25,7 @@ SAMPLES = pa.schema(
         ("first_byte", pa.int64()),
         ("done", pa.int64()),
         ("host", pa.int64()),
+        ("role", pa.uint8()),
     ]
 )
 
@@ -67,14 +68,16 @@ PROBE = pa.schema(
 NO_HOST_TIME = (1 << 40) - 1
 
 # Columns of samples.parquet that records written before them lack: read as null.
-LATER = ("connect",)
+LATER = ("connect", "role")
 
 
-def samples_table(raw: np.ndarray[Any, Any], request_to_query: np.ndarray[Any, Any]) -> pa.Table:
+def samples_table(
+    raw: np.ndarray[Any, Any], request_to_query: np.ndarray[Any, Any], role: int = 0
+) -> pa.Table:
     """The core's samples as the record's columns.
 
     ``raw``: structured array of ``_core.SAMPLE_DTYPE``; ``request_to_query``: uint32, the
-    distinct query of each prepared request. Instants of -1 become null.
+    distinct query of each prepared request; ``role``: the number of the role they are of. Instants of -1 become null.
     """
 
     def instant(name: str) -> pa.Array:
@@ -89,6 +92,7 @@ def samples_table(raw: np.ndarray[Any, Any], request_to_query: np.ndarray[Any, A
         pa.array(np.ascontiguousarray(raw["bytes"])),
         *(instant(name) for name in ("due", "free", "connect", "sent", "first_byte", "done")),
         pa.array(host, mask=host == NO_HOST_TIME),
+        pa.array(np.full(len(raw), role, np.uint8)),
     ]
     return pa.Table.from_arrays(columns, schema=SAMPLES)
 

@@ -215,15 +215,24 @@ class UnderLoad(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class CacheCount(msgspec.Struct, frozen=True, kw_only=True):
-    """How often a cache was hit during the drive, by the server's own count."""
+    """How often a cache was hit during the drive. ``source``: who counted.
+
+    ``single``: a request is one lookup, not one for each shard. ``sampled``: counted in the replies
+    that were kept, not by the server over all requests.
+    """
 
     hits: int
     lookups: int
     source: str = ""
+    single: bool = True
+    sampled: bool = False
 
 
 class Cache(msgspec.Struct, frozen=True, kw_only=True):
-    """How requests were drawn for a share of cache hits, and what the server counted."""
+    """How requests were drawn for a share of cache hits, and what the server counted.
+
+    ``uncounted``: why there is no count, as a clause that fits after "could not be verified: ".
+    """
 
     cache_entries: int | None = None
     wanted_hit: float | None = None
@@ -232,9 +241,10 @@ class Cache(msgspec.Struct, frozen=True, kw_only=True):
     policy: str = ""
     distinct: int | None = None
     expected_hit: float | None = None
-    fill_requests: int | None = None
+    fill_requests: float | None = None
     warmup_requests: int | None = None
     counted: CacheCount | None = None
+    uncounted: str = ""
 
 
 class Trial(msgspec.Struct, kw_only=True):
@@ -243,6 +253,7 @@ class Trial(msgspec.Struct, kw_only=True):
     ``subject``: the configuration without the step of its load; trials of one subject in one block
     were driven one after another on the same warm system where ``measure`` of the plan says so.
     ``attached``: the addresses of a system that ran already; ``endpoints``: all that were asked.
+    ``roles``: what the numbers in the samples' column of that name mean.
     ``phases``: seconds spent in each phase. ``reason`` and ``stage``: of a failed trial.
     """
 
@@ -267,6 +278,7 @@ class Trial(msgspec.Struct, kw_only=True):
     started: str = ""
     ended: str = ""
     phases: dict[str, float] = {}
+    roles: list[str] = []
     notes: list[Note] = []
     corpus: Corpus = Corpus()
     queries: Queries = Queries()

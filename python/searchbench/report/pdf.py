@@ -27,6 +27,7 @@ def document_pdf(document: Document) -> bytes:
         content = {
             "title": document.title,
             "about": document.about,
+            "method": document.method,
             "sections": [
                 {"title": s.title, "blocks": [_block(b, folder) for b in s.blocks]}
                 for s in document.sections

@@ -1,5 +1,6 @@
-"""The judgement as CSV: six files with headers that stay, for spreadsheets and scripts.
+"""The judgement as CSV: files with headers that stay, for spreadsheets and scripts.
 
+Six files, a seventh (``steps``) of a sweep or a search for capacity, and of the latter an eighth.
 Numbers are written whole (``repr``), in seconds, bytes and shares 0..1; an absent number is an
 empty cell. New columns are only ever added at the right.
 """
@@ -51,7 +52,7 @@ HEADERS: dict[str, tuple[str, ...]] = {
     "findings": ("severity", "kind", "trial", "number", "meaning", "remedy"),
 }  # fmt: skip
 
-# Of a load run, a seventh file: a row a load step. Times of quantiles are in seconds.
+# Of a sweep or a search for capacity: a row a load step. Times of quantiles are in seconds.
 _STEP = (
     "system", "trial", "treatment", "block", "label", "kind", "status", "reason", "window_s",
     "clients_asked", "clients", "clients_by_littles_law", "littles_law_share", "rate_asked_per_s",
@@ -61,16 +62,22 @@ _STEP = (
 _STEP_ESTIMATES = ("offered", "answered", "achieved", "error_share")
 _STEP_TIMES = ("service", "response", "connect", "lag", "backlog")
 _STEP_QUANTILES = ("p50", "p90", "p95", "p99", "p999", "max", "mean")
+_STEP_ADDED = ("subject", "speed_asked")
 STEPS = (
     *_STEP,
     "outcomes",
     *(column for name in _STEP_ESTIMATES for column in (name, f"{name}_low", f"{name}_high")),
     *(f"{time}_{quantile}" for time in _STEP_TIMES for quantile in _STEP_QUANTILES),
+    *_STEP_ADDED,
 )
+
+# Of a search for capacity: a row for each configuration and promise. Rates are per second;
+# ``trials``: how many were driven.
+CAPACITY = ("subject", "promise", "holds", "fails", "chance_inside", "searches", "trials")
 
 
 def write_sheets(judgement: Judgement, folder: Path) -> list[Path]:
-    """Write all six (of a load run ``steps.csv`` too) into ``folder``, replacing what was there."""
+    """Write all that the judgement has into ``folder``, replacing what was there."""
     makers = {
         "treatments": _treatments,
         "trials": _trials,
@@ -83,8 +90,10 @@ def write_sheets(judgement: Judgement, folder: Path) -> list[Path]:
         _write(folder / f"{name}.csv", HEADERS[name], make(judgement))
         for name, make in makers.items()
     ]
-    if judgement.kind == "load":
+    if judgement.measure in ("sweep", "capacity"):
         written.append(_write(folder / "steps.csv", STEPS, _steps(judgement)))
+    if judgement.measure == "capacity":
+        written.append(_write(folder / "capacity.csv", CAPACITY, _capacity(judgement)))
     return written
 
 
@@ -159,7 +168,13 @@ def _steps(judgement: Judgement) -> Iterable[Sequence[Any]]:
         for time in _STEP_TIMES:
             found = getattr(s, time)
             row += [found[q].value if q in found else None for q in _STEP_QUANTILES]
-        yield row
+        yield row + [getattr(s, name) for name in _STEP_ADDED]
+
+
+def _capacity(judgement: Judgement) -> Iterable[Sequence[Any]]:
+    for c in judgement.capacity:
+        found = (c.holds, c.fails, c.chance_inside)
+        yield (c.subject, c.promise, *found, c.searches, len(c.trials))
 
 
 def _findings(judgement: Judgement) -> Iterable[Sequence[Any]]:

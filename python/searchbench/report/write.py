@@ -8,9 +8,8 @@ from pathlib import Path
 
 from searchbench.analysis.judgement import Judgement
 from searchbench.errors import RecordError
-from searchbench.report.document.blocks import Document
-from searchbench.report.document.content import Content, RecordView
-from searchbench.report.document.sweep import LoadContent
+from searchbench.report.document.assemble import document
+from searchbench.report.document.content import RecordView
 from searchbench.report.page import page
 from searchbench.report.pdf import document_pdf
 from searchbench.report.sheets import write_sheets
@@ -26,7 +25,7 @@ class Report:
 
 
 def write_report(record: RecordView, judgement: Judgement, out_dir: Path | str) -> Report:
-    """Write report.html, report.pdf and six CSV files into ``out_dir``, which is made.
+    """Write report.html, report.pdf and the CSV files into ``out_dir``, which is made.
 
     What was there of these names is replaced, each file whole. RecordError where the folder
     cannot be written.
@@ -34,10 +33,10 @@ def write_report(record: RecordView, judgement: Judgement, out_dir: Path | str) 
     folder = Path(out_dir)
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        content = contents(record, judgement)
+        made = document(record, judgement)
         return Report(
-            _whole(folder / "report.html", page(content).encode()),
-            _whole(folder / "report.pdf", document_pdf(content)),
+            _whole(folder / "report.html", page(made).encode()),
+            _whole(folder / "report.pdf", document_pdf(made)),
             write_sheets(judgement, folder),
         )
     except OSError as error:
@@ -48,24 +47,17 @@ def write_report(record: RecordView, judgement: Judgement, out_dir: Path | str) 
 
 def write_html(record: RecordView, judgement: Judgement, path: Path) -> Path:
     """Write the page alone."""
-    return _whole(path, page(contents(record, judgement)).encode())
+    return _whole(path, page(document(record, judgement)).encode())
 
 
 def write_pdf(record: RecordView, judgement: Judgement, path: Path) -> Path:
     """Write the document alone."""
-    return _whole(path, document_pdf(contents(record, judgement)))
+    return _whole(path, document_pdf(document(record, judgement)))
 
 
 def write_csv(judgement: Judgement, folder: Path) -> list[Path]:
-    """Write the six CSV files alone."""
+    """Write the CSV files alone."""
     return write_sheets(judgement, folder)
-
-
-def contents(record: RecordView, judgement: Judgement) -> Document:
-    """What the report says, before it is set in type."""
-    if judgement.kind == "load":
-        return LoadContent(record, judgement).document()
-    return Content(record, judgement).document()
 
 
 def _whole(path: Path, content: bytes) -> Path:

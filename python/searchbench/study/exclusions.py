@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from searchbench.engines.engine import Level
@@ -12,11 +12,12 @@ from searchbench.study.positions import Source
 
 
 def read_exclusions(
-    source: Source, factors: tuple[Factor, ...], named: set[str]
+    source: Source, factors: Sequence[Factor], named: set[str]
 ) -> tuple[Exclusion, ...]:
     """The exclusions that are right, with complaints for the rest.
 
-    ``named``: the systems, which are the levels of the factor "system".
+    ``factors``: with the steps of a sweep. ``named``: the systems, which are the levels of the
+    factor "system".
     """
     entries = source.tables.get("exclude", [])
     levels: dict[str, tuple[Level, ...]] = {f.path: f.levels for f in factors}
@@ -39,27 +40,27 @@ def read_exclusions(
             source.at_value((*path, "when"), "an exclusion needs `when`, a table of factor = level")
             continue
         wanted = {}
-        for place, factor, level in _pairs(when, (*path, "when")):
+        for at, factor, level in _pairs(when, (*path, "when")):
             chosen = tuple(level) if isinstance(level, list) else (level,)
             if factor not in levels:
-                source.at_key(place, f"`{factor}` is no factor of this study",
+                source.at_key(at, f"`{factor}` is no factor of this study",
                               nearest(factor, levels))  # fmt: skip
                 continue
             for one in chosen:
                 if not any(one == k and type(one) is type(k) for k in levels[factor]):
                     there = "its levels: " + ", ".join(map(show, levels[factor]))
-                    source.at_value(place, f"`{factor}` has no level {show(one)}", there)
+                    source.at_value(at, f"`{factor}` has no level {show(one)}", there)
             wanted[factor] = chosen
         found.append(Exclusion(wanted, str(reason)))
     return tuple(found)
 
 
 def _pairs(
-    table: Mapping[str, Any], place: tuple[str, ...]
+    table: Mapping[str, Any], at: tuple[str, ...]
 ) -> Iterable[tuple[tuple[str, ...], str, Any]]:
-    """(place, dotted path, value), nested tables flattened."""
-    start = len(place)
-    stack = [((*place, key), value) for key, value in table.items()]
+    """(position, dotted path, value), nested tables flattened."""
+    start = len(at)
+    stack = [((*at, key), value) for key, value in table.items()]
     while stack:
         here, value = stack.pop(0)
         if isinstance(value, Mapping):

@@ -1,183 +1,117 @@
-"""The ``[factors]`` table: which part each path names, and whether its levels fit there."""
+"""The ``[factors]`` table: which part each path names, and whether its levels fit there.
+
+A factor is a path with a list of levels, or a name without a dot with a list of tables, each of
+which sets several keys at once (linked.py).
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from searchbench import corpora
-from searchbench.engines import ENGINES
-from searchbench.engines.engine import Level, Parameter
-from searchbench.spec import Kind, SpecKey, nearest, show
-from searchbench.study.model import Factor, System
-from searchbench.study.positions import Path, Source, choice_hint
-from searchbench.workload.loads import SPEC_KEYS as LOAD_KEYS
-from searchbench.workload.queries.registry import SPEC_KEYS as QUERY_KEYS
-
-# Ranges that a level can stand for: one text, number or truth value.
-_SINGLE = {"text", "integer", "number", "boolean", "path", "paths", "texts"}
-_KINDS: Mapping[type, Kind] = {str: "text", int: "integer", float: "number", bool: "boolean"}
-_TABLES: Mapping[str, tuple[SpecKey, ...]] = {"queries": QUERY_KEYS, "load": LOAD_KEYS}
-
-
-def key_of(parameter: Parameter) -> SpecKey:
-    """A lever of an engine as a key of a system's table."""
-    return SpecKey(
-        parameter.name,
-        _KINDS[parameter.kind],
-        parameter.default,
-        parameter.doc,
-        parameter.choices,
-        parameter.minimum,
-        parameter.maximum,
-    )
+from searchbench.engines.engine import Level
+from searchbench.spec import show
+from searchbench.study.linked import read_linked
+from searchbench.study.model import Factor, System, key_of, system_of, table_of
+from searchbench.study.names import Names
+from searchbench.study.positions import Path, Source
+from searchbench.study.varied import Setting, Varied, meet
 
 
 def read_factors(
     source: Source, systems: Mapping[str, System], named: set[str]
-) -> tuple[Factor, ...]:
+) -> tuple[Varied, ...]:
     """The factors that are right, with complaints for the rest.
 
     ``systems``: those whose engine is known; ``named``: all that the file names.
     """
-    factors = []
-    for place, path, value in _flat(source.table("factors"), ("factors",)):
-        found = _levels(source, place, path, value)
-        wanted = _targets(source, place, path, systems, named)
-        if not wanted:
+    names = Names(source, systems, named)
+    found: list[Varied] = []
+    for at, path, value in _flat(source.table("factors"), ("factors",)):
+        if "." not in path and _tables(value):
+            linked = read_linked(source, at, path, value, names)
+            found += [linked] if linked else []
             continue
-        fitting = []
-        for i, level in found:
-            reasons = [(key, owner, key.mismatch(level)) for key, owner in wanted]
-            for key, owner, reason in reasons:
-                if reason:
-                    of = f" of {owner}" if len(wanted) > 1 else ""
-                    hint = choice_hint(key, level)
-                    source.at_value((*place, str(i)), f"level of `{path}`: {reason}{of}", hint)
-            if not any(reason for _, _, reason in reasons):
-                fitting.append(level)
+        levels = _levels(source, at, path, value)
+        targets = names.targets(at, path)
+        fitting = [
+            (level, (*at, str(i)))
+            for i, level in levels
+            if targets and names.check((*at, str(i)), path, level, targets, f"level of `{path}`")
+        ]
         if fitting:
-            factors.append(Factor(path, tuple(fitting)))
-    for i, factor in enumerate(factors):
-        for other in factors[:i]:
-            if factor.key == other.key and _overlap(factor, other):
+            factor = Factor(path, tuple(level for level, _ in fitting))
+            found.append(Varied(factor, at, tuple({path: Setting(at, to)} for _, to in fitting)))
+    for i, varied in enumerate(found):
+        for other in found[:i]:
+            _twice(source, varied, other)
+        _in_tables(source, varied, names)
+    return tuple(found)
+
+
+def _twice(source: Source, varied: Varied, other: Varied) -> None:
+    """Complain of keys that two factors set."""
+    for path, setting in varied.at[0].items():
+        for before, first in other.at[0].items():
+            if meet(path, before):
+                where = source.where(first.key)
+                said = f"`{path}` and `{before}` vary the same parameter, here and at {where}"
+                if path == before:
+                    said = f"`{path}` is varied here and at {where}"
+                source.at_key(setting.key, f"{said}; keep one")
+
+
+def _in_tables(source: Source, varied: Varied, names: Names) -> None:
+    """Complain of keys that a table sets and a factor varies."""
+    for path, setting in varied.at[0].items():
+        table, key = table_of(path), key_of(path)
+        owners: list[Path] = [(table,)]
+        if table == "systems":
+            system = system_of(path)
+            owners = [("systems", name) for name in names.named if system in ("*", name)]
+        for owner in owners:
+            if key in source.table(*owner):
+                by = f'as "{path}" in [factors]'
+                if varied.factor.sets:
+                    by = f"by the levels of `{varied.factor.path}`"
                 source.at_key(
-                    ("factors", factor.path),
-                    f"`{factor.path}` and `{other.path}` vary the same parameter; keep one",
+                    (*owner, key),
+                    f"`{key}` is set here and varied {by}, at {source.where(setting.key)}; "
+                    "keep one of them",
                 )
-    return tuple(factors)
 
 
-def _overlap(a: Factor, b: Factor) -> bool:
-    """Whether two factors of the same parameter meet in a system."""
-    return a.table == b.table == "systems" and "*" in (a.system, b.system)
+def _tables(value: object) -> bool:
+    """Whether these are levels of a linked factor."""
+    return isinstance(value, list) and any(isinstance(level, Mapping) for level in value)
 
 
-def _flat(table: Mapping[str, Any], place: Path) -> Iterator[tuple[Path, str, Any]]:
-    """(place, dotted path, value); ``load.clients = [1]`` is the same as ``"load.clients"``."""
+def _flat(table: Mapping[str, Any], at: Path) -> Iterator[tuple[Path, str, Any]]:
+    """(position, dotted path, value); ``load.clients = [1]`` is the same as ``"load.clients"``."""
     for key, value in table.items():
-        here = (*place, key)
+        here = (*at, key)
         if isinstance(value, Mapping):
             yield from _flat(value, here)
         else:
             yield here, ".".join(here[1:]), value
 
 
-def _levels(source: Source, place: Path, path: str, value: object) -> list[tuple[int, Level]]:
+def _levels(source: Source, at: Path, path: str, value: object) -> list[tuple[int, Level]]:
     if not isinstance(value, list) or not value:
-        source.at_value(place, f"`{path}` must be a list of levels, not {show(value)}")
+        source.at_value(at, f"`{path}` must be a list of levels, not {show(value)}")
         return []
     levels: list[tuple[int, Level]] = []
     for i, level in enumerate(value):
-        at = (*place, str(i))
-        if not isinstance(level, str | int | float | bool):
+        here = (*at, str(i))
+        if isinstance(level, Mapping):
+            source.at_value(here, f"a level of `{path}` is one value; levels that are tables "
+                            "belong to a factor with a name of its own, without a dot")  # fmt: skip
+        elif not isinstance(level, str | int | float | bool):
             source.at_value(
-                at, f"a level must be a text, a number or a truth value, not {show(level)}"
+                here, f"a level must be a text, a number or a truth value, not {show(level)}"
             )
         elif any(level == seen and type(level) is type(seen) for _, seen in levels):
-            source.at_value(at, f"`{path}` has the level {show(level)} twice")
+            source.at_value(here, f"`{path}` has the level {show(level)} twice")
         else:
             levels.append((i, level))
     return levels
-
-
-def _targets(
-    source: Source, place: Path, path: str, systems: Mapping[str, System], named: set[str]
-) -> list[tuple[SpecKey, str]]:
-    """What a path names, with the system that has it; empty, with a complaint, if nothing."""
-    table, _, rest = path.partition(".")
-    if table in ("corpus", *_TABLES):
-        return _of_table(source, place, table, rest)
-    if table != "systems":
-        source.at_key(
-            place,
-            f"`{path}` names nothing that can be a factor",
-            'say "load.KEY", "queries.KEY", "corpus.KEY", "systems.NAME.PARAMETER" '
-            'or "systems.*.PARAMETER"',
-        )
-        return []
-    name, _, parameter = rest.partition(".")
-    if name != "*" and name not in named:
-        source.at_key(place, f"`{path}`: there is no system `{name}`", nearest(name, named))
-        return []
-    chosen = [s for s in systems.values() if name in ("*", s.name)]
-    keys = []
-    for system in chosen:
-        known = {p.name: p for p in ENGINES[system.engine].parameters}
-        if parameter in known:
-            keys.append((key_of(known[parameter]), system.name))
-        else:
-            hint = nearest(parameter, known)
-            having = [s.name for s in systems.values() if _has(s, parameter)]
-            if name == "*" and having:
-                hint = f'say "systems.{having[0]}.{parameter}"'
-            source.at_key(place, f"`{path}`: {system.engine} has no parameter `{parameter}`", hint)
-            if name != "*":
-                return []
-        if parameter in source.table("systems", system.name):
-            source.at_key(("systems", system.name, parameter), _both(parameter, path))
-    return keys
-
-
-def _of_table(source: Source, place: Path, table: str, rest: str) -> list[tuple[SpecKey, str]]:
-    given = source.table(table)
-    if table == "corpus":
-        family = str(given.get("family", "files"))
-        if family not in corpora.FAMILIES:
-            return []  # complained about where the family stands
-        known = corpora.keys_of(family)
-        single = rest in known and known[rest].kind in _SINGLE
-        # Its levels are checked by the corpus itself, which knows what goes together.
-        keys = {name: SpecKey(name, "list") for name in known}
-    else:
-        keys = {key.name: key for key in _TABLES[table]}
-        single = rest in keys and keys[rest].kind in _SINGLE
-    if rest not in keys:
-        source.at_key(
-            place, f"`{table}.{rest}`: [{table}] has no key `{rest}`", nearest(rest, keys)
-        )
-        return []
-    if not single:
-        source.at_key(place, f"`{table}.{rest}` cannot be a factor: its values are lists or tables")
-        return []
-    if rest in given:
-        source.at_key((table, rest), _both(rest, f"{table}.{rest}"))
-    return [(_ANYTHING if table == "corpus" else keys[rest], "")]
-
-
-class _Anything(SpecKey):
-    """Takes every level."""
-
-    def mismatch(self, value: object) -> str | None:
-        return None
-
-
-_ANYTHING = _Anything("", "text")
-
-
-def _has(system: System, parameter: str) -> bool:
-    return any(p.name == parameter for p in ENGINES[system.engine].parameters)
-
-
-def _both(key: str, path: str) -> str:
-    return f'`{key}` is set here and varied as "{path}" in [factors]; keep one of them'

@@ -8,45 +8,83 @@ from pathlib import Path
 from typing import Any, Literal
 
 from searchbench.engines.engine import Level
+from searchbench.study.plan import Measure, Require
+from searchbench.workload.load_table import STEP_KEYS, kind_of, promises_of
 
 
 @dataclass(frozen=True, slots=True)
 class System:
     """One system under test. ``parameters``: every lever of its engine, defaults put in.
 
-    ``attach``: HOST:PORT of one that already runs; None: it is started.
+    ``attach``: the addresses of one that already runs; empty: it is started. ``remote``: they may
+    be another machine's. ``engine`` "": it is found out when the system answers, "none": its
+    replies are taken as they are; both are for verbatim requests.
     """
 
     name: str
     engine: str
     parameters: Mapping[str, Level]
-    attach: str | None = None
+    attach: tuple[str, ...] = ()
+    remote: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class Factor:
-    """What is varied. ``path`` is "TABLE.KEY", or "systems.NAME.PARAMETER" where NAME may be "*".
+    """What is varied. ``levels`` are in the order of the study file, all different.
 
-    ``levels`` are in the order of the study file, all different.
+    ``path``: "TABLE.KEY", "systems.NAME.PARAMETER" (NAME may be "*"), or a name without a dot:
+    then the factor is linked, its levels are names too, and ``sets`` says what each of them sets,
+    by such paths.
     """
 
     path: str
     levels: tuple[Level, ...]
+    sets: tuple[Mapping[str, Any], ...] = ()
+
+    def settings(self, level: int) -> Mapping[str, Any]:
+        """What the level of that number sets: path to value."""
+        return self.sets[level] if self.sets else {self.path: self.levels[level]}
+
+    @property
+    def paths(self) -> tuple[str, ...]:
+        """What it sets; all levels set the same."""
+        return tuple(self.settings(0))
 
     @property
     def table(self) -> str:
-        """ "corpus", "queries", "load" or "systems"."""
-        return self.path.split(".", 1)[0]
+        """The study's table that has the key; "" of a linked factor."""
+        return "" if self.sets else table_of(self.path)
 
     @property
     def system(self) -> str | None:
         """The system it is crossed within, "*" for all of them; None outside of systems."""
-        return self.path.split(".")[1] if self.table == "systems" else None
+        return None if self.sets else system_of(self.path)
 
     @property
     def key(self) -> str:
-        """The key or parameter that takes the levels."""
-        return self.path.rsplit(".", 1)[1]
+        """The key or parameter that takes the levels; of a linked factor its name."""
+        return key_of(self.path)
+
+    def concerns(self, system: str) -> bool:
+        """Whether that system is crossed with it."""
+        return any(system_of(path) in (None, "*", system) for path in self.paths)
+
+
+def table_of(path: str) -> str:
+    """The table that a path names: "corpus", "queries", "requests", "load" or "systems"."""
+    return path.split(".", 1)[0]
+
+
+def system_of(path: str) -> str | None:
+    """The system that a path names, which may have dots in its name; None outside of systems."""
+    if table_of(path) != "systems":
+        return None
+    return path.removeprefix("systems.").rpartition(".")[0]
+
+
+def key_of(path: str) -> str:
+    """The key or parameter that a path names; none of them has a dot."""
+    return path.rpartition(".")[2]
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,11 +111,15 @@ class Agreement:
     """What two systems must agree on before their speeds are compared, query by query.
 
     "totals": exact totals; "set": the same ``k`` first hits in any order; "order": in the same
-    order; "none": nothing, because the study says so.
+    order; "none": nothing, because the study says so. ``captures``: of verbatim requests, how many
+    distinct ones are asked once outside the measurement. ``capture``: before the drive, or after
+    it, so that what is measured are first asks.
     """
 
-    require: Literal["totals", "set", "order", "none"] = "totals"
+    require: Require = "totals"
     k: int = 10
+    captures: int = 200
+    capture: Literal["before", "after"] = "before"
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,8 +138,9 @@ class Study:
     """A question, what it is asked of, and how it is to be answered.
 
     ``text`` is the file as it was read, ``path`` its name, ``base`` the directory that file
-    names in it are relative to. ``corpus``, ``queries`` and ``load`` hold the keys that were
-    given; a key that is a factor is in ``factors`` alone.
+    names in it are relative to. ``corpus`` and ``queries``, or ``requests`` in place of both, and
+    ``load`` hold the keys that were given; a key that is a factor is in ``factors`` alone.
+    ``command``: the arguments of the command line that the study was made from, if it was.
     """
 
     path: str
@@ -108,6 +151,7 @@ class Study:
     corpus: Mapping[str, Any]
     queries: Mapping[str, Any]
     load: Mapping[str, Any]
+    requests: Mapping[str, Any] = field(default_factory=dict)
     factors: tuple[Factor, ...] = ()
     exclude: tuple[Exclusion, ...] = ()
     analysis: str = ""
@@ -115,9 +159,43 @@ class Study:
     seed: int = 1
     replicates: int = 3
     control: Control = field(default_factory=Control)
-    ingest: Literal["per-block", "per-trial", "once"] = "per-block"
+    ingest: Literal["per-block", "per-trial", "once", "as-found"] = "per-block"
     agreement: Agreement = field(default_factory=Agreement)
     verdict: VerdictRule = field(default_factory=VerdictRule)
+    command: tuple[str, ...] = ()
+
+    @property
+    def verbatim(self) -> bool:
+        """Whether requests are sent as they are, in place of portable queries."""
+        varied = (path for factor in self.factors for path in factor.paths)
+        return bool(self.requests) or any(table_of(path) == "requests" for path in varied)
+
+    @property
+    def measure(self) -> Measure:
+        """What kind of measurement it is: trials, a sweep of steps, or a search for capacity."""
+        if self.load.get("find_capacity"):
+            return "capacity"
+        return "trials" if self.steps is None else "sweep"
+
+    @property
+    def steps(self) -> Factor | None:
+        """The steps of a sweep as a factor; None where it is none.
+
+        A replay over systems that are taken as found is a sweep of one step, its speed: nothing is
+        made anew for it, so there is nothing that trials could be of.
+        """
+        for key in STEP_KEYS:
+            if isinstance(self.load.get(key), list):
+                return Factor(f"load.{key}", tuple(self.load[key]))
+        if self.ingest == "as-found" and kind_of(self.load) == "replay":
+            varied = any("load.speed" in f.paths for f in self.factors)
+            return None if varied else Factor("load.speed", (self.load.get("speed", 1.0),))
+        return None
+
+    @property
+    def promises(self) -> tuple[str, ...]:
+        """What a search for capacity holds each rate to."""
+        return promises_of(self.load)
 
     @property
     def name(self) -> str:

@@ -20,9 +20,11 @@ class Treatment(msgspec.Struct, frozen=True, kw_only=True):
 
     ``settings``: the study's tables by name with this treatment's levels put in: "corpus",
     "queries" or "requests", "load", "system" (every parameter of the engine).
-    ``attach``: the addresses of a system that runs already. ``subject``: what the configuration is
-    called without the step of its load; treatments of one subject that differ in their step alone
-    are driven one after another on the same warm system.
+    ``attach``: the addresses of a system that runs already; ``remote``: they may be another
+    machine's. ``engine``: "" until the system answers, "none" where its replies are taken as they
+    are. ``subject``: what the configuration is called without the step of its load; treatments of
+    one subject that differ in their step alone are driven one after another on the same warm
+    system.
     """
 
     id: str
@@ -32,6 +34,7 @@ class Treatment(msgspec.Struct, frozen=True, kw_only=True):
     levels: dict[str, Level]
     settings: dict[str, dict[str, Any]]
     attach: tuple[str, ...] = ()
+    remote: bool = False
     subject: str = ""
 
     def table(self, name: str) -> dict[str, Any]:
@@ -81,10 +84,16 @@ class Excluded(msgspec.Struct, frozen=True):
 
 
 class AgreementRule(msgspec.Struct, frozen=True, kw_only=True):
-    """What two systems must agree on before their speeds are compared, and over how many hits."""
+    """What two systems must agree on before their speeds are compared, and over how many hits.
+
+    ``captures``: of verbatim requests, how many distinct ones are asked once outside the
+    measurement; portable queries are all asked. ``capture``: before the drive or after it.
+    """
 
     require: Require = "totals"
     k: int = 10
+    captures: int = 200
+    capture: Literal["before", "after"] = "before"
 
 
 class Judging(msgspec.Struct, frozen=True, kw_only=True):

@@ -1,94 +1,30 @@
-"""Study → plan: what will be run, in which order. Crossed, blocked, shuffled by the seed.
+"""Study → plan: what will be run. Factors are crossed, and what cannot be run is left out.
 
-``make_plan`` crosses all factors, leaves out what cannot be run with the reason, and lays every
-treatment into every block once, with the A/A control twin at a random place of each block. The
-same study and seed give the same plan on every machine.
-
-``to_json`` and ``from_json`` are the form of plan.json in a record.
+``make_plan`` crosses all factors, leaves out what cannot be run with the reason, and orders the
+trials (order.py). The same study and seed give the same plan on every machine. Of a search for
+capacity it plans what is searched, and no trials: those are decided on while it runs.
 """
 
 from __future__ import annotations
 
 import itertools
-import random
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
 from typing import Any
+
+import msgspec
 
 from searchbench.engines import ENGINES
 from searchbench.engines.engine import Level
-from searchbench.errors import Complaint, RecordError, StudyError
+from searchbench.errors import Complaint, StudyError
 from searchbench.spec import nearest
-from searchbench.study.model import Study, System
-from searchbench.workload import loads
+from searchbench.study.estimate import estimate
+from searchbench.study.model import Study, System, key_of, system_of, table_of
+from searchbench.study.order import order
+from searchbench.study.plan import AgreementRule, Excluded, Judging, Plan, Treatment
+from searchbench.workload import load_table
 from searchbench.workload.queries import registry
 
-FORMAT = 1
-
-# For the estimate alone, from what the shipped engines do on a small machine.
-_INGEST_PER_S = 15_000.0
-# Preparing batches, settling, and a reply to each distinct query before the first drive.
-_INGEST_FIXED_S = 3.0
-_DEBIAN_DOCUMENTS = 64_000
-# Starting an engine, checking it, writing the record.
-_TRIAL_FIXED_S = 0.5
-
-
-@dataclass(frozen=True, slots=True)
-class Treatment:
-    """One level of each factor. ``levels``: by factor path ("system", "load.clients", ...).
-
-    ``parameters`` are the engine's, complete. ``corpus``, ``queries``, ``load`` are the
-    resolved tables of the study with this treatment's levels put in.
-    """
-
-    id: str
-    label: str
-    system: str
-    engine: str
-    levels: Mapping[str, Level]
-    parameters: Mapping[str, Level]
-    corpus: Mapping[str, object]
-    queries: Mapping[str, object]
-    load: Mapping[str, object]
-    attach: str | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Trial:
-    """One treatment measured once. ``control`` is the A/A twin of the same treatment."""
-
-    id: str
-    block: int
-    treatment: str
-    control: bool
-
-
-@dataclass(frozen=True, slots=True)
-class Excluded:
-    """A crossing that is not run, with the reason."""
-
-    levels: Mapping[str, Level]
-    reason: str
-
-
-@dataclass(frozen=True, slots=True)
-class Plan:
-    """Every trial in the order it will be run.
-
-    ``judging``: what the study says about how it is to be judged and reported, as plain data:
-    ``question``, ``analysis``, ``held``, ``metric``,
-    ``agreement`` {``require``, ``k``}, ``control`` (the id of the treatment that has a twin, or
-    null), ``replicates``, ``ingest``, ``factors`` (path to levels, "system" among them).
-    """
-
-    question: str
-    seed: int
-    treatments: tuple[Treatment, ...]
-    trials: tuple[Trial, ...]
-    excluded: tuple[Excluded, ...]
-    estimated_s: float
-    judging: Mapping[str, Any] = field(default_factory=dict)
+Tables = dict[str, dict[str, Any]]
 
 
 def make_plan(study: Study, documents: int | None = None) -> Plan:
@@ -99,79 +35,92 @@ def make_plan(study: Study, documents: int | None = None) -> Plan:
     """
     treatments: list[Treatment] = []
     excluded: list[Excluded] = []
-    crossed = list(_crossings(study))
-    for system, levels in crossed:
-        corpus, queries, load, parameters = _tables(study, system, levels)
-        reason = _infeasible(study, system, levels, queries, load)
+    for system, levels, tables in _crossings(study):
+        reason = _infeasible(study, system, levels, tables)
         if reason:
             excluded.append(Excluded(levels, reason))
             continue
+        tables["load"] = load_table.resolve_told(tables["load"])
+        if "queries" in tables:
+            tables["queries"] = _told(tables["queries"], study.seed)
         treatments.append(
             Treatment(
-                "", "", system.name, system.engine, levels, parameters, corpus,
-                _told(queries, study.seed), loads.resolve_told(load), system.attach,
+                id="",
+                label="",
+                system=system.name,
+                engine=system.engine,
+                levels=levels,
+                settings=tables,
+                attach=system.attach,
+                remote=system.remote,
             )
-        )  # fmt: skip
+        )
     if not treatments:
         reasons = "; ".join(dict.fromkeys(e.reason for e in excluded))
         raise StudyError([Complaint(study.path, 0, 0, f"nothing is left to be run: {reasons}")])
-    named = tuple(_named(treatments))
+    named = tuple(_named(treatments, study.steps.path if study.steps else None))
     control = _control(study, named)
+    trials = () if study.measure == "capacity" else tuple(order(study, named, control))
     return Plan(
-        study.question,
-        study.seed,
-        named,
-        tuple(_trials(study, named, control)),
-        tuple(excluded),
-        round(_estimate(study, named, control, documents), 1),
-        _judging(study, named, control),
+        question=study.question,
+        seed=study.seed,
+        treatments=named,
+        trials=trials,
+        excluded=tuple(excluded),
+        estimated_s=round(estimate(study, named, control, documents), 1),
+        judging=_judging(study, named, control),
     )
 
 
-def _crossings(study: Study) -> Iterator[tuple[System, dict[str, Level]]]:
-    """Every system with every combination of the levels that concern it, in file order."""
+def _crossings(study: Study) -> Iterator[tuple[System, dict[str, Level], Tables]]:
+    """Every system with every combination of the levels that concern it, in file order.
+
+    The steps of a sweep come last, so that those of one configuration follow one another.
+    """
     several = len(study.systems) > 1
     for system in study.systems:
-        factors = [f for f in study.factors if f.system in (None, "*", system.name)]
-        for combination in itertools.product(*(f.levels for f in factors)):
+        factors = [f for f in study.factors if f.concerns(system.name)]
+        factors += [study.steps] if study.steps else []
+        for chosen in itertools.product(*(range(len(f.levels)) for f in factors)):
             levels: dict[str, Level] = {"system": system.name} if several else {}
-            levels.update(zip((f.path for f in factors), combination, strict=True))
-            yield system, levels
+            tables = _tables(study, system)
+            for factor, level in zip(factors, chosen, strict=True):
+                levels[factor.path] = factor.levels[level]
+                _put_in(tables, system, factor.settings(level))
+            yield system, levels, tables
 
 
-def _tables(
-    study: Study, system: System, levels: Mapping[str, Level]
-) -> tuple[dict[str, Any], dict[str, Any], dict[str, Any], dict[str, Level]]:
-    """Corpus, queries, load and parameters, with the levels put in."""
-    tables: dict[str, dict[str, Any]] = {
-        "corpus": dict(study.corpus),
-        "queries": dict(study.queries),
-        "load": dict(study.load),
-        "systems": dict(system.parameters),
-    }
-    for factor in study.factors:
-        if factor.path in levels:
-            tables[factor.table][factor.key] = levels[factor.path]
-    return tables["corpus"], tables["queries"], tables["load"], tables["systems"]
+def _tables(study: Study, system: System) -> Tables:
+    """The study's tables as they are for one system, before levels are put in."""
+    asked: Tables = (
+        {"requests": {"form": "auto", **study.requests}}
+        if study.verbatim
+        else {"corpus": dict(study.corpus), "queries": dict(study.queries)}
+    )
+    return {**asked, "load": dict(study.load), "system": dict(system.parameters)}
 
 
-def _infeasible(
-    study: Study,
-    system: System,
-    levels: Mapping[str, Level],
-    queries: Mapping[str, Any],
-    load: Mapping[str, Any],
-) -> str:
+def _put_in(tables: Tables, system: System, settings: Mapping[str, Any]) -> None:
+    """Set what one level of a factor sets, as far as it concerns the system."""
+    for path, value in settings.items():
+        owner = system_of(path)
+        if owner in (None, "*", system.name):
+            tables["system" if owner is not None else table_of(path)][key_of(path)] = value
+
+
+def _infeasible(study: Study, system: System, levels: Mapping[str, Level], tables: Tables) -> str:
     """Why a crossing cannot or must not be run; empty if it can."""
     for exclusion in study.exclude:
         there: Mapping[str, Level] = {**levels, "system": system.name}
         if all(_is_level(there.get(path), wanted) for path, wanted in exclusion.when.items()):
             return exclusion.reason
-    cannot = ENGINES[system.engine].can.cannot
-    for feature in _features(queries):
-        if feature in cannot:
-            return f"{system.engine} cannot do {feature}: {cannot[feature]}"
-    wrong = [*loads.problems(load), *registry.problems(queries)]
+    wrong = list(load_table.problems(tables["load"]))
+    if "queries" in tables:
+        cannot = ENGINES[system.engine].can.cannot
+        for feature in _features(tables["queries"]):
+            if feature in cannot:
+                return f"{system.engine} cannot do {feature}: {cannot[feature]}"
+        wrong += registry.problems(tables["queries"])
     return "; ".join(sentence for _, sentence in wrong)
 
 
@@ -198,26 +147,34 @@ def _told(queries: Mapping[str, Any], seed: int) -> dict[str, Any]:
     return {"match": "all", "limit": 10, "seed": seed, **queries}
 
 
-def _named(treatments: Sequence[Treatment]) -> Iterator[Treatment]:
-    """With ids t01, t02, ... in the order of crossing, and labels of what varies."""
+def _named(treatments: Sequence[Treatment], step: str | None) -> Iterator[Treatment]:
+    """With ids t01, t02, ... in the order of crossing, and labels of what varies.
+
+    ``step``: the path of the steps of a sweep, which are in the label and not in the subject.
+    """
     varying = [
         path
         for path in dict.fromkeys(path for t in treatments for path in t.levels)
-        if len({(type(t.levels.get(path)), t.levels.get(path)) for t in treatments}) > 1
+        if path != step
+        and len({(type(t.levels.get(path)), t.levels.get(path)) for t in treatments}) > 1
     ]
-    short = _short(varying)
+    short = _short([*varying, *([step] if step else [])])
     width = max(2, len(str(len(treatments))))
     for number, t in enumerate(treatments, 1):
-        parts = [
-            str(t.levels[path]) if path == "system" else f"{short[path]}={_plain(t.levels[path])}"
+        subject = " ".join(
+            str(t.levels[path]) if path == "system" else f"{short[path]}={plain(t.levels[path])}"
             for path in varying
             if path in t.levels
-        ]
-        yield Treatment(
-            f"t{number:0{width}d}",
-            " ".join(parts) or t.system,
-            t.system, t.engine, t.levels, t.parameters, t.corpus, t.queries, t.load, t.attach,
-        )  # fmt: skip
+        )
+        label = subject
+        if step is not None:
+            label = f"{subject} {short[step]}={plain(t.levels[step])}".strip()
+        yield msgspec.structs.replace(
+            t,
+            id=f"t{number:0{width}d}",
+            label=label or t.system,
+            subject=subject or t.system,
+        )
 
 
 def _short(paths: Sequence[str]) -> dict[str, str]:
@@ -229,8 +186,12 @@ def _short(paths: Sequence[str]) -> dict[str, str]:
     }
 
 
-def _plain(level: Level) -> str:
-    return str(level).lower() if isinstance(level, bool) else str(level)
+def plain(level: Level) -> str:
+    """A level as labels have it: 100 and not 100.0, true and not True."""
+    if isinstance(level, bool):
+        return str(level).lower()
+    whole = isinstance(level, float) and level == int(level) and abs(level) < 1e15
+    return str(int(level)) if whole else str(level)
 
 
 def _control(study: Study, treatments: Sequence[Treatment]) -> str | None:
@@ -245,102 +206,31 @@ def _control(study: Study, treatments: Sequence[Treatment]) -> str | None:
     return wanted or ids[0]
 
 
-def _trials(study: Study, treatments: Sequence[Treatment], control: str | None) -> Iterator[Trial]:
-    """Block after block, each in an order of its own.
-
-    random.Random seeded by a text and its shuffle() are the same in every Python since 3.2.
-    """
-    width = max(2, len(str(study.replicates)))
-    rng = random.Random(f"searchbench plan {study.seed}")
-    for block in range(1, study.replicates + 1):
-        members = [(t.id, False) for t in treatments]
-        if control is not None:
-            members.append((control, True))
-        rng.shuffle(members)
-        for treatment, twin in members:
-            name = f"b{block:0{width}d}-{treatment}{'-aa' if twin else ''}"
-            yield Trial(name, block, treatment, twin)
-
-
-def _estimate(
-    study: Study, treatments: Sequence[Treatment], control: str | None, documents: int | None
-) -> float:
-    """About how many seconds the plan takes."""
-    by_id = {t.id: t for t in treatments}
-    again = [by_id[control]] if control is not None else []
-    drive_s = sum(
-        loads.open_load(t.load, study.base).expected_s() + _TRIAL_FIXED_S
-        for t in [*treatments, *again]
-    )
-    ingest_s = {
-        index_key(t): _INGEST_FIXED_S + _documents(t.corpus, documents) / _INGEST_PER_S
-        for t in treatments
-    }
-    if study.ingest == "per-trial":
-        once_s = sum(ingest_s[index_key(t)] for t in [*treatments, *again])
-    else:
-        once_s = sum(ingest_s.values())
-    times = 1 if study.ingest == "once" else study.replicates
-    return study.replicates * drive_s + times * once_s
-
-
-def _documents(corpus: Mapping[str, Any], documents: int | None) -> float:
-    """How many documents are ingested, as far as the table says."""
-    usual = _DEBIAN_DOCUMENTS if corpus.get("family") == "debian" else 0
-    known = corpus.get("documents", documents) or usual
-    parts = corpus.get("parts", 1) if "part" in corpus else 1
-    return float(known * corpus.get("duplicate", 1) / corpus.get("decimate", 1) / parts)
-
-
-def index_key(treatment: Treatment) -> str:
-    """The same for treatments that can be measured on one index."""
-    index = {p.name: treatment.parameters[p.name]
-             for p in ENGINES[treatment.engine].parameters if p.index}  # fmt: skip
-    return repr((treatment.engine, sorted(index.items()), sorted(treatment.corpus.items())))
-
-
-def _judging(study: Study, treatments: Sequence[Treatment], control: str | None) -> dict[str, Any]:
+def _judging(study: Study, treatments: Sequence[Treatment], control: str | None) -> Judging:
     closed = all(t.load["kind"] == "closed" for t in treatments)
-    metric = study.verdict.metric or ("throughput" if closed else "response_p99")
     factors: dict[str, list[Level]] = {}
     if len(study.systems) > 1:
         factors["system"] = [s.name for s in study.systems]
-    factors.update({f.path: list(f.levels) for f in study.factors})
-    return {
-        "question": study.question,
-        "analysis": study.analysis,
-        "held": study.held if isinstance(study.held, str) else dict(study.held),
-        "metric": metric,
-        "agreement": asdict(study.agreement),
-        "control": control,
-        "replicates": study.replicates,
-        "ingest": study.ingest,
-        "factors": factors,
-    }
-
-
-def to_json(plan: Plan) -> dict[str, Any]:
-    """plan.json: ``format`` 1 and the fields of ``Plan``, treatments and trials as objects."""
-    return {"format": FORMAT, **asdict(plan)}
-
-
-def from_json(payload: Mapping[str, Any]) -> Plan:
-    """The plan of a plan.json; RecordError where it is of another format, or not whole."""
-    found = payload.get("format") if isinstance(payload, Mapping) else None
-    if found != FORMAT:
-        raise RecordError(
-            f"this plan is of format {found!r}, and this searchbench reads format {FORMAT}; "
-            "use the version that wrote it, given in record.json"
-        )
-    try:
-        return Plan(
-            payload["question"],
-            payload["seed"],
-            tuple(Treatment(**t) for t in payload["treatments"]),
-            tuple(Trial(**t) for t in payload["trials"]),
-            tuple(Excluded(**e) for e in payload["excluded"]),
-            payload["estimated_s"],
-            payload["judging"],
-        )
-    except (KeyError, TypeError) as error:
-        raise RecordError(f"this plan is not whole: {error}") from error
+    for factor in (*study.factors, *([study.steps] if study.steps else [])):
+        factors[factor.path] = list(factor.levels)
+    searched = study.measure == "capacity"
+    return Judging(
+        question=study.question,
+        analysis=study.analysis,
+        held=study.held if isinstance(study.held, str) else dict(study.held),
+        measure=study.measure,
+        metric=study.verdict.metric or ("throughput" if closed else "response_p99"),
+        agreement=AgreementRule(
+            require=study.agreement.require,
+            k=study.agreement.k,
+            captures=study.agreement.captures,
+            capture=study.agreement.capture,
+        ),
+        control=control,
+        replicates=study.replicates,
+        ingest=study.ingest,
+        factors=factors,
+        promises=study.promises,
+        effort=float(study.load.get("effort", 1.0)) if searched else 1.0,
+        command=study.command,
+    )

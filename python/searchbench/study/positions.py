@@ -1,10 +1,10 @@
-"""A study file as text, as tables, and as places: where each key and value stands."""
+"""A study file as text, as tables, and as positions: where each key and value stands."""
 
 from __future__ import annotations
 
 import re
 import tomllib
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 from searchbench import _core
@@ -12,6 +12,10 @@ from searchbench.errors import Complaint, StudyError
 from searchbench.spec import SpecKey, nearest, show
 
 Path = tuple[str, ...]
+Position = tuple[int, int]
+"""Line and column, both from 1; (0, 0) for the whole file."""
+
+_KEY = re.compile(r"""[A-Za-z0-9_-]+|"(?:[^"\\\n]|\\.)*"|'[^'\n]*'""")
 
 
 class Source:
@@ -27,19 +31,26 @@ class Source:
             spans = _core.toml_spans(text)
             self.tables: dict[str, Any] = tomllib.loads(text)
         except ValueError as error:  # TOMLDecodeError is one
-            raise self._syntax(str(error)) from error
+            raise self._syntax(text, str(error)) from error
         self._keys = {path: (line, column) for path, line, column, _, _ in spans}
         self._values = {path: (line, column) for path, _, _, line, column in spans}
 
-    def _syntax(self, message: str) -> StudyError:
-        """The error of a text that is not TOML, with its place taken out of the message."""
+    def _syntax(self, text: str, message: str) -> StudyError:
+        """The error of a text that is not TOML, with its position taken out of the message."""
         line, column = 0, 0
         if found := re.fullmatch(r"(?s)(\d+):(\d+): (.*)", message):
             line, column, message = int(found[1]), int(found[2]), found[3]
         elif found := re.fullmatch(r"(?s)(.*) \(at line (\d+), column (\d+)\)", message):
             line, column, message = int(found[2]), int(found[3]), found[1]
         said = " ".join(message.split())
+        if said == "duplicate key" and (first := _first_of(text, line, column)):
+            said += f"; it was set before at {first}"
         return StudyError([Complaint(self.file, line, column, f"this is not TOML: {said}")])
+
+    def where(self, path: Path) -> str:
+        """LINE:COLUMN of a key, for sentences that name a second position."""
+        line, column = self._position(self._keys, path)
+        return f"{line}:{column}"
 
     def at_key(self, path: Path, message: str, hint: str = "") -> None:
         """Complain where a key stands."""
@@ -50,15 +61,18 @@ class Source:
         self._complain(self._values, path, message, hint)
 
     def _complain(
-        self, places: Mapping[Path, tuple[int, int]], path: Path, message: str, hint: str
+        self, positions: Mapping[Path, Position], path: Path, message: str, hint: str
     ) -> None:
-        # What is missing has no place of its own: then it is that of the table around it.
-        while path and path not in places:
-            path, places = path[:-1], self._keys
-        line, column = places.get(path, (0, 0))
+        line, column = self._position(positions, path)
         complaint = Complaint(self.file, line, column, message, hint)
         if complaint not in self.complaints:
             self.complaints.append(complaint)
+
+    def _position(self, positions: Mapping[Path, Position], path: Path) -> Position:
+        # What is missing has no position of its own: then it is that of the table around it.
+        while path and path not in positions:
+            path, positions = path[:-1], self._keys
+        return positions.get(path, (0, 0))
 
     def table(self, *path: str) -> dict[str, Any]:
         """A table; empty where it is absent or, with a complaint, where it is none."""
@@ -72,11 +86,22 @@ class Source:
         self.at_value(path, f"`{'.'.join(path)}` must be a table, not {show(found)}")
         return {}
 
-    def checked(self, path: Path, keys: Sequence[SpecKey], what: str = "") -> dict[str, Any]:
-        """The keys of a table that are known and hold what they may; complaints for the rest."""
+    def checked(
+        self,
+        path: Path,
+        keys: Sequence[SpecKey],
+        what: str = "",
+        elsewhere: Collection[str] = (),
+    ) -> dict[str, Any]:
+        """The keys of a table that are known and hold what they may; complaints for the rest.
+
+        ``elsewhere``: keys that somebody else looks at.
+        """
         known = {key.name: key for key in keys}
         good: dict[str, Any] = {}
         for name, value in self.table(*path).items():
+            if name in elsewhere:
+                continue
             if name not in known:
                 where = what or (f"[{'.'.join(path)}]" if path else "a study")
                 self.at_key((*path, name), f"{where} has no key `{name}`", nearest(name, known))
@@ -98,3 +123,25 @@ def choice_hint(key: SpecKey, value: object) -> str:
         return ""
     hint = nearest(value, [str(c) for c in key.choices])
     return hint if hint.startswith("did") else ""
+
+
+def _first_of(text: str, line: int, column: int) -> str:
+    """LINE:COLUMN where a key that is set twice was set first; "" where that is not to be seen.
+
+    The second is given another name, so that the text can be read, and the first is then the key
+    of the same table that has the old name.
+    """
+    rows = text.split("\n")
+    row = rows[line - 1] if 0 < line <= len(rows) else ""
+    token = _KEY.match(row, column - 1)
+    if token is None:
+        return ""
+    new = "searchbench-the-second"
+    rows[line - 1] = row[: column - 1] + new + row[token.end() :]
+    try:
+        spans = _core.toml_spans("\n".join(rows))
+        old = next(iter(tomllib.loads(f"{token[0]} = 1")))
+    except ValueError:
+        return ""
+    at = {path: f"{span[0]}:{span[1]}" for path, *span in spans}
+    return next((at.get((*path[:-1], old), "") for path in at if path and path[-1] == new), "")

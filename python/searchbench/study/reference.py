@@ -12,22 +12,24 @@ from searchbench import corpora
 from searchbench.engines import ENGINES
 from searchbench.engines.engine import Parameter
 from searchbench.spec import SpecKey, show
-from searchbench.study.read import (
+from searchbench.study.keys import (
     AGREEMENT_KEYS,
     CONTROL_KEYS,
     INGEST_KEYS,
+    REQUEST_KEYS,
     SYSTEM_KEYS,
     TOP_KEYS,
     VERDICT_KEYS,
 )
-from searchbench.workload import loads
+from searchbench.workload.load_table import SPEC_KEYS as LOAD_KEYS
 from searchbench.workload.queries import registry
 
 _HEAD = """\
 # Study files
 
 A study is a question with everything needed to answer it, as TOML. `searchbench check STUDY` names
-every mistake in one, with its place. The smallest has a question, documents, queries and a system:
+every mistake in one, with its line and column. The smallest has a question, documents, queries and
+a system:
 
 ```toml
 question = "Which of tantivy and SQLite FTS5 serves my product search faster?"
@@ -46,19 +48,100 @@ checks (`python -m searchbench.study.reference`).
 
 ```toml
 [factors]
-"load.clients" = [1, 2, 4]              # any key of [corpus], [queries] or [load]
+"load.clients" = [1, 2, 4]              # any key of [corpus], [queries], [requests] or [load]
 "systems.tantivy.parts" = [1, 2, 4]     # a parameter of one system: crossed within it
 "systems.*.cache_mb" = [16, 64]         # of all systems, where all have it
+"corpus.scale" = [0.1, 1, 10]           # a tenth of the documents, all of them, all ten times
 ```
 
-All levels of all factors are crossed; the systems are a factor by themselves. `exclude` leaves
-crossings out:
+All levels of all factors are crossed; the systems are a factor by themselves. Queries that are
+sampled come from the corpus before it is scaled, so that every size is asked the same.
+
+A level may set several keys at once. It then has a name, and the factor, whose name has no dot,
+counts as one factor in comparisons, figures and exclusions:
 
 ```toml
-exclude = [{ when = { "load.clients" = 4, "system" = "sqlite" }, reason = "one writer" }]
+[factors]
+spread = [
+  { name = "one part",   set = { "systems.sphinx.parts" = 1, "systems.sphinx.dist_threads" = 0 } },
+  { name = "four parts", set = { "systems.sphinx.parts" = 4, "systems.sphinx.dist_threads" = 4 } },
+]
+```
+
+All levels of such a factor set the same keys, and no key is set twice in a study. A factor that
+sets parameters of one system alone is crossed within that system.
+
+`exclude` leaves crossings out:
+
+```toml
+exclude = [
+  { when = { "load.clients" = 4, "system" = "sqlite" }, reason = "one writer" },
+  { when = { spread = "one part", "load.clients" = [2, 4] }, reason = "one part has one thread" },
+]
 ```
 
 `[held]` says in words, or as a table, what is held constant; it reaches the report.
+
+## What is measured: trials, a sweep, or a capacity
+
+A study measures in one of three ways, which `[load]` says. All of them are crossed with factors.
+
+**Trials** are the usual way. Each treatment is started anew, measured once a block, in an order
+that the seed shuffles; three blocks and a control give the noise. Take this to compare.
+
+**A sweep** is a list of steps in `[load]`: `clients` or `rate_per_s`. Each configuration is started
+once a block, and its steps follow one another on the same warm system, in the order of the list.
+Take this to see how latency and throughput go with load. A factor `"load.clients"` starts anew for
+each level: take that where what one step leaves behind (caches, a heap, open connections) must not
+reach the next, and pay a start for each.
+
+```toml
+[load]
+clients = [1, 2, 4, 8]
+seconds = 5
+pause_s = 1        # silence between steps
+```
+
+Where every system is attached nothing is started, so the systems take turns within each step.
+A replay over systems as found (`[ingest] index = "as-found"`) is a sweep of one step, its speed.
+
+**A capacity** is the greatest rate that keeps a promise. A search chooses the rates, and the report
+gives an interval for each promise and configuration. Several promises are answered by one search.
+
+```toml
+[load]
+find_capacity = true
+slo = ["p99 < 50ms", "p99 < 200ms, errors < 0.1%"]
+effort = 0.3       # shorter trials, wider intervals
+
+[factors]
+"systems.sphinx.parts" = [1, 2, 4]
+```
+
+The search chooses rates, windows and warm-ups: those keys, and `clients`, are refused beside it.
+Sweeps and searches are made once unless `replicates` says more, and have no control.
+
+## Requests in place of queries
+
+Systems that run already can be sent requests as they are: paths, SQL statements, JSON, or a log
+that a server wrote. `[requests]` then stands in place of `[corpus]` and `[queries]`, and each
+system has the URL at which it is asked:
+
+```toml
+question = "How many clients does the search API sustain?"
+[requests]
+file = "access.log"
+[systems."new API"]
+attach = ["http://127.0.0.1:10041", "http://127.0.0.1:10042"]
+[systems."old API"]
+attach = "http://127.0.0.1:10040"
+[load]
+clients = [1, 2, 4, 8]
+```
+
+Such systems are taken as they are found; their engines' parameters cannot be set. `searchbench
+load` writes studies of this kind and runs them. A replay (`kind = "replay"`) sends the whole log at
+its own times, unless `seconds` says otherwise.
 """
 
 
@@ -68,7 +151,9 @@ ingest.
 
 An attached system keeps its own settings: where they are not the study's, the report says so. If
 it holds as many documents as the corpus has they are taken to be the corpus's; if none, the corpus
-is put in; if any other number, the trial fails. User, password and database are read from
+is put in; if any other number, the trial fails. With `[ingest] index = "as-found"` nobody counts
+or puts in anything. A name may have any characters but control characters, `*` and `=`; quote it
+where it has others than letters, digits, `-` and `_`. User, password and database are read from
 SEARCHBENCH_NAME_USER, SEARCHBENCH_NAME_PASSWORD and SEARCHBENCH_NAME_DATABASE (NAME in capitals,
 `-` as `_`).
 """
@@ -81,7 +166,10 @@ def reference() -> str:
         _section("Beside the tables", "", TOP_KEYS),
         _section("[corpus]", "Where documents come from.", corpora.SPEC_KEYS),
         _section("[queries]", "What is asked.", registry.SPEC_KEYS),
-        _section("[load]", "When it is asked.", loads.SPEC_KEYS),
+        _section(
+            "[requests]", "What is sent as it is, in place of [corpus] and [queries].", REQUEST_KEYS
+        ),
+        _section("[load]", "When it is asked.", LOAD_KEYS),
         _section("[ingest]", "", INGEST_KEYS),
         _section("[control]", "", CONTROL_KEYS),
         _section("[agreement]", "", AGREEMENT_KEYS),

@@ -168,6 +168,19 @@ def plan(
     return made
 
 
+def plan_of(
+    cache_entries: int,
+    wanted_hit: float,
+    distribution: Distribution,
+    *,
+    distinct: int,
+    exponent: float,
+    policy: Policy = "lru",
+) -> CachePlan:
+    """The plan of draws that were made already, computed anew from what is on record of it."""
+    return _made(cache_entries, wanted_hit, distribution, distinct, exponent, policy)
+
+
 def hit_rate(weights: Chances, cache_entries: int, policy: Policy = "lru") -> float:
     """The probability of a hit where requests come independently with these chances, 0..1.
 

@@ -6,12 +6,14 @@
 
 ``Load`` puts one of them beside its window and the ways of the measuring loop. All due times
 are known beforehand and never depend on completions.
+
+The table that names a load, with its keys, is in load_table.py.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
@@ -22,93 +24,73 @@ from numpy.typing import NDArray
 
 from searchbench.errors import Complaint, StudyError
 from searchbench.packed import inner_suffix, lines
-from searchbench.spec import SpecKey, defaults
+from searchbench.workload.load_table import (
+    SPEC_KEYS,
+    kind_of,
+    problems,
+    problems_of_whole,
+    resolve,
+    resolve_told,
+)
+
+__all__ = [
+    "SPEC_KEYS", "ClosedLoop", "Load", "OpenLoop", "Replay", "Window", "kind_of", "open_load",
+    "problems", "problems_of_whole", "read_times", "resolve", "resolve_told",
+]  # fmt: skip
 
 _NS = 1_000_000_000
-_MOST_CONNECTIONS = 65_535  # a sample names its connection in 16 bits
-
-SPEC_KEYS: tuple[SpecKey, ...] = (
-    SpecKey("kind", "text", None, "default: by the keys given", ("closed", "open", "replay")),
-    SpecKey("clients", "integer", 1, "closed loop: clients, a connection each",
-            minimum=1, maximum=_MOST_CONNECTIONS),
-    SpecKey("think_s", "number", 0.0, "closed loop: pause after each answer", minimum=0,
-            maximum=3600),
-    SpecKey("rate_per_s", "number", None, "open loop: requests a second", above=0,
-            maximum=10_000_000),
-    SpecKey("arrivals", "text", "poisson", "open loop: gaps random (exponential) or all the same",
-            ("poisson", "constant")),
-    SpecKey("connections", "integer", 64, "open loop and replay: size of the pool",
-            minimum=1, maximum=_MOST_CONNECTIONS),
-    SpecKey("times", "path", None, "replay: seconds, one a line, or JSONL with `t`; default: the "
-            "query log's own"),
-    SpecKey("speed", "number", 1.0, "replay: multiple of the log's own speed", above=0,
-            maximum=1_000_000),
-    SpecKey("order", "text", "logged", "in which order the log is asked",
-            ("logged", "shuffled", "drawn")),
-    SpecKey("warmup_s", "number", None, "seconds before the measured window (default 1)",
-            minimum=0, maximum=86_400),
-    SpecKey("seconds", "number", None, "length of the measured window (default 10)", above=0,
-            maximum=86_400),
-    SpecKey("warmup_requests", "integer", None, "requests before the measured ones", minimum=0,
-            maximum=1_000_000_000),
-    SpecKey("requests", "integer", None, "measured requests, instead of `seconds`", minimum=1,
-            maximum=1_000_000_000),
-    SpecKey("timeout_s", "number", 10.0, "an answer later than this is a timeout", above=0,
-            maximum=3600),
-    SpecKey("idle", "text", "hybrid", "how the measuring loop waits", ("hybrid", "block", "spin")),
-    SpecKey("cpus", "numbers", None, "processors for the measuring loop, a pinned thread each"),
-)  # fmt: skip
-
-# Which keys belong to one kind alone, and decide it where `kind` is not given.
-_OF_KIND: Mapping[str, tuple[str, ...]] = {
-    "closed": ("clients", "think_s"),
-    "open": ("rate_per_s", "arrivals"),
-    "replay": ("times", "speed"),
-}
+# A replay's window ends so long after its last request is due, so that the last one is in it.
+_AFTER_LAST_NS = 1_000_000
 
 
 @dataclass(frozen=True, slots=True)
 class Window:
-    """What is measured, after a warm-up: so many seconds, or so many requests.
+    """What is measured, after a warm-up: so many seconds, so many requests, or the whole log.
 
-    Exactly one of ``seconds`` and ``requests`` is set, and the warm-up is counted likewise.
+    Exactly one of ``seconds``, ``requests`` and ``whole`` is set, and the warm-up is counted
+    likewise. ``whole`` is for replays: until just after the last request is due.
     """
 
     seconds: float | None = None
     warmup_s: float = 0.0
     requests: int | None = None
     warmup_requests: int = 0
+    whole: bool = False
 
     def __post_init__(self) -> None:
-        if (self.seconds is None) == (self.requests is None):
-            raise ValueError("a window is so many seconds or so many requests")
-        if (self.seconds is None and self.warmup_s) or (
+        if (self.seconds is not None) + (self.requests is not None) + self.whole != 1:
+            raise ValueError("a window is so many seconds, so many requests, or a whole log")
+        if (self.requests is not None and self.warmup_s) or (
             self.requests is None and self.warmup_requests
         ):
             raise ValueError("the warm-up is counted as the window is")
 
     @property
     def horizon_s(self) -> float | None:
-        """Seconds of warm-up and window together; None if counted in requests."""
+        """Seconds of warm-up and window together; None where nothing but the requests end it."""
         return None if self.seconds is None else self.warmup_s + self.seconds
 
     @property
     def count(self) -> int | None:
-        """Requests of warm-up and window together; None if counted in seconds."""
+        """Requests of warm-up and window together; None where they are not counted."""
         return None if self.requests is None else self.warmup_requests + self.requests
 
     def bounds_ns(self, due_ns: NDArray[np.int64]) -> tuple[int, int]:
         """Start and end of the measured window, from when requests were due.
 
         Counted in seconds it does not depend on them; counted in requests it begins with the
-        due time of the first measured one and ends just after that of the last.
+        due time of the first measured one and ends just after that of the last; a whole log ends
+        a millisecond after its last.
         """
         if self.seconds is not None:
             start = round(self.warmup_s * _NS)
             return start, start + round(self.seconds * _NS)
-        ordered = np.sort(due_ns)
-        if len(ordered) == 0:
+        if len(due_ns) == 0:
             return 0, 0
+        if self.whole:
+            start, last = round(self.warmup_s * _NS), int(due_ns.max())
+            return start, max(start, last) + _AFTER_LAST_NS
+        ordered = np.sort(due_ns)
         first = min(self.warmup_requests, len(ordered) - 1)
         last = min(self.count or 0, len(ordered)) - 1
         return int(ordered[first]), int(ordered[max(first, last)]) + 1
@@ -193,7 +175,7 @@ class Replay:
     def due_ns(
         self, window: Window, seed: int, logged_s: NDArray[np.float64] | None = None
     ) -> NDArray[np.int64]:
-        """Due times, int64, the first 0, cut where the window ends.
+        """Due times, int64, the first 0, cut where the window ends; a whole log is not cut.
 
         ``logged_s``: the times of the query log, used where there is no file of them.
         StudyError where there are none, or where they go backwards.
@@ -206,6 +188,8 @@ class Replay:
         if len(back):
             raise _wrong(where, f"goes back in time at query {back[0] + 2}; sort it by time")
         due = _ns((times - times[0]) / self.speed * _NS)
+        if window.whole:
+            return due
         if window.count is not None:
             return due[: window.count]
         return due[due < round((window.horizon_s or 0) * _NS)]
@@ -243,7 +227,7 @@ class Load:
 
     @property
     def stop_ns(self) -> int | None:
-        """Nothing is begun after it; None where requests are counted."""
+        """Nothing is begun after it; None where the requests themselves come to an end."""
         horizon = self.window.horizon_s
         return None if horizon is None else round(horizon * _NS)
 
@@ -252,80 +236,21 @@ class Load:
         """Nothing is begun after so many requests; None where seconds are counted."""
         return self.window.count if isinstance(self.loop, ClosedLoop) else None
 
-    def expected_s(self, request_s: float = 0.001) -> float:
-        """About how long it lasts; ``request_s`` is a guess for one request in a closed loop."""
+    def expected_s(self, request_s: float = 0.001, logged_s: float = 0.0) -> float:
+        """About how long it lasts.
+
+        ``request_s``: a guess for one request in a closed loop. ``logged_s``: from the first to
+        the last request of the log, for a replay of all of it.
+        """
         if self.window.horizon_s is not None:
             return self.window.horizon_s
+        if self.window.whole:
+            return logged_s / self.loop.speed if isinstance(self.loop, Replay) else 0.0
         count = self.window.count or 0
         if isinstance(self.loop, OpenLoop):
             return count / self.loop.rate_per_s
         pause = self.loop.think_s if isinstance(self.loop, ClosedLoop) else 0.0
         return count * (request_s + pause) / self.connections
-
-
-def kind_of(given: Mapping[str, Any]) -> str:
-    """The kind of a ``[load]`` table, by ``kind`` or by the keys given."""
-    if given.get("kind"):
-        return str(given["kind"])
-    for kind in ("open", "replay"):
-        if any(given.get(key) is not None for key in _OF_KIND[kind]):
-            return kind
-    return "closed"
-
-
-def problems(
-    given: Mapping[str, Any], varied: frozenset[str] = frozenset()
-) -> Iterator[tuple[str, str]]:
-    """(key, sentence) for everything wrong with a table whose single values fit their keys.
-
-    ``given`` has only keys that were given; ``varied`` are those that are factors.
-    """
-    kind = kind_of(given)
-    if "kind" not in varied:
-        for other, keys in _OF_KIND.items():
-            for key in keys:
-                if other != kind and given.get(key) is not None:
-                    loop = {"open": "an open loop", "closed": "a closed loop"}.get(
-                        other, "a replay"
-                    )
-                    yield key, f"`{key}` is for {loop}, and this load is {kind}"
-        if kind == "closed" and given.get("connections") is not None:
-            yield "connections", "a closed loop has a connection for each client; say `clients`"
-        if kind == "open" and given.get("rate_per_s") is None:
-            yield "kind" if "kind" in given else "arrivals", "an open loop needs `rate_per_s`"
-        if kind == "replay" and given.get("order") not in (None, "logged"):
-            yield "order", 'a replay asks the log as it was: `order = "logged"`'
-    for by_count, by_time in (
-        ("requests", "seconds"),
-        ("requests", "warmup_s"),
-        ("warmup_requests", "seconds"),
-    ):
-        if given.get(by_count) is not None and given.get(by_time) is not None:
-            yield by_count, f"give `{by_count}` or `{by_time}`, not both: one window, one measure"
-    if given.get("warmup_requests") is not None and given.get("requests") is None:
-        yield "warmup_requests", "`warmup_requests` goes with `requests`; say `warmup_s`"
-    cpus = given.get("cpus") or []
-    if any(c < 0 or c != int(c) for c in cpus) or len(set(cpus)) != len(cpus):
-        yield "cpus", "`cpus` must be different numbers of processors, from 0"
-
-
-def resolve(given: Mapping[str, Any]) -> dict[str, Any]:
-    """The whole table: every key, ``kind`` decided, the window's defaults put in."""
-    full = {**defaults(SPEC_KEYS), **given}
-    full["kind"] = kind_of(given)
-    if full["requests"] is None:
-        full["seconds"] = 10.0 if full["seconds"] is None else full["seconds"]
-        full["warmup_s"] = 1.0 if full["warmup_s"] is None else full["warmup_s"]
-    return full
-
-
-def resolve_told(given: Mapping[str, Any]) -> dict[str, Any]:
-    """The whole table without the keys that are not set or belong to another kind."""
-    full = resolve(given)
-    foreign = {k for kind, keys in _OF_KIND.items() if kind != full["kind"] for k in keys}
-    if full["kind"] == "closed":
-        foreign.add("connections")
-    return {k: v for k, v in full.items() if v is not None and k not in foreign}
 
 
 def open_load(spec: Mapping[str, Any], base: Path) -> Load:
@@ -345,7 +270,9 @@ def open_load(spec: Mapping[str, Any], base: Path) -> Load:
     else:
         times = None if full["times"] is None else base / full["times"]
         loop = Replay(times, float(full["speed"]), full["connections"])
-    if full["requests"] is None:
+    if full["requests"] is None and full["seconds"] is None:
+        window = Window(whole=True, warmup_s=float(full["warmup_s"]))
+    elif full["requests"] is None:
         window = Window(seconds=float(full["seconds"]), warmup_s=float(full["warmup_s"]))
     else:
         window = Window(requests=full["requests"], warmup_requests=full["warmup_requests"] or 0)
@@ -357,13 +284,6 @@ def open_load(spec: Mapping[str, Any], base: Path) -> Load:
         full["idle"],
         tuple(int(c) for c in full["cpus"] or ()),
     )
-
-
-def problems_of_whole(spec: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-    """``problems`` of a table that may be whole: keys at their default say nothing."""
-    usual = defaults(SPEC_KEYS)
-    told = {k: v for k, v in spec.items() if v is not None and (k == "kind" or v != usual.get(k))}
-    yield from problems(told)
 
 
 def read_times(path: Path) -> NDArray[np.float64]:

@@ -1,12 +1,9 @@
 //! Beginning requests and sending their bytes: what the loop does after all reading.
 
-use std::cmp::Reverse;
 use std::io;
-use std::sync::atomic::Ordering::Relaxed;
 
 use crate::conn::{Job, Pending, Phase};
-use crate::lane::due_first;
-use crate::schedule::Load;
+use crate::pace::{Due, Turn};
 use crate::sys;
 use crate::thread::{WATCHED, Worker};
 use crate::wire::Wire;
@@ -26,129 +23,51 @@ impl<W: Wire> Worker<'_, W> {
                 Pending::Nothing => {}
                 Pending::Send => self.send_exchange(index, self.clock.now()),
                 Pending::Begin => {
-                    let client = conn.client;
-                    self.begin_client(client);
+                    let (client, now) = (conn.client, self.clock.now());
+                    if let Some((due, over)) = self.pace.begin(client, now) {
+                        self.begin(over, due, now);
+                    }
                 }
             }
         }
         self.ready.clear();
     }
 
-    /// Closed loop: begins for the clients whose thinking is over.
-    pub(crate) fn begin_clients(&mut self) -> i64 {
+    /// Begins what is due, and opens connections for what comes next. Gives the present.
+    pub(crate) fn begin_due(&mut self) -> i64 {
         let mut now = self.clock.now();
+        while let Some(index) = self.pace.reopen(now) {
+            self.connect(index);
+        }
         for _ in 0..SENDS {
-            match self.timers.peek() {
-                Some(&Reverse((at, client))) if at <= now => {
-                    self.timers.pop();
-                    self.begin_client(client);
+            match self.pace.next(now, &self.conns) {
+                None => break,
+                Some(Turn::Send(due, over)) => {
+                    self.begin(over, due, now);
                     now = self.clock.now();
                 }
-                _ => break,
+                Some(Turn::Lost(due, because, connection)) => {
+                    let job = self.new_job(&due);
+                    self.record(&job, connection, because, -1);
+                }
+                Some(Turn::Passed) => {}
             }
         }
         now
     }
 
-    fn begin_client(&mut self, client: u32) {
-        let shared = self.shared;
-        let Load::Closed {
-            sequence,
-            repeat,
-            stop_after,
-            ..
-        } = &shared.load
-        else {
-            return;
-        };
-        let now = self.clock.now();
-        let which = &mut self.clients[client as usize];
-        let stopped = shared.stop_ns.is_some_and(|stop| now >= stop);
-        let next = if stopped {
-            None
-        } else {
-            which.run.next(*repeat)
-        };
-        let next = next.filter(|_| match stop_after {
-            Some(stop) => shared.begun.fetch_add(1, Relaxed) < *stop,
-            None => true,
-        });
-        let Some(position) = next else {
-            self.live_clients -= 1;
-            return;
-        };
-        which.began = true;
-        let (due, first) = (which.next_due, which.first);
-        let request = sequence[position as usize];
-        let index = self.towards(first, shared.request_targets.of(request));
-        let job = self.new_job(request, due, self.begun);
-        self.begin(index, job, now);
-    }
-
-    /// The connection of a client that leads to `target`; its connections begin with `first` and
-    /// are in the order of their targets.
-    #[inline]
-    fn towards(&self, first: u32, target: u16) -> u32 {
-        let mut index = first;
-        while self.conns[index as usize].target != target {
-            index += 1;
-        }
-        index
-    }
-
-    /// Open loop: sends what is due over what is free; records what can be sent by nobody.
-    pub(crate) fn begin_slots(&mut self) -> i64 {
-        let shared = self.shared;
-        let Load::Open { sequence, due_ns } = &shared.load else {
-            return self.clock.now();
-        };
-        let mut now = self.clock.now();
-        self.retry_down(now);
-        for _ in 0..SENDS {
-            let Some(target) = due_first(&self.lanes, due_ns, now) else {
-                break;
-            };
-            match self.take_free(target) {
-                Some(index) => {
-                    let slot = self.lanes[target].slots.take();
-                    let job = self.new_job(sequence[slot], due_ns[slot], slot as u64);
-                    self.begin(index, job, now);
-                    now = self.clock.now();
-                }
-                None if self.lanes[target].all_down() => {
-                    let lane = &mut self.lanes[target];
-                    let (slot, because, id) = (lane.slots.take(), lane.down_because, lane.first_id);
-                    let job = self.new_job(sequence[slot], due_ns[slot], slot as u64);
-                    self.record(&job, id, because, -1);
-                }
-                // What seemed free was not: the lane cannot act any more.
-                None => {}
-            }
-        }
-        now
-    }
-
-    /// The free connection that was freed last; stale entries are passed over.
-    fn take_free(&mut self, target: usize) -> Option<u32> {
-        while let Some((index, generation)) = self.lanes[target].free.pop() {
-            let conn = &self.conns[index as usize];
-            if conn.phase == Phase::Idle && conn.generation == generation {
-                return Some(index);
-            }
-        }
-        None
-    }
-
-    pub(crate) fn new_job(&mut self, request: u32, due: i64, nth: u64) -> Job {
+    pub(crate) fn new_job(&self, due: &Due) -> Job {
         let every = self.shared.capture_every;
-        self.begun += 1;
-        let keep = every > 0 && nth.is_multiple_of(every);
-        Job::new(request, due, self.shared.requests.exchanges(request), keep)
+        let keep = every > 0 && due.nth.is_multiple_of(every);
+        let exchanges = self.shared.requests.exchanges(due.request);
+        Job::new(due.request, due.due_ns, exchanges, keep)
     }
 
     /// `now`: read for this request alone, just before.
-    fn begin(&mut self, index: u32, job: Job, now: i64) {
+    #[inline]
+    fn begin(&mut self, index: u32, due: Due, now: i64) {
         self.active += 1;
+        let job = self.new_job(&due);
         let conn = &mut self.conns[index as usize];
         conn.job = job;
         match conn.phase {

@@ -12,11 +12,40 @@ use std::sync::OnceLock;
 /// this far apart know the rate to about 3 parts in a million.
 const CALIBRATION_NS: i64 = 20_000_000;
 
-/// One moment on both clocks.
-#[derive(Clone, Copy)]
-struct Pair {
-    ticks: u64,
-    monotonic_ns: i64,
+/// How many times two clocks are read together. A reading takes less than 100 ns, so it is unlikely
+/// that the thread is preempted in all of them.
+const READINGS: usize = 16;
+
+/// Two clocks read together: the second between two readings of the first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Reading {
+    before: i64,
+    other: i64,
+    after: i64,
+}
+
+impl Reading {
+    fn width(&self) -> i64 {
+        self.after.wrapping_sub(self.before)
+    }
+
+    /// When the second clock was read, by the first; off by half the width at most.
+    fn at(&self) -> i64 {
+        self.before.wrapping_add(self.width() / 2)
+    }
+}
+
+/// The tightest of so many readings. A preemption between two clocks makes a reading wide, and what
+/// it says wrong by as much.
+fn tightest(times: usize, mut read: impl FnMut() -> Reading) -> Reading {
+    let mut best = read();
+    for _ in 1..times {
+        let reading = read();
+        if reading.width() < best.width() {
+            best = reading;
+        }
+    }
+    best
 }
 
 /// A clock with its zero at the start of a drive. Copied to every thread.
@@ -46,22 +75,25 @@ impl Clock {
         }
     }
 
-    /// A clock whose zero is at this time since 1970 UTC, by the tightest of several readings.
+    /// A clock whose zero is at this time since 1970 UTC.
     pub fn starting_at(start_unix_ns: i64) -> Clock {
         let now = Clock::starting_in(0);
-        let mut best = (i64::MAX, 0);
-        for _ in 0..16 {
-            let before = now.now();
-            let unix = unix_ns();
-            let after = now.now();
-            if after - before < best.0 {
-                best = (
-                    after - before,
-                    before + (after - before) / 2 + start_unix_ns - unix,
-                );
-            }
-        }
-        now.later(best.1)
+        now.later(start_unix_ns - now.zero_unix_ns())
+    }
+
+    /// When the zero is, in nanoseconds since 1970 UTC.
+    pub fn zero_unix_ns(&self) -> i64 {
+        let reading = self.read_with(unix_ns);
+        reading.other - reading.at()
+    }
+
+    /// This clock and another, read as nearly at once as can be.
+    fn read_with(&self, other: fn() -> i64) -> Reading {
+        tightest(READINGS, || Reading {
+            before: self.now(),
+            other: other(),
+            after: self.now(),
+        })
     }
 
     /// The same clock with its zero so much later.
@@ -96,28 +128,23 @@ impl Clock {
 /// Compares a clock with CLOCK_MONOTONIC from when it is made until it is asked.
 pub struct DriftCheck {
     clock: Clock,
-    clock_ns: i64,
-    monotonic_ns: i64,
+    began: Reading,
 }
 
 impl DriftCheck {
     pub fn begin(clock: Clock) -> DriftCheck {
-        let (clock_ns, monotonic_ns) = paired(&clock);
-        DriftCheck {
-            clock,
-            clock_ns,
-            monotonic_ns,
-        }
+        let began = clock.read_with(monotonic_ns);
+        DriftCheck { clock, began }
     }
 
     /// How much faster than CLOCK_MONOTONIC the clock went since `begin`, in parts per million.
     pub fn ppm(&self) -> f64 {
-        let (clock_ns, monotonic_ns) = paired(&self.clock);
-        let truth = (monotonic_ns - self.monotonic_ns) as f64;
+        let ended = self.clock.read_with(monotonic_ns);
+        let truth = (ended.other - self.began.other) as f64;
         if truth <= 0.0 {
             return 0.0;
         }
-        ((clock_ns - self.clock_ns) as f64 - truth) / truth * 1e6
+        ((ended.at() - self.began.at()) as f64 - truth) / truth * 1e6
     }
 }
 
@@ -141,20 +168,6 @@ fn read(which: libc::clockid_t) -> i64 {
     at.tv_sec * 1_000_000_000 + at.tv_nsec
 }
 
-/// Reads both clocks as nearly at once as can be: the tightest of several attempts.
-fn paired(clock: &Clock) -> (i64, i64) {
-    let mut best = (i64::MAX, 0, 0);
-    for _ in 0..16 {
-        let before = clock.now();
-        let monotonic = monotonic_ns();
-        let after = clock.now();
-        if after - before < best.0 {
-            best = (after - before, before + (after - before) / 2, monotonic);
-        }
-    }
-    (best.1, best.2)
-}
-
 #[cfg(target_arch = "x86_64")]
 #[inline(always)]
 fn ticks() -> u64 {
@@ -175,38 +188,22 @@ fn tsc_scale() -> Option<u64> {
         if !tsc_is_trusted() {
             return None;
         }
-        let first = pair();
+        let first = ticks_with_monotonic();
         std::thread::sleep(std::time::Duration::from_nanos(CALIBRATION_NS as u64));
-        let second = pair();
-        let elapsed_ns = (second.monotonic_ns - first.monotonic_ns) as u128;
-        let elapsed_ticks = second.ticks.wrapping_sub(first.ticks) as u128;
+        let second = ticks_with_monotonic();
+        let elapsed_ns = (second.other - first.other) as u128;
+        let elapsed_ticks = second.at().wrapping_sub(first.at()) as u64 as u128;
         (elapsed_ticks > 0).then(|| ((elapsed_ns << 32) / elapsed_ticks) as u64)
     })
 }
 
-fn pair() -> Pair {
-    let mut best = (
-        u64::MAX,
-        Pair {
-            ticks: 0,
-            monotonic_ns: 0,
-        },
-    );
-    for _ in 0..32 {
-        let before = ticks();
-        let monotonic_ns = monotonic_ns();
-        let width = ticks().wrapping_sub(before);
-        if width < best.0 {
-            best = (
-                width,
-                Pair {
-                    ticks: before + width / 2,
-                    monotonic_ns,
-                },
-            );
-        }
-    }
-    best.1
+/// The counter and CLOCK_MONOTONIC. The rate rests on it for a whole process, hence more readings.
+fn ticks_with_monotonic() -> Reading {
+    tightest(2 * READINGS, || Reading {
+        before: ticks() as i64,
+        other: monotonic_ns(),
+        after: ticks() as i64,
+    })
 }
 
 #[cfg(target_arch = "x86_64")]
@@ -258,6 +255,44 @@ mod tests {
             assert!(at >= last);
             last = at;
         }
+    }
+
+    #[test]
+    fn a_preemption_between_two_clocks_does_not_move_the_zero() {
+        // The zero is at 1_000_000_000 on the other clock. One reading was preempted for 3 ms before
+        // the other clock was read, one for 5 ms after.
+        let reading = |before: i64, waited: i64, after: i64| Reading {
+            before,
+            other: 1_000_000_000 + before + waited,
+            after,
+        };
+        let sequence = [
+            reading(100, 3_000_020, 3_000_140),
+            reading(3_000_200, 20, 8_000_240),
+            reading(8_000_300, 25, 8_000_340),
+            reading(8_000_400, 70, 8_000_500),
+        ];
+        let zero = |times: usize| {
+            let mut readings = sequence.into_iter();
+            let best = tightest(times, || readings.next().unwrap());
+            best.other - best.at() - 1_000_000_000
+        };
+        assert_eq!(zero(1), 1_500_000, "by the first reading alone");
+        assert_eq!(zero(4), 5, "by the third, which is 40 ns wide");
+    }
+
+    #[test]
+    fn a_clock_knows_when_its_zero_is_since_1970() {
+        let earliest = unix_ns();
+        let clock = Clock::starting_in(0);
+        let latest = unix_ns();
+        let zero = clock.zero_unix_ns();
+        // Half the width of a reading, and what the two clocks drift apart meanwhile.
+        let slack_ns = clock.read_with(unix_ns).width() + 1_000;
+        assert!(zero >= earliest - slack_ns && zero <= latest + slack_ns);
+        let later = Clock::starting_at(zero + 3_600_000_000_000);
+        let off = later.zero_unix_ns() - zero - 3_600_000_000_000;
+        assert!(off.abs() <= 2 * slack_ns, "{off}");
     }
 
     #[test]

@@ -1,24 +1,24 @@
 //! A drive: one thread a cpu, a common start, and the trace that comes of it.
 
 use std::io;
-use std::net::SocketAddr;
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::atomic::{AtomicBool, AtomicU64};
 use std::sync::{Arc, Condvar, Mutex};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
+use crate::account::{ThreadAccount, WholeAccount};
 use crate::arena::Requests;
 use crate::clock::{Clock, DriftCheck, unix_ns};
 use crate::deadlines::Timeouts;
-use crate::idle::Idle;
 use crate::options::{Error, Options};
-use crate::plan::{Planned, RequestTargets, plan};
-use crate::schedule::Load;
+use crate::pace::Terms;
+use crate::plan::RequestTargets;
+use crate::shared::Shared;
 use crate::spill::{Follower, Recorded};
 use crate::sys::{self, StopFlag, Usage};
 use crate::thread::Worker;
-use crate::trace::{Part, ThreadAccount, Trace, WholeAccount};
+use crate::trace::{Part, Trace};
 use crate::wire::{Frames, Http, Mysql, Postgres, Sphinx, Wire, WireKind};
 
 /// Between the moment when all threads are ready and the zero of the clock.
@@ -30,32 +30,6 @@ const PRIORITY: i32 = 10;
 
 /// Fits into one segment on any network that is driven.
 const ONE_SEGMENT_BYTES: usize = 1_000;
-
-/// What all threads see.
-pub(crate) struct Shared {
-    pub targets: Vec<SocketAddr>,
-    /// Which of them each request asks.
-    pub request_targets: RequestTargets,
-    /// For each thread the connections it opens.
-    pub plan: Vec<Vec<Planned>>,
-    pub requests: Arc<Requests>,
-    pub load: Load,
-    pub connections: usize,
-    pub threads: usize,
-    pub stop_ns: Option<i64>,
-    pub timeouts: Timeouts,
-    /// Sockets have TCP_NODELAY.
-    pub at_once: bool,
-    pub capture_every: u64,
-    pub idle: Idle,
-    pub stop: Arc<StopFlag>,
-    /// The stop ends the drive as it is, and the trace is kept.
-    pub cut_short: AtomicBool,
-    /// Requests begun by all, where a drive stops after a number of them.
-    pub begun: AtomicU64,
-    /// What each thread has recorded so far.
-    pub recorded: Arc<[Recorded]>,
-}
 
 /// Where threads meet before the start and are counted after the end.
 #[derive(Default)]
@@ -132,14 +106,10 @@ impl Drive {
         let targets = options.targets.len();
         let request_targets = RequestTargets::new(options.request_targets, requests.len(), targets)
             .map_err(Error::Invalid)?;
-        let plan = plan(
-            &options.load,
-            &request_targets,
-            targets,
-            options.connections,
-            threads,
-        )
-        .map_err(Error::Invalid)?;
+        let plan = options
+            .load
+            .plan(&request_targets, targets, options.connections, threads)
+            .map_err(Error::Invalid)?;
         let connections: usize = plan.iter().map(Vec::len).sum();
         sys::allow_descriptors(connections as u64 + 64 + 4 * threads as u64)?;
         let each = options.request_timeouts_ns.as_deref();
@@ -148,19 +118,22 @@ impl Drive {
             // What fits one segment, and is sent when nothing is under way, waits for nothing.
             at_once: requests.longest() > ONE_SEGMENT_BYTES,
             targets: options.targets,
-            request_targets,
+            load: options.load,
+            terms: Terms {
+                request_targets,
+                targets,
+                connections: options.connections,
+                threads,
+                stop_ns: options.stop_ns,
+                begun: AtomicU64::new(0),
+            },
             plan,
             requests,
-            load: options.load,
-            connections: options.connections,
-            threads,
-            stop_ns: options.stop_ns,
             timeouts,
             capture_every: options.capture_every,
             idle: options.idle,
             stop: Arc::new(StopFlag::new()?),
             cut_short: AtomicBool::new(false),
-            begun: AtomicU64::new(0),
             recorded: (0..threads).map(|_| Recorded::default()).collect(),
         });
         let follower = match &options.spill {
@@ -250,10 +223,8 @@ impl Drive {
                     Some(start) => Clock::starting_at(start),
                     None => Clock::starting_in(START_AHEAD_NS),
                 };
-                // Where it was given it is exact; a thread may be preempted between two readings.
-                let started_unix_ns = self
-                    .start_unix_ns
-                    .unwrap_or_else(|| unix_ns() - clock.now());
+                // Where it was given it is exact.
+                let started_unix_ns = self.start_unix_ns.unwrap_or_else(|| clock.zero_unix_ns());
                 self.began = Some((clock, DriftCheck::begin(clock), started_unix_ns));
                 state.start = Some(clock);
             }
@@ -408,14 +379,13 @@ fn thread_body<W: Wire>(
             usage,
             counters: worker.counters,
             statuses: worker.statuses,
-            clients: worker.clients.iter().filter(|client| client.began).count() as u64,
-            opened: worker.lanes.iter().map(|lane| lane.opened).collect(),
+            clients: worker.pace.clients(),
+            opened: worker.opened,
             greeting_failed: worker.greeting_failed,
         };
         Ok(Part {
             log: worker.log,
             kept: worker.kept,
-            replies: worker.replies,
             account,
         })
     };

@@ -2,14 +2,13 @@
 //!
 //! ```text
 //! arena     prepared requests: bytes, and where they end
-//! schedule  which request is next and when it is due: tables, nothing computed
+//! pace      closed loops, open loops and replays: what is sent next and when, and when all is over
 //! clock     nanoseconds since the start, from a calibrated counter
 //! wire      where a reply ends: frames, http, mysql, sphinx, postgres
-//! plan      which connections are opened, and where to
+//! plan      which targets are asked, and whose thread has which connection
 //! conn      the state of one connection and of the request it carries
-//! lane      what a thread keeps for each target
 //! deadlines when a request is given up
-//! open      opening connections, and again those that are lost
+//! connect   opening connections, and again those that are lost
 //! thread    the loop: read everything that is ready, then write, then wait
 //! begin     beginning requests and sending their bytes
 //! reply     what the kernel reports, and the bytes of replies
@@ -18,18 +17,23 @@
 //! sample    what is written down of each request
 //! region    where: memory that grows without moving
 //! spill     what exceeds the memory goes to a file meanwhile
+//! kept      replies that are kept
 //! options   what a drive can be asked to do
+//! shared    what all threads of a drive see
 //! drive     threads, start and stop
+//! account   what a drive used and counted
 //! trace     what is left of a drive
 //! sys       the system calls
 //! ```
 //!
 //! Knows no Python and no library host.
 
+mod account;
 mod arena;
 mod begin;
 mod clock;
 mod conn;
+mod connect;
 mod deadlines;
 mod drive;
 mod ending;
@@ -40,16 +44,16 @@ mod failure_tests;
 #[cfg(test)]
 mod fault_tests;
 mod idle;
-mod lane;
-mod open;
+mod kept;
 mod options;
+mod pace;
 mod plan;
 #[cfg(test)]
 mod port_tests;
 mod region;
 mod reply;
 mod sample;
-mod schedule;
+mod shared;
 mod spill;
 mod sys;
 #[cfg(test)]
@@ -62,11 +66,12 @@ mod trace;
 mod truth_tests;
 pub mod wire;
 
+pub use account::{Accounting, Counters, Opened, TargetUse, ThreadUse};
 pub use arena::Requests;
 pub use drive::Drive;
 pub use idle::Idle;
 pub use options::{Error, Options, resolve};
+pub use pace::{ClosedLoop, Load, OpenLoop};
 pub use sample::{NO_HOST_NS, OUTCOMES, Outcome, SAMPLE_BYTES, Sample, SampleLog};
-pub use schedule::Load;
 pub use trace::Trace;
 pub use wire::{Login, Marks, WireKind};

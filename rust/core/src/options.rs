@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use crate::arena::Requests;
 use crate::clock::unix_ns;
 use crate::idle::Idle;
-use crate::schedule::Load;
+use crate::pace::Load;
 use crate::wire::WireKind;
 
 /// How far ahead the zero of the clock may lie.
@@ -139,53 +139,10 @@ impl Options {
                 self.cpus.len()
             ));
         }
-        let sequence = match &self.load {
-            Load::Closed {
-                sequence,
-                starts,
-                think_ns,
-                repeat,
-                stop_after,
-            } => {
-                if starts.len() != self.connections + 1 {
-                    return wrong(format!(
-                        "client_starts has {} entries, and {} connections need {}",
-                        starts.len(),
-                        self.connections,
-                        self.connections + 1
-                    ));
-                }
-                let rises = starts.windows(2).all(|pair| pair[0] <= pair[1]);
-                if !rises || starts[self.connections] as usize > sequence.len() {
-                    return wrong(
-                        "client_starts must not decrease, nor go beyond the sequence".into(),
-                    );
-                }
-                if *think_ns < 0 {
-                    return wrong(format!("think_ns is {think_ns}, below 0"));
-                }
-                if *repeat && stop_after.is_none() && self.stop_ns.is_none() {
-                    return wrong("repeat never ends without stop_ns or stop_after".into());
-                }
-                sequence
-            }
-            Load::Open { sequence, due_ns } => {
-                if due_ns.len() != sequence.len() {
-                    return wrong(format!(
-                        "due_ns has {} entries and sequence {}",
-                        due_ns.len(),
-                        sequence.len()
-                    ));
-                }
-                if due_ns.first().is_some_and(|&first| first < 0) {
-                    return wrong("due_ns begins below 0".into());
-                }
-                if let Some(at) = due_ns.windows(2).position(|pair| pair[0] > pair[1]) {
-                    return wrong(format!("due_ns decreases after entry {at}"));
-                }
-                sequence
-            }
-        };
+        if let Err(text) = self.load.check(self.connections, self.stop_ns) {
+            return wrong(text);
+        }
+        let sequence = self.load.sequence();
         if let Some(at) = sequence
             .iter()
             .position(|&index| index as usize >= requests.len())

@@ -1,10 +1,9 @@
-//! Which connections a drive opens: exactly those that something may be sent over.
+//! Which connections a drive opens, and which target each request asks.
 //!
-//! Closed loop: a client has a connection to each target that its own run asks. Open loop: each
-//! target that is asked at all has a pool of its own. Clients, and the connections of each pool,
-//! are dealt to the threads in turn.
+//! What is opened for a load the load says itself (`Load::plan`); here it is numbered, and dealt to
+//! the threads in turn.
 
-use crate::schedule::Load;
+use std::collections::BTreeSet;
 
 /// The most connections of a drive: their numbers have 16 bits in the samples.
 const MOST: usize = 65_536;
@@ -12,8 +11,7 @@ const MOST: usize = 65_536;
 /// A connection that is to be opened.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Planned {
-    /// Unique over all threads. With one target that of its client or place in the pool; with
-    /// several, counted client by client, or target by target.
+    /// Unique over all threads.
     pub id: u16,
     /// Closed loop: whose it is, of the clients of its thread.
     pub client: u32,
@@ -56,137 +54,96 @@ impl RequestTargets {
         }
     }
 
+    #[inline]
     pub fn are_all_the_first(&self) -> bool {
         self.0.is_none()
     }
+
+    /// The targets that these requests ask, in order.
+    pub fn asked_by(&self, run: &[u32]) -> Vec<usize> {
+        match &self.0 {
+            None if run.is_empty() => vec![],
+            None => vec![0],
+            Some(of) => {
+                let asked: BTreeSet<u16> =
+                    run.iter().map(|&request| of[request as usize]).collect();
+                asked.into_iter().map(usize::from).collect()
+            }
+        }
+    }
 }
 
-/// For each thread the connections it opens, in the order in which it does.
-pub fn plan(
-    load: &Load,
-    of: &RequestTargets,
+/// Deals connections to threads in the order in which they are opened.
+pub struct Deal {
+    plan: Vec<Vec<Planned>>,
     targets: usize,
-    connections: usize,
-    threads: usize,
-) -> Result<Vec<Vec<Planned>>, String> {
-    let mut plan = vec![Vec::new(); threads];
-    let mut open = |number: usize, client: usize, target: usize| {
+}
+
+impl Deal {
+    pub fn new(targets: usize, threads: usize) -> Deal {
+        Deal {
+            plan: vec![Vec::new(); threads],
+            targets,
+        }
+    }
+
+    /// Another connection. `place`: its client, or its place in the pool, which decides whose thread
+    /// has it. Err where there is no such number.
+    pub fn open(&mut self, number: usize, place: usize, target: usize) -> Result<(), String> {
         let id = u16::try_from(number).map_err(|_| {
-            format!("more than {MOST} connections to {targets} targets: use fewer clients")
+            format!(
+                "more than {MOST} connections to {} targets: use fewer clients",
+                self.targets
+            )
         })?;
-        plan[client % threads].push(Planned {
+        let threads = self.plan.len();
+        self.plan[place % threads].push(Planned {
             id,
-            client: (client / threads) as u32,
+            client: (place / threads) as u32,
             target: target as u16,
         });
-        Ok::<(), String>(())
-    };
-    match load {
-        Load::Closed {
-            sequence, starts, ..
-        } => {
-            let mut count = 0;
-            for client in 0..connections {
-                let run = &sequence[starts[client] as usize..starts[client + 1] as usize];
-                if of.are_all_the_first() {
-                    if !run.is_empty() {
-                        open(client, client, 0)?;
-                    }
-                    continue;
-                }
-                for target in targets_of(run, of, targets) {
-                    open(count, client, target)?;
-                    count += 1;
-                }
-            }
-        }
-        Load::Open { sequence, .. } => {
-            let asked = targets_of(sequence, of, targets);
-            for connection in 0..connections {
-                for &target in &asked {
-                    open(target * connections + connection, connection, target)?;
-                }
-            }
-        }
+        Ok(())
     }
-    Ok(plan)
-}
 
-/// The targets that these requests ask, in order.
-fn targets_of(run: &[u32], of: &RequestTargets, targets: usize) -> Vec<usize> {
-    if of.are_all_the_first() {
-        return if run.is_empty() { vec![] } else { vec![0] };
+    /// For each thread its connections.
+    pub fn into_plan(self) -> Vec<Vec<Planned>> {
+        self.plan
     }
-    let mut asked = vec![false; targets];
-    for &request in run {
-        asked[of.of(request) as usize] = true;
-    }
-    (0..targets).filter(|&target| asked[target]).collect()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn closed(sequence: Vec<u32>, starts: Vec<u32>) -> Load {
-        Load::Closed {
-            sequence,
-            starts,
-            think_ns: 0,
-            repeat: false,
-            stop_after: None,
-        }
-    }
-
-    fn planned(id: u16, client: u32, target: u16) -> Planned {
-        Planned { id, client, target }
-    }
-
-    #[test]
-    fn a_client_has_a_connection_to_each_target_of_its_run_and_no_other() {
-        let of = RequestTargets::new(Some(vec![2, 0, 1]), 3, 3).unwrap();
-        let load = closed(vec![0, 1, 0, 0, 2], vec![0, 3, 3, 4, 5]);
-        let plan = plan(&load, &of, 3, 4, 2).unwrap();
-        assert_eq!(
-            plan[0],
-            [planned(0, 0, 0), planned(1, 0, 2), planned(2, 1, 2)]
-        );
-        assert_eq!(plan[1], [planned(3, 1, 1)], "client 1 asks nothing");
-    }
-
-    #[test]
-    fn with_one_target_a_connection_has_the_number_of_its_client() {
-        let of = RequestTargets::new(Some(vec![0]), 1, 1).unwrap();
-        let load = closed(vec![0; 3], vec![0, 1, 1, 2, 3]);
-        let plan = plan(&load, &of, 1, 4, 2).unwrap();
-        assert_eq!(plan[0], [planned(0, 0, 0), planned(2, 1, 0)]);
-        assert_eq!(plan[1], [planned(3, 1, 0)]);
-    }
-
-    #[test]
-    fn each_target_that_is_asked_has_a_pool_of_its_own() {
-        let of = RequestTargets::new(Some(vec![2, 0]), 2, 3).unwrap();
-        let load = Load::Open {
-            sequence: vec![0, 1],
-            due_ns: vec![0, 0],
-        };
-        let plan = plan(&load, &of, 3, 3, 2).unwrap();
-        let ids = |thread: usize| plan[thread].iter().map(|p| p.id).collect::<Vec<_>>();
-        assert_eq!((ids(0), ids(1)), (vec![0, 6, 2, 8], vec![1, 7]));
-        assert!(plan.iter().flatten().all(|p| p.target != 1));
-    }
-
     #[test]
     fn what_does_not_fit_is_said() {
         let refused = |of: Vec<u16>| RequestTargets::new(Some(of), 2, 2).err().unwrap();
         assert!(refused(vec![0]).contains("1 entries"));
         assert!(refused(vec![0, 2]).contains("request_targets[1] is 2"));
-        let of = RequestTargets::new(Some(vec![0, 1]), 2, 2).unwrap();
-        let load = Load::Open {
-            sequence: vec![0, 1],
-            due_ns: vec![0, 0],
+    }
+
+    #[test]
+    fn the_targets_of_a_run_are_each_named_once_and_in_order() {
+        let of = RequestTargets::new(Some(vec![2, 0, 1]), 3, 3).unwrap();
+        assert_eq!(of.asked_by(&[0, 1, 0]), [0, 2]);
+        assert_eq!(of.asked_by(&[]), [0; 0]);
+        let first = RequestTargets::new(None, 3, 3).unwrap();
+        assert_eq!(
+            (first.asked_by(&[1]), first.asked_by(&[])),
+            (vec![0], vec![])
+        );
+    }
+
+    #[test]
+    fn connections_are_dealt_to_the_threads_in_turn() {
+        let mut deal = Deal::new(1, 2);
+        for place in 0..3 {
+            deal.open(place, place, 0).unwrap();
+        }
+        let plan = deal.into_plan();
+        let places = |thread: usize| -> Vec<(u16, u32)> {
+            plan[thread].iter().map(|p| (p.id, p.client)).collect()
         };
-        let error = plan(&load, &of, 2, 40_000, 1).err().unwrap();
-        assert!(error.contains("65536 connections"), "{error}");
+        assert_eq!((places(0), places(1)), (vec![(0, 0), (2, 1)], vec![(1, 0)]));
     }
 }

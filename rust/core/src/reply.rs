@@ -151,7 +151,7 @@ impl<W: Wire> Worker<'_, W> {
             self.ready.push(index);
             return;
         }
-        let (job, id, target) = (conn.job, conn.id, conn.target);
+        let (job, id) = (conn.job, conn.id);
         self.deadlines.take(&mut self.conns, index);
         self.active -= 1;
         if self.record(&job, id, job.outcome, now) && job.keep {
@@ -160,10 +160,6 @@ impl<W: Wire> Worker<'_, W> {
         if self.shared.idle == Idle::Hybrid {
             self.expectation.note(now - job.sent);
         }
-        let lane = &mut self.lanes[target as usize];
-        lane.pause_ns = 0;
-        lane.probed = false;
-        lane.retry_at = now;
         let conn = &mut self.conns[index as usize];
         conn.job.active = false;
         conn.free = now;
@@ -176,7 +172,8 @@ impl<W: Wire> Worker<'_, W> {
         } else {
             conn.phase = Phase::Idle;
         }
-        self.next(index, now, false);
+        let then = self.pace.answered(index, conn, now);
+        self.then(index, then);
     }
 
     /// The other side ended the connection while a reply was awaited.

@@ -4,6 +4,8 @@ use std::io;
 use std::net::SocketAddr;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
 
+use serde::Serialize;
+
 fn checked(result: libc::c_int) -> io::Result<libc::c_int> {
     if result < 0 {
         Err(io::Error::last_os_error())
@@ -344,7 +346,7 @@ pub fn step_back(cpus: &[usize]) {
 }
 
 /// What the calling thread has used so far.
-#[derive(Clone, Copy, Default)]
+#[derive(Clone, Copy, Debug, Default, Serialize)]
 pub struct Usage {
     pub user_ns: i64,
     pub system_ns: i64,

@@ -6,7 +6,7 @@ use std::sync::atomic::Ordering::SeqCst;
 use crate::options::resolve;
 use crate::sample::Outcome;
 use crate::testing::*;
-use crate::{Drive, Error, Load, Options, Sample, Trace};
+use crate::{ClosedLoop, Drive, Error, Load, OpenLoop, Options, Sample, Trace};
 
 const OTHER: &[u8] = b"HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nsomething";
 
@@ -22,13 +22,13 @@ fn runs(runs: &[&[u32]]) -> Load {
     for run in runs {
         starts.push(starts.last().unwrap() + run.len() as u32);
     }
-    Load::Closed {
+    Load::Closed(ClosedLoop {
         sequence: runs.concat(),
         starts,
         think_ns: 0,
         repeat: false,
         stop_after: None,
-    }
+    })
 }
 
 fn to(targets: &[SocketAddr], of: &[u16], connections: usize, load: Load) -> Options {
@@ -39,17 +39,12 @@ fn to(targets: &[SocketAddr], of: &[u16], connections: usize, load: Load) -> Opt
     }
 }
 
-/// The accounting from the list of targets on, for `counted` of each.
+/// Whole numbers in the accounting of each target.
 fn counts_of_targets(trace: &Trace, name: &str) -> Vec<i64> {
-    let text = trace.accounting();
-    let list = text.split("\"targets\": ").nth(1).expect("it is there");
-    list.split(&format!("\"{name}\": "))
-        .skip(1)
-        .map(|rest| {
-            let digits: String = rest.chars().take_while(char::is_ascii_digit).collect();
-            digits.parse().unwrap()
-        })
-        .collect()
+    let account = serde_json::to_value(trace.accounting()).unwrap();
+    let targets = account["targets"].as_array().unwrap();
+    let counts = targets.iter().map(|target| target[name].as_i64().unwrap());
+    counts.collect()
 }
 
 #[test]
@@ -130,10 +125,10 @@ fn in_an_open_loop_a_target_that_stalls_or_is_gone_holds_up_nobody_else() {
     let fast = serve(|_, socket, _| say(socket, HELLO));
     let targets = [slow.address, fast.address, dead()];
     // A request every 2 ms, to the three targets in turn, one connection each.
-    let load = Load::Open {
+    let load = Load::Open(OpenLoop {
         sequence: (0..150).map(|slot| slot % 3).collect(),
         due_ns: (0..150).map(|slot| slot * 2_000_000).collect(),
-    };
+    });
     let trace = drive_these(
         requests(&[GET, GET, GET]),
         to(&targets, &[0, 1, 2], 1, load),
@@ -186,10 +181,10 @@ fn in_an_open_loop_a_target_that_stalls_or_is_gone_holds_up_nobody_else() {
 fn slots_of_a_stalled_target_that_never_got_a_connection_are_unfinished() {
     let stuck = serve(|_, _, _| Then::Stay);
     let fine = serve(|_, socket, _| say(socket, HELLO));
-    let load = Load::Open {
+    let load = Load::Open(OpenLoop {
         sequence: (0..20).map(|slot| slot % 2).collect(),
         due_ns: vec![0; 20],
-    };
+    });
     let trace = drive_these(
         requests(&[GET, GET]),
         Options {
@@ -334,11 +329,9 @@ fn answers_at(listener: TcpListener) {
             .all(|s| s.outcome == Outcome::Ok as u8)
     );
     assert_eq!(server.accepted.load(SeqCst), 2);
-    assert!(
-        trace
-            .accounting()
-            .contains(&format!("\"address\": \"{address}\""))
-    );
+    let account = trace.accounting();
+    let addresses: Vec<SocketAddr> = account.targets.iter().map(|to| to.address).collect();
+    assert_eq!(addresses, [address]);
 }
 
 #[test]

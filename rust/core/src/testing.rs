@@ -8,7 +8,9 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 use std::time::Duration;
 
-use crate::{Drive, Idle, Load, Marks, Options, Requests, Sample, Trace, WireKind};
+use crate::{
+    ClosedLoop, Drive, Idle, Load, Marks, OpenLoop, Options, Requests, Sample, Trace, WireKind,
+};
 
 /// What the server does with the connection after a request.
 pub enum Then {
@@ -127,23 +129,23 @@ pub fn requests(each: &[&[u8]]) -> Arc<Requests> {
 
 /// Clients that send request 0, `each` times, one after another without thinking.
 pub fn closed(clients: usize, each: u32) -> Load {
-    Load::Closed {
+    Load::Closed(ClosedLoop {
         sequence: vec![0; clients * each as usize],
         starts: (0..=clients as u32).map(|client| client * each).collect(),
         think_ns: 0,
         repeat: false,
         stop_after: None,
-    }
+    })
 }
 
 /// Request 0, `count` times, `every_ms` apart.
 pub fn open(count: usize, every_ms: i64) -> Load {
-    Load::Open {
+    Load::Open(OpenLoop {
         sequence: vec![0; count],
         due_ns: (0..count as i64)
             .map(|slot| slot * every_ms * 1_000_000)
             .collect(),
-    }
+    })
 }
 
 pub fn options(target: SocketAddr, connections: usize, load: Load) -> Options {
@@ -180,16 +182,8 @@ pub fn samples(trace: &Trace) -> Vec<Sample> {
 
 /// A whole number in the accounting.
 pub fn counted(trace: &Trace, name: &str) -> i64 {
-    let text = trace.accounting();
-    let after = text
-        .split(&format!("\"{name}\": "))
-        .nth(1)
-        .expect("it is counted");
-    let digits: String = after
-        .chars()
-        .take_while(|c| c.is_ascii_digit() || *c == '-')
-        .collect();
-    digits.parse().unwrap()
+    let account = serde_json::to_value(trace.accounting()).unwrap();
+    account[name].as_i64().expect("it is counted")
 }
 
 pub fn sleep_ms(ms: u64) {

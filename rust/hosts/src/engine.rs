@@ -5,24 +5,9 @@ use std::sync::Arc;
 use serde::Serialize;
 use serde_json::Value;
 
+use crate::failure::Failure;
 use crate::query::Query;
 use crate::schema::Schema;
-
-/// Why a request was not done; the text is one sentence for a person.
-#[derive(Debug, Clone, PartialEq)]
-pub enum Failure {
-    /// Status 1.
-    Error(String),
-    /// Status 2: the library cannot express it.
-    Unsupported(String),
-}
-
-impl Failure {
-    /// Status 1 with this sentence.
-    pub fn error(text: impl Into<String>) -> Failure {
-        Failure::Error(text.into())
-    }
-}
 
 /// What became of a batch.
 #[derive(Debug, Default, Serialize)]

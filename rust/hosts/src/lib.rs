@@ -4,6 +4,7 @@
 
 pub mod analysis;
 pub mod engine;
+pub mod failure;
 pub mod frame;
 mod ids;
 mod null;

@@ -12,7 +12,8 @@ use std::time::{Duration, Instant};
 
 use serde::Deserialize;
 
-use crate::engine::{Engine, Failure, Session};
+use crate::engine::{Engine, Session};
+use crate::failure::Failure;
 use crate::frame::{self, Buffer, Incoming};
 use crate::query::Query;
 use crate::schema::Schema;

@@ -116,8 +116,8 @@ impl Trace {
     }
 
     /// JSON of what the loop itself used and counted.
-    fn accounting(&self) -> &str {
-        self.0.accounting()
+    fn accounting(&self) -> String {
+        self.0.accounting().json()
     }
 }
 
@@ -189,35 +189,21 @@ pub fn drive(
     on_tick: Option<Bound<'_, PyAny>>,
 ) -> PyResult<Trace> {
     let sequence = column::<u32>(sequence, "sequence")?;
-    let load = match (client_starts, due_ns) {
-        (Some(starts), None) => {
-            let starts = column::<u32>(starts, "client_starts")?;
-            core::Load::Closed {
-                sequence,
-                starts,
-                think_ns,
-                repeat,
-                stop_after,
-            }
-        }
-        (None, Some(due)) => {
-            if think_ns != 0 || repeat || stop_after.is_some() {
-                return Err(PyValueError::new_err(
-                    "think_ns, repeat and stop_after belong to a closed loop, and due_ns makes an \
-                     open one",
-                ));
-            }
-            core::Load::Open {
-                sequence,
-                due_ns: column::<i64>(due, "due_ns")?,
-            }
-        }
-        _ => {
-            return Err(PyValueError::new_err(
-                "give client_starts for a closed loop or due_ns for an open one, not both",
-            ));
-        }
-    };
+    let client_starts = client_starts
+        .map(|given| column::<u32>(given, "client_starts"))
+        .transpose()?;
+    let due_ns = due_ns
+        .map(|given| column::<i64>(given, "due_ns"))
+        .transpose()?;
+    let load = core::Load::new(
+        sequence,
+        client_starts,
+        due_ns,
+        think_ns,
+        repeat,
+        stop_after,
+    )
+    .map_err(PyValueError::new_err)?;
     let login = login
         .map(|(user, password, database)| core::Login::new(user, password, database))
         .transpose()

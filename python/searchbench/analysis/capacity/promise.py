@@ -17,7 +17,6 @@ number of positive counts, 1998). Order statistics would be too sure.
 from __future__ import annotations
 
 import math
-import re
 from dataclasses import dataclass
 from typing import Literal
 
@@ -29,7 +28,9 @@ from searchbench.analysis.stats import series
 from searchbench.analysis.trial import offered
 from searchbench.analysis.trial.measured import Trace
 from searchbench.analysis.trial.offered import KEEPS_UP
-from searchbench.errors import SearchbenchError
+from searchbench.workload.promises import Condition, parse
+
+__all__ = ["Condition", "Judged", "Kept", "judge", "parse"]
 
 Verdict = Literal["holds", "fails", "unclear"]
 Floats = NDArray[np.float64]
@@ -37,22 +38,6 @@ Floats = NDArray[np.float64]
 OWN_SHARE = 0.1  # of the limit: more lateness of the client's own, and it is the client we judge
 _LEVEL = 0.95
 _NEVER = np.iinfo(np.int64).max  # the response of a request that did not end well
-_UNITS_NS = {"ns": 1.0, "us": 1e3, "µs": 1e3, "ms": 1e6, "s": 1e9}
-_NUMBER = r"([0-9]+(?:\.[0-9]+)?)"
-_QUANTILE = re.compile(rf"p{_NUMBER}\s*<\s*{_NUMBER}\s*(ns|us|µs|ms|s)")
-_ERRORS = re.compile(rf"errors\s*<\s*{_NUMBER}\s*%")
-
-
-@dataclass(frozen=True, slots=True)
-class Condition:
-    """Fewer than ``allowed`` (share, 0..1) of the requests fail it.
-
-    ``limit_ns``: a response of this or more fails it; None: only an outcome that is not ok does.
-    """
-
-    text: str
-    allowed: float
-    limit_ns: float | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,26 +87,6 @@ class Judged:
     backlog_growth: float
     own_fault: bool
     verdict: Verdict
-
-
-def parse(text: str) -> tuple[Condition, ...]:
-    """The conditions of ``text``, separated by commas or "and"; SearchbenchError."""
-    found = []
-    for part in re.split(r",|\band\b", text):
-        words = part.strip()
-        quantile, errors = _QUANTILE.fullmatch(words), _ERRORS.fullmatch(words)
-        if quantile and 0 < float(quantile[1]) < 100 and float(quantile[2]) > 0:
-            share = 1 - float(quantile[1]) / 100
-            limit = float(quantile[2]) * _UNITS_NS[quantile[3]]
-            found.append(Condition(words, round(share, 12), limit))
-        elif errors and 0 < float(errors[1]) <= 100:
-            found.append(Condition(words, float(errors[1]) / 100, None))
-        else:
-            raise SearchbenchError(
-                f'{words!r} is not a promise; write for example "p99 < 50ms, errors < 0.1%" '
-                "(pNN < TIME with ns, us, ms or s; errors < SHARE%)"
-            )
-    return tuple(found)
 
 
 def judge(promise: tuple[Condition, ...], trace: Trace) -> Judged:

@@ -12,6 +12,7 @@ import numpy as np
 
 from searchbench.analysis.judgement import Finding
 from searchbench.analysis.trial import throughput as capacity
+from searchbench.analysis.trial.cache import cache_hits
 from searchbench.analysis.trial.latency import minimum_samples
 from searchbench.analysis.trial.measured import Trace
 from searchbench.analysis.trial.offered import KEEPS_UP, achieved
@@ -51,6 +52,7 @@ def audit(trial: Trial, trace: Trace, warm: Warmup) -> tuple[Finding, ...]:
             _steal,
             _offered,
             _unsupported,
+            cache_hits,
         )
         for kind, severity, number, meaning, remedy in check(trial, trace)
     ]

@@ -1,8 +1,9 @@
 """Droonga, Groonga's replicated sibling, by its Groonga-compatible HTTP; only attached to.
 
-Written from its documentation, its sources and a description of its replies: nothing of it is in a
-registry, so it was never run here. Its `select` takes the parameters of Groonga's of 2015 alone and
-passes over all others, so what needs the newer ones is refused.
+Written from its documentation and sources, and corrected by what a real one answers (engine 1.1.2,
+HTTP server 1.1.3, one node and three). No registry has it, so the tests hold the form of its
+replies. Its `select` takes the parameters of Groonga's of 2015 alone and passes over all others, so
+what needs the newer ones is refused.
 """
 
 from __future__ import annotations
@@ -15,6 +16,8 @@ import orjson
 
 from searchbench.corpora.corpus import Document, FieldType, Schema
 from searchbench.engines.engine import (
+    CacheCounters,
+    CacheState,
     Capabilities,
     Facts,
     Hit,
@@ -43,10 +46,15 @@ _NOT_HERE = (
     'says, and name where it answers: attach = "127.0.0.1:10042"'
 )
 _NO_TABLE = (400, 404)
-# What an error is, where the body has no words: it holds return code 0 then, with no count.
+_LONGEST = 200  # characters of an error's details
+# What an error is, where the body has no words: it holds return code 0 then, with no count, or is
+# null. A node that goes away under load gives 500 at once, then 504 and 503 for some 10 s, until
+# the front has dropped it.
 _MEANT = {
     400: "Droonga cannot make anything of it",
     404: "Droonga has no such table or command",
+    500: "an engine node failed, or has just gone away",
+    503: "the HTTP front reached no engine node",
     504: "an engine node did not answer in time",
 }
 
@@ -70,11 +78,11 @@ class Droonga:
         },
         deviations={
             "scoring": "term frequency, added up over terms, fields and filters",
-            "analysis": "Groonga's own: TokenBigram, NormalizerAuto; a term that no document has "
-            "is looked for more loosely, within words",
+            "analysis": "Groonga's own: TokenBigram, NormalizerAuto; a term that a field never "
+            "has is looked for in that field more loosely, within words",
             "sort": "each node breaks ties by its own order of ingest",
-            "repetition": "its HTTP front answers from a cache of 100 replies for 60 s, which "
-            "cannot be turned off from here",
+            "repetition": "its HTTP front answers from a cache of 100 replies for 60 s, unless it "
+            "was started with --cache-size 0",
         },
     )
     parameters = (
@@ -85,6 +93,13 @@ class Droonga:
             "engine nodes that live, each with all documents; read back, not set",
             minimum=1,
             maximum=1000,
+        ),
+        Parameter(
+            "cache",
+            bool,
+            True,
+            "whether its HTTP front answers from a cache; read back, not set: "
+            "`droonga-http-server --cache-size 0` turns it off",
         ),
     )
 
@@ -178,12 +193,14 @@ class Droonga:
         if len(replies) != 3:
             raise ValueError(f"three replies were asked for, {len(replies)} came")
         status, cache, counted = replies
-        for http in (status, cache):
-            if http.status >= 400:
-                raise ValueError(f"HTTP status {http.status}")
+        if status.status >= 400:
+            raise ValueError(f"HTTP status {status.status}")
         nodes: dict[str, Any] = orjson.loads(status.body)["nodes"]
-        statistics = orjson.loads(cache.body)
-        levers: dict[str, Level] = {"nodes": sum(map(_lives, nodes.values()))}
+        statistics = _statistics(cache)
+        levers: dict[str, Level] = {
+            "nodes": sum(map(_lives, nodes.values())),
+            "cache": statistics is not None,
+        }
         named = any("status" in node for node in nodes.values())
         documents = None
         if counted.status not in _NO_TABLE:
@@ -197,10 +214,30 @@ class Droonga:
             parameters=levers,
             extra={
                 "nodes": {name: "active" if _lives(n) else _state(n) for name, n in nodes.items()},
-                "cache_hit_rate_percent": statistics["hitRatio"],
-                "cache_hits": statistics.get("nHits"),
-                "cache_gets": statistics.get("nGets"),
+                **(
+                    {}
+                    if statistics is None
+                    else {
+                        "cache_hit_rate_percent": statistics["hitRatio"],
+                        "cache_hits": statistics.get("nHits"),
+                        "cache_gets": statistics.get("nGets"),
+                    }
+                ),
             },
+        )
+
+    def cache_request(self) -> Request:
+        """The statistics of the front's cache."""
+        return Request((get("/statistics/cache"),))
+
+    def cache_state(self, reply: bytes) -> CacheState:
+        """Its counters; how many replies it holds, it says only where it holds none."""
+        (http,) = split(reply)
+        found = _statistics(http)
+        if found is None:
+            return CacheState(entries=0)
+        return CacheState(
+            CacheCounters(int(found["nHits"]), int(found["nGets"]), "Droonga's front")
         )
 
     def analyse(self, text: str) -> Request | None:
@@ -212,8 +249,17 @@ class Droonga:
         raise ValueError("Droonga does not tell its terms")
 
     def refused(self, reply: bytes) -> tuple[tuple[str, str], ...]:
-        """``load`` tells how many documents it took, not which it did not."""
+        """``load`` says how many documents it took, not which it did not."""
         return ()
+
+    def taken(self, reply: bytes) -> int:
+        """How many documents of a batch it took; the others it drops with status 200."""
+        (http,) = split(reply)
+        body = _body(http)
+        count = body[0] if isinstance(body, list) and len(body) == 1 else body
+        if not isinstance(count, int):
+            raise ValueError(f"the answer to a load has no count, but {body!r}")
+        return count
 
     def check(self, reply: bytes) -> str | None:
         """The first error of the exchanges."""
@@ -229,6 +275,16 @@ def _state(node: Mapping[str, Any]) -> str:
     return str(node.get("status", "dead"))
 
 
+def _statistics(http: HttpReply) -> dict[str, Any] | None:
+    """Of the front's cache; None where it was started without one, and has no such page."""
+    if http.status == 404:
+        return None
+    if http.status >= 400:
+        raise ValueError(f"HTTP status {http.status}")
+    found: dict[str, Any] = orjson.loads(http.body)
+    return found
+
+
 def _body(http: HttpReply) -> Any:
     _header, body = orjson.loads(http.body)
     return body
@@ -241,12 +297,13 @@ def _hit(row: dict[str, Any]) -> Hit:
 
 def _trouble(http: HttpReply) -> str | None:
     """The HTTP status first: the body of an error may hold return code 0."""
-    words = ""
     try:
-        code, _time, _elapsed, *said = orjson.loads(http.body)[0]
+        answer = orjson.loads(http.body)
+        code, _time, _elapsed, *said = answer[0]
     except (ValueError, TypeError, KeyError, IndexError):
         if http.status < 400:
             raise ValueError("the body is no answer of Groonga's form") from None
+        words = _words(http.body)
     else:
         words = str(said[0]) if said else ""
         if code and http.status < 400:
@@ -255,3 +312,17 @@ def _trouble(http: HttpReply) -> str | None:
         return None
     words = words or _MEANT.get(http.status, "")
     return f"HTTP status {http.status}{f': {words}' if words else ''}"
+
+
+def _words(body: bytes) -> str:
+    """Of an error that is an object with a name, a message, and perhaps details."""
+    try:
+        error = orjson.loads(body)
+    except orjson.JSONDecodeError:
+        return ""
+    if not isinstance(error, dict):
+        return ""
+    words = ": ".join(str(error[key]) for key in ("name", "message") if error.get(key))
+    if error.get("detail"):
+        words += f" ({orjson.dumps(error['detail']).decode()[:_LONGEST]})"
+    return words

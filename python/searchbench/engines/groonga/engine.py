@@ -12,6 +12,7 @@ import orjson
 
 from searchbench.corpora.corpus import Document, FieldType, Schema
 from searchbench.engines.engine import (
+    CacheState,
     Capabilities,
     Facts,
     Hit,
@@ -24,6 +25,7 @@ from searchbench.engines.engine import (
     Service,
 )
 from searchbench.engines.features import refuse
+from searchbench.engines.groonga import counters
 from searchbench.engines.groonga import script as script
 from searchbench.engines.groonga.commands import column, columns, do, indexes, load, rows
 from searchbench.engines.groonga.service import service
@@ -287,6 +289,14 @@ class Groonga:
                 "features": [k for k, v in status["features"].items() if v],
             },
         )
+
+    def cache_request(self) -> Request:
+        """The counters of its query cache, and how many answers it holds."""
+        return counters.request()
+
+    def cache_state(self, reply: bytes) -> CacheState:
+        """Of groonga-httpd without counters: each worker counts by itself."""
+        return counters.state(reply)
 
     def analyse(self, text: str) -> Request | None:
         """The lexicon's own analysis, on a table beside it."""

@@ -8,6 +8,7 @@ from typing import Any
 
 from searchbench.corpora.corpus import Document, Schema
 from searchbench.engines.engine import (
+    CacheState,
     Capabilities,
     Facts,
     Hit,
@@ -20,6 +21,7 @@ from searchbench.engines.engine import (
     Service,
 )
 from searchbench.engines.features import refuse
+from searchbench.engines.mariadb import counters
 from searchbench.engines.mariadb import query as algebra
 from searchbench.engines.mariadb import table as table
 from searchbench.engines.mariadb.text import indexed, term
@@ -345,6 +347,14 @@ class MariaDB:
                 **{str(row["Variable_name"]): int(row["Value"] or 0) for row in results[3].dicts()},
             },
         )
+
+    def cache_request(self) -> Request:
+        """The counters of its query cache."""
+        return counters.request()
+
+    def cache_state(self, reply: bytes) -> CacheState:
+        """Without counters where the query cache is off."""
+        return counters.state(reply)
 
     def analyse(self, text: str) -> Request | None:
         """What InnoDB's index holds of it: in its cache, or on disk if that was emptied since."""

@@ -13,6 +13,7 @@ import orjson
 
 from searchbench.corpora.corpus import Document, FieldType, Schema
 from searchbench.engines.engine import (
+    CacheState,
     Capabilities,
     Facts,
     Hit,
@@ -24,6 +25,7 @@ from searchbench.engines.engine import (
     Request,
 )
 from searchbench.engines.http_form import HttpReply, Pairs, get, post, put, split
+from searchbench.engines.opensearch import counters
 from searchbench.engines.opensearch import query as dsl
 from searchbench.workload.queries.algebra import Query
 
@@ -212,6 +214,14 @@ class RestSearch:
             parameters=levers,
             extra=extra,
         )
+
+    def cache_request(self) -> Request:
+        """The counters of its two caches."""
+        return counters.request()
+
+    def cache_state(self, reply: bytes) -> CacheState:
+        """Of whole requests first, and of filters beside."""
+        return counters.state(reply)
 
     def analyse(self, text: str) -> Request | None:
         """The index's own analysis."""

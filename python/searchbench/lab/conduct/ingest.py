@@ -16,12 +16,14 @@ import numpy as np
 from searchbench import _core
 from searchbench.corpora.corpus import Corpus, Document
 from searchbench.engines import defaults
-from searchbench.engines.engine import Engine, Offline, Parameters
+from searchbench.engines.engine import CountsTaken, Engine, Offline, Parameters
 from searchbench.errors import LabError
-from searchbench.lab.drive.exchange import ANSWERED, samples_of
-from searchbench.lab.system.deploy import Deployment, write_files
+from searchbench.lab.system.deploy import write_files
 from searchbench.lab.system.names import Places, free_port
 from searchbench.lab.system.processes import command_line, complete
+from searchbench.lab.system.running import Running
+from searchbench.lab.wire.exchange import ANSWERED, samples_of
+from searchbench.lab.wire.order import Manner, one_by_one
 
 BATCH_DOCUMENTS = 1000
 BATCH_BYTES = 4 << 20
@@ -95,16 +97,16 @@ def batched(documents: Iterable[Document]) -> Iterator[list[Document]]:
         yield batch
 
 
-def ingest(deployment: Deployment, corpus: Corpus, batches: Batches) -> Ingested:
+def ingest(running: Running, corpus: Corpus, batches: Batches) -> Ingested:
     """Create, put in, settle. LabError (stage ``ingest``) with the engine's own words if not."""
-    engine = deployment.engine
-    for request in engine.create(corpus.schema, deployment.params):
-        _must(engine, deployment.ask(request), "create")
+    engine = running.engine
+    for request in engine.create(corpus.schema, running.params):
+        _must(engine, running.ask(request), "create")
     began = time.perf_counter()
-    refusals = _send(deployment, batches) if batches.documents else []
+    refusals = _send(running, batches) if batches.documents else []
     put_in = time.perf_counter()
-    for request in engine.settle(corpus.schema, deployment.params):
-        _must(engine, deployment.ask(request, _TIMEOUT_S), "settle")
+    for request in engine.settle(corpus.schema, running.params):
+        _must(engine, running.ask(request, _TIMEOUT_S), "settle")
     settled = time.perf_counter()
     return Ingested(
         documents=batches.documents - len(refusals),
@@ -114,6 +116,30 @@ def ingest(deployment: Deployment, corpus: Corpus, batches: Batches) -> Ingested
         refused=len(refusals),
         refusals=refusals[:_SHOWN],
     )
+
+
+def ingest_if_empty(running: Running, corpus: Corpus, batches: Batches) -> Ingested | None:
+    """Put the corpus into a system that holds nothing; None, and nothing done, if it holds it.
+
+    LabError where it holds something else: what somebody put there is not ours to remove.
+    """
+    engine, address = running.engine, "{}:{}".format(*running.target)
+    there = engine.facts(running.ask(engine.facts_request())).documents or 0
+    if there == batches.documents:
+        return None
+    if there:
+        raise LabError(
+            f"{address} holds {there:,} documents and the corpus has {batches.documents:,}; "
+            "empty it, or name the corpus that it holds",
+            "ingest",
+        )
+    if engine.offline(corpus.schema, running.params) is not None:
+        raise LabError(
+            f"{address} is empty, and an index that is made offline cannot be put into a running "
+            f"{engine.can.title}; build it there, or choose another kind of index",
+            "ingest",
+        )
+    return ingest(running, corpus, batches)
 
 
 def index_offline(offline: Offline, batches: Batches, data: Path, run: Path) -> Ingested:
@@ -138,19 +164,12 @@ def index_offline(offline: Offline, batches: Batches, data: Path, run: Path) -> 
     )
 
 
-def _send(deployment: Deployment, batches: Batches) -> list[tuple[str, str]]:
+def _send(running: Running, batches: Batches) -> list[tuple[str, str]]:
     """Drive the batches down one connection: the order of ingest breaks ties, so it is fixed."""
     requests = batches.requests()
     count = len(requests)
-    trace = deployment.endpoint.drive(
-        requests,
-        sequence=np.arange(count, dtype=np.uint32),
-        client_starts=np.array([0, count], np.uint32),
-        connections=1,
-        timeout_ns=int(_TIMEOUT_S * 1e9),
-        capture_every=1,
-        idle="block",
-    )
+    manner = Manner(timeout_s=_TIMEOUT_S, capture_every=1)
+    trace = running.endpoint.drive(requests, one_by_one(count), manner)
     samples = samples_of(trace)
     if len(samples) != count:
         raise LabError(f"{count} batches were to be sent, {len(samples)} were", "ingest")
@@ -159,14 +178,24 @@ def _send(deployment: Deployment, batches: Batches) -> list[tuple[str, str]]:
         if outcome not in ANSWERED:
             raise LabError(
                 f"batch {int(sample['request']) + 1} of {count} was not taken: {outcome}; the "
-                f"server's log ends: {deployment.log_tail() or 'empty'}",
+                f"server's log ends: {running.log_tail() or 'empty'}",
                 "ingest",
             )
+    engine = running.engine
     refusals: list[tuple[str, str]] = []
+    taken = 0
     for index, reply in trace.replies():
         which = f"batch {int(samples[index]['request']) + 1} of {count}"
-        _must(deployment.engine, reply, which)
-        refusals += [(who, f"{why} ({which})") for who, why in deployment.engine.refused(reply)]
+        _must(engine, reply, which)
+        refusals += [(who, f"{why} ({which})") for who, why in engine.refused(reply)]
+        if isinstance(engine, CountsTaken):
+            taken += engine.taken(reply)
+    if isinstance(engine, CountsTaken) and taken != batches.documents:
+        raise LabError(
+            f"{engine.can.title} took {taken:,} of {batches.documents:,} documents, and does not "
+            "say which it dropped: a table or a column is missing there, or a value does not fit",
+            "ingest",
+        )
     return refusals
 
 

@@ -13,21 +13,25 @@ import shutil
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 import pyarrow as pa
 
 from searchbench.corpora.corpus import Corpus
 from searchbench.engines.engine import Engine, Level
-from searchbench.lab.conduct.ingest import Batches, spool
+from searchbench.lab.conduct.ingest import Batches, Ingested, spool
+from searchbench.record.trial import Ingest, Terms
 
 
 @dataclass
 class Index:
-    """A place for an index; ``figures`` is None until it is finished, ``made_by`` the trial."""
+    """Where an index is. ``done``: its ingest; ``figures`` is None until it is finished.
+
+    ``made_by``: the trial that made it.
+    """
 
     path: Path
-    figures: dict[str, Any] | None = None
+    done: Ingested | None = None
+    figures: Ingest | None = None
     made_by: str | None = None
 
     @property
@@ -37,6 +41,7 @@ class Index:
 
     def discard(self) -> None:
         """Remove what a failed ingest left."""
+        self.done = None
         shutil.rmtree(self.path, ignore_errors=True)
 
 
@@ -50,7 +55,7 @@ class Captured:
     replies: pa.Table
     mean_s: float
     made_by: str
-    terms: dict[str, Any] | None
+    terms: Terms | None
 
 
 @dataclass

@@ -1,59 +1,49 @@
-"""A study, from its file to its record; and its systems' agreement without any timing."""
+"""A study, from its value to its record; and its systems' agreement without any timing."""
 
 from __future__ import annotations
 
-import contextlib
-from collections.abc import Iterator, Mapping
+import os
+import shutil
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+
+import psutil
+from msgspec import structs
 
 from searchbench import _core
 from searchbench.errors import LabError
-from searchbench.lab.conduct.laboratory import Openings, Watch, carry_out, folder, query_lines
-from searchbench.lab.conduct.shelf import Shelf
-from searchbench.lab.conduct.trial import Conductor
+from searchbench.lab.conduct.conductor import Conductor
+from searchbench.lab.conduct.openings import Openings
+from searchbench.lab.conduct.trials import Decide, Planned, Search, Trials
+from searchbench.lab.conduct.watch import Silence, Watch
 from searchbench.lab.place import host
 from searchbench.record import Record, Writer, open_record
 from searchbench.study import Study, read_study
-from searchbench.study.plan import Plan, Trial, make_plan, to_json
+from searchbench.study.plan import Plan, Trial
+from searchbench.study.planner import make_plan
 
-
-class Silence:
-    """A Watch that watches nothing."""
-
-    def opening(self, what: str) -> None:
-        """Nothing."""
-
-    def told(self, text: str) -> None:
-        """Nothing."""
-
-    def begins(self, trial: Trial, label: str, done: int, of: int) -> None:
-        """Nothing."""
-
-    def stage(self, name: str) -> None:
-        """Nothing."""
-
-    def tick(self, completed: int, elapsed_ns: int, recent: bytes) -> None:
-        """Nothing."""
-
-    def ends(self, trial: Trial, about: Mapping[str, Any]) -> None:
-        """Nothing."""
+_PREFIX = "searchbench-work-"
 
 
 def run(
     study: Study | Path | str,
     record: Path | str | None = None,
     *,
+    decide: Decide,
     plan: Plan | None = None,
     watch: Watch | None = None,
     work: Path | None = None,
 ) -> Record:
     """Measure a study; its record. Called again on the same record it continues.
 
-    ``record``: the folder, ``records/NAME`` if None. ``plan``: the study's, if it was made
-    already. ``work``: where indexes are built while measuring (default: the temporary
-    directory). StudyError, CorpusError, QueryError, NotInstalled, RecordError; a trial that
-    fails is on record as failed and raises nothing. KeyboardInterrupt leaves a valid record.
+    ``record``: the folder, ``records/NAME`` if None. ``decide``: what a search for capacity asks
+    next, from the record so far. ``plan``: the study's, if it was made already. ``work``: where
+    indexes are built while measuring (default: the temporary directory). StudyError, CorpusError,
+    QueryError, NotInstalled, RecordError; LabError where an attached system of a sweep or a search
+    does not answer. A trial that fails is on record as failed and raises nothing.
+    KeyboardInterrupt leaves a valid record.
     """
     study = study if isinstance(study, Study) else read_study(study)
     plan = plan or make_plan(study)
@@ -64,17 +54,15 @@ def run(
     openings = Openings(study.base, study.seed, watch)
     # Everything that a person can get wrong is opened before the first minute is spent.
     for treatment in plan.treatments:
-        openings.subject(treatment, study.seed)
-    place = Path(record) if record is not None else Path("records") / study.name
-    writer = Writer(
-        place,
-        study_text=study.text,
-        plan=to_json(plan),
-        host=host.fingerprint(),
-        version=_core.version,
-    )
-    carry_out(plan, writer, openings, watch, share_index=study.ingest, work=work)
-    return open_record(place)
+        openings.opened(treatment, study.seed)
+    with folder(work) as private, Conductor(openings, watch, private, plan) as conductor:
+        if plan.judging.measure != "trials":
+            conductor.survey([t for t in plan.treatments if t.attach])
+        writer = _writer(study, plan, Path(record) if record else Path("records") / study.name)
+        searched = plan.judging.measure == "capacity"
+        trials: Trials = Search(plan, decide) if searched else Planned(plan)
+        conductor.conduct(trials, writer)
+    return open_record(writer.path)
 
 
 def verify(
@@ -93,36 +81,48 @@ def verify(
     plan = make_plan(study)
     watch = watch or Silence()
     openings = Openings(study.base, study.seed, watch)
-    answering = list(_answering(plan))
-    kept = {trial.id for trial in answering}
-    shown = to_json(plan) | {"trials": [t for t in to_json(plan)["trials"] if t["id"] in kept]}
-    writer = Writer(
-        Path(record),
-        study_text=study.text,
-        plan=shown,
-        host=host.fingerprint(),
-        version=_core.version,
-    )
-    treatments = {t.id: t for t in plan.treatments}
-    with folder(work) as private, contextlib.closing(Shelf(private / "shelf")) as shelf:
-        conductor = Conductor(shelf, private, announce=watch.stage, on_tick=watch.tick)
-        for position, trial in enumerate(answering):
-            subject = openings.subject(treatments[trial.treatment], study.seed)
-            writer.queries(subject.queries.digest, query_lines(subject.queries))
-            watch.begins(trial, subject.treatment.label, position, len(answering))
-            outcome = conductor.conduct(trial, subject, scope="", position=position, timed=False)
-            writer.trial(outcome.about, replies=outcome.replies, logs=outcome.logs)
-            watch.ends(trial, outcome.about)
+    answering = tuple(_answering(plan))
+    judging = structs.replace(plan.judging, measure="trials", control=None, replicates=1)
+    plan = structs.replace(plan, trials=answering, judging=judging)
+    with (
+        folder(work) as private,
+        Conductor(openings, watch, private, plan, timed=False) as conductor,
+    ):
+        writer = _writer(study, plan, Path(record))
+        conductor.conduct(Planned(plan), writer)
     return open_record(record)
 
 
+def _writer(study: Study, plan: Plan, path: Path) -> Writer:
+    return Writer(
+        path, study_text=study.text, plan=plan, host=host.fingerprint(), version=_core.version
+    )
+
+
 def _answering(plan: Plan) -> Iterator[Trial]:
-    """The first trial of every treatment that differs in more than its load."""
-    treatments = {t.id: t for t in plan.treatments}
-    seen = []
-    for trial in sorted(plan.trials, key=lambda t: t.treatment):
-        treatment = treatments[trial.treatment]
-        key = (treatment.system, treatment.parameters, treatment.corpus, treatment.queries)
-        if not trial.control and key not in seen:
+    """A trial of every treatment that differs in more than its load."""
+    seen: list[object] = []
+    for treatment in plan.treatments:
+        key = (
+            treatment.system,
+            {name: table for name, table in treatment.settings.items() if name != "load"},
+        )
+        if key not in seen:
             seen.append(key)
-            yield trial
+            yield Trial(f"b01-{treatment.id}", 1, treatment.id)
+
+
+@contextmanager
+def folder(work: Path | None) -> Iterator[Path]:
+    """A private folder that is gone afterwards, with everything that was built in it.
+
+    Its name has our process id, so that what a killed one left behind is known and removed.
+    """
+    place = work or Path(tempfile.gettempdir())
+    place.mkdir(parents=True, exist_ok=True)
+    for left in place.glob(f"{_PREFIX}*"):
+        owner = left.name.removeprefix(_PREFIX).split("-")[0]
+        if owner.isdigit() and not psutil.pid_exists(int(owner)):
+            shutil.rmtree(left, ignore_errors=True)
+    with tempfile.TemporaryDirectory(prefix=f"{_PREFIX}{os.getpid()}-", dir=place) as name:
+        yield Path(name)

@@ -1,97 +1,39 @@
-"""Compiled queries → core → samples. The timed span is the core's alone."""
+"""Compiled requests → core → samples and kept replies. The timed span is the core's alone."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
-from pathlib import Path
-from typing import Any, Protocol
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
 
+import msgspec
 import numpy as np
 import pyarrow as pa
 
 from searchbench import _core
-from searchbench.corpora.corpus import Schema
-from searchbench.engines.engine import Engine, Hits, Parameters, Request
-from searchbench.engines.features import refuse
-from searchbench.errors import LabError, Unsupported
-from searchbench.lab.drive.exchange import Endpoint, Trace, ask, prepare, samples_of
-from searchbench.lab.system.deploy import Deployment
+from searchbench.engines.engine import Engine, Hits
+from searchbench.errors import LabError
+from searchbench.lab.drive.compiled import Compiled
+from searchbench.lab.wire.exchange import (
+    Decoder,
+    Endpoint,
+    Sender,
+    Trace,
+    ask,
+    prepare,
+    samples_of,
+)
+from searchbench.lab.wire.order import I64, U32, Manner, Order, one_by_one
 from searchbench.record import REPLIES, samples_table
+from searchbench.record.trial import Drive, Note, Terms
 from searchbench.workload.queries.algebra import Query, declared_terms
-
-# Requests completed, nanoseconds since the start, and the samples finished last.
-Progress = Callable[[int, int, bytes], object]
-U32 = np.ndarray[tuple[int], np.dtype[np.uint32]]
-I64 = np.ndarray[tuple[int], np.dtype[np.int64]]
 
 _CAPTURE_TIMEOUT_S = 60.0
 _SAMPLED_REPLIES = 200
-# Samples of a drive held in memory before they are spilled: two million.
-_SPILL_AFTER_BYTES = 128 << 20
 _BATCH_ROWS = 250_000
 _OK = _core.OUTCOMES.index("ok")
 _PARTIAL = _core.OUTCOMES.index("partial")
-
-
-class Decoder(Protocol):
-    """Reads replies; an engine is one."""
-
-    def decode(self, reply: bytes) -> Hits:
-        """The hits in a reply; ValueError where it is not one."""
-
-
-class Sender(Protocol):
-    """Sends requests and records what becomes of each; an ``Endpoint`` is one."""
-
-    def send(self, requests: Sequence[Request], **order: Any) -> Trace:
-        """``order`` is what ``_core.drive`` takes by name."""
-
-
-class Answering(Protocol):
-    """What can be driven: a deployment, or a server that runs already."""
-
-    @property
-    def endpoint(self) -> Endpoint:
-        """Where it is asked."""
-
-    @property
-    def sender(self) -> Sender:
-        """What sends the load; its endpoint, or several machines."""
-
-    @property
-    def engine(self) -> Decoder:
-        """What reads its replies."""
-
-
-@dataclass(frozen=True, slots=True)
-class Compiled:
-    """A query set in an engine's bytes. ``request_to_query``: uint32, distinct query of each."""
-
-    requests: tuple[Request, ...]
-    request_to_query: U32
-    unsupported: tuple[tuple[int, str], ...]
-
-    def request_of(self, distinct: int) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
-        """For each of ``distinct`` queries its request, -1 where the engine cannot express it."""
-        index = np.full(distinct, -1, np.int64)
-        index[self.request_to_query] = np.arange(len(self.request_to_query))
-        return index
-
-
-@dataclass(frozen=True, slots=True)
-class Order:
-    """What to send when. Closed loop: ``client_starts``. Open loop: ``due_ns``."""
-
-    sequence: U32
-    client_starts: U32 | None
-    due_ns: I64 | None
-    connections: int
-    think_ns: int = 0
-    repeat: bool = True
-    stop_ns: int | None = None
-    stop_after: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,56 +68,33 @@ class Samples:
 
 @dataclass(frozen=True, slots=True)
 class Driven:
-    """A drive's samples, kept replies (decoded, and ``raw`` as received), the accounting."""
+    """A drive's samples, kept replies (decoded, and ``raw`` as received), the accounting.
+
+    ``notes``: what several client machines had to say of their clocks.
+    """
 
     samples: Samples
     replies: pa.Table
-    accounting: dict[str, Any]
+    accounting: Drive
     raw: tuple[bytes, ...] = ()
+    notes: tuple[Note, ...] = ()
 
 
-def compile_all(
-    engine: Engine, queries: Sequence[Query], schema: Schema, params: Parameters
-) -> Compiled:
-    """Every distinct query; those that the engine cannot express are kept with the reason."""
-    requests: list[Request] = []
-    index: list[int] = []
-    unsupported: list[tuple[int, str]] = []
-    for number, query in enumerate(queries):
-        try:
-            refuse(engine.can, query)
-            requests.append(engine.compile(query, schema, params))
-        except Unsupported as reason:
-            unsupported.append((number, str(reason)))
-        else:
-            index.append(number)
-    return Compiled(tuple(requests), np.array(index, np.uint32), tuple(unsupported))
-
-
-def capture(deployment: Answering, compiled: Compiled) -> tuple[pa.Table, float]:
+def capture(endpoint: Endpoint, decoder: Decoder, compiled: Compiled) -> tuple[pa.Table, float]:
     """Each distinct query once; the replies decoded (phase ``captured``), seconds for each.
 
     The seconds are no measurement: they say about how many requests a drive will make.
     """
-    count = len(compiled.requests)
-    trace = deployment.endpoint.drive(
-        prepare(compiled.requests),
-        sequence=np.arange(count, dtype=np.uint32),
-        client_starts=np.array([0, count], np.uint32),
-        connections=1,
-        timeout_ns=int(_CAPTURE_TIMEOUT_S * 1e9),
-        capture_every=1,
-        idle="block",
-    )
+    alone = compiled.some(range(compiled.single)) if compiled.copies > 1 else compiled
+    count = len(alone.requests)
+    manner = Manner(timeout_s=_CAPTURE_TIMEOUT_S, capture_every=1)
+    trace = endpoint.drive(prepare(alone.requests), one_by_one(count), manner)
     elapsed_s = json.loads(trace.accounting())["elapsed_ns"] / 1e9
-    return _decoded(deployment.engine, trace, compiled, "captured"), elapsed_s / max(1, count)
+    return _decoded(decoder, trace, alone, "captured"), elapsed_s / max(1, count)
 
 
-def terms_seen(deployment: Deployment, queries: Sequence[Query]) -> dict[str, Any] | None:
-    """``asked``: how many queries' terms the engine was asked for; ``other``: by query number,
-    the terms it sees where they are not the query's own. None where it cannot say.
-    """
-    engine = deployment.engine
+def terms_seen(engine: Engine, endpoint: Endpoint, queries: Sequence[Query]) -> Terms | None:
+    """What the engine makes of the queries' terms. None where it cannot say."""
     words = [declared_terms(query.match) for query in queries]
     requests = [engine.analyse(" ".join(w)) for w in words if w]
     known = [r for r in requests if r is not None]
@@ -183,66 +102,51 @@ def terms_seen(deployment: Deployment, queries: Sequence[Query]) -> dict[str, An
         return None
     numbers = [n for n, w in enumerate(words) if w]
     other = {}
-    for number, reply in zip(numbers, ask(deployment.endpoint, known), strict=True):
+    for number, reply in zip(numbers, ask(endpoint, known), strict=True):
         try:
             seen = engine.terms(reply)
         except (ValueError, KeyError):
             return None
         if seen != words[number]:
             other[str(number)] = list(seen)
-    return {"asked": len(known), "other": other}
+    return Terms(asked=len(known), other=other)
 
 
 def drive(
-    deployment: Answering,
+    sender: Sender,
+    decoder: Decoder,
     compiled: Compiled,
     order: Order,
-    *,
-    timeout_s: float,
-    idle: Any,
-    cpus: Sequence[int],
+    manner: Manner,
     expected: int,
-    on_tick: Progress | None = None,
-    spill: Path | None = None,
-    **further: Any,
 ) -> Driven:
     """Drive the order and record every request. ``expected``: about how many there will be.
 
-    ``spill``: an existing folder for samples that exceed memory. ``further``: what else
-    ``_core.drive`` takes by name.
+    ``order`` is of the requests of ``compiled`` as they are laid out. A share of the replies is
+    kept, about two hundred.
     """
-    every = max(1, expected // _SAMPLED_REPLIES)
-    trace = deployment.sender.send(
-        compiled.requests,
-        sequence=order.sequence,
-        client_starts=order.client_starts,
-        due_ns=order.due_ns,
-        connections=order.connections,
-        think_ns=order.think_ns,
-        repeat=order.repeat,
-        stop_ns=order.stop_ns,
-        stop_after=order.stop_after,
-        timeout_ns=int(timeout_s * 1e9),
-        # Odd, so that it does not keep step with an even number of distinct queries.
-        capture_every=every | 1,
-        cpus=list(cpus),
-        idle=idle,
-        on_tick=on_tick,
-        spill=None if spill is None else str(spill),
-        spill_after_bytes=_SPILL_AFTER_BYTES,
-        **further,
-    )
+    # Odd, so that it does not keep step with an even number of distinct queries.
+    every = max(1, expected // _SAMPLED_REPLIES) | 1
+    trace = sender.send(compiled.requests, order, replace(manner, capture_every=every))
     if not len(trace):
         raise LabError("nothing was sent: the order is empty", "drive")
+    accounting = json.loads(trace.accounting())
+    notes = accounting.pop("notes", [])
     return Driven(
         samples=Samples(trace, compiled.request_to_query),
-        replies=_decoded(deployment.engine, trace, compiled, "under_load"),
-        accounting=json.loads(trace.accounting()),
+        replies=_decoded(decoder, trace, compiled, "under_load"),
+        accounting=accounted(accounting),
         raw=tuple(reply for _, reply in trace.replies()),
+        notes=tuple(msgspec.convert(note, Note) for note in notes),
     )
 
 
-def _decoded(engine: Decoder, trace: Trace, compiled: Compiled, phase: str) -> pa.Table:
+def accounted(payload: Any) -> Drive:
+    """The measuring loop's accounting as the record keeps it."""
+    return msgspec.convert(payload, Drive)
+
+
+def _decoded(decoder: Decoder, trace: Trace, compiled: Compiled, phase: str) -> pa.Table:
     """Kept replies as rows of replies.parquet; a reply that is none is an error, not a hit."""
     raw = samples_of(trace)
     replies = dict(trace.replies())
@@ -256,7 +160,7 @@ def _decoded(engine: Decoder, trace: Trace, compiled: Compiled, phase: str) -> p
             hits = Hits(total=None, error=f"no reply: {_core.OUTCOMES[outcome]}")
         else:
             try:
-                hits = engine.decode(reply)
+                hits = decoder.decode(reply)
             except (ValueError, KeyError, TypeError, IndexError) as error:
                 hits = Hits(total=None, error=f"the reply cannot be read: {error}")
             if hits.partial and outcome == _OK:

@@ -1,6 +1,6 @@
 """``searchbench-client``: drive a part of a load from this machine, as told over stdin.
 
-``searchbench load --on HOST`` starts it by ssh on each client machine. It takes no options: what
+``searchbench load --machines HOST`` starts it by ssh on each client machine. It takes no options: what
 to send, where to, and with which login comes through the pipe, so that no list of processes shows
 it. It ends when its stdin does, whatever it is doing: no load goes on that nobody is watching.
 
@@ -21,6 +21,7 @@ from collections.abc import Mapping
 from typing import Any, BinaryIO
 
 import numpy as np
+from msgspec import to_builtins
 
 from searchbench import _core
 from searchbench.lab.fleet.frames import Message, NotOurs, Receiver, Sender, versions
@@ -133,7 +134,7 @@ class Client:
                     np.frombuffer(job.blobs.get("request_ends", b""), np.uint32),
                 )
                 self._enough = False
-                notes = [note.as_json() for note in host.notes()]
+                notes = [to_builtins(note) for note in host.notes()]
                 self._sender.send("ready", {"job": number, "notes": notes})
                 go = self._next("go")
                 if go is None:

@@ -16,7 +16,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from searchbench.lab.place.host import Note
+from searchbench.record.trial import Note
 
 # A start that is not common by more than this shifts one machine's part of an open loop against
 # the others' by as much as a request takes that is worth measuring.
@@ -79,11 +79,11 @@ def findings(machine: str, before: Offset, after: Offset | None) -> list[Note]:
     if uncertainty > UNCERTAIN_NS:
         found.append(
             Note(
-                "clock offset uncertain",
-                f"{machine}: ± {uncertainty / 1e6:.2f} ms",
-                "the machines' parts of the schedule may be shifted against each other by so much; "
+                kind="clock offset uncertain",
+                number=f"{machine}: ± {uncertainty / 1e6:.2f} ms",
+                meaning="the machines' parts of the schedule may be shifted against each other by so much; "
                 "service and response times are not affected, each is taken with one clock",
-                "use client machines on a shorter or quieter network",
+                remedy="use client machines on a shorter or quieter network",
             )
         )
     if after:
@@ -91,12 +91,12 @@ def findings(machine: str, before: Offset, after: Offset | None) -> list[Note]:
         if moved > before.uncertainty_ns + after.uncertainty_ns:
             found.append(
                 Note(
-                    "clock moved",
-                    f"{machine}: its clock moved by {moved / 1e6:.3f} ms against ours during the "
+                    kind="clock moved",
+                    number=f"{machine}: its clock moved by {moved / 1e6:.3f} ms against ours during the "
                     f"drive ({drift_ppm(before, after):+.1f} ppm)",
-                    "its part of the schedule drifted against the others' by so much; if its clock "
+                    meaning="its part of the schedule drifted against the others' by so much; if its clock "
                     "was set meanwhile, its instants may have jumped",
-                    "let all machines follow the same time server (chronyc tracking), and wait "
+                    remedy="let all machines follow the same time server (chronyc tracking), and wait "
                     "until it has settled",
                 )
             )

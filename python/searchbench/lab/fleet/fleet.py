@@ -18,18 +18,20 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from msgspec import convert, structs
 from numpy.typing import NDArray
 
 from searchbench.engines.engine import Request
 from searchbench.errors import LabError
-from searchbench.lab.drive.exchange import Arena, Endpoint, lay_out
 from searchbench.lab.fleet import clock as fleet_clock
 from searchbench.lab.fleet.frames import Message, versions
 from searchbench.lab.fleet.gathered import FleetError, Run, make_room, put_together
 from searchbench.lab.fleet.machine import COMMAND, Lost, Machine
 from searchbench.lab.fleet.parts import Part, deal
-from searchbench.lab.fleet.trace import Gathered
-from searchbench.lab.place.host import Note
+from searchbench.lab.wire.exchange import Arena, Endpoint, lay_out
+from searchbench.lab.wire.order import Manner, Order, arguments
+from searchbench.lab.wire.trace import Gathered
+from searchbench.record.trial import Note
 
 __all__ = ["Fleet", "FleetEndpoint", "FleetError", "Gathered"]
 
@@ -103,7 +105,7 @@ class Fleet:
     def notes(self) -> list[Note]:
         """What made these machines less fit to measure from, just before the last drive."""
         found = [
-            Note(**{**note, "number": f"{machine.host}: {note['number']}"})
+            structs.replace(note, number=f"{machine.host}: {note.number}")
             for machine in self.machines
             for note in machine.notes
         ]
@@ -113,10 +115,10 @@ class Fleet:
             boots.setdefault(boot, []).append(machine.host)
         found += [
             Note(
-                "client machines are one",
-                " and ".join(names),
-                "they take processors and network from each other",
-                "name machines that are not the same",
+                kind="client machines are one",
+                number=" and ".join(names),
+                meaning="they take processors and network from each other",
+                remedy="name machines that are not the same",
             )
             for names in boots.values()
             if len(names) > 1
@@ -184,7 +186,7 @@ class Fleet:
             for run in runs:
                 self._tell(run, told, columns, requests)
             for machine, ready in self._each("ready", [run.machine for run in runs], _READY_S):
-                machine.notes = ready.fields["notes"]
+                machine.notes = [convert(note, Note) for note in ready.fields["notes"]]
             self._follow(runs, on_tick)
             for run in runs:
                 run.after = fleet_clock.measure(self._ping(run.machine))
@@ -351,14 +353,14 @@ class FleetEndpoint:
     fleet: Fleet
     endpoint: Endpoint
 
-    def send(self, requests: Sequence[Request], **order: Any) -> Gathered:
-        """Send ``requests`` from all; ``order`` is what ``_core.drive`` takes by name."""
-        at = self.endpoint
+    def send(self, requests: Sequence[Request], order: Order, manner: Manner) -> Gathered:
+        """Send ``requests`` from all machines."""
+        at, told = self.endpoint, arguments(order, manner)
         if at.remote:
-            order["remote"] = True
+            told["remote"] = True
         targets = [at.target, *at.others] if at.others else at.target
         return self.fleet.drive(
-            targets, at.wire, lay_out(requests), login=at.login, whole=at.whole, **order
+            targets, at.wire, lay_out(requests), login=at.login, whole=at.whole, **told
         )
 
 

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from msgspec import to_builtins
 
 from searchbench import _core
 from searchbench.errors import LabError
@@ -18,7 +19,7 @@ from searchbench.lab.fleet.clock import Offset
 from searchbench.lab.fleet.frames import Message
 from searchbench.lab.fleet.machine import Machine
 from searchbench.lab.fleet.parts import Part, Samples, account, put_into_one
-from searchbench.lab.fleet.trace import Gathered
+from searchbench.lab.wire.trace import Gathered
 
 _IN_MEMORY_BYTES = 256 << 20
 _MOST_CONNECTIONS = 1 << 16  # a sample names its connection in 16 bits
@@ -106,7 +107,7 @@ def put_together(runs: Sequence[Run], samples: Samples, parts: Mapping[Machine, 
     ]
     notes = [n for r in runs for n in fleet_clock.findings(r.machine.host, r.before, r.after)]
     about = account(accounts, zero, clients)
-    return Gathered(samples, kept, {**about, "notes": [note.as_json() for note in notes]})
+    return Gathered(samples, kept, {**about, "notes": [to_builtins(note) for note in notes]})
 
 
 def _places(

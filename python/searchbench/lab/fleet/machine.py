@@ -15,6 +15,7 @@ from typing import Any, BinaryIO, cast
 
 from searchbench.errors import LabError
 from searchbench.lab.fleet.frames import Message, NotOurs, Receiver, Sender
+from searchbench.record.trial import Note
 
 COMMAND = "searchbench-client"
 HERE = "localhost"
@@ -58,7 +59,7 @@ class Machine:
             raise LabError(f"{host!r} is no name of a client machine", "clients")
         self.host = host
         self.hello: Mapping[str, Any] = {}
-        self.notes: list[dict[str, str]] = []
+        self.notes: list[Note] = []
         self.room: dict[str, memoryview] = {}
         self.lost: Lost | None = None
         self._command = command

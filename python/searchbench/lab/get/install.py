@@ -14,10 +14,10 @@ from pathlib import Path
 from searchbench.engines import defaults
 from searchbench.engines.engine import Engine, Service
 from searchbench.errors import LabError, NotInstalled
-from searchbench.lab.drive.wiretap import Sentences
+from searchbench.lab.conduct.serve import serving
+from searchbench.lab.conduct.wiretap import Sentences
 from searchbench.lab.get import artifacts
 from searchbench.lab.system.names import Places, engines_home, program
-from searchbench.lab.system.serve import serving
 
 _TIMEOUT_S = 900.0
 _POLICY = Path("/usr/sbin/policy-rc.d")

@@ -6,37 +6,19 @@ import os
 import platform
 import resource
 import sys
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import psutil
 
 from searchbench import _core
+from searchbench.places import Place
+from searchbench.record.trial import Note
 
 _SYS = Path("/sys")
 _PROC = Path("/proc")
 _LOOK_S = 0.2
 _BUSY_CORES = 0.3
-
-
-@dataclass(frozen=True, slots=True)
-class Note:
-    """Something the lab noticed: the number, what it means, what to do."""
-
-    kind: str
-    number: str
-    meaning: str
-    remedy: str
-
-    def as_json(self) -> dict[str, str]:
-        """As it stands in trial.json."""
-        return {
-            "kind": self.kind,
-            "number": self.number,
-            "meaning": self.meaning,
-            "remedy": self.remedy,
-        }
 
 
 def fingerprint() -> dict[str, Any]:
@@ -77,44 +59,44 @@ def notes() -> list[Note]:
     if busy * cores > _BUSY_CORES:
         found.append(
             Note(
-                "busy machine",
-                f"{busy * cores:.2f} of {cores} cores busy before the trial began",
-                "other work runs at the same time and slows what is measured",
-                "stop it, or run the study when the machine is idle",
+                kind="busy machine",
+                number=f"{busy * cores:.2f} of {cores} cores busy before the trial began",
+                meaning="other work runs at the same time and slows what is measured",
+                remedy="stop it, or run the study when the machine is idle",
             )
         )
     governor = _read(_SYS / "devices/system/cpu/cpu0/cpufreq/scaling_governor")
     if governor not in (None, "performance"):
         found.append(
             Note(
-                "clock frequency",
-                f"governor {governor}",
-                "the processor changes its frequency while it is measured",
-                "cpupower frequency-set -g performance",
+                kind="clock frequency",
+                number=f"governor {governor}",
+                meaning="the processor changes its frequency while it is measured",
+                remedy="cpupower frequency-set -g performance",
             )
         )
     if cores < 2:
         found.append(
             Note(
-                "one core",
-                "1 core",
-                "client and server take turns on the same core, so each measures the other",
-                "measure on a machine with two cores or more",
+                kind="one core",
+                number="1 core",
+                meaning="client and server take turns on the same core, so each measures the other",
+                remedy="measure on a machine with two cores or more",
             )
         )
     return found
 
 
-def placement() -> tuple[list[int], list[int]]:
-    """Cores for the client and for the server: apart where there are two or more.
+def placement() -> Place:
+    """This machine, with its cores dealt out: apart where there are two or more.
 
     The client takes the last core; its loop needs one whole core to be sharp, and a server
     that is pushed off a core by its own client is measured wrong.
     """
-    cores = sorted(os.sched_getaffinity(0))
+    cores = tuple(sorted(os.sched_getaffinity(0)))
     if len(cores) < 2:
-        return [], cores
-    return [cores[-1]], cores[:-1]
+        return Place(server_cpus=cores)
+    return Place(server_cpus=cores[:-1], client_cpus=cores[-1:])
 
 
 def require_release_build() -> str | None:

@@ -1,32 +1,27 @@
-"""A target: an endpoint that runs already, named by a URL; and requests in its own bytes.
+"""Where a system is that runs already: a URL or HOST:PORT, the login, and what may be loaded.
 
+    127.0.0.1:10041               of an engine that is named: its own protocol
     http://127.0.0.1:10041        HTTP/1.1; a path names the one request where there is no file
     mysql://  postgres://  sphinxql://     SQL statements
     sphinx://                     Sphinx's native API; queries compiled from a study
     frames://                     a library host
 
-    NAME=URL,URL,...              a name for tables, and several endpoints of one system
-
 User, password and database come from the URL (not the password: it would be on record), else
 from SEARCHBENCH_NAME_USER and so on, else from SEARCHBENCH_USER, SEARCHBENCH_PASSWORD,
-SEARCHBENCH_DATABASE.
+SEARCHBENCH_DATABASE, else they are those that the engine would have been started with.
 """
 
 from __future__ import annotations
 
-import base64
 import ipaddress
 import os
 import socket
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from urllib.parse import unquote, urlsplit
 
-from searchbench.engines import frames, mysql_form, postgres_form
-from searchbench.engines.engine import Request, Wire
+from searchbench.engines.engine import Wire
 from searchbench.errors import LabError
-from searchbench.lab.drive.exchange import Endpoint
-from searchbench.workload.verbatim.model import Ask
 
 Login = tuple[str, str, str]
 
@@ -45,48 +40,84 @@ _USUAL_LOGIN: Mapping[str, Login] = {
     "sphinxql": ("", "", ""),
     "postgres": ("postgres", "", ""),
 }
-_BODY_KINDS = ((b"{", "application/json"), (b"[", "application/json"))
+PARTS = ("USER", "PASSWORD", "DATABASE")
 
 
 @dataclass(frozen=True, slots=True)
 class Target:
     """A system under load: one or more endpoints of the same kind. ``path`` of the first URL.
 
-    ``addresses``: host and port as they were said, ``resolved`` those that are connected to.
+    ``addresses``: host and port as they were given, ``resolved`` those that are connected to.
+    ``wire`` None: that of the engine that the study names.
     """
 
     name: str
     url: str
-    wire: Wire
+    wire: Wire | None
     addresses: tuple[tuple[str, int], ...]
     resolved: tuple[tuple[str, int], ...]
     login: Login | None = field(default=None, repr=False)
     path: str = ""
 
-    def endpoint(self, place: int = 0) -> Endpoint:
-        """How one of its endpoints is asked outside the measurement."""
-        return Endpoint(self.resolved[place], self.wire, self.login)
+    def spoken(self, wire: Wire, usual: Login | None, environ: Mapping[str, str]) -> Target:
+        """The same, of an engine that speaks ``wire`` and logs in as ``usual`` unless told."""
+        if self.wire not in (None, wire):
+            raise LabError(
+                f"{self.url} speaks {self.wire}, and the study's engine is asked over {wire}",
+                "compile",
+            )
+        said = self.login if self.wire is not None and self.login else ("", "", "")
+        return replace(self, wire=wire, login=_login(wire, self.name, said, environ, usual))
+
+
+def target_of(
+    name: str,
+    addresses: Sequence[str],
+    *,
+    remote: bool = False,
+    environ: Mapping[str, str] | None = None,
+) -> Target:
+    """The target at these addresses; LabError where one is wrong, not known, or refused."""
+    environ = os.environ if environ is None else environ
+    parts = [_split(text) for text in addresses]
+    wires = {wire for wire, *_ in parts}
+    if len(wires) > 1:
+        raise LabError(
+            f"{', '.join(addresses)}: its endpoints speak "
+            f"{' and '.join(sorted(str(w) for w in wires))}; one system has one protocol: give two "
+            "systems, each with a name"
+        )
+    wire, host, port, path, said = parts[0]
+    name = name or f"{host}:{port}"
+    given = tuple((h, p) for _, h, p, _, _ in parts)
+    resolved = tuple(resolve(h, p, remote=remote) for h, p in given)
+    login = None if wire is None else _login(wire, name, said, environ)
+    shown = ",".join(_shown(text, h, p) for text, (h, p) in zip(addresses, given, strict=True))
+    return Target(name, shown, wire, given, resolved, login, path)
+
+
+def named(text: str) -> tuple[str, list[str]]:
+    """NAME=URL,URL,... as (name, addresses); the name is empty where there is none."""
+    head, mark, rest = text.partition("=")
+    if mark and "://" not in head:
+        if not head.strip():
+            raise LabError(f"{text!r}: a name for the system goes before '=', as in old=http://...")
+        return head.strip(), [url.strip() for url in rest.split(",")]
+    return "", [url.strip() for url in text.split(",")]
 
 
 def parse_target(
     text: str, *, remote: bool = False, environ: Mapping[str, str] | None = None
 ) -> Target:
-    """The target that ``text`` means; LabError where it is none, is not known, or is refused."""
-    environ = os.environ if environ is None else environ
-    name, urls = _named(text)
-    parts = [_split(url) for url in urls]
-    wires = {wire for wire, *_ in parts}
-    if len(wires) > 1:
-        raise LabError(f"{text}: its endpoints speak {' and '.join(sorted(wires))}; one system "
-                       "has one protocol: give two systems, each with a name")  # fmt: skip
-    wire, host, port, path, said = parts[0]
-    name = name or f"{host}:{port}"
-    addresses = tuple((h, p) for _, h, p, _, _ in parts)
-    resolved = tuple(resolve(h, p, remote=remote) for h, p in addresses)
-    login = _login(wire, name, said, environ)
-    shown = ",".join(f"{urlsplit(u).scheme}://{h}:{p}{urlsplit(u).path}"
-                     for u, (h, p) in zip(urls, addresses, strict=True))  # fmt: skip
-    return Target(name, shown, wire, addresses, resolved, login, path)
+    """The target that a word of the command line means; LabError."""
+    name, addresses = named(text)
+    for address in addresses:
+        if "://" not in address:
+            raise LabError(
+                f"{address!r} is no target: say what it speaks and where it is, as in "
+                "http://127.0.0.1:10041 or mysql://127.0.0.1:3306/DATABASE"
+            )
+    return target_of(name, addresses, remote=remote, environ=environ)
 
 
 def resolve(host: str, port: int, *, remote: bool = False) -> tuple[str, int]:
@@ -100,101 +131,49 @@ def resolve(host: str, port: int, *, remote: bool = False) -> tuple[str, int]:
     except OSError as error:
         raise LabError(
             f"{host!r} is not known here as a host ({error.strerror}); see that it is spelt "
-            "right and resolves on this machine", "resolve",
-        ) from None  # fmt: skip
+            "right and resolves on this machine",
+            "resolve",
+        ) from None
     found.sort(key=lambda entry: entry[0] != socket.AF_INET)
     address = str(found[0][4][0])
     if not remote and not ipaddress.ip_address(address).is_loopback:
         raise LabError(
             f"{host} is {address}, which is not this machine's loopback: a load test is an "
-            "attack on whoever did not ask for it; say --remote if that server is yours to load",
+            "attack on whoever did not ask for it; if that server is yours to load, say --remote "
+            "(in a study: remote = true), or forward a port "
+            f"(ssh -L {port}:127.0.0.1:{port} {host})",
             "resolve",
-        )  # fmt: skip
+        )
     return address, port
 
 
-def encode(ask: Ask, target: Target, place: int = 0) -> Request:
-    """The bytes that send ``ask`` to one endpoint of ``target``. LabError where they do not fit."""
-    if target.wire == "http":
-        host, port = target.addresses[place]
-        return Request((_http(ask, f"{host}:{port}" if port != 80 else host, target.login),))
-    if target.wire in ("mysql", "sphinxql"):
-        return Request((mysql_form.query(_statement(ask, target)),))
-    if target.wire == "postgres":
-        return Request((postgres_form.query(_statement(ask, target)),))
-    if target.wire == "frames":
-        return frames.frame(frames.QUERY, ask.text.encode())
-    raise LabError(
-        f"{target.url}: requests of Sphinx's native API are made from queries: give --study FILE "
-        "and --system NAME; for SQL statements, sphinxql://HOST:9306", "compile",
-    )  # fmt: skip
+def variables(system: str) -> tuple[str, ...]:
+    """Names of the environment variables with user, password and database of a system."""
+    own = "".join(c if c.isalnum() else "_" for c in system.upper())
+    return tuple(f"SEARCHBENCH_{own}_{part}" for part in PARTS)
 
 
-def _http(ask: Ask, host: str, login: Login | None) -> bytes:
-    if not ask.is_path:
-        raise LabError(
-            f"{ask.text[:80]!r} is no path, and this target speaks HTTP: a request begins with "
-            "'/'; SQL statements go to mysql://, postgres:// or sphinxql://", "compile",
-        )  # fmt: skip
-    headers = {"Host": host}
-    if login is not None:
-        user, password, _ = login
-        word = base64.b64encode(f"{user}:{password}".encode()).decode("ascii")
-        headers["Authorization"] = f"Basic {word}"
-    if ask.body is not None:
-        kinds = (kind for mark, kind in _BODY_KINDS if ask.body.lstrip().startswith(mark))
-        headers["Content-Type"] = next(kinds, "application/x-www-form-urlencoded")
-        headers["Content-Length"] = str(len(ask.body))
-    own = {name.lower() for name, _ in ask.headers}
-    lines = [f"{n}: {v}" for n, v in headers.items() if n.lower() not in own]
-    lines += [f"{n}: {v}" for n, v in ask.headers]
-    head = "\r\n".join([f"{ask.method} {ask.text} HTTP/1.1", *lines, "", ""])
-    return head.encode("utf-8") + (ask.body or b"")
-
-
-def _statement(ask: Ask, target: Target) -> str:
-    if ask.is_path:
-        raise LabError(
-            f"{ask.text[:80]!r} is a path, and {target.url} is asked in SQL; paths go to http://",
-            "compile",
-        )
-    return ask.text
-
-
-def _named(text: str) -> tuple[str, list[str]]:
-    head, mark, rest = text.partition("=")
-    if mark and "://" not in head:
-        if not head.strip():
-            raise LabError(
-                f"{text!r}: before '=' stands a name for the system, as in old=http://..."
-            )
-        return head.strip(), rest.split(",")
-    return "", text.split(",")
-
-
-def _split(url: str) -> tuple[Wire, str, int, str, tuple[str, str, str]]:
-    parts = urlsplit(url.strip())
-    if not parts.scheme or "://" not in url:
-        raise LabError(
-            f"{url!r} is no target: say what it speaks and where it is, as in "
-            "http://127.0.0.1:10041 or mysql://127.0.0.1:3306/DATABASE"
-        )
+def _split(text: str) -> tuple[Wire | None, str, int, str, Login]:
+    """Wire, host, port, path, and the login as far as a URL gives it."""
+    if "://" not in text:
+        return _host_and_port(text)
+    parts = urlsplit(text)
     if parts.scheme == "https":
         raise LabError(
-            f"{url}: TLS is not spoken; let the load go to the server itself, behind whatever "
+            f"{text}: TLS is not spoken; let the load go to the server itself, behind whatever "
             "ends the TLS, over http://"
         )
     if parts.scheme not in _SCHEMES:
-        raise LabError(f"{url}: {parts.scheme}:// is not spoken; there are {', '.join(_SCHEMES)}")
+        raise LabError(f"{text}: {parts.scheme}:// is not spoken; these are: {', '.join(_SCHEMES)}")
     wire, usual = _SCHEMES[parts.scheme]
     try:
         port = parts.port or usual
     except ValueError:
-        raise LabError(f"{url}: its port is no number from 1 to 65535") from None
+        raise LabError(f"{text}: its port is no number from 1 to 65535") from None
     if not port:
-        raise LabError(f"{url}: {parts.scheme}:// needs a port")
+        raise LabError(f"{text}: {parts.scheme}:// needs a port")
     if not parts.hostname:
-        raise LabError(f"{url}: the host is missing, as in {parts.scheme}://127.0.0.1:{port}")
+        raise LabError(f"{text}: the host is missing, as in {parts.scheme}://127.0.0.1:{port}")
     if parts.password:
         raise LabError(
             f"{parts.scheme}://{parts.hostname}: a password in the URL would be seen in the list "
@@ -205,17 +184,37 @@ def _split(url: str) -> tuple[Wire, str, int, str, tuple[str, str, str]]:
     return wire, parts.hostname, port, path if wire == "http" else "", said
 
 
-def _login(wire: Wire, name: str, said: Login, environ: Mapping[str, str]) -> Login | None:
-    own = "".join(c if c.isalnum() else "_" for c in name.upper())
+def _host_and_port(text: str) -> tuple[None, str, int, str, Login]:
+    host, _, port = text.rpartition(":")
+    if not port.isdigit() or not 0 < int(port) < 65536 or "," in host:
+        raise LabError(f"attach = {text!r} is not HOST:PORT, for example 127.0.0.1:10041")
+    return None, host.strip("[]") or "127.0.0.1", int(port), "", ("", "", "")
 
-    def told(part: str) -> str:
-        return environ.get(f"SEARCHBENCH_{own}_{part}") or environ.get(f"SEARCHBENCH_{part}") or ""
+
+def _shown(text: str, host: str, port: int) -> str:
+    """An address as the record keeps it: without the user."""
+    if "://" not in text:
+        return text
+    parts = urlsplit(text)
+    return f"{parts.scheme}://{host}:{port}{parts.path}"
+
+
+def _login(
+    wire: Wire, name: str, said: Login, environ: Mapping[str, str], usual: Login | None = None
+) -> Login | None:
+    own = variables(name)
+
+    def known(part: int) -> str:
+        return environ.get(own[part]) or environ.get(f"SEARCHBENCH_{PARTS[part]}") or ""
 
     if wire == "http":
-        user = said[0] or told("USER")
-        return (user, told("PASSWORD"), "") if user else None
-    if wire not in _USUAL_LOGIN:
+        user = said[0] or known(0)
+        return (user, known(1), "") if user else usual
+    usual = usual or _USUAL_LOGIN.get(wire)
+    if usual is None:
         return None
-    usual = _USUAL_LOGIN[wire]
-    user = said[0] or told("USER") or usual[0]
-    return user, told("PASSWORD") or usual[1], said[2] or told("DATABASE") or usual[2]
+    return (
+        said[0] or known(0) or usual[0],
+        known(1) or usual[1],
+        said[2] or known(2) or usual[2],
+    )

@@ -6,48 +6,48 @@ import signal
 import subprocess
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
-from types import TracebackType
+from typing import Self
 
 import psutil
 
 from searchbench.corpora.corpus import Schema
-from searchbench.engines.engine import Engine, Facts, Parameters, Request, Service
+from searchbench.engines.engine import Engine, Parameters
 from searchbench.errors import LabError
-from searchbench.lab.drive.exchange import Endpoint, Refused, ask
 from searchbench.lab.system.names import Places, free_port, program
 from searchbench.lab.system.processes import command_line, complete, start, stop, tail
+from searchbench.lab.system.running import NO_FIELDS, Running
+from searchbench.lab.wire.exchange import Endpoint, Refused
 
 _STOP_TIMEOUT_S = 10.0
 _LOOKS = 4
 _LOG = "server.log"
-NO_FIELDS = Schema(())
 
 
-@dataclass
-class Deployment:
-    """A running service. Use as a context: leaving it stops the processes, whatever happened.
+class Deployment(Running):
+    """A service that we started. ``data``: where its index is; ``cpus``: its cores (none: any).
 
-    ``process`` is the one that is asked; ``processes`` all of the service, that one first.
+    ``process`` is the one that is asked.
     """
 
-    engine: Engine
-    params: Parameters
-    data: Path
-    run: Path
-    cpus: Sequence[int] = ()
-    schema: Schema = NO_FIELDS
-    service: Service = field(init=False)
-    argv: list[str] = field(init=False, default_factory=list)
-    endpoint: Endpoint = field(init=False)
-    facts: Facts = field(init=False)
-    process: psutil.Process = field(init=False)
-    processes: list[psutil.Process] = field(init=False, default_factory=list)
-    _children: dict[str, subprocess.Popen[bytes]] = field(init=False, default_factory=dict)
-    _strange: int = field(init=False, default=0)
+    process: psutil.Process
 
-    def __enter__(self) -> Deployment:
+    def __init__(
+        self,
+        engine: Engine,
+        params: Parameters,
+        data: Path,
+        run: Path,
+        cpus: Sequence[int] = (),
+        schema: Schema = NO_FIELDS,
+    ) -> None:
+        super().__init__(engine, params, run, schema)
+        self.data = data
+        self.cpus = cpus
+        self._children: dict[str, subprocess.Popen[bytes]] = {}
+        self._strange = 0
+
+    def __enter__(self) -> Self:
         """Start and wait until it serves; LabError (stage ``deploy``) with the log's end if not."""
         self.service = self.engine.service(self.params, self.schema)
         try:
@@ -57,29 +57,6 @@ class Deployment:
             self.stop()
             raise
         return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        """Stop it."""
-        self.stop()
-
-    @property
-    def target(self) -> tuple[str, int]:
-        """Host and port that are asked."""
-        return self.endpoint.target
-
-    @property
-    def sender(self) -> Endpoint:
-        """What sends the load: this machine."""
-        return self.endpoint
-
-    def ask(self, request: Request, timeout_s: float = 60.0) -> bytes:
-        """One request and its reply, outside any measurement."""
-        return ask(self.endpoint, [request], timeout_s=timeout_s)[0]
 
     def lives(self) -> bool:
         """Are all its processes still there?"""

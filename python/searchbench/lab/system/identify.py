@@ -11,8 +11,8 @@ from searchbench.engines.engine import Engine, Hits, Request
 from searchbench.engines.groonga import select_answer
 from searchbench.engines.http_form import get, split
 from searchbench.errors import LabError
-from searchbench.lab.drive.exchange import Endpoint, Refused, ask
 from searchbench.lab.system.address import Target
+from searchbench.lab.wire.exchange import Endpoint, Refused, ask
 
 # In this order they are asked for. Of the two that answer each other's questions the root page
 # says which it is.
@@ -90,8 +90,8 @@ def identify(
 
 def _names(target: Target, endpoint: Endpoint) -> tuple[str, ...]:
     """The engines that it may be, by what its root page says."""
-    usual = _BY_WIRE[target.wire]
-    if target.wire != "http":
+    usual = _BY_WIRE[endpoint.wire]
+    if endpoint.wire != "http":
         return usual
     try:
         page = ask(endpoint, [Request((get("/"),))], timeout_s=_PATIENCE_S)[0].lower()
@@ -123,8 +123,8 @@ def _greet(target: Target, endpoint: Endpoint, first: Request, timeout_s: float)
             "refused": f"nothing listens at {place}; start the server, or see that the port is its",
             "timed_out": f"{place} took the connection and the request and never answered",
             "reset": f"{place} closed the connection without an answer; see that it speaks "
-            f"{target.wire}, and what its log says",
-            "malformed": f"what answers at {place} does not speak {target.wire}; name the protocol "
+            f"{endpoint.wire}, and what its log says",
+            "malformed": f"what answers at {place} does not speak {endpoint.wire}; name the protocol "
             "that it speaks: http://, mysql://, postgres://, sphinxql:// or sphinx://",
             "truncated": f"{place} promised a longer answer than it sent",
         }
@@ -137,7 +137,7 @@ def _greet(target: Target, endpoint: Endpoint, first: Request, timeout_s: float)
 
 def _told(target: Target, endpoint: Endpoint, first: Request) -> str:
     """The version in the server's own words: HTTP's Server header, else not told."""
-    if target.wire != "http":
+    if endpoint.wire != "http":
         return NOT_TOLD
     try:
         reply = split(ask(endpoint, [first], timeout_s=_PATIENCE_S)[0])[0]

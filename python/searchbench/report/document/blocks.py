@@ -2,7 +2,7 @@
 
     Document ─ sections ─ blocks: Text · Badge · Notice · Table · Figure · Facts · Code · Details
 
-The content is decided once, in ``content``; the renderers only set type. So both say the same
+The content is decided once, in ``assemble``; the renderers only set type. So both say the same
 in the same order.
 """
 
@@ -142,8 +142,12 @@ class Section:
 
 @dataclass(frozen=True, slots=True)
 class Document:
-    """The whole: the question as title, one line about when and where, sections in order."""
+    """The whole: the question as title, one line about when and where, sections in order.
+
+    ``method``: how the systems were driven, in one sentence below the title.
+    """
 
     title: str
     about: str
+    method: str
     sections: tuple[Section, ...]

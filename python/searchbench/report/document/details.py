@@ -1,19 +1,104 @@
-"""The last pages: the machine, and each treatment down to its command line and files."""
+"""The last section: each configuration down to its command line and files, and the study itself."""
 
 from __future__ import annotations
 
 import shlex
 from collections.abc import Mapping, Sequence
-from typing import Any, Protocol
+from dataclasses import dataclass
+from typing import Any
+
+import msgspec
 
 from searchbench.analysis.judgement import TreatmentResult
-from searchbench.report.document.blocks import Block, Code, Details, Facts, Text
+from searchbench.record.trial import Trial, Unsupported
+from searchbench.report.document.blocks import Block, Code, Details, Facts, Section, Text
+from searchbench.report.document.content import Content
+from searchbench.report.document.reproduce import as_run, reproduce
 from searchbench.report.document.text import fit, line, short
 from searchbench.report.tables import numbers
 from searchbench.report.tables import study as tables
 from searchbench.report.tables.cells import unit_of
 
 _HEAD = 200  # longest file shown whole, in lines; a configuration is shorter, a dump is not
+_MACHINES = 12  # trials of which the client machines are listed
+_OPEN = 2  # configurations up to which those that ran already are shown open
+
+
+@dataclass(frozen=True, slots=True)
+class _Configuration:
+    """One configuration and the trials that were run with it.
+
+    ``result``: set where the configuration is one treatment, whose trials are listed.
+    """
+
+    name: str
+    levels: Mapping[str, Any]
+    trials: Sequence[Trial]
+    result: TreatmentResult | None = None
+
+
+def section(content: Content) -> Section:
+    """Each configuration, what all share, what was not run, and how to run it again."""
+    trials = content.record.trials
+    shared = _shared(trials)
+    blocks: list[Block] = []
+    if shared:
+        inner: list[Block] = []
+        for key, facts in shared.items():
+            inner += [Text(_PARTS[key]), Facts(tuple(facts))]
+        title = "Held for all trials" if content.stepped else "Held for all treatments"
+        blocks.append(Details(title, tuple(inner), ", ".join(shared)))
+    found = _configurations(content)
+    blocks += [_configuration(each, shared, few=len(found) <= _OPEN) for each in found]
+    blocks += _machines(trials)
+    if content.judgement.excluded:
+        title = f"{numbers.counted(len(content.judgement.excluded), 'crossing')} not run"
+        blocks.append(Details(title, (tables.excluded(content.judgement.excluded),)))
+    blocks.append(as_run(content.record.study_text))
+    blocks.append(reproduce(content.record))
+    return Section("details", "Every detail", tuple(blocks), "Details")
+
+
+def _configurations(content: Content) -> list[_Configuration]:
+    """Treatments; of the steps of a load, what they have in common: the subjects."""
+    by_treatment: dict[str, list[Trial]] = {}
+    for trial in content.record.trials:
+        by_treatment.setdefault(trial.treatment, []).append(trial)
+    if not content.stepped:
+        return [
+            _Configuration(t.label, t.levels, by_treatment.get(t.treatment, []), t)
+            for t in content.judgement.treatments
+        ]
+    found = []
+    for name, members in content.subjects.items():
+        own = [trial for t in members for trial in by_treatment.get(t.treatment, [])]
+        levels = {k: v for k, v in members[0].levels.items() if not k.startswith("load.")}
+        found.append(_Configuration(name, levels, own))
+    return found
+
+
+def _configuration(each: _Configuration, shared: Mapping[str, Any], *, few: bool) -> Details:
+    """Levels, versions, server configuration, all trials, and what is not ``shared`` by all."""
+    blocks: list[Block] = []
+    if each.levels:
+        blocks.append(Facts(tuple((line(k), line(str(v))) for k, v in each.levels.items())))
+    if each.result is not None and each.result.trials:
+        positions = {t.trial: t.position for t in each.trials}
+        blocks.append(tables.trials(each.result, positions))
+    first = each.trials[0] if each.trials else None
+    shown = next((t for t in each.trials if t.status == "ok"), first)
+    attached = shown is not None and shown.attached is not None
+    if shown is not None:
+        stepped = each.result is None
+        blocks += _as_started(shown, set(shared) | ({"load", "drive"} if stepped else set()))
+        versions = [v for v in dict.fromkeys(line(t.version) for t in each.trials) if v]
+        if len(versions) > 1:
+            blocks.append(Text(f"The trials ran with different versions: {', '.join(versions)}."))
+    if each.result is not None:
+        note = f"{tables.valid_trials(each.result).text} trials valid"
+    else:
+        note = "as it was found" if attached else numbers.counted(len(each.trials), "trial")
+    return Details(short(each.name, 200), tuple(blocks), note, open=attached and few)
 
 
 _PARTS = {
@@ -23,99 +108,94 @@ _PARTS = {
     "load": "Load",
     "ingest": "Ingest",
     "drive": "Driving",
-    "stages": "Time in each stage",
+    "phases": "Time in each phase",
 }
 
 
-class Trials(Protocol):
-    """Where the trials of a record are found."""
-
-    @property
-    def trials(self) -> list[dict[str, Any]]:
-        """Every trial.json."""
-
-
-def machine(host: Mapping[str, Any]) -> tuple[Block, ...]:
-    """The fingerprint of the machine as pairs; nested ones are named by their path."""
-    pairs = flat(host)
-    return (
-        (Facts(tuple(pairs)),) if pairs else (Text("The record holds nothing about the machine."),)
-    )
+def _part(trial: Trial, key: str) -> list[tuple[str, str]]:
+    """One part of a trial as pairs; empty where nothing is known of it."""
+    held = getattr(trial, key)
+    plain = msgspec.to_builtins(held)
+    if isinstance(held, msgspec.Struct):
+        plain = _known(plain)
+    return flat(plain, unit="s" if key == "phases" else "") if plain else []
 
 
-def common(trials: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """Which of corpus, queries and load are the same in every trial; said once, then."""
-    good = [t for t in trials if t.get("status") == "ok"]
+def _known(value: Mapping[str, Any]) -> dict[str, Any]:
+    """Without what is absent: a key of another kind of load, say, or a count nobody made."""
+    kept: dict[str, Any] = {}
+    for key, held in value.items():
+        if isinstance(held, Mapping):
+            held = _known(held)
+        elif isinstance(held, list):
+            held = [_known(x) if isinstance(x, Mapping) else x for x in held]
+        if held not in (None, "", [], {}):
+            kept[key] = held
+    return kept
+
+
+def _shared(trials: Sequence[Trial]) -> dict[str, list[tuple[str, str]]]:
+    """Which of corpus, queries and load are the same in every trial, to be shown once."""
+    good = [t for t in trials if t.status == "ok"]
     return {
-        key: good[0][key]
+        key: facts
         for key in ("corpus", "queries", "load")
-        if len(good) > 1 and good[0].get(key) and all(t.get(key) == good[0][key] for t in good)
+        if len(good) > 1
+        and all(getattr(t, key) == getattr(good[0], key) for t in good)
+        and (facts := _part(good[0], key))
     }
 
 
-def in_common(shared: Mapping[str, Any]) -> Details:
-    """What all treatments share."""
-    blocks: list[Block] = []
-    for key, value in shared.items():
-        blocks += [Text(_PARTS[key]), Facts(tuple(flat(value)))]
-    return Details("Held for all treatments", tuple(blocks), ", ".join(shared))
-
-
-def treatment_details(
-    treatment: TreatmentResult, record: Trials, shared: Mapping[str, Any]
-) -> Details:
-    """Levels, versions, server configuration, all trials, and what is not ``shared`` by all."""
-    mine = [t for t in record.trials if t.get("treatment") == treatment.treatment]
-    blocks: list[Block] = [
-        Facts(tuple((line(k), line(str(v))) for k, v in treatment.levels.items()))
+def _as_started(trial: Trial, without: set[str]) -> list[Block]:
+    """What was started for a trial, or found running; the parts in ``without`` are left out."""
+    pairs = [
+        ("Engine", line(f"{trial.engine or 'not known'} {trial.version}")),
+        ("System", line(trial.system)),
     ]
-    positions = {str(t["trial"]): t.get("position") for t in mine}
-    if treatment.trials:
-        blocks.append(tables.trials(treatment, positions))
-    shown = next((t for t in mine if t.get("status") == "ok"), mine[0] if mine else None)
-    if shown is not None:
-        blocks += _as_started(shown, shared)
-        versions = list(dict.fromkeys(line(str(t.get("version", ""))) for t in mine))
-        versions = [v for v in versions if v]
-        if len(versions) > 1:
-            said = ", ".join(versions)
-            blocks.append(Text(f"The trials ran with different versions: {said}."))
-    valid = tables.valid_trials(treatment)
-    return Details(short(treatment.label, 200), tuple(blocks), f"{valid.text} trials valid")
-
-
-def _as_started(trial: Mapping[str, Any], shared: Mapping[str, Any]) -> list[Block]:
-    service = trial.get("service") or {}
-    blocks: list[Block] = [
-        Facts(
-            (
-                ("Engine", f"{line(str(trial.get('engine')))} {line(str(trial.get('version')))}"),
-                ("System", line(str(trial.get("system")))),
-            )
-        )
-    ]
-    argv = service.get("argv")
-    if argv:
-        command = shlex.join(str(part) for part in argv)
-        blocks.append(Code(fit(command), f"Command line, as started for {line(trial['trial'])}"))
-    for name, text in (service.get("files") or {}).items():
-        blocks.append(Code(_cut(fit(str(text))), f"File {line(str(name))}"))
-    if service.get("env"):
-        text = "\n".join(f"{k}={v}" for k, v in service["env"].items())
+    if trial.attached is not None:
+        pairs.append(("Target", line(trial.attached)))
+        pairs.append(("Endpoints", ", ".join(map(line, trial.endpoints)) or "not known"))
+    pairs += flat(_known(trial.facts.extra))
+    blocks: list[Block] = [Facts(tuple(pairs))]
+    service = trial.service
+    if service.argv:
+        command = shlex.join(service.argv)
+        blocks.append(Code(fit(command), f"Command line, as started for {line(trial.trial)}"))
+    for name, text in service.files.items():
+        blocks.append(Code(_cut(fit(text)), f"File {line(name)}"))
+    if service.env:
+        text = "\n".join(f"{k}={v}" for k, v in service.env.items())
         blocks.append(Code(fit(text), "Environment"))
     for key, title in _PARTS.items():
-        value = trial.get(key)
-        if key not in shared and isinstance(value, Mapping) and value:
-            blocks.append(Details(title, (Facts(tuple(flat(value))),)))
-    unsupported = trial.get("unsupported") or []
-    if unsupported:
-        reasons: dict[str, int] = {}
-        for entry in unsupported:
-            reason = line(str(entry.get("reason")))
-            reasons[reason] = reasons.get(reason, 0) + 1
-        pairs = tuple((numbers.counted(n, "query", "queries"), r) for r, n in reasons.items())
-        blocks.append(Details("Queries it cannot express", (Facts(pairs),)))
-    return blocks
+        if key not in without and (facts := _part(trial, key)):
+            blocks.append(Details(title, (Facts(tuple(facts)),)))
+    return blocks + _unsupported(trial.unsupported)
+
+
+def _unsupported(found: Sequence[Unsupported]) -> list[Block]:
+    if not found:
+        return []
+    reasons: dict[str, int] = {}
+    for each in found:
+        reason = line(each.reason)
+        reasons[reason] = reasons.get(reason, 0) + 1
+    pairs = tuple((numbers.counted(n, "query", "queries"), r) for r, n in reasons.items())
+    return [Details("Queries it cannot express", (Facts(pairs),))]
+
+
+def _machines(trials: Sequence[Trial]) -> list[Block]:
+    """The machines that drove, where they were several: their clocks, and what each sent."""
+    found: list[Block] = []
+    for trial in trials:
+        pairs: list[tuple[str, str]] = []
+        for each in trial.drive.machines if trial.drive is not None else []:
+            own = {k: v for k, v in each.items() if not isinstance(v, Mapping) and k != "host"}
+            host = line(str(each.get("host", "a machine")))
+            pairs += [(f"{host} · {name}", value) for name, value in flat(own)]
+        if pairs:
+            title = f"Client machines of {line(trial.trial)}"
+            found.append(Details(title, (Facts(tuple(pairs)),)))
+    return found[:_MACHINES]
 
 
 def flat(value: Mapping[str, Any], path: str = "", unit: str = "") -> list[tuple[str, str]]:
@@ -123,14 +203,13 @@ def flat(value: Mapping[str, Any], path: str = "", unit: str = "") -> list[tuple
     pairs: list[tuple[str, str]] = []
     for key, held in value.items():
         name = f"{path}{_words(str(key))}"
-        inner = "s" if key == "stages" else unit
         if isinstance(held, Mapping):
-            pairs += flat(held, f"{name} · ", inner) or [(name, "none")]
+            pairs += flat(held, f"{name} · ", unit) or [(name, "none")]
         elif isinstance(held, list) and held and all(isinstance(x, Mapping) for x in held):
             for i, entry in enumerate(held, start=1):
-                pairs += flat(entry, f"{name} {i} · ", inner)
+                pairs += flat(entry, f"{name} {i} · ", unit)
         else:
-            pairs.append((name, _said(str(key), held, unit)))
+            pairs.append((name, _value(str(key), held, unit)))
     return pairs
 
 
@@ -143,7 +222,7 @@ def _words(key: str) -> str:
     return line(key).replace("_", " ")
 
 
-def _said(key: str, value: Any, unit: str) -> str:
+def _value(key: str, value: Any, unit: str) -> str:
     if value is None:
         return "not known"
     if isinstance(value, bool):

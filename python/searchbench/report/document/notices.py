@@ -6,7 +6,8 @@ import re
 from collections.abc import Sequence
 
 from searchbench.analysis.judgement import Finding, Judgement
-from searchbench.report.document.blocks import Badge, Block, Notice, Text
+from searchbench.report.document.blocks import Badge, Block, Notice, Section, Text
+from searchbench.report.document.content import Content
 from searchbench.report.document.text import line
 from searchbench.report.tables import numbers
 from searchbench.report.tables import study as tables
@@ -15,13 +16,14 @@ CLOSED_LOOP = (
     "A closed loop cannot know how long a user would have waited: while a server "
     "stalls, its clients send nothing, so the requests that would have met the "
     "stall are missing from the count (coordinated omission). Its response times "
-    "are those of so many patient clients; for what users see at a given rate, "
+    "are those of a fixed number of patient clients; for what users see at a given "
+    "rate, measure with an open loop."
 )
 
 _NUMBER = re.compile(r"\d[\d.,]*")
 
 
-def badge(judgement: Judgement) -> Badge:
+def resolved_badge(judgement: Judgement) -> Badge:
     """Resolved or not, and how many trials could not be used."""
     unusable = [t for r in judgement.treatments for t in r.trials if t.status != "valid"]
     aside = f" {numbers.counted(len(unusable), 'trial')} could not be used." if unusable else ""
@@ -30,12 +32,12 @@ def badge(judgement: Judgement) -> Badge:
         return Badge("Resolved", "good", text)
     if not judgement.comparisons:
         return Badge("Not resolved", "unsure", "There is nothing to compare it with." + aside)
-    text = "No difference is larger than what the same system differs from itself." + aside
+    text = "No difference is larger than that between two runs of the same system." + aside
     return Badge("Not resolved", "unsure", text)
 
 
 def notices(found: Sequence[Finding]) -> list[Block]:
-    """Findings that say the same of several trials are said once."""
+    """Findings that say the same of several trials are shown once."""
     groups: dict[tuple[str, str, str, str], list[Finding]] = {}
     for f in found:
         # Two sentences that differ in their numbers alone are one thing to know.
@@ -47,8 +49,8 @@ def notices(found: Sequence[Finding]) -> list[Block]:
         if any(f.meaning != meaning for f in same):
             meaning += f" (In {same[0].trial}; the others are alike.)"
         where = ", ".join(dict.fromkeys(line(f.trial) for f in same if f.trial))
-        said = list(dict.fromkeys(line(f.number) for f in same))
-        number = "; ".join(said[:4]) + (f"; and {len(said) - 4} more" if said[4:] else "")
+        each = list(dict.fromkeys(line(f.number) for f in same))
+        number = "; ".join(each[:4]) + (f"; and {len(each) - 4} more" if each[4:] else "")
         blocks.append(
             Notice(
                 same[0].severity,
@@ -74,7 +76,7 @@ def warnings(judgement: Judgement) -> list[Block]:
             grave = [f.kind for t in named for f in t.findings if f.severity == "invalid"]
             if status == "failed" or not grave:
                 grave = [t.reason for t in named if t.reason]
-            reasons = list(dict.fromkeys(line(said).replace("_", " ") for said in grave))
+            reasons = list(dict.fromkeys(line(kind).replace("_", " ") for kind in grave))
             blocks.append(
                 Notice(
                     "invalid",
@@ -93,6 +95,23 @@ def warnings(judgement: Judgement) -> list[Block]:
         text = f"{numbers.counted(len(rest), 'warning')} on single trials ({kinds}): see Findings."
         blocks.append(Text(text, "quiet"))
     return blocks
+
+
+def findings(content: Content) -> Section:
+    """All findings: the number, what it means, what to do."""
+    found = tables.findings_of(content.judgement)
+    if not found:
+        return Section("findings", "Findings", (Text("The audit found nothing to report."),))
+    return Section("findings", "Findings", tuple(notices(found)))
+
+
+def analysis(judgement: Judgement) -> list[Block]:
+    """What the author of the study wrote about it."""
+    written = judgement.analysis.strip()
+    if not written:
+        return []
+    text = "The author of the study writes: " + written
+    return [Text(line(part)) for part in re.split(r"\n\s*\n", text)]
 
 
 def reading(judgement: Judgement) -> str:

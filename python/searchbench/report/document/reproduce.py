@@ -2,27 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any, Protocol
+import shlex
 
-from searchbench.report.document.blocks import Code, Details, Facts, Text
+from searchbench.report.document.blocks import Block, Code, Details, Facts, Text
+from searchbench.report.document.content import RecordView
 from searchbench.report.document.text import fit, line
-
-
-class Kept(Protocol):
-    """What of a record is needed to repeat it."""
-
-    @property
-    def about(self) -> Mapping[str, Any]:
-        """record.json."""
-
-    @property
-    def plan(self) -> Mapping[str, Any]:
-        """plan.json."""
-
-    @property
-    def trials(self) -> list[dict[str, Any]]:
-        """Every trial.json."""
 
 
 def as_run(study_text: str) -> Details:
@@ -30,37 +14,46 @@ def as_run(study_text: str) -> Details:
     return Details("The study as run", (Code(fit(study_text), "study.toml"),))
 
 
-def reproduce(record: Kept) -> Details:
+def reproduce(record: RecordView) -> Details:
     """The commands, and the digests by which one knows that it was the same again."""
-    pairs = [
-        ("searchbench", line(str(record.about.get("searchbench", "not known")))),
-        ("seed", line(str(record.plan.get("seed", "not known")))),
-    ]
-    for kind in ("corpus", "queries"):
-        seen = dict.fromkeys(
-            f"{line(str(t[kind].get('name')))}: {line(str(t[kind].get('digest')))}"
-            for t in record.trials
-            if isinstance(t.get(kind), Mapping)
-        )
-        pairs += [(f"{kind} digest", said) for said in seen]
-    versions = dict.fromkeys(
-        f"{line(str(t.get('engine')))} {line(str(t.get('version')))}"
-        for t in record.trials
-        if t.get("version")
-    )
-    pairs += [("engine", said) for said in versions]
-    commands = (
-        "searchbench check study.toml     # is it right\n"
-        "searchbench run study.toml       # measure again: same seed, same order of trials\n"
-        "searchbench compare OLD NEW      # faster, slower, or not resolved"
-    )
     return Details(
         "Run it again",
         (
-            Text("study.toml is in the record's folder, and above."),
-            Code(commands),
+            *_again(record),
             Text("It was the same study if these are the same:"),
-            Facts(tuple(pairs)),
+            Facts(tuple(_digests(record))),
         ),
         open=True,
     )
+
+
+def _again(record: RecordView) -> list[Block]:
+    """The command that the study was made from, if it was; else how to run its file."""
+    command = record.plan.judging.command
+    if command:
+        return [
+            Code(fit(shlex.join(["searchbench", *command]))),
+            Text("To see what a change did, compare the records from before and after it:"),
+            Code("searchbench compare BEFORE AFTER"),
+        ]
+    commands = (
+        "searchbench check study.toml     # is it right?\n"
+        "searchbench run study.toml       # measure again, with the same seed\n"
+        "searchbench compare OLD NEW      # faster, slower, or not resolved"
+    )
+    return [Text("study.toml is in the record's folder, and above."), Code(commands)]
+
+
+def _digests(record: RecordView) -> list[tuple[str, str]]:
+    pairs = [
+        ("searchbench", line(str(record.about.get("searchbench", "not known")))),
+        ("seed", str(record.plan.seed)),
+    ]
+    for kind in ("corpus", "queries"):
+        held = [getattr(t, kind) for t in record.trials]
+        seen = dict.fromkeys(f"{line(h.name)}: {line(h.digest)}" for h in held if h.digest)
+        pairs += [(f"{kind} digest", digest) for digest in seen]
+    versions = dict.fromkeys(
+        f"{line(t.engine)} {line(t.version)}" for t in record.trials if t.version
+    )
+    return pairs + [("engine", version) for version in versions]

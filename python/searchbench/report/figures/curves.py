@@ -101,7 +101,7 @@ def apart(positions: Sequence[float], gap: float, low: float, high: float) -> li
 
 
 def names(labels: Sequence[str], limit: int) -> list[str]:
-    """Labels of at most ``limit`` characters that are still told apart.
+    """Labels of at most ``limit`` characters that still differ.
 
     Where one is too long, the words that all begin or end with give way first, then the middle.
     """
@@ -110,11 +110,11 @@ def names(labels: Sequence[str], limit: int) -> list[str]:
         whole = _without_shared(whole)
     cut = [middle(label, limit) for label in whole]
     seen: dict[str, int] = {}
-    told = []
+    apart_names = []
     for name in cut:
         seen[name] = seen.get(name, 0) + 1
-        told.append(name if cut.count(name) == 1 else f"{name} #{seen[name]}")
-    return told
+        apart_names.append(name if cut.count(name) == 1 else f"{name} #{seen[name]}")
+    return apart_names
 
 
 def _without_shared(labels: Sequence[str]) -> list[str]:

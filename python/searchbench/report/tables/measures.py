@@ -42,9 +42,9 @@ def measures(groups: GroupAgreement) -> Table:
     rows.append(_tau(groups))
     if groups.score_difference_mean is not None and groups.score_difference_max is not None:
         mean, worst = groups.score_difference_mean, groups.score_difference_max
-        said = f"mean {_score(mean)}, greatest {_score(worst)}, of "
-        said += numbers.counted(groups.score_documents, "document")
-        rows.append((Cell("Score difference"), Cell(said, f"{mean!r}, {worst!r}"), NONE))
+        text = f"mean {_score(mean)}, greatest {_score(worst)}, of "
+        text += numbers.counted(groups.score_documents, "document")
+        rows.append((Cell("Score difference"), Cell(text, f"{mean!r}, {worst!r}"), NONE))
     return Table(columns, tuple(rows))
 
 
@@ -54,10 +54,10 @@ def _counted(title: str, count: int, of: int, unit: str = "query") -> tuple[Cell
         return Cell(title), Cell(f"no {many} to count"), NONE
     share = count / of
     good = share == (1 if unit == "query" else 0)
-    said = f"{numbers.count(count)} of {numbers.counted(of, unit, many)}"
+    text = f"{numbers.count(count)} of {numbers.counted(of, unit, many)}"
     return (
         Cell(title),
-        Cell(said),
+        Cell(text),
         Cell(numbers.percent(share), repr(share), tone="" if good else "bad"),
     )
 
@@ -66,9 +66,9 @@ def _tau(groups: GroupAgreement) -> tuple[Cell, Cell, Cell]:
     title = Cell("Kendall's tau-b")
     if groups.kendall_tau is None:
         return title, Cell("no query has two documents of both in an order"), NONE
-    said = f"mean {groups.kendall_tau:.4f}".replace("-", "−")
+    text = f"mean {groups.kendall_tau:.4f}".replace("-", "−")
     over = numbers.counted(groups.kendall_queries, "query", "queries")
-    return title, Cell(f"{said}, over {over}", repr(groups.kendall_tau)), NONE
+    return title, Cell(f"{text}, over {over}", repr(groups.kendall_tau)), NONE
 
 
 def _score(value: float) -> str:

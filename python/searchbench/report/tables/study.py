@@ -223,9 +223,12 @@ def scales(found: Sequence[Scale]) -> Table:
         held = ", ".join(line(str(v)) for v in s.held.values())
         model, r_squared = NONE, NONE
         if s.fit:
-            said = ", ".join(f"{line(k)} {numbers.digits(v)}" for k, v in s.fit.parameters.items())
+            fitted = ", ".join(
+                f"{line(k)} {numbers.digits(v)}" for k, v in s.fit.parameters.items()
+            )
             peak = f"peak at {numbers.digits(s.fit.peak)}" if s.fit.peak is not None else ""
-            model = Cell(line(s.fit.model), said, below=f"{said}{'; ' if peak else ''}{peak}")
+            below = f"{fitted}{'; ' if peak else ''}{peak}"
+            model = Cell(line(s.fit.model), fitted, below=below)
             r_squared = Cell(f"{s.fit.r_squared:.3f}", repr(s.fit.r_squared))
         others = ", ".join(numbers.digits(v) for v in s.best_not_resolved_from)
         rows.append(
@@ -297,7 +300,7 @@ def excluded(found: Iterable[tuple[Mapping[str, Any], str]]) -> Table:
 
 
 def findings_of(judgement: Judgement) -> list[Finding]:
-    """Every finding of the study and of its trials, once each, the gravest first."""
+    """Every finding of the study and of its trials, once each, the most severe first."""
     found = list(judgement.findings)
     for treatment in judgement.treatments:
         for trial in treatment.trials:
@@ -329,7 +332,7 @@ def _both(a: int, b: int) -> Cell:
 
 
 def _total(this: int | None, other: int | None) -> tuple[Cell, Cell]:
-    text = "not said" if this is None else numbers.counted(this, "match", "matches")
+    text = "not reported" if this is None else numbers.counted(this, "match", "matches")
     return Cell(text, tone="" if this == other else "bad"), Cell("")
 
 

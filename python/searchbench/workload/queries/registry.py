@@ -32,9 +32,20 @@ TEMPLATE_KEYS: tuple[SpecKey, ...] = (
     SpecKey("snippets", "texts", None, "stored text fields to show pieces of around found words"),
 )
 _FILE_KEYS: tuple[SpecKey, ...] = (
-    SpecKey("file", "path", None, "a file of queries, one a line; also .jsonl, .gz, .zst"),
+    SpecKey(
+        "file",
+        "path",
+        None,
+        "a file of queries, one a line; also .jsonl, Sphinx's plain query log, .gz, .zst",
+    ),
     SpecKey("files", "paths", None, "several files, read one after another as one log"),
-    SpecKey("format", "text", None, "default: by the file's name", ("lines", "jsonl")),
+    SpecKey(
+        "format",
+        "text",
+        None,
+        "default: by the file's name and content",
+        ("lines", "jsonl", "sphinx"),
+    ),
     SpecKey(
         "bad_lines", "text", "skip", "what to do with lines that are no query", ("skip", "refuse")
     ),

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import hashlib
+import re
 from array import array
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
+from itertools import islice
 from pathlib import Path
 from typing import Any, Literal
 
@@ -17,12 +19,25 @@ from numpy.typing import NDArray
 from searchbench.errors import QueryError
 from searchbench.packed import inner_suffix
 from searchbench.packed import lines as lines_of
+from searchbench.workload.queries import sphinx_log
 from searchbench.workload.queries.algebra import Facet, Filter, Match, Mode, Query, Sort, Terms
 from searchbench.workload.queries.analysis import terms
 from searchbench.workload.queries.json_form import Reader, to_json
 
+Form = Literal["lines", "jsonl", "sphinx"]
+
 # Bad lines are all counted; so many are kept to be shown.
 _SHOWN = 20
+_LOOKED_AT = 50  # lines that are looked at to tell a log from a list of queries
+# What a line of a log begins with: a time, in brackets or after who asked.
+_STAMP = re.compile(
+    rb"(?:/\* |(?:\S+ ){1,5}(?=\[\d))?[\[(]?(?:"
+    rb"(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun) [A-Z][a-z]{2} +\d+ \d\d:\d\d"
+    rb"|[A-Z][a-z]{2} +\d+ \d\d:\d\d:\d\d"
+    rb"|\d{4}-\d\d-\d\d[T ]\d\d:\d\d"
+    rb"|\d{1,2}/[A-Z][a-z]{2}/\d{4}[: ]\d\d:\d\d"
+    rb"|\d{6} +\d{1,2}:\d\d:\d\d)"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -188,29 +203,33 @@ def from_files(
     template: Template,
     *,
     name: str = "",
-    form: Literal["lines", "jsonl"] | None = None,
+    form: Form | None = None,
     bad_lines: Literal["skip", "refuse"] = "skip",
     lines: int | None = None,
 ) -> QuerySet:
     """A set from files, one query a line, read one after another as one log.
 
-    ``form`` None goes by the name (.jsonl, .ndjson; .gz and .zst are unpacked). A plain line is
-    analysed; one without any term is bad. A JSON line is the payload of FORMATS.md, or
-    ``{"text": .., "match": mode}``; keys it lacks are the template's; ``t`` is when it was
-    asked, in seconds. ``lines`` stops after so many lines. QueryError where a file cannot be
+    ``form`` None goes by the name (.jsonl, .ndjson; .gz and .zst are unpacked), and where that
+    says nothing by the content: Sphinx's plain query log (sphinx_log.py) is known, other logs are
+    refused. A plain line is analysed; one without any term is bad. A JSON line is the payload of
+    FORMATS.md, or ``{"text": .., "match": mode}``; keys it lacks are the template's; ``t`` is when
+    it was asked, in seconds. ``lines`` stops after so many lines. QueryError where a file cannot be
     read, where nothing is left, or at any bad line if ``bad_lines`` is "refuse".
     """
     builder = _Builder()
     files = list(files)
     left = lines
     for path in files:
-        structured = (form or form_of(path)) == "jsonl"
+        kind = form or form_of(path)
+        if kind == "sphinx":
+            left = _logged(path, template, builder, left)
+            continue
         for number, raw in enumerate(_lines(path), 1):
             if left is not None:
                 if left == 0:
                     break
                 left -= 1
-            reason = (_structured if structured else _plain)(raw, template, builder)
+            reason = (_structured if kind == "jsonl" else _plain)(raw, template, builder)
             if reason:
                 builder.refuse(path.name, number, reason)
     if builder.bad_count and bad_lines == "refuse":
@@ -222,9 +241,34 @@ def from_files(
     return builder.build(name or "+".join(path.name for path in files))
 
 
-def form_of(path: Path) -> Literal["lines", "jsonl"]:
-    """The form of a query file by its name."""
-    return "jsonl" if inner_suffix(path) in (".jsonl", ".ndjson") else "lines"
+def form_of(path: Path) -> Form:
+    """The form of a query file by its name and content; QueryError where it is another log."""
+    if inner_suffix(path) in (".jsonl", ".ndjson"):
+        return "jsonl"
+    first = [line for line in islice(_lines(path), _LOOKED_AT) if line.strip()]
+    if first and sphinx_log.is_one(first):
+        return "sphinx"
+    stamped = sum(_STAMP.match(line) is not None for line in first)
+    if len(first) > 1 and stamped > len(first) / 2:
+        begins = first[0].decode(errors="replace")[:60]
+        raise QueryError(
+            f"{path} is a log and no list of queries: its lines begin with a time ({begins!r}), "
+            "which would be searched for. Take the queries out of it, one a line or as JSON lines "
+            "with `text` and `t`; or send its requests as they are (`searchbench load "
+            '--requests`); or say `format = "lines"` if these are your queries'
+        )
+    return "lines"
+
+
+def _logged(path: Path, template: Template, builder: _Builder, most: int | None) -> int | None:
+    """The queries of Sphinx's log, of at most so many lines; how many may still be read."""
+    lines = list(islice(_lines(path), most))
+    found, left_out = sphinx_log.read(lines)
+    for one in found:
+        builder.add(template.query(template.match(one.words, one.mode)), one.time_s)
+    for number, reason in left_out:
+        builder.refuse(path.name, number, reason)
+    return None if most is None else most - len(lines)
 
 
 def _plain(raw: bytes, template: Template, builder: _Builder) -> str | None:

@@ -7,6 +7,8 @@ from array import array
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
+from string import punctuation
+from urllib.parse import quote
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,7 +22,6 @@ _NAMED = 5  # so many are in the sentence that refuses them
 
 _URL = re.compile(r"(?i)http://(\[[0-9a-f:.]+\]|[^/:?#\s\[\]]+)(?::(\d*))?(?=[/?]|$)")
 _PLAIN = re.compile(r"[!-~]+")
-_NOT_SENT = re.compile(rb"[^!-~]")
 
 
 class BadRequest(ValueError):  # noqa: N818 -- the reason a line is none, never shown by itself
@@ -204,7 +205,7 @@ def _no_path(text: str) -> str:
 
 def escape(raw: bytes) -> str:
     """``raw`` with every byte that cannot stand in a request line percent-encoded."""
-    return _NOT_SENT.sub(lambda found: b"%%%02X" % found[0][0], raw).decode("ascii")
+    return quote(raw, safe=punctuation)
 
 
 def shown(text: str) -> str:

@@ -16,7 +16,7 @@ space. What is empty is left out.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from itertools import islice
 from typing import Any
@@ -26,13 +26,8 @@ import orjson
 from searchbench.errors import QueryError
 from searchbench.workload.queries.analysis import terms as analysed
 
-TERM = "{term}"
-
 _BREAKS = re.compile(r"[\r\n\v\f\x1c-\x1e\x85\u2028\u2029]+")
-# What column and score mean to the syntax of a query; what a quoted text may not hold in SQL.
-_UNSAFE = re.compile(r"[:;]")
-_QUOTES = re.compile(r"['\"\\`]")
-_UNRESERVED = frozenset(b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~")
+_UNSAFE = re.compile(r"[:;]")  # what column and score mean to the syntax of a query
 _FORMS = (
     "expected [[0, ..], [[[hits], [[column, type], ..], record, ..]]] or "
     '{"header": {..}, "body": {"columns": [..], "records": [..]}}'
@@ -100,45 +95,6 @@ def take_terms(
     if distinct:
         found = _once(found)
     return islice(found, limit)
-
-
-def escaped(text: str) -> str:
-    """``text`` for the query part of a URL, as Ruby's CGI.escape: a space becomes '+'."""
-    return "".join(
-        chr(b) if b in _UNRESERVED else "+" if b == 0x20 else f"%{b:02X}" for b in text.encode()
-    )
-
-
-def filler(template: str) -> Callable[[str], str]:
-    """A function that puts a term into ``template`` in place of ``{term}``: a request, one line.
-
-    A template is a path (the term is escaped), an object of a JSON request file (escaped in its
-    ``path``, as JSON elsewhere), or an SQL statement with the term between quotes (in it quotes
-    and backslashes become spaces, since systems do not agree on how to escape them). QueryError
-    where it is none of them.
-    """
-    if TERM not in template:
-        raise QueryError(f"the template {template!r} has no place for the term: write {TERM} there")
-    if template.startswith("/"):
-        odd = next((c for c in template if not "!" <= c <= "~"), None)
-        if odd is not None:
-            raise QueryError(
-                f"the template {template!r} has {odd!r} in it, which does not stand in a path; "
-                f"write {escaped(odd)}"
-            )
-        return lambda term: template.replace(TERM, escaped(term))
-    if re.match(r'\{\s*"', template):
-        try:
-            parts = orjson.loads(template)
-        except orjson.JSONDecodeError as error:
-            raise QueryError(f"the template {template!r} is no JSON: {error}") from None
-        return lambda term: orjson.dumps(_filled(parts, term)).decode()
-    if not re.search(rf"['\"][^'\"]*{re.escape(TERM)}", template):
-        raise QueryError(
-            f"the template {template!r} is no path, which begins with '/', and no SQL statement "
-            f"with '{TERM}' between quotes"
-        )
-    return lambda term: template.replace(TERM, _QUOTES.sub(" ", term))
 
 
 def _answer(found: Any, place: str) -> Answer:
@@ -211,16 +167,6 @@ def _once(found: Iterable[str]) -> Iterator[str]:
         if term not in seen:
             seen.add(term)
             yield term
-
-
-def _filled(part: Any, term: str, name: str = "") -> Any:
-    if isinstance(part, str):
-        return part.replace(TERM, escaped(term) if name == "path" else term)
-    if isinstance(part, dict):
-        return {key: _filled(value, term, key) for key, value in part.items()}
-    if isinstance(part, list):
-        return [_filled(value, term) for value in part]
-    return part
 
 
 def _is_json(line: bytes) -> bool:

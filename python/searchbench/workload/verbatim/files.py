@@ -1,11 +1,11 @@
 r"""Files of requests, in whatever form they are.
 
     paths      a path a line: /d/select?table=Docs&query=a, or http://HOST:PORT/..
-    json       drnbench's forms (requests/drnbench.py)
+    json       drnbench's forms (drnbench.py)
     jsonl      an object a line: {"path": "/..", "method": .., "body": .., "headers": {..},
                "t": seconds} or {"sql": ".."}; host, port and timeout too
     sql        statements that end with ``;``, or one a line
-    access, groonga, sphinxql, mysql     production logs (requests/logs.py, sql_logs.py)
+    access, groonga, sphinxql, mysql     production logs (logs.py, sql_logs.py)
 
 A form is told by the file's name and, where that says nothing, by its content. Files that are
 packed are unpacked as they are read. A line that is no request ends the reading with its number,
@@ -125,8 +125,9 @@ def form_of(path: Path) -> str:
     begins = shown(first[0].decode(errors="replace"))
     if any(sql_logs.SPHINX_PLAIN.match(line) for line in first):
         raise QueryError(
-            f"{path} is Sphinx's plain log: searches for an engine, and no requests; take them "
-            "as a study's queries, or let Sphinx write query_log_format = sphinxql"
+            f"{path} is Sphinx's plain log: words that were searched for, and no requests. A study "
+            f'reads it ([queries] file = "{path}"), and load sends what a study asks (--study); or '
+            "let Sphinx write query_log_format = sphinxql"
         )
     raise QueryError(
         f"{path}: what its lines are cannot be told ({begins}); {_EXPECTED}; {_OPTION} (words to "

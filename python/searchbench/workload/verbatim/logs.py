@@ -3,7 +3,7 @@ r"""Production logs of HTTP servers as requests: what was asked, and when.
     access     common and combined logs of nginx, Apache and groonga-httpd
     groonga    Groonga's query log: ``2026-11-20 20:06:33.301210|7fd8667fe940|>/d/select?..``
 
-(For logs of SQL: requests/sql_logs.py.) Only what reads is taken: replaying a log must not change
+(For logs of SQL: sql_logs.py.) Only what reads is taken: replaying a log must not change
 the server that it is sent to. A POST's body is in no log. What is left out is counted with its
 reason; lines that by their nature are no requests (steps and ends of Groonga's queries) are not.
 
@@ -18,6 +18,7 @@ import re
 import shlex
 from collections.abc import Iterable
 from datetime import UTC, datetime
+from urllib.parse import quote, urlencode
 
 from searchbench.workload.verbatim.build import BadRequest, Builder, escape, shown
 from searchbench.workload.verbatim.model import Ask
@@ -191,16 +192,8 @@ def _as_path(command: str) -> str:
             raise BadRequest(f"{shown(command)}: its parameters have no names")
         pairs.append((_SELECT_ORDER[given], words[at]))
         given, at = given + 1, at + 1
-    query = "&".join(f"{quoted(name)}={quoted(value)}" for name, value in pairs)
+    query = urlencode(pairs, quote_via=quote, safe="", errors="replace")
     return f"/d/{words[0]}" + (f"?{query}" if query else "")
-
-
-def quoted(text: str) -> str:
-    """``text`` for a place in a URL: everything escaped but what RFC 3986 calls unreserved."""
-    return "".join(
-        c if c.isascii() and (c.isalnum() or c in "-._~") else
-        "".join(f"%{b:02X}" for b in c.encode("utf-8", "replace")) for c in text
-    )  # fmt: skip
 
 
 def utc(text: str) -> float:

@@ -3,7 +3,7 @@ r"""Production logs of SQL as requests: what was asked, and when.
     sphinxql   Sphinx's query log in the format sphinxql
     mysql      the general query log of MySQL and MariaDB
 
-As in requests/logs.py only what reads is taken, and what is left out is counted with its reason;
+As in logs.py only what reads is taken, and what is left out is counted with its reason;
 connects and quits of MySQL are no requests and are not counted.
 """
 

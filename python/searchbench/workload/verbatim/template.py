@@ -1,153 +1,104 @@
-r"""Requests from a template with terms filled in: ``/d/select?table=Docs&query={term}``.
+r"""Requests from a template and a term: ``/d/select?table=Docs&query={term}``, one request a line.
 
-A term is escaped by where it stands:
+A template is a path, a statement of SQL, or an object as a line of JSONL has it (``path``,
+``method``, ``body``, ``headers`` or ``sql``). A term is escaped by where it stands:
 
     in a path          percent-encoded as UTF-8; everything but RFC 3986's unreserved characters
     in a statement     bare, {term}, as a literal with its quotes; in single quotes, '{term}', as
                        what stands between them
     in a body of JSON  bare as a text with its quotes; in quotes as what stands between them
+    in another body    percent-encoded, as in a form
 
 ``{{term}}`` stands for {term} itself. Braces around anything but a word are just braces.
+
+Servers do not agree on literals of SQL: MySQL, MariaDB and Sphinx read a backslash as an escape,
+PostgreSQL and SQLite do not, and Sphinx does not take two quotes for one. So a term with a quote or
+a backslash takes a ``dialect``. A file of statements is read with backslashes as escapes, so in the
+standard dialect a term with a backslash cannot be written.
 """
 
 from __future__ import annotations
 
-import csv
-import io
 import re
 from collections.abc import Callable, Iterable, Mapping
-from pathlib import Path
-from typing import Any
+from functools import partial
+from typing import Any, Literal
+from urllib.parse import quote
 
 import orjson
 
 from searchbench.errors import QueryError
-from searchbench.packed import inner_suffix
-from searchbench.workload.verbatim.build import BadRequest, Builder, read_lines, shown
+from searchbench.workload.verbatim.build import BadRequest, shown
 from searchbench.workload.verbatim.fields import KEYS, ask_of, known
-from searchbench.workload.verbatim.logs import quoted
-from searchbench.workload.verbatim.model import RequestSet
 
-Row = Mapping[str, str]
+Dialect = Literal["mysql", "standard"]
 Escape = Callable[[str], str]
+TERM = "{term}"
 
 _PLACE = re.compile(r"\{\{([A-Za-z_]\w*)\}\}|\{([A-Za-z_]\w*)\}")
 _QUOTED_SQL = re.compile(r"'(?:[^'\\]|\\.|'')*'", re.DOTALL)
 _NAME_SQL = re.compile(r'"(?:[^"\\]|\\.|"")*"|`[^`]*`', re.DOTALL)
 _QUOTED_JSON = re.compile(r'"(?:[^"\\]|\\.)*"', re.DOTALL)
+_A_STATEMENT = re.compile(r"[\s(]*[A-Za-z]+\s")
+_percent: Escape = partial(quote, safe="")
 
 
-def expand(
-    template: str | Mapping[str, Any],
-    terms: Iterable[str | Row],
-    *,
-    quote: Escape | None = None,
-    name: str = "template",
-    method: str | None = None,
-) -> RequestSet:
-    """A request for each term, in order; the template is a path, a statement or an object.
+def filler(template: str, dialect: Dialect | None = None) -> Callable[[str], str]:
+    """A function that puts a term into ``template``: a request, as one line of a file.
 
-    An object (also as JSON) has ``path``, ``method``, ``body``, ``headers`` or ``sql``, as a
-    line of JSONL has. A term that is a text fills ``{term}``; a mapping fills its names.
-    ``quote`` makes a literal of SQL with its quotes, as the server takes it; without it quotes
-    are doubled, and a term with a backslash is refused, for servers differ. QueryError with
-    what is wrong: an unknown placeholder names the known ones.
+    The function raises BadRequest, with the reason, for a term that cannot stand there. QueryError
+    where the template is none.
     """
     given = _object(template)
-    builder = Builder(name)
-    filled = False
-    for number, term in enumerate(terms, 1):
-        row = {"term": term} if isinstance(term, str) else term
-        try:
-            if not filled:
-                filled = True
-                _has_places(given, row)
-            builder.add(ask_of(_fill(given, row, quote or _doubled), method=method))
-        except BadRequest as reason:
-            raise QueryError(f"{name}: term {number}: {reason}") from None
-    return builder.build(name, "there are no terms to fill in", refuse=True)
+    _has_a_place(given, template)
+    as_json = template.lstrip().startswith("{")
 
+    def fill(term: str) -> str:
+        filled = _filled(given, term, partial(_literal, dialect=dialect))
+        ask_of(filled)  # which refuses what cannot be sent
+        if as_json:
+            return orjson.dumps(filled).decode()
+        return str(filled.get("path") or filled["sql"])
 
-def read_terms(path: Path, column: str | int | None = None) -> list[str | Row]:
-    """The terms of a file: a line each, or of .csv and .tsv its rows by their heading.
-
-    ``column`` (its name, or its number from 0) takes one column as ``{term}``; without it every
-    column fills the placeholder of its name. Blank lines are passed over. QueryError where the
-    file is empty, has no such column, or a row is shorter or longer than the heading.
-    """
     try:
-        lines = [raw.decode() for raw in read_lines(path)]
-    except UnicodeDecodeError as error:
-        raise QueryError(f"{path}: not UTF-8 at {error.object[:40]!r}") from None
-    suffix = inner_suffix(path)
-    if suffix not in (".csv", ".tsv"):
-        if column is not None:
-            raise QueryError(f"{path} has no columns: only .csv and .tsv have")
-        found: list[str | Row] = [line for line in lines if line.strip()]
-    elif suffix == ".tsv":
-        found = _rows(path, [line.split("\t") for line in lines if line], column)
-    else:
-        rows = csv.reader(io.StringIO("\n".join(lines)), strict=True)
-        try:
-            found = _rows(path, [row for row in rows if row], column)
-        except csv.Error as error:
-            raise QueryError(f"{path}:{rows.line_num}: {error}") from None
-    if not found:
-        raise QueryError(f"{path} has no terms; expected a term a line, or columns with a heading")
-    return found
-
-
-def _rows(path: Path, rows: list[list[str]], column: str | int | None) -> list[str | Row]:
-    if not rows:
-        return []
-    heading, below = rows[0], rows[1:]
-    for number, row in enumerate(below, 2):
-        if len(row) != len(heading):
-            raise QueryError(
-                f"{path}: row {number} has {len(row)} fields, and the heading {len(heading)}"
-            )
-    if column is None:
-        return [dict(zip(heading, row, strict=True)) for row in below]
-    if isinstance(column, str):
-        if column not in heading:
-            raise QueryError(f"{path} has no column {column!r}; it has {', '.join(heading)}")
-        column = heading.index(column)
-    if not 0 <= column < len(heading):
-        raise QueryError(f"{path} has no column {column}; it has 0 to {len(heading) - 1}")
-    return [row[column] for row in below]
-
-
-def _object(template: str | Mapping[str, Any]) -> Mapping[str, Any]:
-    if isinstance(template, str):
-        text = template.strip()
-        if text.startswith("{") and not _PLACE.match(text):
-            try:
-                given: Mapping[str, Any] = orjson.loads(text)
-            except orjson.JSONDecodeError as error:
-                raise QueryError(
-                    f"the template is not JSON: {error.msg} (column {error.colno})"
-                ) from None
-        elif text.startswith(("/", "http://", "https://")) and not text.startswith("/*"):
-            return {"path": text}
-        else:
-            return {"sql": text}
-    else:
-        given = template
-    try:
-        known(given, KEYS)
+        fill("term")
     except BadRequest as reason:
         raise QueryError(f"the template: {reason}") from None
-    return given
+    return fill
 
 
-def _has_places(given: Mapping[str, Any], row: Row) -> None:
+def _object(template: str) -> Mapping[str, Any]:
+    text = template.strip()
+    if text.startswith("{") and not _PLACE.match(text):
+        try:
+            given: Mapping[str, Any] = orjson.loads(text)
+            known(given, KEYS)
+        except orjson.JSONDecodeError as error:
+            raise QueryError(
+                f"the template is not JSON: {error.msg} (column {error.colno})"
+            ) from None
+        except BadRequest as reason:
+            raise QueryError(f"the template: {reason}") from None
+        return given
+    if text.startswith(("/", "http://", "https://")) and not text.startswith("/*"):
+        return {"path": text}
+    if _A_STATEMENT.match(text):
+        return {"sql": " ".join(text.splitlines())}
+    raise QueryError(
+        f"the template {template!r} is no path, which begins with '/', no SQL statement and no "
+        "object of JSON"
+    )
+
+
+def _has_a_place(given: Mapping[str, Any], template: str) -> None:
     places = {match[2] for text in _texts(given) for match in _PLACE.finditer(text) if match[2]}
-    names = ", ".join(f"{{{name}}}" for name in row)
     if not places:
-        raise QueryError(f"the template has no place for a term; write {names} where it belongs")
-    for place in sorted(places - set(row)):
-        raise QueryError(f"the template has {{{place}}}, and the terms have {names}; "
-                         f"{{{{{place}}}}} stands for the text {{{place}}}")  # fmt: skip
+        raise QueryError(f"the template {template!r} has no place for the term: write {TERM} there")
+    for place in sorted(places - {"term"}):
+        raise QueryError(
+            f"the template has {{{place}}}, and there is only {TERM}; {{{{{place}}}}} stands for "
+            f"the text {{{place}}}"
+        )
 
 
 def _texts(value: Any) -> Iterable[str]:
@@ -162,83 +113,73 @@ def _texts(value: Any) -> Iterable[str]:
             yield from _texts(part)
 
 
-def _fill(given: Mapping[str, Any], row: Row, quote: Escape) -> dict[str, Any]:
+def _filled(given: Mapping[str, Any], term: str, literal: Escape) -> dict[str, Any]:
     filled: dict[str, Any] = {}
     for key, value in given.items():
         if key == "path" and isinstance(value, str):
-            filled[key] = _replace(value, row, quoted)
+            filled[key] = _put(value, term, _percent)
         elif key == "sql" and isinstance(value, str):
-            filled[key] = _sql(value, row, quote)
+            filled[key] = _statement(value, term, literal)
         elif key == "body" and isinstance(value, str):
-            filled[key] = _body(value, row)
+            filled[key] = _body(value, term)
         elif key in ("body", "headers"):
-            filled[key] = _deep(value, row)
+            filled[key] = _deep(value, term)
         else:
             filled[key] = value
     return filled
 
 
-def _deep(value: Any, row: Row) -> Any:
+def _deep(value: Any, term: str) -> Any:
     """A value of JSON with its texts filled in; writing it as JSON escapes them."""
     if isinstance(value, str):
-        return _replace(value, row, str)
+        return _put(value, term, str)
     if isinstance(value, Mapping):
-        return {_replace(key, row, str): _deep(part, row) for key, part in value.items()}
+        return {_put(key, term, str): _deep(part, term) for key, part in value.items()}
     if isinstance(value, list):
-        return [_deep(part, row) for part in value]
+        return [_deep(part, term) for part in value]
     return value
 
 
-def _body(text: str, row: Row) -> str:
+def _body(text: str, term: str) -> str:
     """A body that is a text: JSON where it begins as JSON, else a form, percent-encoded."""
     if text.lstrip()[:1] not in ("{", "["):
-        return _replace(text, row, quoted)
-    return _by_place(text, row, _QUOTED_JSON, _json_text)
+        return _put(text, term, _percent)
+    return _by_place(text, term, _QUOTED_JSON, lambda each: orjson.dumps(each).decode())
 
 
-def _json_text(term: str) -> str:
-    try:
-        return orjson.dumps(term).decode()
-    except orjson.JSONEncodeError:
-        raise BadRequest(f"{shown(term)} is no text of Unicode") from None
-
-
-def _sql(text: str, row: Row, quote: Escape) -> str:
+def _statement(text: str, term: str, literal: Escape) -> str:
     for found in _NAME_SQL.finditer(_QUOTED_SQL.sub(lambda m: "'" * len(m[0]), text)):
         if any(match[2] for match in _PLACE.finditer(found[0])):
             raise BadRequest(f"{found[0]}: a term stands bare or in single quotes in a statement")
-
-    def literal(term: str) -> str:
-        written = quote(term)
-        if len(written) < 2 or written[0] != "'" or written[-1] != "'":
-            raise BadRequest(f"the way of quoting makes {written!r}, which is no literal in '..'")
-        return written
-
-    return _by_place(text, row, _QUOTED_SQL, literal)
+    return _by_place(text, term, _QUOTED_SQL, literal)
 
 
-def _by_place(text: str, row: Row, literal: re.Pattern[str], quote: Escape) -> str:
+def _literal(term: str, dialect: Dialect | None) -> str:
+    if dialect == "mysql":
+        term = term.replace("\\", "\\\\").replace("'", "\\'")
+    elif "\\" in term or (dialect is None and "'" in term):
+        what = "a backslash" if "\\" in term else "a quote"
+        raise BadRequest(
+            f"{shown(term)} has {what}, which servers read differently: say --dialect mysql "
+            "(MySQL, MariaDB, Sphinx)"
+            + ("" if what == "a backslash" else " or --dialect standard (PostgreSQL, SQLite)")
+        )
+    else:
+        term = term.replace("'", "''")
+    return f"'{term}'"
+
+
+def _by_place(text: str, term: str, literal: re.Pattern[str], escape: Escape) -> str:
     """``text`` with terms quoted where they stand bare; within a literal without the quotes."""
     parts: list[str] = []
     at = 0
     for found in literal.finditer(text):
-        parts.append(_replace(text[at : found.start()], row, quote))
-        parts.append(_replace(found[0], row, lambda term: quote(term)[1:-1]))
+        parts.append(_put(text[at : found.start()], term, escape))
+        parts.append(_put(found[0], term, lambda each: escape(each)[1:-1]))
         at = found.end()
-    parts.append(_replace(text[at:], row, quote))
+    parts.append(_put(text[at:], term, escape))
     return "".join(parts)
 
 
-def _replace(text: str, row: Row, escape: Escape) -> str:
-    return _PLACE.sub(
-        lambda found: "{" + found[1] + "}" if found[1] else escape(row[found[2]]), text
-    )
-
-
-def _doubled(term: str) -> str:
-    if "\\" in term:
-        raise BadRequest(
-            f"{shown(term)} has a backslash, which servers read differently; give the way of "
-            "quoting of the target"
-        )
-    return "'" + term.replace("'", "''") + "'"
+def _put(text: str, term: str, escape: Escape) -> str:
+    return _PLACE.sub(lambda found: "{" + found[1] + "}" if found[1] else escape(term), text)

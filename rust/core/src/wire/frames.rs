@@ -1,6 +1,6 @@
 //! The framed protocol of library hosts, as FORMATS.md has it: 16 bytes, then the payload.
 
-use super::{Reply, Step, Wire};
+use super::boundary::{Reply, Step, Wire};
 use crate::sample::{NO_HOST_NS, Outcome};
 
 const HEADER_BYTES: usize = 16;

@@ -5,8 +5,8 @@
 //! Seen are the status, `content-length`, `transfer-encoding` and `connection`, in any case and
 //! tolerating folded lines and bare line feeds. A whole head in one piece is never copied.
 
+use super::boundary::{Reply, Step, Wire};
 use super::marks::{Beginning, Marks};
-use super::{Reply, Step, Wire};
 use crate::sample::{NO_HOST_NS, Outcome};
 
 /// A head (with all interim heads before it), a chunk's size line or the trailers beyond this

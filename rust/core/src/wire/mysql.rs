@@ -9,11 +9,12 @@
 //! warns of an agent that did not answer, and else only of a query that it changed before it
 //! answered (a quorum of more words than there are).
 
+use super::boundary::{Greeting, Reply, Step, Wire};
+use super::login::Login;
 use super::mysql_login::MysqlLogin;
-use super::{Greeting, Login, Reply, Step, Wire};
+use super::mysql_packet::{HEADER_BYTES, length_of};
 use crate::sample::Outcome;
 
-const HEADER_BYTES: usize = 4;
 /// The longest beginning that matters: an OK's mark, two counts of up to 9 bytes, the status and
 /// the number of warnings.
 const LOOK_BYTES: usize = 23;
@@ -257,11 +258,6 @@ impl Wire for Mysql {
             }
         }
     }
-}
-
-/// The length of the packet that a header announces.
-pub(super) fn length_of(header: &[u8]) -> usize {
-    usize::from(header[0]) | usize::from(header[1]) << 8 | usize::from(header[2]) << 16
 }
 
 /// How many bytes of a packet and its header are looked at, as far as can be told.

@@ -7,9 +7,10 @@
 use sha1::Sha1;
 use sha2::{Digest, Sha256};
 
+use super::boundary::Greeting;
+use super::login::Login;
 use super::login::words;
-use super::mysql::length_of;
-use super::{Greeting, Login};
+use super::mysql_packet::length_of;
 use crate::sample::Outcome;
 
 /// A greeting beyond this is none.

@@ -7,14 +7,11 @@
 //! of the data; where some of it is still to be sent by then, that costs the connection, as does
 //! what the server says unasked between exchanges (its settings changed).
 
+use super::boundary::{Greeting, Reply, Step, Wire};
+use super::login::Login;
 use super::postgres_login::PostgresLogin;
-use super::{Greeting, Login, Reply, Step, Wire};
+use super::postgres_message::{HEADER_BYTES, length_of};
 use crate::sample::Outcome;
-
-/// A kind, and a length that counts itself.
-pub(super) const HEADER_BYTES: usize = 5;
-/// A message above this is none: the server itself cannot make one of 1 GiB.
-const MAX_MESSAGE_BYTES: u32 = 1 << 30;
 
 #[derive(Clone)]
 pub struct Postgres {
@@ -153,14 +150,6 @@ fn copies_in(exchange: &[u8]) -> usize {
         copies += usize::from(ends_copy);
     }
     copies
-}
-
-/// Bytes after the header of a message; None where it is no header.
-pub(super) fn length_of(header: &[u8]) -> Option<usize> {
-    let length = u32::from_be_bytes(header[1..HEADER_BYTES].try_into().ok()?);
-    (4..=MAX_MESSAGE_BYTES)
-        .contains(&length)
-        .then(|| length as usize - 4)
 }
 
 #[cfg(test)]

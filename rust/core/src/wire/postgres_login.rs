@@ -3,10 +3,11 @@
 
 use md5::{Digest, Md5};
 
+use super::boundary::Greeting;
+use super::login::Login;
 use super::login::words;
-use super::postgres::{HEADER_BYTES, length_of};
+use super::postgres_message::{HEADER_BYTES, length_of};
 use super::scram::{Exchange, Salted};
-use super::{Greeting, Login};
 use crate::sample::Outcome;
 
 /// A message beyond this is no part of a login.

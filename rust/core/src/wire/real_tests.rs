@@ -18,7 +18,7 @@ use std::sync::Arc;
 use super::{Login, WireKind};
 use crate::sample::Outcome;
 use crate::testing::{closed, counted, drive_these, open, options, requests, samples};
-use crate::{Load, Options, Requests, Trace};
+use crate::{ClosedLoop, Load, Options, Requests, Trace};
 
 struct Server {
     port: u16,
@@ -52,13 +52,13 @@ fn ask(port: u16, wire: WireKind, each: &[Vec<u8>]) -> Trace {
 }
 
 fn ask_these(port: u16, wire: WireKind, requests: Arc<Requests>) -> Trace {
-    let load = Load::Closed {
+    let load = Load::Closed(ClosedLoop {
         sequence: (0..requests.len() as u32).collect(),
         starts: vec![0, requests.len() as u32],
         think_ns: 0,
         repeat: false,
         stop_after: None,
-    };
+    });
     let target = ([127, 0, 0, 1], port).into();
     drive_these(
         requests,
@@ -98,6 +98,6 @@ fn refused(port: u16, wire: WireKind, statement: &[u8], outcome: Outcome, why: &
     };
     let trace = drive_these(requests(&[statement]), options);
     assert_eq!(trace.sample(0).outcome, outcome as u8);
-    let account = trace.accounting();
+    let account = trace.accounting().json();
     assert!(account.contains(why), "{account}");
 }

@@ -10,8 +10,8 @@
 //! A status that is an error for the whole reply costs the connection: after some (a command that
 //! the server does not know) searchd ends it, without saying so.
 
+use super::boundary::{Greeting, Reply, Step, Wire};
 use super::login::words;
-use super::{Greeting, Reply, Step, Wire};
 use crate::sample::Outcome;
 
 /// A status, a version, the length of the body.

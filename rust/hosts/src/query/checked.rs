@@ -6,9 +6,9 @@ use std::ops::Bound;
 
 use serde_json::Value;
 
-use super::{Filter, Match, Mode, Query, Sort};
+use super::asked::{Filter, Match, Mode, Query, Sort};
 use crate::analysis::is_term;
-use crate::engine::Failure;
+use crate::failure::Failure;
 use crate::schema::{FieldType, Schema};
 
 /// A value that fits the type of its field: dates are integers.

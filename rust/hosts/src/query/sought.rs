@@ -1,6 +1,7 @@
 //! What a match looks for in one field: what snippets mark.
 
-use super::{Matching, Mode};
+use super::asked::Mode;
+use super::checked::Matching;
 
 /// Terms that a document may have been found by.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -8,7 +8,7 @@ use rusqlite::types::Value as Sql;
 
 use std::ops::Bound;
 
-use crate::engine::Failure;
+use crate::failure::Failure;
 use crate::query::{Condition, Key, Matching, Mode, Scalar};
 use crate::schema::{FieldType, Schema};
 

@@ -14,7 +14,8 @@ use std::time::Duration;
 use rusqlite::{Connection, OptionalExtension, ffi};
 use serde_json::{Value, json};
 
-use crate::engine::{BatchReply, Engine, Failure, Session};
+use crate::engine::{BatchReply, Engine, Session};
+use crate::failure::Failure;
 use crate::options::{Kind, Options, Spec};
 use crate::query::Query;
 use crate::schema::Schema;

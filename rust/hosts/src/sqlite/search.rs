@@ -6,7 +6,7 @@ use serde_json::{Map, Value as Json};
 
 use super::compile::{Base, compile_match, order};
 use super::snippets::Snippets;
-use crate::engine::Failure;
+use crate::failure::Failure;
 use crate::query::{Checked, Key, Matching};
 use crate::reply::{Answer, Counts, Hit};
 use crate::schema::{FieldType, Schema};

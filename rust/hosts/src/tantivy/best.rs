@@ -6,7 +6,7 @@ use std::collections::BinaryHeap;
 use tantivy::columnar::Column;
 use tantivy::{DocId, Score};
 
-use super::collect::{Candidate, Value, Want};
+use super::candidate::{Candidate, Value, Want};
 use super::view::{FastColumn, SegmentView};
 use crate::query::Key;
 

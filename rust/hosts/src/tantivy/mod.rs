@@ -1,6 +1,7 @@
 //! The tantivy host: several indexes ("parts") in one process, searched as one.
 
 pub mod best;
+pub mod candidate;
 pub mod collect;
 pub mod compile;
 pub mod fields;
@@ -23,7 +24,8 @@ use ::tantivy::IndexReader;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-use crate::engine::{BatchReply, Engine, Failure, Session};
+use crate::engine::{BatchReply, Engine, Session};
+use crate::failure::Failure;
 use crate::options::{Kind, Options, Spec};
 use crate::query::Query;
 use crate::schema::Schema;

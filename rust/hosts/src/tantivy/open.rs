@@ -11,7 +11,8 @@ use super::fields::{Fields, read_id};
 use super::search::failure;
 use super::store::{Part, searchers};
 use super::view::View;
-use crate::engine::{BatchReply, Failure, Refused};
+use crate::engine::{BatchReply, Refused};
+use crate::failure::Failure;
 use crate::ids::Ids;
 use crate::schema::{Schema, parse_document};
 

@@ -9,13 +9,14 @@ use std::thread::{self, Thread};
 use tantivy::query::{EnableScoring, Query as TantivyQuery, Weight};
 use tantivy::{DocAddress, Searcher, TantivyDocument};
 
-use super::collect::{Candidate, Found, Value, Want, collect};
+use super::candidate::{Candidate, Value, Want};
+use super::collect::{Found, collect};
 use super::compile::compile;
 use super::fields::{Fields, read_id};
 use super::pool::{Pool, Task};
 use super::snippets::Snippets;
 use super::view::View;
-use crate::engine::Failure;
+use crate::failure::Failure;
 use crate::query::{Checked, Key, Matching, Mode};
 use crate::reply::{Answer, Counts, Hit};
 use crate::schema::Schema;

@@ -6,7 +6,7 @@ use std::collections::HashMap;
 use tantivy::DocId;
 use tantivy::columnar::Column;
 
-use super::collect::Value;
+use super::candidate::Value;
 use super::view::FastColumn;
 
 /// Counts of the values of one field in one segment.

@@ -1,0 +1,228 @@
+"""What treatments name, opened: corpora, query sets, requests, loads; each once."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import numpy as np
+
+from searchbench import corpora
+from searchbench.corpora.corpus import Corpus, FieldType, Summary, digest
+from searchbench.corpora.spec import family_of
+from searchbench.engines import engine
+from searchbench.engines.engine import Engine
+from searchbench.errors import LabError, QueryError
+from searchbench.lab.conduct.watch import Watch
+from searchbench.lab.drive.workload import PortableQueries, Role, VerbatimRequests, Workload
+from searchbench.lab.get.fetch import debian_snapshot
+from searchbench.lab.system.address import Target, target_of
+from searchbench.record.trial import Corpus as CorpusAbout
+from searchbench.record.trial import Load as LoadAbout
+from searchbench.study.plan import Treatment
+from searchbench.workload.loads import open_load, resolve
+from searchbench.workload.queries.registry import open_queries
+from searchbench.workload.queries.sets import QuerySet
+from searchbench.workload.queries.validate import validate
+from searchbench.workload.verbatim.files import read_requests
+from searchbench.workload.verbatim.model import Ask, RequestSet
+
+READERS = "readers"  # the one role that a trial has
+TRIAL_KEYS = ("promise", "full")  # of a trial in a search, that no load has otherwise
+
+
+@dataclass(frozen=True)
+class Opened:
+    """A treatment with everything it names opened.
+
+    ``engine`` None: found out when it answers. ``corpus`` None: of verbatim requests. ``target``
+    None: the system is started. ``seed`` is of the order in which requests are sent.
+    """
+
+    treatment: Treatment
+    engine: Engine | None
+    role: Role
+    load_about: LoadAbout
+    corpus: Corpus | None
+    corpus_about: CorpusAbout
+    target: Target | None
+    remote: bool
+    seed: int
+
+    @property
+    def workload(self) -> Workload:
+        """What is asked."""
+        return self.role.workload
+
+
+@dataclass
+class Openings:
+    """``base``: the directory that file names are relative to."""
+
+    base: Path
+    seed: int
+    watch: Watch
+    _corpora: dict[str, tuple[Corpus, CorpusAbout]] = field(default_factory=dict)
+    _queries: dict[str, QuerySet] = field(default_factory=dict)
+    _requests: dict[str, RequestSet] = field(default_factory=dict)
+
+    def opened(self, treatment: Treatment, seed: int) -> Opened:
+        """Everything the treatment names.
+
+        CorpusError, QueryError, NotInstalled, StudyError; LabError where its address is no good.
+        """
+        target = self._target(treatment)
+        corpus, about = None, CorpusAbout()
+        workload: Workload
+        if treatment.requests:
+            workload = VerbatimRequests(self.requests(treatment, target))
+        else:
+            corpus, about = self.corpus(treatment.corpus)
+            workload = PortableQueries(self.queries(treatment), corpus.schema)
+        load = open_load(driven(treatment.load), self.base)
+        named = treatment.engine
+        return Opened(
+            treatment,
+            engine(named) if named and named != "none" else None,
+            Role(READERS, workload, load),
+            load_about(treatment.load),
+            corpus,
+            about,
+            target,
+            bool(treatment.remote),
+            seed,
+        )
+
+    def _target(self, treatment: Treatment) -> Target | None:
+        if not treatment.attach:
+            return None
+        found = target_of(treatment.system, treatment.attach, remote=treatment.remote)
+        if treatment.requests and found.wire is None:
+            raise LabError(
+                f"{found.url}: verbatim requests need to know what the system speaks: give a URL, "
+                f"as in http://{found.url}",
+                "compile",
+            )
+        return found
+
+    def corpus(self, spec: Mapping[str, object]) -> tuple[Corpus, CorpusAbout]:
+        """The corpus and what the record says of it; its documents are read for the digest."""
+        key = _key(spec)
+        if key not in self._corpora:
+            self.watch.opening("documents")
+            corpus = self._open(spec)
+            summary = digest(corpus)
+            about = CorpusAbout(
+                name=summary.name,
+                digest=summary.digest,
+                documents=summary.documents,
+                text_bytes=summary.text_bytes,
+                fields=[
+                    {"name": f.name, "type": str(f.type), "stored": f.stored}
+                    for f in corpus.schema.fields
+                ],
+                intake=None if summary.intake is None else asdict(summary.intake),
+            )
+            self._tell(corpus, summary)
+            self._corpora[key] = (corpus, about)
+        return self._corpora[key]
+
+    def _open(self, spec: Mapping[str, object]) -> Corpus:
+        wanted = {k: v for k, v in spec.items() if v is not None}
+        if family_of(wanted) == "debian" and "snapshot" not in wanted:
+            wanted["snapshot"] = str(debian_snapshot())
+        return corpora.open_corpus(wanted, self.base)
+
+    def _tell(self, corpus: Corpus, summary: Summary) -> None:
+        """What was guessed about the user's files, and what of them was left out."""
+        if getattr(corpus, "inference", None) is not None:
+            fields = ", ".join(f"{f.name} {f.type}" for f in corpus.schema.fields)
+            self.watch.told(
+                f"{summary.name}: fields as guessed: {fields}; name them in [corpus] to be sure"
+            )
+        intake = summary.intake
+        if intake is not None and intake.refused:
+            first = "; ".join(str(row) for row in intake.first[:3])
+            self.watch.told(
+                f"{summary.name}: {intake.refused:,} of {intake.rows:,} rows are left out: {first}"
+            )
+
+    def queries(self, treatment: Treatment) -> QuerySet:
+        """The query set of a treatment, checked against its corpus's schema.
+
+        Queries that are sampled from documents are sampled from all of them, however the corpus
+        is scaled: sizes are compared on the same queries.
+        """
+        whole = corpora.unscaled(treatment.corpus)
+        key = _key(treatment.queries, whole)
+        if key not in self._queries:
+            schema = self.corpus(treatment.corpus)[0].schema
+            self.watch.opening("queries")
+            spec = {k: v for k, v in treatment.queries.items() if v is not None}
+            spec.setdefault("seed", self.seed)
+            found = open_queries(
+                spec,
+                self.base,
+                lambda: (d.values for d in self._open(whole).documents()),
+                [f.name for f in schema.of_type(FieldType.TEXT)],
+            )
+            for number, query in enumerate(found.queries):
+                try:
+                    validate(query, schema)
+                except QueryError as error:
+                    raise QueryError(f"{found.name}, query {number + 1}: {error}") from None
+            self._left_out(found.name, found.bad_count, "query", found.bad)
+            self._queries[key] = found
+        return self._queries[key]
+
+    def requests(self, treatment: Treatment, target: Target | None) -> RequestSet:
+        """The verbatim requests of a treatment: of a file, or the one path that it names."""
+        spec = treatment.requests
+        key = _key(spec, target.path if target else "")
+        if key not in self._requests:
+            if spec.get("file"):
+                self.watch.opening("requests")
+                found = read_requests(
+                    self.base / str(spec["file"]), spec.get("form") or "auto",
+                    method=spec.get("method"),
+                )  # fmt: skip
+                self._left_out(found.name, found.bad_count, "request", found.bad)
+            else:
+                path = str(spec.get("path") or (target.path if target else "") or "/")
+                ask = Ask(path, spec.get("method") or "GET")
+                found = RequestSet(path, (ask,), np.zeros(1, np.uint32))
+            self._requests[key] = found
+        return self._requests[key]
+
+    def _left_out(self, name: str, count: int, what: str, bad: Any) -> None:
+        if count:
+            first = "; ".join(str(line) for line in bad[:3])
+            self.watch.told(f"{name}: {count:,} lines are no {what} and left out: {first}")
+
+
+def driven(table: Mapping[str, Any]) -> dict[str, Any]:
+    """A [load] table as it can be driven: without what only the search says that it belongs to.
+
+    Before the search has chosen a rate, it stands for one request after another.
+    """
+    own = {k: v for k, v in table.items() if k not in TRIAL_KEYS}
+    if table.get("kind") == "open" and table.get("rate_per_s") is None:
+        own = {k: v for k, v in own.items() if k not in ("kind", "arrivals", "connections")}
+        return {**own, "kind": "closed", "clients": 1, "seconds": 1.0, "warmup_s": 0.0}
+    return own
+
+
+def load_about(table: Mapping[str, Any]) -> LoadAbout:
+    """A [load] table as the record keeps it, defaults put in."""
+    given = {k: v for k, v in driven(table).items() if v is not None}
+    full = {**given, **resolve(given), **{k: table[k] for k in TRIAL_KEYS if k in table}}
+    known = {k: v for k, v in full.items() if k in LoadAbout.__struct_fields__ and v is not None}
+    return msgspec.convert(known, LoadAbout, strict=False)
+
+
+def _key(*specs: object) -> str:
+    return json.dumps(specs, sort_keys=True, default=str)

@@ -1,0 +1,52 @@
+"""Who is kept informed while a plan is carried out; a terminal's progress is one."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from searchbench.record.trial import Trial as Kept
+from searchbench.study.plan import Trial
+
+
+class Watch(Protocol):
+    """Hears what happens, and is asked nothing."""
+
+    def opening(self, what: str) -> None:
+        """Something is being read or fetched that may take a while."""
+
+    def told(self, text: str) -> None:
+        """Something that a person should know before the measurement begins."""
+
+    def begins(self, trial: Trial, label: str, done: int, of: int) -> None:
+        """A trial begins; ``done`` of ``of`` are on record."""
+
+    def stage(self, name: str) -> None:
+        """The trial enters a phase."""
+
+    def tick(self, completed: int, elapsed_ns: int, recent: bytes) -> None:
+        """Requests completed in the running drive; ``recent``: the last of them, as samples."""
+
+    def ends(self, trial: Trial, about: Kept) -> None:
+        """A trial is on record."""
+
+
+class Silence:
+    """A Watch that watches nothing."""
+
+    def opening(self, what: str) -> None:
+        """Nothing."""
+
+    def told(self, text: str) -> None:
+        """Nothing."""
+
+    def begins(self, trial: Trial, label: str, done: int, of: int) -> None:
+        """Nothing."""
+
+    def stage(self, name: str) -> None:
+        """Nothing."""
+
+    def tick(self, completed: int, elapsed_ns: int, recent: bytes) -> None:
+        """Nothing."""
+
+    def ends(self, trial: Trial, about: Kept) -> None:
+        """Nothing."""

@@ -1,0 +1,100 @@
+"""A system that runs: its endpoints, its processes, what it says of itself. Started or attached.
+
+What drives and asks a system sees this alone; ``Deployment`` starts one, ``Attached`` finds one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+import psutil
+
+from searchbench.corpora.corpus import Schema
+from searchbench.engines.engine import Engine, Facts, Parameters, Request, Service
+from searchbench.errors import LabError
+from searchbench.lab.wire.exchange import Decoder, Endpoint, Sender, ask
+
+NO_FIELDS = Schema(())
+
+
+class Running:
+    """A system under test that answers. Use as a context: leaving it ends what entering began.
+
+    ``known``: its engine; None where nobody known to us answers (verbatim requests alone).
+    ``params``: its levers, complete, as it was started with them or as they were read back.
+    ``processes``: those that are seen from here, the one that is asked first. ``argv``: as started.
+    ``fleet``: makes a sender of several client machines; None: the load comes from this machine.
+    """
+
+    service: Service
+    endpoint: Endpoint
+    facts: Facts
+
+    def __init__(
+        self, known: Engine | None, params: Parameters, run: Path, schema: Schema = NO_FIELDS
+    ) -> None:
+        self.known = known
+        self.params = params
+        self.run = run
+        self.schema = schema
+        self.argv: list[str] = []
+        self.processes: list[psutil.Process] = []
+        self.fleet: Callable[[Endpoint], Sender] | None = None
+
+    def __enter__(self) -> Self:
+        """Start or find it; LabError (stage ``deploy``) where it does not answer."""
+        raise NotImplementedError
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        """End what entering began."""
+        self.stop()
+
+    @property
+    def engine(self) -> Engine:
+        """Its engine; LabError where it is not known."""
+        if self.known is None:
+            raise LabError("what answers is no engine that is known here", "identify")
+        return self.known
+
+    @property
+    def decoder(self) -> Decoder:
+        """What reads its replies."""
+        return self.engine
+
+    @property
+    def sender(self) -> Sender:
+        """What sends the load."""
+        return self.endpoint if self.fleet is None else self.fleet(self.endpoint)
+
+    @property
+    def target(self) -> tuple[str, int]:
+        """Host and port that are asked first."""
+        return self.endpoint.target
+
+    def ask(self, request: Request, timeout_s: float = 60.0) -> bytes:
+        """One request and its reply, outside any measurement."""
+        return ask(self.endpoint, [request], timeout_s=timeout_s)[0]
+
+    def lives(self) -> bool:
+        """Are all its processes that are seen from here still there?"""
+        try:
+            return all(
+                p.is_running() and p.status() != psutil.STATUS_ZOMBIE for p in self.processes
+            )
+        except psutil.NoSuchProcess:
+            return False
+
+    def log_tail(self, lines: int = 5) -> str:
+        """The end of what it printed, for an error message; empty where that is not seen."""
+        return ""
+
+    def stop(self) -> None:
+        """End what entering began."""

@@ -1,0 +1,1 @@
+"""The one wire boundary: prepared requests, the order they are sent in, the core."""

@@ -1,0 +1,153 @@
+"""Prepared requests and the core, outside measurements too: one wire boundary for everything.
+
+``prepare`` lays requests into an arena; ``ask`` sends a few and returns their replies.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+
+from searchbench import _core
+from searchbench.engines.engine import Hits, Request, Wire
+from searchbench.errors import LabError
+from searchbench.lab.wire.order import Manner, Order, arguments, one_by_one
+from searchbench.lab.wire.trace import Gathered
+
+Target = tuple[str, int]
+Trace = _core.Trace | Gathered
+
+
+class Decoder(Protocol):
+    """Reads replies; an engine is one."""
+
+    def decode(self, reply: bytes) -> Hits:
+        """The hits in a reply; ValueError where it is not one."""
+
+
+class Sender(Protocol):
+    """Sends requests and records what becomes of each; an ``Endpoint`` is one."""
+
+    def send(self, requests: Sequence[Request], order: Order, manner: Manner) -> Trace:
+        """Send them from wherever the load comes from."""
+
+
+@dataclass(frozen=True, slots=True)
+class Endpoint:
+    """Where and how a server is asked; ``login`` and ``whole`` as in ``Service``.
+
+    ``others``: further endpoints of the same system. ``remote``: it need not be on loopback.
+    """
+
+    target: Target
+    wire: Wire
+    login: tuple[str, str, str] | None = None
+    whole: tuple[bytes, ...] = ()
+    others: tuple[Target, ...] = ()
+    remote: bool = False
+
+    def send(self, requests: Sequence[Request], order: Order, manner: Manner) -> Trace:
+        """As ``drive``; what a ``FleetEndpoint`` does from several machines."""
+        return self.drive(prepare(requests), order, manner)
+
+    def drive(self, requests: _core.Requests, order: Order, manner: Manner) -> _core.Trace:
+        """Drive prepared requests at this server from this machine."""
+        return _core.drive(
+            [self.target, *self.others] if self.others else self.target,
+            self.wire,
+            requests,
+            login=self.login,
+            whole=self.whole,
+            remote=self.remote,
+            **arguments(order, manner),
+        )
+
+    @property
+    def addresses(self) -> tuple[Target, ...]:
+        """All its endpoints, the first one first."""
+        return (self.target, *self.others)
+
+
+class Refused(LabError):  # noqa: N818 -- what happened, not an error of ours
+    """A request of ours was not answered; the message says how."""
+
+
+def samples_of(trace: Trace) -> np.ndarray[tuple[int], np.dtype[np.void]]:
+    """The samples of a trace as a structured array, without copying."""
+    if isinstance(trace, Gathered):
+        return trace.samples
+    return np.frombuffer(memoryview(trace), dtype=np.dtype(_core.SAMPLE_DTYPE))
+
+
+@dataclass(frozen=True, slots=True)
+class Arena:
+    """Requests as columns, for the core here or on another machine; as in ``_core.Requests``."""
+
+    arena: bytes
+    exchange_ends: np.ndarray[tuple[int], np.dtype[np.uint64]]
+    request_ends: np.ndarray[tuple[int], np.dtype[np.uint32]]
+
+    def blobs(self) -> dict[str, memoryview]:
+        """The columns by name, as bytes."""
+        return {
+            "arena": memoryview(self.arena),
+            "exchange_ends": self.exchange_ends.data.cast("B"),
+            "request_ends": self.request_ends.data.cast("B"),
+        }
+
+
+def prepare(requests: Sequence[Request]) -> _core.Requests:
+    """All exchanges one after another in one arena, with their ends."""
+    laid = lay_out(requests)
+    return _core.Requests(laid.arena, laid.exchange_ends, laid.request_ends)
+
+
+def lay_out(requests: Sequence[Request]) -> Arena:
+    """The columns that ``prepare`` makes requests of."""
+    exchanges = [exchange for request in requests for exchange in request.exchanges]
+    lengths = np.fromiter((len(e) for e in exchanges), np.uint64, len(exchanges))
+    counts = np.fromiter((len(r.exchanges) for r in requests), np.uint32, len(requests))
+    return Arena(
+        b"".join(exchanges),
+        np.cumsum(lengths, dtype=np.uint64),
+        np.cumsum(counts, dtype=np.uint32),
+    )
+
+
+def ask(endpoint: Endpoint, requests: Sequence[Request], *, timeout_s: float = 60.0) -> list[bytes]:
+    """Send these one after another on one connection; their replies, whole.
+
+    Refused where one was not answered; a reply that says "error" in its own protocol is a
+    reply, and the engine's to decode.
+
+    In HTTP nothing belongs to a connection, and some servers close it after every reply: there
+    each exchange goes by itself, and the replies of a request are joined again.
+    """
+    if endpoint.wire == "http" and any(len(r.exchanges) > 1 for r in requests):
+        singles = [Request((exchange,)) for r in requests for exchange in r.exchanges]
+        single = iter(ask(endpoint, singles, timeout_s=timeout_s))
+        return [b"".join(next(single) for _ in r.exchanges) for r in requests]
+    manner = Manner(timeout_s=timeout_s, capture_every=1)
+    trace = endpoint.drive(prepare(requests), one_by_one(len(requests)), manner)
+    samples = samples_of(trace)
+    answered = {_core.OUTCOMES.index(name) for name in ANSWERED}
+    replies = dict(trace.replies())
+    said = json.loads(trace.accounting()).get("greeting_failed")
+    found: list[bytes] = [b""] * len(requests)
+    for index, sample in enumerate(samples):
+        outcome, reply = int(sample["outcome"]), replies.get(index, b"")
+        # A login that is refused is an answer of its protocol, but not to what was asked.
+        if outcome not in answered or (said and not reply):
+            host, port = endpoint.target
+            words = f" ({said})" if said else ""
+            raise Refused(f"{host}:{port} did not answer: {_core.OUTCOMES[outcome]}{words}")
+        found[int(sample["request"])] = reply
+    return found
+
+
+# Outcomes that carry a whole reply.
+ANSWERED = ("ok", "http_error", "engine_error", "unsupported", "partial")

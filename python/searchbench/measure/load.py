@@ -1,0 +1,345 @@
+"""Endpoints that run already: options → a study's tables → its TOML → a study, run like any other.
+
+What stands in the record is that study; ``searchbench run`` on it does the same again.
+"""
+
+from __future__ import annotations
+
+import time
+import tomllib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import tomli_w
+
+from searchbench.errors import SearchbenchError, StudyError
+from searchbench.lab.system.address import named, target_of
+from searchbench.measure.run import run
+from searchbench.spec import nearest
+from searchbench.study import Study, parse_study
+
+if TYPE_CHECKING:
+    from searchbench.lab.conduct.watch import Watch
+    from searchbench.record import Record
+
+Numbers = str | int | float | Sequence[float]
+
+_SLO_NEEDED = "--find-capacity needs a promise: --slo 'p99 < 50ms, errors < 0.1%'"
+_CONNECTIONS = 256
+_WINDOW_S, _WARMUP_S = 10.0, 1.0
+
+
+@dataclass(frozen=True, kw_only=True)
+class Asked:
+    """What was asked for; the fields are the options of ``searchbench load``.
+
+    ``method``: of requests that name none. ``command``: the words of the command line.
+    """
+
+    targets: Sequence[str]
+    requests: Path | str | None = None
+    form: str = "auto"
+    clients: Numbers | None = None
+    rate: Numbers | None = None
+    replay: float | None = None
+    find_capacity: bool = False
+    slo: str | Sequence[str] | None = None
+    effort: float = 1.0
+    seconds: float | None = None
+    warmup: float | None = None
+    pause: float = 0.0
+    repeat: int = 1
+    think: float = 0.0
+    arrivals: str = "poisson"
+    connections: int | None = None
+    order: str = "logged"
+    spread: str = "keep"
+    timeout: float = 10.0
+    cache_hit: float | None = None
+    cache_entries: int | None = None
+    cache_law: str = "uniform"
+    engine: str | None = None
+    study: Path | str | None = None
+    system: str | None = None
+    captures: int = 200
+    machines: str | Sequence[str] | None = None
+    ssh: str = "ssh"
+    client_command: str = "searchbench-client"
+    idle: str = "hybrid"
+    realtime: bool = False
+    cpus: str | Sequence[int] | None = None
+    seed: int = 1
+    remote: bool = False
+    method: str | None = None
+    command: tuple[str, ...] = ()
+
+
+def load(
+    *targets: str, record: Path | str | None = None, watch: Watch | None = None, **options: Any
+) -> Record:
+    """Drive endpoints that run already; the record.
+
+    ``options``: the fields of ``Asked``, for example ``requests="paths.txt", clients=[1, 2, 4]``.
+    ``record``: the folder, ``records/load-TIME`` if None. TypeError for an unknown option,
+    SearchbenchError for one that does not fit.
+    """
+    study = study_of(Asked(targets=targets, **options))
+    return run(study, record or usual_record(), watch=watch)
+
+
+def usual_record() -> Path:
+    """Where a record goes that nobody named."""
+    return Path("records") / time.strftime("load-%Y%m%d-%H%M%S")
+
+
+def study_of(asked: Asked) -> Study:
+    """The study that these options mean; SearchbenchError where they do not fit together."""
+    check(asked)
+    base = Path.cwd() if asked.study is None else Path(asked.study).resolve().parent
+    text = tomli_w.dumps(tables(asked))
+    try:
+        study = parse_study(text, "the options", base)
+    except StudyError as error:
+        # The lines of a file that nobody wrote would help nobody.
+        told = [c.message + (f" ({c.hint})" if c.hint else "") for c in error.complaints]
+        raise SearchbenchError("; ".join(dict.fromkeys(told))) from None
+    return replace(study, command=asked.command)
+
+
+def check(asked: Asked) -> None:
+    """What can be wrong with the options by themselves, before anything is asked of anybody."""
+    if not asked.targets:
+        raise SearchbenchError(
+            "say what to load, as in: searchbench load http://127.0.0.1:10041 --requests paths.txt"
+        )
+    if asked.spread not in ("keep", "round"):
+        raise SearchbenchError(f"--spread {asked.spread!r}: use keep or round")
+    if asked.find_capacity and asked.slo is None:
+        raise SearchbenchError(_SLO_NEEDED)
+    if asked.slo is not None and not asked.find_capacity:
+        raise SearchbenchError("--slo is the promise of a search: add --find-capacity")
+    if asked.pause < 0:
+        raise SearchbenchError(f"--pause {asked.pause:g}: a pause lasts 0 seconds or more")
+    if asked.repeat < 1:
+        raise SearchbenchError(f"--repeat {asked.repeat}: every step is driven at least once")
+    if asked.find_capacity and asked.repeat != 1:
+        raise SearchbenchError(
+            "--repeat is for steps; a search repeats what it needs (--effort makes it longer)"
+        )
+    if asked.requests is not None and asked.study is not None:
+        raise SearchbenchError("--requests and --study: a run has one source of requests")
+
+
+def tables(asked: Asked) -> dict[str, Any]:
+    """The study as plain tables, as they stand in its TOML."""
+    systems, path = _systems(asked)
+    found: dict[str, Any] = {
+        "question": _question(asked, list(systems)),
+        "seed": asked.seed,
+        "replicates": asked.repeat,
+        "agreement": {"captures": asked.captures},
+        "load": _load(asked),
+    }
+    if asked.study is None:
+        return {**found, "requests": _requests(asked, path), "systems": systems}
+    corpus, queries, engine = _studied(Path(asked.study), asked.system)
+    for name in systems:
+        systems[name] = {**engine, **systems[name]}
+    return {
+        **found,
+        "ingest": {"index": "as-found"},
+        "corpus": corpus,
+        "queries": queries,
+        "systems": systems,
+    }
+
+
+def numbers(text: Numbers, option: str) -> list[float]:
+    """``4``, ``1,2,4``, ``1:20:2`` (from, to, by; the last is always there). With the remedy."""
+    if not isinstance(text, str):
+        return [float(v) for v in ([text] if isinstance(text, int | float) else text)]
+    wrong = SearchbenchError(
+        f"{option} {text!r} is no number, no list (1,2,4) and no range (1:20:2: from, to, by)"
+    )
+    found: list[float] = []
+    for part in text.split(","):
+        try:
+            values = [float(v) for v in part.split(":")]
+        except ValueError:
+            raise wrong from None
+        if len(values) == 1:
+            found += values
+            continue
+        first, last, by = (*values, 1.0)[:3]
+        if len(values) > 3 or by <= 0 or last < first:
+            raise wrong
+        count = int((last - first) / by + 1e-9) + 1
+        found += [first + i * by for i in range(count)]
+        if found[-1] < last:
+            found.append(last)
+    if any(not value > 0 for value in found):
+        raise SearchbenchError(f"{option} {text!r}: every number must be above 0")
+    return list(dict.fromkeys(found))
+
+
+def _load(asked: Asked) -> dict[str, Any]:
+    """The [load] table."""
+    ways = [w for w in ("clients", "rate", "replay") if getattr(asked, w) is not None]
+    if asked.find_capacity:
+        ways.append("find-capacity")
+    if len(ways) > 1:
+        raise SearchbenchError(
+            f"--{' and --'.join(ways)}: a run has one kind of load; give one of them"
+        )
+    shared = _shared(asked)
+    pool = {"connections": asked.connections or _CONNECTIONS}
+    opened = {**shared, **pool, "kind": "open", "arrivals": asked.arrivals}
+    if asked.find_capacity:
+        slo = [asked.slo] if isinstance(asked.slo, str) else list(asked.slo or ())
+        return {**opened, "find_capacity": True, "slo": slo, "effort": asked.effort}
+    window = {
+        "seconds": _WINDOW_S if asked.seconds is None else asked.seconds,
+        "warmup_s": _WARMUP_S if asked.warmup is None else asked.warmup,
+    }
+    if asked.rate is not None:
+        return {**opened, **window, "rate_per_s": numbers(asked.rate, "--rate")}
+    if asked.replay is not None:
+        given = {"seconds": asked.seconds, "warmup_s": asked.warmup}
+        own = {key: value for key, value in given.items() if value is not None}
+        return {**shared, **pool, **own, "kind": "replay", "speed": asked.replay}
+    if asked.connections is not None:
+        raise SearchbenchError(
+            "--connections is the pool of an open loop; a closed loop has a connection for each "
+            "client: say --clients"
+        )
+    counts = numbers(1 if asked.clients is None else asked.clients, "--clients")
+    broken = [n for n in counts if n != int(n)]
+    if broken:
+        raise SearchbenchError(f"--clients {broken[0]:g}: --clients must be whole numbers")
+    return {
+        **shared,
+        **window,
+        "kind": "closed",
+        "think_s": asked.think,
+        "clients": [int(n) for n in counts],
+    }
+
+
+def _shared(asked: Asked) -> dict[str, Any]:
+    """What every kind of load has."""
+    table: dict[str, Any] = {
+        "order": asked.order, "timeout_s": asked.timeout, "idle": asked.idle,
+        "spread": asked.spread, "pause_s": asked.pause, "realtime": asked.realtime,
+    }  # fmt: skip
+    if asked.cpus:
+        table["cpus"] = _whole(asked.cpus)
+    if asked.cache_hit is not None:
+        table |= {"cache_hit": asked.cache_hit, "cache_law": asked.cache_law}
+        if asked.cache_entries is not None:
+            table["cache_entries"] = asked.cache_entries
+    if asked.machines:
+        several = asked.machines
+        if isinstance(several, str):
+            several = [name.strip() for name in several.split(",") if name.strip()]
+        table |= {"machines": list(several), "ssh": asked.ssh}
+        table["client_command"] = asked.client_command
+    return table
+
+
+def _whole(cpus: str | Sequence[int]) -> list[int]:
+    try:
+        return [int(n) for n in (cpus.split(",") if isinstance(cpus, str) else cpus)]
+    except ValueError:
+        raise SearchbenchError(
+            f"--cpus {cpus!r}: say the numbers of processors, as in 2,3"
+        ) from None
+
+
+def _systems(asked: Asked) -> tuple[dict[str, dict[str, Any]], str]:
+    """The [systems] tables by name, and the path in the first target."""
+    found: dict[str, dict[str, Any]] = {}
+    path = ""
+    for number, text in enumerate(asked.targets):
+        name, addresses = named(text)
+        for address in addresses:
+            if "://" not in address:
+                raise SearchbenchError(
+                    f"{address!r} is no target: say what it speaks and where it is, as in "
+                    "http://127.0.0.1:10041 or mysql://127.0.0.1:3306/DATABASE"
+                )
+        target = target_of(name, addresses, remote=asked.remote)
+        if number == 0:
+            path = target.path
+        if target.name in found:
+            raise SearchbenchError(
+                f"two systems are called {target.name}; name them, as in "
+                f"before={found[target.name]['attach'][0]} after={target.url}"
+            )
+        table: dict[str, Any] = {"attach": addresses}
+        if asked.remote:
+            table["remote"] = True
+        if asked.engine is not None and asked.study is None:
+            table["engine"] = asked.engine
+        found[target.name] = table
+    return found, path
+
+
+def _requests(asked: Asked, path: str) -> dict[str, Any]:
+    """The [requests] table: a file, or the path that the first target names."""
+    method = {} if asked.method is None else {"method": asked.method}
+    if asked.requests is not None:
+        if path not in ("", "/"):
+            raise SearchbenchError(
+                f"{path} in the target and a file of requests: the file says what is sent; leave "
+                "the path away"
+            )
+        return {"file": str(Path(asked.requests).resolve()), "form": asked.form, **method}
+    if not path:
+        raise SearchbenchError(
+            "nothing to send: give --requests FILE, or a path in the target "
+            "(http://127.0.0.1:10041/d/status)"
+        )
+    return {"path": path, **method}
+
+
+def _studied(
+    path: Path, system: str | None
+) -> tuple[Mapping[str, Any], Mapping[str, Any], dict[str, Any]]:
+    """[corpus], [queries] and one system's table of a study file.
+
+    A factor of these tables is taken at its first level. StudyError where the file is wrong.
+    """
+    from searchbench.study import read_study
+    from searchbench.study.planner import make_plan
+
+    study = read_study(path)
+    names = [s.name for s in study.systems]
+    if system is None and len(names) > 1:
+        raise SearchbenchError(f"{path} has several systems: say --system {' or '.join(names)}")
+    system = system or names[0]
+    if system not in names:
+        raise SearchbenchError(f"{path} has no system `{system}` ({nearest(system, names)})")
+    chosen = next(t for t in make_plan(study).treatments if t.system == system)
+    given = tomllib.loads(study.text).get("systems", {}).get(system, {})
+    levers = {k: v for k, v in chosen.parameters.items() if k in given or _varied(study, k)}
+    table = {"engine": chosen.engine, **levers}
+    queries = {k: v for k, v in chosen.queries.items() if v is not None}
+    return {k: v for k, v in chosen.corpus.items() if v is not None}, queries, table
+
+
+def _varied(study: Study, key: str) -> bool:
+    return any(path.rpartition(".")[2] == key for f in study.factors for path in f.paths)
+
+
+def _question(asked: Asked, names: Sequence[str]) -> str:
+    """What the run answers, in a sentence."""
+    who = ", ".join(names)
+    if asked.find_capacity:
+        slo = asked.slo if isinstance(asked.slo, str) else "; ".join(asked.slo or ())
+        return f"What rate does {who} sustain with {slo}?"
+    if asked.replay is not None:
+        return f"How does {who} answer the log at {asked.replay:g} times its own speed?"
+    what = "requests a second" if asked.rate is not None else "clients"
+    return f"What load does {who} sustain, by {what}?"

@@ -1,0 +1,280 @@
+"""The figures of a search for capacity: the intervals it found, and the trials they rest on."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import altair as alt
+
+from searchbench.analysis.judgement import Capacity
+from searchbench.report.document.text import line
+from searchbench.report.figures.curves import log_domain, log_ticks, names
+from searchbench.report.figures.look import GHOST, INK, MARK, SERIES, SHADE, SOFT, Look
+from searchbench.report.figures.plots import Axis, Chart, data, six
+from searchbench.report.tables import numbers
+from searchbench.report.tables.capacity import between
+
+_COLOURS = {"holds": SERIES[2], "fails": SERIES[1], "unclear": MARK, "void": GHOST}
+_WIDE = 5.0  # a greatest rate so many times the least has a logarithmic axis
+_BESIDE = 9  # pixels between the bars of two promises at the same level
+_RATE = "requests per second"
+
+
+def factor_of(found: Sequence[Capacity]) -> str:
+    """The one factor by which the configurations differ, if its levels are numbers; else empty."""
+    levels = {c.subject: c.levels for c in found}
+    if len(levels) < 2:
+        return ""
+    keys = dict.fromkeys(key for own in levels.values() for key in own)
+    varying = [k for k in keys if len({repr(own.get(k)) for own in levels.values()}) > 1]
+    if len(varying) != 1:
+        return ""
+    numeric = all(
+        isinstance(level := own.get(varying[0]), int | float) and not isinstance(level, bool)
+        for own in levels.values()
+    )
+    return varying[0] if numeric else ""
+
+
+def intervals(found: Sequence[Capacity], look: Look) -> Chart:
+    """Every interval: against the factor that varies if that is a number, else a row for each.
+
+    One interval alone is in the figure of its trials, so there is nothing to draw.
+    """
+    scale = _rates(found)
+    if len(found) < 2 or scale is None:
+        return None
+    promises = names(list(dict.fromkeys(c.promise for c in found)), 60)
+    named = dict(zip(dict.fromkeys(c.promise for c in found), promises, strict=True))
+    factor = factor_of(found)
+    rows = [_row(c, named[c.promise], scale.domain) for c in found]
+    rows = [row for row in rows if row]
+    legend = alt.Legend(symbolType="stroke", symbolOpacity=1) if len(promises) > 1 else None
+    colours = [SERIES[i % len(SERIES)] for i in range(len(promises))]
+    colour = alt.Color("promise:N", sort=None, legend=legend,
+                       scale=alt.Scale(domain=promises, range=colours))  # fmt: skip
+    if factor:
+        levels = {c.subject: float(c.levels[factor]) for c in found}
+        rows = [{**row, "x": levels[row["whole"]]} for row in rows]
+        return _against(rows, factor, promises, scale, colour, look)
+    return _in_rows(rows, promises, scale, colour, look)
+
+
+@dataclass(frozen=True, slots=True)
+class _Scale:
+    """The axis of rates, common to all intervals."""
+
+    domain: tuple[float, float]
+    log: bool
+
+    def axis(self, ticks: Sequence[float] = ()) -> Axis:
+        title = f"{_RATE} (logarithmic)" if self.log else _RATE
+        if self.log and not ticks:
+            ticks = _ticks(*self.domain)
+        return Axis(title, self.domain, tuple(ticks), log=self.log, grid=True)
+
+
+def _rates(found: Sequence[Capacity]) -> _Scale | None:
+    """From nought, or logarithmic where the span is wide; with room for open sides."""
+    ends = [v for c in found for v in (c.holds, c.fails) if v is not None and v > 0]
+    if not ends:
+        return None
+    up = 1.3 if any(c.fails is None and c.holds is not None for c in found) else 1.06
+    low, high = min(ends), max(ends)
+    if high / low < _WIDE:
+        return _Scale((0, high * up), log=False)
+    down = 1.5 if any(c.holds is None and c.fails is not None for c in found) else 1.1
+    return _Scale((low / down, high * (1.5 if up > 1.1 else 1.1)), log=True)
+
+
+def _ticks(low: float, high: float) -> list[float]:
+    """Of a logarithmic axis of rates; evenly spaced where it is too short for 1-2-5."""
+    ticks = [t for t in log_ticks(low, high) if low <= t <= high]
+    if len(ticks) > 2:
+        return ticks
+    step = _step((high - low) / 6)
+    return [i * step for i in range(math.ceil(low / step), math.floor(high / step) + 1)]
+
+
+def _step(least: float) -> float:
+    """The first of 1, 2, 5, 10, 20, ... that is no less."""
+    power = 10.0 ** math.floor(math.log10(least))
+    return next(by * power for by in (1, 2, 5, 10) if by * power >= least * 0.999)
+
+
+def _row(found: Capacity, promise: str, domain: tuple[float, float]) -> dict[str, Any]:
+    """One interval to be drawn; an open side goes to the edge of the picture. Empty: not found."""
+    if found.holds is None and found.fails is None:
+        return {}
+    low = domain[0] if found.holds is None else found.holds
+    high = domain[1] if found.fails is None else found.fails
+    odds = "" if found.chance_inside is None else f", {numbers.percent(found.chance_inside)}"
+    row: dict[str, Any] = {
+        "whole": found.subject,
+        "subject": line(found.subject),
+        "promise": promise,
+        "low": six(low),
+        "high": six(high),
+        "tip": f"{line(found.subject)}\n{line(found.promise)}: {between(found)}{odds}",
+    }
+    if found.holds is None:
+        row["open"] = six(low)
+    elif found.fails is None:
+        row["open"] = six(high)
+    else:
+        middle = math.sqrt(low * high) if low > 0 else (low + high) / 2
+        row["middle"] = six(middle)
+    for side, end in (("holds", found.holds), ("fails", found.fails)):
+        if end is not None:
+            row[side] = six(end)
+    return row
+
+
+def _in_rows(
+    rows: Sequence[dict[str, Any]], promises: Sequence[str], scale: _Scale, colour: Any, look: Look
+) -> Chart:
+    """A row for each configuration, within it a bar for each promise."""
+    whole = list(dict.fromkeys(row["subject"] for row in rows))
+    short = dict(zip(whole, names(whole, 44 if look.direct_labels else 20), strict=True))
+    drawn = [{**row, "subject": short[row["subject"]]} for row in rows]
+    axis = scale.axis()
+    room = min(round(5.8 * max(map(len, short.values()))), 320) + 26
+    y = alt.Y(
+        "subject:N",
+        sort=None,
+        title=None,
+        axis=alt.Axis(labelColor=INK, labelLimit=320, labelPadding=10),
+    )
+    offset = alt.YOffset("promise:N", sort=None, scale=alt.Scale(domain=list(promises)))
+
+    def at(field: str) -> alt.X:
+        return alt.X(field, scale=axis.scale(), axis=axis.axis(few=not look.direct_labels))
+
+    base = alt.Chart(data(drawn)).encode(y=y, yOffset=offset, color=colour)
+    closed, opened = _split(base)
+    layers: list[Chart] = [
+        closed.mark_rule(strokeWidth=6).encode(at("low:Q"), x2="high:Q", description="tip:N"),
+        opened.mark_rule(strokeWidth=2, strokeDash=[4, 3]).encode(
+            at("low:Q"), x2="high:Q", description="tip:N"
+        ),
+    ]
+    layers += [
+        base.transform_filter(f"isValid(datum.{side})")
+        .mark_tick(thickness=2, size=13)
+        .encode(at(f"{side}:Q"), description="tip:N")
+        for side in ("holds", "fails")
+    ]
+    for condition, shape in (("holds", "triangle-right"), ("fails", "triangle-left")):
+        arrow = opened.transform_filter(f"isValid(datum.{condition})")
+        mark = arrow.mark_point(shape=shape, filled=True, size=70, opacity=1)
+        layers.append(mark.encode(at("open:Q"), description="tip:N"))
+    height = alt.Step(22 if len(promises) > 1 else 30, **{"for": "position"})
+    if len(promises) > 1:
+        height = alt.Step(16, **{"for": "offset"})
+    return alt.layer(*layers).properties(width=look.width - room, height=height)
+
+
+def _against(
+    rows: Sequence[dict[str, Any]],
+    factor: str,
+    promises: Sequence[str],
+    scale: _Scale,
+    colour: Any,
+    look: Look,
+) -> Chart:
+    """Bars against the levels of the factor, beside each other where promises share a level."""
+    xs = sorted({row["x"] for row in rows})
+    log = xs[0] > 0 and xs[-1] / xs[0] >= 8
+    margin = (xs[-1] - xs[0]) * 0.08 or 0.5
+    domain = (xs[0] / 1.2, xs[-1] * 1.2) if log else (xs[0] - margin, xs[-1] + margin)
+    x_axis = Axis(line(factor), domain, tuple(xs), log=log)
+    axis = scale.axis()
+    x = alt.X("x:Q", scale=x_axis.scale(), axis=x_axis.axis())
+
+    def at(field: str) -> alt.Y:
+        return alt.Y(field, scale=axis.scale(), axis=axis.axis())
+
+    layers: list[Chart] = []
+    for i, promise in enumerate(promises):
+        aside = (i - (len(promises) - 1) / 2) * _BESIDE
+        own = [row for row in rows if row["promise"] == promise]
+        base = alt.Chart(data(own)).encode(x=x, color=colour)
+        closed, opened = _split(base)
+        if sum("middle" in row for row in own) > 1:
+            join = closed.mark_line(strokeWidth=1, opacity=0.6, xOffset=aside, aria=False)
+            layers.append(join.encode(at("middle:Q")))
+        layers.append(closed.mark_rule(strokeWidth=6, xOffset=aside).encode(
+            at("low:Q"), y2="high:Q", description="tip:N"))  # fmt: skip
+        layers.append(opened.mark_rule(strokeWidth=2, strokeDash=[4, 3], xOffset=aside).encode(
+            at("low:Q"), y2="high:Q", description="tip:N"))  # fmt: skip
+        for side in ("holds", "fails"):
+            ends = base.transform_filter(f"isValid(datum.{side})")
+            tick = ends.mark_tick(thickness=2, size=13, orient="horizontal", xOffset=aside)
+            layers.append(tick.encode(at(f"{side}:Q"), description="tip:N"))
+        for side, shape in (("holds", "triangle-up"), ("fails", "triangle-down")):
+            arrow = opened.transform_filter(f"isValid(datum.{side})")
+            mark = arrow.mark_point(shape=shape, filled=True, size=70, opacity=1, xOffset=aside)
+            layers.append(mark.encode(at("open:Q"), description="tip:N"))
+    return alt.layer(*layers).properties(width=look.width - 80, height=look.height)
+
+
+def _split(base: alt.Chart) -> tuple[alt.Chart, alt.Chart]:
+    """The intervals with two ends, and those with an open side."""
+    return (
+        base.transform_filter("!isValid(datum.open)"),
+        base.transform_filter("isValid(datum.open)"),
+    )
+
+
+def trials(found: Capacity, look: Look) -> Chart:
+    """Every trial of a search: how much of what the promise allows was used up, by rate."""
+    judged = [t for t in found.trials if t.excess is not None]
+    if not judged:
+        return None
+    floor = 0.01  # of the allowance; less is drawn there, since a logarithmic axis has no nought
+    rows: list[dict[str, Any]] = []
+    for t in judged:
+        assert t.excess is not None
+        row: dict[str, Any] = {
+            "x": six(t.rate_per_s), "y": six(max(floor, t.excess)), "verdict": t.verdict,
+            "tip": f"{numbers.human(t.rate_per_s, '1/s')}: {t.verdict}\n"
+            f"{numbers.digits(t.excess)} times what {t.condition} allows",
+        }  # fmt: skip
+        if t.excess_low is not None and t.excess_high is not None:
+            row |= {"low": six(max(floor, t.excess_low)), "high": six(max(floor, t.excess_high))}
+        rows.append(row)
+    ends = [v for v in (found.holds, found.fails) if v is not None and v > 0]
+    rates = [*(r["x"] for r in rows), *ends]
+    low, high = min(rates) / 1.06, max(rates) * 1.06
+    least = min(r.get("low", r["y"]) for r in rows)
+    most = max([2.0, *(r.get("high", r["y"]) for r in rows)])
+    x_title = "requests offered per second (logarithmic)"
+    x = Axis(x_title, (low, high), tuple(_ticks(low, high)), log=True)
+    bottom, top = log_domain([least, most])
+    y = Axis("times what is allowed", (bottom, top), tuple(log_ticks(bottom, top)),
+             "format(datum.value, '.3~r') + '×'", log=True, grid=True)  # fmt: skip
+    layers: list[Chart] = []
+    if ends:
+        start = low if found.holds is None else found.holds
+        end = high if found.fails is None else found.fails
+        band = alt.Chart(data([{"from": start, "to": end}]))
+        layers.append(band.mark_rect(color=SHADE, aria=False, clip=True).encode(
+            x=alt.X("from:Q", scale=x.scale(), axis=x.axis()), x2="to:Q"))  # fmt: skip
+    x_at = alt.X("x:Q", scale=x.scale(), axis=x.axis())
+    y_at = alt.Y("y:Q", scale=y.scale(), axis=y.axis())
+    one = alt.Chart(data([{"y": 1.0}]))
+    layers.append(one.mark_rule(color=SOFT, strokeDash=[3, 3], aria=False).encode(y=y_at))
+    seen = [v for v in _COLOURS if any(r["verdict"] == v for r in rows)]
+    scale = alt.Scale(domain=seen, range=[_COLOURS[v] for v in seen])
+    legend = alt.Legend(symbolType="circle", direction="horizontal", columns=4)
+    colour = alt.Color("verdict:N", scale=scale, sort=None, legend=legend)
+    base = alt.Chart(data(rows))
+    whisker = base.transform_filter("isValid(datum.low)").mark_rule(strokeWidth=2, aria=False)
+    low_at = alt.Y("low:Q", scale=y.scale(), axis=y.axis())
+    layers.append(whisker.encode(x_at, low_at, alt.Y2("high:Q"), color=colour))
+    dots = base.mark_point(filled=True, size=70, opacity=1)
+    layers.append(dots.encode(x_at, y_at, color=colour, description="tip:N"))
+    return alt.layer(*layers).properties(width=look.width - 80, height=look.height)

@@ -1,0 +1,180 @@
+"""About how long a plan takes, before anything is run: an order of magnitude, rather too long.
+
+What takes time: reading and digesting the corpus, writing its batches, ingest, a reply to every
+distinct query, and the drives. Rates are those of a small machine of two cores.
+"""
+
+from __future__ import annotations
+
+import glob
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from searchbench.corpora.spec import family_of, keys_of, scale_of
+from searchbench.engines import ENGINES
+from searchbench.errors import SearchbenchError
+from searchbench.packed import COMPRESSED, inner_suffix, open_packed
+from searchbench.study.model import Study
+from searchbench.study.plan import Treatment
+from searchbench.workload import loads
+from searchbench.workload.queries.registry import files_of
+from searchbench.workload.queries.sets import Template, from_files
+from searchbench.workload.verbatim.files import read_requests
+
+_INGEST_PER_S: Mapping[str, float] = {
+    "tantivy": 15_000, "sqlite": 10_000, "lucene": 10_000, "lucene10": 10_000, "sphinx": 15_000,
+    "sphinx-api": 15_000, "groonga": 7_000, "mariadb": 4_500, "postgresql": 6_000,
+    "opensearch": 5_000, "elasticsearch": 5_000, "null": 100_000,
+}  # fmt: skip
+_USUAL_INGEST_PER_S = 5_000.0
+# Python reads documents and digests them, or writes them as an engine's batches.
+_READ_PER_S = 50_000.0
+# Making batches known, settling, starting anew.
+_INGEST_FIXED_S = 3.0
+_DEBIAN_DOCUMENTS = 64_000
+# Starting an engine, checking it, writing the record.
+_TRIAL_FIXED_S = 0.5
+# One distinct query, asked once: what is fixed, and for each document that is looked through.
+_QUERY_S = 0.001
+_QUERY_PER_DOCUMENT_S = 1e-8
+_USUAL_DISTINCT = 1000
+# A search for capacity: its trials for one promise at the usual effort.
+_SEARCH_S = 60.0
+_SAMPLED_BYTES = 64 << 10
+# Text packs to about a quarter.
+_PACKED = 4.0
+# A log of queries that is longer is not read for its times.
+_READ_LOG_BYTES = 16 << 20
+
+
+def estimate(
+    study: Study, treatments: Sequence[Treatment], control: str | None, documents: int | None
+) -> float:
+    """About how many seconds the plan takes; ``documents`` as in ``make_plan``."""
+    again = [t for t in treatments if t.id == control]
+    drives_s = sum(_drive_s(study, t) for t in [*treatments, *again]) * study.replicates
+    if study.verbatim:
+        return drives_s + _captures_s(study, len({t.system for t in treatments}))
+    counts = {repr(t.corpus): count(t.corpus, study.base, documents) for t in treatments}
+    read_s = sum(counts.values()) / _READ_PER_S
+    asked_s = 0.0
+    indexes: dict[str, tuple[float, float]] = {}
+    for t in treatments:
+        held = counts[repr(t.corpus)]
+        asked_s += _distinct(t.queries) * (_QUERY_S + held * _QUERY_PER_DOCUMENT_S)
+        if study.ingest != "as-found":
+            rate = _INGEST_PER_S.get(t.engine, _USUAL_INGEST_PER_S)
+            indexes[index_key(t)] = (held / _READ_PER_S, _INGEST_FIXED_S + held / rate)
+    spooled_s = sum(spool for spool, _ in indexes.values())
+    if study.ingest == "per-trial":
+        once_s = sum(indexes[index_key(t)][1] for t in [*treatments, *again])
+    else:
+        once_s = sum(ingest for _, ingest in indexes.values())
+    times = 1 if study.ingest == "once" else study.replicates
+    return read_s + spooled_s + times * once_s + study.replicates * asked_s + drives_s
+
+
+def count(corpus: Mapping[str, Any], base: Path, documents: int | None = None) -> float:
+    """About how many documents a corpus has. ``documents``: those of its files, where known."""
+    family = family_of(corpus)
+    if family == "debian":
+        known = float(documents or _DEBIAN_DOCUMENTS)
+    elif family == "generated":
+        known = float(corpus.get("documents") or documents or keys_of(family)["documents"].default)
+    else:
+        known = float(documents or _rows(corpus, base))
+    times, every = scale_of(corpus)
+    parts = corpus.get("parts", 1) if "part" in corpus else 1
+    return known * times / every / parts
+
+
+def _rows(corpus: Mapping[str, Any], base: Path) -> float:
+    """Rows of files, from their sizes and the length of the first lines."""
+    found = 0.0
+    asked = corpus.get("files") or ()
+    for name in [asked] if isinstance(asked, str) else asked:
+        if (base / name).is_dir():
+            # A folder is read as texts, a document each.
+            found += sum(1 for each in (base / name).rglob("*") if each.is_file())
+            continue
+        named = [base / name] if (base / name).is_file() else _matching(base, name)
+        found += sum(_rows_of(path, str(corpus.get("format", "auto"))) for path in named)
+    return found
+
+
+def _matching(base: Path, pattern: str) -> list[Path]:
+    # A pattern may be absolute, which Path.glob() refuses.
+    return [base / found for found in glob.glob(pattern, root_dir=base, recursive=True)]  # noqa: PTH207
+
+
+def _rows_of(path: Path, form: str) -> float:
+    try:
+        if form == "parquet" or inner_suffix(path) == ".parquet":
+            import pyarrow.parquet as pq  # here, not above: a study is checked without it
+
+            return float(pq.read_metadata(path).num_rows)
+        if form == "text" or inner_suffix(path) in (".txt", ".md"):
+            return 1.0
+        with open_packed(path) as stream:
+            sample = stream.read(_SAMPLED_BYTES)
+        size = path.stat().st_size
+    except (OSError, ValueError, EOFError):
+        return 0.0  # what is wrong with it is said when it is opened
+    lines = sample.count(b"\n")
+    if len(sample) < _SAMPLED_BYTES or not lines:
+        return float(max(1, lines))
+    whole = size * (_PACKED if path.suffix.lower() in COMPRESSED else 1.0)
+    return whole / (len(sample) / lines)
+
+
+def _drive_s(study: Study, treatment: Treatment) -> float:
+    """One trial of a treatment; of a search, all trials of one block."""
+    if study.measure == "capacity":
+        effort = float(study.load.get("effort", 1.0))
+        return _SEARCH_S * effort * len(study.promises) + _TRIAL_FIXED_S
+    load = loads.open_load(treatment.load, study.base)
+    logged_s = _logged_s(study, treatment, load) if load.window.whole else 0.0
+    pause_s = float(treatment.load.get("pause_s", 0.0))
+    return load.expected_s(logged_s=logged_s) + pause_s + _TRIAL_FIXED_S
+
+
+def _logged_s(study: Study, treatment: Treatment, load: loads.Load) -> float:
+    """From the first to the last request of a log that is replayed; 0 where that is not cheap."""
+    try:
+        if isinstance(load.loop, loads.Replay) and load.loop.times is not None:
+            times = loads.read_times(load.loop.times)
+        else:
+            requests = treatment.requests
+            names = [study.base / requests["file"]] if "file" in requests else []
+            names = names or files_of(treatment.queries, study.base)
+            if not names or sum(path.stat().st_size for path in names) > _READ_LOG_BYTES:
+                return 0.0
+            found = (
+                read_requests(names[0], requests.get("form", "auto"))
+                if requests
+                else from_files(names, Template(), form=treatment.queries.get("format"))
+            )
+            if found.times_s is None:
+                return 0.0
+            times = found.times_s
+    except (OSError, SearchbenchError):
+        return 0.0  # what is wrong with it is said when it is replayed
+    return float(times[-1] - times[0]) if len(times) else 0.0
+
+
+def _captures_s(study: Study, systems: int) -> float:
+    return study.agreement.captures * systems * _QUERY_S
+
+
+def _distinct(queries: Mapping[str, Any]) -> int:
+    """How many distinct queries, as far as the table says."""
+    return int(queries.get("distinct") or queries.get("lines") or _USUAL_DISTINCT)
+
+
+def index_key(treatment: Treatment) -> str:
+    """The same for treatments that can be measured on one index."""
+    engine = ENGINES.get(treatment.engine)
+    levers = engine.parameters if engine is not None else ()
+    index = {p.name: treatment.parameters[p.name] for p in levers if p.index}
+    return repr((treatment.engine, sorted(index.items()), sorted(treatment.corpus.items())))

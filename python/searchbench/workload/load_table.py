@@ -1,0 +1,260 @@
+"""The ``[load]`` table: its keys, what goes together, and its tables with the defaults put in.
+
+A table may describe several loads: a list of steps (a sweep), or ``find_capacity``, a search that
+chooses its rates itself. Whoever plans resolves those into the tables of single loads, which
+``loads.open_load`` takes.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from searchbench.errors import SearchbenchError
+from searchbench.spec import SpecKey, defaults, show
+from searchbench.workload.promises import EXAMPLE
+from searchbench.workload.promises import parse as parse_promise
+
+_MOST_CONNECTIONS = 65_535  # a sample names its connection in 16 bits
+
+SPEC_KEYS: tuple[SpecKey, ...] = (
+    SpecKey("kind", "text", None, "default: by the keys given", ("closed", "open", "replay")),
+    SpecKey("clients", "integer", 1, "closed loop: clients, a connection each; a list of them: "
+            "the steps of a sweep on one warm system (as a factor: started anew for each)",
+            minimum=1, maximum=_MOST_CONNECTIONS),
+    SpecKey("think_s", "number", 0.0, "closed loop: pause after each answer", minimum=0,
+            maximum=3600),
+    SpecKey("rate_per_s", "number", None, "open loop: requests a second; a list of them: the steps "
+            "of a sweep on one warm system (as a factor: started anew for each)",
+            above=0, maximum=10_000_000),
+    SpecKey("arrivals", "text", "poisson", "open loop: gaps random (exponential) or all the same",
+            ("poisson", "constant")),
+    SpecKey("connections", "integer", 64, "open loop and replay: size of the pool",
+            minimum=1, maximum=_MOST_CONNECTIONS),
+    SpecKey("times", "path", None, "replay: seconds, one a line, or JSONL with `t`; default: the "
+            "query log's own"),
+    SpecKey("speed", "number", 1.0, "replay: multiple of the log's own speed", above=0,
+            maximum=1_000_000),
+    SpecKey("order", "text", "logged", "in which order the log is asked",
+            ("logged", "shuffled", "drawn")),
+    SpecKey("warmup_s", "number", None, "seconds before the measured window (default 1; of a "
+            "replay 0)", minimum=0, maximum=86_400),
+    SpecKey("seconds", "number", None, "length of the measured window (default 10; a replay lasts "
+            "as long as its log)", above=0, maximum=86_400),
+    SpecKey("warmup_requests", "integer", None, "requests before the measured ones", minimum=0,
+            maximum=1_000_000_000),
+    SpecKey("requests", "integer", None, "measured requests, instead of `seconds`", minimum=1,
+            maximum=1_000_000_000),
+    SpecKey("timeout_s", "number", 10.0, "an answer later than this is a timeout", above=0,
+            maximum=3600),
+    SpecKey("idle", "text", "hybrid", "how the measuring loop waits", ("hybrid", "block", "spin")),
+    SpecKey("cpus", "numbers", None, "processors for the measuring loop, a pinned thread each"),
+    SpecKey("realtime", "boolean", False, "the measuring loop asks for real-time priority"),
+    SpecKey("pause_s", "number", 0.0, "sweep: seconds of silence between steps", minimum=0,
+            maximum=86_400),
+    SpecKey("spread", "text", "keep", "several addresses of one system: each client keeps to one, "
+            "or requests go round", ("keep", "round")),
+    SpecKey("find_capacity", "boolean", False, "search the greatest rate that keeps `slo`; the "
+            "search chooses rates and windows itself"),
+    SpecKey("slo", "texts", None, f'of a search: a promise ("{EXAMPLE}"), or a list of them, which '
+            "one search answers together"),
+    SpecKey("effort", "number", 1.0, "of a search: multiplies the length of its trials; 0.3 for a "
+            "first look", above=0, maximum=100),
+    SpecKey("cache_hit", "number", None, "draw the requests so that the server's cache answers "
+            "this share of them", minimum=0, maximum=1),
+    SpecKey("cache_entries", "integer", None, "how many answers that cache holds; default: the "
+            "server is asked", minimum=1, maximum=1_000_000_000),
+    SpecKey("cache_law", "text", "uniform", "how popular the drawn requests are: uniform, zipf, or "
+            "zipf:0.8 for another exponent than 1"),
+    SpecKey("machines", "texts", None, "hosts that send the load, reached over ssh; default: this "
+            "machine"),
+    SpecKey("ssh", "text", "ssh", 'how they are reached, as in "ssh -p 2222 -i key"'),
+    SpecKey("client_command", "text", "searchbench-client", "what starts the client on them"),
+)  # fmt: skip
+STEP_KEYS = ("clients", "rate_per_s")
+"""The keys that may hold a list: the steps of a sweep on one warm system."""
+WHOLE_KEYS = ("find_capacity", "slo", "effort")
+"""The keys that say what kind of measurement a study is; they have one value in all of it."""
+
+# Which keys belong to one kind alone, and decide it where `kind` is not given.
+_OF_KIND: Mapping[str, tuple[str, ...]] = {
+    "closed": ("clients", "think_s"),
+    "open": ("rate_per_s", "arrivals"),
+    "replay": ("times", "speed"),
+}
+# What a search chooses itself, trial by trial.
+_OF_SEARCH = (
+    "rate_per_s", "seconds", "warmup_s", "requests", "warmup_requests", "clients", "think_s",
+    "times", "speed",
+)  # fmt: skip
+# Keys that say nothing without another one, each with what is then said.
+_GOES_WITH: Mapping[str, Mapping[str, str]] = {
+    "find_capacity": {
+        "slo": "`slo` is the promise of a search: add find_capacity = true",
+        "effort": "`effort` is that of a search: add find_capacity = true",
+    },
+    "cache_hit": {
+        "cache_entries": "`cache_entries` goes with `cache_hit`, the share that is wanted",
+        "cache_law": "`cache_law` goes with `cache_hit`, the share that is wanted",
+    },
+    "machines": {
+        "ssh": "`ssh` says how `machines` are reached, and there are none",
+        "client_command": "`client_command` is what `machines` start, and there are none",
+    },
+}
+_LAW = re.compile(r"uniform|zipf(?::([0-9]+(?:\.[0-9]+)?))?")
+_GREATEST_EXPONENT = 10.0
+
+
+def kind_of(given: Mapping[str, Any]) -> str:
+    """The kind of a ``[load]`` table, by ``kind`` or by the keys given; a search is open."""
+    if given.get("kind"):
+        return str(given["kind"])
+    if given.get("find_capacity"):
+        return "open"
+    for kind in ("open", "replay"):
+        if any(given.get(key) is not None for key in _OF_KIND[kind]):
+            return kind
+    return "closed"
+
+
+def problems(
+    given: Mapping[str, Any], varied: frozenset[str] = frozenset()
+) -> Iterator[tuple[str, str]]:
+    """(key, sentence) for everything wrong with a table whose single values fit their keys.
+
+    ``given`` has only keys that were given; ``varied`` are those that are factors. The table may
+    be that of a sweep or of a search.
+    """
+    kind = kind_of(given)
+    if given.get("find_capacity"):
+        yield from _search_problems(given)
+    elif "kind" not in varied:
+        for other, keys in _OF_KIND.items():
+            for key in keys:
+                if other != kind and given.get(key) is not None:
+                    loop = {"open": "an open loop", "closed": "a closed loop"}.get(
+                        other, "a replay"
+                    )
+                    yield key, f"`{key}` is for {loop}, and this load is {kind}"
+        if kind == "closed" and given.get("connections") is not None:
+            yield "connections", "a closed loop has a connection for each client; say `clients`"
+        if kind == "open" and given.get("rate_per_s") is None:
+            yield "kind" if "kind" in given else "arrivals", "an open loop needs `rate_per_s`"
+        if kind == "replay" and given.get("order") not in (None, "logged"):
+            yield "order", 'a replay asks the log as it was: `order = "logged"`'
+    for by_count, by_time in (
+        ("requests", "seconds"),
+        ("requests", "warmup_s"),
+        ("warmup_requests", "seconds"),
+    ):
+        if given.get(by_count) is not None and given.get(by_time) is not None:
+            yield by_count, f"give `{by_count}` or `{by_time}`, not both: one window, one measure"
+    yield from _lonely(given)
+    if given.get("warmup_requests") is not None and given.get("requests") is None:
+        yield "warmup_requests", "`warmup_requests` goes with `requests`; say `warmup_s`"
+    cpus = given.get("cpus") or []
+    if any(c < 0 or c != int(c) for c in cpus) or len(set(cpus)) != len(cpus):
+        yield "cpus", "`cpus` must be different numbers of processors, from 0"
+
+
+def _search_problems(given: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    """What is wrong with the table of a search for capacity."""
+    if given.get("kind") not in (None, "open"):
+        yield (
+            "kind",
+            f"a search for capacity drives open loops; leave `kind = {show(given['kind'])}` out",
+        )
+    for key in _OF_SEARCH:
+        if given.get(key) is not None:
+            yield key, f"a search for capacity chooses `{key}` itself; leave it out"
+    if not promises_of(given):
+        yield (
+            ("slo" if "slo" in given else "find_capacity"),
+            (f'a search for capacity needs a promise: slo = "{EXAMPLE}"'),
+        )
+
+
+def _lonely(given: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    """Keys that say nothing alone (at their default they do no harm), and the law of a cache."""
+    usual = defaults(SPEC_KEYS)
+    for needed, sentences in _GOES_WITH.items():
+        if given.get(needed) is None or given[needed] is False:
+            yield from (
+                (key, said)
+                for key, said in sentences.items()
+                if given.get(key) is not None and given[key] != usual[key]
+            )
+    law = given.get("cache_law")
+    if isinstance(law, str):
+        found = _LAW.fullmatch(law)
+        if not found or (found[1] and not 0 < float(found[1]) <= _GREATEST_EXPONENT):
+            yield (
+                "cache_law",
+                (
+                    f"`cache_law` must be uniform, zipf, or zipf:EXPONENT (above 0 to "
+                    f"{_GREATEST_EXPONENT:g}, as in zipf:0.8), not {show(law)}"
+                ),
+            )
+
+
+def promises_of(given: Mapping[str, Any]) -> tuple[str, ...]:
+    """The promises of a search, each as it was written."""
+    slo = given.get("slo")
+    return (slo,) if isinstance(slo, str) else tuple(slo or ())
+
+
+def promise_problems(given: Mapping[str, Any]) -> Iterator[tuple[int, str]]:
+    """(index, sentence) for each promise that is none, or that was made before."""
+    seen: dict[object, int] = {}
+    for i, text in enumerate(promises_of(given)):
+        try:
+            made = tuple((c.allowed, c.limit_ns) for c in parse_promise(text))
+        except SearchbenchError as error:
+            yield i, str(error)
+            continue
+        if made in seen:
+            yield i, f'"{text}" is the same promise as number {seen[made] + 1}'
+        seen.setdefault(made, i)
+
+
+def resolve(given: Mapping[str, Any]) -> dict[str, Any]:
+    """The whole table: every key, ``kind`` decided, the window's defaults put in.
+
+    A replay has no default window: it lasts as long as its log. Nor has a search, which chooses.
+    """
+    full = {**defaults(SPEC_KEYS), **given}
+    full["kind"] = kind_of(given)
+    if full["find_capacity"]:
+        return full
+    if full["kind"] == "replay":
+        if full["requests"] is None and full["warmup_s"] is None:
+            full["warmup_s"] = 0.0
+    elif full["requests"] is None:
+        full["seconds"] = 10.0 if full["seconds"] is None else full["seconds"]
+        full["warmup_s"] = 1.0 if full["warmup_s"] is None else full["warmup_s"]
+    return full
+
+
+def resolve_told(given: Mapping[str, Any]) -> dict[str, Any]:
+    """The table of one load, without the keys that are not set or belong to another kind.
+
+    Of a search it is what all of its trials share. Keys that nobody knows here are kept.
+    """
+    full = resolve(given)
+    foreign = {k for kind, keys in _OF_KIND.items() if kind != full["kind"] for k in keys}
+    if full["kind"] == "closed":
+        foreign.add("connections")
+    foreign.update(WHOLE_KEYS)
+    for needed, lonely in _GOES_WITH.items():
+        if full[needed] is None:
+            foreign.update(lonely)
+    return {k: v for k, v in full.items() if v is not None and k not in foreign}
+
+
+def problems_of_whole(spec: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    """``problems`` of a table that may be whole: keys at their default say nothing."""
+    usual = defaults(SPEC_KEYS)
+    told = {k: v for k, v in spec.items() if v is not None and (k == "kind" or v != usual.get(k))}
+    yield from problems(told)

@@ -1,0 +1,32 @@
+//! What all threads of a drive see: what they were asked to do, and the few words between them.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
+use crate::arena::Requests;
+use crate::deadlines::Timeouts;
+use crate::idle::Idle;
+use crate::pace::{Load, Terms};
+use crate::plan::Planned;
+use crate::spill::Recorded;
+use crate::sys::StopFlag;
+
+pub(crate) struct Shared {
+    pub targets: Vec<SocketAddr>,
+    pub load: Load,
+    pub terms: Terms,
+    /// For each thread the connections it opens.
+    pub plan: Vec<Vec<Planned>>,
+    pub requests: Arc<Requests>,
+    pub timeouts: Timeouts,
+    /// Sockets have TCP_NODELAY.
+    pub at_once: bool,
+    pub capture_every: u64,
+    pub idle: Idle,
+    pub stop: Arc<StopFlag>,
+    /// The stop ends the drive as it is, and the trace is kept.
+    pub cut_short: AtomicBool,
+    /// What each thread has recorded so far.
+    pub recorded: Arc<[Recorded]>,
+}
