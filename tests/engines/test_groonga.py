@@ -21,6 +21,7 @@ from searchbench.engines.groonga.script import field, value
 from searchbench.lab.conduct.ingest import ingest, spool
 from searchbench.lab.get.install import missing
 from searchbench.lab.system.deploy import Deployment
+from searchbench.lab.wire.exchange import ask as ask_each
 from searchbench.lab.wire.exchange import prepare
 from searchbench.workload.queries.algebra import Boolean, In, Mode, Query, Range, Sort, Terms
 from searchbench.workload.queries.analysis import terms
