@@ -141,7 +141,7 @@ AHEAD_NS = 3_700_000_000
 # A client machine whose clock is ahead of ours, as far as it and the core can tell.
 AHEAD = f"""
 import json, sys, time, types
-from searchbench import _core, client_machine
+from searchbench import _core; from searchbench.lab.fleet import client as client_machine
 from searchbench.lab.fleet_frames import Sender
 ours = time.time_ns
 time.time_ns = lambda: ours() + {AHEAD_NS}
@@ -335,7 +335,7 @@ def test_load_from_two_machines_is_a_record_like_any_other(groonga: World, tmp_p
 
 DIES = """
 import os, sys, threading, types
-from searchbench import _core, client_machine
+from searchbench import _core; from searchbench.lab.fleet import client as client_machine
 def drive(*args, **order):
     def on_tick(completed, *recent):
         return plain(completed, *recent) if completed < 50 else os._exit(9)
@@ -405,7 +405,7 @@ def test_ctrl_c_ends_every_machine(groonga: World) -> None:
 
 def test_a_machine_with_another_version_is_refused_with_the_remedy(machines: World) -> None:
     other = (
-        'from searchbench import _core, client_machine; _core.version = "0.0.9"; '
+        'from searchbench import _core; from searchbench.lab.fleet import client as client_machine; _core.version = "0.0.9"; '
         "sys.exit(client_machine.main())"
     )
     with (
