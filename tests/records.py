@@ -399,6 +399,7 @@ class Study:
             ),
             load=msgspec.convert(t.load, Load),
             outcomes=OUTCOMES,
+            roles=["readers"],
             unsupported=[Unsupported(q, why) for q, why in t.unsupported],
         )
 
@@ -429,6 +430,7 @@ class Study:
                 "due": pa.array(due_ns),
                 "free": pa.array(due_ns),
                 "connect": nothing,
+                "role": np.zeros(due.size, np.uint8),
                 "sent": pa.array(sent, mask=never),
                 "first_byte": pa.array(done - 1, mask=never),
                 "done": pa.array(done, mask=never),
