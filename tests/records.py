@@ -430,7 +430,6 @@ class Study:
                 "due": pa.array(due_ns),
                 "free": pa.array(due_ns),
                 "connect": nothing,
-                "role": np.zeros(due.size, np.uint8),
                 "sent": pa.array(sent, mask=never),
                 "first_byte": pa.array(done - 1, mask=never),
                 "done": pa.array(done, mask=never),
