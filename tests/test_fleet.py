@@ -324,12 +324,12 @@ def only_south(world: World, script: str) -> str:
 def test_load_from_two_machines_is_a_record_like_any_other(groonga: World, tmp_path: Path) -> None:
     record, printed = load_from_both(groonga, tmp_path, groonga.command, "0.4")
     (trial,) = record.trials
-    assert trial["status"] == "ok", trial
-    assert [m["share"] for m in trial["drive"]["machines"]] == [2, 1]
-    samples = record.samples(trial["trial"])
+    assert trial.status == "ok", trial
+    assert [m["share"] for m in trial.drive.machines] == [2, 1]
+    samples = record.samples(trial.trial)
     assert set(samples["connection"].to_pylist()) == {0, 1, 2}
     assert set(samples["outcome"].to_pylist()) == {_core.OUTCOMES.index("ok")}
-    assert "client machines are one" in [n["kind"] for n in trial["notes"]]
+    assert "client machines are one" in [n.kind for n in trial.notes]
     assert [step["clients"] for step in json.loads(printed)] == [3]
 
 
@@ -352,10 +352,10 @@ def test_a_trial_in_which_a_machine_dies_is_a_failed_one_that_keeps_what_the_oth
 ) -> None:
     record, _ = load_from_both(groonga, tmp_path, only_south(groonga, DIES), "60")
     (trial,) = record.trials
-    assert trial["status"] == "failed"
-    assert trial["reason"].startswith("client machine south: it was lost: ")
-    assert trial["drive"]["cut_short"]
-    samples = record.samples(trial["trial"])
+    assert trial.status == "failed"
+    assert trial.reason.startswith("client machine south: it was lost: ")
+    assert trial.drive.cut_short
+    samples = record.samples(trial.trial)
     assert set(samples["connection"].to_pylist()) == {0, 1}, "north's"
 
 

@@ -19,11 +19,6 @@ from searchbench.engines.engine import Level
 from searchbench.engines.groonga.engine import Groonga
 from searchbench.engines.groonga.script import field, value
 from searchbench.lab.conduct.ingest import ingest, spool
-<<<<<<< HEAD
-from searchbench.lab.drive.exchange import ask as ask_each
-from searchbench.lab.drive.exchange import prepare
-=======
->>>>>>> 05d4cc31b37e89d0d0f7f808b788b254d6953ed3
 from searchbench.lab.get.install import missing
 from searchbench.lab.system.deploy import Deployment
 from searchbench.lab.wire.exchange import prepare
