@@ -45,6 +45,7 @@ from searchbench.lab.system.cachecount import (
 from searchbench.lab.system.deploy import Deployment
 from searchbench.lab.system.names import free_port
 from searchbench.lab.wire.exchange import Endpoint, ask, prepare, samples_of
+from searchbench.lab.wire.order import Manner, Order
 from searchbench.record.trial import Cache
 from searchbench.workload.draw import CachePlan, draw, plan
 
@@ -87,13 +88,9 @@ def selects(count: int) -> list[Request]:
 
 
 def drive(endpoint: Endpoint, requests: list[Request], order: Any, clients: int = 2) -> None:
-    trace = endpoint.drive(
-        prepare(requests),
-        sequence=np.asarray(order, np.uint32),
-        client_starts=np.linspace(0, len(order), clients + 1).astype(np.uint32),
-        connections=clients,
-        idle="block",
-    )
+    starts = np.linspace(0, len(order), clients + 1).astype(np.uint32)
+    wanted = Order(np.asarray(order, np.uint32), starts, None, clients, repeat=False)
+    trace = endpoint.drive(prepare(requests), wanted, Manner())
     samples = samples_of(trace)
     assert len(samples) == len(order)
     assert not samples["outcome"].any()
