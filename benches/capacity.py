@@ -1,6 +1,6 @@
 """The search of capacity on a server whose capacity is known: the null host with four workers.
 
-Constant arrivals: it bears workers / service and no more. Poisson arrivals: the greatest rate at
+Constant arrivals: it sustains workers / service and no more. Poisson arrivals: the greatest rate at
 which p99 stays under the limit is of the M/D/4 queue, from a simulation (tests/test_seek.py).
 """
 
@@ -14,8 +14,10 @@ import numpy as np
 
 from benches.figure import Figure
 from benches.servers import HOST, drive, serving
-from searchbench.analysis.capacity.promise import Judged, judge, parse
-from searchbench.analysis.capacity.search import Found, seek, warmup_s
+from searchbench.analysis.capacity.bracket import Bracket, bracket
+from searchbench.analysis.capacity.pace import TRIALS, following, warmup_s
+from searchbench.analysis.capacity.promise import judge, parse
+from searchbench.analysis.capacity.seen import Driven, Seen
 from searchbench.analysis.trial.measured import Trace
 from searchbench.engines.frames import QUERY, frame
 from searchbench.workload.loads import OpenLoop, Window
@@ -29,50 +31,50 @@ SEARCHES = 10  # of each arrivals
 
 
 def figures() -> Iterator[Figure]:
-    """How many of 20 brackets hold the truth, how wide they are, how many probes they took."""
-    found: list[tuple[float, Found]] = []
+    """How many of 20 intervals hold the truth, how wide they are, how many trials they took."""
+    found: list[tuple[float, Bracket, int]] = []
     began = time.monotonic()
     for arrivals in ("constant", "poisson"):
-        found += [(TRUTH[arrivals], search(arrivals, seed)) for seed in range(SEARCHES)]
+        found += [(TRUTH[arrivals], *search(arrivals, seed)) for seed in range(SEARCHES)]
     seconds = (time.monotonic() - began) / len(found)
     held = sum(
         f.holds is not None and f.fails is not None and f.holds <= truth <= f.fails
-        for truth, f in found
+        for truth, f, _ in found
     )
-    widths = [f.width * 100 if f.width is not None else np.inf for _, f in found]
-    probes = [len(f.probes) for _, f in found]
+    widths = [f.width * 100 if f.width is not None else np.inf for _, f, _ in found]
+    trials = [n for _, _, n in found]
     of = f"of {len(found)}, half with constant and half with Poisson arrivals"
-    yield Figure("capacity: brackets that hold the truth", held, "", at_least=19, note=of)
+    yield Figure("capacity: intervals that hold the truth", held, "", at_least=19, note=of)
     yield Figure(
-        "capacity: width of the widest bracket", max(widths), "%", at_most=5,
+        "capacity: width of the widest interval", max(widths), "%", at_most=5,
         note=f"median {np.median(widths):.2g} %",
     )  # fmt: skip
     yield Figure(
-        "capacity: most probes of a search", max(probes), "", at_most=9,
-        note=f"median {np.median(probes):g}; {seconds:.0f} s a search",
+        "capacity: most trials of a search", max(trials), "", at_most=TRIALS,
+        note=f"median {np.median(trials):g}; {seconds:.0f} s a search",
     )  # fmt: skip
 
 
-def search(arrivals: Literal["constant", "poisson"], seed: int) -> Found:
-    """One search, from a start between half of the truth and one and a half times it."""
+def search(arrivals: Literal["constant", "poisson"], seed: int) -> tuple[Bracket, int]:
+    """The interval and the number of trials of a search, begun at half to 1.5 times the truth."""
     rng = np.random.default_rng([seed, 5])
     promise = parse(PROMISE)
     query = [frame(QUERY, b"{}")]
     options = ["--delay_us", str(SERVICE_US), "--workers", str(WORKERS)]
     with serving([HOST, "null", "--port", "0", "--data", "/tmp", *options]) as port:
-
-        def probe(rate_per_s: float, seconds: float) -> Judged:
-            warm = warmup_s(seconds)
-            window = Window(seconds=seconds, warmup_s=warm)
-            loop = OpenLoop(rate_per_s, arrivals)
-            due = loop.due_ns(window, int(rng.integers(2**31)))
+        start = TRUTH[arrivals] * float(rng.uniform(0.5, 1.5))
+        driven: list[Driven] = []
+        while wanted := following(Seen(driven), TRIALS - len(driven), start):
+            rate, seconds = wanted.rate_per_s, wanted.seconds
+            window = Window(seconds=seconds, warmup_s=warmup_s(seconds))
+            due = OpenLoop(rate, arrivals).due_ns(window, int(rng.integers(2**31)))
             samples = drive(
                 port, "frames", query,
                 sequence=np.zeros(len(due), np.uint32), due_ns=due, connections=1000,
             ).samples  # fmt: skip
-            return judge(promise, trace(samples, window.bounds_ns(due)))
-
-        return seek(probe, TRUTH[arrivals] * float(rng.uniform(0.5, 1.5)))
+            judged = judge(promise, trace(samples, window.bounds_ns(due)))
+            driven.append(Driven(rate, seconds, judged, full=wanted.full))
+        return bracket(Seen(driven)), len(driven)
 
 
 def trace(samples: np.ndarray, window: tuple[int, int]) -> Trace:  # type: ignore[type-arg]

@@ -399,6 +399,7 @@ class Study:
             ),
             load=msgspec.convert(t.load, Load),
             outcomes=OUTCOMES,
+            roles=["readers"],
             unsupported=[Unsupported(q, why) for q, why in t.unsupported],
         )
 
@@ -433,6 +434,7 @@ class Study:
                 "first_byte": pa.array(done - 1, mask=never),
                 "done": pa.array(done, mask=never),
                 "host": pa.array(((done - sent) * 0.8).astype(np.int64), mask=never),
+                "role": pa.array(np.zeros(due.size, np.uint8)),
             },
             schema=SAMPLES,
         )

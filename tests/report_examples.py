@@ -443,7 +443,8 @@ def searched(
                 trials, None if holds is None or fails is None else 0.957,
             ))  # fmt: skip
     words = " ".join(HOSTILE) if hostile else ""
-    decision = "\n".join([*(c.sentence for c in found), "4 parts sustain more than 1."])
+    compared = ["4 parts sustain more than 1."] if len(queues) > 1 else []
+    decision = "\n".join([*(c.sentence for c in found), *compared])
     return Judgement(
         "What rate do 1, 2 and 4 parts sustain?" + words, words,
         Verdict(decision + words, True, None),

@@ -12,8 +12,9 @@ from queues import fixed, random
 from searchbench.analysis.capacity import posterior, search
 from searchbench.analysis.capacity.pace import FURTHER, TRIALS
 from searchbench.analysis.capacity.search import FIRST_LOOK, next_load
+from searchbench.analysis.compare.records import compare_records
 from searchbench.analysis.judge import judge, steps_json, to_json
-from searchbench.analysis.judgement import Capacity
+from searchbench.analysis.judgement import Capacity, RecordComparison
 from searchbench.record import Record, open_record
 from searches import Lab
 from searches import search as alone
@@ -218,3 +219,51 @@ def test_a_trial_that_is_full_for_a_short_promise_need_not_be_for_a_long_one(
     short = [i for i, d in enumerate(first.driven) if d.own and d.full and d.seconds < 15]
     assert short
     assert not any(second.driven[i].full for i in short)
+
+
+def before_and_after(tmp_path: Path, service_s: float, **how: Any) -> RecordComparison:
+    records = [
+        Lab(tmp_path / name, {"sphinx": fixed(4, s)}, (PROMISE,), effort=0.5, **more).run()
+        for name, s, more in (("a", 0.002, {}), ("b", service_s, how))
+    ]
+    return compare_records(*records)
+
+
+def test_a_limit_that_fell_is_a_regression(tmp_path: Path) -> None:
+    found = before_and_after(tmp_path, 0.0025)
+    (line,) = found.comparisons
+    assert (line.label, line.metric, line.verdict) == ("sphinx", f"capacity at {PROMISE}", "slower")
+    assert line.ratio is not None
+    assert line.ratio.interval is not None
+    assert line.ratio.interval.low < 0.79 < line.ratio.interval.high
+    assert found.regressed
+    assert "Each record has one search" in found.decision
+    assert "The answers to all 10 queries are the same" in found.decision
+
+
+def test_the_same_limit_again_is_not_resolved(tmp_path: Path) -> None:
+    found = before_and_after(tmp_path, 0.002, seed=5)
+    assert [line.verdict for line in found.comparisons] == ["not resolved"]
+    assert "the intervals overlap" in found.comparisons[0].reason
+    assert not found.regressed
+
+
+def robbed(path: Path, above_per_s: float) -> None:
+    """Give the machine's cores to others in every trial above a rate."""
+    for trial in open_record(path).trials:
+        if (trial.load.rate_per_s or 0.0) > above_per_s:
+            about = path / "trials" / trial.trial / "trial.json"
+            told = json.loads(about.read_text())
+            about.write_text(json.dumps(told | {"host_window": {"cores": 2, "steal_s": 100.0}}))
+
+
+def test_an_upper_end_that_rests_on_void_trials_alone_is_doubted(tmp_path: Path) -> None:
+    record = one_queue(tmp_path / "r", look_per_s=1500)
+    assert "void" not in judge(record).verdict.decision
+    robbed(tmp_path / "r", 1740)
+    found = judge(open_record(tmp_path / "r"))
+    assert found.void.startswith("Void: ")
+    assert "steal" in found.void
+    assert found.verdict.decision.startswith(found.void)
+    assert "are void, so the client or the machine may be the reason" in found.verdict.decision
+    assert "the system may sustain more" in found.verdict.decision

@@ -17,6 +17,7 @@ from searchbench.analysis.compare.records import compare_records
 from searchbench.analysis.judge import judge, steps_json, to_json
 from searchbench.analysis.judgement import Judgement, Step
 from searchbench.analysis.stats import within
+from searchbench.analysis.sweep.points import level_of
 from searchbench.record import Record, open_record
 
 
@@ -304,3 +305,28 @@ def test_other_requests_make_two_load_runs_not_comparable(tmp_path: Path) -> Non
     found = compare_records(_opened(before, tmp_path / "a"), open_record(path))
     assert {line.verdict for line in found.comparisons} == {"not comparable"}
     assert "requests are not the same" in found.comparisons[0].reason
+
+
+def test_a_sweep_of_several_configurations_of_a_system_is_compared_by_subject(
+    tmp_path: Path,
+) -> None:
+    run = load_run()
+    for parts, factor in ((1, 2.0), (2, 1.0)):
+        for n in (1, 2, 4):
+            run.add(
+                f"p{parts}-{n}", system="sphinx", subject=f"sphinx parts={parts}", clients=n,
+                server=lognormal(0.004 * factor, 0.1),
+                levels={"load.cpus": 7, "systems.sphinx.parts": parts, "load.clients": n},
+            )  # fmt: skip
+    found = judged(run, tmp_path / "r")
+    assert {(s.system, s.subject) for s in found.steps} == {
+        ("sphinx", "sphinx parts=1"),
+        ("sphinx", "sphinx parts=2"),
+    }
+    assert sorted({level_of(s) for s in found.steps}) == [1, 2, 4], "not the first load level"
+    assert "sphinx parts=2 is better at 3 of 3 steps" in found.verdict.decision
+    assert found.verdict.best == "sphinx parts=2"
+    assert found.verdict.header[:2] == ("subject", "clients")
+    again = compare_records(open_record(tmp_path / "r"), open_record(tmp_path / "r"))
+    assert len(again.comparisons) == 18
+    assert again.only_in_a == ()

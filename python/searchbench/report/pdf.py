@@ -21,22 +21,28 @@ from searchbench.report.figures.draw import pdf
 
 def document_pdf(document: Document) -> bytes:
     """The PDF as bytes; the same content gives the same bytes."""
-    template = resources.files("searchbench.report").joinpath("templates", "document.typ")
     with tempfile.TemporaryDirectory(prefix="searchbench-report-") as name:
         folder = Path(name)
-        content = {
-            "title": document.title,
-            "about": document.about,
-            "method": document.method,
-            "sections": [
-                {"title": s.title, "blocks": [_block(b, folder) for b in s.blocks]}
-                for s in document.sections
-            ],
-        }
-        (folder / "content.json").write_bytes(orjson.dumps(_fit(content)))
-        (folder / "document.typ").write_text(template.read_text("utf-8"), "utf-8")
-        made = typst.compile(folder / "document.typ", root=folder, timestamp=0)
+        made = typst.compile(lay_out(document, folder), root=folder, timestamp=0)
     return bytes(made)
+
+
+def lay_out(document: Document, folder: Path) -> Path:
+    """Write what Typst reads into a folder: template, content, figures. Returns the template."""
+    content = {
+        "title": document.title,
+        "about": document.about,
+        "method": document.method,
+        "sections": [
+            {"title": s.title, "blocks": [_block(b, folder) for b in s.blocks]}
+            for s in document.sections
+        ],
+    }
+    (folder / "content.json").write_bytes(orjson.dumps(_fit(content)))
+    template = resources.files("searchbench.report").joinpath("templates", "document.typ")
+    copied = folder / "document.typ"
+    copied.write_text(template.read_text("utf-8"), "utf-8")
+    return copied
 
 
 def _block(block: Block, folder: Path) -> dict[str, Any]:

@@ -98,7 +98,12 @@ def _rate(seen: Seen) -> tuple[float | None, bool]:
         return (None if len(seen.driven) >= _LATE else _down(seen, seen.driven[-1])), False
     keeps = [d.seems_kept for d in used]
     if not any(keeps):
-        return _down(seen, min(used, key=lambda d: d.rate_per_s)), False
+        least = min(used, key=lambda d: d.rate_per_s)
+        late = [d for d in seen.driven if d.judged.own_fault and d.rate_per_s < least.rate_per_s]
+        if len(late) >= _LATE:
+            return None, False
+        # Where the client itself was late, nothing is known yet: lower than that.
+        return _down(seen, min([least, *late], key=lambda d: d.rate_per_s)), False
     if all(keeps):
         return _up(seen, max(d.rate_per_s for d in used)), False
     where = seen.where()

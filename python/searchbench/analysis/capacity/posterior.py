@@ -8,10 +8,11 @@ as it is in a queue of capacity c, whose waits go with 1 / (c - rate). With y = 
 A trial's y has the variance that its window says (promise.py), pooled over the trials near the
 limit, since a window that was lucky also seems sure; and what no window can see: SWAY (two minutes
 of a server are not alike), DRIFT of the rate that it sustains, and BENT, as the curve is not quite
-this one, more so farther away. Quantiles far from the limit (FAR_BELOW, FAR_ABOVE) only say
-on which side they are. For a condition on errors the logit of the share is straight in ln r,
-likewise cut off, and the trial counts as many requests as it is worth. No trial says more than
-1 : OUTLIER.
+this one, more so farther away. Trials for another promise are often many at one distance, where the
+curve is bent alike for all: together they say no more about it than one would (``alike``).
+Quantiles far from the limit (FAR_BELOW, FAR_ABOVE) only say on which side they are. For a condition
+on errors the logit of the share is straight in ln r, likewise cut off, and the trial counts as many
+requests as it is worth. No trial says more than 1 : OUTLIER.
 
 The prior is flat in ln r* and ln b; the posterior is summed on a grid. That the system keeps up is
 a condition more: what is lacking of the offered is max(0, 1 - c / r), and 1 % of it is allowed.
@@ -62,28 +63,40 @@ class Posterior:
         return float(self.rates[at])
 
 
-def posterior(rates: Sequence[float], judged: Sequence[Judged]) -> Posterior:
-    """From trials at ``rates`` (requests a second); at least one."""
+def posterior(
+    rates: Sequence[float], judged: Sequence[Judged], alike: Sequence[int] | None = None
+) -> Posterior:
+    """From trials at ``rates`` (requests a second); at least one.
+
+    ``alike``: of each trial, how many share what the curve is bent there (1: it stands alone).
+    """
+    alike = alike or [1] * len(rates)
     low, high = math.log(min(rates) / 8), math.log(max(rates) * 8)
-    found = _posterior(rates, judged, np.linspace(low, high, _POINTS))
+    found = _posterior(rates, judged, alike, np.linspace(low, high, _POINTS))
     for _ in range(2):
         # Finer, where it is.
         middle = math.log(found.quantile(0.5))
         wide = math.log(found.quantile(0.9999) / found.quantile(0.0001)) / 2 + 0.01
         low, high = max(low, middle - 2 * wide), min(high, middle + 2 * wide)
-        found = _posterior(rates, judged, np.linspace(low, high, _POINTS))
+        found = _posterior(rates, judged, alike, np.linspace(low, high, _POINTS))
     return found
 
 
-def _posterior(rates: Sequence[float], judged: Sequence[Judged], grid: Floats) -> Posterior:
+def _posterior(
+    rates: Sequence[float], judged: Sequence[Judged], alike: Sequence[int], grid: Floats
+) -> Posterior:
     above = 1.0 - _cumulated(_lacking(rates, judged, grid))
     for index in range(len(judged[0].kept)):
-        above *= 1.0 - _cumulated(_condition(rates, judged, index, grid))
+        above *= 1.0 - _cumulated(_condition(rates, judged, alike, index, grid))
     return Posterior(np.exp(grid), 1.0 - above)
 
 
 def _condition(
-    rates: Sequence[float], judged: Sequence[Judged], index: int, grid: Floats
+    rates: Sequence[float],
+    judged: Sequence[Judged],
+    alike: Sequence[int],
+    index: int,
+    grid: Floats,
 ) -> Floats:
     """Log likelihood of r* for one condition, its slope summed over."""
     kept = [one.kept[index] for one in judged]
@@ -91,9 +104,9 @@ def _condition(
     unit = _unit_variance(kept) if by_time else 0.0
     slopes = SLOPES if by_time else ODDS_SLOPES
     total = np.zeros((grid.size, slopes.size))
-    for rate, one in zip(rates, kept, strict=True):
+    for rate, one, share in zip(rates, kept, alike, strict=True):
         apart = (math.log(rate) - grid)[:, None]
-        bent = np.minimum(BENT + BENT_FAR * np.abs(apart), MOST_BENT)
+        bent = np.minimum(BENT + BENT_FAR * np.abs(apart), MOST_BENT) * math.sqrt(share)
         if by_time:
             more, less = (_queue(apart + by, slopes) for by in (DRIFT, -DRIFT))
             expected = _queue(apart, slopes)

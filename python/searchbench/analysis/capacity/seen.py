@@ -12,6 +12,7 @@ from searchbench.analysis.trial.offered import KEEPS_UP
 
 NEAR = (0.74, 1.35)  # limit / quantile of a trial that is near the limit
 LOWEST_PER_S = 1.0
+ALIKE = 0.1  # logarithm of the ratio of two rates at which a curve is bent alike
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,4 +73,13 @@ class Seen:
     def where(self) -> Posterior:
         """At the rates as drawn: random arrivals are never exactly as many as were meant."""
         used = self.used
-        return posterior([d.judged.offered_per_s for d in used], [d.judged for d in used])
+        rates, judged = [d.judged.offered_per_s for d in used], [d.judged for d in used]
+        return posterior(rates, judged, [self._alike(d) for d in used])
+
+    def _alike(self, one: Driven) -> int:
+        """How many trials for other promises are at about its rate; 1 if it was for this one."""
+        if one.own:
+            return 1
+        return sum(
+            not d.own and abs(math.log(d.rate_per_s / one.rate_per_s)) < ALIKE for d in self.used
+        )

@@ -166,6 +166,6 @@ def _doubtful(found: Capacity, steps: Sequence[Step]) -> list[str]:
     if "valid" in statuses or "void" not in statuses:
         return []
     return [
-        f"All trials above {per_s(middle)} are void, so the client may be the reason that it fails "
-        "there: the system may sustain more."
+        f"All trials above {per_s(middle)} are void, so the client or the machine may be the "
+        "reason that it fails there: the system may sustain more."
     ]

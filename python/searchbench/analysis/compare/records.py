@@ -17,8 +17,7 @@ import numpy as np
 
 from searchbench.analysis import judge
 from searchbench.analysis.agreement import agreement, answers
-from searchbench.analysis.compare import pairs
-from searchbench.analysis.compare import sweeps as compare_load
+from searchbench.analysis.compare import capacities, pairs, sweeps
 from searchbench.analysis.judgement import (
     Estimate,
     Finding,
@@ -53,7 +52,7 @@ def compare_records(a: Record, b: Record, threshold: float = 0.05) -> RecordComp
     """
     sides = _Side.of(a), _Side.of(b)
     if all(side.judged.measure != "trials" for side in sides):
-        return _compare_loads(sides, threshold)
+        return _compare_sweeps(sides, threshold)
     keys = [key for key in sides[0].by_key if key in sides[1].by_key]
     only = [
         tuple(t.label for key, t in one.by_key.items() if key not in other.by_key)
@@ -73,9 +72,11 @@ def compare_records(a: Record, b: Record, threshold: float = 0.05) -> RecordComp
     return _compared(sides, lines, changed, only, threshold, sides[0].judged.metric)
 
 
-def _compare_loads(sides: tuple[_Side, _Side], threshold: float) -> RecordComparison:
+def _compare_sweeps(sides: tuple[_Side, _Side], threshold: float) -> RecordComparison:
     a, b = sides
-    found = compare_load.match((a.record, a.judged), (b.record, b.judged))
+    searched = a.judged.measure == b.judged.measure == "capacity"
+    match = capacities.match if searched else sweeps.match
+    found = match((a.record, a.judged), (b.record, b.judged))
     adjusted = holm([p for _, p in found.drafts])
     lines = tuple(_decide(line, p) for (line, _), p in zip(found.drafts, adjusted, strict=True))
     shown = {line.metric for line in lines}
@@ -89,8 +90,8 @@ def _compare_loads(sides: tuple[_Side, _Side], threshold: float) -> RecordCompar
     said.append(compared.decision)
     behind = [line for line in lines if "keep up with it" in line.reason]
     said += [f"{line.label}: {line.reason}." for line in behind[:3]]
-    if found.once and lines:
-        said.append(compare_load.ONCE)
+    if found.note:
+        said.append(found.note)
     return replace(compared, decision=" ".join(said))
 
 

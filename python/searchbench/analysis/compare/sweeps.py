@@ -30,25 +30,25 @@ Draft = tuple[RecordLine, float | None]
 class Matched:
     """What two sweeps have in common. ``drafts``: lines to be decided, each with its p.
 
-    ``changed``: by label, captured replies that differ, and of how many; ``once``: no step was
-    driven more than once in both.
+    ``changed``: by label, captured replies that differ, and of how many; ``note``: what
+    is not known of them all.
     """
 
     drafts: tuple[Draft, ...]
     changed: Mapping[str, tuple[int, int]]
     only: tuple[tuple[str, ...], tuple[str, ...]]
-    once: bool
+    note: str = ""
 
 
 def match(a: tuple[Record, Judgement], b: tuple[Record, Judgement]) -> Matched:
     """Match the steps of two sweeps, first and second, and compare them."""
     sides = at.points(a[1].steps), at.points(b[1].steps)
-    subjects = _subjects(sides)
+    subjects = in_common(sides)
     drafts: list[Draft] = []
     changed: dict[str, tuple[int, int]] = {}
     only: tuple[list[str], list[str]] = [], []
     for x_name, y_name in subjects:
-        barrier, differ = _answers(a[0], b[0], x_name, y_name)
+        barrier, differ = answers_of(a[0], b[0], x_name, y_name)
         if differ is not None:
             changed[x_name if x_name == y_name else f"{x_name} and {y_name}"] = differ
         mine = {(p.kind, p.x): p for p in sides[0][x_name]}
@@ -64,17 +64,21 @@ def match(a: tuple[Record, Judgement], b: tuple[Record, Judgement]) -> Matched:
         side.extend(name for name in sides[which] if name not in taken)
     shared = [p for side in sides for own in side.values() for p in own]
     once = not any(len({s.block for s in p.steps}) > 1 for p in shared)
-    return Matched(tuple(drafts), changed, (tuple(only[0]), tuple(only[1])), once)
+    note = ONCE if once and drafts else ""
+    return Matched(tuple(drafts), changed, (tuple(only[0]), tuple(only[1])), note)
 
 
-def _subjects(sides: tuple[Mapping[str, Any], Mapping[str, Any]]) -> list[tuple[str, str]]:
+def in_common(sides: tuple[Mapping[str, Any], Mapping[str, Any]]) -> list[tuple[str, str]]:
+    """Subjects to be compared: those of the same name, or the only one of each side."""
     names = [list(side) for side in sides]
     if len(names[0]) == len(names[1]) == 1:
         return [(names[0][0], names[1][0])]
     return [(name, name) for name in names[0] if name in names[1]]
 
 
-def _answers(a: Record, b: Record, x_name: str, y_name: str) -> tuple[str, tuple[int, int] | None]:
+def answers_of(
+    a: Record, b: Record, x_name: str, y_name: str
+) -> tuple[str, tuple[int, int] | None]:
     """Why the speeds may not be compared (empty: they may), and which answers differ."""
     x, y = _first(a, x_name), _first(b, y_name)
     if x is None or y is None:

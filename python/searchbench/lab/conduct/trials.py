@@ -11,6 +11,7 @@ from msgspec import structs
 from searchbench.errors import LabError
 from searchbench.record import Record, Writer
 from searchbench.study.plan import Level, Plan, Treatment, Trial
+from searchbench.workload.loads import resolve_told
 
 # Sees the record so far; the keys of the next trial's [load] for a subject in a block, None: done.
 Decide = Callable[[Record, str, int], Mapping[str, Any] | None]
@@ -81,9 +82,7 @@ class Search:
         self, kept: Writer, template: Treatment, block: int, wanted: Mapping[str, Any]
     ) -> Trial:
         number = len(self.plan.treatments) + 1
-        load = {**template.load, **wanted}
-        if load.get("kind") == "closed":
-            load = {k: v for k, v in load.items() if k not in ("connections", "arrivals")}
+        load = resolve_told({**template.load, **wanted})
         key = "clients" if load.get("kind") == "closed" else "rate_per_s"
         if key not in load:
             raise LabError(f"a search asks for a load with {key}, and this has none", "drive")

@@ -56,16 +56,6 @@ def usable(content: Content) -> int:
     return sum(s.status == "valid" for s in content.steps)
 
 
-def reading(content: Content) -> str:
-    """How to read the numbers of steps."""
-    text = "Small print below numbers: 95 % intervals. Hover or touch for exact values."
-    if len({s.block for s in content.steps}) <= 1:
-        text += (
-            " They are of each window alone; only repeated steps show how much the machine varies."
-        )
-    return text
-
-
 def load(content: Content) -> Section | None:
     """Latency and throughput against the load, a line for each configuration."""
     points = Loads.of(content.steps)

@@ -17,11 +17,13 @@ from searchbench.report.document.blocks import Badge, Section, Text
 from searchbench.report.document.content import Content, Kind
 from searchbench.report.tables import numbers
 
+_READING = "Small print below numbers: 95 % intervals. Hover or touch for exact values."
+
 
 def answer(content: Content) -> Section:
     """Void steps before anything else; then the answer in sentences."""
     blocks = steps.opening(content, _badge(content))
-    blocks.append(Text(steps.reading(content), "quiet"))
+    blocks.append(Text(_READING, "quiet"))
     return Section("answer", "The answer", tuple(blocks), "Answer")
 
 

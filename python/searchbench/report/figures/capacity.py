@@ -150,27 +150,8 @@ def _in_rows(
     )
     offset = alt.YOffset("promise:N", sort=None, scale=alt.Scale(domain=list(promises)))
 
-    def at(field: str) -> alt.X:
-        return alt.X(field, scale=axis.scale(), axis=axis.axis(few=not look.direct_labels))
-
     base = alt.Chart(data(drawn)).encode(y=y, yOffset=offset, color=colour)
-    closed, opened = _split(base)
-    layers: list[Chart] = [
-        closed.mark_rule(strokeWidth=6).encode(at("low:Q"), x2="high:Q", description="tip:N"),
-        opened.mark_rule(strokeWidth=2, strokeDash=[4, 3]).encode(
-            at("low:Q"), x2="high:Q", description="tip:N"
-        ),
-    ]
-    layers += [
-        base.transform_filter(f"isValid(datum.{side})")
-        .mark_tick(thickness=2, size=13)
-        .encode(at(f"{side}:Q"), description="tip:N")
-        for side in ("holds", "fails")
-    ]
-    for condition, shape in (("holds", "triangle-right"), ("fails", "triangle-left")):
-        arrow = opened.transform_filter(f"isValid(datum.{condition})")
-        mark = arrow.mark_point(shape=shape, filled=True, size=70, opacity=1)
-        layers.append(mark.encode(at("open:Q"), description="tip:N"))
+    layers = _bars(base, axis, axis.axis(few=not look.direct_labels), across=True)
     height = alt.Step(22 if len(promises) > 1 else 30, **{"for": "position"})
     if len(promises) > 1:
         height = alt.Step(16, **{"for": "offset"})
@@ -194,39 +175,49 @@ def _against(
     axis = scale.axis()
     x = alt.X("x:Q", scale=x_axis.scale(), axis=x_axis.axis())
 
-    def at(field: str) -> alt.Y:
-        return alt.Y(field, scale=axis.scale(), axis=axis.axis())
-
     layers: list[Chart] = []
     for i, promise in enumerate(promises):
         aside = (i - (len(promises) - 1) / 2) * _BESIDE
         own = [row for row in rows if row["promise"] == promise]
         base = alt.Chart(data(own)).encode(x=x, color=colour)
-        closed, opened = _split(base)
         if sum("middle" in row for row in own) > 1:
+            closed = base.transform_filter("isValid(datum.middle)")
             join = closed.mark_line(strokeWidth=1, opacity=0.6, xOffset=aside, aria=False)
-            layers.append(join.encode(at("middle:Q")))
-        layers.append(closed.mark_rule(strokeWidth=6, xOffset=aside).encode(
-            at("low:Q"), y2="high:Q", description="tip:N"))  # fmt: skip
-        layers.append(opened.mark_rule(strokeWidth=2, strokeDash=[4, 3], xOffset=aside).encode(
-            at("low:Q"), y2="high:Q", description="tip:N"))  # fmt: skip
-        for side in ("holds", "fails"):
-            ends = base.transform_filter(f"isValid(datum.{side})")
-            tick = ends.mark_tick(thickness=2, size=13, orient="horizontal", xOffset=aside)
-            layers.append(tick.encode(at(f"{side}:Q"), description="tip:N"))
-        for side, shape in (("holds", "triangle-up"), ("fails", "triangle-down")):
-            arrow = opened.transform_filter(f"isValid(datum.{side})")
-            mark = arrow.mark_point(shape=shape, filled=True, size=70, opacity=1, xOffset=aside)
-            layers.append(mark.encode(at("open:Q"), description="tip:N"))
+            layers.append(join.encode(alt.Y("middle:Q", scale=axis.scale(), axis=axis.axis())))
+        layers += _bars(base, axis, axis.axis(), across=False, xOffset=aside)
     return alt.layer(*layers).properties(width=look.width - 80, height=look.height)
 
 
-def _split(base: alt.Chart) -> tuple[alt.Chart, alt.Chart]:
-    """The intervals with two ends, and those with an open side."""
-    return (
-        base.transform_filter("!isValid(datum.open)"),
-        base.transform_filter("isValid(datum.open)"),
-    )
+def _bars(
+    base: alt.Chart, rates: Axis, drawn: alt.Axis, *, across: bool, **place: Any
+) -> list[Chart]:
+    """Each interval as a bar with its ends; an open side is dashed and has an arrow.
+
+    ``across``: the rates go from left to right, else upwards. ``place``: where the marks go beside
+    their place on the other axis.
+    """
+
+    def at(mark: Chart, field: str, to: str = "") -> Chart:
+        channel = (alt.X if across else alt.Y)(field, scale=rates.scale(), axis=drawn)
+        second = {"x2" if across else "y2": to} if to else {}
+        return mark.encode(channel, description="tip:N", **second)
+
+    closed = base.transform_filter("!isValid(datum.open)")
+    opened = base.transform_filter("isValid(datum.open)")
+    layers = [
+        at(closed.mark_rule(strokeWidth=6, **place), "low:Q", "high:Q"),
+        at(opened.mark_rule(strokeWidth=2, strokeDash=[4, 3], **place), "low:Q", "high:Q"),
+    ]
+    shapes = {"holds": "right" if across else "up", "fails": "left" if across else "down"}
+    turned: Any = "vertical" if across else "horizontal"
+    for side, shape in shapes.items():
+        known = f"isValid(datum.{side})"
+        tick = base.transform_filter(known).mark_tick(thickness=2, size=13, orient=turned, **place)
+        arrow = opened.transform_filter(known).mark_point(
+            shape=f"triangle-{shape}", filled=True, size=70, opacity=1, **place
+        )
+        layers += [at(tick, f"{side}:Q"), at(arrow, "open:Q")]
+    return layers
 
 
 def trials(found: Capacity, look: Look) -> Chart:
