@@ -1,4 +1,4 @@
-"""Droonga's replies in the forms a real one gives, and its requests put to Groonga, which knows them.
+"""Droonga's replies in the forms of a real one, and its requests put to Groonga, which knows them.
 
 No registry has Droonga, so these tests hold the forms that engine 1.1.2 and HTTP server 1.1.3 were
 seen to answer in, not a running system.
@@ -160,7 +160,7 @@ def test_an_ingest_of_which_it_drops_a_document_fails_and_says_so(tmp_path: Path
     server = ThreadingHTTPServer(("127.0.0.1", 0), Front)
     threading.Thread(target=server.serve_forever, daemon=True).start()
     try:
-        address = "127.0.0.1:{}".format(server.server_address[1])
+        address = f"127.0.0.1:{server.server_address[1]}"
         where = (tmp_path / "data", tmp_path / "run")
         with Attached(ENGINE, defaults(ENGINE), *where, address=address, system="d") as attached:
             assert attached.facts.parameters["cache"] is False
