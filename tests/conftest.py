@@ -3,8 +3,8 @@
 Skips are named at the end, and under CI they are failures. Only the kernel and the hardware
 excuse a skip under CI; such a reason begins with "kernel:" or "hardware:".
 
-Several workers (pytest-xdist, ``--dist loadgroup``) share the tests one by one, except that those
-that share a fixture of their module stay on one worker, so that each server is started once.
+Several workers (pytest-xdist, ``--dist loadfile``) share the suite file by file, so that what a
+file starts for all its tests is started once.
 """
 
 from __future__ import annotations
@@ -43,38 +43,11 @@ def pytest_runtest_makereport(
     return report
 
 
-@pytest.hookimpl(wrapper=True)
-def pytest_collection_modifyitems(
-    config: pytest.Config, items: list[pytest.Item]
-) -> Generator[None, None, None]:
-    """Keep together what shares a server, and begin with what takes longest."""
-    # A wrapper, because pytest-xdist reads the groups in this same hook.
-    if hasattr(config, "workerinput"):
-        for item in items:
-            if item.get_closest_marker("xdist_group") is None and (group := _shared(item)):
-                item.add_marker(pytest.mark.xdist_group(group))
-        # A long one that began last would keep one worker busy while the others have nothing to do.
-        items.sort(key=lambda item: item.get_closest_marker("slow") is None)
-    yield
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Several workers begin with the files that take longest.
 
-
-def _shared(item: pytest.Item) -> str | None:
-    """Which tests this one shares a fixture of its module with; None if it stands alone.
-
-    Those with the same parameters of such fixtures: a test under another parameter is served by
-    another server. What is used by itself (``autouse``) is a condition and not a server.
+    One that began last would keep its worker busy while the others have nothing to do.
     """
-    if not isinstance(item, pytest.Function):
-        return None
-    named = item._fixtureinfo.name2fixturedefs
-    by_itself = set(item._fixtureinfo.initialnames) - set(item._fixtureinfo.argnames)
-    shared = [
-        name
-        for name, definitions in named.items()
-        if definitions[-1].scope == "module" and name not in by_itself
-    ]
-    if not shared:
-        return None
-    parameters = item.callspec.params if hasattr(item, "callspec") else {}
-    levels = [str(getattr(parameters[n], "name", parameters[n])) for n in shared if n in parameters]
-    return " ".join([item.path.stem, *levels])
+    if hasattr(config, "workerinput"):
+        slow = {item.path for item in items if item.get_closest_marker("slow")}
+        items.sort(key=lambda item: item.path not in slow)

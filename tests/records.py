@@ -399,6 +399,7 @@ class Study:
             ),
             load=msgspec.convert(t.load, Load),
             outcomes=OUTCOMES,
+            roles=["readers"],
             unsupported=[Unsupported(q, why) for q, why in t.unsupported],
         )
 

@@ -149,6 +149,7 @@ class Lab:
             system=treatment.system, engine=treatment.engine, started="2026-01-31T12:00:00Z",
             corpus=Corpus(digest="c0ffee"), queries=Queries(digest="beef", distinct=10),
             load=msgspec.convert({**treatment.load, **load}, Load), outcomes=list(_core.OUTCOMES),
+            roles=["readers"],
         )  # fmt: skip
 
     def _trace(self, serve: Serve, load: Load) -> Trace:
@@ -163,6 +164,7 @@ def _samples(trace: Trace) -> pa.Table:
     columns |= {"query": trace.query, "outcome": trace.outcome, "first_byte": trace.done}
     columns["connection"] = np.zeros(n, np.uint16)
     columns["bytes"] = np.zeros(n, np.uint32)
+    columns["role"] = np.zeros(n, np.uint8)
     nothing = pa.nulls(n, pa.int64())
     roles = pa.array(np.zeros(len(nothing), np.uint8))
     return pa.table(columns | {"connect": nothing, "host": nothing, "role": roles}, schema=SAMPLES)

@@ -64,11 +64,11 @@ def test_totals_agree_for_any_all_phrase_and_prefix_and_every_difference_is_name
     systems = "".join(f"[systems.{name}]\n" for name in SYSTEMS)
     (tmp_path / "study.toml").write_text(STUDY + systems)
     record = studies.verify(tmp_path / "study.toml", tmp_path / "record")
-    failed = [(t["label"], t["reason"]) for t in record.trials if t["status"] != "ok"]
+    failed = [(t.label, t.reason) for t in record.trials if t.status != "ok"]
     assert failed == []
     assert len(record.trials) == len(SYSTEMS)
-    assert record.trials[0]["corpus"]["documents"] > 50_000
-    assert all((t["terms"] or {"other": {}})["other"] == {} for t in record.trials)
+    assert record.trials[0].corpus.documents > 50_000
+    assert all(t.terms is None or t.terms.other == {} for t in record.trials)
     found = agreements(record)
     assert found
     assert len(found) <= len(list(combinations(SYSTEMS, 2)))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -12,13 +13,15 @@ import pytest
 from searchbench import _core
 from searchbench.engines import ENGINES, defaults
 from searchbench.errors import LabError, StudyError
-from searchbench.lab.conduct import studies
 from searchbench.lab.conduct.serve import serving
 from searchbench.lab.conduct.wiretap import Sentences
 from searchbench.lab.get.install import missing
-from searchbench.lab.system.attach import Attached, variables
+from searchbench.lab.system.address import target_of, variables
+from searchbench.lab.system.attach import Attached
 from searchbench.lab.system.deploy import Deployment
 from searchbench.lab.wire.exchange import prepare, samples_of
+from searchbench.lab.wire.order import Manner, one_by_one
+from searchbench.measure.run import run as measure
 from searchbench.record import Record
 from searchbench.study.read import parse_study
 from searchbench.workload.queries.algebra import Mode, Query, Terms
@@ -58,7 +61,7 @@ def run(place: Path, server: Deployment, documents: int = 6) -> Record:
     (place / "queries.txt").write_text("red\nfox 1\n")
     study = place / f"study{documents}.toml"
     study.write_text(STUDY.format(address="{}:{}".format(*server.target)))
-    return studies.run(study, place / f"record{documents}")
+    return measure(study, place / f"record{documents}")
 
 
 def test_an_empty_one_is_ingested_into_once_and_lives_on(tmp_path: Path) -> None:
@@ -66,35 +69,34 @@ def test_an_empty_one_is_ingested_into_once_and_lives_on(tmp_path: Path) -> None
         record = run(tmp_path, server)
         assert server.lives()
         first, second = record.trials
-        assert (first["status"], second["status"]) == ("ok", "ok"), record.trials
-        assert first["ingest"]["documents"] == 6
-        assert first["ingest"]["reused"] is None
-        assert second["ingest"] == {"documents": 6, "reused": "attached"}
+        assert (first.status, second.status) == ("ok", "ok"), record.trials
+        assert first.ingest.documents == 6
+        assert first.ingest.reused is None
+        assert (second.ingest.documents, second.ingest.reused) == (6, "attached")
         for trial in record.trials:
-            assert trial["attached"] == "{}:{}".format(*server.target)
-            assert trial["parameters"]["threads"] == 3, "as it is, not as the default would be"
-            (note,) = [n for n in trial["notes"] if n["kind"] == "attached"]
-            assert note["number"] == "threads is 3, not 2"
-            assert trial["server"]["peak_rss_bytes"] > 0, "found by its port"
-        captured = record.replies(first["trial"])
+            assert trial.attached == "{}:{}".format(*server.target)
+            assert trial.parameters["threads"] == 3, "as it is, not as the default would be"
+            (note,) = [n for n in trial.notes if n.kind == "attached"]
+            assert note.number == "threads is 3, not 2"
+            assert trial.server.peak_rss_bytes > 0, "found by its port"
+        captured = record.replies(first.trial)
         assert captured["total"].to_pylist()[:2] == [6, 1]
 
 
 def test_what_somebody_else_put_there_is_left_alone(tmp_path: Path) -> None:
     with running(tmp_path / "server") as server:
-        assert run(tmp_path, server).trials[0]["status"] == "ok"
+        assert run(tmp_path, server).trials[0].status == "ok"
         (trial, _again) = run(tmp_path, server, documents=7).trials
-        assert trial["status"] == "failed"
-        assert trial["stage"] == "ingest"
-        assert "holds 6 documents and the corpus has 7" in trial["reason"]
+        assert trial.status == "failed"
+        assert trial.stage == "ingest"
+        assert "holds 6 documents and the corpus has 7" in trial.reason
         facts = server.engine.facts(server.ask(server.engine.facts_request()))
         assert facts.documents == 6
 
 
 def attached(place: Path, address: str, engine: str = "groonga") -> Attached:
     found = ENGINES[engine]
-    where = (place / "data", place / "run")
-    return Attached(found, defaults(found), *where, address=address, system="my-own")
+    return Attached(found, defaults(found), place / "run", target=target_of("my-own", [address]))
 
 
 def test_nobody_there_is_a_sentence(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -121,8 +123,8 @@ def test_another_engine_there_is_a_sentence(
     [
         ("groonga", "not HOST:PORT"),
         ("127.0.0.1:http", "not HOST:PORT"),
-        ("no.such.host.invalid:80", "no host that is known"),
-        ("192.0.2.1:80", "not this machine"),
+        ("no.such.host.invalid:80", "not known here as a host"),
+        ("192.0.2.1:80", "not this machine's loopback"),
     ],
 )
 def test_an_address_that_will_not_do_is_named(tmp_path: Path, address: str, words: str) -> None:
@@ -180,11 +182,7 @@ def test_what_a_whole_answer_is_follows_from_the_index_that_is_there(tmp_path: P
         with attached(tmp_path / "a", address, "opensearch") as found:
             assert found.params["shards"] == 3, "not the default"
             asked = engine.compile(query, Sentences.schema, found.params)
-            trace = found.endpoint.drive(
-                prepare([asked]),
-                sequence=np.zeros(5, np.uint32),
-                client_starts=np.array([0, 5], np.uint32),
-                connections=1,
-            )
+            order = replace(one_by_one(5), sequence=np.zeros(5, np.uint32))
+            trace = found.endpoint.drive(prepare([asked]), order, Manner())
             outcomes = {_core.OUTCOMES[int(s["outcome"])] for s in samples_of(trace)}
             assert outcomes == {"ok"}

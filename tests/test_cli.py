@@ -16,6 +16,7 @@ from typing import Any
 
 import pytest
 
+pytestmark = pytest.mark.slow
 MAIN = [sys.executable, "-c", "from searchbench.cli import main; main()"]
 ENV = {**os.environ, "COLUMNS": "80", "NO_COLOR": "1"}
 STUDY = """\

@@ -141,7 +141,7 @@ AHEAD_NS = 3_700_000_000
 # A client machine whose clock is ahead of ours, as far as it and the core can tell.
 AHEAD = f"""
 import json, sys, time, types
-from searchbench import _core, client_machine
+from searchbench import _core; from searchbench.lab.fleet import client as client_machine
 from searchbench.lab.fleet_frames import Sender
 ours = time.time_ns
 time.time_ns = lambda: ours() + {AHEAD_NS}
@@ -324,18 +324,18 @@ def only_south(world: World, script: str) -> str:
 def test_load_from_two_machines_is_a_record_like_any_other(groonga: World, tmp_path: Path) -> None:
     record, printed = load_from_both(groonga, tmp_path, groonga.command, "0.4")
     (trial,) = record.trials
-    assert trial["status"] == "ok", trial
-    assert [m["share"] for m in trial["drive"]["machines"]] == [2, 1]
-    samples = record.samples(trial["trial"])
+    assert trial.status == "ok", trial
+    assert [m["share"] for m in trial.drive.machines] == [2, 1]
+    samples = record.samples(trial.trial)
     assert set(samples["connection"].to_pylist()) == {0, 1, 2}
     assert set(samples["outcome"].to_pylist()) == {_core.OUTCOMES.index("ok")}
-    assert "client machines are one" in [n["kind"] for n in trial["notes"]]
+    assert "client machines are one" in [n.kind for n in trial.notes]
     assert [step["clients"] for step in json.loads(printed)] == [3]
 
 
 DIES = """
 import os, sys, threading, types
-from searchbench import _core, client_machine
+from searchbench import _core; from searchbench.lab.fleet import client as client_machine
 def drive(*args, **order):
     def on_tick(completed, *recent):
         return plain(completed, *recent) if completed < 50 else os._exit(9)
@@ -352,10 +352,10 @@ def test_a_trial_in_which_a_machine_dies_is_a_failed_one_that_keeps_what_the_oth
 ) -> None:
     record, _ = load_from_both(groonga, tmp_path, only_south(groonga, DIES), "60")
     (trial,) = record.trials
-    assert trial["status"] == "failed"
-    assert trial["reason"].startswith("client machine south: it was lost: ")
-    assert trial["drive"]["cut_short"]
-    samples = record.samples(trial["trial"])
+    assert trial.status == "failed"
+    assert trial.reason.startswith("client machine south: it was lost: ")
+    assert trial.drive.cut_short
+    samples = record.samples(trial.trial)
     assert set(samples["connection"].to_pylist()) == {0, 1}, "north's"
 
 
@@ -405,7 +405,7 @@ def test_ctrl_c_ends_every_machine(groonga: World) -> None:
 
 def test_a_machine_with_another_version_is_refused_with_the_remedy(machines: World) -> None:
     other = (
-        'from searchbench import _core, client_machine; _core.version = "0.0.9"; '
+        'from searchbench import _core; from searchbench.lab.fleet import client as client_machine; _core.version = "0.0.9"; '
         "sys.exit(client_machine.main())"
     )
     with (

@@ -11,7 +11,6 @@ import subprocess
 import sys
 import textwrap
 import time
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -24,9 +23,13 @@ from searchbench.engines.engine import Service
 from searchbench.engines.null import Null
 from searchbench.errors import LabError, RecordError, StudyError
 from searchbench.lab.conduct import studies
+from searchbench.lab.conduct.watch import Silence
 from searchbench.lab.system import deploy
 from searchbench.lab.system.deploy import Deployment
+from searchbench.measure.run import run as measure
 from searchbench.record import Record, open_record
+from searchbench.record.trial import Trial as Kept
+from searchbench.record.trial import Window
 from searchbench.study.plan import Trial
 
 
@@ -62,12 +65,12 @@ TWO = "[systems.tantivy]\n[systems.sqlite]\n"
 SHORT = "seconds = 0.4\nwarmup_s = 0.1"
 
 
-class Watch(studies.Silence):
+class Watch(Silence):
     """Remembers what it was told, and may interfere."""
 
     def __init__(self) -> None:
         self.stages: list[str] = []
-        self.ended: list[Mapping[str, Any]] = []
+        self.ended: list[Kept] = []
         self.begun: list[str] = []
 
     def begins(self, trial: Trial, label: str, done: int, of: int) -> None:
@@ -76,12 +79,12 @@ class Watch(studies.Silence):
     def stage(self, name: str) -> None:
         self.stages.append(name)
 
-    def ends(self, trial: Trial, about: Mapping[str, Any]) -> None:
+    def ends(self, trial: Trial, about: Kept) -> None:
         self.ended.append(about)
 
 
 def outcomes(record: Record, trial: str) -> dict[str, int]:
-    names = next(t for t in record.trials if t["trial"] == trial)["outcomes"]
+    names = next(t for t in record.trials if t.trial == trial).outcomes
     counts = pc.value_counts(record.samples(trial)["outcome"]).to_pylist()
     return {names[c["values"]]: c["counts"] for c in counts}
 
@@ -98,16 +101,16 @@ def servers() -> list[psutil.Process]:
 
 def test_a_study_gives_a_whole_record(tmp_path: Path) -> None:
     watch = Watch()
-    record = studies.run(study(tmp_path, TWO, SHORT), tmp_path / "record", watch=watch)
-    assert [t["status"] for t in record.trials] == ["ok"] * 3
+    record = measure(study(tmp_path, TWO, SHORT), tmp_path / "record", watch=watch)
+    assert [t.status for t in record.trials] == ["ok"] * 3
     for trial in record.trials:
-        assert trial["version"][0].isdigit()
-        assert trial["ingest"]["documents"] == 20
-        assert trial["unsupported"] == []
-        assert trial["answers_under_load"]["changed"] == 0
-        assert trial["server"]["peak_rss_bytes"] > 1_000_000
-        samples = record.samples(trial["trial"])
-        assert outcomes(record, trial["trial"]) == {"ok": samples.num_rows}
+        assert trial.version[0].isdigit()
+        assert trial.ingest.documents == 20
+        assert trial.unsupported == []
+        assert trial.answers_under_load.changed == 0
+        assert trial.server.peak_rss_bytes > 1_000_000
+        samples = record.samples(trial.trial)
+        assert outcomes(record, trial.trial) == {"ok": samples.num_rows}
         assert samples.num_rows > 20
         for earlier, later in (("due", "sent"), ("free", "sent"), ("sent", "first_byte")):
             assert pc.all(pc.less_equal(samples[earlier], samples[later])).as_py()
@@ -115,14 +118,15 @@ def test_a_study_gives_a_whole_record(tmp_path: Path) -> None:
         # The host's own time is within the service time that was seen from outside.
         spent = pc.subtract(samples["done"], samples["sent"])
         assert pc.all(pc.less(samples["host"], spent)).as_py()
-        captured = record.replies(trial["trial"]).filter(pc.field("phase") == "captured")
+        captured = record.replies(trial.trial).filter(pc.field("phase") == "captured")
         assert captured["total"].to_pylist() == [10, 10, 10, 5]
-        assert record.probe(trial["trial"]).num_rows >= 2
-        assert [q["text"] for q in record.queries(trial["queries"]["digest"])]
+        assert record.probe(trial.trial).num_rows >= 2
+        assert [q["text"] for q in record.queries(trial.queries.digest)]
     assert servers() == []
     first = watch.stages[: watch.stages.index("totals") + 1]
-    assert [s for s in first if s not in ("deploy", "verify")] == [
-        "host", "compile", "prepare", "ingest", "capture", "drive", "totals",
+    assert first == [
+        "host", "compile", "prepare", "deploy", "ingest", "stop", "ingest", "deploy", "identify",
+        "capture", "stop", "deploy", "identify", "drive", "totals",
     ]  # fmt: skip
 
 
@@ -135,24 +139,24 @@ def test_the_same_command_continues_where_it_stopped(tmp_path: Path) -> None:
                 raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        studies.run(path, place, watch=Impatient())
+        measure(path, place, watch=Impatient())
     assert servers() == []
     kept = open_record(place).trials
-    assert [t["status"] for t in kept] == ["ok"]
+    assert [t.status for t in kept] == ["ok"]
     again = Watch()
-    record = studies.run(path, place, watch=again)
-    assert [t["status"] for t in record.trials] == ["ok"] * 3
-    assert kept[0]["trial"] not in again.begun
+    record = measure(path, place, watch=again)
+    assert [t.status for t in record.trials] == ["ok"] * 3
+    assert kept[0].trial not in again.begun
     finished = Watch()
-    studies.run(path, place, watch=finished)
+    measure(path, place, watch=finished)
     assert finished.begun == []
 
 
 def test_another_study_does_not_continue_it(tmp_path: Path) -> None:
     place = tmp_path / "record"
-    studies.run(study(tmp_path, "[systems.null]\n", SHORT), place)
+    measure(study(tmp_path, "[systems.null]\n", SHORT), place)
     with pytest.raises(RecordError, match="another study"):
-        studies.run(study(tmp_path, "[systems.null]\ndelay_us = 5\n", SHORT), place)
+        measure(study(tmp_path, "[systems.null]\ndelay_us = 5\n", SHORT), place)
 
 
 def test_a_server_that_dies_is_an_outcome_per_request_and_a_note(tmp_path: Path) -> None:
@@ -165,13 +169,13 @@ def test_a_server_that_dies_is_an_outcome_per_request_and_a_note(tmp_path: Path)
     path = study(
         tmp_path, "[systems.tantivy]\n", "seconds = 1\nwarmup_s = 0", "[control]\naa = false"
     )
-    record = studies.run(path, tmp_path / "record", watch=Killer())
+    record = measure(path, tmp_path / "record", watch=Killer())
     (trial,) = record.trials
-    assert trial["status"] == "ok"
-    seen = outcomes(record, trial["trial"])
+    assert trial.status == "ok"
+    seen = outcomes(record, trial.trial)
     assert seen["ok"] > 0
     assert seen["refused"] > 0
-    assert any(note["kind"] == "server ended" for note in trial["notes"])
+    assert any(note.kind == "server ended" for note in trial.notes)
 
 
 def test_a_server_that_hangs_is_a_timeout_per_request(tmp_path: Path) -> None:
@@ -181,63 +185,63 @@ def test_a_server_that_hangs_is_a_timeout_per_request(tmp_path: Path) -> None:
         "seconds = 1.5\nwarmup_s = 0\ntimeout_s = 0.1",
         "[control]\naa = false",
     )
-    record = studies.run(path, tmp_path / "record")
+    record = measure(path, tmp_path / "record")
     (trial,) = record.trials
-    assert outcomes(record, trial["trial"])["timed_out"] >= 2
+    assert outcomes(record, trial.trial)["timed_out"] >= 2
 
 
 def test_queries_an_engine_cannot_express_are_kept_apart_with_the_reason(tmp_path: Path) -> None:
     lines = [{"text": "red", "match": "any"}, {"text": "fix", "match": "fuzzy"}]
     (tmp_path / "mixed.jsonl").write_text("\n".join(json.dumps(line) for line in lines))
     path = study(tmp_path, TWO, SHORT, queries='file = "mixed.jsonl"')
-    record = studies.run(path, tmp_path / "record")
-    by_system = {t["system"]: t for t in record.trials}
-    assert by_system["tantivy"]["unsupported"] == []
-    (refused,) = by_system["sqlite"]["unsupported"]
-    assert refused["query"] == 1
-    assert "fuzzy" in refused["reason"]
-    driven = record.samples(by_system["sqlite"]["trial"])["query"]
+    record = measure(path, tmp_path / "record")
+    by_system = {t.system: t for t in record.trials}
+    assert by_system["tantivy"].unsupported == []
+    (refused,) = by_system["sqlite"].unsupported
+    assert refused.query == 1
+    assert "fuzzy" in refused.reason
+    driven = record.samples(by_system["sqlite"].trial)["query"]
     assert set(driven.to_pylist()) == {0}
 
 
 def test_an_open_loop_sends_what_is_due_when_it_is_due(tmp_path: Path) -> None:
     load = 'rate_per_s = 200\narrivals = "constant"\nseconds = 1\nwarmup_s = 0.2\nconnections = 8'
     path = study(tmp_path, "[systems.null]\n", load, "[control]\naa = false")
-    record = studies.run(path, tmp_path / "record")
+    record = measure(path, tmp_path / "record")
     (trial,) = record.trials
-    samples = record.samples(trial["trial"])
+    samples = record.samples(trial.trial)
     assert samples.num_rows == 240
     assert sorted(samples["due"].to_pylist())[:3] == [0, 5_000_000, 10_000_000]
-    assert trial["window"] == {"start": 200_000_000, "end": 1_200_000_000}
+    assert trial.window == Window(200_000_000, 1_200_000_000)
 
 
 def test_a_window_may_be_counted_in_requests(tmp_path: Path) -> None:
     path = study(tmp_path, "[systems.null]\n", "requests = 300\nwarmup_requests = 50\nclients = 3")
-    record = studies.run(path, tmp_path / "record")
+    record = measure(path, tmp_path / "record")
     for trial in record.trials:
-        samples = record.samples(trial["trial"])
+        samples = record.samples(trial.trial)
         assert samples.num_rows == 350
-        window = trial["window"]
+        window = trial.window
         due = samples["due"]
-        inside = pc.and_(pc.greater_equal(due, window["start"]), pc.less(due, window["end"]))
+        inside = pc.and_(pc.greater_equal(due, window.start), pc.less(due, window.end))
         assert 295 <= pc.sum(inside).as_py() <= 300
 
 
 def test_verify_asks_everything_once_and_times_nothing(tmp_path: Path) -> None:
     more = '[factors]\n"load.clients" = [1, 2]\n'
     record = studies.verify(study(tmp_path, TWO + more, SHORT), tmp_path / "record")
-    assert sorted(t["system"] for t in record.trials) == ["sqlite", "tantivy"]
+    assert sorted(t.system for t in record.trials) == ["sqlite", "tantivy"]
     for trial in record.trials:
-        assert trial["status"] == "ok"
-        assert record.samples(trial["trial"]).num_rows == 0
-        assert record.replies(trial["trial"])["total"].to_pylist() == [10, 10, 10, 5]
+        assert trial.status == "ok"
+        assert record.samples(trial.trial).num_rows == 0
+        assert record.replies(trial.trial)["total"].to_pylist() == [10, 10, 10, 5]
 
 
 def test_a_missing_file_is_said_before_anything_is_started(tmp_path: Path) -> None:
     path = study(tmp_path, TWO, SHORT)
     (tmp_path / "queries.txt").unlink()
     with pytest.raises(StudyError, match=r"queries\.txt"):
-        studies.run(path, tmp_path / "record")
+        measure(path, tmp_path / "record")
     assert not (tmp_path / "record").exists()
 
 
@@ -246,12 +250,12 @@ def test_an_index_is_shared_within_a_block_and_built_anew_for_the_next(tmp_path:
     path = study(tmp_path, "[systems.tantivy]\n" + more, SHORT, "replicates = 2")
     text = path.read_text().replace("replicates = 1\n", "")
     path.write_text(text)
-    record = studies.run(path, tmp_path / "record")
-    built = [t["trial"] for t in record.trials if t["ingest"]["reused"] is None]
+    record = measure(path, tmp_path / "record")
+    built = [t.trial for t in record.trials if t.ingest.reused is None]
     assert [b[:3] for b in built] == ["b01", "b02"]
     for trial in record.trials:
-        reused = trial["ingest"]["reused"]
-        assert reused is None or reused[:3] == trial["trial"][:3]
+        reused = trial.ingest.reused
+        assert reused is None or reused[:3] == trial.trial[:3]
 
 
 def test_a_stranger_on_our_port_is_recognised_and_gets_no_byte(
@@ -358,7 +362,7 @@ def test_servers_die_with_us_even_if_we_are_killed(tmp_path: Path) -> None:
     code = f"""
     from pathlib import Path
     from searchbench.engines import ENGINES, defaults
-    from searchbench.lab.deploy import Deployment
+    from searchbench.lab.system.deploy import Deployment
     import time
     e = ENGINES["null"]
     with Deployment(e, defaults(e), Path("{tmp_path}/data"), Path("{tmp_path}/run")) as d:

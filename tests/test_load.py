@@ -13,18 +13,16 @@ from typing import Any
 
 import numpy as np
 import pytest
-from searchbench.lab.conduct.load import LoadRun, steps_of
-from searchbench.lab.system.systems import make_ready
 
+from requesting import driven
 from searchbench import _core
 from searchbench.analysis.judge import judge
 from searchbench.cli import app
 from searchbench.errors import LabError, SearchbenchError
-from searchbench.lab.conduct.studies import Silence
-from searchbench.lab.system.address import encode, parse_target
+from searchbench.lab.drive.encode import encode
+from searchbench.lab.system.address import parse_target
 from searchbench.record import Record, open_record
-from searchbench.workload.loads import open_load
-from searchbench.workload.verbatim.model import Ask, RequestSet, from_asks
+from searchbench.workload.verbatim.model import Ask, RequestSet
 
 HELLO = b"HTTP/1.1 200 OK\r\nServer: test/1\r\nContent-Length: 5\r\n\r\nhello"
 
@@ -95,25 +93,14 @@ def always(peer: socket.socket, _head: bytes, _number: int) -> bool:
 def run_at(
     port: int, place: Path, load: dict[str, Any], asks: tuple[Ask, ...] = (Ask("/"),), **how: Any
 ) -> Record:
-    requests = from_asks("paths", asks)
-    spread = how.pop("spread", "keep")
-    targets = how.pop("targets", [f"http://127.0.0.1:{port}"])
-    systems = [
-        make_ready(parse_target(t), requests, engine="none", captures=0, timeout_s=1.0, **how)
-        for t in targets
-    ]
-    run = LoadRun(
-        systems, requests, place / "record", "?", "", {"kind": "load"}, Silence(), spread=spread
-    )
     table = {"seconds": 0.4, "warmup_s": 0.0, "timeout_s": 0.3, "idle": "block", **load}
-    key = "clients" if "rate_per_s" not in load else "rate_per_s"
-    run.carry_out(steps_of(systems, [(table, open_load(table, Path()))], key))
-    return run.record
+    urls = how.pop("urls", [f"http://127.0.0.1:{port}"])
+    return driven(place, {"it": urls}, asks, table, **how)
 
 
 def outcomes(record: Record) -> Counter[str]:
     (trial,) = record.trials
-    codes = record.samples(trial["trial"]).column("outcome").to_pylist()
+    codes = record.samples(trial.trial).column("outcome").to_pylist()
     return Counter(_core.OUTCOMES[code] for code in codes)
 
 
@@ -121,17 +108,17 @@ def test_a_closed_loop_has_as_many_clients_as_were_asked_for(tmp_path: Path) -> 
     with serving(always) as port:
         record = run_at(port, tmp_path, {"clients": 3})
     (trial,) = record.trials
-    samples = record.samples(trial["trial"])
+    samples = record.samples(trial.trial)
     assert len(set(samples.column("connection").to_pylist())) == 3
     assert set(outcomes(record)) == {"ok"}
-    assert trial["version"] == "test/1"
-    assert trial["drive"]["statuses"] == {"200": samples.num_rows}
+    assert trial.version == "test/1"
+    assert trial.drive.statuses == {"200": samples.num_rows}
 
 
 def test_an_open_loop_sends_every_request_that_was_due(tmp_path: Path) -> None:
     with serving(always) as port:
         record = run_at(port, tmp_path, {"rate_per_s": 200.0, "arrivals": "constant"})
-    due = record.samples(record.trials[0]["trial"]).column("due").to_numpy()
+    due = record.samples(record.trials[0].trial).column("due").to_numpy()
     assert sorted(due) == [n * 5_000_000 for n in range(80)]
 
 
@@ -200,7 +187,7 @@ def test_each_fault_is_its_own_outcome_and_the_run_ends(
     assert found["ok"] > 0
     assert set(found) - {"ok", "unfinished"} <= outcome
     assert sum(found[o] for o in outcome) > 0
-    clients = record.samples(record.trials[0]["trial"]).column("connection").to_numpy()
+    clients = record.samples(record.trials[0].trial).column("connection").to_numpy()
     assert set(clients) == {0, 1}, "a client whose connection died goes on with another"
 
 
@@ -214,35 +201,34 @@ def test_no_request_is_sent_twice_in_silence(tmp_path: Path) -> None:
     asks = tuple(Ask(f"/{n}") for n in range(40))
     with serving(once) as port:
         record = run_at(port, tmp_path, {"rate_per_s": 100.0, "arrivals": "constant"}, asks)
-    samples = record.samples(record.trials[0]["trial"])
+    samples = record.samples(record.trials[0].trial)
     sent = samples.filter(samples.column("sent").is_valid()).num_rows
     # One more: the request by which the server was identified, and its Server header read.
     assert sum(heads.values()) - 2 == sent
     assert max(count for path, count in heads.items() if path != b"/0") == 1
 
 
-def test_nothing_listening_is_a_sentence() -> None:
+def test_nothing_listening_is_a_sentence(tmp_path: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as listener:
         port = listener.getsockname()[1]
-    target = parse_target(f"http://127.0.0.1:{port}")
     with pytest.raises(LabError, match=f"nothing listens at 127.0.0.1:{port}"):
-        make_ready(target, from_asks("p", [Ask("/")]))
+        run_at(port, tmp_path, {"clients": 1})
+    assert not (tmp_path / "record").exists(), "nothing was measured, so nothing is kept"
 
 
-def test_a_server_that_never_answers_is_a_sentence() -> None:
+def test_a_server_that_never_answers_is_a_sentence(tmp_path: Path) -> None:
     with serving(lambda *_: True) as port, pytest.raises(LabError, match="never answered"):
-        make_ready(parse_target(f"http://127.0.0.1:{port}"), from_asks("p", [Ask("/")]),
-                   timeout_s=0.3)  # fmt: skip
+        run_at(port, tmp_path, {"clients": 1})
 
 
 @pytest.mark.parametrize("scheme", ["mysql", "postgres", "sphinxql", "frames"])
-def test_a_protocol_that_is_not_what_was_said_is_a_sentence(scheme: str) -> None:
+def test_a_protocol_that_is_not_what_was_said_is_a_sentence(scheme: str, tmp_path: Path) -> None:
     with (
         serving(lambda peer, *_: other_protocol(peer)) as port,
         pytest.raises(LabError, match=rf"127\.0\.0\.1:{port}"),
     ):
-        make_ready(parse_target(f"{scheme}://127.0.0.1:{port}"),
-                   from_asks("p", [Ask("select 1")]), timeout_s=0.5)  # fmt: skip
+        url = f"{scheme}://127.0.0.1:{port}"
+        run_at(port, tmp_path, {"clients": 1, "timeout_s": 0.5}, (Ask("select 1"),), urls=[url])
 
 
 def test_only_loopback_is_loaded_unless_said_otherwise() -> None:
@@ -310,9 +296,9 @@ def test_paths_do_not_go_to_databases_nor_statements_over_http() -> None:
 def test_an_interrupted_run_is_continued_and_finished_steps_are_left_alone(tmp_path: Path) -> None:
     with serving(always) as port:
         first = run_at(port, tmp_path, {"clients": 1})
-        started = first.trials[0]["started"]
+        started = first.trials[0].started
         again = run_at(port, tmp_path, {"clients": 1})
-    assert again.trials[0]["started"] == started
+    assert again.trials[0].started == started
 
 
 def test_the_command_prints_an_answer_and_keeps_a_record(
@@ -329,9 +315,9 @@ def test_the_command_prints_an_answer_and_keeps_a_record(
     said = capsys.readouterr()
     assert "2 load steps" in said.err
     record = open_record(tmp_path / "here")
-    assert [t["load"]["clients"] for t in record.trials] == [1, 3]
+    assert [t.load.clients for t in record.trials] == [1, 3]
     assert (tmp_path / "here/report/report.html").exists()
-    texts = [q["text"] for q in record.queries(record.trials[0]["queries"]["digest"])]
+    texts = [q["text"] for q in record.queries(record.trials[0].queries.digest)]
     assert texts == ["/a", "/b"]
 
 
@@ -342,23 +328,23 @@ def test_the_command_prints_an_answer_and_keeps_a_record(
         (["http://127.0.0.1:1"], "nothing to send"),
         (["http://127.0.0.1:1/", "--clients", "1", "--rate", "5"], "one kind of load"),
         (["http://127.0.0.1:1/", "--clients", "1:x"], "no range"),
-        (["http://127.0.0.1:1/", "--clients", "1.5"], "parts of clients"),
+        (["http://127.0.0.1:1/", "--clients", "1.5"], "whole numbers"),
         (["http://127.0.0.1:1/", "--clients", "0"], "above 0"),
         (["http://127.0.0.1:1/", "--find-capacity"], "needs a promise"),
         (["http://127.0.0.1:1/", "--connections", "5"], "say --clients"),
-        (["http://127.0.0.1:1/", "--spread", "x"], "keep and round"),
+        (["http://127.0.0.1:1/", "--spread", "x"], "keep or round"),
         (["http://127.0.0.1:1/", "--rate", "5", "--arrivals", "x"], 'one of "poisson"'),
         (["http://127.0.0.1:1/", "--order", "x"], 'one of "logged"'),
         (["http://127.0.0.1:1/", "--idle", "x"], 'one of "hybrid"'),
         (["http://127.0.0.1:1/", "--seconds", "0"], "`seconds` must be"),
         (["http://127.0.0.1:1/", "--timeout", "-1"], "`timeout_s` must be"),
         (["http://127.0.0.1:1/", "--clients", "70000"], "`clients` must be"),
-        (["http://127.0.0.1:1/", "--pause", "-1"], "backwards"),
-        (["http://127.0.0.1:1/", "--replay", "1"], "have no times"),
+        (["http://127.0.0.1:1/", "--pause", "-1"], "0 seconds or more"),
+        (["http://127.0.0.1:1/", "--replay", "1"], "has no times"),
         (["http://127.0.0.1:1/", "--cpus", "one"], "numbers of processors"),
         (["http://127.0.0.1:1/", "--find-capacity", "--slo", "fast"], "is no promise"),
         (["http://127.0.0.1:1/", "--slo", "p99 < 5ms"], "add --find-capacity"),
-        (["http://127.0.0.1:1/", "--repeat", "0"], "once at least"),
+        (["http://127.0.0.1:1/", "--repeat", "0"], "at least once"),
         (["http://127.0.0.1:1/", "http://127.0.0.1:1/"], "two systems are called"),
     ],
 )
@@ -396,11 +382,11 @@ def test_the_door_for_drnbench_writes_its_columns(
 
 def test_several_endpoints_are_each_asked_by_their_own_clients(tmp_path: Path) -> None:
     with serving(always) as one, serving(always) as two:
-        both = f"http://127.0.0.1:{one},http://127.0.0.1:{two}"
-        record = run_at(0, tmp_path, {"clients": 4}, targets=[both])
+        both = [f"http://127.0.0.1:{one}", f"http://127.0.0.1:{two}"]
+        record = run_at(0, tmp_path, {"clients": 4}, urls=both)
     (trial,) = record.trials
-    assert trial["places"] == [f"127.0.0.1:{one}", f"127.0.0.1:{two}"]
-    per_place = trial["drive"]["targets"]
+    assert trial.endpoints == [f"127.0.0.1:{one}", f"127.0.0.1:{two}"]
+    per_place = trial.drive.targets
     assert [p["connects"] for p in per_place] == [2, 2]
 
 
@@ -430,7 +416,7 @@ def test_a_request_has_the_timeout_that_it_names(tmp_path: Path) -> None:
     asks = (Ask("/a"), Ask("/b", timeout_s=0.05))
     with serving(slow_b) as port:
         record = run_at(port, tmp_path, {"clients": 1, "timeout_s": 10.0}, asks)
-    samples = record.samples(record.trials[0]["trial"])
+    samples = record.samples(record.trials[0].trial)
     timed_out = np.array(samples.column("outcome")) == _core.OUTCOMES.index("timed_out")
     assert timed_out.sum() >= 3, "each was given up after its own 50 ms, not after 10 s"
 
@@ -440,5 +426,5 @@ def test_a_set_without_groups_is_asked_in_its_order(tmp_path: Path) -> None:
     with serving(always) as port:
         asks = tuple(requests.asks[i] for i in requests.log)
         record = run_at(port, tmp_path, {"clients": 1}, asks)
-    queries = record.samples(record.trials[0]["trial"]).column("query").to_pylist()
+    queries = record.samples(record.trials[0].trial).column("query").to_pylist()
     assert queries[:6] == [0, 1, 1, 0, 1, 1]

@@ -5,25 +5,23 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
-from searchbench.lab.conduct.laboratory import Openings
-from searchbench.lab.conduct.load import LoadRun, steps_of
-from searchbench.lab.conduct.studied import studied
-from searchbench.lab.system.systems import make_ready
 
+from requesting import written
 from searchbench import _core
 from searchbench.engines import ENGINES, defaults
+from searchbench.lab.conduct.openings import Openings
 from searchbench.lab.conduct.serve import serving
-from searchbench.lab.conduct.studies import Silence
+from searchbench.lab.conduct.watch import Silence
 from searchbench.lab.get.install import missing
-from searchbench.lab.system.address import Target, parse_target
 from searchbench.lab.system.deploy import Deployment
-from searchbench.record import Record
+from searchbench.measure.load import load
+from searchbench.record import Record, Trial
 from searchbench.study import read_study
-from searchbench.study.plan import make_plan
-from searchbench.workload.loads import open_load
-from searchbench.workload.verbatim.model import Ask, RequestSet, from_asks
+from searchbench.study.planner import make_plan
+from searchbench.workload.verbatim.model import Ask
 
 STUDY = """
 question = "?"
@@ -44,7 +42,7 @@ SCHEMES = {
     "postgres": "postgres",
     "frames": "frames",
 }
-LOAD = {"clients": 2, "seconds": 0.3, "warmup_s": 0.0, "idle": "block"}
+LOAD: dict[str, Any] = {"clients": 2, "seconds": 0.3, "warmup": 0.0, "idle": "block"}
 
 
 @contextmanager
@@ -65,45 +63,39 @@ def running(name: str, place: Path) -> Iterator[tuple[Deployment, Path]]:
         yield deployment, study
 
 
-def target_of(deployment: Deployment) -> Target:
+def url_of(deployment: Deployment, monkeypatch: pytest.MonkeyPatch) -> str:
     """As a person would name it, credentials in the environment."""
     endpoint = deployment.endpoint
-    user, password, database = endpoint.login or ("", "", "")
-    told = {"USER": user, "PASSWORD": password, "DATABASE": database}
-    environ = {f"SEARCHBENCH_IT_{part}": text for part, text in told.items()}
-    url = f"{SCHEMES[endpoint.wire]}://127.0.0.1:{endpoint.target[1]}"
-    return parse_target(f"it={url}", environ=environ)
+    for part, text in zip(("USER", "PASSWORD", "DATABASE"), endpoint.login or (), strict=False):
+        monkeypatch.setenv(f"SEARCHBENCH_IT_{part}", text)
+    return f"{SCHEMES[endpoint.wire]}://127.0.0.1:{endpoint.target[1]}"
 
 
-def driven(place: Path, target: Target, requests: RequestSet, **ready: object) -> Record:
-    system = make_ready(target, requests, **ready)  # type: ignore[arg-type]
-    run = LoadRun([system], requests, place / "record", "?", "", {"kind": "load"}, Silence())
-    run.carry_out(steps_of([system], [(LOAD, open_load(LOAD, Path()))], "clients"))
-    (trial,) = run.record.trials
-    assert trial["status"] == "ok", trial.get("reason")
-    codes = set(run.record.samples(trial["trial"]).column("outcome").to_pylist())
+def only(record: Record) -> Trial:
+    (trial,) = record.trials
+    assert trial.status == "ok", trial.reason
+    codes = set(record.samples(trial.trial).column("outcome").to_pylist())
     assert {_core.OUTCOMES[code] for code in codes} == {"ok"}
-    return run.record
+    return trial
 
 
 @pytest.mark.parametrize(
     "name", ["tantivy", "groonga", "sphinx", "sphinx-api", "mariadb", "postgresql", "opensearch"]
 )
-def test_queries_are_compiled_for_the_server_that_runs(name: str, tmp_path: Path) -> None:
+def test_queries_are_compiled_for_the_server_that_runs(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     with running(name, tmp_path) as (deployment, study):
-        source = studied(study, None, Silence())
-        record = driven(
-            tmp_path, target_of(deployment), source.requests,
-            engine=source.engine, to_bytes=source.encode, whole=source.whole,
-        )  # fmt: skip
-    (trial,) = record.trials
-    assert trial["engine"] == name
-    assert trial["version"]
-    assert trial["answers_under_load"]["compared"] > 0
-    assert trial["answers_under_load"]["changed"] == 0
-    captured = record.replies(trial["trial"]).to_pylist()
+        url = url_of(deployment, monkeypatch)
+        record = load(f"it={url}", study=study, record=tmp_path / "record", **LOAD)
+    trial = only(record)
+    assert trial.engine == name
+    assert trial.version
+    assert trial.answers_under_load.compared > 0
+    assert trial.answers_under_load.changed == 0
+    captured = record.replies(trial.trial).to_pylist()
     totals = {row["query"]: row["total"] for row in captured if row["phase"] == "captured"}
-    texts = {q["query"]: q["text"] for q in record.queries(trial["queries"]["digest"])}
+    texts = {q["query"]: q["text"] for q in record.queries(trial.queries.digest)}
     assert sorted(totals[n] for n in texts) == [0, 6, 6]
 
 
@@ -122,9 +114,11 @@ def test_queries_are_compiled_for_the_server_that_runs(name: str, tmp_path: Path
     ],
 )
 def test_a_server_is_recognised_and_asked_in_its_users_own_words(
-    name: str, ask: Ask, recognised: str, tmp_path: Path
+    name: str, ask: Ask, recognised: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with running(name, tmp_path) as (deployment, _study):
-        record = driven(tmp_path, target_of(deployment), from_asks("mine", [ask]))
-    assert record.trials[0]["engine"] == recognised
-    assert record.trials[0]["version"] not in ("", "not told")
+        url = url_of(deployment, monkeypatch)
+        requests = written(tmp_path / "mine", [ask])
+        record = load(f"it={url}", requests=requests, record=tmp_path / "record", **LOAD)
+    assert only(record).engine == recognised
+    assert record.trials[0].version not in ("", "not told")

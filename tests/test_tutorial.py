@@ -76,11 +76,11 @@ def test_the_tutorial_can_be_followed_from_start_to_end(tmp_path: Path) -> None:
 
     steps = {name: open_record(tmp_path / name).trials for name in
              ("by-clients", "by-rate", "capacity", "half-cached", "both")}  # fmt: skip
-    assert [t["load"]["clients"] for t in steps["by-clients"]] == [1, 3, 5, 7, 9]
-    assert all(t["engine"] == "groonga" for trials in steps.values() for t in trials)
-    assert {t["system"] for t in steps["both"]} == {"default", "one-thread"}
+    assert [t.load.clients for t in steps["by-clients"]] == [1, 3, 5, 7, 9]
+    assert all(t.engine == "groonga" for trials in steps.values() for t in trials)
+    assert {t.system for t in steps["both"]} == {"default", "one-thread"}
     for cached in steps["half-cached"]:
-        counted = cached["cache"]["counted"]
+        counted = cached.cache.counted
         assert counted["hits"] / counted["lookups"] == pytest.approx(0.5, abs=0.15)
     for name in steps:
         assert (tmp_path / name / "report" / "report.html").stat().st_size > 10_000

@@ -8,24 +8,14 @@
     print(judgement.verdict.decision)
     frames = searchbench.frames(record)           # samples, trials, treatments as DataFrames
 
-Everything is imported when it is first used, so that importing costs nothing.
+Everything is imported when it is first used, so that importing costs nothing; the types are in
+``__init__.pyi``.
 """
 
 from __future__ import annotations
 
 from importlib import import_module
-from typing import TYPE_CHECKING, Any
-
-if TYPE_CHECKING:
-    from searchbench.analysis.frames import frames
-    from searchbench.analysis.judge import judge
-    from searchbench.errors import SearchbenchError
-    from searchbench.lab.conduct.studies import verify
-    from searchbench.measure.load import load
-    from searchbench.measure.run import run
-    from searchbench.record import open_record
-    from searchbench.report import write_report
-    from searchbench.study import read_study
+from typing import Any
 
 __all__ = [
     "SearchbenchError",

@@ -34,6 +34,7 @@ from searchbench.workload.queries.algebra import (
 )
 from searchbench.workload.queries.analysis import terms
 
+pytestmark = pytest.mark.slow
 SCHEMA = Schema(
     (
         Field("title", FieldType.TEXT),

@@ -20,7 +20,6 @@ from searchbench.engines.engine import Request
 from searchbench.engines.groonga.commands import do
 from searchbench.engines.groonga.engine import Groonga
 from searchbench.errors import LabError
-from searchbench.lab.conduct import studies
 from searchbench.lab.conduct.ingest import ingest, spool
 from searchbench.lab.conduct.serve import serving
 from searchbench.lab.conduct.shelf import Index
@@ -28,6 +27,7 @@ from searchbench.lab.get.install import missing
 from searchbench.lab.system import deploy
 from searchbench.lab.system.deploy import Deployment
 from searchbench.lab.wire.exchange import Refused
+from searchbench.measure.run import run as measure
 from searchbench.record import Record
 from searchbench.workload.queries.algebra import Mode, Query, Terms
 from test_lab import Watch, outcomes, study
@@ -89,7 +89,7 @@ def driven(folder: Path, watch: Once, server: str) -> tuple[Record, Mapping[str,
         "seconds = 2\nwarmup_s = 0\nclients = 2\ntimeout_s = 0.5",
         "[control]\naa = false",
     )
-    record = studies.run(path, folder / "record", watch=watch)
+    record = measure(path, folder / "record", watch=watch)
     (trial,) = record.trials
     assert watch.done
     return record, trial
@@ -101,11 +101,11 @@ def test_a_server_killed_in_mid_trial_is_an_outcome_per_request_and_a_note(
 ) -> None:
     name = "groonga-httpd" if "httpd" in server else "groonga"
     record, trial = driven(tmp_path, Once(name, psutil.Process.kill), server)
-    assert trial["status"] == "ok"
-    seen = outcomes(record, trial["trial"])
+    assert trial.status == "ok"
+    seen = outcomes(record, trial.trial)
     assert seen["ok"] > 0
     assert seen["refused"] > 0
-    assert any(note["kind"] == "server ended" for note in trial["notes"])
+    assert any(note.kind == "server ended" for note in trial.notes)
     assert servers(name) == []
 
 
@@ -116,7 +116,7 @@ def test_a_server_that_accepts_and_never_answers_is_a_timeout_per_request(
     monkeypatch.setattr(deploy, "_STOP_TIMEOUT_S", 0.3)  # a stopped process ignores SIGTERM
     name = "groonga-httpd" if "httpd" in server else "groonga"
     record, trial = driven(tmp_path, Once(name, psutil.Process.suspend), server)
-    seen = outcomes(record, trial["trial"])
+    seen = outcomes(record, trial.trial)
     assert seen["ok"] > 0
     assert seen["timed_out"] > 0
     assert servers(name) == []
@@ -140,11 +140,11 @@ def test_a_server_killed_in_ingest_fails_its_trial_and_the_next_builds_anew(
         .replace("documents.jsonl", "many.jsonl")
         .replace('{ text = "text", n = "integer" }', '{ text = "text" }')
     )
-    failed, after = studies.run(path, tmp_path / "record", watch=Killer()).trials
-    assert (failed["status"], failed["stage"]) == ("failed", "ingest")
-    assert "did not answer" in failed["reason"] or "was not taken" in failed["reason"]
-    assert (after["status"], after["ingest"]["documents"]) == ("ok", 6000)
-    assert after["ingest"]["reused"] is None
+    failed, after = measure(path, tmp_path / "record", watch=Killer()).trials
+    assert (failed.status, failed.stage) == ("failed", "ingest")
+    assert "did not answer" in failed.reason or "was not taken" in failed.reason
+    assert (after.status, after.ingest.documents) == ("ok", 6000)
+    assert after.ingest.reused is None
 
 
 def test_a_lock_left_by_a_killed_server_lets_read_and_not_write_and_goes_with_the_index(

@@ -138,7 +138,7 @@ class GroupAgreement:
     first's lowest group that are not in the same group of the second.
     ``kendall_tau``: mean tau-b over the documents both return, of ``kendall_queries`` queries.
     ``score_difference_*``: absolute, over ``score_documents`` documents that both return; None
-    where scores need not be equal (another engine or way of scoring), or there are none.
+    where scores need not be equal (another engine or way of scoring), or where there are no scores.
     """
 
     total_results_match: tuple[int, int]

@@ -143,8 +143,8 @@ class Writer:
     def _check_same_study(old: Record, plan: Plan) -> None:
         if old.about.get("format") != FORMAT:
             raise RecordError(
-                f"{old.path}: holds a record of format {old.about.get('format')}, which is read but "
-                "not continued; name another folder with --record"
+                f"{old.path}: holds a record of format {old.about.get('format')}, which is read "
+                "but not continued; name another folder with --record"
             )
         if not _same_study(old.plan, plan):
             raise RecordError(

@@ -19,7 +19,7 @@ def to_json(plan: Plan) -> dict[str, Any]:
 
 
 def from_json(payload: Any, where: Path | str = "this plan") -> Plan:
-    """The plan of a plan.json, of this format or an older one; RecordError where it is not whole."""
+    """The plan of a plan.json, of this format or an older one; RecordError if it is not whole."""
     if isinstance(payload, dict) and payload.get("format") == 1:
         try:
             payload = old.plan(payload)

@@ -77,7 +77,8 @@ def samples_table(
     """The core's samples as the record's columns.
 
     ``raw``: structured array of ``_core.SAMPLE_DTYPE``; ``request_to_query``: uint32, the
-    distinct query of each prepared request; ``role``: the number of the role they are of. Instants of -1 become null.
+    distinct query of each prepared request; ``role``: the number of the role they are of. Instants
+    of -1 become null.
     """
 
     def instant(name: str) -> pa.Array:

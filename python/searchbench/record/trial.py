@@ -1,7 +1,7 @@
 """One trial as trial.json keeps it: the only place where its keys are spelled.
 
-The lab fills a ``Trial`` in while it conducts; analysis and report read it. FORMATS.md describes the
-same keys for readers without us. What is not known is None or empty, never guessed.
+The lab fills a ``Trial`` in while it conducts; analysis and report read it. FORMATS.md describes
+the same keys for readers without us. What is not known is None or empty, never guessed.
 """
 
 from __future__ import annotations
@@ -129,7 +129,7 @@ class Ingest(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Terms(msgspec.Struct, frozen=True, kw_only=True):
-    """``asked``: queries whose terms the engine was asked for; ``other``: those it sees otherwise."""
+    """``asked``: queries whose terms the engine was asked for; ``other``: those seen otherwise."""
 
     asked: int
     other: dict[str, list[str]] = {}

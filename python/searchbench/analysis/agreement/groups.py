@@ -40,7 +40,7 @@ class Hits:
     """Hits of many queries, flat, in the order of query and rank.
 
     ``length``: hits of each query. ``document``: a number for each, the same in both lists.
-    ``score``: NaN where there is none.
+    ``score``: NaN where a hit has no score.
     """
 
     length: Ints

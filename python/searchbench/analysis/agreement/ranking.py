@@ -23,7 +23,7 @@ Floats = NDArray[np.float64]
 @dataclass(frozen=True, slots=True)
 class Lists:
     """Ranked lists of many queries. ``ids``: int32 [queries, k], a number for each document, padded
-    with -1. ``scores``: float64 [queries, k], NaN where there is none. ``length``: int64.
+    with -1. ``scores``: float64 [queries, k], NaN where a hit has no score. ``length``: int64.
     ``cut``: whether a query has more hits than are in its list.
     """
 

@@ -148,7 +148,7 @@ def _kept(
 
 
 def _upper(ordered: NDArray[np.int64], tail: float) -> float:
-    """The nearest-rank quantile above which a share ``tail`` lies."""
+    """The nearest-rank quantile above which a share ``tail`` of the values is."""
     rank = math.ceil(ordered.size * (1 - tail) - 1e-9)
     return float(ordered[min(ordered.size, max(1, rank)) - 1])
 

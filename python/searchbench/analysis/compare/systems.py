@@ -39,7 +39,7 @@ def setting(treatment: TreatmentResult) -> tuple[tuple[str, object], ...]:
 def _pair(
     a_name: str, b_name: str, several: Sequence[Comparison], metric: str, require: str
 ) -> str:
-    """In which range the ratios of two systems lie; empty where none is resolved."""
+    """The range of the ratios of two systems; empty where no comparison is resolved."""
     ratios = [c.ratio.value for c in several if c.ratio and c.verdict in ("faster", "slower")]
     if not ratios:
         return ""
@@ -81,17 +81,17 @@ def _many(found: dict[tuple[str, str], list[Comparison]], metric: str, require: 
     rest = [f"{won} times better" if won != 1 else "once better"]
     rest += [f"{lost} times worse" if lost != 1 else "once worse"] if lost else []
     rest += [f"{open_ones} times not resolved or not comparable"] if open_ones else []
-    told = ", ".join(f"{digits(r)} times {name}" for name, (r, _n) in others)
+    shown = ", ".join(f"{digits(r)} times {name}" for name, (r, _n) in others)
     if not won:
         return [
             f"Not resolved: which of {len(systems)} systems is the best by {words(metric)}. "
-            f"Nearest to it is {best}, in the geometric mean of the ratios {told}, but none of its "
-            f"{len(asked)} comparisons at otherwise equal settings resolves."
+            f"Nearest to it is {best}, in the geometric mean of the ratios {shown}, but none of "
+            f"its {len(asked)} comparisons at otherwise equal settings resolves."
         ]
     return [
         f"Of {len(systems)} systems {best} is the best by {words(metric)} over the otherwise equal "
         f"settings ({', '.join(rest)} in {len(asked)} comparisons{_over(asked, require)}). In "
-        f"the geometric mean of the ratios it reaches {told}."
+        f"the geometric mean of the ratios it reaches {shown}."
     ]
 
 

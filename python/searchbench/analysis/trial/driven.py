@@ -27,7 +27,7 @@ def loads(record: Record) -> dict[str, Load]:
 
 
 def load_of(treatment: Treatment, trials: Sequence[Trial]) -> Load:
-    """The load of one treatment; RecordError where the plan's table is none."""
+    """The load of one treatment; RecordError where the plan's table is not a load."""
     if trials:
         return trials[0].load
     known = {key: treatment.load[key] for key in Load.__struct_fields__ if key in treatment.load}

@@ -85,7 +85,7 @@ def find(trace: Trace, closed: bool) -> Warmup:
     """The warm-up curve of a trial and whether its measured window is steady.
 
     MSER alone cuts a little off pure noise. So a cut is believed only where what it leaves out
-    lies apart from the rest by 5 % and by three standard errors; else the trial is steady from
+    differs from the rest by 5 % and by three standard errors; else the trial is steady from
     the first bin.
     """
     what: Literal["throughput", "response_p50"] = "throughput" if closed else "response_p50"
@@ -110,7 +110,7 @@ def find(trace: Trace, closed: bool) -> Warmup:
 
 
 def _walk_back(y: Floats, cut: int, batch: int = 5) -> int:
-    """The earliest beginning from which on all batches lie at the level of what follows ``cut``.
+    """The earliest beginning from which on all batches are at the level of what follows ``cut``.
 
     MSER's minimum is flat, so that it often cuts too much; what was already at the level is given
     back.
@@ -124,7 +124,7 @@ def _walk_back(y: Floats, cut: int, batch: int = 5) -> int:
 
 
 def _shift(early: Floats, rest: Floats) -> float:
-    """How far the early level lies from the rest, as a share; 0 where that may be chance."""
+    """How far the early level is from the rest, as a share; 0 where that may be chance."""
     if not early.size or rest.size < 2:
         return 0.0
     level = float(np.median(rest))

@@ -53,7 +53,6 @@ def drive_it(run: Run, place: Place, hooks: Hooks) -> None:
     )
     captured = session.captured
     expected = order.expected_requests(0.001 if captured is None else captured.mean_s)
-    hooks.announce("drive")
     with Probe(running.processes) as probe:
         try:
             driven = drive(running.sender, running.decoder, compiled, order, manner, expected)
@@ -147,6 +146,7 @@ def _fill(session: Session, seed: int, hooks: Hooks) -> None:
     running.endpoint.drive(
         prepare(compiled.requests), order, Manner(timeout_s=timeout_s, on_tick=hooks.on_tick)
     )
+    hooks.announce("drive")
 
 
 def _cache(run: Run, before: CacheState) -> Cache:

@@ -46,12 +46,12 @@ def opening_of(session: Session, shelf: Shelf, place: Place, *, timed: bool) -> 
         return name, partial(what, session, *more)
 
     deploy = do("deploy", opening.deploy, place)
-    identify = do("verify", opening.identify, place)
+    identify = do("identify", opening.identify, place)
     capture = do("capture", opening.capture, shelf)
     stop = do("stop", opening.stop)
     before = [] if captures_after(session) and timed else [identify, capture]
     if isinstance(session.opened.workload, VerbatimRequests):
-        return [do("deploy", opening.find), do("verify", opening.know_again),
+        return [do("deploy", opening.find), do("identify", opening.know_again),
                 do("capture", opening.capture_some)]  # fmt: skip
     if session.attached:
         fill = [do("ingest", opening.fill)] if session.batches is not None else []

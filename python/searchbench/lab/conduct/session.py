@@ -39,8 +39,9 @@ class Phases:
     @contextmanager
     def __call__(self, name: str) -> Iterator[None]:
         """Time a phase; entering one twice adds up."""
+        if name != self.current:
+            self.announce(name)
         self.current = name
-        self.announce(name)
         began = time.perf_counter()
         yield
         self.seconds[name] = self.seconds.get(name, 0.0) + time.perf_counter() - began

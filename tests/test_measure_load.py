@@ -1,0 +1,99 @@
+"""Options made into a study: what stands in the record can be run again, and means the same."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+
+import pytest
+
+import searchbench
+from searchbench.cli import app
+from searchbench.measure.load import Asked, study_of
+from searchbench.record import open_record
+from searchbench.study import parse_study
+from searchbench.study.planner import make_plan
+from test_load import always, serving
+
+
+def log_of(place: Path, seconds: float, count: int) -> Path:
+    """A log of so many requests, evenly over so many seconds, the first at 0."""
+    path = place / "log.jsonl"
+    step = seconds / (count - 1)
+    path.write_text("".join(f'{{"path": "/{i}", "t": {i * step}}}\n' for i in range(count)))
+    return path
+
+
+def test_a_replay_lasts_as_long_as_its_log_and_sends_all_of_it(tmp_path: Path) -> None:
+    log = log_of(tmp_path, seconds=30.0, count=61)
+    with serving(always) as port:
+        code = app(
+            ["load", f"mine=http://127.0.0.1:{port}", "--requests", str(log), "--replay", "10",
+             "--record", str(tmp_path / "record"), "--engine", "none", "--no-report"]
+        )  # fmt: skip
+    assert code == 0
+    record = open_record(tmp_path / "record")
+    (trial,) = record.trials
+    due = record.samples(trial.trial)["due"].to_numpy()
+    assert due.size == 61, "all of it"
+    assert (due.min(), due.max()) == (0, 3_000_000_000), "30 s at ten times their speed"
+    assert trial.window is not None
+    assert trial.window.start == 0, "nothing is thrown away as a warm-up"
+    assert trial.window.end > due.max()
+
+
+def test_a_replay_may_be_cut_by_whoever_asks_for_it(tmp_path: Path) -> None:
+    log = log_of(tmp_path, seconds=30.0, count=61)
+    with serving(always) as port:
+        record = searchbench.load(
+            f"http://127.0.0.1:{port}", requests=log, replay=10, seconds=1.0, engine="none",
+            record=tmp_path / "record",
+        )  # fmt: skip
+    due = record.samples(record.trials[0].trial)["due"].to_numpy()
+    assert due.size == 20
+    assert due.max() == 950_000_000
+
+
+def test_what_stands_in_the_record_is_the_study_that_ran(tmp_path: Path) -> None:
+    (tmp_path / "paths.txt").write_text("/a\n/b\n")
+    with serving(always) as port:
+        record = searchbench.load(
+            f"mine=http://127.0.0.1:{port}", requests=tmp_path / "paths.txt", clients=[1, 3],
+            seconds=0.3, warmup=0.0, engine="none", record=tmp_path / "record",
+        )  # fmt: skip
+        tables = tomllib.loads(record.study_text)
+        assert tables["load"]["clients"] == [1, 3]
+        assert tables["systems"]["mine"]["attach"] == [f"http://127.0.0.1:{port}"]
+        again = searchbench.run(record.path / "study.toml", tmp_path / "again")
+    assert again.plan == record.plan
+    assert [t.load.clients for t in again.trials] == [1, 3]
+    assert all(t.status == "ok" for t in again.trials)
+
+
+def test_every_kind_of_load_is_a_study_that_reads_back_as_it_was(tmp_path: Path) -> None:
+    log = log_of(tmp_path, seconds=2.0, count=5)
+    target = ["http://127.0.0.1:1"]
+    for how in (
+        {"clients": "1:5:2"},
+        {"rate": [10, 20.5]},
+        {"replay": 2.0},
+        {"find_capacity": True, "slo": ["p99 < 5ms", "p99 < 50ms, errors < 1%"]},
+        {"clients": 2, "cache_hit": 0.5, "cache_entries": 10, "cache_law": "zipf:0.8"},
+        {"clients": 2, "machines": "a,b", "ssh": "ssh -p 2222", "cpus": "0", "realtime": True},
+    ):
+        study = study_of(Asked(targets=target, requests=log, command=("load", "x"), **how))
+        read = parse_study(study.text, study.path, study.base)
+        assert make_plan(read).treatments == make_plan(study).treatments, how
+
+
+def test_an_unknown_option_is_no_option() -> None:
+    with pytest.raises(TypeError, match="clents"):
+        searchbench.load("http://127.0.0.1:1/", clents=3)
+
+
+def test_the_interface_costs_nothing_until_it_is_used() -> None:
+    code = "import searchbench, sys; print('numpy' in sys.modules, searchbench.load.__name__)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.split() == ["False", "load"]
