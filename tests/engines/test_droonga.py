@@ -23,6 +23,7 @@ from searchbench.engines.groonga.engine import Groonga
 from searchbench.errors import LabError
 from searchbench.lab.conduct.ingest import ingest, spool
 from searchbench.lab.get.install import missing
+from searchbench.lab.system.address import parse_target
 from searchbench.lab.system.attach import Attached
 from searchbench.lab.system.deploy import Deployment
 from searchbench.workload.queries.algebra import Boolean, In, Mode, NotIn, Query, Range, Sort, Terms
@@ -161,13 +162,12 @@ def test_an_ingest_of_which_it_drops_a_document_fails_and_says_so(tmp_path: Path
     threading.Thread(target=server.serve_forever, daemon=True).start()
     try:
         address = f"127.0.0.1:{server.server_address[1]}"
-        where = (tmp_path / "data", tmp_path / "run")
-        with Attached(ENGINE, defaults(ENGINE), *where, address=address, system="d") as attached:
+        target = parse_target(f"http://{address}")
+        with Attached(ENGINE, defaults(ENGINE), tmp_path / "run", target=target) as attached:
             assert attached.facts.parameters["cache"] is False
-            corpus = Two()
-            batches = spool(ENGINE, corpus, tmp_path / "batches")
+            batches = spool(ENGINE, Two(), tmp_path / "batches")
             with pytest.raises(LabError, match=r"Droonga took 1 of 2 documents.*column is missing"):
-                ingest(attached, corpus, batches)
+                ingest(attached, Two(), batches)
     finally:
         server.shutdown()
         server.server_close()
