@@ -30,10 +30,10 @@ from searchbench.engines.engine import (
     Service,
 )
 from searchbench.engines.groonga.commands import column, do, load
-from searchbench.engines.groonga.droonga import Droonga
-from searchbench.engines.groonga.engine import Groonga
+from searchbench.engines.groonga import Droonga
+from searchbench.engines.groonga import Groonga
 from searchbench.engines.http_form import get
-from searchbench.engines.mariadb.engine import MariaDB
+from searchbench.engines.mariadb import MariaDB
 from searchbench.engines.mysql_form import query
 from searchbench.errors import QueryError
 from searchbench.lab.conduct.caches import law_of

@@ -18,8 +18,7 @@ from engines.test_conformance import SCHEMA, Shelf
 from searchbench.corpora.corpus import Document, Field, FieldType, Schema
 from searchbench.engines import defaults
 from searchbench.engines.engine import CacheState
-from searchbench.engines.groonga.droonga import Droonga
-from searchbench.engines.groonga.engine import Groonga
+from searchbench.engines.groonga import Droonga, Groonga
 from searchbench.errors import LabError
 from searchbench.lab.conduct.ingest import ingest, spool
 from searchbench.lab.get.install import missing

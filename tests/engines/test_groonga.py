@@ -16,7 +16,7 @@ import pytest
 from searchbench.corpora.corpus import Document, Field, FieldType, Schema
 from searchbench.engines import defaults
 from searchbench.engines.engine import Level
-from searchbench.engines.groonga.engine import Groonga
+from searchbench.engines.groonga import Groonga
 from searchbench.engines.groonga.script import field, value
 from searchbench.lab.conduct.ingest import ingest, spool
 from searchbench.lab.get.install import missing

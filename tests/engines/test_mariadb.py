@@ -16,7 +16,7 @@ from searchbench import _core
 from searchbench.corpora.corpus import Document, Field, FieldType, Schema
 from searchbench.engines import defaults
 from searchbench.engines.engine import Hits, Level, Parameters
-from searchbench.engines.mariadb.engine import MariaDB
+from searchbench.engines.mariadb import MariaDB
 from searchbench.engines.mariadb.query import VALUE, label, labelled
 from searchbench.engines.mariadb.table import STORAGE
 from searchbench.engines.mariadb.text import MOST_CHARACTERS, indexed, term, words

@@ -19,7 +19,7 @@ from searchbench.corpora.corpus import Schema
 from searchbench.engines import defaults
 from searchbench.engines.engine import Hits, Parameters, Request, Service
 from searchbench.engines.http_form import put
-from searchbench.engines.opensearch.engine import OpenSearch
+from searchbench.engines.opensearch import OpenSearch
 from searchbench.errors import LabError
 from searchbench.lab.conduct.ingest import spool
 from searchbench.lab.conduct.serve import serving
