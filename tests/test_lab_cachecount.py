@@ -15,7 +15,9 @@ import numpy as np
 import orjson
 import pytest
 
+from searchbench.analysis.judge import judge as judge_record
 from searchbench.analysis.trial.cache import Row, judged
+from searchbench.cli import app
 from searchbench.corpora.corpus import Schema
 from searchbench.engines import defaults
 from searchbench.engines import engine as engine_named
@@ -28,11 +30,13 @@ from searchbench.engines.engine import (
     Service,
 )
 from searchbench.engines.groonga.commands import column, do, load
-from searchbench.engines.groonga.droonga import Droonga
-from searchbench.engines.groonga.engine import Groonga
+from searchbench.engines.groonga import Droonga
+from searchbench.engines.groonga import Groonga
 from searchbench.engines.http_form import get
-from searchbench.engines.mariadb.engine import MariaDB
+from searchbench.engines.mariadb import MariaDB
 from searchbench.engines.mysql_form import query
+from searchbench.errors import QueryError
+from searchbench.lab.conduct.caches import law_of
 from searchbench.lab.get.install import missing
 from searchbench.lab.system.cachecount import (
     Counted,
@@ -46,6 +50,7 @@ from searchbench.lab.system.deploy import Deployment
 from searchbench.lab.system.names import free_port
 from searchbench.lab.wire.exchange import Endpoint, ask, prepare, samples_of
 from searchbench.lab.wire.order import Manner, Order
+from searchbench.record import open_record
 from searchbench.record.trial import Cache
 from searchbench.workload.draw import CachePlan, draw, plan
 
@@ -88,9 +93,17 @@ def selects(count: int) -> list[Request]:
 
 
 def drive(endpoint: Endpoint, requests: list[Request], order: Any, clients: int = 2) -> None:
-    starts = np.linspace(0, len(order), clients + 1).astype(np.uint32)
-    wanted = Order(np.asarray(order, np.uint32), starts, None, clients, repeat=False)
-    trace = endpoint.drive(prepare(requests), wanted, Manner())
+    trace = endpoint.drive(
+        prepare(requests),
+        Order(
+            np.asarray(order, np.uint32),
+            np.linspace(0, len(order), clients + 1).astype(np.uint32),
+            None,
+            clients,
+            repeat=False,
+        ),
+        Manner(),
+    )
     samples = samples_of(trace)
     assert len(samples) == len(order)
     assert not samples["outcome"].any()
@@ -400,3 +413,38 @@ def test_noise_is_no_deviation_and_more_than_noise_is() -> None:
         for sign in (1, -1):
             hits = round((0.5 + sign * off) * 1000)
             assert (judge(made, Counted(hits, 1000, "a test")) is not None) is is_one
+
+
+def test_a_load_run_fills_the_cache_first_and_keeps_what_was_counted(
+    groonga: Deployment, tmp_path: Path
+) -> None:
+    endpoint = emptied(groonga)
+    made = plan(ENTRIES, 0.8)
+    paths = (f"/d/select?table=Stores&filter=n%3C{n}&limit=1" for n in range(2 * made.distinct))
+    (tmp_path / "paths.txt").write_text("\n".join(paths))
+    # So few requests that a cache that was empty at first would show.
+    how = {"cache-hit": 0.8, "clients": 2, "seconds": 0.4, "warmup": 0, "captures": 0}
+    words = [word for name, value in how.items() for word in (f"--{name}", str(value))]
+    place = tmp_path / "record"
+    url = f"http://127.0.0.1:{endpoint.target[1]}"
+    asked = ["load", url, "--requests", str(tmp_path / "paths.txt"), "--record", str(place)]
+    assert app([*asked, *words, "--no-report"], result_action="return_value") == 0
+    (trial,) = open_record(place).trials
+    assert trial.status == "ok", trial.reason
+    assert trial.cache is not None
+    assert (trial.cache.cache_entries, trial.cache.distinct) == (ENTRIES, made.distinct)
+    counted = trial.cache.counted
+    assert counted is not None
+    assert counted.lookups == open_record(place).samples(trial.trial).num_rows
+    rate = counted.hits / counted.lookups
+    assert rate == pytest.approx(0.8, abs=3 * made.spread(counted.lookups) + 0.01)
+    findings = [f.kind for t in judge_record(open_record(place)).treatments
+                for each in t.trials for f in each.findings]  # fmt: skip
+    assert not [kind for kind in findings if kind.startswith("cache")]
+
+
+@pytest.mark.parametrize("law", ["zipf:steep", "normal"])
+def test_a_law_that_is_none_is_refused_with_those_there_are(law: str) -> None:
+    with pytest.raises(QueryError, match=r"zipf:0\.8 with an exponent"):
+        law_of(law)
+    assert law_of("zipf:0.5") == ("zipf", 0.5)

@@ -1,4 +1,4 @@
-"""Droonga's replies in the forms a real one gives, and its requests put to Groonga, which knows them.
+"""Droonga's replies in the forms of a real one, and its requests put to Groonga, which knows them.
 
 No registry has Droonga, so these tests hold the forms that engine 1.1.2 and HTTP server 1.1.3 were
 seen to answer in, not a running system.
@@ -18,11 +18,11 @@ from engines.test_conformance import SCHEMA, Shelf
 from searchbench.corpora.corpus import Document, Field, FieldType, Schema
 from searchbench.engines import defaults
 from searchbench.engines.engine import CacheState
-from searchbench.engines.groonga.droonga import Droonga
-from searchbench.engines.groonga.engine import Groonga
+from searchbench.engines.groonga import Droonga, Groonga
 from searchbench.errors import LabError
 from searchbench.lab.conduct.ingest import ingest, spool
 from searchbench.lab.get.install import missing
+from searchbench.lab.system.address import parse_target
 from searchbench.lab.system.attach import Attached
 from searchbench.lab.system.deploy import Deployment
 from searchbench.workload.queries.algebra import Boolean, In, Mode, NotIn, Query, Range, Sort, Terms
@@ -160,14 +160,13 @@ def test_an_ingest_of_which_it_drops_a_document_fails_and_says_so(tmp_path: Path
     server = ThreadingHTTPServer(("127.0.0.1", 0), Front)
     threading.Thread(target=server.serve_forever, daemon=True).start()
     try:
-        address = "127.0.0.1:{}".format(server.server_address[1])
-        where = (tmp_path / "data", tmp_path / "run")
-        with Attached(ENGINE, defaults(ENGINE), *where, address=address, system="d") as attached:
+        address = f"127.0.0.1:{server.server_address[1]}"
+        target = parse_target(f"http://{address}")
+        with Attached(ENGINE, defaults(ENGINE), tmp_path / "run", target=target) as attached:
             assert attached.facts.parameters["cache"] is False
-            corpus = Two()
-            batches = spool(ENGINE, corpus, tmp_path / "batches")
+            batches = spool(ENGINE, Two(), tmp_path / "batches")
             with pytest.raises(LabError, match=r"Droonga took 1 of 2 documents.*column is missing"):
-                ingest(attached, corpus, batches)
+                ingest(attached, Two(), batches)
     finally:
         server.shutdown()
         server.server_close()

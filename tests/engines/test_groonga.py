@@ -16,13 +16,14 @@ import pytest
 from searchbench.corpora.corpus import Document, Field, FieldType, Schema
 from searchbench.engines import defaults
 from searchbench.engines.engine import Level
-from searchbench.engines.groonga.engine import Groonga
+from searchbench.engines.groonga import Groonga
 from searchbench.engines.groonga.script import field, value
 from searchbench.lab.conduct.ingest import ingest, spool
 from searchbench.lab.get.install import missing
 from searchbench.lab.system.deploy import Deployment
 from searchbench.lab.wire.exchange import ask as ask_each
 from searchbench.lab.wire.exchange import prepare
+from searchbench.lab.wire.order import Manner, Order
 from searchbench.workload.queries.algebra import Boolean, In, Mode, Query, Range, Sort, Terms
 from searchbench.workload.queries.analysis import terms
 
@@ -200,12 +201,14 @@ def test_every_worker_of_httpd_answers_right_as_soon_as_the_index_is_made(tmp_pa
         request = ENGINE.compile(fox, Books.schema, running.params)
         trace = running.endpoint.drive(
             prepare([request]),
-            sequence=np.zeros(160, np.uint32),
-            client_starts=np.arange(0, 161, 10, dtype=np.uint32),
-            connections=16,
-            timeout_ns=int(10e9),
-            capture_every=1,
-            idle="block",
+            Order(
+                np.zeros(160, np.uint32),
+                np.arange(0, 161, 10, dtype=np.uint32),
+                None,
+                16,
+                repeat=False,
+            ),
+            Manner(timeout_s=10.0, capture_every=1),
         )
         replies = [reply for _index, reply in trace.replies()]
         assert {ENGINE.decode(reply).total for reply in replies} == {0}

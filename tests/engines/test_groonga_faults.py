@@ -17,8 +17,8 @@ import pytest
 from searchbench.corpora.corpus import Document, Field, FieldType, Schema
 from searchbench.engines import defaults
 from searchbench.engines.engine import Request
+from searchbench.engines.groonga import Groonga
 from searchbench.engines.groonga.commands import do
-from searchbench.engines.groonga.engine import Groonga
 from searchbench.errors import LabError
 from searchbench.lab.conduct.ingest import ingest, spool
 from searchbench.lab.conduct.serve import serving

@@ -16,7 +16,7 @@ from searchbench import _core
 from searchbench.corpora.corpus import Document, Field, FieldType, Schema
 from searchbench.engines import defaults
 from searchbench.engines.engine import Hits, Level, Parameters
-from searchbench.engines.mariadb.engine import MariaDB
+from searchbench.engines.mariadb import MariaDB
 from searchbench.engines.mariadb.query import VALUE, label, labelled
 from searchbench.engines.mariadb.table import STORAGE
 from searchbench.engines.mariadb.text import MOST_CHARACTERS, indexed, term, words
@@ -24,6 +24,7 @@ from searchbench.lab.conduct.serve import serving
 from searchbench.lab.get.install import missing
 from searchbench.lab.system.deploy import Deployment
 from searchbench.lab.wire.exchange import prepare, samples_of
+from searchbench.lab.wire.order import Manner, Order
 from searchbench.workload.queries.algebra import (
     Boolean,
     Facet,
@@ -309,13 +310,14 @@ def killed_while_asked(running: Deployment) -> list[str]:
     count = 100_000
     trace = running.endpoint.drive(
         prepare([ENGINE.facts_request()]),
-        sequence=np.zeros(count, np.uint32),
-        client_starts=np.array([0, count], np.uint32),
-        connections=1,
-        stop_ns=1_000_000_000,
-        timeout_ns=10_000_000_000,
-        idle="block",
-        on_tick=tick,
+        Order(
+            np.zeros(count, np.uint32),
+            np.array([0, count], np.uint32),
+            None,
+            1,
+            stop_ns=1_000_000_000,
+        ),
+        Manner(timeout_s=10.0, on_tick=tick),
     )
     assert not running.lives()
     return [_core.OUTCOMES[int(sample["outcome"])] for sample in samples_of(trace)]

@@ -23,8 +23,7 @@ from searchbench.corpora.corpus import Corpus, Document, Field, FieldType, Schem
 from searchbench.engines import defaults
 from searchbench.engines.engine import Engine, Hits, Level, Request
 from searchbench.engines.http_form import post, split
-from searchbench.engines.opensearch.elasticsearch import Elasticsearch
-from searchbench.engines.opensearch.engine import OpenSearch
+from searchbench.engines.opensearch import Elasticsearch, OpenSearch
 from searchbench.engines.opensearch.http import RestSearch, whole
 from searchbench.engines.opensearch.levers import LEVERS
 from searchbench.engines.opensearch.query import GROUPS, ORDER, field, own

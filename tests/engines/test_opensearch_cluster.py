@@ -19,13 +19,14 @@ from searchbench.corpora.corpus import Schema
 from searchbench.engines import defaults
 from searchbench.engines.engine import Hits, Parameters, Request, Service
 from searchbench.engines.http_form import put
-from searchbench.engines.opensearch.engine import OpenSearch
+from searchbench.engines.opensearch import OpenSearch
 from searchbench.errors import LabError
 from searchbench.lab.conduct.ingest import spool
 from searchbench.lab.conduct.serve import serving
 from searchbench.lab.get.install import missing
 from searchbench.lab.system.deploy import Deployment
 from searchbench.lab.wire.exchange import prepare, samples_of
+from searchbench.lab.wire.order import Manner, Order
 from searchbench.workload.queries.algebra import Facet, Mode, Query, Sort, Terms
 
 ENGINE = OpenSearch()
@@ -110,14 +111,14 @@ def test_a_node_killed_while_asked_is_seen_in_answers_and_its_copies_take_over(
     count = 100_000
     trace = cluster.endpoint.drive(
         prepare([alone.elsewhere(query)]),
-        sequence=np.zeros(count, np.uint32),
-        client_starts=np.array([0, count], np.uint32),
-        connections=1,
-        stop_ns=4_000_000_000,
-        timeout_ns=30_000_000_000,
-        capture_every=1,
-        idle="block",
-        on_tick=tick,
+        Order(
+            np.zeros(count, np.uint32),
+            np.array([0, count], np.uint32),
+            None,
+            1,
+            stop_ns=4_000_000_000,
+        ),
+        Manner(timeout_s=30.0, capture_every=1, on_tick=tick),
     )
     assert killed
     assert not cluster.lives()

@@ -17,7 +17,7 @@ from engines.reference import Reference
 from searchbench.corpora.corpus import Document, Field, FieldType, Schema
 from searchbench.engines import defaults
 from searchbench.engines.engine import Hits, Level
-from searchbench.engines.postgresql.engine import Postgresql
+from searchbench.engines.postgresql import Postgresql
 from searchbench.errors import LabError, Unsupported
 from searchbench.lab.conduct.serve import serving
 from searchbench.lab.get.install import missing

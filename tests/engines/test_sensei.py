@@ -31,6 +31,7 @@ from searchbench.lab.conduct.serve import serving
 from searchbench.lab.get.install import missing
 from searchbench.lab.system.deploy import Deployment
 from searchbench.lab.wire.exchange import prepare, samples_of
+from searchbench.lab.wire.order import Manner, Order
 from searchbench.workload.queries.algebra import Facet, In, Mode, NotIn, Query, Range, Sort, Terms
 from searchbench.workload.queries.analysis import lower, terms
 
@@ -501,13 +502,15 @@ def test_what_was_settled_outlives_a_server_that_is_killed_while_it_answers(
 
         trace = running.endpoint.drive(
             requests,
-            sequence=np.zeros(2, np.uint32),
-            client_starts=np.array([0, 1, 2], np.uint32),
-            connections=2,
-            repeat=True,
-            stop_ns=1_500_000_000,
-            idle="block",
-            on_tick=kill,
+            Order(
+                np.zeros(2, np.uint32),
+                np.array([0, 1, 2], np.uint32),
+                None,
+                2,
+                repeat=True,
+                stop_ns=1_500_000_000,
+            ),
+            Manner(on_tick=kill),
         )
         outcomes = {_core.OUTCOMES[n] for n in samples_of(trace)["outcome"]}
         assert {"ok", "refused"} <= outcomes

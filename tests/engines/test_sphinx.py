@@ -28,6 +28,7 @@ from searchbench.lab.conduct.serve import serving
 from searchbench.lab.get.install import missing
 from searchbench.lab.system.deploy import Deployment
 from searchbench.lab.wire.exchange import prepare, samples_of
+from searchbench.lab.wire.order import Manner, Order
 from searchbench.workload.queries.algebra import (
     Boolean,
     Facet,
@@ -102,12 +103,8 @@ def outcome(running: Deployment, query: Query) -> str:
     request = running.engine.compile(query, SCHEMA, running.params)
     trace = running.endpoint.drive(
         prepare([request]),
-        sequence=np.zeros(1, np.uint32),
-        client_starts=np.array([0, 1], np.uint32),
-        connections=1,
-        timeout_ns=5_000_000_000,
-        capture_every=0,
-        idle="block",
+        Order(np.zeros(1, np.uint32), np.array([0, 1], np.uint32), None, 1, repeat=False),
+        Manner(timeout_s=5.0),
     )
     return _core.OUTCOMES[int(samples_of(trace)[0]["outcome"])]
 

@@ -20,6 +20,7 @@ from searchbench.lab.conduct.serve import serving
 from searchbench.lab.get.install import missing
 from searchbench.lab.system.deploy import Deployment
 from searchbench.lab.wire.exchange import prepare, samples_of
+from searchbench.lab.wire.order import Manner, Order
 
 
 @pytest.fixture(autouse=True, scope="module")
@@ -86,13 +87,14 @@ def test_a_searchd_killed_in_mid_trial_fails_what_was_not_answered(tmp_path: Pat
         killer.start()
         trace = running.endpoint.drive(
             prepare([running.engine.compile(FOX, SCHEMA, running.params)]),
-            sequence=np.zeros(count, np.uint32),
-            client_starts=np.array([0, count // 2, count], np.uint32),
-            connections=2,
-            timeout_ns=2_000_000_000,
-            stop_ns=2_000_000_000,
-            capture_every=0,
-            idle="block",
+            Order(
+                np.zeros(count, np.uint32),
+                np.array([0, count // 2, count], np.uint32),
+                None,
+                2,
+                stop_ns=2_000_000_000,
+            ),
+            Manner(timeout_s=2.0),
         )
         killer.join()
         outcomes = [_core.OUTCOMES[int(s["outcome"])] for s in samples_of(trace)]

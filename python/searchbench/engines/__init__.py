@@ -5,17 +5,14 @@ from __future__ import annotations
 import difflib
 
 from searchbench.engines.engine import Engine, Level
-from searchbench.engines.groonga.droonga import Droonga
-from searchbench.engines.groonga.engine import Groonga
+from searchbench.engines.groonga import Droonga, Groonga
 from searchbench.engines.lucene import Lucene, Lucene10
-from searchbench.engines.mariadb.engine import MariaDB
+from searchbench.engines.mariadb import MariaDB
 from searchbench.engines.null import Null
-from searchbench.engines.opensearch.elasticsearch import Elasticsearch
-from searchbench.engines.opensearch.engine import OpenSearch
-from searchbench.engines.postgresql.engine import Postgresql
-from searchbench.engines.sensei.engine import Sensei
-from searchbench.engines.sphinx.engine import Sphinx, SphinxApi
-from searchbench.engines.sphinx.manticore import Manticore
+from searchbench.engines.opensearch import Elasticsearch, OpenSearch
+from searchbench.engines.postgresql import Postgresql
+from searchbench.engines.sensei import Sensei
+from searchbench.engines.sphinx import Manticore, Sphinx, SphinxApi
 from searchbench.engines.sqlite import Sqlite
 from searchbench.engines.tantivy import Tantivy
 from searchbench.errors import SearchbenchError

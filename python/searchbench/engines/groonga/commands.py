@@ -10,7 +10,7 @@ from collections.abc import Sequence
 import orjson
 
 from searchbench.corpora.corpus import Document, FieldType, Schema
-from searchbench.engines.groonga import script as script
+from searchbench.engines.groonga import script
 from searchbench.engines.http_form import get, post
 
 _COLUMN_TYPES = {

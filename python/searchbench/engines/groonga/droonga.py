@@ -30,7 +30,7 @@ from searchbench.engines.engine import (
     Service,
 )
 from searchbench.engines.features import refuse
-from searchbench.engines.groonga import script as script
+from searchbench.engines.groonga import script
 from searchbench.engines.groonga.commands import columns, do, indexes, load, rows
 from searchbench.engines.http_form import HttpReply, get, split
 from searchbench.workload.queries.algebra import Query

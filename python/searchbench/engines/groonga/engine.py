@@ -25,8 +25,7 @@ from searchbench.engines.engine import (
     Service,
 )
 from searchbench.engines.features import refuse
-from searchbench.engines.groonga import counters
-from searchbench.engines.groonga import script as script
+from searchbench.engines.groonga import counters, script
 from searchbench.engines.groonga.commands import column, columns, do, indexes, load, rows
 from searchbench.engines.groonga.service import service
 from searchbench.engines.http_form import HttpReply, get, split

@@ -21,9 +21,8 @@ from searchbench.engines.engine import (
     Service,
 )
 from searchbench.engines.features import refuse
-from searchbench.engines.mariadb import counters
+from searchbench.engines.mariadb import counters, table
 from searchbench.engines.mariadb import query as algebra
-from searchbench.engines.mariadb import table as table
 from searchbench.engines.mariadb.text import indexed, term
 from searchbench.engines.mysql_form import Result, query, quoted, split
 from searchbench.workload.queries.algebra import Query

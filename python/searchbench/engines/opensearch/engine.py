@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from searchbench.corpora.corpus import Schema
 from searchbench.engines.engine import Capabilities, Parameters, Service
-from searchbench.engines.opensearch import node as node
+from searchbench.engines.opensearch import node
 from searchbench.engines.opensearch.http import RestSearch, whole
 from searchbench.engines.opensearch.levers import (
     DEVIATIONS,

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from searchbench.corpora.corpus import Schema
-from searchbench.engines.sensei import columns as columns
+from searchbench.engines.sensei import columns
 from searchbench.engines.sensei.json import written
 from searchbench.engines.sensei.request import SOURCE, Among, Asked, Within
 from searchbench.errors import Unsupported

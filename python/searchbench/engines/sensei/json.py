@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from searchbench.corpora.corpus import Schema
-from searchbench.engines.sensei import columns as columns
+from searchbench.engines.sensei import columns
 from searchbench.engines.sensei.request import Among, Asked, Within
 from searchbench.workload.queries.algebra import Match, Mode, Query, Terms
 from searchbench.workload.queries.analysis import is_term

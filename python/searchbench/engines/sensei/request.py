@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from searchbench.corpora.corpus import Field, FieldType, Schema
-from searchbench.engines.sensei import columns as columns
+from searchbench.engines.sensei import columns
 from searchbench.errors import Unsupported
 from searchbench.workload.queries.algebra import Filter, In, NotIn, Query, Range, Sort
 

@@ -21,8 +21,7 @@ from searchbench.engines.engine import (
 )
 from searchbench.engines.mysql_form import query as packet
 from searchbench.engines.mysql_form import split
-from searchbench.engines.sphinx import ql as ql
-from searchbench.engines.sphinx import values as values
+from searchbench.engines.sphinx import ql, values
 from searchbench.engines.sphinx.charset import charset_table
 from searchbench.engines.sphinx.query import NO_FUZZY, RANKERS, plan
 from searchbench.workload.queries.algebra import Query

@@ -12,7 +12,7 @@ from typing import Any
 from searchbench.corpora.corpus import Document, Schema
 from searchbench.engines.engine import Hit, Hits
 from searchbench.engines.mysql_form import Result, split
-from searchbench.engines.sphinx import values as values
+from searchbench.engines.sphinx import values
 from searchbench.engines.sphinx.query import (
     GROUP_MATCHES,
     SCORE,

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from searchbench.corpora.corpus import FieldType, Schema
 from searchbench.engines.engine import Parameters
-from searchbench.engines.sphinx import values as values
+from searchbench.engines.sphinx import values
 from searchbench.engines.sphinx.charset import EVERY
 from searchbench.errors import Unsupported
 from searchbench.workload.queries.algebra import (
