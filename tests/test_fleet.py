@@ -408,8 +408,8 @@ def test_ctrl_c_ends_every_machine(groonga: World) -> None:
 
 def test_a_machine_with_another_version_is_refused_with_the_remedy(machines: World) -> None:
     other = (
-        'from searchbench import _core; from searchbench.lab.fleet import client as client_machine; _core.version = "0.0.9"; '
-        "sys.exit(client_machine.main())"
+        'from searchbench import _core; _core.version = "0.0.9"; '
+        "from searchbench.lab.fleet import client; sys.exit(client.main())"
     )
     with (
         pytest.raises(FleetError, match=r"0\.0\.9, and this machine .*pip install searchbench=="),
