@@ -46,7 +46,7 @@ def plan_of(session: Session, others: Iterable[Session]) -> CachePlan | None:
                 raise LabError(
                     f"the caches are not alike ({other.opened.treatment.system} "
                     f"{other.cache.cache_entries}, {name} {entries}), so the same requests "
-                    "hit them differently; make them alike, or say --cache-entries and read the findings"
+                    "hit them differently; make them alike, or say --cache-entries"
                 )
     return plan(
         int(entries), float(hit), law, available=workload.requests.distinct, exponent=exponent

@@ -82,7 +82,7 @@ def findings(machine: str, before: Offset, after: Offset | None) -> list[Note]:
                 kind="clock offset uncertain",
                 number=f"{machine}: ± {uncertainty / 1e6:.2f} ms",
                 meaning="the machines' parts of the schedule may be shifted against each other by "
-                "so much; service and response times are not affected, each is taken with one clock",
+                "so much; service and response times are not affected: each is of one clock",
                 remedy="use client machines on a shorter or quieter network",
             )
         )
