@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+from searchbench.analysis.judge import judge
 from searchbench.lab.system.names import free_port
 from searchbench.record import open_record
 
@@ -24,6 +25,7 @@ SHORTER = (
         "corpus make debian all.jsonl > made.txt; head -n 4000 all.jsonl > packages.jsonl",
     ),
     (r"--seconds 10\b", "--seconds 0.5 --warmup 0.2"),
+    (r"seconds=10\b", "seconds=0.5, warmup=0.2"),
     (r"--duration=10\b", "--duration=0.5"),
     (r"--interval=1\b", "--interval=0"),
     (r"--effort 0\.4\b", "--effort 0.02"),
@@ -31,8 +33,13 @@ SHORTER = (
 
 
 def commands(page: str) -> str:
-    """Every shell command of the page, in order."""
-    return "\n".join(re.findall(r"^```sh\n(.*?)^```", page, re.DOTALL | re.MULTILINE))
+    """Every shell command and every piece of Python of the page, in order."""
+    found = []
+    for language, block in re.findall(
+        r"^```(sh|python)\n(.*?)^```", page, re.DOTALL | re.MULTILINE
+    ):
+        found.append(block if language == "sh" else f"python - <<'PYTHON'\n{block}PYTHON\n")
+    return "\n".join(found)
 
 
 @pytest.mark.slow
@@ -75,15 +82,21 @@ def test_the_tutorial_can_be_followed_from_start_to_end(tmp_path: Path) -> None:
     assert "Traceback" not in said
 
     steps = {name: open_record(tmp_path / name).trials for name in
-             ("by-clients", "by-rate", "capacity", "half-cached", "both")}  # fmt: skip
+             ("by-clients", "by-rate", "capacity", "promises", "half-cached", "both")}  # fmt: skip
     assert [t.load.clients for t in steps["by-clients"]] == [1, 3, 5, 7, 9]
     assert all(t.engine == "groonga" for trials in steps.values() for t in trials)
     assert {t.system for t in steps["both"]} == {"default", "one-thread"}
     for cached in steps["half-cached"]:
         counted = cached.cache.counted
-        assert counted["hits"] / counted["lookups"] == pytest.approx(0.5, abs=0.15)
+        assert counted.hits / counted.lookups == pytest.approx(0.5, abs=0.15)
     for name in steps:
         assert (tmp_path / name / "report" / "report.html").stat().st_size > 10_000
+    answered = judge(open_record(tmp_path / "promises")).capacity
+    assert [found.promise for found in answered] == ["p50 < 20ms", "p99 < 50ms"]
+    again = open_record(tmp_path / "again").trials
+    assert [t.load for t in again] == [t.load for t in steps["by-clients"]]
+    unnamed = [open_record(path).trials for path in (tmp_path / "records").glob("load-*")]
+    assert [1, 3, 5] in [[t.load.clients for t in trials] for trials in unnamed], "from Python"
     head, *rows = (tmp_path / "groonga-result.csv").read_text().splitlines()
     assert head.startswith("n_clients,total_n_requests,queries_per_second")
     assert [row.split(",")[0] for row in rows] == ["1", "2", "4"]
