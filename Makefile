@@ -20,9 +20,12 @@ tools:
 	@command -v uv >/dev/null || { echo "uv is not here: getting it into .tools"; python3 -m venv .tools; .tools/bin/pip -q install uv; }
 	@command -v cargo >/dev/null || { echo "the Rust toolchain is not here: getting it into .tools"; bash scripts/get-rust; }
 
+# The libraries of Rust are compiled while the packages of Python are got.
 .PHONY: build
 build: tools ## build the measuring core and the environment (first time: some minutes)
-	@[ -d .venv ] || echo "building: the first time takes some minutes, later a second"
+	@[ -d .venv ] || { echo "building: the first time takes some minutes, later a second"; \
+	  cargo build --release --quiet --lib -p searchbench-core -p searchbench-hosts & \
+	  uv sync --quiet --no-install-project; wait $$!; }
 	@uv sync --quiet --compile-bytecode
 	@$(PY) -m compileall -q python
 
@@ -35,11 +38,12 @@ LUCENE_JAR := java/lucene/target/lucene-host.jar
 LUCENE10_JAR := java/lucene/target10/lucene-host.jar
 ELASTICSEARCH_JAR := java/elasticsearch/target/elasticsearch-analysis.jar
 SENSEI_JAR := java/sensei/target/sensei-server.jar
+# One Maven at a time: they share a repository in the home folder.
 MVN := mvn -q -B -Dstyle.color=never
 
 .PHONY: java
 java: ## build what runs on the JVM (Lucene, SenseiDB, Elasticsearch's analysis); needs JDK 17 (Lucene 10: 21 or later) and Maven
-	@if command -v mvn >/dev/null && command -v javac >/dev/null; then $(MAKE) --no-print-directory $(LUCENE_JAR) $(ELASTICSEARCH_JAR) $(SENSEI_JAR); \
+	@if command -v mvn >/dev/null && command -v javac >/dev/null; then for jar in $(LUCENE_JAR) $(ELASTICSEARCH_JAR) $(SENSEI_JAR); do $(MAKE) --no-print-directory $$jar; done; \
 	else echo "NOT RUN HERE: Lucene, SenseiDB and Elasticsearch need JDK 17 and Maven (Debian: apt-get install openjdk-17-jdk-headless maven)"; fi
 	@if command -v mvn >/dev/null && java/with-jdk 21 javac -version >/dev/null 2>&1; then $(MAKE) --no-print-directory $(LUCENE10_JAR); \
 	else echo "NOT RUN HERE: Lucene 10 needs a JDK 21 or later (SEARCHBENCH_JDK, or below /usr/lib/jvm) and Maven"; fi
@@ -64,15 +68,34 @@ $(SENSEI_JAR): java/sensei/pom.xml $(shell find java/sensei/src -type f)
 	@$(MVN) -f java/sensei/pom.xml package
 	@touch $@
 
+# More workers than cores, because many tests wait for servers.
+WORKERS = $(shell echo $$(($$(nproc) + 1)))
+
+# First what is got and compiled, side by side; then the tests, those last that need the machine
+# for themselves. How long all of it may take stands in CONTRIBUTING.md.
 .PHONY: test
-test: build java browser servers lint ## everything the project can check about itself
+test: ## everything the project can check about itself
+	@$(MAKE) --no-print-directory -j3 build java browser
+	@$(MAKE) --no-print-directory -j3 servers rust-tests lint-python
 	cargo test --workspace --exclude searchbench-py --release --quiet
-	$(PY) -m pytest -q
+	$(PY) -m pytest -q -m "not timed" -n $(WORKERS) --dist loadfile --no-loadscope-reorder
+	$(PY) -m pytest -q -m timed
 
 .PHONY: lint
-lint: build ## format, lint, types, import rules
+lint: lint-rust lint-python ## format, lint, types, import rules
+
+.PHONY: lint-rust
+lint-rust: build
 	cargo fmt --all --check
 	cargo clippy --workspace --all-targets --release --quiet -- -D warnings
+
+# After the lint, because Cargo does one thing at a time in a folder.
+.PHONY: rust-tests
+rust-tests: lint-rust
+	@cargo test --workspace --exclude searchbench-py --release --quiet --no-run
+
+.PHONY: lint-python
+lint-python: build
 	.venv/bin/ruff format --check --quiet python tests benches
 	.venv/bin/ruff check --quiet python tests benches
 	.venv/bin/mypy --no-error-summary
@@ -83,7 +106,7 @@ browser:
 	@bash scripts/get-browser
 
 .PHONY: servers
-servers:
+servers: build
 	@bash scripts/get-engines
 
 .PHONY: bench

@@ -80,35 +80,32 @@ def _child(what: str, amount: float, folder: str, rate: float = RATE) -> dict[st
 
 
 def _record(port: int, requests: int, folder: str) -> dict[str, Any]:
-    """A closed loop of so many requests, recorded by the conductor of load runs."""
-    from searchbench.lab.conduct.load import LoadRun, steps_of
-    from searchbench.lab.system.systems import make_ready
+    """A closed loop of so many requests, recorded as any load run is."""
+    import tomli_w
 
-    from searchbench.lab.conduct.studies import Silence
-    from searchbench.lab.system.address import parse_target
-    from searchbench.workload.loads import open_load
-    from searchbench.workload.verbatim.model import Ask, RequestSet
+    from searchbench.measure.run import run
+    from searchbench.study import parse_study
 
-    table: dict[str, Any] = {
-        "kind": "closed", "clients": CLIENTS, "requests": requests, "idle": "block",
-        "cpus": [CLIENT_CPU], "order": "logged",
+    tables = {
+        "question": "How much memory does it take?",
+        "requests": {"path": "/"},
+        "agreement": {"captures": 0},
+        "systems": {"it": {"attach": [f"http://127.0.0.1:{port}"], "engine": "none"}},
+        "load": {"clients": [CLIENTS], "requests": requests, "idle": "block",
+                 "cpus": [CLIENT_CPU]},
     }  # fmt: skip
-    asked = RequestSet("/", (Ask("/"),), np.zeros(1, np.uint32))
-    target = parse_target(f"http://127.0.0.1:{port}")
-    system = make_ready(target, asked, engine="none")
-    place = Path(folder) / "record"
-    run = LoadRun([system], asked, place, "How much memory does it take?", "", {}, Silence())
+    study = parse_study(tomli_w.dumps(tables), "bench.toml", Path(folder))
     before, began = _peak_bytes(), time.monotonic()
-    run.carry_out(steps_of([system], [(table, open_load(table, Path()))], "clients"))
+    record = run(study, Path(folder) / "record")
     took = time.monotonic() - began
     # Before anything is read again: reading is not recording.
     peak = _peak_bytes()
-    trial = run.record.trials[0]
-    if trial["status"] != "ok":
-        raise RuntimeError(str(trial.get("reason")))
+    trial = record.trials[0]
+    if trial.status != "ok":
+        raise RuntimeError(trial.reason)
     import pyarrow.parquet as pq
 
-    samples = run.record.samples_path(trial["trial"])
+    samples = record.samples_path(trial.trial)
     return {
         "recorded": pq.read_metadata(samples).num_rows,
         "file_bytes": samples.stat().st_size,

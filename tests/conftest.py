@@ -24,7 +24,7 @@ _EXCUSED = ("kernel:", "hardware:")
 
 
 def pytest_configure() -> None:
-    """Tests press Ctrl-C. What a shell starts in the background ignores it, and so do its children."""
+    """Tests press Ctrl-C, which what a shell starts in the background ignores, children too."""
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
 

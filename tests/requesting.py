@@ -61,7 +61,5 @@ def _line(ask: Ask) -> dict[str, Any]:
         line["body"] = ask.body.decode()
     if ask.headers:
         line["headers"] = dict(ask.headers)
-    for key, value in (("host", ask.host), ("port", ask.port), ("timeout", ask.timeout_s)):
-        if value is not None:
-            line[key] = value
-    return line
+    own = {"host": ask.host, "port": ask.port, "timeout": ask.timeout_s}
+    return line | {key: value for key, value in own.items() if value is not None}

@@ -28,6 +28,7 @@ from searchbench.engines.engine import Request
 from searchbench.errors import LabError
 from searchbench.lab.fleet.fleet import Fleet, FleetEndpoint, FleetError
 from searchbench.lab.wire.exchange import Arena, Endpoint, lay_out
+from searchbench.lab.wire.order import Manner, Order
 from searchbench.record import Record, open_record
 
 DTYPE = np.dtype(_core.SAMPLE_DTYPE)
@@ -90,11 +91,13 @@ def test_an_open_loop_from_two_machines_is_the_schedule_that_was_asked_for(
     due = np.cumsum(np.random.default_rng(3).exponential(1e6, 800)).astype(np.int64)
     before = selects(groonga)
     told: list[tuple[int, int]] = []
-    gathered = FleetEndpoint(fleet, Endpoint(HTTP, "http", remote=True)).send(
-        [Request((SELECT,))], sequence=np.zeros(len(due), np.uint32), due_ns=due, connections=7,
-        capture_every=101, idle="block",
+    order = Order(np.zeros(len(due), np.uint32), None, due, 7, repeat=False)
+    manner = Manner(
+        capture_every=101,
         on_tick=lambda completed, elapsed_ns, _recent: told.append((completed, elapsed_ns)),
-    )  # fmt: skip
+    )
+    endpoint = Endpoint(HTTP, "http", remote=True)
+    gathered = FleetEndpoint(fleet, endpoint).send([Request((SELECT,))], order, manner)
     samples = gathered.samples
     assert selects(groonga) - before == len(due), "as many as the server says"
     assert {_core.OUTCOMES[o] for o in np.unique(samples["outcome"])} == {"ok"}
@@ -142,7 +145,7 @@ AHEAD_NS = 3_700_000_000
 AHEAD = f"""
 import json, sys, time, types
 from searchbench import _core; from searchbench.lab.fleet import client as client_machine
-from searchbench.lab.fleet_frames import Sender
+from searchbench.lab.fleet.frames import Sender
 ours = time.time_ns
 time.time_ns = lambda: ours() + {AHEAD_NS}
 def drive(*args, start_unix_ns, **order):
@@ -405,8 +408,8 @@ def test_ctrl_c_ends_every_machine(groonga: World) -> None:
 
 def test_a_machine_with_another_version_is_refused_with_the_remedy(machines: World) -> None:
     other = (
-        'from searchbench import _core; from searchbench.lab.fleet import client as client_machine; _core.version = "0.0.9"; '
-        "sys.exit(client_machine.main())"
+        'from searchbench import _core; _core.version = "0.0.9"; '
+        "from searchbench.lab.fleet import client; sys.exit(client.main())"
     )
     with (
         pytest.raises(FleetError, match=r"0\.0\.9, and this machine .*pip install searchbench=="),

@@ -29,9 +29,8 @@ from searchbench.engines.engine import (
     Request,
     Service,
 )
+from searchbench.engines.groonga import Droonga, Groonga
 from searchbench.engines.groonga.commands import column, do, load
-from searchbench.engines.groonga import Droonga
-from searchbench.engines.groonga import Groonga
 from searchbench.engines.http_form import get
 from searchbench.engines.mariadb import MariaDB
 from searchbench.engines.mysql_form import query

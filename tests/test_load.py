@@ -223,12 +223,12 @@ def test_a_server_that_never_answers_is_a_sentence(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("scheme", ["mysql", "postgres", "sphinxql", "frames"])
 def test_a_protocol_that_is_not_what_was_said_is_a_sentence(scheme: str, tmp_path: Path) -> None:
+    load, asks = {"clients": 1, "timeout_s": 0.5}, (Ask("select 1"),)
     with (
         serving(lambda peer, *_: other_protocol(peer)) as port,
         pytest.raises(LabError, match=rf"127\.0\.0\.1:{port}"),
     ):
-        url = f"{scheme}://127.0.0.1:{port}"
-        run_at(port, tmp_path, {"clients": 1, "timeout_s": 0.5}, (Ask("select 1"),), urls=[url])
+        run_at(port, tmp_path, load, asks, urls=[f"{scheme}://127.0.0.1:{port}"])
 
 
 def test_only_loopback_is_loaded_unless_said_otherwise() -> None:

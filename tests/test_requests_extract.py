@@ -17,8 +17,8 @@ import pytest
 from searchbench.cli.queries import extract
 from searchbench.engines import defaults
 from searchbench.engines.engine import Request
-from searchbench.engines.groonga.commands import column, do, load
 from searchbench.engines.groonga import Groonga
+from searchbench.engines.groonga.commands import column, do, load
 from searchbench.engines.http_form import get, split
 from searchbench.errors import QueryError
 from searchbench.lab.get.install import missing

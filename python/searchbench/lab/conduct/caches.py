@@ -45,8 +45,8 @@ def plan_of(session: Session, others: Iterable[Session]) -> CachePlan | None:
             if other.cache is not None and other.cache.cache_entries != entries:
                 raise LabError(
                     f"the caches are not alike ({other.opened.treatment.system} "
-                    f"{other.cache.cache_entries}, {name} {entries}), so the same requests hit "
-                    "them differently; make them alike, or say --cache-entries and read the findings"
+                    f"{other.cache.cache_entries}, {name} {entries}), so the same requests "
+                    "hit them differently; make them alike, or say --cache-entries"
                 )
     return plan(
         int(entries), float(hit), law, available=workload.requests.distinct, exponent=exponent

@@ -77,7 +77,7 @@ class Conductor:
         self._stack.close()
 
     def survey(self, treatments: Sequence[Treatment]) -> None:
-        """Find every attached system before anything is driven; raises where one does not answer."""
+        """Find every attached system before anything is driven; LabError where one is silent."""
         for treatment in treatments:
             opened = self.openings.opened(treatment, self.plan.seed)
             session = self._session(Trial("survey", 1, treatment.id), opened)

@@ -24,7 +24,7 @@ from searchbench.record.trial import Cache, Note, UnderLoad
 
 @dataclass(frozen=True, slots=True)
 class Hooks:
-    """What a drive needs of its surroundings. ``fleet``: several client machines; None: this one."""
+    """What a drive needs around it. ``fleet``: several client machines; None: this one alone."""
 
     on_tick: Progress | None
     announce: Callable[[str], object]

@@ -49,7 +49,9 @@ class Phases:
 
 @dataclass
 class Session:
-    """``rules``: how the study is judged. ``made_by``: the trial that opened it. ``scope``: whose index may be shared (the shelf's).
+    """``rules``: how the study is judged. ``made_by``: the trial that opened it.
+
+    ``scope``: trials of the same scope may share an index on the shelf.
 
     ``found``: what opening it found out, as fields of ``record.trial.Trial``.
     """

@@ -1,8 +1,8 @@
 """``searchbench-client``: drive a part of a load from this machine, as told over stdin.
 
-``searchbench load --machines HOST`` starts it by ssh on each client machine. It takes no options: what
-to send, where to, and with which login comes through the pipe, so that no list of processes shows
-it. It ends when its stdin does, whatever it is doing: no load goes on that nobody is watching.
+``searchbench load --machines HOST`` starts it by ssh on each client machine. It takes no options:
+what to send, where to, and with which login comes through the pipe, so that no list of processes
+shows it. It ends when its stdin does, whatever it is doing: no load goes on that nobody watches.
 
     hello → (pings) → job → ready → go → ticks → ended → (pings) → give → trace
 """

@@ -81,8 +81,8 @@ def findings(machine: str, before: Offset, after: Offset | None) -> list[Note]:
             Note(
                 kind="clock offset uncertain",
                 number=f"{machine}: ± {uncertainty / 1e6:.2f} ms",
-                meaning="the machines' parts of the schedule may be shifted against each other by so much; "
-                "service and response times are not affected, each is taken with one clock",
+                meaning="the machines' parts of the schedule may be shifted against each other by "
+                "so much; service and response times are not affected: each is of one clock",
                 remedy="use client machines on a shorter or quieter network",
             )
         )
@@ -92,12 +92,12 @@ def findings(machine: str, before: Offset, after: Offset | None) -> list[Note]:
             found.append(
                 Note(
                     kind="clock moved",
-                    number=f"{machine}: its clock moved by {moved / 1e6:.3f} ms against ours during the "
-                    f"drive ({drift_ppm(before, after):+.1f} ppm)",
-                    meaning="its part of the schedule drifted against the others' by so much; if its clock "
-                    "was set meanwhile, its instants may have jumped",
-                    remedy="let all machines follow the same time server (chronyc tracking), and wait "
-                    "until it has settled",
+                    number=f"{machine}: its clock moved by {moved / 1e6:.3f} ms against ours "
+                    f"during the drive ({drift_ppm(before, after):+.1f} ppm)",
+                    meaning="its part of the schedule drifted against the others' by so much; if "
+                    "its clock was set meanwhile, its instants may have jumped",
+                    remedy="let all machines follow the same time server (chronyc tracking), and "
+                    "wait until it has settled",
                 )
             )
     return found

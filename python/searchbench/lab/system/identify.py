@@ -124,8 +124,8 @@ def _greet(target: Target, endpoint: Endpoint, first: Request, timeout_s: float)
             "timed_out": f"{place} took the connection and the request and never answered",
             "reset": f"{place} closed the connection without an answer; see that it speaks "
             f"{endpoint.wire}, and what its log says",
-            "malformed": f"what answers at {place} does not speak {endpoint.wire}; name the protocol "
-            "that it speaks: http://, mysql://, postgres://, sphinxql:// or sphinx://",
+            "malformed": f"what answers at {place} does not speak {endpoint.wire}; name the "
+            "protocol that it speaks: http://, mysql://, postgres://, sphinxql:// or sphinx://",
             "truncated": f"{place} promised a longer answer than it sent",
         }
         for outcome, sentence in why.items():
