@@ -81,7 +81,7 @@ def test_the_tutorial_can_be_followed_from_start_to_end(tmp_path: Path) -> None:
     assert {t.system for t in steps["both"]} == {"default", "one-thread"}
     for cached in steps["half-cached"]:
         counted = cached.cache.counted
-        assert counted["hits"] / counted["lookups"] == pytest.approx(0.5, abs=0.15)
+        assert counted.hits / counted.lookups == pytest.approx(0.5, abs=0.15)
     for name in steps:
         assert (tmp_path / name / "report" / "report.html").stat().st_size > 10_000
     head, *rows = (tmp_path / "groonga-result.csv").read_text().splitlines()
