@@ -61,9 +61,9 @@ def test_the_paragraph_of_a_file_has_its_columns_in_order(file: str, schema: pa.
 
 def test_the_table_of_a_trial_has_its_keys_and_no_others() -> None:
     text = (ROOT / "FORMATS.md").read_text(encoding="utf-8")
-    section = text.partition("### trial.json\n")[2].partition("\n#")[0]
-    table = [row for row in section.splitlines() if row.startswith("| ")]
-    first = [row.split("|")[1] for row in table[1:]]
+    section = text.partition("### trial.json\n")[2]
+    table = section.partition("|---|---|\n")[2].partition("\n\n")[0]
+    first = [row.split("|")[1] for row in table.splitlines()]
     named = [name for cell in first for name in re.findall(r"`(\w+)`", cell)]
     assert sorted(named) == sorted(field.name for field in msgspec.structs.fields(Trial))
 
