@@ -79,7 +79,7 @@ test: ## everything the project can check about itself
 	@$(MAKE) --no-print-directory -j3 servers rust-tests lint-python
 	cargo test --workspace --exclude searchbench-py --release --quiet
 	$(PY) -m pytest -q -m "not timed" -n $(WORKERS) --dist loadfile --no-loadscope-reorder
-	$(PY) -m pytest -q -m timed
+	$(PY) -m pytest -q -m timed $$(grep -rl 'mark\.timed' tests --include='test_*.py')
 
 .PHONY: lint
 lint: lint-rust lint-python ## format, lint, types, import rules

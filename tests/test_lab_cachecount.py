@@ -49,7 +49,7 @@ from searchbench.lab.system.deploy import Deployment
 from searchbench.lab.system.names import free_port
 from searchbench.lab.wire.exchange import Endpoint, ask, prepare, samples_of
 from searchbench.lab.wire.order import Manner, Order
-from searchbench.record import open_record
+from searchbench.record import old, open_record
 from searchbench.record.trial import Cache
 from searchbench.workload.draw import CachePlan, draw, plan
 
@@ -447,3 +447,19 @@ def test_a_law_that_is_none_is_refused_with_those_there_are(law: str) -> None:
     with pytest.raises(QueryError, match=r"zipf:0\.8 with an exponent"):
         law_of(law)
     assert law_of("zipf:0.5") == ("zipf", 0.5)
+
+
+def test_a_count_of_an_old_record_is_judged_anew() -> None:
+    count = {"hits": 60, "lookups": 1000, "source": "the request cache"}
+    cache = {**plan(ENTRIES, 0.5).as_json(), "counted": count}
+    notes = [{"kind": "cache hits", "meaning": "what was said then"}, {"kind": "steal"}]
+    told = old.trial({"trial": "a", "treatment": "b", "label": "", "cache": cache, "notes": notes})
+    assert [note["kind"] for note in told["notes"]] == ["steal"]
+    kept = msgspec.convert(told["cache"], Cache)
+    assert kept.counted is not None
+    assert not kept.counted.single
+    (row,) = judged(kept, 1, 200)
+    assert row[NUMBER].startswith("6.0% of 1,000 lookups, by the request cache; 50.0% were wanted")
+    without = old.trial({"cache": {**cache, "counted": {}}})["cache"]
+    (row,) = judged(msgspec.convert(without, Cache), 1, 200)
+    assert row[0] == "cache hits not verified"

@@ -428,3 +428,28 @@ def test_a_set_without_groups_is_asked_in_its_order(tmp_path: Path) -> None:
         record = run_at(port, tmp_path, {"clients": 1}, asks)
     queries = record.samples(record.trials[0].trial).column("query").to_pylist()
     assert queries[:6] == [0, 1, 1, 0, 1, 1]
+
+
+def test_a_server_behind_a_login_is_asked_and_driven_with_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    word = b"Authorization: Basic dTpw"  # u:p
+    refused: list[bytes] = []
+
+    def guarded(peer: socket.socket, head: bytes, _number: int) -> bool:
+        if word not in head:
+            refused.append(head)
+            peer.sendall(b"HTTP/1.1 401 No\r\nContent-Length: 0\r\n\r\n")
+            return True
+        return always(peer, head, _number)
+
+    monkeypatch.setenv("SEARCHBENCH_USER", "u")
+    monkeypatch.setenv("SEARCHBENCH_PASSWORD", "p")
+    with serving(guarded) as port:
+        record = run_at(port, tmp_path, {"clients": 1}, (Ask("/d/status"),), engine=None)
+    (trial,) = record.trials
+    assert refused == [], "no question was asked without it"
+    assert trial.version == "test/1"
+    assert set(outcomes(record)) == {"ok"}
+    kept = [path.read_bytes() for path in record.path.rglob("*") if path.is_file()]
+    assert not any(b"dTpw" in content for content in kept), "the login is nowhere on record"

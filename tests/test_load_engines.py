@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -45,8 +46,18 @@ SCHEMES = {
 LOAD: dict[str, Any] = {"clients": 2, "seconds": 0.3, "warmup": 0.0, "idle": "block"}
 
 
+Running = Callable[[str], tuple[Deployment, Path]]
+
+
+@pytest.fixture(scope="module")
+def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
+    """Engines by name; each is started when it is first wanted, and serves to the end."""
+    with ExitStack() as stack:
+        yield cache(lambda name: stack.enter_context(served(name, tmp_path_factory.mktemp(name))))
+
+
 @contextmanager
-def running(name: str, place: Path) -> Iterator[tuple[Deployment, Path]]:
+def served(name: str, place: Path) -> Iterator[tuple[Deployment, Path]]:
     """An engine with six documents in it, and the study that asks about them."""
     engine = ENGINES[name]
     if lacking := missing(engine):
@@ -83,11 +94,11 @@ def only(record: Record) -> Trial:
     "name", ["tantivy", "groonga", "sphinx", "sphinx-api", "mariadb", "postgresql", "opensearch"]
 )
 def test_queries_are_compiled_for_the_server_that_runs(
-    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    running: Running, name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    with running(name, tmp_path) as (deployment, study):
-        url = url_of(deployment, monkeypatch)
-        record = load(f"it={url}", study=study, record=tmp_path / "record", **LOAD)
+    deployment, study = running(name)
+    url = url_of(deployment, monkeypatch)
+    record = load(f"it={url}", study=study, record=tmp_path / "record", **LOAD)
     trial = only(record)
     assert trial.engine == name
     assert trial.version
@@ -114,11 +125,16 @@ def test_queries_are_compiled_for_the_server_that_runs(
     ],
 )
 def test_a_server_is_recognised_and_asked_in_its_users_own_words(
-    name: str, ask: Ask, recognised: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    running: Running,
+    name: str,
+    ask: Ask,
+    recognised: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    with running(name, tmp_path) as (deployment, _study):
-        url = url_of(deployment, monkeypatch)
-        requests = written(tmp_path / "mine", [ask])
-        record = load(f"it={url}", requests=requests, record=tmp_path / "record", **LOAD)
+    deployment, _study = running(name)
+    url = url_of(deployment, monkeypatch)
+    requests = written(tmp_path / "mine", [ask])
+    record = load(f"it={url}", requests=requests, record=tmp_path / "record", **LOAD)
     assert only(record).engine == recognised
     assert record.trials[0].version not in ("", "not told")

@@ -13,12 +13,12 @@ import pytest
 from records import Study, lognormal, single_queue
 from searchbench.analysis.judge import judge
 from searchbench.analysis.judgement import Judgement
-from searchbench.cli.report import show
 from searchbench.record import Record, open_record
 from searchbench.report import write_report
 from searchbench.report.document import assemble
 from searchbench.report.document.blocks import Details, Document, Figure, Notice, Table
 from searchbench.report.page import page
+from searchbench.terminal.answer import show
 from test_analysis_steps import by_clients, load_run
 
 

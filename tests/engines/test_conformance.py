@@ -15,8 +15,9 @@ import pytest
 from engines.reference import Reference
 from searchbench.corpora.corpus import Document, Field, FieldType, Schema
 from searchbench.engines import ENGINES, defaults
-from searchbench.engines.engine import Engine, Hits
+from searchbench.engines.engine import Capabilities, Engine, Hits, Parameters, Request
 from searchbench.engines.features import refuse
+from searchbench.engines.tantivy import Tantivy
 from searchbench.errors import LabError, Unsupported
 from searchbench.lab.conduct.serve import serving
 from searchbench.lab.get.install import missing
@@ -109,12 +110,32 @@ def ask(deployment: Deployment, query: Query) -> Hits:
 
 
 def supported(deployment: Deployment, query: Query) -> bool:
-    """False where the engine says, with a reason, that it cannot; anything else is a failure."""
+    """False where the engine declares that it cannot."""
+    return expressible(deployment.engine, query, deployment.params)
+
+
+def expressible(engine: Engine, query: Query, params: Parameters) -> bool:
+    """False where ``can.cannot`` names what the query needs; else its translator must take it."""
     try:
-        deployment.engine.compile(query, SCHEMA, deployment.params)
+        refuse(engine.can, query)
     except Unsupported:
         return False
+    engine.compile(query, SCHEMA, params)
     return True
+
+
+def test_a_refusal_that_is_not_declared_is_a_failure() -> None:
+    class Silent(Tantivy):
+        """Refuses a phrase and declares that it cannot do facets."""
+
+        can = Capabilities("Silent", "", cannot={"facets": "we could"})
+
+        def compile(self, query: Query, schema: Schema, params: Parameters) -> Request:
+            raise Unsupported("Silent cannot do phrase")
+
+    assert not expressible(Silent(), Query(None, facets=(Facet("section"),)), {})
+    with pytest.raises(Unsupported, match="phrase"):
+        expressible(Silent(), Query(Terms(Mode.PHRASE, ("red", "fox"))), {})
 
 
 def drawn(rng: random.Random, mode: Mode) -> Terms:

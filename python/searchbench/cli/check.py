@@ -22,11 +22,11 @@ def check(
     as_json
         Print JSON.
     """
-    from searchbench.cli import out
     from searchbench.errors import StudyError
     from searchbench.study import read_study
     from searchbench.study.planner import make_plan
     from searchbench.study.words import measured
+    from searchbench.terminal import out
 
     try:
         plan = make_plan(read_study(study))

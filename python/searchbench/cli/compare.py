@@ -34,8 +34,8 @@ def compare(
         Print JSON.
     """
     from searchbench.analysis.compare.records import compare_records, comparison_json
-    from searchbench.cli import out
     from searchbench.record import open_record
+    from searchbench.terminal import out
 
     match = re.fullmatch(r"\s*(\d+(?:\.\d*)?)\s*%?\s*", threshold)
     if not match:

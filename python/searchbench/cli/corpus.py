@@ -132,7 +132,7 @@ def _show(
 ) -> None:
     from dataclasses import asdict
 
-    from searchbench.cli import out
+    from searchbench.terminal import out
 
     if as_json:
         fields = [

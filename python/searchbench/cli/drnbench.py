@@ -94,10 +94,10 @@ def drnbench(
     seed
         Of everything that is random.
     """
-    from searchbench.cli.drnbench_csv import listed, write_csv
-    from searchbench.cli.loading import carry_out
     from searchbench.errors import SearchbenchError
     from searchbench.measure.load import Asked
+    from searchbench.report.drnbench import listed, write_csv
+    from searchbench.terminal.answer import carry_out
 
     if mode != _HTTP:
         raise SearchbenchError(

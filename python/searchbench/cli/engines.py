@@ -30,10 +30,10 @@ def install(
     for_tests
         Say what could not be got and go on: the tests say what they miss.
     """
-    from searchbench.cli import out
     from searchbench.engines import ENGINES, engine
     from searchbench.errors import SearchbenchError
     from searchbench.lab.get import install as getting
+    from searchbench.terminal import out
 
     wanted = [engine(name) for name in names]
     if all:
@@ -79,9 +79,9 @@ def engines(
     as_json
         Print JSON.
     """
-    from searchbench.cli import out
     from searchbench.engines import ENGINES
     from searchbench.lab.get.install import look, presence
+    from searchbench.terminal import out
 
     found = {n: presence(engine) if start else look(engine) for n, engine in ENGINES.items()}
     if as_json:

@@ -129,8 +129,8 @@ def load(
     as_json
         Print one object for each load step.
     """
-    from searchbench.cli.loading import carry_out
     from searchbench.measure.load import Asked
+    from searchbench.terminal.answer import carry_out
 
     asked = Asked(
         targets=targets, requests=requests, form=form, clients=clients, rate=rate, replay=replay,

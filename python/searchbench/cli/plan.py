@@ -22,12 +22,12 @@ def plan(
     as_json
         Print JSON: the plan as it will stand in the record.
     """
-    from searchbench.cli import out
-    from searchbench.cli.progress import duration
     from searchbench.record.plan import to_json
     from searchbench.study import read_study
     from searchbench.study.planner import make_plan
     from searchbench.study.words import measured
+    from searchbench.terminal import out
+    from searchbench.terminal.progress import duration
 
     made = make_plan(read_study(study))
     if as_json:

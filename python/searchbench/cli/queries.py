@@ -28,8 +28,8 @@ def inspect(*files: Path, as_json: _Json = False) -> int:
     """
     import numpy as np
 
-    from searchbench.cli import out
     from searchbench.errors import QueryError
+    from searchbench.terminal import out
     from searchbench.workload.queries.registry import open_queries
     from searchbench.workload.queries.text_form import to_text
 
@@ -104,9 +104,9 @@ def make(
     """
     import orjson
 
-    from searchbench.cli import out as printer
     from searchbench.corpora import open_corpus
     from searchbench.corpora.corpus import FieldType
+    from searchbench.terminal import out as printer
     from searchbench.workload.queries.json_form import to_json
     from searchbench.workload.queries.registry import open_queries
 

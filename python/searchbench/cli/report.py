@@ -26,9 +26,10 @@ def report(
         Print the judgement as JSON and write nothing.
     """
     from searchbench.analysis.judge import judge, to_json
-    from searchbench.cli import out as printer
     from searchbench.record import open_record
     from searchbench.report import write_report
+    from searchbench.terminal import out as printer
+    from searchbench.terminal.answer import show
 
     opened = open_record(record)
     judgement = judge(opened)
@@ -39,25 +40,3 @@ def report(
     show(judgement)
     printer.say(f"\nreport: {written.html}")
     return 0
-
-
-def show(judgement: object) -> None:
-    """The verdict as a short table and its paragraph."""
-    from searchbench.analysis.judgement import Judgement
-    from searchbench.cli import out as printer
-
-    assert isinstance(judgement, Judgement)
-    verdict = judgement.verdict
-    if judgement.void:  # before anything else
-        printer.say(judgement.void)
-    printer.say()
-    if verdict.lines:
-        printer.table(verdict.header, verdict.lines)
-        printer.say()
-    printer.say(verdict.decision.removeprefix(judgement.void).strip())
-    invalid = [f for f in judgement.findings if f.severity == "invalid"]
-    for finding in invalid[:3]:
-        place = f"{finding.trial}: " if finding.trial else ""
-        printer.say(f"! {place}{finding.kind}: {finding.number}. {finding.meaning}")
-    if len(invalid) > 3:
-        printer.say(f"! and {len(invalid) - 3} more findings that make trials invalid")

@@ -33,13 +33,13 @@ def run(
         Print the judgement as JSON.
     """
     from searchbench.analysis.judge import judge, to_json
-    from searchbench.cli import out
-    from searchbench.cli.progress import Terminal, duration
-    from searchbench.cli.report import show
     from searchbench.measure.run import run as measure
     from searchbench.record import open_record
     from searchbench.study import read_study
     from searchbench.study.planner import make_plan
+    from searchbench.terminal import out
+    from searchbench.terminal.answer import show
+    from searchbench.terminal.progress import Terminal, duration
 
     read = read_study(study)
     plan = make_plan(read)

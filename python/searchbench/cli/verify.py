@@ -41,11 +41,11 @@ def verify(
         Print JSON.
     """
     from searchbench.analysis.judge import agreements
-    from searchbench.cli import out
-    from searchbench.cli.progress import Terminal
     from searchbench.lab.conduct import studies
     from searchbench.study import read_study
     from searchbench.study.planner import make_plan
+    from searchbench.terminal import out
+    from searchbench.terminal.progress import Terminal
 
     read = read_study(study)
     watch = Terminal(make_plan(read))
@@ -87,7 +87,7 @@ def verify(
 
 def _examples(found: Sequence[Agreement], required: str | None) -> None:
     """Queries that differ; of many pairs, those that differ in what the study requires first."""
-    from searchbench.cli import out
+    from searchbench.terminal import out
 
     def worst(agreement: Agreement) -> float:
         return float(getattr(agreement, required)) if required else 1.0
@@ -109,7 +109,7 @@ def _examples(found: Sequence[Agreement], required: str | None) -> None:
 
 def _measures(found: Sequence[Agreement]) -> None:
     """The measures of the Sphinx comparison study, a row a pair, in at most 80 columns."""
-    from searchbench.cli import out
+    from searchbench.terminal import out
 
     rows = []
     for number, agreement in enumerate(found, start=1):

@@ -39,10 +39,10 @@ def wire(
     as_json
         Print JSON, the bytes as hexadecimal.
     """
-    from searchbench.cli import out
     from searchbench.corpora import open_corpus
     from searchbench.engines import engine as find
     from searchbench.lab.conduct.wiretap import hexdump, tap
+    from searchbench.terminal import out
 
     found = find(engine)
     levels = {name: _level(found, name, text) for name, text in (set or {}).items()}

@@ -93,7 +93,8 @@ def too_wide(low: float, high: float) -> str:
 
 def per_s(rate: float) -> str:
     """A rate in a sentence: "1,234/s"."""
-    return f"{rate:,.4g}/s"
+    whole = float(f"{rate:.4g}")
+    return f"{whole:,.0f}/s" if whole >= 1000 else f"{whole:g}/s"
 
 
 def _beyond(used: list[Driven], low: float, high: float, where: Posterior) -> Bracket:

@@ -28,7 +28,16 @@ from searchbench.lab.place import host
 from searchbench.places import Place
 from searchbench.record import Trial as Kept
 from searchbench.record import Writer
+from searchbench.record.trial import Note
 from searchbench.study.plan import Plan, Treatment, Trial
+
+_STARTED_ANEW = Note(
+    kind="started anew",
+    number="",
+    meaning="a step before this one failed, so the system was made ready once more: it is not as "
+    "warm as the steps before it left it",
+    remedy="see why that step failed, and run it again",
+)
 
 
 @dataclass
@@ -49,6 +58,7 @@ class Conductor:
     fleet: Fleet | None = None
     _sessions: dict[str, Session] = field(default_factory=dict)
     _stack: ExitStack = field(default_factory=ExitStack)
+    _opened: set[str] = field(default_factory=set)
     _block: int | None = None
     _driven: bool = False
 
@@ -80,7 +90,7 @@ class Conductor:
         """Find every attached system before anything is driven; LabError where one is silent."""
         for treatment in treatments:
             opened = self.openings.opened(treatment, self.plan.seed)
-            session = self._session(Trial("survey", 1, treatment.id), opened)
+            session = self._session(Trial("", 1, treatment.id), opened)
             self._open(session)
 
     def conduct(self, trials: Trials, kept: Writer) -> None:
@@ -89,7 +99,7 @@ class Conductor:
         while (trial := trials.next(kept)) is not None:
             treatment = trials.plan.treatment(trial.treatment)
             if self.plan.judging.ingest == "per-block" and trial.block != self._block:
-                self._close(all_of_them=False)
+                self._stop_started()
                 self.shelf.drop_indexes()
             self._block = trial.block
             seed = self.plan.seed * 1000 + trial.block
@@ -109,13 +119,9 @@ class Conductor:
         run = Run(session, opened, _heading(trial, opened, position), self.work)
         try:
             self._pause(opened)
-            if session.ready:
-                with session.phases("host"):
-                    run.about.notes += host.notes()
-            else:
-                with session.phases("host"):
-                    run.about.notes += host.notes()
-                self._open(session)
+            with session.phases("host"):
+                run.about.notes += host.notes()
+            self._open(session)
             run.fill_in()
             if self.timed:
                 hooks = Hooks(self.watch.tick, self.watch.stage, self.fleet)
@@ -134,7 +140,7 @@ class Conductor:
         run.about.ended = _now()
         run.about.phases = {k: round(v, 4) for k, v in session.phases.seconds.items()}
         session.phases.seconds.clear()
-        if self._alone(session):
+        if self.plan.judging.measure == "trials":
             self._drop(session)
         for log in session.run.glob("*.log"):
             run.logs[log.name] = log.read_bytes()[-65536:]
@@ -145,12 +151,15 @@ class Conductor:
         key = self._key(trial, opened)
         if key not in self._sessions:
             if opened.target is None:
-                self._close(all_of_them=False)
+                self._stop_started()
             scope = trial.id if self.plan.judging.ingest == "per-trial" else ""
             self._sessions[key] = Session(
-                opened, self.plan.judging, trial.id, scope, self.work / "run" / trial.id,
+                opened, self.plan.judging, trial.id, scope, self.work / "run" / (trial.id or key),
                 Phases(announce=self.watch.stage),
             )  # fmt: skip
+            if key in self._opened:
+                self._sessions[key].notes.append(_STARTED_ANEW)
+            self._opened.add(key)
         return self._sessions[key]
 
     def _key(self, trial: Trial, opened: Opened) -> str:
@@ -165,8 +174,8 @@ class Conductor:
             return
         phases.go(session, phases.preparing(session, self.shelf))
         try:
-            list_ = phases.opening_of(session, self.shelf, self.place, timed=self.timed)
-            phases.go(session, list_)
+            opening = phases.opening_of(session, self.shelf, self.place, timed=self.timed)
+            phases.go(session, opening)
             session.cache = caches.plan_of(session, self._sessions.values())
         except BaseException:
             if session.index is not None and not session.index.finished:
@@ -175,17 +184,14 @@ class Conductor:
             raise
         session.ready = True
 
-    def _alone(self, session: Session) -> bool:
-        return self.plan.judging.measure == "trials"
-
     def _drop(self, session: Session) -> None:
         session.close()
         self._sessions = {k: s for k, s in self._sessions.items() if s is not session}
 
-    def _close(self, *, all_of_them: bool) -> None:
-        """Stop what was started; attached systems stay as they are, unless all are to go."""
+    def _stop_started(self) -> None:
+        """Stop what was started; the sessions of attached systems stay."""
         for session in list(self._sessions.values()):
-            if all_of_them or not session.attached:
+            if not session.attached:
                 self._drop(session)
 
     def _pause(self, opened: Opened) -> None:

@@ -17,13 +17,14 @@ from msgspec import structs
 
 from searchbench.engines.engine import Parameters
 from searchbench.errors import LabError
+from searchbench.lab.conduct import shelf
 from searchbench.lab.conduct.ingest import Batches
 from searchbench.lab.conduct.openings import Opened
-from searchbench.lab.conduct.shelf import Captured, Index
+from searchbench.lab.conduct.shelf import Index
 from searchbench.lab.drive.compiled import Compiled
 from searchbench.lab.drive.drive import Driven, Samples
 from searchbench.lab.system.running import Running
-from searchbench.record.trial import Note, Trial
+from searchbench.record.trial import Captured, Note, Trial
 from searchbench.study.plan import Judging
 from searchbench.workload.draw import CachePlan
 
@@ -51,7 +52,8 @@ class Phases:
 class Session:
     """``rules``: how the study is judged. ``made_by``: the trial that opened it.
 
-    ``scope``: trials of the same scope may share an index on the shelf.
+    ``made_by`` is empty where that was before any trial. ``scope``: trials of the same scope may
+    share an index on the shelf.
 
     ``found``: what opening it found out, as fields of ``record.trial.Trial``.
     """
@@ -66,7 +68,7 @@ class Session:
     index: Index | None = None
     running: Running | None = None
     compiled: Compiled | None = None
-    captured: Captured | None = None
+    captured: shelf.Captured | None = None
     cache: CachePlan | None = None
     filled: bool = False
     ready: bool = False
@@ -121,6 +123,10 @@ class Run:
     def fill_in(self) -> None:
         """Put what the opening found out into the record of this trial."""
         session = self.session
+        session.made_by = session.made_by or self.about.trial
+        captured = session.found.get("captured")
+        if isinstance(captured, Captured) and not captured.made_by:
+            session.found["captured"] = structs.replace(captured, made_by=session.made_by)
         for name, value in session.found.items():
             setattr(self.about, name, value)
         for note in session.notes:
@@ -129,4 +135,4 @@ class Run:
 
     def note(self, note: Note) -> None:
         """Something the lab noticed."""
-        self.about.notes.append(structs.replace(note))
+        self.about.notes.append(note)

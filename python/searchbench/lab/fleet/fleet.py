@@ -360,7 +360,7 @@ class FleetEndpoint:
             told["remote"] = True
         targets = [at.target, *at.others] if at.others else at.target
         return self.fleet.drive(
-            targets, at.wire, lay_out(requests), login=at.login, whole=at.whole, **told
+            targets, at.wire, lay_out(requests), login=at.wire_login, whole=at.whole, **told
         )
 
 

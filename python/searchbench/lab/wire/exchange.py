@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import base64
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -60,11 +61,16 @@ class Endpoint:
             [self.target, *self.others] if self.others else self.target,
             self.wire,
             requests,
-            login=self.login,
+            login=self.wire_login,
             whole=self.whole,
             remote=self.remote,
             **arguments(order, manner),
         )
+
+    @property
+    def wire_login(self) -> tuple[str, str, str] | None:
+        """The login of the protocol; over HTTP each request carries its own."""
+        return None if self.wire == "http" else self.login
 
     @property
     def addresses(self) -> tuple[Target, ...]:
@@ -127,6 +133,8 @@ def ask(endpoint: Endpoint, requests: Sequence[Request], *, timeout_s: float = 6
     In HTTP nothing belongs to a connection, and some servers close it after every reply: there
     each exchange goes by itself, and the replies of a request are joined again.
     """
+    if endpoint.wire == "http" and endpoint.login is not None:
+        requests = [_with_login(request, endpoint.login) for request in requests]
     if endpoint.wire == "http" and any(len(r.exchanges) > 1 for r in requests):
         singles = [Request((exchange,)) for r in requests for exchange in r.exchanges]
         single = iter(ask(endpoint, singles, timeout_s=timeout_s))
@@ -151,3 +159,16 @@ def ask(endpoint: Endpoint, requests: Sequence[Request], *, timeout_s: float = 6
 
 # Outcomes that carry a whole reply.
 ANSWERED = ("ok", "http_error", "engine_error", "unsupported", "partial")
+
+
+def _with_login(request: Request, login: tuple[str, str, str]) -> Request:
+    """The same over HTTP with basic authentication, where it has none of its own."""
+    word = base64.b64encode(":".join(login[:2]).encode())
+    line = b"\r\nAuthorization: Basic " + word + b"\r\n"
+
+    def signed(exchange: bytes) -> bytes:
+        first, _, rest = exchange.partition(b"\r\n")
+        head = rest.partition(b"\r\n\r\n")[0].lower()
+        return exchange if b"authorization:" in head else first + line + rest
+
+    return Request(tuple(signed(exchange) for exchange in request.exchanges))

@@ -7,7 +7,7 @@ from collections import deque
 import numpy as np
 
 from searchbench import _core
-from searchbench.cli.progress import Terminal
+from searchbench.terminal.progress import Terminal
 
 _OVER_S = 1.0
 

@@ -1,4 +1,4 @@
-"""A load run from its options to its answer on the terminal, for the verbs that have one."""
+"""Answers on a terminal: a judgement as a table and a paragraph; a load run from its options on."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ def carry_out(
     finish: Callable[[Any, Any], None] | None = None,
 ) -> int:
     """The whole run; the exit code. ``finish``: called with the record and its judgement."""
-    from searchbench.cli.live import LiveLine
-    from searchbench.cli.progress import duration
     from searchbench.measure.load import study_of, usual_record
     from searchbench.measure.run import run
     from searchbench.record import open_record
     from searchbench.study.planner import make_plan
+    from searchbench.terminal.live import LiveLine
+    from searchbench.terminal.progress import duration
 
     study = study_of(asked)
     plan = make_plan(study)
@@ -39,24 +39,23 @@ def carry_out(
     except KeyboardInterrupt:
         sys.stderr.write("\ninterrupted\n")
         if any((place / "trials").glob("*/trial.json")):
-            show(open_record(place), report=report, as_json=as_json, finish=finish)
+            finished(open_record(place), report=report, as_json=as_json, finish=finish)
         return 130
-    return show(kept, report=report, as_json=as_json, finish=finish)
+    return finished(kept, report=report, as_json=as_json, finish=finish)
 
 
-def show(
+def finished(
     kept: Any, *, report: bool, as_json: bool, finish: Callable[[Any, Any], None] | None
 ) -> int:
     """Judge the record, print the answer, write the page; 1 where a trial failed."""
     from searchbench.analysis.judge import judge, steps_json
-    from searchbench.cli import out
-    from searchbench.cli.report import show as show_judgement
+    from searchbench.terminal import out
 
     judgement = judge(kept)
     if as_json:
         out.as_json(steps_json(judgement))
     else:
-        show_judgement(judgement)
+        show(judgement)
     if report:
         from searchbench.report import write_report
 
@@ -66,3 +65,25 @@ def show(
     if finish is not None:
         finish(kept, judgement)
     return 1 if any(t.status != "ok" for t in kept.trials) else 0
+
+
+def show(judgement: object) -> None:
+    """The verdict as a short table and its paragraph."""
+    from searchbench.analysis.judgement import Judgement
+    from searchbench.terminal import out as printer
+
+    assert isinstance(judgement, Judgement)
+    verdict = judgement.verdict
+    if judgement.void:  # before anything else
+        printer.say(judgement.void)
+    printer.say()
+    if verdict.lines:
+        printer.table(verdict.header, verdict.lines)
+        printer.say()
+    printer.say(verdict.decision.removeprefix(judgement.void).strip())
+    invalid = [f for f in judgement.findings if f.severity == "invalid"]
+    for finding in invalid[:3]:
+        place = f"{finding.trial}: " if finding.trial else ""
+        printer.say(f"! {place}{finding.kind}: {finding.number}. {finding.meaning}")
+    if len(invalid) > 3:
+        printer.say(f"! and {len(invalid) - 3} more findings that make trials invalid")
