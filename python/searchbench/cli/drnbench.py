@@ -88,7 +88,7 @@ def drnbench(
     remote
         Allow hosts that are not this machine.
     record
-        The folder of the record; records/load-TIME if not said.
+        The folder of the record; records/load-TIME by default.
     report
         Write the page with the two graphs.
     seed

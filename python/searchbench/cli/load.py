@@ -95,7 +95,7 @@ def load(
     cache_hit
         Draw the requests so that the server's cache answers this share of them (0 to 1).
     cache_entries
-        How many answers that cache holds, where the server does not tell.
+        How many answers that cache holds, where the server does not report it.
     cache_law
         The popularity of the requests: uniform, zipf, or zipf:0.8 for another exponent than 1.
     engine
@@ -123,11 +123,11 @@ def load(
     remote
         Allow addresses that are not this machine's loopback.
     record
-        The folder of the record; records/load-TIME if not said.
+        The folder of the record; records/load-TIME by default.
     report
         Write the report at the end.
     as_json
-        Print one object for each load step.
+        Print one object for each step.
     """
     from searchbench.measure.load import Asked
     from searchbench.terminal.answer import carry_out

@@ -90,7 +90,7 @@ def make(
     distinct
         How many different queries.
     logged
-        Length of the log, with repetitions; each once if not said.
+        Length of the log, with repetitions; each once by default.
     repetition
         How often each is asked.
     words
@@ -183,7 +183,7 @@ def extract(
     dialect
         Quotes in SQL as mysql (also MariaDB, Sphinx) or standard (PostgreSQL, SQLite) takes them.
     out
-        The file to write; standard output if not said.
+        The file to write; standard output by default.
     """
     from urllib.parse import quote_plus
 

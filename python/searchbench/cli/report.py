@@ -21,7 +21,7 @@ def report(
     record
         The folder of the record.
     out
-        Where to write; the folder ``report`` inside the record if not said.
+        Where to write; the folder ``report`` inside the record by default.
     as_json
         Print the judgement as JSON and write nothing.
     """

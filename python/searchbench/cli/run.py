@@ -24,9 +24,9 @@ def run(
     study
         The study file.
     record
-        The folder of the record; records/NAME if not said.
+        The folder of the record; records/NAME by default.
     work
-        Where indexes are built while measuring; the temporary directory if not said.
+        Where indexes are built while measuring; the temporary directory by default.
     report
         Write the report at the end.
     as_json
@@ -37,6 +37,7 @@ def run(
     from searchbench.record import open_record
     from searchbench.study import read_study
     from searchbench.study.planner import make_plan
+    from searchbench.study.words import measured
     from searchbench.terminal import out
     from searchbench.terminal.answer import show
     from searchbench.terminal.progress import Terminal, duration
@@ -45,10 +46,7 @@ def run(
     plan = make_plan(read)
     place = record or Path("records") / read.name
     watch = Terminal(plan)
-    many = f"{len(plan.treatments)} treatments, {len(plan.trials)} trials"
-    if plan.judging.measure == "capacity":
-        many = f"{len(plan.treatments)} configurations to be searched"
-    sys.stderr.write(f"{many}, about {duration(plan.estimated_s)}; record: {place}\n")
+    sys.stderr.write(f"{measured(plan)}, about {duration(plan.estimated_s)}; record: {place}\n")
     try:
         with watch:
             measure(read, place, plan=plan, watch=watch, work=work)

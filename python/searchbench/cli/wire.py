@@ -33,7 +33,7 @@ def wire(
     match
         How the words are to be found.
     files
-        The documents to search; four sentences if not said.
+        The documents to search; four sentences by default.
     set
         Engine parameters, e.g. --set.parts 4.
     as_json

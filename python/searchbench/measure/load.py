@@ -8,7 +8,7 @@ from __future__ import annotations
 import time
 import tomllib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -100,12 +100,11 @@ def study_of(asked: Asked) -> Study:
     base = Path.cwd() if asked.study is None else Path(asked.study).resolve().parent
     text = tomli_w.dumps(tables(asked))
     try:
-        study = parse_study(text, "the options", base)
+        return parse_study(text, "the options", base)
     except StudyError as error:
         # The lines of a file that nobody wrote would help nobody.
         told = [c.message + (f" ({c.hint})" if c.hint else "") for c in error.complaints]
         raise SearchbenchError("; ".join(dict.fromkeys(told))) from None
-    return replace(study, command=asked.command)
 
 
 def check(asked: Asked) -> None:
@@ -137,6 +136,7 @@ def tables(asked: Asked) -> dict[str, Any]:
     systems, path = _systems(asked)
     found: dict[str, Any] = {
         "question": _question(asked, list(systems)),
+        **({"command": list(asked.command)} if asked.command else {}),
         "seed": asked.seed,
         "replicates": asked.repeat,
         "agreement": {"captures": asked.captures},

@@ -39,8 +39,13 @@ _TRIAL_FIXED_S = 0.5
 _QUERY_S = 0.001
 _QUERY_PER_DOCUMENT_S = 1e-8
 _USUAL_DISTINCT = 1000
-# A search for capacity: its trials for one promise at the usual effort.
+# A search for capacity: its trials for one promise at the usual effort, how many they are, how many
+# more for each further promise; what each has besides its window (warm-up, starting to drive,
+# writing); and the first look.
 _SEARCH_S = 60.0
+_SEARCH_TRIALS, _FURTHER_TRIALS = 9, 6
+_SEARCH_FIXED_S = 1.5
+_LOOK_S = 3.0
 _SAMPLED_BYTES = 64 << 10
 # Text packs to about a quarter.
 _PACKED = 4.0
@@ -132,7 +137,9 @@ def _drive_s(study: Study, treatment: Treatment) -> float:
     """One trial of a treatment; of a search, all trials of one block."""
     if study.measure == "capacity":
         effort = float(study.load.get("effort", 1.0))
-        return _SEARCH_S * effort * len(study.promises) + _TRIAL_FIXED_S
+        trials = _SEARCH_TRIALS + _FURTHER_TRIALS * (len(study.promises) - 1)
+        each_s = _SEARCH_S / _SEARCH_TRIALS * effort + _SEARCH_FIXED_S
+        return trials * each_s + _LOOK_S
     load = loads.open_load(treatment.load, study.base)
     logged_s = _logged_s(study, treatment, load) if load.window.whole else 0.0
     pause_s = float(treatment.load.get("pause_s", 0.0))

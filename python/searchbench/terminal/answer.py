@@ -23,16 +23,15 @@ def carry_out(
     from searchbench.measure.run import run
     from searchbench.record import open_record
     from searchbench.study.planner import make_plan
+    from searchbench.study.words import measured
     from searchbench.terminal.live import LiveLine
     from searchbench.terminal.progress import duration
 
     study = study_of(asked)
     plan = make_plan(study)
     place = record or usual_record()
-    what = "a search for capacity"
-    if plan.trials:
-        what = f"{len(plan.trials)} load steps, about {duration(plan.estimated_s)}"
-    sys.stderr.write(f"{what}; record: {place}\n")
+    about = f"{measured(plan)}, about {duration(plan.estimated_s)}"
+    sys.stderr.write(f"{about}; record: {place}\n")
     try:
         with LiveLine() as watch:
             kept = run(study, place, plan=plan, watch=watch)

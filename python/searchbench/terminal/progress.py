@@ -69,7 +69,8 @@ class Terminal:
         if self.at_start is None:
             self.at_start = done
         self.done, self.of = done, of
-        self.head = f"[{done + 1}/{of}] {label}{' (A/A)' if trial.control else ''}"
+        count = f"{done + 1}/{of}" if of else f"trial {done + 1}"
+        self.head = f"[{count}] {label}{' (A/A)' if trial.control else ''}"
         self._show("")
 
     def stage(self, name: str) -> None:
@@ -107,7 +108,7 @@ class Terminal:
         """Time left, from how long the trials of this sitting took."""
         here = self.done - (self.at_start or 0)
         still = (len(self.plan.trials) if self.plan else self.of) - self.done
-        if not here or not still:
+        if not here or still <= 0:
             return ""
         seconds = (time.monotonic() - self.began) / here * still
         return f", about {duration(seconds)} left"

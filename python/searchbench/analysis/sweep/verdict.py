@@ -86,7 +86,8 @@ def void_of(steps: Sequence[Step], *, searched: bool = False) -> str:
     why = ", ".join(kinds)
     driven = [s for s in steps if s.status != "failed"]
     if len(void) == len(driven):
-        which = "the only step" if len(driven) == 1 else f"none of the {len(driven)} steps"
+        each = "trial" if searched else "step"
+        which = f"the only {each}" if len(driven) == 1 else f"none of the {len(driven)} {each}s"
         verb = "cannot" if len(driven) == 1 else "can"
         end = "so nothing is known of the load that is sustained"
         if searched:

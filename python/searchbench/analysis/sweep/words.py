@@ -78,7 +78,8 @@ def _clients(name: str, own: Sequence[Point]) -> list[str]:
 
 def _no_more(first: Point, most: Point, after: Sequence[Point]) -> str:
     """From where on more clients bring nothing, and what they cost."""
-    start = f"More than {_n(first.x)} bring no more throughput"
+    bring = "brings" if first.x == 1 else "bring"
+    start = f"More than {_n(first.x)} {bring} no more throughput"
     here = first.of("answered")
     if first.x < most.x and here is not None:
         start += f": {digits(here.value)} per second there is not resolved from the most"

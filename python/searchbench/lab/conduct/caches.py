@@ -28,8 +28,8 @@ def plan_of(session: Session, others: Iterable[Session]) -> CachePlan | None:
     law, exponent = law_of(str(table.get("cache_law") or "uniform"))
     if workload.requests.groups:
         raise QueryError(
-            "--cache-hit draws the requests, and this file says by its groups how they are drawn; "
-            "leave one of the two away"
+            "`cache_hit` (--cache-hit) draws the requests, and this file says by its "
+            "groups how they are drawn; leave one of the two away"
         )
     entries = table.get("cache_entries")
     if entries is None:
@@ -39,7 +39,7 @@ def plan_of(session: Session, others: Iterable[Session]) -> CachePlan | None:
         if entries is None:
             raise LabError(
                 f"{name} does not say how many answers its cache holds, or its endpoints differ in "
-                "it: say --cache-entries"
+                "it: say `cache_entries` (--cache-entries)"
             )
         for other in others:
             if other.cache is not None and other.cache.cache_entries != entries:

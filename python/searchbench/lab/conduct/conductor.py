@@ -44,7 +44,7 @@ _STARTED_ANEW = Note(
 class Conductor:
     """Conducts trials one after another, with what they share. Use as a context.
 
-    ``work``: a private folder for indexes, logs and spilled samples. ``timed`` False: trials are
+    ``work``: a private folder for indexes and logs. ``timed`` False: trials are
     captured and not driven.
     """
 
@@ -105,18 +105,20 @@ class Conductor:
             seed = self.plan.seed * 1000 + trial.block
             opened = self.openings.opened(treatment, seed if self.timed else self.plan.seed)
             kept.queries(opened.workload.digest, opened.workload.lines())
-            self.watch.begins(trial, treatment.label, done, max(done + 1, len(trials.plan.trials)))
-            run = self._trial(trial, opened, _position(trials.plan, trial))
+            searched = self.plan.judging.measure == "capacity"
+            of = 0 if searched else len(trials.plan.trials)
+            self.watch.begins(trial, treatment.label, done, of)
+            run = self._trial(trial, opened, _position(trials.plan, trial), kept.path)
             kept.trial(
                 run.about, samples=run.samples, replies=run.replies, probe=run.probe, logs=run.logs
             )
             done += 1
             self.watch.ends(trial, run.about)
 
-    def _trial(self, trial: Trial, opened: Opened, position: int) -> Run:
+    def _trial(self, trial: Trial, opened: Opened, position: int, spill: Path) -> Run:
         """One trial, from start to end. A failure is an outcome with its phase and its reason."""
         session = self._session(trial, opened)
-        run = Run(session, opened, _heading(trial, opened, position), self.work)
+        run = Run(session, opened, _heading(trial, opened, position), spill)
         try:
             self._pause(opened)
             with session.phases("host"):

@@ -48,7 +48,7 @@ def drive_it(run: Run, place: Place, hooks: Hooks) -> None:
         cpus=_cores(load.cpus, order, place, fleet),
         idle=load.idle,
         realtime=bool(run.opened.treatment.load.get("realtime")),
-        spill=run.work,
+        spill=run.spill,
         on_tick=hooks.on_tick,
     )
     captured = session.captured

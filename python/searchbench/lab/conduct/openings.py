@@ -24,7 +24,7 @@ from searchbench.lab.system.address import Target, target_of
 from searchbench.record.trial import Corpus as CorpusAbout
 from searchbench.record.trial import Load as LoadAbout
 from searchbench.study.plan import Treatment
-from searchbench.workload.loads import open_load, resolve
+from searchbench.workload.loads import open_load, resolve_told
 from searchbench.workload.queries.registry import open_queries
 from searchbench.workload.queries.sets import QuerySet
 from searchbench.workload.queries.validate import validate
@@ -219,7 +219,7 @@ def driven(table: Mapping[str, Any]) -> dict[str, Any]:
 def load_about(table: Mapping[str, Any]) -> LoadAbout:
     """A [load] table as the record keeps it, defaults put in."""
     given = {k: v for k, v in driven(table).items() if v is not None}
-    full = {**given, **resolve(given), **{k: table[k] for k in TRIAL_KEYS if k in table}}
+    full = {**given, **resolve_told(given), **{k: table[k] for k in TRIAL_KEYS if k in table}}
     known = {k: v for k, v in full.items() if k in LoadAbout.__struct_fields__ and v is not None}
     return msgspec.convert(known, LoadAbout, strict=False)
 

@@ -108,12 +108,15 @@ class Session:
 
 @dataclass
 class Run:
-    """One trial under way: its session, and what goes on record of it."""
+    """One trial under way: its session, and what goes on record of it.
+
+    ``spill``: a folder for samples that exceed memory, where the record is: there they must fit.
+    """
 
     session: Session
     opened: Opened
     about: Trial
-    work: Path
+    spill: Path
     samples: Samples | None = None
     replies: pa.Table | None = None
     probe: pa.Table | None = None

@@ -18,7 +18,7 @@ class Watch(Protocol):
         """Something that a person should know before the measurement begins."""
 
     def begins(self, trial: Trial, label: str, done: int, of: int) -> None:
-        """A trial begins; ``done`` of ``of`` are on record."""
+        """A trial begins; ``done`` of ``of`` are on record, 0 where a search decides how many."""
 
     def stage(self, name: str) -> None:
         """The trial enters a phase."""
