@@ -313,7 +313,7 @@ def test_the_command_prints_an_answer_and_keeps_a_record(
         )  # fmt: skip
     assert code == 0
     said = capsys.readouterr()
-    assert "2 load steps" in said.err
+    assert "a sweep of 2 steps" in said.err
     record = open_record(tmp_path / "here")
     assert [t.load.clients for t in record.trials] == [1, 3]
     assert (tmp_path / "here/report/report.html").exists()
