@@ -130,6 +130,23 @@ def test_a_study_gives_a_whole_record(tmp_path: Path) -> None:
     ]  # fmt: skip
 
 
+def test_captures_may_come_after_the_drive_so_that_it_meets_first_asks(tmp_path: Path) -> None:
+    watch = Watch()
+    more = '[control]\naa = false\n[agreement]\ncapture = "after"\n'
+    record = measure(
+        study(tmp_path, "[systems.tantivy]\n", SHORT, more), tmp_path / "record", watch=watch
+    )
+    (trial,) = record.trials
+    assert trial.status == "ok"
+    assert watch.stages.index("drive") < watch.stages.index("capture"), "no query was asked before"
+    assert watch.stages.count("capture") == 1
+    captured = record.replies(trial.trial).filter(pc.field("phase") == "captured")
+    assert captured["total"].to_pylist() == [10, 10, 10, 5]
+    assert trial.answers_under_load is not None
+    assert trial.answers_under_load.compared > 0
+    assert trial.answers_under_load.changed == 0
+
+
 def test_the_same_command_continues_where_it_stopped(tmp_path: Path) -> None:
     path, place = study(tmp_path, TWO, SHORT), tmp_path / "record"
 

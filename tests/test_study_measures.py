@@ -50,8 +50,8 @@ client_command = "searchbench-client"
 [ingest]
 index = "as-found"
 [agreement]
-captures = 200
-capture = "after"
+captures = 150
+capture = "before"
 """
 
 
@@ -88,6 +88,7 @@ def test_a_search_for_capacity_has_promises_and_chooses_its_loads(base):
         (SWEPT + "[control]\naa = true\n", ["13:6: controls are for trials, and this is a sweep"]),
         (SWEPT + "[control]\ntreatment = 't01'\n", ["13:1: controls are for trials"]),
         (SHORT + "pause_s = 1\n", ["12:11: `pause_s` is between the steps of a sweep"]),
+        (SWEPT + "[agreement]\ncapture = 'after'\n", ['13:11: `capture = "after"` is for trials']),
         (SEARCHED + "[control]\naa = true\n", ["controls are for trials, and this is a search"]),
         (SEARCHED + "clients = [1, 2]\n", ["12:11: a search for capacity chooses `clients`"]),
         (SEARCHED + "rate_per_s = 5\n", ["12:14: a search for capacity chooses `rate_per_s`"]),
@@ -119,7 +120,7 @@ def test_what_searchbench_load_writes_is_a_study(base):
     assert study.requests == {"file": "queries.txt", "form": "paths"}
     assert (study.corpus, study.queries) == ({}, {})
     assert (study.measure, study.ingest) == ("sweep", "as-found")
-    assert (study.agreement.captures, study.agreement.capture) == (200, "after")
+    assert (study.agreement.captures, study.agreement.capture) == (150, "before")
     assert study.command[:2] == ("load", "http://127.0.0.1:10041")
     assert study.load["machines"] == ["localhost"]
     assert right(LOADED.replace('[ingest]\nindex = "as-found"\n', ""), base).ingest == "as-found"
@@ -162,7 +163,7 @@ def test_one_path_may_be_asked_in_place_of_a_file(base):
         ("clients = [1, 3]", "kind = 'replay'\ntimes = 'no.txt'", "there is no file \"no.txt\""),
         ("zipf:0.8", "zipf:x", "`cache_law` must be uniform, zipf, or zipf:EXPONENT"),
         ("cache_hit = 0.5", "cache_hit = 1.5", "`cache_hit` must be a number from 0 to 1, not 1.5"),
-        ("captures = 200", "captures = -1", "`captures` must be an integer from 0"),
+        ("captures = 150", "captures = -1", "`captures` must be an integer from 0"),
     ],
 )  # fmt: skip
 def test_mistakes_in_a_study_of_requests_have_their_sentences(old, new, said, base):

@@ -127,6 +127,12 @@ def _measured(
         source.at_value(("control", "aa"), f"controls are for trials, and this is {what}")
     if "treatment" in control:
         source.at_key(("control", "treatment"), f"controls are for trials, and this is {what}")
+    if study.agreement.capture == "after":
+        source.at_value(
+            ("agreement", "capture"),
+            f'`capture = "after"` is for trials, and this is {what}: from the second step on '
+            "nothing is asked for the first time",
+        )
     if study.measure == "capacity" and "metric" in verdict:
         source.at_key(("verdict", "metric"), "a search for capacity is judged by the rate that "
                       "keeps its promise; leave `metric` out")  # fmt: skip

@@ -45,24 +45,21 @@ def opening_of(session: Session, shelf: Shelf, place: Place, *, timed: bool) -> 
     def do(name: str, what: Callable[..., object], *more: object) -> Phase:
         return name, partial(what, session, *more)
 
-    deploy = do("deploy", opening.deploy, place)
+    deploy, stop = do("deploy", opening.deploy, place), do("stop", opening.stop)
     identify = do("identify", opening.identify, place)
-    capture = do("capture", opening.capture, shelf)
-    stop = do("stop", opening.stop)
-    before = [] if captures_after(session) and timed else [identify, capture]
+    capture = [] if captures_after(session) and timed else [do("capture", opening.capture, shelf)]
     if isinstance(session.opened.workload, VerbatimRequests):
-        return [do("deploy", opening.find), do("identify", opening.know_again),
-                do("capture", opening.capture_some)]  # fmt: skip
+        find, know = do("deploy", opening.find), do("identify", opening.know_again)
+        return [find, know] if not capture else [find, know, do("capture", opening.capture_some)]
     if session.attached:
         fill = [do("ingest", opening.fill)] if session.batches is not None else []
-        attach = do("deploy", opening.attach)
-        return [attach, *fill, do("compile", opening.compile_queries), identify, *before[1:]]
+        attach, compiling = do("deploy", opening.attach), do("compile", opening.compile_queries)
+        return [attach, *fill, compiling, identify, *capture]
     engine, index = session.opened.engine, session.index
     assert engine is not None
     assert index is not None
     if not engine.can.keeps_index:
-        ingest = do("ingest", opening.ingest_for_now)
-        return [deploy, ingest, identify, *before[1:]]
+        return [deploy, do("ingest", opening.ingest_for_now), identify, *capture]
     found: list[Phase] = []
     if not index.finished:
         if opening.made_offline(session):
@@ -71,8 +68,8 @@ def opening_of(session: Session, shelf: Shelf, place: Place, *, timed: bool) -> 
             found += [deploy, do("ingest", opening.ingest_to_keep)]
         found += [do("ingest", opening.count_documents), stop, do("ingest", opening.finish)]
     found.append(do("ingest", opening.ingested))
-    if before and not opening.take_captured(session, shelf):
-        found += [deploy, *before, stop]
+    if capture and not opening.take_captured(session, shelf):
+        found += [deploy, identify, *capture, stop]
     return [*found, deploy, identify] if timed else found
 
 
@@ -83,7 +80,9 @@ def measuring_of(run: Run, place: Place, hooks: measuring.Hooks) -> list[Phase]:
         ("totals", partial(measuring.totals_of, run)),
     ]
     if captures_after(run.session):
-        found.append(("capture", partial(opening.capture, run.session, None)))
+        verbatim = isinstance(run.opened.workload, VerbatimRequests)
+        how = opening.capture_some if verbatim else partial(opening.capture, shelf=None)
+        found.append(("capture", partial(how, run.session)))
     return [*found, ("totals", partial(measuring.answers, run))]
 
 
