@@ -122,7 +122,7 @@ def test_several_promises_are_answered_by_one_search(tmp_path: Path) -> None:
     own = [sum(t.load.promise == i for t in rates) for i in range(2)]
     assert own[0] <= TRIALS
     assert own[1] <= FURTHER
-    assert found.verdict.header == ("subject", *MM4)
+    assert found.verdict.header == ("configuration", *MM4)
     assert len(found.verdict.lines) == 1
 
 
@@ -172,7 +172,7 @@ def test_subjects_are_compared_under_each_promise_by_their_intervals(tmp_path: P
     promises = ("p99 < 10ms", "p99 < 30ms")
     record = Lab(tmp_path / "r", servers, promises, effort=0.5, look_per_s=450).run()
     found = judge(record)
-    assert found.verdict.header == ("subject", *promises)
+    assert found.verdict.header == ("configuration", *promises)
     assert [line[0] for line in found.verdict.lines] == list(servers)
     assert all(cell.endswith("/s") and "–" in cell for line in found.verdict.lines
                for cell in line[1:])  # fmt: skip
@@ -265,5 +265,8 @@ def test_an_upper_end_that_rests_on_void_trials_alone_is_doubted(tmp_path: Path)
     assert found.void.startswith("Void: ")
     assert "steal" in found.void
     assert found.verdict.decision.startswith(found.void)
-    assert "are void, so the client or the machine may be the reason" in found.verdict.decision
+    assert (
+        "are void by the audit, so the client or the machine may be the reason"
+        in found.verdict.decision
+    )
     assert "the system may sustain more" in found.verdict.decision

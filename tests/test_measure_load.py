@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import socket
 import subprocess
 import sys
+import time
 import tomllib
 from pathlib import Path
 
 import pytest
 
 import searchbench
+from searchbench.analysis.sweep.points import Point
+from searchbench.analysis.sweep.words import of_points as sustained_words
 from searchbench.cli import app
+from searchbench.errors import LabError
 from searchbench.measure.load import Asked, study_of
 from searchbench.record import open_record
 from searchbench.study import parse_study
@@ -86,6 +91,44 @@ def test_every_kind_of_load_is_a_study_that_reads_back_as_it_was(tmp_path: Path)
         study = study_of(Asked(targets=target, requests=log, command=("load", "x"), **how))
         read = parse_study(study.text, study.path, study.base)
         assert make_plan(read).treatments == make_plan(study).treatments, how
+
+
+def test_a_replay_of_requests_without_times_is_refused_before_anything_is_asked(
+    tmp_path: Path,
+) -> None:
+    (tmp_path / "paths.txt").write_text("/a\n/b\n")
+    with pytest.raises(LabError, match="has no times"):
+        searchbench.load(
+            "http://127.0.0.1:1", requests=tmp_path / "paths.txt", replay=1.0,
+            record=tmp_path / "record",
+        )  # fmt: skip
+    assert not (tmp_path / "record").exists()
+
+
+def test_a_record_is_judged_by_its_folder_too(tmp_path: Path) -> None:
+    with serving(always) as port:
+        record = searchbench.load(
+            f"http://127.0.0.1:{port}/", clients=1, seconds=0.2, warmup=0.0, engine="none",
+            record=tmp_path / "record",
+        )  # fmt: skip
+    assert searchbench.judge(str(record.path)).steps == searchbench.judge(record).steps
+
+
+def test_too_few_requests_are_not_called_no_more_throughput(tmp_path: Path) -> None:
+    def slow(peer: socket.socket, head: bytes, number: int) -> bool:
+        time.sleep(0.05)
+        return always(peer, head, number)
+
+    with serving(slow) as port:
+        record = searchbench.load(
+            f"http://127.0.0.1:{port}/", clients=[1, 5], seconds=0.6, warmup=0.0, engine="none",
+            idle="block", record=tmp_path / "record",
+        )  # fmt: skip
+    steps = searchbench.judge(record).steps
+    assert all(s.answered is not None and s.answered.interval is None for s in steps)
+    said = sustained_words("it", [Point("it", s.clients_asked or 0, "closed", (s,)) for s in steps])
+    assert "no more throughput" not in " ".join(said)
+    assert "too few requests" in " ".join(said)
 
 
 def test_an_unknown_option_is_no_option() -> None:

@@ -9,11 +9,14 @@ M/M/4: exact (Erlang C). METHODOLOGY.md has the whole table of which this is a s
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import pytest
 
 from queues import Serve, fixed, random, shedding
-from searchbench.analysis.capacity.pace import TRIALS
+from searchbench.analysis.capacity.bracket import bracket
+from searchbench.analysis.capacity.pace import TRIALS, following
+from searchbench.analysis.capacity.seen import Seen
 from searches import Arrivals, Found, search
 
 
@@ -69,6 +72,29 @@ def test_where_the_client_is_late_it_is_the_limit_and_not_the_system() -> None:
     nothing = search(fixed(4, 0.0005), "p99 < 10ms", 1000, client_per_s=0)
     assert (nothing.bracket.holds, nothing.bracket.fails, len(nothing.driven)) == (None, None, 3)
     assert "nothing is known about the system" in nothing.bracket.sentence
+
+
+def test_below_a_rate_that_fails_the_search_goes_lower_than_where_the_client_was_late() -> None:
+    fails = search(fixed(4, 0.02), "p99 < 10ms", 4000).driven[0]
+    judged = replace(fails.judged, own_fault=True)
+    late = [replace(fails, rate_per_s=fails.rate_per_s / 2**n, judged=judged) for n in (1, 2, 3)]
+    wanted = following(Seen([fails, late[0]]), 7, 4000)
+    assert wanted is not None
+    assert wanted.rate_per_s < late[0].rate_per_s, "not the same rate again"
+    assert following(Seen([fails, *late]), 5, 4000) is None, "the client is fit to judge nothing"
+
+
+def test_trials_that_contradict_each_other_give_no_narrow_interval_and_no_odds() -> None:
+    slow = search(fixed(4, 0.002), "p99 < 10ms", 1000, arrivals="constant")
+    fast = search(fixed(4, 0.001), "p99 < 10ms", 3000, arrivals="constant")
+    holds = next(d for d in fast.driven if d.judged.verdict == "holds" and d.rate_per_s > 2500)
+    found = bracket(Seen([*slow.driven, holds]))
+    assert found.holds is not None
+    assert found.fails is not None
+    assert found.holds <= 2000 < holds.rate_per_s <= found.fails
+    assert found.chance_inside is None
+    assert "The trials contradict each other" in found.sentence
+    assert "contradict" not in slow.bracket.sentence
 
 
 def test_a_server_that_answers_nothing_is_no_matter_of_the_rate() -> None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import combinations
+from pathlib import Path
 
 from searchbench.analysis import findings
 from searchbench.analysis.agreement.answers import AnswerBook
@@ -21,13 +22,17 @@ from searchbench.analysis.plain import to_json as to_json
 from searchbench.analysis.sweep import verdict as of_sweep
 from searchbench.analysis.trial import driven, replicates
 from searchbench.analysis.trial.measured import Samples
-from searchbench.record import Record, Trial
+from searchbench.record import Record, Trial, open_record
 from searchbench.record.trial import Load
 from searchbench.study.plan import Treatment
 
 
-def judge(record: Record) -> Judgement:
-    """Judge a record, be it whole or interrupted. RecordError where its files are damaged."""
+def judge(record: Record | Path | str) -> Judgement:
+    """Judge a record or the folder of one, be it whole or interrupted.
+
+    RecordError where it is none, or its files are damaged.
+    """
+    record = record if isinstance(record, Record) else open_record(record)
     if record.plan.judging.measure == "trials":
         return _judge_trials(record)
     return _judge_steps(record)

@@ -20,7 +20,8 @@ def compare(
 ) -> int:
     """Compare two records: faster, slower, or not resolved; and whether results changed.
 
-    Exits with 1 when B is slower than A by more than the threshold, and the data resolve it.
+    Exits with 1 when B is slower than A by more than the threshold, and the data resolve it; with
+    2 when the records have nothing in common that could be compared.
 
     Parameters
     ----------
@@ -44,7 +45,10 @@ def compare(
     if as_json:
         out.as_json(comparison_json(result))
     else:
-        out.table(result.header, result.lines)
-        out.say()
+        if result.lines:
+            out.table(result.header, result.lines)
+            out.say()
         out.say(result.decision)
+    if not result.comparisons and not result.answers_changed:
+        return 2
     return 1 if result.regressed else 0

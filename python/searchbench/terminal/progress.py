@@ -22,6 +22,7 @@ class Terminal:
         self.head = ""
         self.now = ""
         self.done = self.of = 0
+        self.each_s = 0.0
         self.interrupted = False
 
     def __enter__(self) -> Terminal:
@@ -88,6 +89,8 @@ class Terminal:
     def ends(self, trial: Trial, about: Kept) -> None:
         """A trial is on record; a failed one says why at once."""
         self.done += 1
+        here = self.done - (self.at_start or 0)
+        self.each_s = (time.monotonic() - self.began) / max(1, here)
         failed = about.status != "ok"
         if failed:
             self._line(f"{self.head}: failed at {about.stage}: {about.reason}")
@@ -110,8 +113,7 @@ class Terminal:
         still = (len(self.plan.trials) if self.plan else self.of) - self.done
         if not here or still <= 0:
             return ""
-        seconds = (time.monotonic() - self.began) / here * still
-        return f", about {duration(seconds)} left"
+        return f", about {duration(self.each_s * still)} left"
 
     def _show(self, what: str) -> None:
         if self.live:

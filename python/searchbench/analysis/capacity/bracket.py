@@ -71,7 +71,35 @@ def bracket(seen: Seen) -> Bracket:
     inside = where.chance_below(high) - where.chance_below(low)
     if low < min(rates) / BEYOND or high > max(rates) * BEYOND:
         return _beyond(used, low, high, where)
+    against = _contradicting(used, low, high)
+    if against:
+        return _changed(against, low, high)
     return Bracket(low, high, between(low, high, len(used)) + too_wide(low, high), inside)
+
+
+def _contradicting(used: list[Driven], low: float, high: float) -> list[Driven]:
+    """Trials well outside of the interval whose own verdict, with 95 %, is the opposite of it."""
+    return [
+        d
+        for d in used
+        if (d.judged.verdict == "holds" and d.rate_per_s > high * BEYOND)
+        or (d.judged.verdict == "fails" and d.rate_per_s < low / BEYOND)
+    ]
+
+
+def _changed(against: list[Driven], low: float, high: float) -> Bracket:
+    """The trials contradict each other: the interval takes in all of them, and has no odds."""
+    said = listed([f"{d.judged.verdict} at {per_s(d.rate_per_s)}" for d in against])
+    low, high = (
+        min(low, *(d.rate_per_s for d in against)),
+        max(high, *(d.rate_per_s for d in against)),
+    )
+    return Bracket(
+        low, high,
+        f"The trials contradict each other (the promise {said}): the system or the machine changed "
+        f"between them. All that can be said is that the limit was between {per_s(low)} and "
+        f"{per_s(high)} at one time or another; search again on a quiet machine.",
+    )  # fmt: skip
 
 
 def between(low: float, high: float, trials: int, searches: int = 1) -> str:

@@ -75,7 +75,7 @@ def _table(
     names: Sequence[str], promises: Sequence[str], found: Found
 ) -> tuple[tuple[str, ...], tuple[tuple[str, ...], ...]]:
     rows = ((name, *(interval(found.get((name, p))) for p in promises)) for name in names)
-    return ("subject", *promises), tuple(rows)
+    return ("configuration", *promises), tuple(rows)
 
 
 def _of_promise(
@@ -161,11 +161,12 @@ def _doubtful(found: Capacity, steps: Sequence[Step]) -> list[str]:
     if found.fails is None:
         return []
     middle = math.sqrt((found.holds or found.fails) * found.fails)
-    driven = {t.trial for t in found.trials if t.rate_per_s >= 0.999 * middle}
+    driven = {t.trial: t.rate_per_s for t in found.trials if t.rate_per_s >= 0.999 * middle}
     statuses = {s.status for s in steps if s.trial in driven}
+    void = [driven[s.trial] for s in steps if s.trial in driven and s.status == "void"]
     if "valid" in statuses or "void" not in statuses:
         return []
     return [
-        f"All trials above {per_s(middle)} are void, so the client or the machine may be the "
-        "reason that it fails there: the system may sustain more."
+        f"All trials from {per_s(min(void))} on are void by the audit, so the client or the "
+        "machine may be the reason that it fails there: the system may sustain more."
     ]

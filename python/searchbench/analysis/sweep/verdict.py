@@ -91,7 +91,10 @@ def void_of(steps: Sequence[Step], *, searched: bool = False) -> str:
         verb = "cannot" if len(driven) == 1 else "can"
         end = "so nothing is known of the load that is sustained"
         if searched:
-            end = "so what the search found may be the limit of the client"
+            end = (
+                "so what the search found may be the limit of the client; it uses the trials in "
+                "which the client was late by less than a tenth of the promise"
+            )
         return f"Void: {which} {verb} be believed ({why}), {end}."
     names = listed(list(dict.fromkeys(s.label for s in void)))
     end = (
@@ -100,7 +103,7 @@ def void_of(steps: Sequence[Step], *, searched: bool = False) -> str:
         if searched
         else "what follows is from the others"
     )
-    many = f"{len(void)} of {len(driven)} steps ({names})"
+    many = f"{len(void)} of {len(driven)} {'trials' if searched else 'steps'} ({names})"
     return f"Void: {many} cannot be believed ({why}); {end}."
 
 

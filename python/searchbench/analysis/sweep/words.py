@@ -28,16 +28,23 @@ def of_points(name: str, own: Sequence[Point]) -> list[str]:
     return said + _errors(name, own)
 
 
+def unsure(own: Sequence[Point]) -> list[Point]:
+    """Points with too few requests to say how sure their throughput is."""
+    return [p for p in own if (e := p.of("answered")) is not None and e.interval is None]
+
+
 def knee(own: Sequence[Point]) -> tuple[Point, Point]:
-    """The point with the most answered, and the first that is not resolved from it."""
+    """The point with the most answered, and the first that is not resolved from it.
+
+    A point without an interval can be told from nothing, so it is not the first.
+    """
     known = [p for p in own if p.of("answered") is not None]
     most = max(known or own, key=lambda p: e.value if (e := p.of("answered")) else 0.0)
     for point in known:
         if point.x >= most.x:
             break
         ratio, _ = at.against(point, most, "answered")
-        # A step without an interval is not resolved from anything.
-        if ratio is None or not within.resolved(ratio):
+        if ratio is not None and ratio.interval is not None and not within.resolved(ratio):
             return most, point
     return most, most
 
@@ -56,8 +63,17 @@ def _clients(name: str, own: Sequence[Point]) -> list[str]:
         ]
     said = [f"{name} answers at most {amount(answered)}, at {_n(most.x)}."]
     last, after = own[-1], [p for p in own if p.x > first.x]
-    if first.x < most.x or after:
+    few = unsure(own)
+    if most in few:
+        said.append(
+            "It answered too few requests to say how sure that is, or from where on more clients "
+            "bring nothing: longer steps tell."
+        )
+    elif first.x < most.x or after:
         said.append(_no_more(first, most, after))
+    if few and most not in few:
+        counts = listed([_n(p.x) for p in few])
+        said.append(f"At {counts} too few requests were answered to be compared.")
     if first is last:
         said.append(
             f"That is the last step, so it may sustain more: nothing is known beyond {_n(last.x)}."

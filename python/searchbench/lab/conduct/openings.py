@@ -24,7 +24,7 @@ from searchbench.lab.system.address import Target, target_of
 from searchbench.record.trial import Corpus as CorpusAbout
 from searchbench.record.trial import Load as LoadAbout
 from searchbench.study.plan import Treatment
-from searchbench.workload.loads import open_load, resolve_told
+from searchbench.workload.loads import Load, Replay, open_load, resolve_told
 from searchbench.workload.queries.registry import open_queries
 from searchbench.workload.queries.sets import QuerySet
 from searchbench.workload.queries.validate import validate
@@ -84,6 +84,7 @@ class Openings:
             corpus, about = self.corpus(treatment.corpus)
             workload = PortableQueries(self.queries(treatment), corpus.schema)
         load = open_load(driven(treatment.load), self.base)
+        _insist_on_times(workload, load)
         named = treatment.engine
         return Opened(
             treatment,
@@ -202,6 +203,19 @@ class Openings:
         if count:
             first = "; ".join(str(line) for line in bad[:3])
             self.watch.told(f"{name}: {count:,} lines are no {what} and left out: {first}")
+
+
+def _insist_on_times(workload: Workload, load: Load) -> None:
+    """LabError where a log is to be replayed that does not say when."""
+    if not isinstance(load.loop, Replay) or load.loop.times is not None:
+        return
+    asked = workload.requests if isinstance(workload, VerbatimRequests) else workload.queries
+    if asked.times_s is None:
+        raise LabError(
+            f"{asked.name} has no times, and a replay sends requests when a log says; give a log "
+            "that has, or JSON lines with `t` in seconds",
+            "compile",
+        )
 
 
 def driven(table: Mapping[str, Any]) -> dict[str, Any]:

@@ -92,9 +92,12 @@ def _trials(index: int, found: Capacity, *, named: bool) -> list[Block]:
 def _badge(content: Content) -> Badge:
     valid, total = steps.usable(content), len(content.steps)
     found = content.judgement.capacity
-    if not valid or not found:
+    known = [c for c in found if c.holds is not None or c.fails is not None]
+    if not known:
         return Badge("No answer", "bad", "No trial can be used.")
-    aside = f"{valid} of {numbers.counted(total, 'trial')} can be used."
+    aside = f"{valid} of {numbers.counted(total, 'trial')} passed the audit."
+    if not valid:
+        return Badge("Doubtful", "bad", aside)
     if opened := _open(found):
         which = "The interval is"
         if len(found) > 1:
