@@ -7,8 +7,10 @@ import subprocess
 import sys
 import time
 import tomllib
+from itertools import pairwise
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 import searchbench
@@ -129,6 +131,44 @@ def test_too_few_requests_are_not_called_no_more_throughput(tmp_path: Path) -> N
     said = sustained_words("it", [Point("it", s.clients_asked or 0, "closed", (s,)) for s in steps])
     assert "no more throughput" not in " ".join(said)
     assert "too few requests" in " ".join(said)
+
+
+def test_each_trial_of_a_search_has_arrivals_of_its_own(tmp_path: Path) -> None:
+    with serving(always) as port:
+        record = searchbench.load(
+            f"http://127.0.0.1:{port}/", find_capacity=True, slo="p99 < 50ms", effort=0.05,
+            engine="none", idle="block", record=tmp_path / "record",
+        )  # fmt: skip
+    driven = [t for t in record.trials if t.load.kind == "open" and t.status == "ok"]
+    assert len(driven) >= 2, [t.load for t in record.trials]
+    shapes = [
+        np.sort(record.samples(t.trial)["due"].to_numpy())[:20] * (t.load.rate_per_s or 0.0)
+        for t in driven
+    ]
+    for one, other in pairwise(shapes):
+        n = min(one.size, other.size)
+        assert n >= 5
+        assert not np.allclose(one[:n], other[:n], rtol=1e-3)
+
+
+def test_a_server_that_is_gone_is_no_saturation(tmp_path: Path) -> None:
+    """It answers the first step and refuses all that come later."""
+    began = time.monotonic()
+
+    def mortal(peer: socket.socket, head: bytes, number: int) -> bool:
+        return always(peer, head, number) if time.monotonic() - began < 1.0 else False
+
+    with serving(mortal) as port:
+        record = searchbench.load(
+            f"http://127.0.0.1:{port}/", clients=[1, 3], seconds=0.4, warmup=0.0, pause=1.0,
+            timeout=0.5, engine="none", idle="block", record=tmp_path / "record",
+        )  # fmt: skip
+    steps = searchbench.judge(record).steps
+    assert steps[-1].outcomes.get("ok", 0) == 0
+    points = [Point("it", s.clients_asked or 0, "closed", (s,)) for s in steps]
+    said = " ".join(sustained_words("it", points))
+    assert "no more throughput" not in said
+    assert "At 3 clients it answered no request well" in said
 
 
 def test_an_unknown_option_is_no_option() -> None:

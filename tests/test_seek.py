@@ -84,6 +84,21 @@ def test_below_a_rate_that_fails_the_search_goes_lower_than_where_the_client_was
     assert following(Seen([fails, *late]), 5, 4000) is None, "the client is fit to judge nothing"
 
 
+def test_a_window_without_a_request_says_nothing_and_is_no_error() -> None:
+    found = search(fixed(4, 0.002), "p99 < 10ms", 1000)
+    empty = found.driven[0]
+    nothing = replace(empty, judged=replace(empty.judged, offered_per_s=0.0))
+    both = bracket(Seen([nothing, *found.driven]))
+    assert (both.holds, both.fails) == (found.bracket.holds, found.bracket.fails)
+    assert "No request was due" in bracket(Seen([nothing])).sentence
+
+
+def test_little_effort_still_makes_a_window_of_some_requests() -> None:
+    wanted = following(Seen([]), 9, 2.0, effort=0.01)
+    assert wanted is not None
+    assert wanted.rate_per_s * wanted.seconds >= 20
+
+
 def test_trials_that_contradict_each_other_give_no_narrow_interval_and_no_odds() -> None:
     slow = search(fixed(4, 0.002), "p99 < 10ms", 1000, arrivals="constant")
     fast = search(fixed(4, 0.001), "p99 < 10ms", 3000, arrivals="constant")

@@ -89,7 +89,10 @@ class Record:
             lines = path.read_bytes().splitlines()
         except FileNotFoundError:
             raise RecordError(f"{path}: the query set of this record is missing") from None
-        return [orjson.loads(line) for line in lines]
+        try:
+            return [orjson.loads(line) for line in lines]
+        except orjson.JSONDecodeError as error:
+            raise RecordError(f"{path}: is not JSON lines ({error}); it is damaged") from None
 
 
 def open_record(path: Path | str) -> Record:
@@ -206,6 +209,11 @@ def read_trial(path: Path) -> Trial:
     payload = _read_json(path)
     if payload.get("format") == 1:
         payload = old.trial(payload)
+    if payload.get("format") != FORMAT:
+        raise RecordError(
+            f"{path}: has format {payload.get('format')!r}, and this searchbench reads formats "
+            f"{READ[0]} to {READ[-1]}"
+        )
     try:
         return msgspec.convert(payload, Trial)
     except msgspec.ValidationError as error:

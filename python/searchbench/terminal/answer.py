@@ -9,6 +9,9 @@ from typing import Any
 
 from searchbench.measure.load import Asked
 
+# Findings of a step by which the server itself is gone, or never answered.
+_SERVER_GONE = {"server ended", "server died", "no answers"}
+
 
 def carry_out(
     asked: Asked,
@@ -63,7 +66,8 @@ def finished(
             out.say(f"\nreport: {written.html}")
     if finish is not None:
         finish(kept, judgement)
-    return 1 if any(t.status != "ok" for t in kept.trials) else 0
+    spoilt = {f.kind for step in judgement.steps for f in step.findings} & _SERVER_GONE
+    return 1 if spoilt or any(t.status != "ok" for t in kept.trials) else 0
 
 
 def show(judgement: object) -> None:

@@ -60,7 +60,7 @@ SPEC_KEYS: tuple[SpecKey, ...] = (
     SpecKey("slo", "texts", None, f'of a search: a promise ("{EXAMPLE}"), or a list of them, which '
             "one search answers together"),
     SpecKey("effort", "number", 1.0, "of a search: multiplies the length of its trials; 0.3 for a "
-            "first look", above=0, maximum=100),
+            "first look, whose intervals hold less often than 95 %", above=0, maximum=100),
     SpecKey("cache_hit", "number", None, "draw the requests so that the server's cache answers "
             "this share of them", minimum=0, maximum=1),
     SpecKey("cache_entries", "integer", None, "how many answers that cache holds; default: the "

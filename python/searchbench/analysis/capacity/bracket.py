@@ -46,6 +46,12 @@ def bracket(seen: Seen) -> Bracket:
         return Bracket(None, None, "No rate has been driven yet.")
     if not used:
         least = min(d.rate_per_s for d in seen.driven)
+        if not any(d.judged.own_fault for d in seen.driven):
+            return Bracket(
+                None, None,
+                "No request was due in the window of any trial, so nothing is known about the "
+                "system: longer trials (more effort) are needed.",
+            )  # fmt: skip
         return Bracket(
             None, None,
             f"The client was late with its own requests even at {per_s(least)}, so nothing is "

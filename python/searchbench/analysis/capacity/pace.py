@@ -22,6 +22,7 @@ LATE_ONES = 300  # that a full trial should have, where as many are late as may 
 CLUSTER = 150  # of more late requests at a time, trials are longer in proportion, up to twice
 LIMITS = 100  # how many times its limit a full trial should last
 SHORTEST_S, LONGEST_S = 1.0, 120.0
+FEWEST = 20  # requests of a trial, as they are expected
 _SHORT = 0.2  # the length of a trial that only looks for the side, of a full one's
 _WARMUP = 0.15
 _LAST = 3  # so many last trials are twice as long
@@ -53,7 +54,8 @@ def following(seen: Seen, left: int, start_per_s: float, effort: float = 1.0) ->
     if left <= 0:
         return None
     if not seen.driven:
-        return Next(max(LOWEST_PER_S, start_per_s), SHORTEST_S * effort, full=False)
+        start = max(LOWEST_PER_S, start_per_s)
+        return Next(start, _at_least(start, SHORTEST_S * effort), full=False)
     rate, full = _rate(seen)
     if rate is None:
         return None
@@ -75,7 +77,12 @@ def _seconds(seen: Seen, rate: float, left: int, effort: float, *, full: bool) -
         seconds = max(SHORTEST_S, min(_SHORT * seconds, LONGEST_S / 10))
     else:
         seconds *= _clustered(seen) * (2 if left <= _LAST else 1)
-    return min(LONGEST_S, seconds) * effort
+    return _at_least(rate, min(LONGEST_S, seconds) * effort)
+
+
+def _at_least(rate: float, seconds: float) -> float:
+    """Long enough for a few requests, however little effort is wanted."""
+    return max(seconds, min(LONGEST_S, FEWEST / rate))
 
 
 def _clustered(seen: Seen) -> float:

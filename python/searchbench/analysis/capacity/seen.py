@@ -62,8 +62,8 @@ class Seen:
 
     @property
     def used(self) -> list[Driven]:
-        """Trials that say something about the system, not about the client."""
-        return [d for d in self.driven if not d.judged.own_fault]
+        """Trials that say something about the system: not about the client, and not empty."""
+        return [d for d in self.driven if not d.judged.own_fault and d.judged.offered_per_s > 0]
 
     def client_limit(self, rate_per_s: float) -> float:
         """The lowest rate above this one that the client could not send on time."""

@@ -16,9 +16,22 @@ FALLS = 0.97  # the peak is partly luck, so a decline of less than 3 % is not re
 FEW = 3  # subjects of which each pair has a sentence
 
 
+def _dead(own: Sequence[Point]) -> list[Point]:
+    """Points at which not one request was answered well."""
+    return [p for p in own if (e := p.of("answered")) is None or not e.value]
+
+
 def of_points(name: str, own: Sequence[Point]) -> list[str]:
     """What one subject sustains. ``own``: its points by ascending load, at least one."""
-    kind = own[0].kind
+    kind, dead = own[0].kind, _dead(own)
+    if dead and len(dead) < len(own) and kind != "replay":
+        alive = [p for p in own if p not in dead]
+        unit = "clients" if kind == "closed" else "requests per second"
+        stopped = (
+            f"At {listed([digits(p.x) for p in dead])} {unit} {name} answered no request well, so "
+            "what it sustains there is unknown: look at the outcomes and at its log."
+        )
+        return [*of_points(name, alive), stopped, *_errors(name, dead)]
     if kind == "closed":
         said = _clients(name, own)
     elif kind == "open":

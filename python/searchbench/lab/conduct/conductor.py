@@ -102,7 +102,7 @@ class Conductor:
                 self._stop_started()
                 self.shelf.drop_indexes()
             self._block = trial.block
-            seed = self.plan.seed * 1000 + trial.block
+            seed = _seed(self.plan, trial, _position(trials.plan, trial))
             opened = self.openings.opened(treatment, seed if self.timed else self.plan.seed)
             kept.queries(opened.workload.digest, opened.workload.lines())
             searched = self.plan.judging.measure == "capacity"
@@ -201,6 +201,16 @@ class Conductor:
         if self._driven and pause_s:
             self.watch.stage("pause")
             time.sleep(pause_s)
+
+
+def _seed(plan: Plan, trial: Trial, position: int) -> int:
+    """Of the order in which requests are sent and of when they are due.
+
+    Within a block all treatments are asked alike, so that they can be compared. The trials of a
+    search are put together as independent ones, so each has arrivals of its own.
+    """
+    seed = plan.seed * 1000 + trial.block
+    return seed + 1_000_003 * (position + 1) if plan.judging.measure == "capacity" else seed
 
 
 def _position(plan: Plan, trial: Trial) -> int:

@@ -30,7 +30,16 @@ from searchbench.places import Place
 from searchbench.record.samples import REPLIES
 from searchbench.record.trial import Captured as CapturedAbout
 from searchbench.record.trial import Facts as FactsAbout
-from searchbench.record.trial import Ingest, Service, Unsupported
+from searchbench.record.trial import Ingest, Note, Service, Unsupported
+
+_NOT_COMPARED = Note(
+    kind="answers not compared",
+    severity="note",
+    number="unknown engine",
+    meaning="no engine that is known here answers, so its replies are not read, and whether it "
+    "answers under load as it does alone is not known",
+    remedy="name its engine if it is one that is known (--engine)",
+)
 
 
 def fit(session: Session) -> None:
@@ -257,6 +266,8 @@ def capture_some(session: Session) -> None:
         alone = replace(running.endpoint, others=())
         replies, mean_s = ask_each(alone, running.decoder, some)
         kept = replies if running.known is not None else REPLIES.empty_table()
+        if running.known is None:
+            session.notes.append(_NOT_COMPARED)
         session.captured = Captured(kept, mean_s, session.made_by, None)
     _captured(session, session.captured.replies.num_rows)
 
