@@ -71,8 +71,8 @@ def load(
     slo
         A promise: 'p99 < 50ms, errors < 0.1%'; given several times, one search answers them all.
     effort
-        Of a search: how long its trials are; 0.3 for a first look, whose interval holds less often than
-        95 %.
+        Of a search: how long its trials are; 0.3 for a first look, whose interval holds less
+        often than 95 %.
     seconds
         Length of the measured window of each step (10; a replay lasts as long as its log).
     warmup
