@@ -390,7 +390,7 @@ file = "log.jsonl"
 attach = ["http://127.0.0.1:80", "http://127.0.0.1:81"]
 [agreement]
 captures = 50
-capture = "after"
+capture = "before"
 [load]
 """
 
@@ -412,7 +412,7 @@ def test_verbatim_requests_are_a_table_of_their_own_and_their_systems_have_no_le
     assert (first.subject, first.label) == ("127.0.0.1:80", "clients=1")
     judging = plan.judging
     assert (judging.ingest, judging.command) == ("as-found", ("load", "--clients", "1"))
-    assert (judging.agreement.captures, judging.agreement.capture) == (50, "after")
+    assert (judging.agreement.captures, judging.agreement.capture) == (50, "before")
 
 
 def test_a_replay_over_systems_as_found_is_a_sweep_of_one_step_as_long_as_its_log(logged):
