@@ -1,6 +1,7 @@
 """Judgements made by hand, and records that fit them, for the tests of the report.
 
 The numbers are computed from simple formulas, so that what a page must show is known.
+Longer than most files: the examples of studies, sweeps and searches share these formulas.
 """
 
 from __future__ import annotations
