@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import signal
 import subprocess
 import time
@@ -21,6 +22,7 @@ from searchbench.lab.wire.exchange import Endpoint, Refused
 
 _STOP_TIMEOUT_S = 10.0
 _LOOKS = 4
+_LISTEN = "0A"  # the state of a socket in /proc/net/tcp
 _LOG = "server.log"
 
 
@@ -162,23 +164,18 @@ class Deployment(Running):
     def _listens(self) -> bool:
         """Does a process of ours listen on our port? A stranger's server gets no byte from us.
 
-        Looked up in the kernel's tables, of sockets and of who holds them. These are read one after
-        the other, so a server that begins to listen in between seems to be nobody's: only what
-        is not ours on several looks in a row is a stranger's.
+        Looked up in the kernel's tables, of sockets and of who holds them. A server hands its
+        socket on while it starts, so only what is not ours on several looks is a stranger's.
         """
         port = self.target[1]
-        listening = [
-            c.pid
-            for c in psutil.net_connections("tcp")
-            if c.status == psutil.CONN_LISTEN and c.laddr and c.laddr.port == port
-        ]
+        listening = _listening(port)
         if not listening:
             return False
         try:
-            family = {self.process.pid, *(c.pid for c in self.process.children(recursive=True))}
+            family = [self.process, *self.process.children(recursive=True)]
         except psutil.NoSuchProcess:
             return False
-        if family.intersection(listening):
+        if any(listening & _sockets(process.pid) for process in family):
             return True
         self._strange += 1
         if self._strange >= _LOOKS:
@@ -188,6 +185,35 @@ class Deployment(Running):
                 "deploy",
             )
         return False
+
+
+def _listening(port: int) -> set[str]:
+    """The sockets that listen on a port, as the kernel names them in the folders of processes."""
+    found = set()
+    for path in (Path("/proc/net/tcp"), Path("/proc/net/tcp6")):
+        with contextlib.suppress(FileNotFoundError), path.open() as table:  # no IPv6 here
+            next(table)
+            for row in table:
+                fields = row.split()
+                local, state, inode = fields[1], fields[3], fields[9]
+                if state != _LISTEN:
+                    break  # those that listen come first, and thousands of others may follow
+                if int(local.rpartition(":")[2], 16) == port:
+                    found.add(f"socket:[{inode}]")
+    return found
+
+
+def _sockets(pid: int) -> set[str]:
+    """What the descriptors of a process name; empty where it has ended or is not to be seen."""
+    try:
+        held = list(Path(f"/proc/{pid}/fd").iterdir())
+    except OSError:
+        return set()
+    names = set()
+    for descriptor in held:
+        with contextlib.suppress(OSError):  # closed meanwhile
+            names.add(str(descriptor.readlink()))
+    return names
 
 
 def write_files(files: Mapping[str, str], run: Path, places: Places) -> None:
