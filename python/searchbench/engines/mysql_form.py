@@ -7,7 +7,10 @@ after another.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
+
+from searchbench.engines.engine import Request
 
 _COM_QUERY = b"\x03"
 _MOST = 0xFF_FFFF  # bytes of one packet; a payload that fills it is continued in the next
@@ -64,6 +67,11 @@ def query(sql: str | bytes) -> bytes:
     return b"".join(parts)
 
 
+def request(*statements: str) -> Request:
+    """An exchange for each; several statements in one string are one exchange."""
+    return Request(tuple(map(query, statements)))
+
+
 def quoted(text: str) -> str:
     """``text`` as a string literal of SQL, with the escapes of a backslash."""
     return "'" + text.translate(_ESCAPES) + "'"
@@ -80,6 +88,11 @@ def split(data: bytes) -> list[Result]:
     while packets.left or not results:
         results.append(_one(packets))
     return results
+
+
+def refusal(results: Iterable[Result]) -> str | None:
+    """The first error among them."""
+    return next((r.error for r in results if r.code), None)
 
 
 class _Packets:
@@ -117,7 +130,7 @@ def _one(packets: _Packets) -> Result:
     if not first:
         raise ValueError("no reply of MySQL: an empty packet")
     if first[0] == _ERR:
-        return _refusal(first)
+        return _refused(first)
     if first[0] == _OK:
         affected, at = _number(first, 1)
         _insert_id, at = _number(first, at)
@@ -132,7 +145,7 @@ def _one(packets: _Packets) -> Result:
         packet = packets.take()
     while True:
         if packet and packet[0] == _ERR:
-            return _refusal(packet)
+            return _refused(packet)
         if _is_eof(packet):
             return Result(columns, tuple(rows), _u16(packet, 1))
         if packet and packet[0] == _EOF and len(packet) < _MOST:
@@ -148,7 +161,7 @@ def _is_eof(packet: bytes) -> bool:
     return len(packet) == 5 and packet[0] == _EOF
 
 
-def _refusal(packet: bytes) -> Result:
+def _refused(packet: bytes) -> Result:
     code, rest, state = _u16(packet, 1), packet[3:], ""
     if rest[:1] == b"#":
         state, rest = rest[1:6].decode("latin-1"), rest[6:]

@@ -7,25 +7,24 @@ big-endian; a text is its length and its bytes.
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
 from searchbench.engines.engine import Hits
-from searchbench.engines.sphinx.ql import hit
 from searchbench.engines.sphinx.query import (
-    GROUP_MATCHES,
     RANKERS,
-    SCORE,
     Ask,
     Condition,
+    Grouping,
     OneOf,
-    counted,
+    answer,
+    selected,
 )
 
 _SEARCH, _SEARCH_VERSION = 0, 0x11D
 _KEYWORDS, _KEYWORDS_VERSION = 3, 0x100
-OK, _ERROR, _RETRY, WARNING = range(4)
+_OK, _ERROR, _RETRY, _WARNING = range(4)
 _MODES = {"all": 0, "any": 1, "phrase": 2, "boolean": 3, None: 6}
 _BY_RELEVANCE, _BY_CLAUSE = 0, 4
 _VALUES, _RANGE = 0, 1
@@ -38,10 +37,13 @@ _EMPTY = bytes(4)
 
 @dataclass(slots=True)
 class Found:
-    """The answer to one search: rows by column, and what the server says of it."""
+    """The answer to one search: rows by column, and what the server says of it.
+
+    ``label``: the first of the columns, which says what is counted.
+    """
 
     rows: list[dict[str, Any]] = field(default_factory=list)
-    columns: list[str] = field(default_factory=list)
+    label: str = ""
     total: int = 0
     warning: str = ""
     error: str = ""
@@ -49,40 +51,13 @@ class Found:
 
 def searches(ask: Ask, index: str, all_parts: bool) -> bytes:
     """One command with the counts first and the hits last; ``all_parts``: their statistics."""
-    computed = [(e, n) for e, n in ask.columns if n[0] == "c" and n[1:].isdigit()]
-    queries = []
-    for each in ask.groupings:
-        order = ", ".join(
-            f"{'@count' if name == 'n' else name} {'desc' if down else 'asc'}"
-            for name, down in each.order
-        )
-        queries.append(
-            _query(
-                ask,
-                index,
-                all_parts,
-                select=[(each.value, each.label), *computed],
-                conditions=[*ask.conditions, *each.conditions],
-                limits=(0, each.limit, max(GROUP_MATCHES, each.limit)),
-                group=(each.by, order),
-            )
-        )
-    queries.append(
-        _query(
-            ask,
-            index,
-            all_parts,
-            select=ask.columns,
-            conditions=ask.conditions,
-            limits=(ask.offset, ask.limit, ask.matches),
-        )
-    )
+    queries = [_query(ask, each, index, all_parts) for each in (*ask.groupings, None)]
     return _command(_SEARCH, _SEARCH_VERSION, struct.pack(">II", 0, len(queries)), *queries)
 
 
-def search(index: str, select: str, limit: int = 1) -> bytes:
+def search(index: str, select: str) -> bytes:
     """One command with one search: everything in an index."""
-    plain = Ask(None, None, "", RANKERS[0], ((select, select),), (), (), (), 0, limit)
+    plain = Ask(None, None, "", RANKERS[0], ((select, select),), (), (), (), (), 0, 1)
     return searches(plain, index, all_parts=False)
 
 
@@ -92,9 +67,9 @@ def keywords(text: str, index: str) -> bytes:
     return _command(_KEYWORDS, _KEYWORDS_VERSION, *body)
 
 
-def replies(data: bytes) -> list[tuple[int, bytes]]:
+def _replies(data: bytes) -> list[tuple[int, _Reader]]:
     """Status and body of each reply in ``data``; ValueError where one is not whole."""
-    found: list[tuple[int, bytes]] = []
+    found: list[tuple[int, _Reader]] = []
     at = 0
     while at < len(data) or not found:
         if len(data) - at < 8:
@@ -103,97 +78,76 @@ def replies(data: bytes) -> list[tuple[int, bytes]]:
         at += 8
         if len(data) - at < length:
             raise ValueError(f"the reply promises {length} bytes, {len(data) - at} are here")
-        found.append((status, data[at : at + length]))
+        found.append((status, _Reader(data[at : at + length])))
         at += length
     return found
 
 
-def results(reply: bytes) -> list[Found]:
-    """The answers in a reply to one command of searches."""
-    ((status, body),) = replies(reply)
-    return results_of(status, body)
-
-
-def results_of(status: int, body: bytes) -> list[Found]:
-    """The answers in the body of one reply."""
-    reader = _Reader(body)
-    if status in (_ERROR, _RETRY):
-        return [Found(error=reader.text())]
-    warning = reader.text() if status == WARNING else ""
-    answers = []
-    while not reader.ended:
-        answers.append(_answer(reader))
-    if warning:
-        for each in answers:
-            each.warning = each.warning or warning
-    return answers
+def results(data: bytes) -> list[list[Found]]:
+    """The answers in each reply to a command of searches; ValueError where one is not whole."""
+    return [list(_answers(*reply)) for reply in _replies(data)]
 
 
 def hits(reply: bytes) -> Hits:
     """The hits, counts and warnings in a reply to ``searches``; ValueError where it is not one."""
-    answers = results(reply)
+    (answers,) = results(reply)
     error = next((a.error for a in answers if a.error), None)
     if error is not None:
         return Hits(total=None, error=error)
     if not answers:
         raise ValueError("a reply to a search holds no answer")
-    facets: dict[str, Sequence[tuple[str, int]]] = {}
-    groups: Sequence[tuple[str, int]] = ()
-    for answer in answers[:-1]:
-        label = answer.columns[0]
-        kind, name, found = counted(label, [(r[label], r["@count"]) for r in answer.rows])
-        if kind == "g":
-            groups = found
-        else:
-            facets[name] = found
-    warnings = tuple(dict.fromkeys(a.warning for a in answers if a.warning))
-    return Hits(
-        total=answers[-1].total,
-        hits=tuple(hit(row, row.get(SCORE)) for row in answers[-1].rows),
-        facets=facets,
-        groups=groups,
-        warnings=warnings,
-        partial=bool(warnings),
+    *counts, page = answers
+    return answer(
+        total=page.total,
+        page=page.rows,
+        counts=[(f.label, [(row[f.label], row["@count"]) for row in f.rows]) for f in counts],
+        warnings=tuple(dict.fromkeys(a.warning for a in answers if a.warning)),
     )
 
 
 def terms(reply: bytes) -> tuple[str, ...]:
     """The terms in a reply to ``keywords``."""
-    ((status, body),) = replies(reply)
-    reader = _Reader(body)
-    if status not in (OK, WARNING):
+    ((status, reader),) = _replies(reply)
+    if status not in (_OK, _WARNING):
         raise ValueError(reader.text())
-    found = []
-    for _ in range(reader.number()):
-        reader.text()  # as it was written
-        found.append(reader.text())
-    return tuple(found)
+    found = [(reader.text(), reader.text()) for _ in range(reader.number())]
+    return tuple(term for _as_written, term in found)
+
+
+def _answers(status: int, reader: _Reader) -> Iterable[Found]:
+    if status in (_ERROR, _RETRY):
+        yield Found(error=reader.text())
+        return
+    warning = reader.text() if status == _WARNING else ""
+    while not reader.ended:
+        each = _answer(reader)
+        each.warning = each.warning or warning
+        yield each
 
 
 def _answer(reader: _Reader) -> Found:
     status = reader.number()
-    answer = Found()
-    if status == WARNING:
-        answer.warning = reader.text()
-    elif status != OK:
-        answer.error = reader.text() or "no reason given"
-        return answer
+    found = Found()
+    if status == _WARNING:
+        found.warning = reader.text()
+    elif status != _OK:
+        found.error = reader.text() or "no reason given"
+        return found
     for _ in range(reader.number()):
         reader.text()  # full-text fields
     kinds = [(reader.text(), reader.number()) for _ in range(reader.number())]
-    answer.columns = [name for name, _kind in kinds]
+    found.label = kinds[0][0] if kinds else ""
     count, wide = reader.number(), reader.number()
     for _ in range(count):
         row: dict[str, Any] = {"@id": reader.bigint() if wide else reader.number()}
         row["@weight"] = reader.number()
-        for name, kind in kinds:
-            row[name] = reader.value(kind)
-        answer.rows.append(row)
-    _kept, answer.total, _ms, words = (reader.number() for _ in range(4))
+        row.update((name, reader.value(kind)) for name, kind in kinds)
+        found.rows.append(row)
+    _kept, found.total, _ms, words = (reader.number() for _ in range(4))
     for _ in range(words):
         reader.text()
         reader.take(8)
-    return answer
+    return found
 
 
 class _Reader:
@@ -247,42 +201,43 @@ def _text(text: str) -> bytes:
     return struct.pack(">I", len(raw)) + raw
 
 
-def _query(
-    ask: Ask,
-    index: str,
-    all_parts: bool,
-    *,
-    select: Iterable[tuple[str, str]],
-    conditions: Sequence[Condition],
-    limits: tuple[int, int, int],
-    group: tuple[str, str] = ("", "@weight desc"),
-) -> bytes:
-    offset, limit, matches = limits
-    grouped = bool(group[0])
-    order = ", ".join(
-        f"{'@weight' if name == 'weight()' else name} {'desc' if down else 'asc'}"
-        for name, down in ask.order
-    )
+def _query(ask: Ask, group: Grouping | None, index: str, all_parts: bool) -> bytes:
+    """A search for the counts of a group; without one, for the hits."""
     flags = _NORMALIZED_IDF | (_LOCAL_DF if all_parts else 0)
-    sort = _BY_CLAUSE if order and not grouped else _BY_RELEVANCE
+    if group is None:
+        columns, conditions, by, group_order = ask.columns, ask.conditions, "", "@weight desc"
+        order = _order(ask.order, "weight()", "@weight")
+        limits = (ask.offset, ask.limit, ask.matches)
+    else:
+        columns = ((group.value, group.label), *ask.computed)
+        conditions, by = (*ask.conditions, *group.conditions), group.by
+        order, group_order = "", _order(group.order, "n", "@count")
+        limits = (0, group.limit, group.matches)
+    offset, limit, matches = limits
     parts = [
         struct.pack(">IIIII", flags, offset, limit, _MODES[ask.mode], RANKERS.index(ask.ranker)),
-        struct.pack(">I", sort) + _text("" if grouped else order),
+        struct.pack(">I", _BY_CLAUSE if order else _BY_RELEVANCE) + _text(order),
         _text((ask.text or "") if ask.mode is None else ask.words),
         _EMPTY,  # weights of fields by their place
         _text(index),
         struct.pack(">IQQ", 1, 0, 0),  # ids are 64 bits wide, and all are wanted
         struct.pack(">I", len(conditions)),
         *map(_condition, conditions),
-        struct.pack(">I", _BY_ATTRIBUTE) + _text(group[0]),
-        struct.pack(">I", matches) + _text(group[1]),
+        struct.pack(">I", _BY_ATTRIBUTE) + _text(by),
+        struct.pack(">I", matches) + _text(group_order),
         struct.pack(">III", 0, 0, 0),  # no cutoff, no retries
         _EMPTY * 4,  # nothing distinct, no place, no weights of indexes, no limit of time
         _EMPTY * 3,  # no weights of fields, no comment, no overrides
-        _text(", ".join(e if e == name else f"{e} AS {name}" for e, name in select)),
+        _text(selected(columns)),
         _EMPTY * 4,  # no outer select
     ]
     return b"".join(parts)
+
+
+def _order(keys: Iterable[tuple[str, bool]], column: str, own: str) -> str:
+    """The keys as a clause, with this protocol's own name of one column."""
+    named = ((own if name == column else name, down) for name, down in keys)
+    return ", ".join(f"{name} {'desc' if down else 'asc'}" for name, down in named)
 
 
 def _condition(part: Condition) -> bytes:

@@ -1,4 +1,5 @@
-"""Configuration files of searchd and indexer: parts, who serves them, and how they are merged.
+"""Levers, and what they are in configuration files of searchd and indexer: parts, who serves them,
+and how they are merged.
 
 Document n goes to part n mod parts. The index that is asked is always ``docs``, distributed over
 parts; over two levels it is distributed over indexes of a searchd in between, which are
@@ -11,17 +12,117 @@ import math
 from collections.abc import Iterable, Iterator
 
 from searchbench.corpora.corpus import Schema
-from searchbench.engines.engine import Companion, Parameters
-from searchbench.engines.sphinx.charset import charset_table
-from searchbench.engines.sphinx.values import KEY, columns
+from searchbench.engines.engine import Companion, Offline, Parameter, Parameters
+from searchbench.engines.sphinx.query import RANKERS
+from searchbench.engines.sphinx.values import KEY, charset_table, columns
 
 ASKED = "docs"
 ANALYSIS = "analysis"
 ABOUT = "about"
-CONFIG = "sphinx.conf"
-INDEXING = "indexing.conf"
 MIDDLE = "middle"
-_PACKET = "128M"
+_CONFIG = "sphinx.conf"
+_INDEXING = "indexing.conf"
+RANKER = Parameter(
+    "ranker",
+    str,
+    "proximity_bm25",
+    "how matches are weighted, where match_mode is algebra",
+    choices=RANKERS,
+)
+PARAMETERS = (
+    Parameter(
+        "workers",
+        str,
+        "threads",
+        "how requests are served: one after another, by a process or a thread for each, or by "
+        "processes forked beforehand; none and prefork serve a connection until it is closed",
+        choices=("threads", "fork", "prefork", "none"),
+    ),
+    Parameter(
+        "max_children",
+        int,
+        0,
+        "connections served at once, those beyond are turned away; prefork: processes forked "
+        "beforehand (0: no limit; prefork: 16)",
+        minimum=0,
+        maximum=10_000,
+    ),
+    Parameter(
+        "dist_threads",
+        int,
+        0,
+        "threads over which the local parts of one query are spread; 0: one after another",
+        minimum=0,
+        maximum=256,
+    ),
+    Parameter(
+        "listen_backlog",
+        int,
+        128,
+        "connections that may wait to be accepted (searchd's own default: 5)",
+        minimum=1,
+        maximum=65_535,
+    ),
+    Parameter(
+        "parts", int, 1, "indexes that are searched as one", minimum=1, maximum=64, index=True
+    ),
+    Parameter(
+        "part_kind",
+        str,
+        "local",
+        "who searches a part: the server that is asked, an agent (a searchd of its own on this "
+        "machine), or mixed: the first is local, the others are agents",
+        choices=("local", "agent", "mixed"),
+    ),
+    Parameter(
+        "levels",
+        int,
+        1,
+        "merge the parts at once, or by a searchd in between and again by the one that is asked",
+        choices=(1, 2),
+    ),
+    Parameter(
+        "agent_query_timeout_ms",
+        int,
+        3000,
+        "an agent that takes longer is left out, with a warning (searchd's own default)",
+        minimum=1,
+        maximum=3_600_000,
+    ),
+    Parameter(
+        "match_mode",
+        str,
+        "algebra",
+        "how plain terms are asked: in the extended syntax as the algebra has them, or by the "
+        "match mode of old that means the same, with its own ranker",
+        choices=("algebra", "any", "all", "phrase", "boolean"),
+    ),
+    RANKER,
+    Parameter(
+        "statistics",
+        str,
+        "local",
+        "term statistics of each part, or of all local parts together",
+        choices=("local", "global"),
+    ),
+    Parameter(
+        "index",
+        str,
+        "offline",
+        "made by indexer before the server starts, or put into real-time indexes",
+        choices=("offline", "realtime"),
+        index=True,
+    ),
+    Parameter(
+        "rt_mem_limit_mb",
+        int,
+        128,
+        "memory of a real-time index; what is beyond goes to disk",
+        minimum=1,
+        maximum=1_000_000,
+        index=True,
+    ),
+)
 
 
 def part(number: int) -> str:
@@ -29,41 +130,26 @@ def part(number: int) -> str:
     return f"p{number}"
 
 
-def is_agent(number: int, params: Parameters) -> bool:
-    """Whether a part is an agent: all, none, or (as it was measured in 2011) all but the first."""
-    kind = params["part_kind"]
-    return kind == "agent" or (kind == "mixed" and number > 0)
-
-
 def files(schema: Schema, params: Parameters, listen: str) -> dict[str, str]:
     """The configuration of each searchd. ``listen``: what the one that is asked speaks."""
     parts = range(int(params["parts"]))
-    local = [n for n in parts if not is_agent(n, params)]
-    made: dict[str, str] = {}
-    for number in set(parts) - set(local):
-        name = part(number)
-        made[f"{name}.conf"] = "".join(
-            [_part(number, schema, params), _searchd(name, f"{{port:{name}}}", params)]
-        )
+    made = {
+        f"{part(n)}.conf": _part(n, schema, params) + _searchd(part(n), _port(part(n)), params)
+        for n in parts
+        if _is_agent(n, params)
+    }
+    local = [_part(n, schema, params) for n in parts if not _is_agent(n, params)]
+    top = _members(parts, params)
     if int(params["levels"]) == 2:
         groups = halves(len(parts))
-        merged = [
-            _distributed(_between(group), _members(group, params), params) for group in groups
-        ]
-        made[f"{MIDDLE}.conf"] = "".join(
-            [
-                *(_part(n, schema, params) for n in local),
-                *merged,
-                _searchd(MIDDLE, f"{{port:{MIDDLE}}}", params),
-            ]
-        )
+        merged = [_distributed(_between(g), _members(g, params), params) for g in groups]
+        middle = _searchd(MIDDLE, _port(MIDDLE), params)
+        made[f"{MIDDLE}.conf"] = "".join([*local, *merged, middle])
         local = []
-        top = [f"agent = 127.0.0.1:{{port:{MIDDLE}}}:{_between(group)}" for group in groups]
-    else:
-        top = list(_members(parts, params))
-    made[CONFIG] = "".join(
+        top = (f"agent = 127.0.0.1:{_port(MIDDLE)}:{_between(group)}" for group in groups)
+    made[_CONFIG] = "".join(
         [
-            *(_part(n, schema, params) for n in local),
+            *local,
             _distributed(ASKED, top, params),
             _section(f"index {ANALYSIS}", ["type = template", *_analysis()]),
             _about(),
@@ -75,7 +161,7 @@ def files(schema: Schema, params: Parameters, listen: str) -> dict[str, str]:
 
 def companions(params: Parameters) -> tuple[Companion, ...]:
     """The searchd of each agent, and the one between two levels."""
-    names = [part(n) for n in range(int(params["parts"])) if is_agent(n, params)]
+    names = [part(n) for n in range(int(params["parts"])) if _is_agent(n, params)]
     if int(params["levels"]) == 2:
         names.append(MIDDLE)
     return tuple(
@@ -90,30 +176,30 @@ def halves(parts: int) -> list[range]:
     return [range(at, min(at + size, parts)) for at in range(0, parts, size)]
 
 
-def indexing(schema: Schema, params: Parameters) -> str:
-    """The configuration of indexer: a source and an index of each part."""
+def offline(schema: Schema, params: Parameters) -> Offline:
+    """indexer and its configuration: a source and an index of each part."""
     parts = int(params["parts"])
     made = []
     for number in range(parts):
         every = "cat" if parts == 1 else f"sed -n '{number + 1}~{parts}p'"
-        source = [
-            "type = tsvpipe",
-            f"tsvpipe_command = {every} '{{batches}}'",
-            f"tsvpipe_attr_string = {KEY}",
-            *(
-                f"tsvpipe_field = {name}" if kind == "field" else f"tsvpipe_attr_{kind} = {name}"
-                for name, kind in columns(schema)
-            ),
-        ]
-        made.append(_section(f"source {part(number)}", source))
-        made.append(
-            _section(
-                f"index {part(number)}",
-                [f"source = {part(number)}", f"path = {{data}}/{part(number)}", *_analysis()],
-            )
-        )
+        source = [f"tsvpipe_command = {every} '{{batches}}'", *_columns("tsvpipe", schema)]
+        index = [f"path = {{data}}/{part(number)}", *_analysis()]
+        made.append(_piped(part(number), source, index))
     made.append(_section("indexer", ["mem_limit = 256M"]))
-    return "".join(made)
+    return Offline(
+        commands=(("indexer", "--config", f"{{run}}/{_INDEXING}", "--all"),),
+        files={_INDEXING: "".join(made)},
+    )
+
+
+def _is_agent(number: int, params: Parameters) -> bool:
+    """Whether a part is an agent: all, none, or (as it was measured in 2011) all but the first."""
+    kind = params["part_kind"]
+    return kind == "agent" or (kind == "mixed" and number > 0)
+
+
+def _port(name: str) -> str:
+    return f"{{port:{name}}}"
 
 
 def _between(parts: range) -> str:
@@ -124,7 +210,7 @@ def _between(parts: range) -> str:
 def _members(parts: Iterable[int], params: Parameters) -> Iterator[str]:
     for number in parts:
         name = part(number)
-        where = f"agent = 127.0.0.1:{{port:{name}}}:" if is_agent(number, params) else "local = "
+        where = f"agent = 127.0.0.1:{{port:{name}}}:" if _is_agent(number, params) else "local = "
         yield where + name
 
 
@@ -143,18 +229,14 @@ def _distributed(name: str, members: Iterable[str], params: Parameters) -> str:
 def _part(number: int, schema: Schema, params: Parameters) -> str:
     lines = [f"path = {{data}}/{part(number)}"]
     if params["index"] == "realtime":
-        kinds = [(KEY, "string"), *columns(schema)]
-        lines = [
-            "type = rt",
-            *lines,
-            f"rt_mem_limit = {params['rt_mem_limit_mb']}M",
-            *(
-                f"rt_field = {name}" if kind == "field" else f"rt_attr_{kind} = {name}"
-                for name, kind in kinds
-            ),
-            *_analysis(),
-        ]
+        limit = f"rt_mem_limit = {params['rt_mem_limit_mb']}M"
+        lines = ["type = rt", *lines, limit, *_columns("rt", schema), *_analysis()]
     return _section(f"index {part(number)}", lines)
+
+
+def _columns(reader: str, schema: Schema) -> Iterator[str]:
+    for name, kind in ((KEY, "string"), *columns(schema)):
+        yield f"{reader}_{'field' if kind == 'field' else f'attr_{kind}'} = {name}"
 
 
 def _analysis() -> list[str]:
@@ -172,18 +254,25 @@ def _about() -> str:
     Nothing that searchd answers tells its version but the greeting of the MySQL protocol.
     """
     source = [
-        "type = tsvpipe",
         "tsvpipe_command = cat '{run}/about.tsv'",
         "tsvpipe_field = nothing",
         "tsvpipe_attr_string = version",
     ]
-    return _section(f"source {ABOUT}", source) + _section(
-        f"index {ABOUT}", [f"source = {ABOUT}", "path = {run}/about"]
+    return _piped(ABOUT, source, ["path = {run}/about"])
+
+
+def _piped(name: str, source: Iterable[str], index: Iterable[str]) -> str:
+    """A source of rows of TSV, and the index made of it."""
+    return _section(f"source {name}", ["type = tsvpipe", *source]) + _section(
+        f"index {name}", [f"source = {name}", *index]
     )
 
 
 def _searchd(name: str, listen: str, params: Parameters) -> str:
     binlog = "{data}" if params["index"] == "realtime" else ""
+    children = int(params["max_children"])
+    if params["workers"] == "prefork" and not children:
+        children = 16  # with none of them it would accept and never answer
     return _section(
         "searchd",
         [
@@ -192,21 +281,15 @@ def _searchd(name: str, listen: str, params: Parameters) -> str:
             f"pid_file = {{run}}/{name}.pid",
             f"binlog_path = {binlog}",
             f"workers = {params['workers']}",
-            f"max_children = {max_children(params)}",
+            f"max_children = {children}",
             f"dist_threads = {params['dist_threads']}",
             f"listen_backlog = {params['listen_backlog']}",
             "collation_server = binary",
             "expansion_limit = 0",
             "client_timeout = 3600",
-            f"max_packet_size = {_PACKET}",
+            "max_packet_size = 128M",
         ],
     )
-
-
-def max_children(params: Parameters) -> int:
-    """prefork with none of them would accept and never answer."""
-    wanted = int(params["max_children"])
-    return 16 if params["workers"] == "prefork" and not wanted else wanted
 
 
 def _section(head: str, lines: Iterable[str]) -> str:

@@ -1,4 +1,4 @@
-"""Sphinx 2.2: searchd over SphinxQL, and the same server over its native protocol."""
+"""Sphinx 2.2: searchd over SphinxQL, and the same server over its native protocol; Manticore."""
 
 from __future__ import annotations
 
@@ -18,10 +18,9 @@ from searchbench.engines.engine import (
     Service,
     Wire,
 )
-from searchbench.engines.mysql_form import query as packet
-from searchbench.engines.mysql_form import split
+from searchbench.engines.mysql_form import refusal, request, split
 from searchbench.engines.sphinx import api, conf, ql, values
-from searchbench.engines.sphinx.query import NO_FUZZY, RANKERS, plan
+from searchbench.engines.sphinx.query import NO_FUZZY, plan
 from searchbench.errors import Unsupported
 from searchbench.workload.queries.algebra import Query
 
@@ -32,109 +31,10 @@ _START = (
     'exec searchd --config "$1/sphinx.conf" --nodetach'
 )
 _BETWEEN = re.compile(rf"{conf.MIDDLE}\d+_(\d+)$")
+_ONE_AND_META = f"SELECT {values.KEY} FROM {conf.ASKED} LIMIT 0,1; SHOW META"
 _NEVER = "never: it is said in each query"
 _SILENT = "upstream must: searchd does not tell how it is configured"
 _UNDESCRIBED = "upstream must: the native protocol has no command that describes an index"
-PARAMETERS = (
-    Parameter(
-        "workers",
-        str,
-        "threads",
-        "how requests are served: one after another, by a process or a thread for each, or by "
-        "processes forked beforehand; none and prefork serve a connection until it is closed",
-        choices=("threads", "fork", "prefork", "none"),
-    ),
-    Parameter(
-        "max_children",
-        int,
-        0,
-        "connections served at once, those beyond are turned away; prefork: processes forked "
-        "beforehand (0: no limit; prefork: 16)",
-        minimum=0,
-        maximum=10_000,
-    ),
-    Parameter(
-        "dist_threads",
-        int,
-        0,
-        "threads over which the local parts of one query are spread; 0: one after another",
-        minimum=0,
-        maximum=256,
-    ),
-    Parameter(
-        "listen_backlog",
-        int,
-        128,
-        "connections that may wait to be accepted (searchd's own default: 5)",
-        minimum=1,
-        maximum=65_535,
-    ),
-    Parameter(
-        "parts", int, 1, "indexes that are searched as one", minimum=1, maximum=64, index=True
-    ),
-    Parameter(
-        "part_kind",
-        str,
-        "local",
-        "who searches a part: the server that is asked, an agent (a searchd of its own on this "
-        "machine), or mixed: the first is local, the others are agents",
-        choices=("local", "agent", "mixed"),
-    ),
-    Parameter(
-        "levels",
-        int,
-        1,
-        "merge the parts at once, or by a searchd in between and again by the one that is asked",
-        choices=(1, 2),
-    ),
-    Parameter(
-        "agent_query_timeout_ms",
-        int,
-        3000,
-        "an agent that takes longer is left out, with a warning (searchd's own default)",
-        minimum=1,
-        maximum=3_600_000,
-    ),
-    Parameter(
-        "match_mode",
-        str,
-        "algebra",
-        "how plain terms are asked: in the extended syntax as the algebra has them, or by the "
-        "match mode of old that means the same, with its own ranker",
-        choices=("algebra", "any", "all", "phrase", "boolean"),
-    ),
-    Parameter(
-        "ranker",
-        str,
-        "proximity_bm25",
-        "how matches are weighted, where match_mode is algebra",
-        choices=RANKERS,
-    ),
-    Parameter(
-        "statistics",
-        str,
-        "local",
-        "term statistics of each part, or of all local parts together",
-        choices=("local", "global"),
-    ),
-    Parameter(
-        "index",
-        str,
-        "offline",
-        "made by indexer before the server starts, or put into real-time indexes",
-        choices=("offline", "realtime"),
-        index=True,
-    ),
-    Parameter(
-        "rt_mem_limit_mb",
-        int,
-        128,
-        "memory of a real-time index; what is beyond goes to disk",
-        minimum=1,
-        maximum=1_000_000,
-        index=True,
-    ),
-)
 _SILENT_LEVERS = (
     *("workers", "max_children", "dist_threads", "listen_backlog"),
     *("agent_query_timeout_ms", "rt_mem_limit_mb"),
@@ -144,11 +44,22 @@ _UNREAD = {
     **dict.fromkeys(("match_mode", "ranker", "statistics"), _NEVER),
     "part_kind": "never: a single part is local in two of three; of several it is read back",
 }
-CANNOT = {
+_MANTICORE_KINDS = {"field": "text indexed", "multi_64": "multi64"}
+_MANTICORE = """searchd
+{
+  listen = 127.0.0.1:{port}:mysql
+  log = {run}/searchd.log
+  pid_file = {run}/searchd.pid
+  data_dir = {data}
+  collation_server = binary
+  max_packet_size = 128M
+}
+"""
+_CANNOT = {
     "fuzzy": NO_FUZZY,
     "refusal": "upstream must: indexer takes a number that is none for zero, without an error",
 }
-DEVIATIONS = {
+_DEVIATIONS = {
     "scoring": "weights are whole numbers: proximity times 1000 and BM25 without field lengths; "
     "a prefix counts by the words it stands for; statistics are those of each part",
     "analysis": "what follows the 42nd character of a word is not seen",
@@ -169,11 +80,12 @@ class Sphinx:
         title="Sphinx",
         home="http://sphinxsearch.com",
         packages=("sphinxsearch",),
-        cannot=CANNOT,
-        deviations=DEVIATIONS,
+        cannot=_CANNOT,
+        deviations=_DEVIATIONS,
         unread=_UNREAD,
     )
-    parameters = PARAMETERS
+    parameters: tuple[Parameter, ...] = conf.PARAMETERS
+    analysed = conf.ANALYSIS  # the index whose terms are asked for
 
     def service(self, params: Parameters, schema: Schema) -> Service:
         """The searchd that is asked, and those of agents and of the level in between."""
@@ -194,10 +106,7 @@ class Sphinx:
         self._sensible(params)
         if params["index"] == "realtime":
             return None
-        return Offline(
-            commands=(("indexer", "--config", f"{{run}}/{conf.INDEXING}", "--all"),),
-            files={conf.INDEXING: conf.indexing(schema, params)},
-        )
+        return conf.offline(schema, params)
 
     def _sensible(self, params: Parameters) -> None:
         if params["index"] == "realtime" and (
@@ -221,33 +130,29 @@ class Sphinx:
         """Rows of TSV, or an INSERT for each part; numbers count from 1."""
         numbered = list(enumerate(documents, start + 1))
         if params["index"] == "realtime":
-            return Request(tuple(self._inserts(numbered, schema, int(params["parts"]))))
+            parts = int(params["parts"])
+            each = ([(n, d) for n, d in numbered if (n - 1) % parts == p] for p in range(parts))
+            return request(
+                *(ql.insert(conf.part(p), held, schema) for p, held in enumerate(each) if held)
+            )
         lines = (
             "\t".join([str(n), values.coded(d.id), *map(_cell, values.row(d.values, schema))])
             for n, d in numbered
         )
         return Request(("".join(f"{line}\n" for line in lines).encode(),))
 
-    def _inserts(
-        self, numbered: Sequence[tuple[int, Document]], schema: Schema, parts: int
-    ) -> Iterable[bytes]:
-        for part in range(parts):
-            mine = [(n, d) for n, d in numbered if (n - 1) % parts == part]
-            if mine:
-                yield packet(ql.insert(conf.part(part), mine, schema))
-
     def settle(self, schema: Schema, params: Parameters) -> Iterable[Request]:
         """Real-time indexes to disk."""
         if params["index"] == "offline":
             return []
         parts = range(int(params["parts"]))
-        return [Request(tuple(packet(f"FLUSH RTINDEX {conf.part(n)}") for n in parts))]
+        return [request(*(f"FLUSH RTINDEX {conf.part(n)}" for n in parts))]
 
     def compile(self, query: Query, schema: Schema, params: Parameters) -> Request:
         """SELECTs and SHOW META in one packet."""
         ask = plan(query, schema, params, self.can.title)
-        options = ["local_df=1"] if params["statistics"] == "global" else []
-        return Request((packet(ql.statements(ask, conf.ASKED, options)),))
+        options = ["local_df=1"] if params.get("statistics") == "global" else []
+        return request(ql.statements(ask, conf.ASKED, options))
 
     def decode(self, reply: bytes) -> Hits:
         """Hits, counts, warnings; a warning means that a part did not answer."""
@@ -255,38 +160,35 @@ class Sphinx:
 
     def facts_request(self) -> Request:
         """Version, documents, the parts and what kind they are."""
-        return Request(
-            (
-                packet(f"SELECT version FROM {conf.ABOUT}"),
-                packet(f"SELECT {values.KEY} FROM {conf.ASKED} LIMIT 0,1; SHOW META"),
-                packet(f"DESCRIBE {conf.ASKED}"),
-                packet("SHOW TABLES"),
-                packet("SHOW STATUS"),
-            )
+        return request(
+            f"SELECT version FROM {conf.ABOUT}",
+            _ONE_AND_META,
+            f"DESCRIBE {conf.ASKED}",
+            "SHOW TABLES",
+            "SHOW STATUS",
         )
 
     def facts(self, reply: bytes) -> Facts:
         """What searchd tells, and the row that its own program wrote."""
         results = split(reply)
-        refused = next((r.error for r in results if r.code), None)
-        if refused is not None:
+        if refused := refusal(results):
             raise ValueError(refused)
         about, _first, meta, members, tables, status = results
         told = ql.pairs(meta)
         if "warning" in told:
             raise ValueError(told["warning"])
-        levers = _levers(ql.pairs(members), ql.pairs(tables))
+        build = about.dicts()[0]["version"] or ""
         return Facts(
-            version=_version(about.dicts()[0]["version"] or ""),
+            version=_version(build),
             documents=int(told["total_found"]),
-            parameters=levers,
-            extra={"build": about.dicts()[0]["version"], "status": ql.pairs(status)},
+            parameters=_levers(ql.pairs(members), ql.pairs(tables)),
+            extra={"build": build, "status": ql.pairs(status)},
         )
 
     def analyse(self, text: str) -> Request | None:
         """CALL KEYWORDS; in a text an asterisk is no wildcard."""
         plain = values.searchable(text).replace("*", " ")
-        return Request((packet(f"CALL KEYWORDS({ql.literal(plain)}, '{conf.ANALYSIS}')"),))
+        return request(f"CALL KEYWORDS({ql.literal(plain)}, '{self.analysed}')")
 
     def terms(self, reply: bytes) -> tuple[str, ...]:
         """The terms in order."""
@@ -301,7 +203,7 @@ class Sphinx:
 
     def check(self, reply: bytes) -> str | None:
         """The first error of the statements."""
-        return next((r.error for r in split(reply) if r.code), None)
+        return refusal(split(reply))
 
 
 class SphinxApi(Sphinx):
@@ -314,8 +216,8 @@ class SphinxApi(Sphinx):
         title="Sphinx (API)",
         home="http://sphinxsearch.com",
         packages=("sphinxsearch",),
-        cannot=CANNOT,
-        deviations=DEVIATIONS,
+        cannot=_CANNOT,
+        deviations=_DEVIATIONS,
         unread={
             **_UNREAD,
             **dict.fromkeys(("parts", "levels", "index"), _UNDESCRIBED),
@@ -345,7 +247,7 @@ class SphinxApi(Sphinx):
 
     def facts(self, reply: bytes) -> Facts:
         """What searchd tells, and the row that its own program wrote."""
-        about, asked = (found for data in api.replies(reply) for found in api.results_of(*data))
+        (about,), (asked,) = api.results(reply)
         trouble = about.error or asked.error or asked.warning
         if trouble:
             raise ValueError(trouble)
@@ -363,6 +265,105 @@ class SphinxApi(Sphinx):
     def check(self, reply: bytes) -> str | None:
         """Nothing is created or put in over this protocol."""
         return None
+
+
+class Manticore(Sphinx):
+    """Sphinx's successor: one real-time table over the same wire, attached to. Never run here.
+
+    No Debian package and no Maven artifact brings it, so what stands here was written from its
+    manual and from what Sphinx 2.2 does with the same statements; no server has answered it yet.
+    """
+
+    name = "manticore"
+    can = Capabilities(
+        title="Manticore",
+        home="https://manticoresearch.com",
+        unavailable="neither Debian nor Maven Central has it; attach to one that runs",
+        cannot={
+            "fuzzy": NO_FUZZY,
+            "parts": "we could: distributed tables are as in Sphinx; here it is one table",
+        },
+        deviations={
+            "scoring": "weights are whole numbers: proximity times 1000 and BM25",
+            "facets": "of a field with several values, the last of those with equal counts may be "
+            "others",
+            "untried": "no server has answered this translator yet: its first answers try it",
+        },
+        unread=dict.fromkeys(("match_mode", "ranker"), _NEVER),
+    )
+    parameters = (
+        Parameter(
+            "match_mode",
+            str,
+            "algebra",
+            "how plain terms are asked: in the extended syntax as the algebra has them, or as "
+            "Sphinx rewrote the match mode of old that means the same, with its own ranker",
+            choices=("algebra", "any", "all", "phrase", "boolean"),
+        ),
+        conf.RANKER,
+    )
+    analysed = conf.ASKED
+
+    def service(self, params: Parameters, schema: Schema) -> Service:
+        """One searchd that keeps its tables itself."""
+        return Service(
+            argv=("searchd", "--config", "{run}/manticore.conf", "--nodetach"),
+            wire="sphinxql",
+            ready=self.facts_request(),
+            login=("root", "", ""),
+            files={"manticore.conf": _MANTICORE},
+        )
+
+    def offline(self, schema: Schema, params: Parameters) -> Offline | None:
+        """None: it is ingested into."""
+        return None
+
+    def create(self, schema: Schema, params: Parameters) -> Iterable[Request]:
+        """One table with the declared analysis."""
+        columns = [(values.KEY, "string"), *values.columns(schema)]
+        written = ", ".join(f"{name} {_MANTICORE_KINDS.get(kind, kind)}" for name, kind in columns)
+        table = values.charset_table().replace("\\\n", " ")
+        return [
+            request(
+                f"CREATE TABLE {conf.ASKED} ({written}) charset_table={ql.literal(table)} "
+                "min_prefix_len='1' dict='keywords'"
+            )
+        ]
+
+    def batch(
+        self, documents: Sequence[Document], start: int, schema: Schema, params: Parameters
+    ) -> Request:
+        """One INSERT; numbers count from 1."""
+        return request(ql.insert(conf.ASKED, enumerate(documents, start + 1), schema))
+
+    def settle(self, schema: Schema, params: Parameters) -> Iterable[Request]:
+        """Memory to disk, and the chunks of the disk to one."""
+        return [
+            request(
+                f"FLUSH RAMCHUNK {conf.ASKED}",
+                f"OPTIMIZE TABLE {conf.ASKED} OPTION sync=1, cutoff=1",
+            )
+        ]
+
+    def facts_request(self) -> Request:
+        """Version, and how many documents there are once there is a table."""
+        return request("SHOW STATUS LIKE 'version'", _ONE_AND_META)
+
+    def facts(self, reply: bytes) -> Facts:
+        """Before ``create`` there are no documents to count."""
+        status, *rest = split(reply)
+        told = ql.pairs(status)
+        if "version" not in told:
+            raise ValueError(
+                status.error or "SHOW STATUS tells no version, so this is no Manticore"
+            )
+        build = told["version"]
+        found = ql.pairs(rest[-1]) if len(rest) == 2 and not rest[-1].code else {}
+        return Facts(
+            version=build.split(" ", 1)[0],
+            documents=int(found["total_found"]) if "total_found" in found else None,
+            extra={"build": build},
+        )
 
 
 def _cell(cell: values.Cell) -> str:

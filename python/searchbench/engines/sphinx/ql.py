@@ -6,23 +6,13 @@ what the server warns of: a part that did not answer is no error to it, only few
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from collections.abc import Iterable, Sequence
 
 from searchbench.corpora.corpus import Document, Schema
-from searchbench.engines.engine import Hit, Hits
-from searchbench.engines.mysql_form import Result, split
+from searchbench.engines.engine import Hits
+from searchbench.engines.mysql_form import Result, refusal, split
 from searchbench.engines.sphinx import values
-from searchbench.engines.sphinx.query import (
-    GROUP_MATCHES,
-    SCORE,
-    Ask,
-    Condition,
-    OneOf,
-    counted,
-    pieces,
-    rewritten,
-)
+from searchbench.engines.sphinx.query import Ask, Condition, OneOf, answer, selected
 
 
 def literal(text: str) -> str:
@@ -32,22 +22,20 @@ def literal(text: str) -> str:
 
 def statements(ask: Ask, index: str, options: Sequence[str] = ()) -> str:
     """All statements of one question."""
-    text = ask.text if ask.mode is None else rewritten(ask.mode, ask.words)
-    computed = [(e, n) for e, n in ask.columns if n[0] == "c" and n[1:].isdigit()]
-    every = [f"ranker={ask.ranker}", *options]
-    found = []
-    for each in ask.groupings:
-        columns = [(each.value, each.label), ("COUNT(*)", "n"), *computed]
-        found.append(
-            f"SELECT {_columns(columns)} FROM {index}"
-            f"{_where(text, [*ask.conditions, *each.conditions])} GROUP BY {each.by}"
-            f"{_order(each.order)} LIMIT {each.limit} "
-            f"OPTION max_matches={max(GROUP_MATCHES, each.limit)}, {', '.join(every)}"
-        )
+    # A match mode of old as the server itself writes it in the extended syntax.
+    old = {"any": f'"{ask.words}"/1', "phrase": f'"{ask.words}"'}
+    text = ask.text if ask.mode is None else old.get(ask.mode, ask.words)
+    every = ", ".join([f"ranker={ask.ranker}", *options])
+    found = [
+        f"SELECT {selected([(each.value, each.label), ('COUNT(*)', 'n'), *ask.computed])} "
+        f"FROM {index}{_where(text, [*ask.conditions, *each.conditions])} GROUP BY {each.by}"
+        f"{_order(each.order)} LIMIT {each.limit} OPTION max_matches={each.matches}, {every}"
+        for each in ask.groupings
+    ]
     found.append(
-        f"SELECT {_columns(ask.columns)} FROM {index}{_where(text, ask.conditions)}"
+        f"SELECT {selected(ask.columns)} FROM {index}{_where(text, ask.conditions)}"
         f"{_order(ask.order)} LIMIT {ask.offset},{ask.limit} "
-        f"OPTION max_matches={ask.matches}, {', '.join(every)}"
+        f"OPTION max_matches={ask.matches}, {every}"
     )
     return "; ".join([*found, "SHOW META"])
 
@@ -55,31 +43,25 @@ def statements(ask: Ask, index: str, options: Sequence[str] = ()) -> str:
 def hits(reply: bytes) -> Hits:
     """The hits, counts and warnings in a reply to ``statements``; ValueError where it is none."""
     results = split(reply)
-    refused = next((r.error for r in results if r.code), None)
+    refused = refusal(results)
     if refused is not None:
         return Hits(total=None, error=refused)
     if len(results) < 2 or results[-1].columns[:1] != ("Variable_name",):
         raise ValueError(f"a reply ends in SHOW META, this one in {results[-1].columns!r}")
-    told = pairs(results[-1])
-    facets: dict[str, Sequence[tuple[str, int]]] = {}
-    groups: Sequence[tuple[str, int]] = ()
-    for result in results[:-2]:
-        label = result.columns[0]
-        rows = [(None if v is None else v.decode(), int(n or 0)) for v, n, *_ in result.rows]
-        kind, name, found = counted(label, rows)
-        if kind == "g":
-            groups = found
-        else:
-            facets[name] = found
-    warnings = tuple(v for k, v in told.items() if k == "warning")
-    return Hits(
+    *counts, page, meta = results
+    told = pairs(meta)
+    return answer(
         total=int(told["total_found"]),
-        hits=tuple(_hit(row) for row in results[-2].dicts()),
-        facets=facets,
-        groups=groups,
-        warnings=warnings,
-        partial=bool(warnings) or any(r.warnings for r in results),
+        page=page.dicts(),
+        counts=[(r.columns[0], map(_count, r.rows)) for r in counts],
+        warnings=(told["warning"],) if "warning" in told else (),
+        partial=any(r.warnings for r in results),
     )
+
+
+def _count(row: Sequence[bytes | None]) -> tuple[str | None, int]:
+    value, number, *_rest = row
+    return None if value is None else value.decode(), int(number or 0)
 
 
 def pairs(result: Result) -> dict[str, str]:
@@ -97,14 +79,10 @@ def insert(index: str, documents: Iterable[tuple[int, Document]], schema: Schema
     return f"INSERT INTO {index} ({','.join(names)}) VALUES {','.join(rows)}"
 
 
-def _cell(cell: Any) -> str:
+def _cell(cell: values.Cell) -> str:
     if isinstance(cell, list):
         return f"({values.literals(cell)})"
     return literal(cell) if isinstance(cell, str) else str(cell)
-
-
-def _columns(columns: Iterable[tuple[str, str]]) -> str:
-    return ", ".join(e if e == name else f"{e} AS {name}" for e, name in columns)
 
 
 def _where(text: str | None, conditions: Iterable[Condition]) -> str:
@@ -123,23 +101,3 @@ def _condition(part: Condition) -> str:
 def _order(order: Iterable[tuple[str, bool]]) -> str:
     keys = ", ".join(f"{name} {'DESC' if down else 'ASC'}" for name, down in order)
     return f" ORDER BY {keys}" if keys else ""
-
-
-def _hit(row: Mapping[str, str | None]) -> Hit:
-    score = row.get(SCORE)
-    return hit(row, None if score is None else int(score))
-
-
-def hit(row: Mapping[str, Any], score: float | None) -> Hit:
-    """A hit from its columns; a field is there where its flag says so."""
-    found = {}
-    shown = {}
-    for name, written in row.items():
-        if name.startswith("s_"):
-            if parts := pieces(str(written or "")):
-                shown[values.field(name)] = parts
-            continue
-        attribute = name.removesuffix(".v")
-        if attribute[:2] in values.PREFIX.values() and row.get(f"h_{attribute[2:]}") in ("1", 1):
-            found[values.field(attribute)] = values.value_of(attribute, written or "")
-    return Hit(values.decoded(str(row[values.KEY])), score, found, shown)

@@ -1,4 +1,5 @@
-"""The query algebra as Sphinx understands it, before it is written as SphinxQL or for its API.
+"""The query algebra as Sphinx understands it, before it is written as SphinxQL or for its API; hits
+from what either answered.
 
 Full text is written in the extended syntax; filters are on whole numbers alone, computed columns
 where there is no such filter; sorting takes at most five keys.
@@ -6,13 +7,13 @@ where there is no such filter; sorting takes at most five keys.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from searchbench.corpora.corpus import FieldType, Schema
-from searchbench.engines.engine import Parameters
+from searchbench.engines.engine import Hit, Hits, Parameters
 from searchbench.engines.sphinx import values
-from searchbench.engines.sphinx.charset import EVERY
 from searchbench.errors import Unsupported
 from searchbench.workload.queries.algebra import (
     Filter,
@@ -27,17 +28,16 @@ from searchbench.workload.queries.algebra import (
 )
 from searchbench.workload.queries.analysis import is_term
 
-SCORE = "score"
-BETWEEN_PIECES = "\x1f"
-GROUP_MATCHES = 10_000
-"""Groups that a query keeps; Sphinx keeps four times as many while it counts."""
+_SCORE = "score"
+_BETWEEN_PIECES = "\x1f"
+_GROUP_MATCHES = 10_000  # groups that a query keeps; Sphinx keeps four times as many while counting
 _MOST_SORT_KEYS = 5
 _LEAST_MATCHES = 1000
-_EVERY = f"(@{values.ALL} {EVERY})"
-_NONE = f"(@{values.ALL} {EVERY}{EVERY})"
+_EVERY = f"(@{values.ALL} {values.EVERY})"
+_NONE = f"(@{values.ALL} {values.EVERY}{values.EVERY})"
 _WORDED = (FieldType.KEYWORD, FieldType.KEYWORDS)
 NO_FUZZY = "upstream must: it finds whole words, prefixes and infixes"
-MATCH_MODES = {"all": Mode.ALL, "any": Mode.ANY, "phrase": Mode.PHRASE}
+_MATCH_MODES = {"all": Mode.ALL, "any": Mode.ANY, "phrase": Mode.PHRASE}
 RANKERS = (
     "proximity_bm25",
     "bm25",
@@ -74,7 +74,7 @@ Condition = Between | OneOf
 
 @dataclass(frozen=True, slots=True)
 class Grouping:
-    """Counts by an attribute. ``label``: name of the column that holds the value, see ``label``."""
+    """Counts by an attribute. ``label``: name of the column that holds the value."""
 
     label: str
     by: str
@@ -83,13 +83,19 @@ class Grouping:
     limit: int
     conditions: tuple[Condition, ...] = ()
 
+    @property
+    def matches(self) -> int:
+        """Groups that must be kept."""
+        return max(_GROUP_MATCHES, self.limit)
+
 
 @dataclass(frozen=True, slots=True)
 class Ask:
     """One question. ``text``: extended syntax; None matches everything.
 
     ``mode``: the match mode of old that asks ``words``; None where ``text`` is asked.
-    ``columns``: (expression, name); ``order``: (name, descending), empty for relevance.
+    ``columns``: (expression, name); ``computed``: those of them that conditions need.
+    ``order``: (name, descending), empty for relevance.
     """
 
     text: str | None
@@ -97,6 +103,7 @@ class Ask:
     words: str
     ranker: str
     columns: tuple[tuple[str, str], ...]
+    computed: tuple[tuple[str, str], ...]
     conditions: tuple[Condition, ...]
     order: tuple[tuple[str, bool], ...]
     groupings: tuple[Grouping, ...]
@@ -119,7 +126,7 @@ def plan(query: Query, schema: Schema, params: Parameters, title: str) -> Ask:
     order = tuple(_order(query.sort, schema, computed, title))
     shown = [(values.KEY, values.KEY)]
     if not query.sort or any(s.field == "_score" for s in query.sort):
-        shown.append(("WEIGHT()", SCORE))
+        shown.append(("WEIGHT()", _SCORE))
     for name in query.fields:
         if schema[name].type is FieldType.TEXT and not schema[name].stored:
             continue
@@ -141,6 +148,7 @@ def plan(query: Query, schema: Schema, params: Parameters, title: str) -> Ask:
         words=words,
         ranker=ranker,
         columns=tuple(dict.fromkeys([*shown, *computed])),
+        computed=tuple(computed),
         conditions=tuple(conditions),
         order=order,
         groupings=tuple(_grouping(*each, schema) for each in counted),
@@ -159,15 +167,10 @@ def _mode(match: Match | None, params: Parameters, title: str) -> tuple[str | No
         raise Unsupported(f"{title} cannot do this with match_mode {asked!r}: it takes plain terms")
     if asked == "boolean" and match.mode in (Mode.ANY, Mode.ALL):
         return asked, (" | " if match.mode is Mode.ANY else " ").join(match.terms), "none"
-    if MATCH_MODES.get(asked) is not match.mode:
+    if _MATCH_MODES.get(asked) is not match.mode:
         raise Unsupported(f"{title} cannot do {match.mode} with match_mode {asked!r}")
     ranker = "matchany" if match.mode is Mode.ANY else "proximity"
     return asked, " ".join(match.terms), ranker
-
-
-def rewritten(mode: str, words: str) -> str:
-    """What the server makes of a match mode of old, in the extended syntax."""
-    return {"any": f'"{words}"/1', "phrase": f'"{words}"'}.get(mode, words)
 
 
 def _text(part: Match, schema: Schema, title: str) -> str:
@@ -193,16 +196,10 @@ def _terms(part: Terms, schema: Schema, title: str) -> str:
     if not fields or not known or (part.mode is not Mode.ANY and len(known) < len(part.terms)):
         return _NONE
     where = "@(" + ",".join(f"f_{values.escaped(name)}" for name in fields) + ")"
-    match part.mode:
-        case Mode.ANY:
-            words = " | ".join(known)
-        case Mode.ALL:
-            words = " ".join(known)
-        case Mode.PHRASE:
-            words = f'"{" ".join(known)}"'
-        case _:
-            words = " ".join(f"{t}*" for t in known)
-    return f"({where} {words})"
+    if part.mode is Mode.PREFIX:
+        known = [f"{t}*" for t in known]
+    words = (" | " if part.mode is Mode.ANY else " ").join(known)
+    return f'({where} "{words}")' if part.mode is Mode.PHRASE else f"({where} {words})"
 
 
 def _wanted(part: Match | None) -> Iterator[str]:
@@ -217,13 +214,8 @@ def _wanted(part: Match | None) -> Iterator[str]:
 
 def _snippet(name: str, words: str) -> str:
     # The strings hold no control characters, so one can part the pieces.
-    options = f"'chunk_separator={BETWEEN_PIECES}', 'allow_empty=1'"
+    options = f"'chunk_separator={_BETWEEN_PIECES}', 'allow_empty=1'"
     return f"SNIPPET(t_{values.escaped(name)}, '{words}', {options})"
-
-
-def pieces(written: str) -> list[str]:
-    """The pieces of a snippet as Sphinx wrote them."""
-    return [values.decoded(piece) for piece in written.split(BETWEEN_PIECES) if piece.strip()]
 
 
 def _filter(
@@ -335,26 +327,57 @@ def _grouping(name: str, limit: int, sort: str, schema: Schema) -> Grouping:
     return Grouping(label, attribute, attribute, order, limit, (here,))
 
 
-def counted(
-    label: str, pairs: Sequence[tuple[str | int | None, int]]
-) -> tuple[str, str, list[tuple[str, int]]]:
-    """From a grouping's label: "f" (facet) or "g" (group), the field, and its counts in order."""
-    limit, _, attribute = label[1:].partition("_")
-    lacking = (None, "") if attribute[:2] in ("k_", "l_") else (None,)
-    found = [
-        (
-            values.decoded(str(value))
-            if attribute[:2] in ("k_", "l_")
-            else _plain(attribute, value),
-            n,
-        )
-        for value, n in pairs
-        if value not in lacking
-    ]
-    found.sort(key=lambda pair: (-pair[1], pair[0]))
-    return label[0], values.field(attribute), found[: int(limit)]
+def selected(columns: Iterable[tuple[str, str]]) -> str:
+    """The columns as both wires name them."""
+    return ", ".join(e if e == name else f"{e} AS {name}" for e, name in columns)
 
 
-def _plain(attribute: str, value: str | int | None) -> str:
-    plain: str = values.value_of(attribute, value or 0)
-    return plain
+def answer(
+    total: int,
+    page: Iterable[Mapping[str, Any]],
+    counts: Iterable[tuple[str, Iterable[tuple[str | int | None, int]]]],
+    warnings: tuple[str, ...],
+    partial: bool = False,
+) -> Hits:
+    """Hits from rows by column, and the pairs of each grouping by its label.
+
+    A warning means that a part did not answer.
+    """
+    facets: dict[str, Sequence[tuple[str, int]]] = {}
+    groups: Sequence[tuple[str, int]] = ()
+    for label, pairs in counts:
+        limit, _, attribute = label[1:].partition("_")
+        found = _counted(attribute, pairs)[: int(limit)]
+        if label[0] == "g":
+            groups = found
+        else:
+            facets[values.field(attribute)] = found
+    hits = tuple(map(_hit, page))
+    return Hits(total, hits, True, facets, groups, warnings, partial or bool(warnings))
+
+
+def _counted(
+    attribute: str, pairs: Iterable[tuple[str | int | None, int]]
+) -> list[tuple[str, int]]:
+    """The counts of an attribute's values, the greatest first; without those that have none."""
+    if attribute[:2] in ("k_", "l_"):
+        found = [(values.decoded(str(value)), n) for value, n in pairs if value not in (None, "")]
+    else:
+        found = [(values.value_of(attribute, v or 0), n) for v, n in pairs if v is not None]
+    return sorted(found, key=lambda pair: (-pair[1], pair[0]))
+
+
+def _hit(row: Mapping[str, Any]) -> Hit:
+    """A hit from its columns; a field is there where its flag says so."""
+    found, shown = {}, {}
+    for name, written in row.items():
+        attribute = name.removesuffix(".v")
+        if name.startswith("s_"):
+            cut = str(written or "").split(_BETWEEN_PIECES)
+            if pieces := [values.decoded(piece) for piece in cut if piece.strip()]:
+                shown[values.field(name)] = pieces
+        elif attribute[:2] in values.PREFIX.values() and row.get(f"h_{attribute[2:]}") in ("1", 1):
+            found[values.field(attribute)] = values.value_of(attribute, written or "")
+    score = row.get(_SCORE)
+    key = values.decoded(str(row[values.KEY]))
+    return Hit(key, None if score is None else int(score), found, shown)
