@@ -15,12 +15,12 @@ from searchbench.engines.engine import (
     Hits,
     Level,
     Offline,
-    Parameter,
     Parameters,
     Request,
     Service,
 )
 from searchbench.engines.features import refuse
+from searchbench.engines.levers import choice, described, number, switch
 from searchbench.engines.mariadb import counters, table
 from searchbench.engines.mariadb import query as algebra
 from searchbench.engines.mariadb.text import indexed, term
@@ -89,77 +89,28 @@ class MariaDB:
             "documents have counts as absent, so totals of any-of-terms are too small",
         },
     )
-    parameters = (
-        Parameter(
-            "storage",
-            str,
-            "innodb",
-            "the storage engine of all tables, each with a full-text search of its own",
-            choices=tuple(table.STORAGE),
-            index=True,
-        ),
-        Parameter(
-            "mode",
-            str,
-            "boolean",
-            "how any-of-terms is asked; all else is asked in boolean mode, which alone can",
-            choices=("boolean", "natural"),
-        ),
-        Parameter(
-            "analysis",
-            str,
-            "declared",
-            "what is indexed; declared: a copy of the text that holds the declared terms; engine: "
-            "the text itself, case and accents folded (utf8mb4_general_ci)",
-            choices=tuple(table.COLLATION),
-            index=True,
-        ),
-        Parameter(
-            "stop_words",
-            bool,
-            False,
-            "leave out the built-in stop words of the storage engine",
-            index=True,
-        ),
-        Parameter(
-            "min_characters",
-            int,
-            1,
-            "shorter terms are not indexed (MariaDB's own default: 3 in InnoDB, else 4)",
-            minimum=1,
-            maximum=16,
-            index=True,
-        ),
-        Parameter(
-            "buffer_pool_mb",
-            int,
-            128,
-            "memory for pages: InnoDB's buffer pool, Aria's page cache, MyISAM's key buffer",
-            minimum=8,
-            maximum=1 << 20,
-        ),
-        Parameter(
-            "flush",
-            int,
-            1,
-            "innodb_flush_log_at_trx_commit: 1 to disk at every commit, 2 to the kernel, 0 once a "
-            "second; Aria and MyISAM know no such thing",
-            choices=(0, 1, 2),
-        ),
-        Parameter(
-            "threads",
-            str,
-            "one-thread-per-connection",
-            "how connections are served (thread_handling)",
-            choices=("one-thread-per-connection", "pool-of-threads"),
-        ),
-        Parameter(
-            "index_first",
-            bool,
-            False,
-            "make the text indexes before the documents come, not after",
-            index=True,
-        ),
+    parameters = described(
+        {
+            choice("storage", *table.STORAGE, index=True): "the storage engine of all tables, each "
+            "with a full-text search of its own",
+            choice("mode", "boolean", "natural"): "how any-of-terms is asked; all else is asked in "
+            "boolean mode, which alone can",
+            choice("analysis", *table.COLLATION, index=True): "what is indexed; declared: a copy "
+            "of the text that holds the declared terms; engine: the text itself, case and accents "
+            "folded (utf8mb4_general_ci)",
+            switch("stop_words", False, index=True): "leave out the built-in stop words of the "
+            "storage engine",
+            number("min_characters", 1, (1, 16), index=True): "shorter terms are not indexed "
+            "(MariaDB's own default: 3 in InnoDB, else 4)",
+            number("buffer_pool_mb", 128, (8, 1 << 20)): "memory for pages: InnoDB's buffer pool, "
+            "Aria's page cache, MyISAM's key buffer",
+            choice("flush", 0, 1, 2, default=1): "innodb_flush_log_at_trx_commit: 1 to disk at "
+            "every commit, 2 to the kernel, 0 once a second; Aria and MyISAM know no such thing",
+            choice("threads", "one-thread-per-connection", "pool-of-threads"): "how connections "
+            "are served (thread_handling)",
+            switch("index_first", False, index=True): "make the text indexes before the documents "
+            "come, not after",
+        }
     )
 
     def service(self, params: Parameters, schema: Schema) -> Service:

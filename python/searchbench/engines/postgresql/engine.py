@@ -14,11 +14,11 @@ from searchbench.engines.engine import (
     Hits,
     Level,
     Offline,
-    Parameter,
     Parameters,
     Request,
     Service,
 )
+from searchbench.engines.levers import choice, described, number, switch
 from searchbench.engines.postgres_form import split
 from searchbench.engines.postgresql.query import (
     BETWEEN_PIECES,
@@ -105,114 +105,37 @@ class Postgresql:
             "documents of more than 1 MiB of words and places are refused",
         },
     )
-    parameters = (
-        Parameter(
-            "shared_buffers_mb",
-            int,
-            128,
-            "memory for pages that all connections share (128: PostgreSQL's own default)",
-            minimum=1,
-            maximum=(1 << 23) - 1,
-        ),
-        Parameter(
-            "work_mem_mb",
-            int,
-            4,
-            "memory for each sort, hash and bitmap (4: PostgreSQL's own default)",
-            minimum=1,
-            maximum=1 << 20,
-        ),
-        Parameter(
-            "random_page_cost",
-            float,
-            1.1,
-            "what the planner takes a page out of order to cost; 4, PostgreSQL's own default, is "
-            "for disks that turn, and then frequent words are looked for in every document",
-            minimum=0.01,
-            maximum=1000,
-        ),
-        Parameter(
-            "parallel_workers",
-            int,
-            0,
-            "processes that may help with one query (PostgreSQL's own default: 2)",
-            minimum=0,
-            maximum=64,
-        ),
-        Parameter(
-            "jit",
-            bool,
-            False,
-            "compile what the planner takes for expensive queries (PostgreSQL's own default: yes)",
-        ),
-        Parameter(
-            "max_connections",
-            int,
-            256,
-            "connections at most; each is a process",
-            minimum=4,
-            maximum=10_000,
-        ),
-        Parameter(
-            "rank",
-            str,
-            "ts_rank",
-            "what makes the score: how often words are found, or how densely (cover density)",
-            choices=("ts_rank", "ts_rank_cd"),
-        ),
-        Parameter(
-            "analysis",
-            str,
-            "declared",
-            "who splits texts: we, as declared to all, or the server's parser with the simple "
-            "configuration, with which answers differ",
-            choices=("declared", "simple"),
-            index=True,
-        ),
-        Parameter(
-            "index",
-            str,
-            "gin",
-            "how words are indexed: inverted, by signatures, or not at all",
-            choices=("gin", "gist", "none"),
-            index=True,
-        ),
-        Parameter(
-            "gin_fastupdate",
-            bool,
-            True,
-            "GIN keeps what is new in a list of its own for a while",
-            index=True,
-        ),
-        Parameter(
-            "index_first",
-            bool,
-            False,
-            "make the indexes before the documents come, not after",
-            index=True,
-        ),
-        Parameter(
-            "maintenance_mem_mb",
-            int,
-            64,
-            "memory for making an index (64: PostgreSQL's own default)",
-            minimum=1,
-            maximum=1 << 20,
-            index=True,
-        ),
-        Parameter(
-            "fsync",
-            bool,
-            True,
-            "wait until what is written is on the disk",
-            index=True,
-        ),
-        Parameter(
-            "autovacuum",
-            bool,
-            False,
-            "let the server tidy up when it likes; settling does so in any case",
-        ),
+    parameters = described(
+        {
+            number("shared_buffers_mb", 128, (1, (1 << 23) - 1)): "memory for pages that all "
+            "connections share (128: PostgreSQL's own default)",
+            number("work_mem_mb", 4, (1, 1 << 20)): "memory for each sort, hash and bitmap (4: "
+            "PostgreSQL's own default)",
+            number("random_page_cost", 1.1, (0.01, 1000)): "what the planner takes a page out of "
+            "order to cost; 4, PostgreSQL's own default, is for disks that turn, and then frequent "
+            "words are looked for in every document",
+            number("parallel_workers", 0, (0, 64)): "processes that may help with one query "
+            "(PostgreSQL's own default: 2)",
+            switch("jit", False): "compile what the planner takes for expensive queries "
+            "(PostgreSQL's own default: yes)",
+            number("max_connections", 256, (4, 10_000)): "connections at most; each is a process",
+            choice("rank", "ts_rank", "ts_rank_cd"): "what makes the score: how often words are "
+            "found, or how densely (cover density)",
+            choice("analysis", "declared", "simple", index=True): "who splits texts: we, as "
+            "declared to all, or the server's parser with the simple configuration, with which "
+            "answers differ",
+            choice("index", "gin", "gist", "none", index=True): "how words are indexed: inverted, "
+            "by signatures, or not at all",
+            switch("gin_fastupdate", True, index=True): "GIN keeps what is new in a list of its "
+            "own for a while",
+            switch("index_first", False, index=True): "make the indexes before the documents come, "
+            "not after",
+            number("maintenance_mem_mb", 64, (1, 1 << 20), index=True): "memory for making an "
+            "index (64: PostgreSQL's own default)",
+            switch("fsync", True, index=True): "wait until what is written is on the disk",
+            switch("autovacuum", False): "let the server tidy up when it likes; settling does so "
+            "in any case",
+        }
     )
 
     def service(self, params: Parameters, schema: Schema) -> Service:

@@ -12,7 +12,8 @@ import math
 from collections.abc import Iterable, Iterator
 
 from searchbench.corpora.corpus import Schema
-from searchbench.engines.engine import Companion, Offline, Parameter, Parameters
+from searchbench.engines.engine import Companion, Offline, Parameters
+from searchbench.engines.levers import choice, described, number
 from searchbench.engines.sphinx.query import RANKERS
 from searchbench.engines.sphinx.values import KEY, charset_table, columns
 
@@ -22,106 +23,37 @@ ABOUT = "about"
 MIDDLE = "middle"
 _CONFIG = "sphinx.conf"
 _INDEXING = "indexing.conf"
-RANKER = Parameter(
-    "ranker",
-    str,
-    "proximity_bm25",
-    "how matches are weighted, where match_mode is algebra",
-    choices=RANKERS,
-)
-PARAMETERS = (
-    Parameter(
-        "workers",
-        str,
-        "threads",
-        "how requests are served: one after another, by a process or a thread for each, or by "
-        "processes forked beforehand; none and prefork serve a connection until it is closed",
-        choices=("threads", "fork", "prefork", "none"),
-    ),
-    Parameter(
-        "max_children",
-        int,
-        0,
-        "connections served at once, those beyond are turned away; prefork: processes forked "
-        "beforehand (0: no limit; prefork: 16)",
-        minimum=0,
-        maximum=10_000,
-    ),
-    Parameter(
-        "dist_threads",
-        int,
-        0,
-        "threads over which the local parts of one query are spread; 0: one after another",
-        minimum=0,
-        maximum=256,
-    ),
-    Parameter(
-        "listen_backlog",
-        int,
-        128,
-        "connections that may wait to be accepted (searchd's own default: 5)",
-        minimum=1,
-        maximum=65_535,
-    ),
-    Parameter(
-        "parts", int, 1, "indexes that are searched as one", minimum=1, maximum=64, index=True
-    ),
-    Parameter(
-        "part_kind",
-        str,
-        "local",
-        "who searches a part: the server that is asked, an agent (a searchd of its own on this "
-        "machine), or mixed: the first is local, the others are agents",
-        choices=("local", "agent", "mixed"),
-    ),
-    Parameter(
-        "levels",
-        int,
-        1,
-        "merge the parts at once, or by a searchd in between and again by the one that is asked",
-        choices=(1, 2),
-    ),
-    Parameter(
-        "agent_query_timeout_ms",
-        int,
-        3000,
-        "an agent that takes longer is left out, with a warning (searchd's own default)",
-        minimum=1,
-        maximum=3_600_000,
-    ),
-    Parameter(
-        "match_mode",
-        str,
-        "algebra",
-        "how plain terms are asked: in the extended syntax as the algebra has them, or by the "
-        "match mode of old that means the same, with its own ranker",
-        choices=("algebra", "any", "all", "phrase", "boolean"),
-    ),
-    RANKER,
-    Parameter(
-        "statistics",
-        str,
-        "local",
-        "term statistics of each part, or of all local parts together",
-        choices=("local", "global"),
-    ),
-    Parameter(
-        "index",
-        str,
-        "offline",
-        "made by indexer before the server starts, or put into real-time indexes",
-        choices=("offline", "realtime"),
-        index=True,
-    ),
-    Parameter(
-        "rt_mem_limit_mb",
-        int,
-        128,
-        "memory of a real-time index; what is beyond goes to disk",
-        minimum=1,
-        maximum=1_000_000,
-        index=True,
-    ),
+MATCH_MODES = ("algebra", "any", "all", "phrase", "boolean")
+PARAMETERS = described(
+    {
+        choice("workers", "threads", "fork", "prefork", "none"): "how requests are served: one "
+        "after another, by a process or a thread for each, or by processes forked beforehand; none "
+        "and prefork serve a connection until it is closed",
+        number("max_children", 0, (0, 10_000)): "connections served at once, those beyond are "
+        "turned away; prefork: processes forked beforehand (0: no limit; prefork: 16)",
+        number("dist_threads", 0, (0, 256)): "threads over which the local parts of one query are "
+        "spread; 0: one after another",
+        number("listen_backlog", 128, (1, 65_535)): "connections that may wait to be accepted "
+        "(searchd's own default: 5)",
+        number("parts", 1, (1, 64), index=True): "indexes that are searched as one",
+        choice("part_kind", "local", "agent", "mixed"): "who searches a part: the server that is "
+        "asked, an agent (a searchd of its own on this machine), or mixed: the first is local, the "
+        "others are agents",
+        choice("levels", 1, 2): "merge the parts at once, or by a searchd in between and again by "
+        "the one that is asked",
+        number("agent_query_timeout_ms", 3000, (1, 3_600_000)): "an agent that takes longer is "
+        "left out, with a warning (searchd's own default)",
+        choice("match_mode", *MATCH_MODES): "how plain terms are asked: in the extended syntax as "
+        "the algebra has them, or by the match mode of old that means the same, with its own "
+        "ranker",
+        choice("ranker", *RANKERS): "how matches are weighted, where match_mode is algebra",
+        choice("statistics", "local", "global"): "term statistics of each part, or of all local "
+        "parts together",
+        choice("index", "offline", "realtime", index=True): "made by indexer before the server "
+        "starts, or put into real-time indexes",
+        number("rt_mem_limit_mb", 128, (1, 1_000_000), index=True): "memory of a real-time index; "
+        "what is beyond goes to disk",
+    }
 )
 
 
@@ -180,11 +112,11 @@ def offline(schema: Schema, params: Parameters) -> Offline:
     """indexer and its configuration: a source and an index of each part."""
     parts = int(params["parts"])
     made = []
-    for number in range(parts):
-        every = "cat" if parts == 1 else f"sed -n '{number + 1}~{parts}p'"
+    for n in range(parts):
+        every = "cat" if parts == 1 else f"sed -n '{n + 1}~{parts}p'"
         source = [f"tsvpipe_command = {every} '{{batches}}'", *_columns("tsvpipe", schema)]
-        index = [f"path = {{data}}/{part(number)}", *_analysis()]
-        made.append(_piped(part(number), source, index))
+        index = [f"path = {{data}}/{part(n)}", *_analysis()]
+        made.append(_piped(part(n), source, index))
     made.append(_section("indexer", ["mem_limit = 256M"]))
     return Offline(
         commands=(("indexer", "--config", f"{{run}}/{_INDEXING}", "--all"),),
@@ -208,10 +140,9 @@ def _between(parts: range) -> str:
 
 
 def _members(parts: Iterable[int], params: Parameters) -> Iterator[str]:
-    for number in parts:
-        name = part(number)
-        where = f"agent = 127.0.0.1:{{port:{name}}}:" if _is_agent(number, params) else "local = "
-        yield where + name
+    for n in parts:
+        agent = _is_agent(n, params)
+        yield f"agent = 127.0.0.1:{_port(part(n))}:{part(n)}" if agent else f"local = {part(n)}"
 
 
 def _distributed(name: str, members: Iterable[str], params: Parameters) -> str:

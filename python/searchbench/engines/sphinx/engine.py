@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 
 from searchbench.corpora.corpus import Document, Schema
 from searchbench.engines.engine import (
@@ -18,9 +19,10 @@ from searchbench.engines.engine import (
     Service,
     Wire,
 )
+from searchbench.engines.levers import choice, described
 from searchbench.engines.mysql_form import refusal, request, split
 from searchbench.engines.sphinx import api, conf, ql, values
-from searchbench.engines.sphinx.query import NO_FUZZY, plan
+from searchbench.engines.sphinx.query import NO_FUZZY, RANKERS, plan
 from searchbench.errors import Unsupported
 from searchbench.workload.queries.algebra import Query
 
@@ -39,11 +41,6 @@ _SILENT_LEVERS = (
     *("workers", "max_children", "dist_threads", "listen_backlog"),
     *("agent_query_timeout_ms", "rt_mem_limit_mb"),
 )
-_UNREAD = {
-    **dict.fromkeys(_SILENT_LEVERS, _SILENT),
-    **dict.fromkeys(("match_mode", "ranker", "statistics"), _NEVER),
-    "part_kind": "never: a single part is local in two of three; of several it is read back",
-}
 _MANTICORE_KINDS = {"field": "text indexed", "multi_64": "multi64"}
 _MANTICORE = """searchd
 {
@@ -55,19 +52,6 @@ _MANTICORE = """searchd
   max_packet_size = 128M
 }
 """
-_CANNOT = {
-    "fuzzy": NO_FUZZY,
-    "refusal": "upstream must: indexer takes a number that is none for zero, without an error",
-}
-_DEVIATIONS = {
-    "scoring": "weights are whole numbers: proximity times 1000 and BM25 without field lengths; "
-    "a prefix counts by the words it stands for; statistics are those of each part",
-    "analysis": "what follows the 42nd character of a word is not seen",
-    "facets": "of a field with several values, the last of those with equal counts may be others",
-    "groups": "above 40,000 different values counts are estimates",
-    "fields": "of a text the first 4 MiB come back",
-    "sort": "with three keys, an integer of ±2⁶³ sorts with the missing ones",
-}
 
 
 class Sphinx:
@@ -80,9 +64,27 @@ class Sphinx:
         title="Sphinx",
         home="http://sphinxsearch.com",
         packages=("sphinxsearch",),
-        cannot=_CANNOT,
-        deviations=_DEVIATIONS,
-        unread=_UNREAD,
+        cannot={
+            "fuzzy": NO_FUZZY,
+            "refusal": "upstream must: indexer takes a number that is none for zero, without an "
+            "error",
+        },
+        deviations={
+            "scoring": "weights are whole numbers: proximity times 1000 and BM25 without field "
+            "lengths; a prefix counts by the words it stands for; statistics are those of each part",
+            "analysis": "what follows the 42nd character of a word is not seen",
+            "facets": "of a field with several values, the last of those with equal counts may be "
+            "others",
+            "groups": "above 40,000 different values counts are estimates",
+            "fields": "of a text the first 4 MiB come back",
+            "sort": "with three keys, an integer of ±2⁶³ sorts with the missing ones",
+        },
+        unread={
+            **dict.fromkeys(_SILENT_LEVERS, _SILENT),
+            **dict.fromkeys(("match_mode", "ranker", "statistics"), _NEVER),
+            "part_kind": "never: a single part is local in two of three; of several it is read "
+            "back",
+        },
     )
     parameters: tuple[Parameter, ...] = conf.PARAMETERS
     analysed = conf.ANALYSIS  # the index whose terms are asked for
@@ -212,14 +214,11 @@ class SphinxApi(Sphinx):
     name = "sphinx-api"
     wire: Wire = "sphinx"
     listen = ""
-    can = Capabilities(
+    can = replace(
+        Sphinx.can,
         title="Sphinx (API)",
-        home="http://sphinxsearch.com",
-        packages=("sphinxsearch",),
-        cannot=_CANNOT,
-        deviations=_DEVIATIONS,
         unread={
-            **_UNREAD,
+            **Sphinx.can.unread,
             **dict.fromkeys(("parts", "levels", "index"), _UNDESCRIBED),
         },
     )
@@ -291,16 +290,15 @@ class Manticore(Sphinx):
         },
         unread=dict.fromkeys(("match_mode", "ranker"), _NEVER),
     )
-    parameters = (
-        Parameter(
-            "match_mode",
-            str,
-            "algebra",
-            "how plain terms are asked: in the extended syntax as the algebra has them, or as "
-            "Sphinx rewrote the match mode of old that means the same, with its own ranker",
-            choices=("algebra", "any", "all", "phrase", "boolean"),
-        ),
-        conf.RANKER,
+    parameters = described(
+        {
+            choice(
+                "match_mode", *conf.MATCH_MODES
+            ): "how plain terms are asked: in the extended syntax "
+            "as the algebra has them, or as Sphinx rewrote the match mode of old that means the "
+            "same, with its own ranker",
+            choice("ranker", *RANKERS): "how matches are weighted, where match_mode is algebra",
+        }
     )
     analysed = conf.ASKED
 
