@@ -21,8 +21,8 @@ from searchbench.engines.mariadb.table import (
     list_table,
     literal,
     text_column,
+    words,
 )
-from searchbench.engines.mariadb.text import words
 from searchbench.engines.mysql_form import quoted
 from searchbench.workload.queries.algebra import (
     Boolean,

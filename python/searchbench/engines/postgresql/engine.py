@@ -27,11 +27,16 @@ from searchbench.engines.postgresql.query import (
     Matcher,
     filters,
     order,
-    value,
     where,
 )
-from searchbench.engines.postgresql.table import indexes, ingestion, tables
-from searchbench.engines.postgresql.vector import Layout, vector
+from searchbench.engines.postgresql.table import (
+    Layout,
+    indexes,
+    ingestion,
+    tables,
+    value,
+    vector,
+)
 from searchbench.workload.queries.algebra import Query
 
 _HOME = "/usr/lib/postgresql"

@@ -13,7 +13,13 @@ from math import isinf
 
 from searchbench.corpora.corpus import FieldType, Schema
 from searchbench.engines import postgres_form as form
-from searchbench.engines.postgresql.vector import LONGEST_WORD_BYTES, Layout, column
+from searchbench.engines.postgresql.table import (
+    INTEGERS,
+    LONGEST_WORD_BYTES,
+    Layout,
+    column,
+    value,
+)
 from searchbench.errors import Unsupported
 from searchbench.workload.queries.algebra import (
     Boolean,
@@ -35,8 +41,6 @@ NO_FUZZY = (
     "so that they could be compared"
 )
 _AND, _OR, _NOT = " & ", " | ", "!"
-_NAME_BYTES = 63
-_INTEGERS = range(-(2**63), 2**63)
 BETWEEN_PIECES = "\x1f"
 _HEADLINE = form.literal(
     "StartSel=<b>, StopSel=</b>, MaxFragments=3, MaxWords=20, MinWords=5, "
@@ -47,17 +51,6 @@ _LISTED = {
     FieldType.DATE: "bigint",
     FieldType.BOOLEAN: "boolean",
 }
-
-
-def value(field: str, prefix: str = "v") -> str:
-    """The column of a field, as an identifier; Unsupported where PostgreSQL has none for it."""
-    found = f"{prefix}_{field}"
-    if "\0" in found or len(found.encode()) > _NAME_BYTES:
-        raise Unsupported(
-            f"PostgreSQL cannot have a field named {field!r}: upstream must: the name of a column "
-            f"has at most {_NAME_BYTES} bytes (two are ours) and no NUL"
-        )
-    return form.name(found)
 
 
 @dataclass(frozen=True, slots=True)
@@ -238,7 +231,7 @@ def _listed(values: Sequence[str | int | bool], kind: FieldType) -> str:
     """The values that a document can have, as the constant of an array; "" if there is none."""
     name = _LISTED.get(kind, "text")
     if name == "bigint":
-        found = [str(v) for v in values if v in _INTEGERS]
+        found = [str(v) for v in values if v in INTEGERS]
     elif name == "boolean":
         found = ["t" if v else "f" for v in values]
     else:
@@ -264,7 +257,7 @@ def _range(part: Range, held: str) -> Condition:
 def _bound(bound: str | int | float) -> str:
     if isinstance(bound, str):
         return form.literal(bound)
-    if isinstance(bound, int) and bound in _INTEGERS:
+    if isinstance(bound, int) and bound in INTEGERS:
         return f"'{bound}'::bigint"
     if isinstance(bound, float) and isinf(bound):
         return f"'{bound}'::float8"

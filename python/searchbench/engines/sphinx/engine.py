@@ -71,7 +71,8 @@ class Sphinx:
         },
         deviations={
             "scoring": "weights are whole numbers: proximity times 1000 and BM25 without field "
-            "lengths; a prefix counts by the words it stands for; statistics are those of each part",
+            "lengths; a prefix counts by the words it stands for; statistics are those of each "
+            "part",
             "analysis": "what follows the 42nd character of a word is not seen",
             "facets": "of a field with several values, the last of those with equal counts may be "
             "others",
