@@ -18,11 +18,11 @@ from searchbench.engines.engine import (
     Request,
     Service,
 )
+from searchbench.engines.features import refuse
 from searchbench.engines.levers import choice, described, number, switch
 from searchbench.engines.postgres_form import split
 from searchbench.engines.postgresql.query import (
     BETWEEN_PIECES,
-    NO_FUZZY,
     Condition,
     Matcher,
     filters,
@@ -94,7 +94,8 @@ class Postgresql:
         home="https://www.postgresql.org",
         packages=("postgresql",),
         cannot={
-            "fuzzy": NO_FUZZY,
+            "fuzzy": "we could: the module fuzzystrmatch knows distances, but nothing holds the "
+            "words of an index so that they could be compared",
         },
         unread={
             "rank": "never: it is in each query, the server keeps no trace of it",
@@ -205,6 +206,7 @@ class Postgresql:
 
     def compile(self, query: Query, schema: Schema, params: Parameters) -> Request:
         """A count and a page, then a statement for each facet, in one Query message."""
+        refuse(self.can, query)
         matcher = Matcher(Layout.of(schema), params["analysis"] == "declared")
         conditions = [matcher.condition(query.match), *filters(query.filters, schema)]
         found = where(conditions)

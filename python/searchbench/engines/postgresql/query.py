@@ -20,7 +20,6 @@ from searchbench.engines.postgresql.table import (
     column,
     value,
 )
-from searchbench.errors import Unsupported
 from searchbench.workload.queries.algebra import (
     Boolean,
     Filter,
@@ -36,10 +35,6 @@ from searchbench.workload.queries.analysis import is_term
 Condition = str | bool
 Words = Mapping[int, str]
 """For each vector that is meant, a text search query."""
-NO_FUZZY = (
-    "we could: the module fuzzystrmatch knows distances, but nothing holds the words of an index "
-    "so that they could be compared"
-)
 _AND, _OR, _NOT = " & ", " | ", "!"
 BETWEEN_PIECES = "\x1f"
 _HEADLINE = form.literal(
@@ -71,16 +66,13 @@ class Matcher:
 
     def scored(self, match: Match | None) -> dict[str, str]:
         """For each vector (its column) the text search query whose words make the score."""
-        found = {}
-        number_of_vectors = len(self.layout.vectors)
-        for number in range(number_of_vectors if match is not None else 0):
-            # A word may be in another vector, so over several all is "or" here.
-            both = _AND if number_of_vectors == 1 else _OR
-            assert match is not None
-            words = self._counted(match, number, both)
-            if words:
-                found[column(number)] = self.search(words)
-        return found
+        if match is None:
+            return {}
+        numbers = range(len(self.layout.vectors))
+        # A word may be in another vector, so over several all is "or" here.
+        both = _AND if len(numbers) == 1 else _OR
+        counted = {column(number): self._counted(match, number, both) for number in numbers}
+        return {held: self.search(words) for held, words in counted.items() if words}
 
     def snippet(self, match: Match | None, field: str) -> str | None:
         """Pieces of a field around the words that are looked for in it; NULL where it has none.
@@ -95,7 +87,7 @@ class Matcher:
         held = value(field)
         plain = f"regexp_replace({held}, '[^[:alnum:]]+', ' ', 'g')" if self.declared else held
         ((number, labels),) = self.layout.labels((field,)).items()
-        own = f"{column(number)}" if not labels else f"ts_filter({column(number)}, '{{{labels}}}')"
+        own = column(number) if not labels else f"ts_filter({column(number)}, '{{{labels}}}')"
         search = self.search(words)
         return (
             f"CASE WHEN {own} @@ {search} "
@@ -144,8 +136,6 @@ class Matcher:
         A part that is empty is in no document: what is no term of the declared analysis, and what
         is too long for a vector. It never becomes syntax.
         """
-        if match.mode is Mode.FUZZY:
-            raise Unsupported(f"PostgreSQL cannot do fuzzy: {NO_FUZZY}")
         chosen = self.layout.labels(match.fields or self.layout.fields)
         held = [is_term(t) and len(t.encode()) <= LONGEST_WORD_BYTES for t in match.terms]
         if match.mode is Mode.PHRASE:

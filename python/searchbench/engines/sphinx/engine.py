@@ -19,10 +19,11 @@ from searchbench.engines.engine import (
     Service,
     Wire,
 )
+from searchbench.engines.features import refuse
 from searchbench.engines.levers import choice, described
 from searchbench.engines.mysql_form import refusal, request, split
 from searchbench.engines.sphinx import api, conf, ql, values
-from searchbench.engines.sphinx.query import NO_FUZZY, RANKERS, plan
+from searchbench.engines.sphinx.query import RANKERS, plan
 from searchbench.errors import Unsupported
 from searchbench.workload.queries.algebra import Query
 
@@ -34,6 +35,7 @@ _START = (
 )
 _BETWEEN = re.compile(rf"{conf.MIDDLE}\d+_(\d+)$")
 _ONE_AND_META = f"SELECT {values.KEY} FROM {conf.ASKED} LIMIT 0,1; SHOW META"
+_NO_FUZZY = "upstream must: it finds whole words, prefixes and infixes"
 _NEVER = "never: it is said in each query"
 _SILENT = "upstream must: searchd does not tell how it is configured"
 _UNDESCRIBED = "upstream must: the native protocol has no command that describes an index"
@@ -65,7 +67,7 @@ class Sphinx:
         home="http://sphinxsearch.com",
         packages=("sphinxsearch",),
         cannot={
-            "fuzzy": NO_FUZZY,
+            "fuzzy": _NO_FUZZY,
             "refusal": "upstream must: indexer takes a number that is none for zero, without an "
             "error",
         },
@@ -153,6 +155,7 @@ class Sphinx:
 
     def compile(self, query: Query, schema: Schema, params: Parameters) -> Request:
         """SELECTs and SHOW META in one packet."""
+        refuse(self.can, query)
         ask = plan(query, schema, params, self.can.title)
         options = ["local_df=1"] if params.get("statistics") == "global" else []
         return request(ql.statements(ask, conf.ASKED, options))
@@ -234,6 +237,7 @@ class SphinxApi(Sphinx):
 
     def compile(self, query: Query, schema: Schema, params: Parameters) -> Request:
         """One command, with a search for each count and one for the hits."""
+        refuse(self.can, query)
         ask = plan(query, schema, params, self.can.title)
         return Request((api.searches(ask, conf.ASKED, params["statistics"] == "global"),))
 
@@ -280,7 +284,7 @@ class Manticore(Sphinx):
         home="https://manticoresearch.com",
         unavailable="neither Debian nor Maven Central has it; attach to one that runs",
         cannot={
-            "fuzzy": NO_FUZZY,
+            "fuzzy": _NO_FUZZY,
             "parts": "we could: distributed tables are as in Sphinx; here it is one table",
         },
         deviations={

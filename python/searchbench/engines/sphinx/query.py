@@ -7,6 +7,7 @@ where there is no such filter; sorting takes at most five keys.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -17,7 +18,6 @@ from searchbench.engines.sphinx import values
 from searchbench.errors import Unsupported
 from searchbench.workload.queries.algebra import (
     Filter,
-    In,
     Match,
     Mode,
     NotIn,
@@ -36,7 +36,6 @@ _LEAST_MATCHES = 1000
 _EVERY = f"(@{values.ALL} {values.EVERY})"
 _NONE = f"(@{values.ALL} {values.EVERY}{values.EVERY})"
 _WORDED = (FieldType.KEYWORD, FieldType.KEYWORDS)
-NO_FUZZY = "upstream must: it finds whole words, prefixes and infixes"
 _MATCH_MODES = {"all": Mode.ALL, "any": Mode.ANY, "phrase": Mode.PHRASE}
 RANKERS = (
     "proximity_bm25",
@@ -119,21 +118,19 @@ class Ask:
 def plan(query: Query, schema: Schema, params: Parameters, title: str) -> Ask:
     """What is to be asked; Unsupported with the reason where Sphinx cannot."""
     mode, words, ranker = _mode(query.match, params, title)
-    computed: list[tuple[str, str]] = []
-    conditions: list[Condition] = []
+    parts = _Parts(schema, title)
     for part in query.filters:
-        _filter(part, schema, conditions, computed, title)
-    order = tuple(_order(query.sort, schema, computed, title))
+        parts.filter(part)
+    order = tuple(parts.order(query.sort))
     shown = [(values.KEY, values.KEY)]
     if not query.sort or any(s.field == "_score" for s in query.sort):
         shown.append(("WEIGHT()", _SCORE))
     for name in query.fields:
         if schema[name].type is FieldType.TEXT and not schema[name].stored:
             continue
-        attribute, here = values.attribute(name, schema), f"h_{values.escaped(name)}"
-        held = schema[name].type is FieldType.KEYWORDS
-        shown += [(f"{attribute}.v", f"{attribute}.v") if held else (attribute, attribute)]
-        shown.append((here, here))
+        held = ".v" if schema[name].type is FieldType.KEYWORDS else ""
+        read = (values.attribute(name, schema) + held, f"h_{values.escaped(name)}")
+        shown += [(column, column) for column in read]
     words_found = " ".join(dict.fromkeys(_wanted(query.match)))
     for name in query.snippets if words_found else ():
         if schema[name].stored:
@@ -141,15 +138,14 @@ def plan(query: Query, schema: Schema, params: Parameters, title: str) -> Ask:
     counted = [(f.field, f.limit, "f") for f in query.facets]
     if query.group_by is not None:
         counted.append((query.group_by, query.limit, "g"))
-    text = None if query.match is None else _text(query.match, schema, title)
     return Ask(
-        text=text,
+        text=None if query.match is None else _text(query.match, schema),
         mode=mode,
         words=words,
         ranker=ranker,
-        columns=tuple(dict.fromkeys([*shown, *computed])),
-        computed=tuple(computed),
-        conditions=tuple(conditions),
+        columns=tuple(dict.fromkeys([*shown, *parts.computed])),
+        computed=tuple(parts.computed),
+        conditions=tuple(parts.conditions),
         order=order,
         groupings=tuple(_grouping(*each, schema) for each in counted),
         offset=query.offset,
@@ -173,12 +169,11 @@ def _mode(match: Match | None, params: Parameters, title: str) -> tuple[str | No
     return asked, " ".join(match.terms), ranker
 
 
-def _text(part: Match, schema: Schema, title: str) -> str:
+def _text(part: Match, schema: Schema) -> str:
     if isinstance(part, Terms):
-        return _terms(part, schema, title)
+        return _terms(part, schema)
     must, should, must_not = (
-        [_text(m, schema, title) for m in parts]
-        for parts in (part.must, part.should, part.must_not)
+        [_text(m, schema) for m in parts] for parts in (part.must, part.should, part.must_not)
     )
     wanted = f"({' '.join(must)})" if must else _EVERY
     either = f"({' | '.join(should)})"
@@ -187,9 +182,7 @@ def _text(part: Match, schema: Schema, title: str) -> str:
     return f"({' -'.join([wanted, *must_not])})"
 
 
-def _terms(part: Terms, schema: Schema, title: str) -> str:
-    if part.mode is Mode.FUZZY:
-        raise Unsupported(f"{title} cannot do fuzzy: {NO_FUZZY}")
+def _terms(part: Terms, schema: Schema) -> str:
     fields = part.fields or tuple(f.name for f in schema.of_type(FieldType.TEXT))
     # What is not a term of the declared analysis is in no document, and never becomes syntax.
     known = [t for t in part.terms if is_term(t)]
@@ -218,99 +211,103 @@ def _snippet(name: str, words: str) -> str:
     return f"SNIPPET(t_{values.escaped(name)}, '{words}', {options})"
 
 
-def _filter(
-    part: Filter,
-    schema: Schema,
-    conditions: list[Condition],
-    computed: list[tuple[str, str]],
-    title: str,
-) -> None:
-    """One filter as conditions on numbers, or on a column that is computed."""
-    kind, name = schema[part.field].type, values.escaped(part.field)
-    here = OneOf(f"h_{name}", (1,))
-    if isinstance(part, Range):
-        low, high = _bounds(part, kind, title)
-        attribute = f"o_{name}" if kind in _WORDED else values.attribute(part.field, schema)
-        conditions.append(Between(attribute, low, high) if low <= high else _never(computed))
-        if kind is not FieldType.KEYWORDS:
-            conditions.append(here)
-    elif kind in _WORDED:
-        numbers = tuple(sorted(values.hashed(str(v)) for v in part.values))
+class _Parts:
+    """Filters and sort keys: conditions on numbers, and the columns that are computed for them."""
+
+    def __init__(self, schema: Schema, title: str) -> None:
+        self.schema = schema
+        self.title = title
+        self.conditions: list[Condition] = []
+        self.computed: list[tuple[str, str]] = []
+
+    def filter(self, part: Filter) -> None:
+        kind, name = self.schema[part.field].type, values.escaped(part.field)
+        attribute, here = values.attribute(part.field, self.schema), OneOf(f"h_{name}", (1,))
+        if isinstance(part, Range):
+            low, high = self._bounds(part, kind)
+            ordered = f"o_{name}" if kind in _WORDED else attribute
+            self.conditions.append(Between(ordered, low, high) if low <= high else self._never())
+            if kind is not FieldType.KEYWORDS:
+                self.conditions.append(here)
+            return
+        if kind in _WORDED:
+            numbers = tuple(sorted(values.hashed(str(v)) for v in part.values))
+        else:
+            numbers = tuple(sorted({_number(v, kind) for v in part.values}))
         exclude = isinstance(part, NotIn)
-        if numbers:
-            conditions.append(OneOf(f"x_{name}", numbers, exclude))
-        elif not exclude:
-            conditions.append(_never(computed))
-    else:
-        attribute = values.attribute(part.field, schema)
-        numbers = tuple(sorted({_number(v, kind) for v in part.values}))
-        if isinstance(part, In):
-            conditions += [OneOf(attribute, numbers), here] if numbers else [_never(computed)]
-        elif numbers:  # an unset number is zero, so a list alone would exclude the missing with it
-            column = f"c{len(computed)}"
+        if not numbers:
+            self.conditions += [] if exclude else [self._never()]
+        elif kind in _WORDED:
+            self.conditions.append(OneOf(f"x_{name}", numbers, exclude))
+        elif exclude:  # an unset number is zero, so a list alone would exclude the missing with it
             listed = f"IN({attribute},{values.literals(numbers)})"
-            computed.append((f"IF(h_{name}=1,{listed},0)", column))
-            conditions.append(OneOf(column, (0,)))
+            self.conditions.append(OneOf(self._column(f"IF(h_{name}=1,{listed},0)"), (0,)))
+        else:
+            self.conditions += [OneOf(attribute, numbers), here]
 
+    def order(self, keys: Sequence[Sort]) -> Iterator[tuple[str, bool]]:
+        """Sort keys, missing values last. Ties go by Sphinx's own number: the order of ingest.
 
-def _never(computed: list[tuple[str, str]]) -> Condition:
-    """A condition that nothing meets."""
-    computed.append(("0", f"c{len(computed)}"))
-    return OneOf(computed[-1][1], (1,))
+        Whether a value is there is a key of its own; where that makes more than five, numbers get
+        the greatest or the least value in its stead.
+        """
+        slots = sum(1 if key.field == "_score" else 2 for key in keys)
+        for key in keys:
+            if key.field == "_score":
+                yield "weight()", key.descending
+                continue
+            attribute = values.attribute(key.field, self.schema)
+            here = f"h_{values.escaped(key.field)}"
+            if slots > _MOST_SORT_KEYS and self.schema[key.field].type not in _WORDED:
+                slots -= 1
+                end = values.LOWEST if key.descending else values.GREATEST
+                yield self._column(f"IF({here}=1,{attribute},{end})"), key.descending
+            else:
+                yield here, True
+                yield attribute, key.descending
+        if slots > _MOST_SORT_KEYS:
+            raise Unsupported(
+                f"{self.title} cannot sort by three keywords with missing values last: upstream "
+                "must: it sorts by five attributes at most"
+            )
+
+    def _column(self, expression: str) -> str:
+        name = f"c{len(self.computed)}"
+        self.computed.append((expression, name))
+        return name
+
+    def _never(self) -> Condition:
+        """A condition that nothing meets."""
+        return OneOf(self._column("0"), (1,))
+
+    def _bounds(self, part: Range, kind: FieldType) -> tuple[int, int]:
+        """The least and the greatest whole number within the bounds, cut to 64 bits."""
+        bounds: list[Any] = [part.low, part.high]
+        given = [bound for bound in bounds if bound is not None]
+        if kind in _WORDED:
+            for bound in given:
+                if not values.exact_in_order(str(bound)):
+                    raise Unsupported(
+                        f"{self.title} cannot do a range to {bound!r}: we could: words are ordered "
+                        "by a number made of their first eight bytes, which a bound of more than "
+                        "seven fills"
+                    )
+            bounds = [None if b is None else values.order(str(b)) for b in bounds]
+        elif kind is FieldType.FLOAT:
+            bounds = [None if b is None else values.sortable(float(b)) for b in bounds]
+        elif any(isinstance(bound, str) for bound in given):
+            raise Unsupported(f"{self.title} cannot do a range of {part.field} to a text")
+        low, high = bounds
+        least = values.LOWEST if low is None else math.ceil(low)
+        most = values.GREATEST if high is None else math.floor(high)
+        least += least == low and not part.include_low
+        most -= most == high and not part.include_high
+        return max(least, values.LOWEST), min(most, values.GREATEST)
 
 
 def _number(value: str | int | float | bool, kind: FieldType) -> int:
     number = float(value) if isinstance(value, str) else value
     return values.sortable(number) if kind is FieldType.FLOAT else int(number)
-
-
-def _bounds(part: Range, kind: FieldType, title: str) -> tuple[int, int]:
-    low, high = part.low, part.high
-    if kind in _WORDED:
-        for bound in (low, high):
-            if bound is not None and not values.exact_in_order(str(bound)):
-                raise Unsupported(
-                    f"{title} cannot do a range to {bound!r}: we could: words are ordered by a "
-                    "number made of their first eight bytes, which a bound of more than seven fills"
-                )
-        low = None if low is None else values.order(str(low))
-        high = None if high is None else values.order(str(high))
-    elif kind is FieldType.FLOAT:
-        low = None if low is None else values.sortable(float(low))
-        high = None if high is None else values.sortable(float(high))
-    elif isinstance(low, str) or isinstance(high, str):
-        raise Unsupported(f"{title} cannot do a range of {part.field} to a text")
-    return values.whole_bounds(low, high, part.include_low, part.include_high)
-
-
-def _order(
-    keys: Sequence[Sort], schema: Schema, computed: list[tuple[str, str]], title: str
-) -> Iterator[tuple[str, bool]]:
-    """Sort keys, missing values last. Ties go by Sphinx's own number: the order of ingest.
-
-    Whether a value is there is a key of its own; where that makes more than five, numbers get
-    the greatest or the least value in its stead.
-    """
-    slots = sum(1 if key.field == "_score" else 2 for key in keys)
-    for key in keys:
-        if key.field == "_score":
-            yield "weight()", key.descending
-            continue
-        attribute, here = values.attribute(key.field, schema), f"h_{values.escaped(key.field)}"
-        if slots > _MOST_SORT_KEYS and schema[key.field].type not in _WORDED:
-            slots -= 1
-            column = f"c{len(computed)}"
-            end = values.LOWEST if key.descending else values.GREATEST
-            computed.append((f"IF({here}=1,{attribute},{end})", column))
-            yield column, key.descending
-        else:
-            yield here, True
-            yield attribute, key.descending
-    if slots > _MOST_SORT_KEYS:
-        raise Unsupported(
-            f"{title} cannot sort by three keywords with missing values last: upstream must: "
-            "it sorts by five attributes at most"
-        )
 
 
 def _grouping(name: str, limit: int, sort: str, schema: Schema) -> Grouping:

@@ -19,7 +19,6 @@ and h_NAME, one bit: whether a document has it. Sphinx knows no missing values, 
 
 from __future__ import annotations
 
-import math
 import re
 import struct
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -124,19 +123,6 @@ def unsortable(bits: int) -> float:
     number: float
     (number,) = struct.unpack(">d", struct.pack(">q", bits if bits >= 0 else bits ^ GREATEST))
     return number
-
-
-def whole_bounds(
-    low: int | float | None, high: int | float | None, include_low: bool, include_high: bool
-) -> tuple[int, int]:
-    """The least and the greatest whole number within two bounds, cut to 64 bits."""
-    least = LOWEST if low is None else math.ceil(low)
-    most = GREATEST if high is None else math.floor(high)
-    if low is not None and not include_low and least == low:
-        least += 1
-    if high is not None and not include_high and most == high:
-        most -= 1
-    return max(least, LOWEST), min(most, GREATEST)
 
 
 def value_of(attribute: str, written: str | int) -> Any:
