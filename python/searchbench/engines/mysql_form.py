@@ -26,22 +26,13 @@ class Result:
     """The answer to one statement: an error, rows, or a plain OK (no columns).
 
     ``rows``: values as the server wrote them, None for NULL. ``warnings``: how many the server
-    counted. ``code`` is 0 and ``message`` empty where it did not refuse; ``state`` is the
-    five-letter SQLSTATE, empty where none was given.
+    counted. ``error``: the server's words with its code where it refused.
     """
 
     columns: tuple[str, ...] = ()
     rows: tuple[tuple[bytes | None, ...], ...] = ()
     warnings: int = 0
-    affected: int = 0
-    code: int = 0
-    state: str = ""
-    message: str = ""
-
-    @property
-    def error(self) -> str | None:
-        """The server's words with its code where it refused."""
-        return f"{self.message} (error {self.code})" if self.code else None
+    error: str | None = None
 
     def dicts(self) -> list[dict[str, str | None]]:
         """The rows by column name, as text; bytes that are not UTF-8 become U+FFFD."""
@@ -85,14 +76,14 @@ def split(data: bytes) -> list[Result]:
     """
     packets = _Packets(data)
     results: list[Result] = []
-    while packets.left or not results:
+    while packets.at < len(data) or not results:
         results.append(_one(packets))
     return results
 
 
 def refusal(results: Iterable[Result]) -> str | None:
     """The first error among them."""
-    return next((r.error for r in results if r.code), None)
+    return next((r.error for r in results if r.error), None)
 
 
 class _Packets:
@@ -101,11 +92,6 @@ class _Packets:
     def __init__(self, data: bytes) -> None:
         self.data = data
         self.at = 0
-
-    @property
-    def left(self) -> bool:
-        """Whether another packet begins here."""
-        return self.at < len(self.data)
 
     def take(self) -> bytes:
         """The next payload, put together where it takes several packets."""
@@ -132,9 +118,7 @@ def _one(packets: _Packets) -> Result:
     if first[0] == _ERR:
         return _refused(first)
     if first[0] == _OK:
-        affected, at = _number(first, 1)
-        _insert_id, at = _number(first, at)
-        return Result(affected=affected or 0, warnings=_u16(first, at + 2))
+        return Result(warnings=_warnings(first))
     if first[0] == _LOCAL_INFILE:
         raise ValueError("the server asks for a file, which is not a reply to a query")
     count, _at = _number(first, 0)
@@ -149,9 +133,7 @@ def _one(packets: _Packets) -> Result:
         if _is_eof(packet):
             return Result(columns, tuple(rows), _u16(packet, 1))
         if packet and packet[0] == _EOF and len(packet) < _MOST:
-            _affected, at = _number(packet, 1)
-            _insert_id, at = _number(packet, at)
-            return Result(columns, tuple(rows), _u16(packet, at + 2))
+            return Result(columns, tuple(rows), _warnings(packet))
         rows.append(_row(packet, len(columns)))
         packet = packets.take()
 
@@ -162,17 +144,23 @@ def _is_eof(packet: bytes) -> bool:
 
 
 def _refused(packet: bytes) -> Result:
-    code, rest, state = _u16(packet, 1), packet[3:], ""
-    if rest[:1] == b"#":
-        state, rest = rest[1:6].decode("latin-1"), rest[6:]
-    # searchd sends the end of its string along.
-    return Result(code=code, state=state, message=rest.rstrip(b"\0").decode(errors="replace"))
+    code, message = _u16(packet, 1), packet[3:]
+    if message[:1] == b"#":  # and the five letters of SQLSTATE
+        message = message[6:]
+    words = message.rstrip(b"\0").decode(errors="replace")  # searchd sends the string's end along
+    return Result(error=f"{words} (error {code})")
+
+
+def _warnings(packet: bytes) -> int:
+    """Of an OK packet, after the rows that were changed and the number of the last."""
+    _affected, at = _number(packet, 1)
+    _insert_id, at = _number(packet, at)
+    return _u16(packet, at + 2)
 
 
 def _column(packet: bytes) -> str:
     """The name of a column: the fifth of the strings that describe it."""
-    at = 0
-    text = b""
+    text, at = b"", 0
     for _ in range(5):
         text, at = _string(packet, at)
     return text.decode(errors="replace")
@@ -182,12 +170,9 @@ def _row(packet: bytes, count: int) -> tuple[bytes | None, ...]:
     values: list[bytes | None] = []
     at = 0
     for _ in range(count):
-        if packet[at : at + 1] == bytes((_NULL,)):
-            values.append(None)
-            at += 1
-        else:
-            value, at = _string(packet, at)
-            values.append(value)
+        null = packet[at : at + 1] == bytes((_NULL,))
+        value, at = (None, at + 1) if null else _string(packet, at)
+        values.append(value)
     if at != len(packet):
         raise ValueError(f"a row of {count} columns ends at byte {at} of {len(packet)}")
     return tuple(values)

@@ -139,10 +139,8 @@ def _answer(reader: _Reader) -> Found:
     found.label = kinds[0][0] if kinds else ""
     count, wide = reader.number(), reader.number()
     for _ in range(count):
-        row: dict[str, Any] = {"@id": reader.bigint() if wide else reader.number()}
-        row["@weight"] = reader.number()
-        row.update((name, reader.value(kind)) for name, kind in kinds)
-        found.rows.append(row)
+        reader.take(12 if wide else 8)  # its number and its weight
+        found.rows.append({name: reader.value(kind) for name, kind in kinds})
     _kept, found.total, _ms, words = (reader.number() for _ in range(4))
     for _ in range(words):
         reader.text()

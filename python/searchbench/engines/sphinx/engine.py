@@ -361,7 +361,7 @@ class Manticore(Sphinx):
                 status.error or "SHOW STATUS tells no version, so this is no Manticore"
             )
         build = told["version"]
-        found = ql.pairs(rest[-1]) if len(rest) == 2 and not rest[-1].code else {}
+        found = ql.pairs(rest[-1]) if len(rest) == 2 and not rest[-1].error else {}
         return Facts(
             version=build.split(" ", 1)[0],
             documents=int(found["total_found"]) if "total_found" in found else None,
