@@ -34,7 +34,6 @@ _CACHE = {
     "aria": "aria_pagecache_buffer_size",
     "myisam": "key_buffer_size",
 }
-_BUILT_IN = "(built-in)"
 _PROBE = "probe"
 _READ_BACK = (
     "version",
@@ -280,16 +279,14 @@ class MariaDB:
         tables = [row for row in results[1].dicts() if row["engine"] in _CACHE]
         if tables and not results[4].error:
             storage = str(tables[0]["engine"])
+            collation = str(tables[0]["collation"])
+            analyses = {c: a for a, c in table.COLLATION.items()}
             levers["storage"] = storage
             levers["buffer_pool_mb"] = int(known[_CACHE[storage]]) // _MIB
-            collation = tables[0]["collation"]
-            levers["analysis"] = next(
-                (a for a, c in table.COLLATION.items() if c == collation), str(collation)
-            )
+            levers["analysis"] = analyses.get(collation, collation)
             documents = int(results[4].rows[0][0] or 0)
-            index_bytes = sum(int(row["bytes"] or 0) for row in tables)
-            if storage == "innodb":
-                index_bytes = int(results[2].rows[0][0] or 0)
+            counted = results[2].dicts() if storage == "innodb" else tables
+            index_bytes = sum(int(row["bytes"] or 0) for row in counted)
         return Facts(
             version=known["version"],
             documents=documents,

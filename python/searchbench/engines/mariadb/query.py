@@ -27,7 +27,6 @@ from searchbench.engines.mysql_form import quoted
 from searchbench.workload.queries.algebra import (
     Boolean,
     Filter,
-    In,
     Match,
     Mode,
     NotIn,
@@ -225,10 +224,8 @@ def _searched(mode: Mode, found: Sequence[str]) -> str:
 
 
 def _filter(part: Filter, schema: Schema) -> str:
-    value = column(schema, part.field)
     listed = schema[part.field].type is FieldType.KEYWORDS
-    if listed:
-        value = "value"
+    value = "value" if listed else column(schema, part.field)
     if isinstance(part, Range):
         bounds = [
             f"{value} {sign}{'=' if inclusive else ''} {literal(bound)}"
@@ -252,7 +249,6 @@ def _filter(part: Filter, schema: Schema) -> str:
     if isinstance(part, NotIn):
         missing = "" if listed else f"{value} IS NULL OR "
         return f"({missing}NOT {condition})"
-    assert isinstance(part, (In, Range))
     return condition
 
 

@@ -143,10 +143,8 @@ def literal(value: object) -> str:
     """A value as SQL."""
     if value is None:
         return "NULL"
-    if isinstance(value, bool):
-        return str(int(value))
     if isinstance(value, int):
-        return str(value)
+        return str(int(value))
     if isinstance(value, float) and math.isfinite(value):
         written = repr(value)
         return written if "e" in written else written + "e0"  # else it were a decimal number

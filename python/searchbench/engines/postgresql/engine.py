@@ -20,23 +20,15 @@ from searchbench.engines.engine import (
 )
 from searchbench.engines.features import refuse
 from searchbench.engines.levers import choice, described, number, switch
-from searchbench.engines.postgres_form import split
 from searchbench.engines.postgresql.query import (
     BETWEEN_PIECES,
     Condition,
     Matcher,
-    filters,
     order,
+    passed,
     where,
 )
-from searchbench.engines.postgresql.table import (
-    Layout,
-    indexes,
-    ingestion,
-    tables,
-    value,
-    vector,
-)
+from searchbench.engines.postgresql.table import Layout, indexes, ingestion, tables, value, vector
 from searchbench.workload.queries.algebra import Query
 
 _HOME = "/usr/lib/postgresql"
@@ -95,7 +87,7 @@ class Postgresql:
         packages=("postgresql",),
         cannot={
             "fuzzy": "we could: the module fuzzystrmatch knows distances, but nothing holds the "
-            "words of an index so that they could be compared",
+            "words of an index so that they could be compared"
         },
         unread={
             "rank": "never: it is in each query, the server keeps no trace of it",
@@ -208,7 +200,10 @@ class Postgresql:
         """A count and a page, then a statement for each facet, in one Query message."""
         refuse(self.can, query)
         matcher = Matcher(Layout.of(schema), params["analysis"] == "declared")
-        conditions = [matcher.condition(query.match), *filters(query.filters, schema)]
+        conditions = [
+            matcher.condition(query.match),
+            *(passed(part, schema) for part in query.filters),
+        ]
         found = where(conditions)
         columns = ["id"]
         if not query.sort or any(key.field == "_score" for key in query.sort):
@@ -234,7 +229,7 @@ class Postgresql:
 
     def decode(self, reply: bytes) -> Hits:
         """Hits, facets, groups; PostgreSQL's own error text where it refused."""
-        (answer,) = split(reply)
+        (answer,) = form.split(reply)
         if answer.errors:
             return Hits(total=None, error=str(answer.errors[0]))
         if len(answer.results) < 2 or answer.results[0].columns != ("total",):
@@ -255,14 +250,13 @@ class Postgresql:
 
     def facts(self, reply: bytes) -> Facts:
         """Before ``create`` there are no documents to count, and no index to read back."""
-        replies = split(reply)
+        replies = form.split(reply)
         if len(replies) != 2:
             raise ValueError(f"two replies were asked for, {len(replies)} came")
         server, documents = replies
         missing = [error.fields.get("C") for error in documents.errors] == [_NO_TABLE]
-        for each in (server, documents):
-            if each.errors and not (each is documents and missing):
-                raise ValueError(str(each.errors[0]))
+        if errors := server.errors + ([] if missing else documents.errors):
+            raise ValueError(str(errors[0]))
         (result,) = server.results
         read = dict(zip(result.columns, result.rows[0], strict=True))
         version, index_bytes = read.pop("version"), read.pop("index_bytes")
@@ -283,7 +277,7 @@ class Postgresql:
 
     def terms(self, reply: bytes) -> tuple[str, ...]:
         """The terms in order."""
-        (answer,) = split(reply)
+        (answer,) = form.split(reply)
         if answer.errors:
             raise ValueError(str(answer.errors[0]))
         return tuple(word for word, _place in answer.results[0].rows)
@@ -292,7 +286,7 @@ class Postgresql:
         """With its id: what may be refused goes in by itself."""
         return tuple(
             (str(key), reason)
-            for answer in split(reply)
+            for answer in form.split(reply)
             for result in answer.results
             for key, reason in result.rows
             if reason is not None
@@ -300,7 +294,7 @@ class Postgresql:
 
     def check(self, reply: bytes) -> str | None:
         """The first error of the exchanges; a refused document is not one."""
-        errors = (error for answer in split(reply) for error in answer.errors)
+        errors = (error for answer in form.split(reply) for error in answer.errors)
         return next(map(str, errors), None)
 
 

@@ -13,13 +13,7 @@ from math import isinf
 
 from searchbench.corpora.corpus import FieldType, Schema
 from searchbench.engines import postgres_form as form
-from searchbench.engines.postgresql.table import (
-    INTEGERS,
-    LONGEST_WORD_BYTES,
-    Layout,
-    column,
-    value,
-)
+from searchbench.engines.postgresql.table import INTEGERS, LONGEST_WORD_BYTES, Layout, column, value
 from searchbench.workload.queries.algebra import (
     Boolean,
     Filter,
@@ -41,11 +35,7 @@ _HEADLINE = form.literal(
     "StartSel=<b>, StopSel=</b>, MaxFragments=3, MaxWords=20, MinWords=5, "
     f'FragmentDelimiter="{BETWEEN_PIECES}"'
 )
-_LISTED = {
-    FieldType.INTEGER: "bigint",
-    FieldType.DATE: "bigint",
-    FieldType.BOOLEAN: "boolean",
-}
+_LISTED = {FieldType.INTEGER: "bigint", FieldType.DATE: "bigint", FieldType.BOOLEAN: "boolean"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,9 +154,20 @@ def _only(match: Match, field: str) -> Match:
     return Boolean(must, should)
 
 
-def filters(parts: Sequence[Filter], schema: Schema) -> list[Condition]:
-    """What a document that passes the filters meets."""
-    return [_filter(part, schema) for part in parts]
+def passed(part: Filter, schema: Schema) -> Condition:
+    """What a document that passes the filter meets."""
+    kind, held = schema[part.field].type, value(part.field)
+    if isinstance(part, Range):
+        return _range(part, held)
+    listed = _listed(part.values, kind)
+    one_of: Condition = False
+    if listed and kind is FieldType.KEYWORDS:
+        one_of = f"{held} && {listed}"
+    elif listed:
+        one_of = f"{held} = ANY ({listed})"
+    if isinstance(part, In):
+        return one_of
+    return f"({one_of}) IS NOT TRUE" if isinstance(one_of, str) else not one_of
 
 
 def where(parts: Sequence[Condition]) -> str:
@@ -200,21 +201,6 @@ def _joined(parts: Sequence[Condition], both: str, either: str, *, every: bool) 
     if any(part is (not every) for part in parts):
         return not every
     return _plain([p for p in parts if isinstance(p, str)], both if every else either) or every
-
-
-def _filter(part: Filter, schema: Schema) -> Condition:
-    kind, held = schema[part.field].type, value(part.field)
-    if isinstance(part, Range):
-        return _range(part, held)
-    listed = _listed(part.values, kind)
-    one_of: Condition = False
-    if listed and kind is FieldType.KEYWORDS:
-        one_of = f"{held} && {listed}"
-    elif listed:
-        one_of = f"{held} = ANY ({listed})"
-    if isinstance(part, In):
-        return one_of
-    return f"({one_of}) IS NOT TRUE" if isinstance(one_of, str) else not one_of
 
 
 def _listed(values: Sequence[str | int | bool], kind: FieldType) -> str:

@@ -114,11 +114,8 @@ class Sphinx:
         return conf.offline(schema, params)
 
     def _sensible(self, params: Parameters) -> None:
-        if params["index"] == "realtime" and (
-            params["part_kind"] != "local"
-            or params["levels"] != 1
-            or params["workers"] != "threads"
-        ):
+        asked = [params[name] for name in ("part_kind", "levels", "workers")]
+        if params["index"] == "realtime" and asked != ["local", 1, "threads"]:
             raise Unsupported(
                 f"{self.can.title} cannot ingest in real time with these levers: upstream must: "
                 "real-time indexes need workers = threads, and take documents only where they are "
@@ -221,10 +218,7 @@ class SphinxApi(Sphinx):
     can = replace(
         Sphinx.can,
         title="Sphinx (API)",
-        unread={
-            **Sphinx.can.unread,
-            **dict.fromkeys(("parts", "levels", "index"), _UNDESCRIBED),
-        },
+        unread={**Sphinx.can.unread, **dict.fromkeys(("parts", "levels", "index"), _UNDESCRIBED)},
     )
 
     def _sensible(self, params: Parameters) -> None:
