@@ -196,8 +196,7 @@ class MariaDB:
         self, documents: Sequence[Document], start: int, schema: Schema, params: Parameters
     ) -> Request:
         """One transaction in one exchange; one more for each document that may be refused."""
-        fit, alone = table.insert(documents, start, schema, params)
-        return request(*([fit] if fit else ()), *alone)
+        return request(*table.insert(documents, start, schema, params))
 
     def settle(self, schema: Schema, params: Parameters) -> Iterable[Request]:
         """The text indexes, if they are to come after the documents; statistics."""

@@ -122,7 +122,7 @@ def text_keys(schema: Schema, params: Parameters) -> list[str]:
 
 def insert(
     documents: Sequence[Document], start: int, schema: Schema, params: Parameters
-) -> tuple[str | None, list[str]]:
+) -> list[str]:
     """The statements that put documents in: all that fit in one, any other by itself."""
     fit: list[tuple[int, Document]] = []
     alone: list[str] = []
@@ -135,8 +135,8 @@ def insert(
         do = "; ".join(_inserts([(number, document)], schema, params)) + ";"
         alone.append(f"SELECT {quoted(document.id)} AS {ASKED}; {_ALONE.format(undo=undo, do=do)}")
     if not fit:
-        return None, alone
-    return "; ".join(["START TRANSACTION", *_inserts(fit, schema, params), "COMMIT"]), alone
+        return alone
+    return ["; ".join(["START TRANSACTION", *_inserts(fit, schema, params), "COMMIT"]), *alone]
 
 
 def literal(value: object) -> str:

@@ -16,7 +16,7 @@ from searchbench.engines.sphinx.query import (
     RANKERS,
     Ask,
     Condition,
-    Grouping,
+    Listing,
     OneOf,
     answer,
     selected,
@@ -51,14 +51,14 @@ class Found:
 
 def searches(ask: Ask, index: str, all_parts: bool) -> bytes:
     """One command with the counts first and the hits last; ``all_parts``: their statistics."""
-    queries = [_query(ask, each, index, all_parts) for each in (*ask.groupings, None)]
+    queries = [_query(ask, each, index, all_parts) for each in ask.listings]
     return _command(_SEARCH, _SEARCH_VERSION, struct.pack(">II", 0, len(queries)), *queries)
 
 
 def search(index: str, select: str) -> bytes:
     """One command with one search: everything in an index."""
-    plain = Ask(None, None, "", RANKERS[0], ((select, select),), (), (), (), (), 0, 1)
-    return searches(plain, index, all_parts=False)
+    one = Listing(((select, select),), (), (), offset=0, limit=1, matches=1000)
+    return searches(Ask(None, None, "", RANKERS[0], (one,)), index, all_parts=False)
 
 
 def keywords(text: str, index: str) -> bytes:
@@ -199,34 +199,26 @@ def _text(text: str) -> bytes:
     return struct.pack(">I", len(raw)) + raw
 
 
-def _query(ask: Ask, group: Grouping | None, index: str, all_parts: bool) -> bytes:
-    """A search for the counts of a group; without one, for the hits."""
+def _query(ask: Ask, each: Listing, index: str, all_parts: bool) -> bytes:
     flags = _NORMALIZED_IDF | (_LOCAL_DF if all_parts else 0)
-    if group is None:
-        columns, conditions, by, group_order = ask.columns, ask.conditions, "", "@weight desc"
-        order = _order(ask.order, "weight()", "@weight")
-        limits = (ask.offset, ask.limit, ask.matches)
-    else:
-        columns = ((group.value, group.label), *ask.computed)
-        conditions, by = (*ask.conditions, *group.conditions), group.by
-        order, group_order = "", _order(group.order, "n", "@count")
-        limits = (0, group.limit, group.matches)
-    offset, limit, matches = limits
+    limits = (each.offset, each.limit)
+    order = "" if each.by else _order(each.order, "weight()", "@weight")
+    group_order = _order(each.order, "n", "@count") if each.by else "@weight desc"
     parts = [
-        struct.pack(">IIIII", flags, offset, limit, _MODES[ask.mode], RANKERS.index(ask.ranker)),
+        struct.pack(">IIIII", flags, *limits, _MODES[ask.mode], RANKERS.index(ask.ranker)),
         struct.pack(">I", _BY_CLAUSE if order else _BY_RELEVANCE) + _text(order),
         _text((ask.text or "") if ask.mode is None else ask.words),
         _EMPTY,  # weights of fields by their place
         _text(index),
         struct.pack(">IQQ", 1, 0, 0),  # ids are 64 bits wide, and all are wanted
-        struct.pack(">I", len(conditions)),
-        *map(_condition, conditions),
-        struct.pack(">I", _BY_ATTRIBUTE) + _text(by),
-        struct.pack(">I", matches) + _text(group_order),
+        struct.pack(">I", len(each.conditions)),
+        *map(_condition, each.conditions),
+        struct.pack(">I", _BY_ATTRIBUTE) + _text(each.by),
+        struct.pack(">I", each.matches) + _text(group_order),
         struct.pack(">III", 0, 0, 0),  # no cutoff, no retries
         _EMPTY * 4,  # nothing distinct, no place, no weights of indexes, no limit of time
         _EMPTY * 3,  # no weights of fields, no comment, no overrides
-        _text(selected(columns)),
+        _text(selected(each.columns)),
         _EMPTY * 4,  # no outer select
     ]
     return b"".join(parts)

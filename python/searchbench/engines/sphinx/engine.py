@@ -381,10 +381,8 @@ def _levers(members: Mapping[str, str], tables: Mapping[str, str]) -> dict[str, 
     if between:
         levers |= {"levels": 2, "parts": 1 + max(int(found[1]) for found in between)}
         return levers
-    agents = sum(kind != "local" for kind in members.values())
     levers |= {"levels": 1, "parts": len(members)}
+    local = {kind == "local" for kind in members.values()}
     if len(members) > 1:
-        levers["part_kind"] = (
-            "local" if not agents else "agent" if agents == len(members) else "mixed"
-        )
+        levers["part_kind"] = "mixed" if len(local) > 1 else "local" if local == {True} else "agent"
     return levers

@@ -26,17 +26,16 @@ def statements(ask: Ask, index: str, options: Sequence[str] = ()) -> str:
     old = {"any": f'"{ask.words}"/1', "phrase": f'"{ask.words}"'}
     text = ask.text if ask.mode is None else old.get(ask.mode, ask.words)
     every = ", ".join([f"ranker={ask.ranker}", *options])
-    found = [
-        f"SELECT {selected([(each.value, each.label), ('COUNT(*)', 'n'), *ask.computed])} "
-        f"FROM {index}{_where(text, [*ask.conditions, *each.conditions])} GROUP BY {each.by}"
-        f"{_order(each.order)} LIMIT {each.limit} OPTION max_matches={each.matches}, {every}"
-        for each in ask.groupings
-    ]
-    found.append(
-        f"SELECT {selected(ask.columns)} FROM {index}{_where(text, ask.conditions)}"
-        f"{_order(ask.order)} LIMIT {ask.offset},{ask.limit} "
-        f"OPTION max_matches={ask.matches}, {every}"
-    )
+    found = []
+    for each in ask.listings:
+        value, *others = each.columns
+        columns = [value, ("COUNT(*)", "n"), *others] if each.by else each.columns
+        grouped = f" GROUP BY {each.by}" if each.by else ""
+        limit = each.limit if each.by else f"{each.offset},{each.limit}"
+        found.append(
+            f"SELECT {selected(columns)} FROM {index}{_where(text, each.conditions)}{grouped}"
+            f"{_order(each.order)} LIMIT {limit} OPTION max_matches={each.matches}, {every}"
+        )
     return "; ".join([*found, "SHOW META"])
 
 

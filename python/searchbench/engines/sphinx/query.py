@@ -72,20 +72,21 @@ Condition = Between | OneOf
 
 
 @dataclass(frozen=True, slots=True)
-class Grouping:
-    """Counts by an attribute. ``label``: name of the column that holds the value."""
+class Listing:
+    """What one search lists: the hits, or the counts of the values of an attribute.
 
-    label: str
-    by: str
-    value: str
+    ``columns``: (expression, name); the first name of counts says of what they are.
+    ``order``: (name, descending), empty for relevance. ``matches``: the best that must be kept.
+    ``by``: what is counted, empty for the hits.
+    """
+
+    columns: tuple[tuple[str, str], ...]
+    conditions: tuple[Condition, ...]
     order: tuple[tuple[str, bool], ...]
+    offset: int
     limit: int
-    conditions: tuple[Condition, ...] = ()
-
-    @property
-    def matches(self) -> int:
-        """Groups that must be kept."""
-        return max(_GROUP_MATCHES, self.limit)
+    matches: int
+    by: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,26 +94,14 @@ class Ask:
     """One question. ``text``: extended syntax; None matches everything.
 
     ``mode``: the match mode of old that asks ``words``; None where ``text`` is asked.
-    ``columns``: (expression, name); ``computed``: those of them that conditions need.
-    ``order``: (name, descending), empty for relevance.
+    ``listings``: the counts, and last the hits.
     """
 
     text: str | None
     mode: str | None
     words: str
     ranker: str
-    columns: tuple[tuple[str, str], ...]
-    computed: tuple[tuple[str, str], ...]
-    conditions: tuple[Condition, ...]
-    order: tuple[tuple[str, bool], ...]
-    groupings: tuple[Grouping, ...]
-    offset: int
-    limit: int
-
-    @property
-    def matches(self) -> int:
-        """Best matches that must be kept."""
-        return max(_LEAST_MATCHES, self.offset + self.limit)
+    listings: tuple[Listing, ...]
 
 
 def plan(query: Query, schema: Schema, params: Parameters, title: str) -> Ask:
@@ -138,19 +127,16 @@ def plan(query: Query, schema: Schema, params: Parameters, title: str) -> Ask:
     counted = [(f.field, f.limit, "f") for f in query.facets]
     if query.group_by is not None:
         counted.append((query.group_by, query.limit, "g"))
-    return Ask(
-        text=None if query.match is None else _text(query.match, schema),
-        mode=mode,
-        words=words,
-        ranker=ranker,
+    page = Listing(
         columns=tuple(dict.fromkeys([*shown, *parts.computed])),
-        computed=tuple(parts.computed),
         conditions=tuple(parts.conditions),
         order=order,
-        groupings=tuple(_grouping(*each, schema) for each in counted),
         offset=query.offset,
         limit=query.limit,
+        matches=max(_LEAST_MATCHES, query.offset + query.limit),
     )
+    text = None if query.match is None else _text(query.match, schema)
+    return Ask(text, mode, words, ranker, (*(parts.counts(*each) for each in counted), page))
 
 
 def _mode(match: Match | None, params: Parameters, title: str) -> tuple[str | None, str, str]:
@@ -271,6 +257,30 @@ class _Parts:
                 "must: it sorts by five attributes at most"
             )
 
+    def counts(self, name: str, limit: int, sort: str) -> Listing:
+        """Counts by a field, the greatest first, ties by value where Sphinx can sort by it."""
+        kind, attribute = self.schema[name].type, values.attribute(name, self.schema)
+        by = value = attribute
+        order: tuple[tuple[str, bool], ...] = (("n", True), (attribute, False))
+        own: list[Condition] = []
+        kept = limit
+        if kind is FieldType.KEYWORDS:
+            # Sorting by JSON ends searchd 2.2.11; so more than asked for, sorted when decoded.
+            by, value, order, kept = f"{attribute}.v", "GROUPBY()", order[:1], 2 * limit + 20
+        elif kind is FieldType.KEYWORD:  # those without one are a group, left out afterwards
+            kept = limit + 1
+        else:
+            own = [OneOf(f"h_{values.escaped(name)}", (1,))]
+        return Listing(
+            columns=((value, f"{sort}{limit}_{attribute}"), *self.computed),
+            conditions=(*self.conditions, *own),
+            order=order,
+            offset=0,
+            limit=kept,
+            matches=max(_GROUP_MATCHES, kept),
+            by=by,
+        )
+
     def _column(self, expression: str) -> str:
         name = f"c{len(self.computed)}"
         self.computed.append((expression, name))
@@ -308,20 +318,6 @@ class _Parts:
 def _number(value: str | int | float | bool, kind: FieldType) -> int:
     number = float(value) if isinstance(value, str) else value
     return values.sortable(number) if kind is FieldType.FLOAT else int(number)
-
-
-def _grouping(name: str, limit: int, sort: str, schema: Schema) -> Grouping:
-    """Counts by a field, the greatest first, ties by value where Sphinx can sort by it."""
-    kind, attribute = schema[name].type, values.attribute(name, schema)
-    label = f"{sort}{limit}_{attribute}"
-    if kind is FieldType.KEYWORDS:
-        # Sorting by JSON ends searchd 2.2.11; so more than asked for, sorted when they are decoded.
-        return Grouping(label, f"{attribute}.v", "GROUPBY()", (("n", True),), 2 * limit + 20)
-    order = (("n", True), (attribute, False))
-    if kind is FieldType.KEYWORD:  # those without one are a group, which is left out afterwards
-        return Grouping(label, attribute, attribute, order, limit + 1)
-    here = OneOf(f"h_{values.escaped(name)}", (1,))
-    return Grouping(label, attribute, attribute, order, limit, (here,))
 
 
 def selected(columns: Iterable[tuple[str, str]]) -> str:
