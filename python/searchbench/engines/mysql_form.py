@@ -95,8 +95,8 @@ class _Packets:
 
     def take(self) -> bytes:
         """The next payload, put together where it takes several packets."""
-        whole = b""
-        while True:
+        whole, length = b"", _MOST
+        while length == _MOST:
             head = self.data[self.at : self.at + 4]
             if len(head) < 4:
                 raise ValueError(f"the reply ends within a packet head, at byte {self.at}")
@@ -107,8 +107,7 @@ class _Packets:
                 raise ValueError(f"a packet promises {length} bytes, {len(part)} are here")
             self.at += length
             whole = whole + part if whole else part
-            if length < _MOST:
-                return whole
+        return whole
 
 
 def _one(packets: _Packets) -> Result:

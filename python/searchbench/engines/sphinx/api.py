@@ -1,4 +1,4 @@
-"""Sphinx's native protocol as bytes: commands built ahead of time, replies taken apart afterwards.
+"""Sphinx over its native protocol: commands built ahead of time, replies taken apart afterwards.
 
 The greeting and the command that keeps a connection are the measuring core's. All numbers are
 big-endian; a text is its length and its bytes.
@@ -8,10 +8,14 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
-from searchbench.engines.engine import Hits
+from searchbench.corpora.corpus import Schema
+from searchbench.engines.engine import Facts, Hits, Parameters, Request, Wire
+from searchbench.engines.features import refuse
+from searchbench.engines.sphinx import conf, values
+from searchbench.engines.sphinx.engine import Sphinx
 from searchbench.engines.sphinx.query import (
     RANKERS,
     Ask,
@@ -19,9 +23,13 @@ from searchbench.engines.sphinx.query import (
     Listing,
     OneOf,
     answer,
+    plan,
     selected,
 )
+from searchbench.errors import Unsupported
+from searchbench.workload.queries.algebra import Query
 
+_UNDESCRIBED = "upstream must: the native protocol has no command that describes an index"
 _SEARCH, _SEARCH_VERSION = 0, 0x11D
 _KEYWORDS, _KEYWORDS_VERSION = 3, 0x100
 _OK, _ERROR, _RETRY, _WARNING = range(4)
@@ -36,7 +44,7 @@ _EMPTY = bytes(4)
 
 
 @dataclass(slots=True)
-class Found:
+class _Found:
     """The answer to one search: rows by column, and what the server says of it.
 
     ``label``: the first of the columns, which says what is counted.
@@ -49,22 +57,89 @@ class Found:
     error: str = ""
 
 
-def searches(ask: Ask, index: str, all_parts: bool) -> bytes:
+class SphinxApi(Sphinx):
+    """The same server over its native protocol, where the match modes of old live."""
+
+    name = "sphinx-api"
+    wire: Wire = "sphinx"
+    listen = ""
+    can = replace(
+        Sphinx.can,
+        title="Sphinx (API)",
+        unread={**Sphinx.can.unread, **dict.fromkeys(("parts", "levels", "index"), _UNDESCRIBED)},
+    )
+
+    def _sensible(self, params: Parameters) -> None:
+        if params["index"] == "realtime":
+            raise Unsupported(
+                f"{self.can.title} cannot ingest in real time: upstream must: the native protocol "
+                "puts no documents in; use sphinx, over SphinxQL"
+            )
+        super()._sensible(params)
+
+    def compile(self, query: Query, schema: Schema, params: Parameters) -> Request:
+        """One command, with a search for each count and one for the hits."""
+        refuse(self.can, query)
+        ask = plan(query, schema, params, self.can.title)
+        return Request((_searches(ask, conf.ASKED, params["statistics"] == "global"),))
+
+    def decode(self, reply: bytes) -> Hits:
+        """Hits, counts, warnings; a warning means that a part did not answer."""
+        (answers,) = _results(reply)
+        error = next((a.error for a in answers if a.error), None)
+        if error is not None:
+            return Hits(total=None, error=error)
+        if not answers:
+            raise ValueError("a reply to a search holds no answer")
+        *counts, page = answers
+        return answer(
+            total=page.total,
+            page=page.rows,
+            counts=[(f.label, [(row[f.label], row["@count"]) for row in f.rows]) for f in counts],
+            warnings=tuple(dict.fromkeys(a.warning for a in answers if a.warning)),
+        )
+
+    def facts_request(self) -> Request:
+        """Version and documents."""
+        return Request((_search(conf.ABOUT, "version"), _search(conf.ASKED, values.KEY)))
+
+    def facts(self, reply: bytes) -> Facts:
+        """What searchd tells, and the row that its own program wrote."""
+        (about,), (asked,) = _results(reply)
+        trouble = about.error or asked.error or asked.warning
+        if trouble:
+            raise ValueError(trouble)
+        build = str(about.rows[0]["version"])
+        return Facts(version=build.split("-", 1)[0], documents=asked.total, extra={"build": build})
+
+    def analyse(self, text: str) -> Request | None:
+        """The command for keywords; in a text an asterisk is no wildcard."""
+        body = (_text(values.searchable(text).replace("*", " ")), _text(conf.ANALYSIS), _EMPTY)
+        return Request((_command(_KEYWORDS, _KEYWORDS_VERSION, *body),))
+
+    def terms(self, reply: bytes) -> tuple[str, ...]:
+        """The terms in order."""
+        ((status, reader),) = _replies(reply)
+        if status not in (_OK, _WARNING):
+            raise ValueError(reader.text())
+        found = [(reader.text(), reader.text()) for _ in range(reader.number())]
+        return tuple(term for _as_written, term in found)
+
+    def check(self, reply: bytes) -> str | None:
+        """Nothing is created or put in over this protocol."""
+        return None
+
+
+def _searches(ask: Ask, index: str, all_parts: bool) -> bytes:
     """One command with the counts first and the hits last; ``all_parts``: their statistics."""
     queries = [_query(ask, each, index, all_parts) for each in ask.listings]
     return _command(_SEARCH, _SEARCH_VERSION, struct.pack(">II", 0, len(queries)), *queries)
 
 
-def search(index: str, select: str) -> bytes:
+def _search(index: str, select: str) -> bytes:
     """One command with one search: everything in an index."""
     one = Listing(((select, select),), (), (), offset=0, limit=1, matches=1000)
-    return searches(Ask(None, None, "", RANKERS[0], (one,)), index, all_parts=False)
-
-
-def keywords(text: str, index: str) -> bytes:
-    """Asks for the terms of ``text`` as an index sees them."""
-    body = (_text(text), _text(index), _EMPTY)
-    return _command(_KEYWORDS, _KEYWORDS_VERSION, *body)
+    return _searches(Ask(None, None, "", RANKERS[0], (one,)), index, all_parts=False)
 
 
 def _replies(data: bytes) -> list[tuple[int, _Reader]]:
@@ -83,40 +158,14 @@ def _replies(data: bytes) -> list[tuple[int, _Reader]]:
     return found
 
 
-def results(data: bytes) -> list[list[Found]]:
+def _results(data: bytes) -> list[list[_Found]]:
     """The answers in each reply to a command of searches; ValueError where one is not whole."""
     return [list(_answers(*reply)) for reply in _replies(data)]
 
 
-def hits(reply: bytes) -> Hits:
-    """The hits, counts and warnings in a reply to ``searches``; ValueError where it is not one."""
-    (answers,) = results(reply)
-    error = next((a.error for a in answers if a.error), None)
-    if error is not None:
-        return Hits(total=None, error=error)
-    if not answers:
-        raise ValueError("a reply to a search holds no answer")
-    *counts, page = answers
-    return answer(
-        total=page.total,
-        page=page.rows,
-        counts=[(f.label, [(row[f.label], row["@count"]) for row in f.rows]) for f in counts],
-        warnings=tuple(dict.fromkeys(a.warning for a in answers if a.warning)),
-    )
-
-
-def terms(reply: bytes) -> tuple[str, ...]:
-    """The terms in a reply to ``keywords``."""
-    ((status, reader),) = _replies(reply)
-    if status not in (_OK, _WARNING):
-        raise ValueError(reader.text())
-    found = [(reader.text(), reader.text()) for _ in range(reader.number())]
-    return tuple(term for _as_written, term in found)
-
-
-def _answers(status: int, reader: _Reader) -> Iterable[Found]:
+def _answers(status: int, reader: _Reader) -> Iterable[_Found]:
     if status in (_ERROR, _RETRY):
-        yield Found(error=reader.text())
+        yield _Found(error=reader.text())
         return
     warning = reader.text() if status == _WARNING else ""
     while not reader.ended:
@@ -125,9 +174,9 @@ def _answers(status: int, reader: _Reader) -> Iterable[Found]:
         yield each
 
 
-def _answer(reader: _Reader) -> Found:
+def _answer(reader: _Reader) -> _Found:
     status = reader.number()
-    found = Found()
+    found = _Found()
     if status == _WARNING:
         found.warning = reader.text()
     elif status != _OK:

@@ -1,10 +1,14 @@
-"""Sphinx 2.2: searchd over SphinxQL, and the same server over its native protocol; Manticore."""
+"""Sphinx 2.2 over SphinxQL, and Manticore.
+
+A question is several statements in one packet. The counts come first, then the hits, then SHOW
+META, which tells how many documents match and what the server warns of: a part that did not answer
+is no error to it, only fewer hits.
+"""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
 
 from searchbench.corpora.corpus import Document, Schema
 from searchbench.engines.engine import (
@@ -21,9 +25,9 @@ from searchbench.engines.engine import (
 )
 from searchbench.engines.features import refuse
 from searchbench.engines.levers import choice, described
-from searchbench.engines.mysql_form import refusal, request, split
-from searchbench.engines.sphinx import api, conf, ql, values
-from searchbench.engines.sphinx.query import RANKERS, plan
+from searchbench.engines.mysql_form import Result, refusal, request, split
+from searchbench.engines.sphinx import conf, values
+from searchbench.engines.sphinx.query import RANKERS, Ask, Condition, OneOf, answer, plan, selected
 from searchbench.errors import Unsupported
 from searchbench.workload.queries.algebra import Query
 
@@ -38,7 +42,6 @@ _ONE_AND_META = f"SELECT {values.KEY} FROM {conf.ASKED} LIMIT 0,1; SHOW META"
 _NO_FUZZY = "upstream must: it finds whole words, prefixes and infixes"
 _NEVER = "never: it is said in each query"
 _SILENT = "upstream must: searchd does not tell how it is configured"
-_UNDESCRIBED = "upstream must: the native protocol has no command that describes an index"
 _SILENT_LEVERS = (
     *("workers", "max_children", "dist_threads", "listen_backlog"),
     *("agent_query_timeout_ms", "rt_mem_limit_mb"),
@@ -135,10 +138,10 @@ class Sphinx:
             parts = int(params["parts"])
             each = ([(n, d) for n, d in numbered if (n - 1) % parts == p] for p in range(parts))
             return request(
-                *(ql.insert(conf.part(p), held, schema) for p, held in enumerate(each) if held)
+                *(_insert(conf.part(p), held, schema) for p, held in enumerate(each) if held)
             )
         lines = (
-            "\t".join([str(n), values.coded(d.id), *map(_cell, values.row(d.values, schema))])
+            "\t".join([str(n), values.coded(d.id), *map(_tabbed, values.row(d.values, schema))])
             for n, d in numbered
         )
         return Request(("".join(f"{line}\n" for line in lines).encode(),))
@@ -155,11 +158,25 @@ class Sphinx:
         refuse(self.can, query)
         ask = plan(query, schema, params, self.can.title)
         options = ["local_df=1"] if params.get("statistics") == "global" else []
-        return request(ql.statements(ask, conf.ASKED, options))
+        return request(_statements(ask, conf.ASKED, options))
 
     def decode(self, reply: bytes) -> Hits:
         """Hits, counts, warnings; a warning means that a part did not answer."""
-        return ql.hits(reply)
+        results = split(reply)
+        refused = refusal(results)
+        if refused is not None:
+            return Hits(total=None, error=refused)
+        if len(results) < 2 or results[-1].columns[:1] != ("Variable_name",):
+            raise ValueError(f"a reply ends in SHOW META, this one in {results[-1].columns!r}")
+        *counts, page, meta = results
+        told = _pairs(meta)
+        return answer(
+            total=int(told["total_found"]),
+            page=page.dicts(),
+            counts=[(r.columns[0], map(_count, r.rows)) for r in counts],
+            warnings=(told["warning"],) if "warning" in told else (),
+            partial=any(r.warnings for r in results),
+        )
 
     def facts_request(self) -> Request:
         """Version, documents, the parts and what kind they are."""
@@ -177,21 +194,21 @@ class Sphinx:
         if refused := refusal(results):
             raise ValueError(refused)
         about, _first, meta, members, tables, status = results
-        told = ql.pairs(meta)
+        told = _pairs(meta)
         if "warning" in told:
             raise ValueError(told["warning"])
         build = about.dicts()[0]["version"] or ""
         return Facts(
-            version=_version(build),
+            version=build.split("-", 1)[0],
             documents=int(told["total_found"]),
-            parameters=_levers(ql.pairs(members), ql.pairs(tables)),
-            extra={"build": build, "status": ql.pairs(status)},
+            parameters=_levers(_pairs(members), _pairs(tables)),
+            extra={"build": build, "status": _pairs(status)},
         )
 
     def analyse(self, text: str) -> Request | None:
         """CALL KEYWORDS; in a text an asterisk is no wildcard."""
         plain = values.searchable(text).replace("*", " ")
-        return request(f"CALL KEYWORDS({ql.literal(plain)}, '{self.analysed}')")
+        return request(f"CALL KEYWORDS({_literal(plain)}, '{self.analysed}')")
 
     def terms(self, reply: bytes) -> tuple[str, ...]:
         """The terms in order."""
@@ -207,62 +224,6 @@ class Sphinx:
     def check(self, reply: bytes) -> str | None:
         """The first error of the statements."""
         return refusal(split(reply))
-
-
-class SphinxApi(Sphinx):
-    """The same server over its native protocol, where the match modes of old live."""
-
-    name = "sphinx-api"
-    wire: Wire = "sphinx"
-    listen = ""
-    can = replace(
-        Sphinx.can,
-        title="Sphinx (API)",
-        unread={**Sphinx.can.unread, **dict.fromkeys(("parts", "levels", "index"), _UNDESCRIBED)},
-    )
-
-    def _sensible(self, params: Parameters) -> None:
-        if params["index"] == "realtime":
-            raise Unsupported(
-                f"{self.can.title} cannot ingest in real time: upstream must: the native protocol "
-                "puts no documents in; use sphinx, over SphinxQL"
-            )
-        super()._sensible(params)
-
-    def compile(self, query: Query, schema: Schema, params: Parameters) -> Request:
-        """One command, with a search for each count and one for the hits."""
-        refuse(self.can, query)
-        ask = plan(query, schema, params, self.can.title)
-        return Request((api.searches(ask, conf.ASKED, params["statistics"] == "global"),))
-
-    def decode(self, reply: bytes) -> Hits:
-        """Hits, counts, warnings; a warning means that a part did not answer."""
-        return api.hits(reply)
-
-    def facts_request(self) -> Request:
-        """Version and documents."""
-        return Request((api.search(conf.ABOUT, "version"), api.search(conf.ASKED, values.KEY)))
-
-    def facts(self, reply: bytes) -> Facts:
-        """What searchd tells, and the row that its own program wrote."""
-        (about,), (asked,) = api.results(reply)
-        trouble = about.error or asked.error or asked.warning
-        if trouble:
-            raise ValueError(trouble)
-        build = str(about.rows[0]["version"])
-        return Facts(version=_version(build), documents=asked.total, extra={"build": build})
-
-    def analyse(self, text: str) -> Request | None:
-        """The command for keywords; in a text an asterisk is no wildcard."""
-        return Request((api.keywords(values.searchable(text).replace("*", " "), conf.ANALYSIS),))
-
-    def terms(self, reply: bytes) -> tuple[str, ...]:
-        """The terms in order."""
-        return api.terms(reply)
-
-    def check(self, reply: bytes) -> str | None:
-        """Nothing is created or put in over this protocol."""
-        return None
 
 
 class Manticore(Sphinx):
@@ -322,7 +283,7 @@ class Manticore(Sphinx):
         table = values.charset_table().replace("\\\n", " ")
         return [
             request(
-                f"CREATE TABLE {conf.ASKED} ({written}) charset_table={ql.literal(table)} "
+                f"CREATE TABLE {conf.ASKED} ({written}) charset_table={_literal(table)} "
                 "min_prefix_len='1' dict='keywords'"
             )
         ]
@@ -331,7 +292,7 @@ class Manticore(Sphinx):
         self, documents: Sequence[Document], start: int, schema: Schema, params: Parameters
     ) -> Request:
         """One INSERT; numbers count from 1."""
-        return request(ql.insert(conf.ASKED, enumerate(documents, start + 1), schema))
+        return request(_insert(conf.ASKED, enumerate(documents, start + 1), schema))
 
     def settle(self, schema: Schema, params: Parameters) -> Iterable[Request]:
         """Memory to disk, and the chunks of the disk to one."""
@@ -349,13 +310,13 @@ class Manticore(Sphinx):
     def facts(self, reply: bytes) -> Facts:
         """Before ``create`` there are no documents to count."""
         status, *rest = split(reply)
-        told = ql.pairs(status)
+        told = _pairs(status)
         if "version" not in told:
             raise ValueError(
                 status.error or "SHOW STATUS tells no version, so this is no Manticore"
             )
         build = told["version"]
-        found = ql.pairs(rest[-1]) if len(rest) == 2 and not rest[-1].error else {}
+        found = _pairs(rest[-1]) if len(rest) == 2 and not rest[-1].error else {}
         return Facts(
             version=build.split(" ", 1)[0],
             documents=int(found["total_found"]) if "total_found" in found else None,
@@ -363,12 +324,76 @@ class Manticore(Sphinx):
         )
 
 
+def _literal(text: str) -> str:
+    """``text`` as a string; Sphinx takes an escaped letter for the letter itself."""
+    return "'" + text.replace("\\", "\\\\").replace("'", "\\'") + "'"
+
+
+def _statements(ask: Ask, index: str, options: Sequence[str] = ()) -> str:
+    """All statements of one question."""
+    # A match mode of old as the server itself writes it in the extended syntax.
+    old = {"any": f'"{ask.words}"/1', "phrase": f'"{ask.words}"'}
+    text = ask.text if ask.mode is None else old.get(ask.mode, ask.words)
+    every = ", ".join([f"ranker={ask.ranker}", *options])
+    found = []
+    for each in ask.listings:
+        value, *others = each.columns
+        columns = [value, ("COUNT(*)", "n"), *others] if each.by else each.columns
+        grouped = f" GROUP BY {each.by}" if each.by else ""
+        limit = each.limit if each.by else f"{each.offset},{each.limit}"
+        found.append(
+            f"SELECT {selected(columns)} FROM {index}{_where(text, each.conditions)}{grouped}"
+            f"{_order(each.order)} LIMIT {limit} OPTION max_matches={each.matches}, {every}"
+        )
+    return "; ".join([*found, "SHOW META"])
+
+
+def _count(row: Sequence[bytes | None]) -> tuple[str | None, int]:
+    value, number, *_rest = row
+    return None if value is None else value.decode(), int(number or 0)
+
+
+def _pairs(result: Result) -> dict[str, str]:
+    """The rows of a SHOW statement: name and value."""
+    return {str(k): str(v or "") for k, v in (list(row.values())[:2] for row in result.dicts())}
+
+
+def _insert(index: str, documents: Iterable[tuple[int, Document]], schema: Schema) -> str:
+    """INSERT of documents with their numbers."""
+    names = ["id", values.KEY, *(name for name, _kind in values.columns(schema))]
+    rows = []
+    for number, document in documents:
+        cells = map(_cell, (values.coded(document.id), *values.row(document.values, schema)))
+        rows.append(f"({number},{','.join(cells)})")
+    return f"INSERT INTO {index} ({','.join(names)}) VALUES {','.join(rows)}"
+
+
 def _cell(cell: values.Cell) -> str:
+    if isinstance(cell, list):
+        return f"({values.literals(cell)})"
+    return _literal(cell) if isinstance(cell, str) else str(cell)
+
+
+def _where(text: str | None, conditions: Iterable[Condition]) -> str:
+    parts = [] if text is None else [f"MATCH({_literal(text)})"]
+    parts += map(_condition, conditions)
+    return f" WHERE {' AND '.join(parts)}" if parts else ""
+
+
+def _condition(part: Condition) -> str:
+    if isinstance(part, OneOf):
+        sign = "NOT IN" if part.exclude else "IN"
+        return f"{part.attribute} {sign} ({values.literals(part.numbers)})"
+    return f"{part.attribute} BETWEEN {part.low} AND {part.high}"
+
+
+def _order(order: Iterable[tuple[str, bool]]) -> str:
+    keys = ", ".join(f"{name} {'DESC' if down else 'ASC'}" for name, down in order)
+    return f" ORDER BY {keys}" if keys else ""
+
+
+def _tabbed(cell: values.Cell) -> str:
     return values.literals(cell) if isinstance(cell, list) else str(cell)
-
-
-def _version(build: str) -> str:
-    return build.split("-", 1)[0]
 
 
 def _levers(members: Mapping[str, str], tables: Mapping[str, str]) -> dict[str, Level]:
