@@ -157,8 +157,7 @@ class Sphinx:
         """SELECTs and SHOW META in one packet."""
         refuse(self.can, query)
         ask = plan(query, schema, params, self.can.title)
-        options = ["local_df=1"] if params.get("statistics") == "global" else []
-        return request(_statements(ask, conf.ASKED, options))
+        return request(_statements(ask, params.get("statistics") == "global"))
 
     def decode(self, reply: bytes) -> Hits:
         """Hits, counts, warnings; a warning means that a part did not answer."""
@@ -329,12 +328,12 @@ def _literal(text: str) -> str:
     return "'" + text.replace("\\", "\\\\").replace("'", "\\'") + "'"
 
 
-def _statements(ask: Ask, index: str, options: Sequence[str] = ()) -> str:
-    """All statements of one question."""
+def _statements(ask: Ask, all_parts: bool) -> str:
+    """All statements of one question; ``all_parts``: with the statistics of all."""
     # A match mode of old as the server itself writes it in the extended syntax.
     old = {"any": f'"{ask.words}"/1', "phrase": f'"{ask.words}"'}
     text = ask.text if ask.mode is None else old.get(ask.mode, ask.words)
-    every = ", ".join([f"ranker={ask.ranker}", *options])
+    every = f"ranker={ask.ranker}" + (", local_df=1" if all_parts else "")
     found = []
     for each in ask.listings:
         value, *others = each.columns
@@ -342,7 +341,7 @@ def _statements(ask: Ask, index: str, options: Sequence[str] = ()) -> str:
         grouped = f" GROUP BY {each.by}" if each.by else ""
         limit = each.limit if each.by else f"{each.offset},{each.limit}"
         found.append(
-            f"SELECT {selected(columns)} FROM {index}{_where(text, each.conditions)}{grouped}"
+            f"SELECT {selected(columns)} FROM {conf.ASKED}{_where(text, each.conditions)}{grouped}"
             f"{_order(each.order)} LIMIT {limit} OPTION max_matches={each.matches}, {every}"
         )
     return "; ".join([*found, "SHOW META"])

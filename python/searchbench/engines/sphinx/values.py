@@ -127,17 +127,13 @@ def unsortable(bits: int) -> float:
 
 def value_of(attribute: str, written: str | int) -> Any:
     """A field's value from what Sphinx returned for its attribute."""
-    match attribute[:2]:
-        case "i_" | "d_":
-            return int(written)
-        case "r_":
-            return unsortable(int(written))
-        case "b_":
-            return bool(int(written))
-        case "l_":
-            return [decoded(v) for v in orjson.loads(str(written))]
-        case _:
-            return decoded(str(written))
+    prefix = attribute[:2]
+    if prefix == "l_":
+        return [decoded(v) for v in orjson.loads(str(written))]
+    if prefix in ("t_", "k_"):
+        return decoded(str(written))
+    number = int(written)
+    return unsortable(number) if prefix == "r_" else bool(number) if prefix == "b_" else number
 
 
 def literals(numbers: Iterable[int]) -> str:
