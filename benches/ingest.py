@@ -24,7 +24,6 @@ from searchbench.corpora.corpus import Corpus, FieldType, Schema
 from searchbench.engines import ENGINES, defaults, mysql_form
 from searchbench.engines.engine import Engine, Parameters, Request
 from searchbench.engines.mariadb import table as table
-from searchbench.engines.mariadb.text import indexed
 from searchbench.lab.conduct.ingest import batched
 from searchbench.lab.conduct.serve import serving
 from searchbench.lab.get.install import missing
@@ -233,7 +232,7 @@ def _mariadb_rows(corpus: Corpus) -> Iterator[tuple[str, str, list[list[str | No
         for field in schema.fields:
             value = document.values.get(field.name)
             if field.type is FieldType.TEXT:
-                row.append(None if value is None else indexed(value))
+                row.append(None if value is None else table.indexed(value))
             if field.type is FieldType.KEYWORDS and value is not None:
                 held = lists.setdefault(table.list_table(schema, field.name), [])
                 held += [[str(number), str(i), v] for i, v in enumerate(dict.fromkeys(value))]

@@ -18,8 +18,7 @@ from searchbench.engines import defaults
 from searchbench.engines.engine import Hits, Level, Parameters
 from searchbench.engines.mariadb import MariaDB
 from searchbench.engines.mariadb.query import VALUE, label, labelled
-from searchbench.engines.mariadb.table import STORAGE
-from searchbench.engines.mariadb.text import MOST_CHARACTERS, indexed, term, words
+from searchbench.engines.mariadb.table import MOST_CHARACTERS, STORAGE, indexed, term, words
 from searchbench.lab.conduct.serve import serving
 from searchbench.lab.get.install import missing
 from searchbench.lab.system.deploy import Deployment

@@ -7,7 +7,10 @@ after another.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
+
+from searchbench.engines.engine import Request
 
 _COM_QUERY = b"\x03"
 _MOST = 0xFF_FFFF  # bytes of one packet; a payload that fills it is continued in the next
@@ -23,22 +26,13 @@ class Result:
     """The answer to one statement: an error, rows, or a plain OK (no columns).
 
     ``rows``: values as the server wrote them, None for NULL. ``warnings``: how many the server
-    counted. ``code`` is 0 and ``message`` empty where it did not refuse; ``state`` is the
-    five-letter SQLSTATE, empty where none was given.
+    counted. ``error``: the server's words with its code where it refused.
     """
 
     columns: tuple[str, ...] = ()
     rows: tuple[tuple[bytes | None, ...], ...] = ()
     warnings: int = 0
-    affected: int = 0
-    code: int = 0
-    state: str = ""
-    message: str = ""
-
-    @property
-    def error(self) -> str | None:
-        """The server's words with its code where it refused."""
-        return f"{self.message} (error {self.code})" if self.code else None
+    error: str | None = None
 
     def dicts(self) -> list[dict[str, str | None]]:
         """The rows by column name, as text; bytes that are not UTF-8 become U+FFFD."""
@@ -64,6 +58,11 @@ def query(sql: str | bytes) -> bytes:
     return b"".join(parts)
 
 
+def request(*statements: str) -> Request:
+    """An exchange for each; several statements in one string are one exchange."""
+    return Request(tuple(map(query, statements)))
+
+
 def quoted(text: str) -> str:
     """``text`` as a string literal of SQL, with the escapes of a backslash."""
     return "'" + text.translate(_ESCAPES) + "'"
@@ -77,9 +76,14 @@ def split(data: bytes) -> list[Result]:
     """
     packets = _Packets(data)
     results: list[Result] = []
-    while packets.left or not results:
+    while packets.at < len(data) or not results:
         results.append(_one(packets))
     return results
+
+
+def refusal(results: Iterable[Result]) -> str | None:
+    """The first error among them."""
+    return next((r.error for r in results if r.error), None)
 
 
 class _Packets:
@@ -89,15 +93,10 @@ class _Packets:
         self.data = data
         self.at = 0
 
-    @property
-    def left(self) -> bool:
-        """Whether another packet begins here."""
-        return self.at < len(self.data)
-
     def take(self) -> bytes:
         """The next payload, put together where it takes several packets."""
-        whole = b""
-        while True:
+        whole, length = b"", _MOST
+        while length == _MOST:
             head = self.data[self.at : self.at + 4]
             if len(head) < 4:
                 raise ValueError(f"the reply ends within a packet head, at byte {self.at}")
@@ -108,8 +107,7 @@ class _Packets:
                 raise ValueError(f"a packet promises {length} bytes, {len(part)} are here")
             self.at += length
             whole = whole + part if whole else part
-            if length < _MOST:
-                return whole
+        return whole
 
 
 def _one(packets: _Packets) -> Result:
@@ -117,11 +115,9 @@ def _one(packets: _Packets) -> Result:
     if not first:
         raise ValueError("no reply of MySQL: an empty packet")
     if first[0] == _ERR:
-        return _refusal(first)
+        return _refused(first)
     if first[0] == _OK:
-        affected, at = _number(first, 1)
-        _insert_id, at = _number(first, at)
-        return Result(affected=affected or 0, warnings=_u16(first, at + 2))
+        return Result(warnings=_warnings(first))
     if first[0] == _LOCAL_INFILE:
         raise ValueError("the server asks for a file, which is not a reply to a query")
     count, _at = _number(first, 0)
@@ -132,13 +128,11 @@ def _one(packets: _Packets) -> Result:
         packet = packets.take()
     while True:
         if packet and packet[0] == _ERR:
-            return _refusal(packet)
+            return _refused(packet)
         if _is_eof(packet):
             return Result(columns, tuple(rows), _u16(packet, 1))
         if packet and packet[0] == _EOF and len(packet) < _MOST:
-            _affected, at = _number(packet, 1)
-            _insert_id, at = _number(packet, at)
-            return Result(columns, tuple(rows), _u16(packet, at + 2))
+            return Result(columns, tuple(rows), _warnings(packet))
         rows.append(_row(packet, len(columns)))
         packet = packets.take()
 
@@ -148,18 +142,24 @@ def _is_eof(packet: bytes) -> bool:
     return len(packet) == 5 and packet[0] == _EOF
 
 
-def _refusal(packet: bytes) -> Result:
-    code, rest, state = _u16(packet, 1), packet[3:], ""
-    if rest[:1] == b"#":
-        state, rest = rest[1:6].decode("latin-1"), rest[6:]
-    # searchd sends the end of its string along.
-    return Result(code=code, state=state, message=rest.rstrip(b"\0").decode(errors="replace"))
+def _refused(packet: bytes) -> Result:
+    code, message = _u16(packet, 1), packet[3:]
+    if message[:1] == b"#":  # and the five letters of SQLSTATE
+        message = message[6:]
+    words = message.rstrip(b"\0").decode(errors="replace")  # searchd sends the string's end along
+    return Result(error=f"{words} (error {code})")
+
+
+def _warnings(packet: bytes) -> int:
+    """Of an OK packet, after the rows that were changed and the number of the last."""
+    _affected, at = _number(packet, 1)
+    _insert_id, at = _number(packet, at)
+    return _u16(packet, at + 2)
 
 
 def _column(packet: bytes) -> str:
     """The name of a column: the fifth of the strings that describe it."""
-    at = 0
-    text = b""
+    text, at = b"", 0
     for _ in range(5):
         text, at = _string(packet, at)
     return text.decode(errors="replace")
@@ -169,12 +169,9 @@ def _row(packet: bytes, count: int) -> tuple[bytes | None, ...]:
     values: list[bytes | None] = []
     at = 0
     for _ in range(count):
-        if packet[at : at + 1] == bytes((_NULL,)):
-            values.append(None)
-            at += 1
-        else:
-            value, at = _string(packet, at)
-            values.append(value)
+        null = packet[at : at + 1] == bytes((_NULL,))
+        value, at = (None, at + 1) if null else _string(packet, at)
+        values.append(value)
     if at != len(packet):
         raise ValueError(f"a row of {count} columns ends at byte {at} of {len(packet)}")
     return tuple(values)

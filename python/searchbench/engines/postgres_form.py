@@ -7,7 +7,7 @@ up to ReadyForQuery, or several such replies one after another.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import orjson
@@ -39,13 +39,13 @@ class Result:
     rows: tuple[tuple[Any, ...], ...]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Reply:
     """What came of one exchange."""
 
-    results: tuple[Result, ...]
-    errors: tuple[Trouble, ...]
-    notices: tuple[Trouble, ...]
+    results: list[Result] = field(default_factory=list)
+    errors: list[Trouble] = field(default_factory=list)
+    notices: list[Trouble] = field(default_factory=list)
 
 
 def query(*statements: str) -> bytes:
@@ -82,31 +82,28 @@ def name(text: str) -> str:
 def split(data: bytes) -> list[Reply]:
     """The replies that follow each other in ``data``; ValueError where one is not whole."""
     replies: list[Reply] = []
-    results: list[Result] = []
-    errors: list[Trouble] = []
-    notices: list[Trouble] = []
+    reply, fatal = Reply(), False
     columns: tuple[tuple[str, int], ...] = ()
     rows: list[tuple[Any, ...]] = []
-    fatal = False
     for kind, body in _messages(data):
         if kind == b"T":
             columns, rows = _described(body), []
         elif kind == b"D":
             rows.append(_row(body, columns))
         elif kind == b"C":
-            results.append(Result(tuple(c for c, _type in columns), tuple(rows)))
+            reply.results.append(Result(tuple(c for c, _type in columns), tuple(rows)))
             columns, rows = (), []
         elif kind == b"E":
-            errors.append(_trouble(body))
-            fatal = errors[-1].fields.get("V") in ("FATAL", "PANIC")
+            reply.errors.append(_trouble(body))
+            fatal = reply.errors[-1].fields.get("V") in ("FATAL", "PANIC")
         elif kind == b"N":
-            notices.append(_trouble(body))
+            reply.notices.append(_trouble(body))
         elif kind == b"Z":
-            replies.append(Reply(tuple(results), tuple(errors), tuple(notices)))
-            results, errors, notices, columns, rows, fatal = [], [], [], (), [], False
+            replies.append(reply)
+            reply, columns, rows, fatal = Reply(), (), [], False
     if fatal:  # after it the server closes the connection and says nothing more
-        replies.append(Reply(tuple(results), tuple(errors), tuple(notices)))
-    elif results or errors or rows or not replies:
+        replies.append(reply)
+    elif reply != Reply() or rows or not replies:
         raise ValueError(f"the server was not ready again within the {len(data)} bytes of a reply")
     return replies
 
@@ -145,13 +142,10 @@ def _row(body: bytes, columns: Sequence[tuple[str, int]]) -> tuple[Any, ...]:
     found: list[Any] = []
     at = 2
     for _name, kind in columns:
-        length = int.from_bytes(body[at : at + 4], "big", signed=True)
-        at += 4
-        if length < 0:
-            found.append(None)
-            continue
-        found.append(_value(body[at : at + length], kind))
-        at += length
+        length = int.from_bytes(body[at : at + 4], "big", signed=True)  # -1: NULL
+        end = at + 4 + max(length, 0)
+        found.append(None if length < 0 else _value(body[at + 4 : end], kind))
+        at = end
     return tuple(found)
 
 

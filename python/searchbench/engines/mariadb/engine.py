@@ -8,6 +8,7 @@ from typing import Any
 
 from searchbench.corpora.corpus import Document, Schema
 from searchbench.engines.engine import (
+    CacheCounters,
     CacheState,
     Capabilities,
     Facts,
@@ -15,16 +16,15 @@ from searchbench.engines.engine import (
     Hits,
     Level,
     Offline,
-    Parameter,
     Parameters,
     Request,
     Service,
 )
 from searchbench.engines.features import refuse
-from searchbench.engines.mariadb import counters, table
+from searchbench.engines.levers import choice, described, number, switch
 from searchbench.engines.mariadb import query as algebra
-from searchbench.engines.mariadb.text import indexed, term
-from searchbench.engines.mysql_form import Result, query, quoted, split
+from searchbench.engines.mariadb import table
+from searchbench.engines.mysql_form import Result, quoted, refusal, request, split
 from searchbench.workload.queries.algebra import Query
 
 _MIB = 1 << 20
@@ -34,7 +34,6 @@ _CACHE = {
     "aria": "aria_pagecache_buffer_size",
     "myisam": "key_buffer_size",
 }
-_BUILT_IN = "(built-in)"
 _PROBE = "probe"
 _READ_BACK = (
     "version",
@@ -49,6 +48,11 @@ _READ_BACK = (
     "query_cache_type",
     "sql_mode",
     *_CACHE.values(),
+)
+_CACHE_ASKED = (
+    "SHOW GLOBAL VARIABLES WHERE Variable_name IN ('version', 'query_cache_type', "
+    "'query_cache_size')",
+    "SHOW GLOBAL STATUS WHERE Variable_name IN ('Qcache_hits', 'Com_select')",
 )
 _LONGEST = 84  # characters of a term; no server takes more
 _SQL_MODE = "STRICT_ALL_TABLES,NO_ENGINE_SUBSTITUTION"
@@ -89,77 +93,28 @@ class MariaDB:
             "documents have counts as absent, so totals of any-of-terms are too small",
         },
     )
-    parameters = (
-        Parameter(
-            "storage",
-            str,
-            "innodb",
-            "the storage engine of all tables, each with a full-text search of its own",
-            choices=tuple(table.STORAGE),
-            index=True,
-        ),
-        Parameter(
-            "mode",
-            str,
-            "boolean",
-            "how any-of-terms is asked; all else is asked in boolean mode, which alone can",
-            choices=("boolean", "natural"),
-        ),
-        Parameter(
-            "analysis",
-            str,
-            "declared",
-            "what is indexed; declared: a copy of the text that holds the declared terms; engine: "
-            "the text itself, case and accents folded (utf8mb4_general_ci)",
-            choices=tuple(table.COLLATION),
-            index=True,
-        ),
-        Parameter(
-            "stop_words",
-            bool,
-            False,
-            "leave out the built-in stop words of the storage engine",
-            index=True,
-        ),
-        Parameter(
-            "min_characters",
-            int,
-            1,
-            "shorter terms are not indexed (MariaDB's own default: 3 in InnoDB, else 4)",
-            minimum=1,
-            maximum=16,
-            index=True,
-        ),
-        Parameter(
-            "buffer_pool_mb",
-            int,
-            128,
-            "memory for pages: InnoDB's buffer pool, Aria's page cache, MyISAM's key buffer",
-            minimum=8,
-            maximum=1 << 20,
-        ),
-        Parameter(
-            "flush",
-            int,
-            1,
-            "innodb_flush_log_at_trx_commit: 1 to disk at every commit, 2 to the kernel, 0 once a "
-            "second; Aria and MyISAM know no such thing",
-            choices=(0, 1, 2),
-        ),
-        Parameter(
-            "threads",
-            str,
-            "one-thread-per-connection",
-            "how connections are served (thread_handling)",
-            choices=("one-thread-per-connection", "pool-of-threads"),
-        ),
-        Parameter(
-            "index_first",
-            bool,
-            False,
-            "make the text indexes before the documents come, not after",
-            index=True,
-        ),
+    parameters = described(
+        {
+            choice("storage", *table.STORAGE, index=True): "the storage engine of all tables, each "
+            "with a full-text search of its own",
+            choice("mode", "boolean", "natural"): "how any-of-terms is asked; all else is asked in "
+            "boolean mode, which alone can",
+            choice("analysis", *table.COLLATION, index=True): "what is indexed; declared: a copy "
+            "of the text that holds the declared terms; engine: the text itself, case and accents "
+            "folded (utf8mb4_general_ci)",
+            switch("stop_words", False, index=True): "leave out the built-in stop words of the "
+            "storage engine",
+            number("min_characters", 1, (1, 16), index=True): "shorter terms are not indexed "
+            "(MariaDB's own default: 3 in InnoDB, else 4)",
+            number("buffer_pool_mb", 128, (8, 1 << 20)): "memory for pages: InnoDB's buffer pool, "
+            "Aria's page cache, MyISAM's key buffer",
+            choice("flush", 0, 1, 2, default=1): "innodb_flush_log_at_trx_commit: 1 to disk at "
+            "every commit, 2 to the kernel, 0 once a second; Aria and MyISAM know no such thing",
+            choice("threads", "one-thread-per-connection", "pool-of-threads"): "how connections "
+            "are served (thread_handling)",
+            switch("index_first", False, index=True): "make the text indexes before the documents "
+            "come, not after",
+        }
     )
 
     def service(self, params: Parameters, schema: Schema) -> Service:
@@ -235,14 +190,13 @@ class MariaDB:
                 f"FULLTEXT KEY t ({params['analysis']})) ENGINE=InnoDB "
                 "DEFAULT CHARACTER SET utf8mb4 COLLATE " + table.COLLATION[str(params["analysis"])]
             )
-        return [_request(*made)]
+        return [request(*made)]
 
     def batch(
         self, documents: Sequence[Document], start: int, schema: Schema, params: Parameters
     ) -> Request:
         """One transaction in one exchange; one more for each document that may be refused."""
-        fit, alone = table.insert(documents, start, schema, params)
-        return _request(*([fit] if fit else ()), *alone)
+        return request(*table.insert(documents, start, schema, params))
 
     def settle(self, schema: Schema, params: Parameters) -> Iterable[Request]:
         """The text indexes, if they are to come after the documents; statistics."""
@@ -251,7 +205,7 @@ class MariaDB:
         # InnoDB makes one at a time, in place; the others copy the table, so all at once.
         steps = added if params["storage"] == "innodb" else [", ".join(added)] if added else []
         return [
-            _request(
+            request(
                 *(f"ALTER TABLE {table.TABLE} {step}" for step in steps),
                 f"ANALYZE TABLE {table.TABLE}",
             )
@@ -260,12 +214,12 @@ class MariaDB:
     def compile(self, query: Query, schema: Schema, params: Parameters) -> Request:
         """One exchange of several statements: hits, total, each facet, groups."""
         refuse(self.can, query)
-        return _request("; ".join(algebra.statements(query, schema, params)))
+        return request("; ".join(algebra.statements(query, schema, params)))
 
     def decode(self, reply: bytes) -> Hits:
         """Hits, facets, groups; MariaDB's own words where it refused."""
         results = split(reply)
-        trouble = _trouble(results)
+        trouble = refusal(results)
         if trouble is not None:
             return Hits(total=None, error=trouble)
         if len(results) < 2 or results[1].columns != (algebra.TOTAL,):
@@ -292,7 +246,7 @@ class MariaDB:
         """Variables, tables, bytes, and last the documents, which there may be none of yet."""
         variables = ", ".join(f"@@GLOBAL.{name} AS {name}" for name in _READ_BACK)
         here = f"TABLE_SCHEMA = '{table.DATABASE}'"
-        return _request(
+        return request(
             f"SELECT {variables}",
             "SELECT LOWER(ENGINE) AS engine, DATA_LENGTH + INDEX_LENGTH AS bytes, "
             f"TABLE_COLLATION AS collation FROM information_schema.TABLES WHERE {here} "
@@ -307,7 +261,7 @@ class MariaDB:
     def facts(self, reply: bytes) -> Facts:
         """Before ``create`` there are no documents to count, and no storage to read back."""
         results = split(reply)
-        trouble = _trouble(results[:4])
+        trouble = refusal(results[:4])
         if trouble is not None or len(results) != 5:
             raise ValueError(trouble or f"five results were asked for, {len(results)} came")
         (found,) = results[0].dicts()
@@ -324,16 +278,14 @@ class MariaDB:
         tables = [row for row in results[1].dicts() if row["engine"] in _CACHE]
         if tables and not results[4].error:
             storage = str(tables[0]["engine"])
+            collation = str(tables[0]["collation"])
+            analyses = {c: a for a, c in table.COLLATION.items()}
             levers["storage"] = storage
             levers["buffer_pool_mb"] = int(known[_CACHE[storage]]) // _MIB
-            collation = tables[0]["collation"]
-            levers["analysis"] = next(
-                (a for a, c in table.COLLATION.items() if c == collation), str(collation)
-            )
+            levers["analysis"] = analyses.get(collation, collation)
             documents = int(results[4].rows[0][0] or 0)
-            index_bytes = sum(int(row["bytes"] or 0) for row in tables)
-            if storage == "innodb":
-                index_bytes = int(results[2].rows[0][0] or 0)
+            counted = results[2].dicts() if storage == "innodb" else tables
+            index_bytes = sum(int(row["bytes"] or 0) for row in counted)
         return Facts(
             version=known["version"],
             documents=documents,
@@ -348,21 +300,36 @@ class MariaDB:
         )
 
     def cache_request(self) -> Request:
-        """The counters of its query cache."""
-        return counters.request()
+        """The counters of its query cache; SHOW is no SELECT, so asking does not count."""
+        return request(*_CACHE_ASKED)
 
     def cache_state(self, reply: bytes) -> CacheState:
-        """Without counters where the query cache is off."""
-        return counters.state(reply)
+        """The counters where the cache is on. It holds bytes, not a number of answers.
+
+        MariaDB counts a hit as a SELECT too (``Com_select``); MySQL to 5.7 does not.
+        """
+        results = split(reply)
+        trouble = refusal(results)
+        if trouble or len(results) != len(_CACHE_ASKED):
+            raise ValueError(trouble or f"two results were asked for, {len(results)} came")
+        known = {
+            str(row["Variable_name"]): row["Value"] or "" for r in results for row in r.dicts()
+        }
+        # Servers without a query cache (MySQL 8) have no such variables.
+        if known.get("query_cache_type", "OFF") == "OFF" or known.get("query_cache_size") == "0":
+            return CacheState(entries=0)
+        hits, selects = int(known["Qcache_hits"]), int(known["Com_select"])
+        lookups = selects if "mariadb" in known["version"].lower() else selects + hits
+        return CacheState(CacheCounters(hits, lookups, "Qcache_hits"))
 
     def analyse(self, text: str) -> Request | None:
         """What InnoDB's index holds of it: in its cache, or on disk if that was emptied since."""
         # One connection, so nobody comes between the insert and its number.
         held = "SELECT WORD, POSITION FROM information_schema.INNODB_FT_INDEX_{} WHERE DOC_ID = {}"
-        return _request(
+        return request(
             f"SET GLOBAL innodb_ft_aux_table = '{table.DATABASE}/{_PROBE}'",
             f"INSERT INTO {_PROBE} (declared, engine) "
-            f"VALUES ({quoted(indexed(text))}, {quoted(text)})",
+            f"VALUES ({quoted(table.indexed(text))}, {quoted(text)})",
             held.format("CACHE", "LAST_INSERT_ID()"),
             held.format("TABLE", "LAST_INSERT_ID()"),
         )
@@ -370,7 +337,7 @@ class MariaDB:
     def terms(self, reply: bytes) -> tuple[str, ...]:
         """The terms in order; ValueError where the storage engine does not show its index."""
         results = split(reply)
-        trouble = _trouble(results)
+        trouble = refusal(results)
         if trouble is not None:
             raise ValueError(trouble)
         found: list[tuple[int, str]] = []
@@ -379,7 +346,7 @@ class MariaDB:
             word = str(row["WORD"])
             # The first place of a word is its own, each further one counts from the one before.
             at[word] = at.get(word, 0) + int(row["POSITION"] or 0)
-            found.append((at[word], term(word)))
+            found.append((at[word], table.term(word)))
         return tuple(word for _place, word in sorted(found))
 
     def refused(self, reply: bytes) -> tuple[tuple[str, str], ...]:
@@ -401,10 +368,6 @@ class MariaDB:
         return None
 
 
-def _request(*statements: str) -> Request:
-    return Request(tuple(query(statement) for statement in statements))
-
-
 def _pairs(results: Sequence[Result]) -> Iterable[tuple[Result, Result]]:
     """Each result with the one before it."""
     return zip([Result(), *results], results, strict=False)
@@ -412,10 +375,6 @@ def _pairs(results: Sequence[Result]) -> Iterable[tuple[Result, Result]]:
 
 def _announces(result: Result) -> bool:
     return result.columns == (table.ASKED,)
-
-
-def _trouble(results: Iterable[Result]) -> str | None:
-    return next((r.error for r in results if r.error), None)
 
 
 def _hit(columns: Sequence[str], row: Sequence[bytes | None]) -> Hit:

@@ -21,13 +21,12 @@ from searchbench.engines.mariadb.table import (
     list_table,
     literal,
     text_column,
+    words,
 )
-from searchbench.engines.mariadb.text import words
 from searchbench.engines.mysql_form import quoted
 from searchbench.workload.queries.algebra import (
     Boolean,
     Filter,
-    In,
     Match,
     Mode,
     NotIn,
@@ -151,12 +150,15 @@ class _Matching:
 
     def _signed(self, part: Boolean) -> _Found | None:
         """Terms with + and - before them, as one search; None where that does not say it all."""
-        must, should, must_not = part.must, part.should, part.must_not
-        parts = [m for m in (*must, *should, *must_not) if isinstance(m, Terms)]
+        must, should, must_not = (
+            [m for m in parts if isinstance(m, Terms)]
+            for parts in (part.must, part.should, part.must_not)
+        )
+        parts = [*must, *should, *must_not]
         places = {self._together(m.fields) for m in parts}
         if (
             self.params["mode"] != "boolean"
-            or len(parts) < len(must) + len(should) + len(must_not)
+            or len(parts) < len(part.must) + len(part.should) + len(part.must_not)
             or not (must or should)
             or len(places) != 1
             or None in places
@@ -164,9 +166,9 @@ class _Matching:
             or not all(_each(m) for m in (*should, *must_not))
         ):
             return None
-        wanted = [_known(m) for m in parts[: len(must)]]
-        added = [t for m in parts[len(must) : len(must) + len(should)] for t in _known(m) or ()]
-        barred = [t for m in parts[len(must) + len(should) :] for t in _known(m) or ()]
+        wanted = [_known(m) for m in must]
+        added = [t for m in should for t in _known(m) or ()]
+        barred = [t for m in must_not for t in _known(m) or ()]
         if None in wanted or not (must or added):
             return _Found(_NEVER)
         signs = [
@@ -202,19 +204,15 @@ def _known(part: Terms) -> list[str] | None:
     return known
 
 
-def _every(part: Match) -> bool:
+def _every(part: Terms) -> bool:
     """Does it say: all of its terms?"""
-    alone = isinstance(part, Terms) and len(part.terms) == 1
-    return isinstance(part, Terms) and (
-        part.mode is Mode.ALL or (alone and part.mode in (Mode.ANY, Mode.PHRASE))
-    )
+    alone = len(part.terms) == 1 and part.mode in (Mode.ANY, Mode.PHRASE)
+    return part.mode is Mode.ALL or alone
 
 
-def _each(part: Match) -> bool:
+def _each(part: Terms) -> bool:
     """Does it say: any of its terms?"""
-    return isinstance(part, Terms) and (
-        part.mode is Mode.ANY or (len(part.terms) == 1 and _every(part))
-    )
+    return part.mode is Mode.ANY or (len(part.terms) == 1 and _every(part))
 
 
 def _searched(mode: Mode, found: Sequence[str]) -> str:
@@ -226,10 +224,8 @@ def _searched(mode: Mode, found: Sequence[str]) -> str:
 
 
 def _filter(part: Filter, schema: Schema) -> str:
-    value = column(schema, part.field)
     listed = schema[part.field].type is FieldType.KEYWORDS
-    if listed:
-        value = "value"
+    value = "value" if listed else column(schema, part.field)
     if isinstance(part, Range):
         bounds = [
             f"{value} {sign}{'=' if inclusive else ''} {literal(bound)}"
@@ -253,7 +249,6 @@ def _filter(part: Filter, schema: Schema) -> str:
     if isinstance(part, NotIn):
         missing = "" if listed else f"{value} IS NULL OR "
         return f"({missing}NOT {condition})"
-    assert isinstance(part, (In, Range))
     return condition
 
 

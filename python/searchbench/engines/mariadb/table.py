@@ -4,6 +4,12 @@ One table, ``docs``: ``FTS_DOC_ID`` is the place in the corpus, from 1 (InnoDB w
 full text so named), ``id`` the document's own. A text is ``f0_name``, and beside it, under the
 declared analysis, ``w0_name``: the copy that is indexed. A list of keywords is JSON in ``docs``, so
 that it comes back as it was, and a table of its own, ``k3_name``, in which its values are found.
+
+MariaDB's parser of full text knows the letters and digits of Unicode 3.2 within the first plane,
+the underscore and the apostrophe; everything else separates. So the copy holds the declared terms
+with one space between them, and a letter that the parser does not know is written `_` and five
+hexadecimal digits. Declared terms hold no underscore, and the escape has one length, so terms and
+prefixes of terms stay as different as they were.
 """
 
 from __future__ import annotations
@@ -11,14 +17,16 @@ from __future__ import annotations
 import json
 import math
 import re
+import sys
+import unicodedata
 from collections.abc import Iterable, Sequence
 from functools import cache
 from typing import Any
 
 from searchbench.corpora.corpus import Document, Field, FieldType, Schema
 from searchbench.engines.engine import Level, Parameters
-from searchbench.engines.mariadb.text import indexed
 from searchbench.engines.mysql_form import quoted
+from searchbench.workload.queries.analysis import terms
 
 DATABASE = "searchbench"
 TABLE = "docs"
@@ -31,6 +39,7 @@ COLLATION = {"declared": "utf8mb4_bin", "engine": "utf8mb4_general_ci"}
 # For what is matched whole: by code point, and a space at the end counts.
 _WHOLE = "CHARACTER SET utf8mb4 COLLATE utf8mb4_nopad_bin"
 _TYPES = {
+    FieldType.TEXT: "LONGTEXT",
     FieldType.KEYWORD: f"VARCHAR({KEYWORD_CHARACTERS}) {_WHOLE}",
     FieldType.KEYWORDS: f"LONGTEXT {_WHOLE}",
     FieldType.INTEGER: "BIGINT",
@@ -47,6 +56,13 @@ _ALONE = (
 )
 ASKED = "asked"
 """The name of the column that says which document comes next in a batch's reply."""
+MOST_CHARACTERS = 83
+"""Characters of a term that are indexed; terms are cut there, for longer ones would be left out.
+
+InnoDB takes 84, which is the most that can be set; Aria and MyISAM take one fewer than is set.
+"""
+
+_ESCAPE = re.compile(r"_([0-9a-f]{5})")
 
 
 @cache
@@ -80,14 +96,8 @@ def create(schema: Schema, params: Parameters) -> list[str]:
     ]
     lists = []
     for field in schema.fields:
-        value = column(schema, field.name)
-        if field.type is FieldType.TEXT:
-            named = {text_column(schema, field.name, params["analysis"])}
-            columns += [
-                f"{c} LONGTEXT" for c in sorted({*named, *({value} if field.stored else ())})
-            ]
-            continue
-        columns.append(f"{value} {_TYPES[field.type]}")
+        names = sorted(_columns(field, schema, params["analysis"]))
+        columns += [f"{name} {_TYPES[field.type]}" for name in names]
         if field.type is FieldType.KEYWORDS:
             lists.append(
                 f"CREATE TABLE {list_table(schema, field.name)} "
@@ -112,7 +122,7 @@ def text_keys(schema: Schema, params: Parameters) -> list[str]:
 
 def insert(
     documents: Sequence[Document], start: int, schema: Schema, params: Parameters
-) -> tuple[str | None, list[str]]:
+) -> list[str]:
     """The statements that put documents in: all that fit in one, any other by itself."""
     fit: list[tuple[int, Document]] = []
     alone: list[str] = []
@@ -125,20 +135,55 @@ def insert(
         do = "; ".join(_inserts([(number, document)], schema, params)) + ";"
         alone.append(f"SELECT {quoted(document.id)} AS {ASKED}; {_ALONE.format(undo=undo, do=do)}")
     if not fit:
-        return None, alone
-    return "; ".join(["START TRANSACTION", *_inserts(fit, schema, params), "COMMIT"]), alone
+        return alone
+    return ["; ".join(["START TRANSACTION", *_inserts(fit, schema, params), "COMMIT"]), *alone]
 
 
 def literal(value: object) -> str:
     """A value as SQL."""
-    if isinstance(value, bool):
-        return str(int(value))
+    if value is None:
+        return "NULL"
     if isinstance(value, int):
-        return str(value)
+        return str(int(value))
     if isinstance(value, float) and math.isfinite(value):
         written = repr(value)
         return written if "e" in written else written + "e0"  # else it were a decimal number
     return quoted(str(value))
+
+
+def indexed(text: str) -> str:
+    """The copy of ``text``."""
+    return " ".join(words(terms(text)))
+
+
+def words(found: Iterable[str]) -> list[str]:
+    """Declared terms, or prefixes of terms, as they stand in the copy."""
+    return [_word(term) for term in found]
+
+
+def term(word: str) -> str:
+    """The declared term that stands in the copy as ``word``; cut ones stay cut."""
+    return _ESCAPE.sub(lambda m: chr(int(m[1], 16)), word)
+
+
+def _word(found: str) -> str:
+    if not found.isascii():
+        found = found.translate(_unknown())
+    return found[:MOST_CHARACTERS]
+
+
+@cache
+def _unknown() -> dict[int, str]:
+    """Letters and digits that MariaDB's parser takes for separators, and how they are written.
+
+    Compared with the server over every character of Unicode, for each storage engine.
+    """
+    old = unicodedata.ucd_3_2_0
+    return {
+        code: f"_{code:05x}"
+        for code in range(0x80, sys.maxunicode + 1)
+        if chr(code).isalnum() and (code > 0xFFFF or old.category(chr(code))[0] not in "LN")
+    }
 
 
 def _inserts(
@@ -146,11 +191,7 @@ def _inserts(
 ) -> Iterable[str]:
     declared = params["analysis"] == "declared"
     names = [NUMBER, "id"]
-    for field in schema.fields:
-        if field.type is FieldType.TEXT and declared:
-            names.append(text_column(schema, field.name, "declared"))
-        if field.type is not FieldType.TEXT or field.stored or not declared:
-            names.append(column(schema, field.name))
+    names += (c for f in schema.fields for c in _columns(f, schema, params["analysis"]))
     # A field that the schema has not is the server's to refuse.
     strange = sorted({k for _n, d in numbered for k in d.values} - {f.name for f in schema.fields})
     names += ["`" + name.replace("`", "``") + "`" for name in strange]
@@ -159,9 +200,7 @@ def _inserts(
         row = [str(number), quoted(document.id)]
         for field in schema.fields:
             row += _values(field, document.values.get(field.name), declared)
-        row += [
-            literal(v) if (v := document.values.get(k)) is not None else "NULL" for k in strange
-        ]
+        row += [literal(document.values.get(name)) for name in strange]
         rows.append(f"({','.join(row)})")
     yield f"INSERT INTO {TABLE} ({','.join(names)}) VALUES {','.join(rows)}"
     for field in schema.of_type(FieldType.KEYWORDS):
@@ -174,13 +213,19 @@ def _inserts(
             yield f"INSERT INTO {list_table(schema, field.name)} VALUES {','.join(held)}"
 
 
+def _columns(field: Field, schema: Schema, analysis: Level) -> list[str]:
+    """The columns of one field: where it is a text, the one that is indexed first."""
+    if field.type is not FieldType.TEXT:
+        return [column(schema, field.name)]
+    kept = [column(schema, field.name)] if field.stored else []
+    return list(dict.fromkeys([text_column(schema, field.name, analysis), *kept]))
+
+
 def _values(field: Field, value: Any, declared: bool) -> list[str]:
     """The literals of one field, in the order of its columns."""
     if field.type is FieldType.TEXT and declared:
-        both = ["NULL", "NULL"] if value is None else [quoted(indexed(str(value))), literal(value)]
+        both = [literal(None if value is None else indexed(str(value))), literal(value)]
         return both if field.stored else both[:1]
-    if value is None:
-        return ["NULL"]
     if field.type is FieldType.KEYWORDS and isinstance(value, list):
         return [quoted(json.dumps(value, ensure_ascii=False, separators=(",", ":")))]
     return [literal(value)]

@@ -2,8 +2,7 @@
 
 engine  levers, requests and answers
 query   the query algebra as SQL and text search queries
-table   columns, indexes, documents as rows
-vector  texts as vectors of words, written as literals
+table   columns, indexes, documents as rows, texts as vectors of words
 """
 
 from searchbench.engines.postgresql.engine import Postgresql

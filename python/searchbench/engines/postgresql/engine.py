@@ -14,24 +14,21 @@ from searchbench.engines.engine import (
     Hits,
     Level,
     Offline,
-    Parameter,
     Parameters,
     Request,
     Service,
 )
-from searchbench.engines.postgres_form import split
+from searchbench.engines.features import refuse
+from searchbench.engines.levers import choice, described, number, switch
 from searchbench.engines.postgresql.query import (
     BETWEEN_PIECES,
-    NO_FUZZY,
     Condition,
     Matcher,
-    filters,
     order,
-    value,
+    passed,
     where,
 )
-from searchbench.engines.postgresql.table import indexes, ingestion, tables
-from searchbench.engines.postgresql.vector import Layout, vector
+from searchbench.engines.postgresql.table import Layout, indexes, ingestion, tables, value, vector
 from searchbench.workload.queries.algebra import Query
 
 _HOME = "/usr/lib/postgresql"
@@ -89,7 +86,8 @@ class Postgresql:
         home="https://www.postgresql.org",
         packages=("postgresql",),
         cannot={
-            "fuzzy": NO_FUZZY,
+            "fuzzy": "we could: the module fuzzystrmatch knows distances, but nothing holds the "
+            "words of an index so that they could be compared"
         },
         unread={
             "rank": "never: it is in each query, the server keeps no trace of it",
@@ -105,114 +103,37 @@ class Postgresql:
             "documents of more than 1 MiB of words and places are refused",
         },
     )
-    parameters = (
-        Parameter(
-            "shared_buffers_mb",
-            int,
-            128,
-            "memory for pages that all connections share (128: PostgreSQL's own default)",
-            minimum=1,
-            maximum=(1 << 23) - 1,
-        ),
-        Parameter(
-            "work_mem_mb",
-            int,
-            4,
-            "memory for each sort, hash and bitmap (4: PostgreSQL's own default)",
-            minimum=1,
-            maximum=1 << 20,
-        ),
-        Parameter(
-            "random_page_cost",
-            float,
-            1.1,
-            "what the planner takes a page out of order to cost; 4, PostgreSQL's own default, is "
-            "for disks that turn, and then frequent words are looked for in every document",
-            minimum=0.01,
-            maximum=1000,
-        ),
-        Parameter(
-            "parallel_workers",
-            int,
-            0,
-            "processes that may help with one query (PostgreSQL's own default: 2)",
-            minimum=0,
-            maximum=64,
-        ),
-        Parameter(
-            "jit",
-            bool,
-            False,
-            "compile what the planner takes for expensive queries (PostgreSQL's own default: yes)",
-        ),
-        Parameter(
-            "max_connections",
-            int,
-            256,
-            "connections at most; each is a process",
-            minimum=4,
-            maximum=10_000,
-        ),
-        Parameter(
-            "rank",
-            str,
-            "ts_rank",
-            "what makes the score: how often words are found, or how densely (cover density)",
-            choices=("ts_rank", "ts_rank_cd"),
-        ),
-        Parameter(
-            "analysis",
-            str,
-            "declared",
-            "who splits texts: we, as declared to all, or the server's parser with the simple "
-            "configuration, with which answers differ",
-            choices=("declared", "simple"),
-            index=True,
-        ),
-        Parameter(
-            "index",
-            str,
-            "gin",
-            "how words are indexed: inverted, by signatures, or not at all",
-            choices=("gin", "gist", "none"),
-            index=True,
-        ),
-        Parameter(
-            "gin_fastupdate",
-            bool,
-            True,
-            "GIN keeps what is new in a list of its own for a while",
-            index=True,
-        ),
-        Parameter(
-            "index_first",
-            bool,
-            False,
-            "make the indexes before the documents come, not after",
-            index=True,
-        ),
-        Parameter(
-            "maintenance_mem_mb",
-            int,
-            64,
-            "memory for making an index (64: PostgreSQL's own default)",
-            minimum=1,
-            maximum=1 << 20,
-            index=True,
-        ),
-        Parameter(
-            "fsync",
-            bool,
-            True,
-            "wait until what is written is on the disk",
-            index=True,
-        ),
-        Parameter(
-            "autovacuum",
-            bool,
-            False,
-            "let the server tidy up when it likes; settling does so in any case",
-        ),
+    parameters = described(
+        {
+            number("shared_buffers_mb", 128, (1, (1 << 23) - 1)): "memory for pages that all "
+            "connections share (128: PostgreSQL's own default)",
+            number("work_mem_mb", 4, (1, 1 << 20)): "memory for each sort, hash and bitmap (4: "
+            "PostgreSQL's own default)",
+            number("random_page_cost", 1.1, (0.01, 1000)): "what the planner takes a page out of "
+            "order to cost; 4, PostgreSQL's own default, is for disks that turn, and then frequent "
+            "words are looked for in every document",
+            number("parallel_workers", 0, (0, 64)): "processes that may help with one query "
+            "(PostgreSQL's own default: 2)",
+            switch("jit", False): "compile what the planner takes for expensive queries "
+            "(PostgreSQL's own default: yes)",
+            number("max_connections", 256, (4, 10_000)): "connections at most; each is a process",
+            choice("rank", "ts_rank", "ts_rank_cd"): "what makes the score: how often words are "
+            "found, or how densely (cover density)",
+            choice("analysis", "declared", "simple", index=True): "who splits texts: we, as "
+            "declared to all, or the server's parser with the simple configuration, with which "
+            "answers differ",
+            choice("index", "gin", "gist", "none", index=True): "how words are indexed: inverted, "
+            "by signatures, or not at all",
+            switch("gin_fastupdate", True, index=True): "GIN keeps what is new in a list of its "
+            "own for a while",
+            switch("index_first", False, index=True): "make the indexes before the documents come, "
+            "not after",
+            number("maintenance_mem_mb", 64, (1, 1 << 20), index=True): "memory for making an "
+            "index (64: PostgreSQL's own default)",
+            switch("fsync", True, index=True): "wait until what is written is on the disk",
+            switch("autovacuum", False): "let the server tidy up when it likes; settling does so "
+            "in any case",
+        }
     )
 
     def service(self, params: Parameters, schema: Schema) -> Service:
@@ -277,8 +198,12 @@ class Postgresql:
 
     def compile(self, query: Query, schema: Schema, params: Parameters) -> Request:
         """A count and a page, then a statement for each facet, in one Query message."""
+        refuse(self.can, query)
         matcher = Matcher(Layout.of(schema), params["analysis"] == "declared")
-        conditions = [matcher.condition(query.match), *filters(query.filters, schema)]
+        conditions = [
+            matcher.condition(query.match),
+            *(passed(part, schema) for part in query.filters),
+        ]
         found = where(conditions)
         columns = ["id"]
         if not query.sort or any(key.field == "_score" for key in query.sort):
@@ -304,7 +229,7 @@ class Postgresql:
 
     def decode(self, reply: bytes) -> Hits:
         """Hits, facets, groups; PostgreSQL's own error text where it refused."""
-        (answer,) = split(reply)
+        (answer,) = form.split(reply)
         if answer.errors:
             return Hits(total=None, error=str(answer.errors[0]))
         if len(answer.results) < 2 or answer.results[0].columns != ("total",):
@@ -325,14 +250,13 @@ class Postgresql:
 
     def facts(self, reply: bytes) -> Facts:
         """Before ``create`` there are no documents to count, and no index to read back."""
-        replies = split(reply)
+        replies = form.split(reply)
         if len(replies) != 2:
             raise ValueError(f"two replies were asked for, {len(replies)} came")
         server, documents = replies
         missing = [error.fields.get("C") for error in documents.errors] == [_NO_TABLE]
-        for each in (server, documents):
-            if each.errors and not (each is documents and missing):
-                raise ValueError(str(each.errors[0]))
+        if errors := server.errors + ([] if missing else documents.errors):
+            raise ValueError(str(errors[0]))
         (result,) = server.results
         read = dict(zip(result.columns, result.rows[0], strict=True))
         version, index_bytes = read.pop("version"), read.pop("index_bytes")
@@ -353,7 +277,7 @@ class Postgresql:
 
     def terms(self, reply: bytes) -> tuple[str, ...]:
         """The terms in order."""
-        (answer,) = split(reply)
+        (answer,) = form.split(reply)
         if answer.errors:
             raise ValueError(str(answer.errors[0]))
         return tuple(word for word, _place in answer.results[0].rows)
@@ -362,7 +286,7 @@ class Postgresql:
         """With its id: what may be refused goes in by itself."""
         return tuple(
             (str(key), reason)
-            for answer in split(reply)
+            for answer in form.split(reply)
             for result in answer.results
             for key, reason in result.rows
             if reason is not None
@@ -370,7 +294,7 @@ class Postgresql:
 
     def check(self, reply: bytes) -> str | None:
         """The first error of the exchanges; a refused document is not one."""
-        errors = (error for answer in split(reply) for error in answer.errors)
+        errors = (error for answer in form.split(reply) for error in answer.errors)
         return next(map(str, errors), None)
 
 

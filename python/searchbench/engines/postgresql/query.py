@@ -13,8 +13,7 @@ from math import isinf
 
 from searchbench.corpora.corpus import FieldType, Schema
 from searchbench.engines import postgres_form as form
-from searchbench.engines.postgresql.vector import LONGEST_WORD_BYTES, Layout, column
-from searchbench.errors import Unsupported
+from searchbench.engines.postgresql.table import INTEGERS, LONGEST_WORD_BYTES, Layout, column, value
 from searchbench.workload.queries.algebra import (
     Boolean,
     Filter,
@@ -30,34 +29,13 @@ from searchbench.workload.queries.analysis import is_term
 Condition = str | bool
 Words = Mapping[int, str]
 """For each vector that is meant, a text search query."""
-NO_FUZZY = (
-    "we could: the module fuzzystrmatch knows distances, but nothing holds the words of an index "
-    "so that they could be compared"
-)
 _AND, _OR, _NOT = " & ", " | ", "!"
-_NAME_BYTES = 63
-_INTEGERS = range(-(2**63), 2**63)
 BETWEEN_PIECES = "\x1f"
 _HEADLINE = form.literal(
     "StartSel=<b>, StopSel=</b>, MaxFragments=3, MaxWords=20, MinWords=5, "
     f'FragmentDelimiter="{BETWEEN_PIECES}"'
 )
-_LISTED = {
-    FieldType.INTEGER: "bigint",
-    FieldType.DATE: "bigint",
-    FieldType.BOOLEAN: "boolean",
-}
-
-
-def value(field: str, prefix: str = "v") -> str:
-    """The column of a field, as an identifier; Unsupported where PostgreSQL has none for it."""
-    found = f"{prefix}_{field}"
-    if "\0" in found or len(found.encode()) > _NAME_BYTES:
-        raise Unsupported(
-            f"PostgreSQL cannot have a field named {field!r}: upstream must: the name of a column "
-            f"has at most {_NAME_BYTES} bytes (two are ours) and no NUL"
-        )
-    return form.name(found)
+_LISTED = {FieldType.INTEGER: "bigint", FieldType.DATE: "bigint", FieldType.BOOLEAN: "boolean"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,16 +56,13 @@ class Matcher:
 
     def scored(self, match: Match | None) -> dict[str, str]:
         """For each vector (its column) the text search query whose words make the score."""
-        found = {}
-        number_of_vectors = len(self.layout.vectors)
-        for number in range(number_of_vectors if match is not None else 0):
-            # A word may be in another vector, so over several all is "or" here.
-            both = _AND if number_of_vectors == 1 else _OR
-            assert match is not None
-            words = self._counted(match, number, both)
-            if words:
-                found[column(number)] = self.search(words)
-        return found
+        if match is None:
+            return {}
+        numbers = range(len(self.layout.vectors))
+        # A word may be in another vector, so over several all is "or" here.
+        both = _AND if len(numbers) == 1 else _OR
+        counted = {column(number): self._counted(match, number, both) for number in numbers}
+        return {held: self.search(words) for held, words in counted.items() if words}
 
     def snippet(self, match: Match | None, field: str) -> str | None:
         """Pieces of a field around the words that are looked for in it; NULL where it has none.
@@ -102,7 +77,7 @@ class Matcher:
         held = value(field)
         plain = f"regexp_replace({held}, '[^[:alnum:]]+', ' ', 'g')" if self.declared else held
         ((number, labels),) = self.layout.labels((field,)).items()
-        own = f"{column(number)}" if not labels else f"ts_filter({column(number)}, '{{{labels}}}')"
+        own = column(number) if not labels else f"ts_filter({column(number)}, '{{{labels}}}')"
         search = self.search(words)
         return (
             f"CASE WHEN {own} @@ {search} "
@@ -151,8 +126,6 @@ class Matcher:
         A part that is empty is in no document: what is no term of the declared analysis, and what
         is too long for a vector. It never becomes syntax.
         """
-        if match.mode is Mode.FUZZY:
-            raise Unsupported(f"PostgreSQL cannot do fuzzy: {NO_FUZZY}")
         chosen = self.layout.labels(match.fields or self.layout.fields)
         held = [is_term(t) and len(t.encode()) <= LONGEST_WORD_BYTES for t in match.terms]
         if match.mode is Mode.PHRASE:
@@ -181,9 +154,20 @@ def _only(match: Match, field: str) -> Match:
     return Boolean(must, should)
 
 
-def filters(parts: Sequence[Filter], schema: Schema) -> list[Condition]:
-    """What a document that passes the filters meets."""
-    return [_filter(part, schema) for part in parts]
+def passed(part: Filter, schema: Schema) -> Condition:
+    """What a document that passes the filter meets."""
+    kind, held = schema[part.field].type, value(part.field)
+    if isinstance(part, Range):
+        return _range(part, held)
+    listed = _listed(part.values, kind)
+    one_of: Condition = False
+    if listed and kind is FieldType.KEYWORDS:
+        one_of = f"{held} && {listed}"
+    elif listed:
+        one_of = f"{held} = ANY ({listed})"
+    if isinstance(part, In):
+        return one_of
+    return f"({one_of}) IS NOT TRUE" if isinstance(one_of, str) else not one_of
 
 
 def where(parts: Sequence[Condition]) -> str:
@@ -219,26 +203,11 @@ def _joined(parts: Sequence[Condition], both: str, either: str, *, every: bool) 
     return _plain([p for p in parts if isinstance(p, str)], both if every else either) or every
 
 
-def _filter(part: Filter, schema: Schema) -> Condition:
-    kind, held = schema[part.field].type, value(part.field)
-    if isinstance(part, Range):
-        return _range(part, held)
-    listed = _listed(part.values, kind)
-    one_of: Condition = False
-    if listed and kind is FieldType.KEYWORDS:
-        one_of = f"{held} && {listed}"
-    elif listed:
-        one_of = f"{held} = ANY ({listed})"
-    if isinstance(part, In):
-        return one_of
-    return f"({one_of}) IS NOT TRUE" if isinstance(one_of, str) else not one_of
-
-
 def _listed(values: Sequence[str | int | bool], kind: FieldType) -> str:
     """The values that a document can have, as the constant of an array; "" if there is none."""
     name = _LISTED.get(kind, "text")
     if name == "bigint":
-        found = [str(v) for v in values if v in _INTEGERS]
+        found = [str(v) for v in values if v in INTEGERS]
     elif name == "boolean":
         found = ["t" if v else "f" for v in values]
     else:
@@ -264,7 +233,7 @@ def _range(part: Range, held: str) -> Condition:
 def _bound(bound: str | int | float) -> str:
     if isinstance(bound, str):
         return form.literal(bound)
-    if isinstance(bound, int) and bound in _INTEGERS:
+    if isinstance(bound, int) and bound in INTEGERS:
         return f"'{bound}'::bigint"
     if isinstance(bound, float) and isinf(bound):
         return f"'{bound}'::float8"

@@ -2,11 +2,19 @@
 
 Every field has a column ``v_NAME``; one with several values has ``r_NAME`` as well, which is
 filled only where a document has a value twice, so that counting need not look for that.
+
+With the declared analysis PostgreSQL's own parser never sees a text (it would make URLs, numbers
+and hyphenated words of it): the words and their places are what goes in. A vector holds four
+fields, told apart by the labels that PostgreSQL has for weights; further fields have further
+vectors. What a vector cannot hold is given up in this order: places (of phrases alone), then words
+that are too long; a vector that is too large is for the server to refuse.
+
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import orjson
@@ -14,8 +22,8 @@ import orjson
 from searchbench.corpora.corpus import Document, Field, FieldType, Schema
 from searchbench.engines import postgres_form as form
 from searchbench.engines.engine import Parameters
-from searchbench.engines.postgresql.query import value
-from searchbench.engines.postgresql.vector import LABELS, Layout, column, vector
+from searchbench.errors import Unsupported
+from searchbench.workload.queries.analysis import terms
 
 _COLUMN_TYPES = {
     FieldType.TEXT: "text",
@@ -30,16 +38,86 @@ _COLUMN_TYPES = {
 _KEYWORD_BYTES = 2600
 # A vector holds 1 MiB; its literal is never smaller than what is kept of it.
 _VECTOR_BYTES = 1_000_000
-_INTEGERS = range(-(2**63), 2**63)
+INTEGERS = range(-(2**63), 2**63)
+_LABELS = "DCBA"
+"""Of the fields of a vector. D is what has no label, so that a single field costs nothing."""
+LONGEST_WORD_BYTES = 2046
+_PLACES_OF_A_WORD = 256
+_LAST_PLACE = 16383
+# Beyond it a word is at a place that its field has for all such words, next to no other's.
+_LAST_OWN_PLACE = _LAST_PLACE - 2 * len(_LABELS)
+_NAME_BYTES = 63
 _TAKEN = "SELECT {key}::json AS id, docs_take({row}) AS refused"
+
+
+def value(field: str, prefix: str = "v") -> str:
+    """The column of a field, as an identifier; Unsupported where PostgreSQL has none for it."""
+    found = f"{prefix}_{field}"
+    if "\0" in found or len(found.encode()) > _NAME_BYTES:
+        raise Unsupported(
+            f"PostgreSQL cannot have a field named {field!r}: upstream must: the name of a column "
+            f"has at most {_NAME_BYTES} bytes (two are ours) and no NUL"
+        )
+    return form.name(found)
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """Which text field is in which vector, under which label. ``fields``: the text fields."""
+
+    fields: tuple[str, ...]
+
+    @classmethod
+    def of(cls, schema: Schema) -> Layout:
+        """Of a corpus's text fields."""
+        return cls(tuple(f.name for f in schema.of_type(FieldType.TEXT)))
+
+    @property
+    def vectors(self) -> tuple[tuple[str, ...], ...]:
+        """The fields of each vector."""
+        size = len(_LABELS)
+        return tuple(self.fields[i : i + size] for i in range(0, len(self.fields), size))
+
+    def labels(self, wanted: Sequence[str]) -> dict[int, str]:
+        """For each vector that holds one of ``wanted`` their labels; "" where all are wanted."""
+        found = {}
+        for number, fields in enumerate(self.vectors):
+            labels = "".join(
+                label for label, field in zip(_LABELS, fields, strict=False) if field in wanted
+            )
+            if labels:
+                found[number] = "" if len(labels) == len(fields) else labels
+        return found
+
+
+def column(number: int) -> str:
+    """The column of a vector."""
+    return f"words_{number}"
+
+
+def vector(fields: Sequence[str], values: Mapping[str, object]) -> str:
+    """The literal of the vector of these fields, in the order of the words' first places."""
+    places: dict[str, list[tuple[int, str]]] = {}
+    at = 0
+    for index, field in enumerate(fields):
+        mark = _LABELS[index] if index else ""
+        beyond = _LAST_PLACE - 2 * index
+        for word in terms(str(values.get(field, ""))):
+            at += 1
+            place = at if at <= _LAST_OWN_PLACE else beyond
+            places.setdefault(word, []).append((place, mark))
+        at += 1  # no phrase goes from one field into the next
+    return " ".join(
+        f"'{word}':{','.join(f'{place}{mark}' for place, mark in _places(found))}"
+        for word, found in places.items()
+        if not _is_longer(word, LONGEST_WORD_BYTES)
+    )
 
 
 def tables(schema: Schema, params: Parameters) -> list[str]:
     """Statements that make the table, and the function that takes single documents."""
     columns = ["n bigint NOT NULL", 'id text COLLATE "C" NOT NULL']
-    for field in schema.fields:
-        if not _kept(field, params):
-            continue
+    for field in _kept(schema, params):
         columns.append(f"{value(field.name)} {_COLUMN_TYPES[field.type]}")
         if field.type is FieldType.KEYWORDS:
             columns.append(f"{value(field.name, 'r')} text[]")
@@ -52,13 +130,11 @@ def tables(schema: Schema, params: Parameters) -> list[str]:
 
 def indexes(schema: Schema, params: Parameters) -> list[str]:
     """Statements: one for each vector, if they are indexed; one for each field but booleans."""
-    found = []
-    method, options = params["index"], ""
-    if method == "gin":
-        options = f" WITH (fastupdate = {'on' if params['gin_fastupdate'] else 'off'})"
-    if method != "none":
-        vectors = range(len(Layout.of(schema).vectors))
-        found += [f"CREATE INDEX ON docs USING {method} ({column(v)}){options}" for v in vectors]
+    method = params["index"]
+    fast = f" WITH (fastupdate = {'on' if params['gin_fastupdate'] else 'off'})"
+    options = fast if method == "gin" else ""
+    vectors = range(len(Layout.of(schema).vectors) if method != "none" else 0)
+    found = [f"CREATE INDEX ON docs USING {method} ({column(v)}){options}" for v in vectors]
     for field in schema.fields:
         if field.type is FieldType.KEYWORDS:
             found.append(f"CREATE INDEX ON docs USING gin ({value(field.name)})")
@@ -87,19 +163,31 @@ def ingestion(
     return tuple(doubtful)
 
 
-def _kept(field: Field, params: Parameters) -> bool:
+def _places(places: list[tuple[int, str]]) -> Sequence[tuple[int, str]]:
+    """As many as PostgreSQL keeps, the first of every field among them."""
+    if len(places) <= _PLACES_OF_A_WORD:
+        return places
+    distinct = list(dict.fromkeys(places))
+    firsts = {mark: (place, mark) for place, mark in reversed(distinct)}
+    kept = list(firsts.values())
+    others = (each for each in distinct if each not in kept)
+    kept += [each for each, _ in zip(others, range(_PLACES_OF_A_WORD - len(kept)), strict=False)]
+    return sorted(kept)
+
+
+def _kept(schema: Schema, params: Parameters) -> list[Field]:
     """A text that nobody gets back is not needed beside its words, unless the server splits it."""
-    return field.stored or field.type is not FieldType.TEXT or params["analysis"] != "declared"
+    needed = params["analysis"] != "declared"
+    return [f for f in schema.fields if needed or f.stored or f.type is not FieldType.TEXT]
 
 
 def _columns(schema: Schema, params: Parameters) -> list[str]:
     """The columns that are filled, in the order of a row."""
     names = ["n", "id"]
-    for field in schema.fields:
-        if _kept(field, params):
-            names.append(f"v_{field.name}")
-            if field.type is FieldType.KEYWORDS:
-                names.append(f"r_{field.name}")
+    for field in _kept(schema, params):
+        names.append(f"v_{field.name}")
+        if field.type is FieldType.KEYWORDS:
+            names.append(f"r_{field.name}")
     vectors = Layout.of(schema).vectors if params["analysis"] == "declared" else ()
     return [*names, *(column(number) for number in range(len(vectors)))]
 
@@ -107,9 +195,7 @@ def _columns(schema: Schema, params: Parameters) -> list[str]:
 def _row(number: int, document: Document, schema: Schema, params: Parameters) -> list[Any]:
     """The values of ``_columns``."""
     row: list[Any] = [number, document.id]
-    for field in schema.fields:
-        if not _kept(field, params):
-            continue
+    for field in _kept(schema, params):
         given = document.values.get(field.name)
         if isinstance(given, list):
             each = list(dict.fromkeys(map(str, given)))
@@ -135,12 +221,12 @@ def _fits(document: Document, schema: Schema, row: Sequence[Any]) -> bool:
     return (
         "\0" not in document.id
         and all(_suits(f.type, document.values.get(f.name)) for f in schema.fields)
-        and not any(isinstance(cell, str) and _is_large(cell) for cell in row[2:])
+        and not any(isinstance(cell, str) and _is_longer(cell, _VECTOR_BYTES) for cell in row[2:])
     )
 
 
-def _is_large(text: str) -> bool:
-    return len(text) * 4 > _VECTOR_BYTES and len(text.encode()) > _VECTOR_BYTES
+def _is_longer(text: str, most_bytes: int) -> bool:
+    return len(text) * 4 > most_bytes and len(text.encode()) > most_bytes
 
 
 def _suits(kind: FieldType, given: Any) -> bool:
@@ -152,22 +238,19 @@ def _suits(kind: FieldType, given: Any) -> bool:
     if kind is FieldType.BOOLEAN:
         return isinstance(given, bool)
     if kind in (FieldType.TEXT, FieldType.KEYWORD):
-        short = kind is FieldType.TEXT or (isinstance(given, str) and _is_short(given))
-        return isinstance(given, str) and "\0" not in given and short
+        if not isinstance(given, str) or "\0" in given:
+            return False
+        return kind is FieldType.TEXT or not _is_longer(given, _KEYWORD_BYTES)
     if isinstance(given, bool) or not isinstance(given, int | float):
         return False
-    return kind is FieldType.FLOAT or (isinstance(given, int) and given in _INTEGERS)
-
-
-def _is_short(keyword: str) -> bool:
-    return len(keyword) * 4 <= _KEYWORD_BYTES or len(keyword.encode()) <= _KEYWORD_BYTES
+    return kind is FieldType.FLOAT or (isinstance(given, int) and given in INTEGERS)
 
 
 def _parsed(fields: Sequence[str]) -> str:
     """The vector of these fields as the server's own parser makes it."""
     return " || ".join(
         f"setweight(to_tsvector('simple', coalesce({value(name)}, '')), '{label}')"
-        for label, name in zip(LABELS, fields, strict=False)
+        for label, name in zip(_LABELS, fields, strict=False)
     )
 
 

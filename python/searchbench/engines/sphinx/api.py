@@ -1,4 +1,4 @@
-"""Sphinx's native protocol as bytes: commands built ahead of time, replies taken apart afterwards.
+"""Sphinx over its native protocol: commands built ahead of time, replies taken apart afterwards.
 
 The greeting and the command that keeps a connection are the measuring core's. All numbers are
 big-endian; a text is its length and its bytes.
@@ -7,25 +7,32 @@ big-endian; a text is its length and its bytes.
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable
+from dataclasses import dataclass, field, replace
 from typing import Any
 
-from searchbench.engines.engine import Hits
-from searchbench.engines.sphinx.ql import hit
+from searchbench.corpora.corpus import Schema
+from searchbench.engines.engine import Facts, Hits, Parameters, Request, Wire
+from searchbench.engines.features import refuse
+from searchbench.engines.sphinx import conf, values
+from searchbench.engines.sphinx.engine import Sphinx
 from searchbench.engines.sphinx.query import (
-    GROUP_MATCHES,
     RANKERS,
-    SCORE,
     Ask,
     Condition,
+    Listing,
     OneOf,
-    counted,
+    answer,
+    plan,
+    selected,
 )
+from searchbench.errors import Unsupported
+from searchbench.workload.queries.algebra import Query
 
+_UNDESCRIBED = "upstream must: the native protocol has no command that describes an index"
 _SEARCH, _SEARCH_VERSION = 0, 0x11D
 _KEYWORDS, _KEYWORDS_VERSION = 3, 0x100
-OK, _ERROR, _RETRY, WARNING = range(4)
+_OK, _ERROR, _RETRY, _WARNING = range(4)
 _MODES = {"all": 0, "any": 1, "phrase": 2, "boolean": 3, None: 6}
 _BY_RELEVANCE, _BY_CLAUSE = 0, 4
 _VALUES, _RANGE = 0, 1
@@ -37,64 +44,107 @@ _EMPTY = bytes(4)
 
 
 @dataclass(slots=True)
-class Found:
-    """The answer to one search: rows by column, and what the server says of it."""
+class _Found:
+    """The answer to one search: rows by column, and what the server says of it.
+
+    ``label``: the first of the columns, which says what is counted.
+    """
 
     rows: list[dict[str, Any]] = field(default_factory=list)
-    columns: list[str] = field(default_factory=list)
+    label: str = ""
     total: int = 0
     warning: str = ""
     error: str = ""
 
 
-def searches(ask: Ask, index: str, all_parts: bool) -> bytes:
-    """One command with the counts first and the hits last; ``all_parts``: their statistics."""
-    computed = [(e, n) for e, n in ask.columns if n[0] == "c" and n[1:].isdigit()]
-    queries = []
-    for each in ask.groupings:
-        order = ", ".join(
-            f"{'@count' if name == 'n' else name} {'desc' if down else 'asc'}"
-            for name, down in each.order
-        )
-        queries.append(
-            _query(
-                ask,
-                index,
-                all_parts,
-                select=[(each.value, each.label), *computed],
-                conditions=[*ask.conditions, *each.conditions],
-                limits=(0, each.limit, max(GROUP_MATCHES, each.limit)),
-                group=(each.by, order),
-            )
-        )
-    queries.append(
-        _query(
-            ask,
-            index,
-            all_parts,
-            select=ask.columns,
-            conditions=ask.conditions,
-            limits=(ask.offset, ask.limit, ask.matches),
-        )
+class SphinxApi(Sphinx):
+    """The same server over its native protocol, where the match modes of old live."""
+
+    name = "sphinx-api"
+    wire: Wire = "sphinx"
+    listen = ""
+    can = replace(
+        Sphinx.can,
+        title="Sphinx (API)",
+        unread={**Sphinx.can.unread, **dict.fromkeys(("parts", "levels", "index"), _UNDESCRIBED)},
     )
+
+    def _sensible(self, params: Parameters) -> None:
+        if params["index"] == "realtime":
+            raise Unsupported(
+                f"{self.can.title} cannot ingest in real time: upstream must: the native protocol "
+                "puts no documents in; use sphinx, over SphinxQL"
+            )
+        super()._sensible(params)
+
+    def compile(self, query: Query, schema: Schema, params: Parameters) -> Request:
+        """One command, with a search for each count and one for the hits."""
+        refuse(self.can, query)
+        ask = plan(query, schema, params, self.can.title)
+        return Request((_searches(ask, conf.ASKED, params["statistics"] == "global"),))
+
+    def decode(self, reply: bytes) -> Hits:
+        """Hits, counts, warnings; a warning means that a part did not answer."""
+        (answers,) = _results(reply)
+        error = next((a.error for a in answers if a.error), None)
+        if error is not None:
+            return Hits(total=None, error=error)
+        if not answers:
+            raise ValueError("a reply to a search holds no answer")
+        *counts, page = answers
+        return answer(
+            total=page.total,
+            page=page.rows,
+            counts=[(f.label, [(row[f.label], row["@count"]) for row in f.rows]) for f in counts],
+            warnings=tuple(dict.fromkeys(a.warning for a in answers if a.warning)),
+        )
+
+    def facts_request(self) -> Request:
+        """Version and documents."""
+        return Request((_search(conf.ABOUT, "version"), _search(conf.ASKED, values.KEY)))
+
+    def facts(self, reply: bytes) -> Facts:
+        """What searchd tells, and the row that its own program wrote."""
+        (about,), (asked,) = _results(reply)
+        trouble = about.error or asked.error or asked.warning
+        if trouble:
+            raise ValueError(trouble)
+        build = str(about.rows[0]["version"])
+        return Facts(version=build.split("-", 1)[0], documents=asked.total, extra={"build": build})
+
+    def analyse(self, text: str) -> Request | None:
+        """The command for keywords; in a text an asterisk is no wildcard."""
+        body = (_text(values.searchable(text).replace("*", " ")), _text(conf.ANALYSIS), _EMPTY)
+        return Request((_command(_KEYWORDS, _KEYWORDS_VERSION, *body),))
+
+    def terms(self, reply: bytes) -> tuple[str, ...]:
+        """The terms in order."""
+        ((status, reader),) = _replies(reply)
+        if status not in (_OK, _WARNING):
+            raise ValueError(reader.text())
+        found = [(reader.text(), reader.text()) for _ in range(reader.number())]
+        return tuple(term for _as_written, term in found)
+
+    def check(self, reply: bytes) -> str | None:
+        """Nothing is created or put in over this protocol."""
+        return None
+
+
+def _searches(ask: Ask, index: str, all_parts: bool) -> bytes:
+    """One command with the counts first and the hits last; ``all_parts``: their statistics."""
+    queries = [_query(ask, each, index, all_parts) for each in ask.listings]
     return _command(_SEARCH, _SEARCH_VERSION, struct.pack(">II", 0, len(queries)), *queries)
 
 
-def search(index: str, select: str, limit: int = 1) -> bytes:
+def _search(index: str, select: str) -> bytes:
     """One command with one search: everything in an index."""
-    plain = Ask(None, None, "", RANKERS[0], ((select, select),), (), (), (), 0, limit)
-    return searches(plain, index, all_parts=False)
+    one = Listing(((select, select),), (), (), offset=0, limit=1, matches=1000)
+    return _searches(Ask(None, None, "", RANKERS[0], (one,)), index, all_parts=False)
 
 
-def keywords(text: str, index: str) -> bytes:
-    """Asks for the terms of ``text`` as an index sees them."""
-    body = (_text(text), _text(index), _EMPTY)
-    return _command(_KEYWORDS, _KEYWORDS_VERSION, *body)
-
-
-def replies(data: bytes) -> list[tuple[int, bytes]]:
+def _replies(data: bytes) -> list[tuple[int, _Reader]]:
     """Status and body of each reply in ``data``; ValueError where one is not whole."""
-    found: list[tuple[int, bytes]] = []
+    found: list[tuple[int, _Reader]] = []
     at = 0
     while at < len(data) or not found:
         if len(data) - at < 8:
@@ -103,97 +153,48 @@ def replies(data: bytes) -> list[tuple[int, bytes]]:
         at += 8
         if len(data) - at < length:
             raise ValueError(f"the reply promises {length} bytes, {len(data) - at} are here")
-        found.append((status, data[at : at + length]))
+        found.append((status, _Reader(data[at : at + length])))
         at += length
     return found
 
 
-def results(reply: bytes) -> list[Found]:
-    """The answers in a reply to one command of searches."""
-    ((status, body),) = replies(reply)
-    return results_of(status, body)
+def _results(data: bytes) -> list[list[_Found]]:
+    """The answers in each reply to a command of searches; ValueError where one is not whole."""
+    return [list(_answers(*reply)) for reply in _replies(data)]
 
 
-def results_of(status: int, body: bytes) -> list[Found]:
-    """The answers in the body of one reply."""
-    reader = _Reader(body)
+def _answers(status: int, reader: _Reader) -> Iterable[_Found]:
     if status in (_ERROR, _RETRY):
-        return [Found(error=reader.text())]
-    warning = reader.text() if status == WARNING else ""
-    answers = []
+        yield _Found(error=reader.text())
+        return
+    warning = reader.text() if status == _WARNING else ""
     while not reader.ended:
-        answers.append(_answer(reader))
-    if warning:
-        for each in answers:
-            each.warning = each.warning or warning
-    return answers
+        each = _answer(reader)
+        each.warning = each.warning or warning
+        yield each
 
 
-def hits(reply: bytes) -> Hits:
-    """The hits, counts and warnings in a reply to ``searches``; ValueError where it is not one."""
-    answers = results(reply)
-    error = next((a.error for a in answers if a.error), None)
-    if error is not None:
-        return Hits(total=None, error=error)
-    if not answers:
-        raise ValueError("a reply to a search holds no answer")
-    facets: dict[str, Sequence[tuple[str, int]]] = {}
-    groups: Sequence[tuple[str, int]] = ()
-    for answer in answers[:-1]:
-        label = answer.columns[0]
-        kind, name, found = counted(label, [(r[label], r["@count"]) for r in answer.rows])
-        if kind == "g":
-            groups = found
-        else:
-            facets[name] = found
-    warnings = tuple(dict.fromkeys(a.warning for a in answers if a.warning))
-    return Hits(
-        total=answers[-1].total,
-        hits=tuple(hit(row, row.get(SCORE)) for row in answers[-1].rows),
-        facets=facets,
-        groups=groups,
-        warnings=warnings,
-        partial=bool(warnings),
-    )
-
-
-def terms(reply: bytes) -> tuple[str, ...]:
-    """The terms in a reply to ``keywords``."""
-    ((status, body),) = replies(reply)
-    reader = _Reader(body)
-    if status not in (OK, WARNING):
-        raise ValueError(reader.text())
-    found = []
-    for _ in range(reader.number()):
-        reader.text()  # as it was written
-        found.append(reader.text())
-    return tuple(found)
-
-
-def _answer(reader: _Reader) -> Found:
+def _answer(reader: _Reader) -> _Found:
     status = reader.number()
-    answer = Found()
-    if status == WARNING:
-        answer.warning = reader.text()
-    elif status != OK:
-        answer.error = reader.text() or "no reason given"
-        return answer
+    found = _Found()
+    if status == _WARNING:
+        found.warning = reader.text()
+    elif status != _OK:
+        found.error = reader.text() or "no reason given"
+        return found
     for _ in range(reader.number()):
         reader.text()  # full-text fields
     kinds = [(reader.text(), reader.number()) for _ in range(reader.number())]
-    answer.columns = [name for name, _kind in kinds]
+    found.label = kinds[0][0] if kinds else ""
     count, wide = reader.number(), reader.number()
     for _ in range(count):
-        row: dict[str, Any] = {"@id": reader.bigint() if wide else reader.number()}
-        row["@weight"] = reader.number()
-        for name, kind in kinds:
-            row[name] = reader.value(kind)
-        answer.rows.append(row)
-    _kept, answer.total, _ms, words = (reader.number() for _ in range(4))
+        reader.take(12 if wide else 8)  # its number and its weight
+        found.rows.append({name: reader.value(kind) for name, kind in kinds})
+    _kept, found.total, _ms, words = (reader.number() for _ in range(4))
     for _ in range(words):
         reader.text()
         reader.take(8)
-    return answer
+    return found
 
 
 class _Reader:
@@ -247,42 +248,35 @@ def _text(text: str) -> bytes:
     return struct.pack(">I", len(raw)) + raw
 
 
-def _query(
-    ask: Ask,
-    index: str,
-    all_parts: bool,
-    *,
-    select: Iterable[tuple[str, str]],
-    conditions: Sequence[Condition],
-    limits: tuple[int, int, int],
-    group: tuple[str, str] = ("", "@weight desc"),
-) -> bytes:
-    offset, limit, matches = limits
-    grouped = bool(group[0])
-    order = ", ".join(
-        f"{'@weight' if name == 'weight()' else name} {'desc' if down else 'asc'}"
-        for name, down in ask.order
-    )
+def _query(ask: Ask, each: Listing, index: str, all_parts: bool) -> bytes:
     flags = _NORMALIZED_IDF | (_LOCAL_DF if all_parts else 0)
-    sort = _BY_CLAUSE if order and not grouped else _BY_RELEVANCE
+    limits = (each.offset, each.limit)
+    order = "" if each.by else _order(each.order, "weight()", "@weight")
+    group_order = _order(each.order, "n", "@count") if each.by else "@weight desc"
     parts = [
-        struct.pack(">IIIII", flags, offset, limit, _MODES[ask.mode], RANKERS.index(ask.ranker)),
-        struct.pack(">I", sort) + _text("" if grouped else order),
+        struct.pack(">IIIII", flags, *limits, _MODES[ask.mode], RANKERS.index(ask.ranker)),
+        struct.pack(">I", _BY_CLAUSE if order else _BY_RELEVANCE) + _text(order),
         _text((ask.text or "") if ask.mode is None else ask.words),
         _EMPTY,  # weights of fields by their place
         _text(index),
         struct.pack(">IQQ", 1, 0, 0),  # ids are 64 bits wide, and all are wanted
-        struct.pack(">I", len(conditions)),
-        *map(_condition, conditions),
-        struct.pack(">I", _BY_ATTRIBUTE) + _text(group[0]),
-        struct.pack(">I", matches) + _text(group[1]),
+        struct.pack(">I", len(each.conditions)),
+        *map(_condition, each.conditions),
+        struct.pack(">I", _BY_ATTRIBUTE) + _text(each.by),
+        struct.pack(">I", each.matches) + _text(group_order),
         struct.pack(">III", 0, 0, 0),  # no cutoff, no retries
         _EMPTY * 4,  # nothing distinct, no place, no weights of indexes, no limit of time
         _EMPTY * 3,  # no weights of fields, no comment, no overrides
-        _text(", ".join(e if e == name else f"{e} AS {name}" for e, name in select)),
+        _text(selected(each.columns)),
         _EMPTY * 4,  # no outer select
     ]
     return b"".join(parts)
+
+
+def _order(keys: Iterable[tuple[str, bool]], column: str, own: str) -> str:
+    """The keys as a clause, with this protocol's own name of one column."""
+    named = ((own if name == column else name, down) for name, down in keys)
+    return ", ".join(f"{name} {'desc' if down else 'asc'}" for name, down in named)
 
 
 def _condition(part: Condition) -> bytes:

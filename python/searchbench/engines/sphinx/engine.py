@@ -1,4 +1,9 @@
-"""Sphinx 2.2: searchd over SphinxQL, and the same server over its native protocol."""
+"""Sphinx 2.2 over SphinxQL, and Manticore.
+
+A question is several statements in one packet. The counts come first, then the hits, then SHOW
+META, which tells how many documents match and what the server warns of: a part that did not answer
+is no error to it, only fewer hits.
+"""
 
 from __future__ import annotations
 
@@ -18,10 +23,11 @@ from searchbench.engines.engine import (
     Service,
     Wire,
 )
-from searchbench.engines.mysql_form import query as packet
-from searchbench.engines.mysql_form import split
-from searchbench.engines.sphinx import api, conf, ql, values
-from searchbench.engines.sphinx.query import NO_FUZZY, RANKERS, plan
+from searchbench.engines.features import refuse
+from searchbench.engines.levers import choice, described
+from searchbench.engines.mysql_form import Result, refusal, request, split
+from searchbench.engines.sphinx import conf, values
+from searchbench.engines.sphinx.query import RANKERS, Ask, Condition, OneOf, answer, plan, selected
 from searchbench.errors import Unsupported
 from searchbench.workload.queries.algebra import Query
 
@@ -32,131 +38,25 @@ _START = (
     'exec searchd --config "$1/sphinx.conf" --nodetach'
 )
 _BETWEEN = re.compile(rf"{conf.MIDDLE}\d+_(\d+)$")
+_ONE_AND_META = f"SELECT {values.KEY} FROM {conf.ASKED} LIMIT 0,1; SHOW META"
+_NO_FUZZY = "upstream must: it finds whole words, prefixes and infixes"
 _NEVER = "never: it is said in each query"
 _SILENT = "upstream must: searchd does not tell how it is configured"
-_UNDESCRIBED = "upstream must: the native protocol has no command that describes an index"
-PARAMETERS = (
-    Parameter(
-        "workers",
-        str,
-        "threads",
-        "how requests are served: one after another, by a process or a thread for each, or by "
-        "processes forked beforehand; none and prefork serve a connection until it is closed",
-        choices=("threads", "fork", "prefork", "none"),
-    ),
-    Parameter(
-        "max_children",
-        int,
-        0,
-        "connections served at once, those beyond are turned away; prefork: processes forked "
-        "beforehand (0: no limit; prefork: 16)",
-        minimum=0,
-        maximum=10_000,
-    ),
-    Parameter(
-        "dist_threads",
-        int,
-        0,
-        "threads over which the local parts of one query are spread; 0: one after another",
-        minimum=0,
-        maximum=256,
-    ),
-    Parameter(
-        "listen_backlog",
-        int,
-        128,
-        "connections that may wait to be accepted (searchd's own default: 5)",
-        minimum=1,
-        maximum=65_535,
-    ),
-    Parameter(
-        "parts", int, 1, "indexes that are searched as one", minimum=1, maximum=64, index=True
-    ),
-    Parameter(
-        "part_kind",
-        str,
-        "local",
-        "who searches a part: the server that is asked, an agent (a searchd of its own on this "
-        "machine), or mixed: the first is local, the others are agents",
-        choices=("local", "agent", "mixed"),
-    ),
-    Parameter(
-        "levels",
-        int,
-        1,
-        "merge the parts at once, or by a searchd in between and again by the one that is asked",
-        choices=(1, 2),
-    ),
-    Parameter(
-        "agent_query_timeout_ms",
-        int,
-        3000,
-        "an agent that takes longer is left out, with a warning (searchd's own default)",
-        minimum=1,
-        maximum=3_600_000,
-    ),
-    Parameter(
-        "match_mode",
-        str,
-        "algebra",
-        "how plain terms are asked: in the extended syntax as the algebra has them, or by the "
-        "match mode of old that means the same, with its own ranker",
-        choices=("algebra", "any", "all", "phrase", "boolean"),
-    ),
-    Parameter(
-        "ranker",
-        str,
-        "proximity_bm25",
-        "how matches are weighted, where match_mode is algebra",
-        choices=RANKERS,
-    ),
-    Parameter(
-        "statistics",
-        str,
-        "local",
-        "term statistics of each part, or of all local parts together",
-        choices=("local", "global"),
-    ),
-    Parameter(
-        "index",
-        str,
-        "offline",
-        "made by indexer before the server starts, or put into real-time indexes",
-        choices=("offline", "realtime"),
-        index=True,
-    ),
-    Parameter(
-        "rt_mem_limit_mb",
-        int,
-        128,
-        "memory of a real-time index; what is beyond goes to disk",
-        minimum=1,
-        maximum=1_000_000,
-        index=True,
-    ),
-)
 _SILENT_LEVERS = (
     *("workers", "max_children", "dist_threads", "listen_backlog"),
     *("agent_query_timeout_ms", "rt_mem_limit_mb"),
 )
-_UNREAD = {
-    **dict.fromkeys(_SILENT_LEVERS, _SILENT),
-    **dict.fromkeys(("match_mode", "ranker", "statistics"), _NEVER),
-    "part_kind": "never: a single part is local in two of three; of several it is read back",
+_MANTICORE_KINDS = {"field": "text indexed", "multi_64": "multi64"}
+_MANTICORE = """searchd
+{
+  listen = 127.0.0.1:{port}:mysql
+  log = {run}/searchd.log
+  pid_file = {run}/searchd.pid
+  data_dir = {data}
+  collation_server = binary
+  max_packet_size = 128M
 }
-CANNOT = {
-    "fuzzy": NO_FUZZY,
-    "refusal": "upstream must: indexer takes a number that is none for zero, without an error",
-}
-DEVIATIONS = {
-    "scoring": "weights are whole numbers: proximity times 1000 and BM25 without field lengths; "
-    "a prefix counts by the words it stands for; statistics are those of each part",
-    "analysis": "what follows the 42nd character of a word is not seen",
-    "facets": "of a field with several values, the last of those with equal counts may be others",
-    "groups": "above 40,000 different values counts are estimates",
-    "fields": "of a text the first 4 MiB come back",
-    "sort": "with three keys, an integer of ±2⁶³ sorts with the missing ones",
-}
+"""
 
 
 class Sphinx:
@@ -169,11 +69,31 @@ class Sphinx:
         title="Sphinx",
         home="http://sphinxsearch.com",
         packages=("sphinxsearch",),
-        cannot=CANNOT,
-        deviations=DEVIATIONS,
-        unread=_UNREAD,
+        cannot={
+            "fuzzy": _NO_FUZZY,
+            "refusal": "upstream must: indexer takes a number that is none for zero, without an "
+            "error",
+        },
+        deviations={
+            "scoring": "weights are whole numbers: proximity times 1000 and BM25 without field "
+            "lengths; a prefix counts by the words it stands for; statistics are those of each "
+            "part",
+            "analysis": "what follows the 42nd character of a word is not seen",
+            "facets": "of a field with several values, the last of those with equal counts may be "
+            "others",
+            "groups": "above 40,000 different values counts are estimates",
+            "fields": "of a text the first 4 MiB come back",
+            "sort": "with three keys, an integer of ±2⁶³ sorts with the missing ones",
+        },
+        unread={
+            **dict.fromkeys(_SILENT_LEVERS, _SILENT),
+            **dict.fromkeys(("match_mode", "ranker", "statistics"), _NEVER),
+            "part_kind": "never: a single part is local in two of three; of several it is read "
+            "back",
+        },
     )
-    parameters = PARAMETERS
+    parameters: tuple[Parameter, ...] = conf.PARAMETERS
+    analysed = conf.ANALYSIS  # the index whose terms are asked for
 
     def service(self, params: Parameters, schema: Schema) -> Service:
         """The searchd that is asked, and those of agents and of the level in between."""
@@ -194,17 +114,11 @@ class Sphinx:
         self._sensible(params)
         if params["index"] == "realtime":
             return None
-        return Offline(
-            commands=(("indexer", "--config", f"{{run}}/{conf.INDEXING}", "--all"),),
-            files={conf.INDEXING: conf.indexing(schema, params)},
-        )
+        return conf.offline(schema, params)
 
     def _sensible(self, params: Parameters) -> None:
-        if params["index"] == "realtime" and (
-            params["part_kind"] != "local"
-            or params["levels"] != 1
-            or params["workers"] != "threads"
-        ):
+        asked = [params[name] for name in ("part_kind", "levels", "workers")]
+        if params["index"] == "realtime" and asked != ["local", 1, "threads"]:
             raise Unsupported(
                 f"{self.can.title} cannot ingest in real time with these levers: upstream must: "
                 "real-time indexes need workers = threads, and take documents only where they are "
@@ -221,72 +135,79 @@ class Sphinx:
         """Rows of TSV, or an INSERT for each part; numbers count from 1."""
         numbered = list(enumerate(documents, start + 1))
         if params["index"] == "realtime":
-            return Request(tuple(self._inserts(numbered, schema, int(params["parts"]))))
+            parts = int(params["parts"])
+            each = ([(n, d) for n, d in numbered if (n - 1) % parts == p] for p in range(parts))
+            return request(
+                *(_insert(conf.part(p), held, schema) for p, held in enumerate(each) if held)
+            )
         lines = (
-            "\t".join([str(n), values.coded(d.id), *map(_cell, values.row(d.values, schema))])
+            "\t".join([str(n), values.coded(d.id), *map(_tabbed, values.row(d.values, schema))])
             for n, d in numbered
         )
         return Request(("".join(f"{line}\n" for line in lines).encode(),))
-
-    def _inserts(
-        self, numbered: Sequence[tuple[int, Document]], schema: Schema, parts: int
-    ) -> Iterable[bytes]:
-        for part in range(parts):
-            mine = [(n, d) for n, d in numbered if (n - 1) % parts == part]
-            if mine:
-                yield packet(ql.insert(conf.part(part), mine, schema))
 
     def settle(self, schema: Schema, params: Parameters) -> Iterable[Request]:
         """Real-time indexes to disk."""
         if params["index"] == "offline":
             return []
         parts = range(int(params["parts"]))
-        return [Request(tuple(packet(f"FLUSH RTINDEX {conf.part(n)}") for n in parts))]
+        return [request(*(f"FLUSH RTINDEX {conf.part(n)}" for n in parts))]
 
     def compile(self, query: Query, schema: Schema, params: Parameters) -> Request:
         """SELECTs and SHOW META in one packet."""
+        refuse(self.can, query)
         ask = plan(query, schema, params, self.can.title)
-        options = ["local_df=1"] if params["statistics"] == "global" else []
-        return Request((packet(ql.statements(ask, conf.ASKED, options)),))
+        return request(_statements(ask, params.get("statistics") == "global"))
 
     def decode(self, reply: bytes) -> Hits:
         """Hits, counts, warnings; a warning means that a part did not answer."""
-        return ql.hits(reply)
+        results = split(reply)
+        refused = refusal(results)
+        if refused is not None:
+            return Hits(total=None, error=refused)
+        if len(results) < 2 or results[-1].columns[:1] != ("Variable_name",):
+            raise ValueError(f"a reply ends in SHOW META, this one in {results[-1].columns!r}")
+        *counts, page, meta = results
+        told = _pairs(meta)
+        return answer(
+            total=int(told["total_found"]),
+            page=page.dicts(),
+            counts=[(r.columns[0], map(_count, r.rows)) for r in counts],
+            warnings=(told["warning"],) if "warning" in told else (),
+            partial=any(r.warnings for r in results),
+        )
 
     def facts_request(self) -> Request:
         """Version, documents, the parts and what kind they are."""
-        return Request(
-            (
-                packet(f"SELECT version FROM {conf.ABOUT}"),
-                packet(f"SELECT {values.KEY} FROM {conf.ASKED} LIMIT 0,1; SHOW META"),
-                packet(f"DESCRIBE {conf.ASKED}"),
-                packet("SHOW TABLES"),
-                packet("SHOW STATUS"),
-            )
+        return request(
+            f"SELECT version FROM {conf.ABOUT}",
+            _ONE_AND_META,
+            f"DESCRIBE {conf.ASKED}",
+            "SHOW TABLES",
+            "SHOW STATUS",
         )
 
     def facts(self, reply: bytes) -> Facts:
         """What searchd tells, and the row that its own program wrote."""
         results = split(reply)
-        refused = next((r.error for r in results if r.code), None)
-        if refused is not None:
+        if refused := refusal(results):
             raise ValueError(refused)
         about, _first, meta, members, tables, status = results
-        told = ql.pairs(meta)
+        told = _pairs(meta)
         if "warning" in told:
             raise ValueError(told["warning"])
-        levers = _levers(ql.pairs(members), ql.pairs(tables))
+        build = about.dicts()[0]["version"] or ""
         return Facts(
-            version=_version(about.dicts()[0]["version"] or ""),
+            version=build.split("-", 1)[0],
             documents=int(told["total_found"]),
-            parameters=levers,
-            extra={"build": about.dicts()[0]["version"], "status": ql.pairs(status)},
+            parameters=_levers(_pairs(members), _pairs(tables)),
+            extra={"build": build, "status": _pairs(status)},
         )
 
     def analyse(self, text: str) -> Request | None:
         """CALL KEYWORDS; in a text an asterisk is no wildcard."""
         plain = values.searchable(text).replace("*", " ")
-        return Request((packet(f"CALL KEYWORDS({ql.literal(plain)}, '{conf.ANALYSIS}')"),))
+        return request(f"CALL KEYWORDS({_literal(plain)}, '{self.analysed}')")
 
     def terms(self, reply: bytes) -> tuple[str, ...]:
         """The terms in order."""
@@ -301,76 +222,177 @@ class Sphinx:
 
     def check(self, reply: bytes) -> str | None:
         """The first error of the statements."""
-        return next((r.error for r in split(reply) if r.code), None)
+        return refusal(split(reply))
 
 
-class SphinxApi(Sphinx):
-    """The same server over its native protocol, where the match modes of old live."""
+class Manticore(Sphinx):
+    """Sphinx's successor: one real-time table over the same wire, attached to. Never run here.
 
-    name = "sphinx-api"
-    wire: Wire = "sphinx"
-    listen = ""
+    No Debian package and no Maven artifact brings it, so what stands here was written from its
+    manual and from what Sphinx 2.2 does with the same statements; no server has answered it yet.
+    """
+
+    name = "manticore"
     can = Capabilities(
-        title="Sphinx (API)",
-        home="http://sphinxsearch.com",
-        packages=("sphinxsearch",),
-        cannot=CANNOT,
-        deviations=DEVIATIONS,
-        unread={
-            **_UNREAD,
-            **dict.fromkeys(("parts", "levels", "index"), _UNDESCRIBED),
+        title="Manticore",
+        home="https://manticoresearch.com",
+        unavailable="neither Debian nor Maven Central has it; attach to one that runs",
+        cannot={
+            "fuzzy": _NO_FUZZY,
+            "parts": "we could: distributed tables are as in Sphinx; here it is one table",
         },
+        deviations={
+            "scoring": "weights are whole numbers: proximity times 1000 and BM25",
+            "facets": "of a field with several values, the last of those with equal counts may be "
+            "others",
+            "untried": "no server has answered this translator yet: its first answers try it",
+        },
+        unread=dict.fromkeys(("match_mode", "ranker"), _NEVER),
     )
+    parameters = described(
+        {
+            choice(
+                "match_mode", *conf.MATCH_MODES
+            ): "how plain terms are asked: in the extended syntax "
+            "as the algebra has them, or as Sphinx rewrote the match mode of old that means the "
+            "same, with its own ranker",
+            choice("ranker", *RANKERS): "how matches are weighted, where match_mode is algebra",
+        }
+    )
+    analysed = conf.ASKED
 
-    def _sensible(self, params: Parameters) -> None:
-        if params["index"] == "realtime":
-            raise Unsupported(
-                f"{self.can.title} cannot ingest in real time: upstream must: the native protocol "
-                "puts no documents in; use sphinx, over SphinxQL"
+    def service(self, params: Parameters, schema: Schema) -> Service:
+        """One searchd that keeps its tables itself."""
+        return Service(
+            argv=("searchd", "--config", "{run}/manticore.conf", "--nodetach"),
+            wire="sphinxql",
+            ready=self.facts_request(),
+            login=("root", "", ""),
+            files={"manticore.conf": _MANTICORE},
+        )
+
+    def offline(self, schema: Schema, params: Parameters) -> Offline | None:
+        """None: it is ingested into."""
+        return None
+
+    def create(self, schema: Schema, params: Parameters) -> Iterable[Request]:
+        """One table with the declared analysis."""
+        columns = [(values.KEY, "string"), *values.columns(schema)]
+        written = ", ".join(f"{name} {_MANTICORE_KINDS.get(kind, kind)}" for name, kind in columns)
+        table = values.charset_table().replace("\\\n", " ")
+        return [
+            request(
+                f"CREATE TABLE {conf.ASKED} ({written}) charset_table={_literal(table)} "
+                "min_prefix_len='1' dict='keywords'"
             )
-        super()._sensible(params)
+        ]
 
-    def compile(self, query: Query, schema: Schema, params: Parameters) -> Request:
-        """One command, with a search for each count and one for the hits."""
-        ask = plan(query, schema, params, self.can.title)
-        return Request((api.searches(ask, conf.ASKED, params["statistics"] == "global"),))
+    def batch(
+        self, documents: Sequence[Document], start: int, schema: Schema, params: Parameters
+    ) -> Request:
+        """One INSERT; numbers count from 1."""
+        return request(_insert(conf.ASKED, enumerate(documents, start + 1), schema))
 
-    def decode(self, reply: bytes) -> Hits:
-        """Hits, counts, warnings; a warning means that a part did not answer."""
-        return api.hits(reply)
+    def settle(self, schema: Schema, params: Parameters) -> Iterable[Request]:
+        """Memory to disk, and the chunks of the disk to one."""
+        return [
+            request(
+                f"FLUSH RAMCHUNK {conf.ASKED}",
+                f"OPTIMIZE TABLE {conf.ASKED} OPTION sync=1, cutoff=1",
+            )
+        ]
 
     def facts_request(self) -> Request:
-        """Version and documents."""
-        return Request((api.search(conf.ABOUT, "version"), api.search(conf.ASKED, values.KEY)))
+        """Version, and how many documents there are once there is a table."""
+        return request("SHOW STATUS LIKE 'version'", _ONE_AND_META)
 
     def facts(self, reply: bytes) -> Facts:
-        """What searchd tells, and the row that its own program wrote."""
-        about, asked = (found for data in api.replies(reply) for found in api.results_of(*data))
-        trouble = about.error or asked.error or asked.warning
-        if trouble:
-            raise ValueError(trouble)
-        build = str(about.rows[0]["version"])
-        return Facts(version=_version(build), documents=asked.total, extra={"build": build})
+        """Before ``create`` there are no documents to count."""
+        status, *rest = split(reply)
+        told = _pairs(status)
+        if "version" not in told:
+            raise ValueError(
+                status.error or "SHOW STATUS tells no version, so this is no Manticore"
+            )
+        build = told["version"]
+        found = _pairs(rest[-1]) if len(rest) == 2 and not rest[-1].error else {}
+        return Facts(
+            version=build.split(" ", 1)[0],
+            documents=int(found["total_found"]) if "total_found" in found else None,
+            extra={"build": build},
+        )
 
-    def analyse(self, text: str) -> Request | None:
-        """The command for keywords; in a text an asterisk is no wildcard."""
-        return Request((api.keywords(values.searchable(text).replace("*", " "), conf.ANALYSIS),))
 
-    def terms(self, reply: bytes) -> tuple[str, ...]:
-        """The terms in order."""
-        return api.terms(reply)
+def _literal(text: str) -> str:
+    """``text`` as a string; Sphinx takes an escaped letter for the letter itself."""
+    return "'" + text.replace("\\", "\\\\").replace("'", "\\'") + "'"
 
-    def check(self, reply: bytes) -> str | None:
-        """Nothing is created or put in over this protocol."""
-        return None
+
+def _statements(ask: Ask, all_parts: bool) -> str:
+    """All statements of one question; ``all_parts``: with the statistics of all."""
+    # A match mode of old as the server itself writes it in the extended syntax.
+    old = {"any": f'"{ask.words}"/1', "phrase": f'"{ask.words}"'}
+    text = ask.text if ask.mode is None else old.get(ask.mode, ask.words)
+    every = f"ranker={ask.ranker}" + (", local_df=1" if all_parts else "")
+    found = []
+    for each in ask.listings:
+        value, *others = each.columns
+        columns = [value, ("COUNT(*)", "n"), *others] if each.by else each.columns
+        grouped = f" GROUP BY {each.by}" if each.by else ""
+        limit = each.limit if each.by else f"{each.offset},{each.limit}"
+        found.append(
+            f"SELECT {selected(columns)} FROM {conf.ASKED}{_where(text, each.conditions)}{grouped}"
+            f"{_order(each.order)} LIMIT {limit} OPTION max_matches={each.matches}, {every}"
+        )
+    return "; ".join([*found, "SHOW META"])
+
+
+def _count(row: Sequence[bytes | None]) -> tuple[str | None, int]:
+    value, number, *_rest = row
+    return None if value is None else value.decode(), int(number or 0)
+
+
+def _pairs(result: Result) -> dict[str, str]:
+    """The rows of a SHOW statement: name and value."""
+    return {str(k): str(v or "") for k, v in (list(row.values())[:2] for row in result.dicts())}
+
+
+def _insert(index: str, documents: Iterable[tuple[int, Document]], schema: Schema) -> str:
+    """INSERT of documents with their numbers."""
+    names = ["id", values.KEY, *(name for name, _kind in values.columns(schema))]
+    rows = []
+    for number, document in documents:
+        cells = map(_cell, (values.coded(document.id), *values.row(document.values, schema)))
+        rows.append(f"({number},{','.join(cells)})")
+    return f"INSERT INTO {index} ({','.join(names)}) VALUES {','.join(rows)}"
 
 
 def _cell(cell: values.Cell) -> str:
+    if isinstance(cell, list):
+        return f"({values.literals(cell)})"
+    return _literal(cell) if isinstance(cell, str) else str(cell)
+
+
+def _where(text: str | None, conditions: Iterable[Condition]) -> str:
+    parts = [] if text is None else [f"MATCH({_literal(text)})"]
+    parts += map(_condition, conditions)
+    return f" WHERE {' AND '.join(parts)}" if parts else ""
+
+
+def _condition(part: Condition) -> str:
+    if isinstance(part, OneOf):
+        sign = "NOT IN" if part.exclude else "IN"
+        return f"{part.attribute} {sign} ({values.literals(part.numbers)})"
+    return f"{part.attribute} BETWEEN {part.low} AND {part.high}"
+
+
+def _order(order: Iterable[tuple[str, bool]]) -> str:
+    keys = ", ".join(f"{name} {'DESC' if down else 'ASC'}" for name, down in order)
+    return f" ORDER BY {keys}" if keys else ""
+
+
+def _tabbed(cell: values.Cell) -> str:
     return values.literals(cell) if isinstance(cell, list) else str(cell)
-
-
-def _version(build: str) -> str:
-    return build.split("-", 1)[0]
 
 
 def _levers(members: Mapping[str, str], tables: Mapping[str, str]) -> dict[str, Level]:
@@ -383,10 +405,8 @@ def _levers(members: Mapping[str, str], tables: Mapping[str, str]) -> dict[str, 
     if between:
         levers |= {"levels": 2, "parts": 1 + max(int(found[1]) for found in between)}
         return levers
-    agents = sum(kind != "local" for kind in members.values())
     levers |= {"levels": 1, "parts": len(members)}
+    local = {kind == "local" for kind in members.values()}
     if len(members) > 1:
-        levers["part_kind"] = (
-            "local" if not agents else "agent" if agents == len(members) else "mixed"
-        )
+        levers["part_kind"] = "mixed" if len(local) > 1 else "local" if local == {True} else "agent"
     return levers

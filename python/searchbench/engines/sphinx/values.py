@@ -1,5 +1,9 @@
 """What a document's values are in Sphinx: names and numbers of its attributes, and text in them.
 
+The declared analysis is a ``charset_table``: every letter and digit of Unicode, lowered. Sphinx
+maps characters one to one and splits at those that its table does not name, which is just what is
+declared.
+
 A field NAME of the schema has, by its type,
 
     text        f_NAME, full-text; t_NAME, a string, where it is stored
@@ -15,33 +19,29 @@ and h_NAME, one bit: whether a document has it. Sphinx knows no missing values, 
 
 from __future__ import annotations
 
-import math
 import re
 import struct
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import cache
 from hashlib import blake2b
 from typing import Any
 
 import orjson
 
 from searchbench.corpora.corpus import FieldType, Schema
-from searchbench.engines.sphinx.charset import EVERY
+from searchbench.workload.queries.analysis import lower
 
 KEY = "key"
 """The attribute that holds a document's id; Sphinx's own ids are numbers."""
 ALL = "every"
 """The full-text field that has the same word in every document."""
+EVERY = "\ue000"
+"""That word. A character for private use is no letter, so neither a text nor a query has it as a
+term."""
 LOWEST, GREATEST = -(2**63), 2**63 - 1
 
-PREFIX = {
-    FieldType.TEXT: "t_",
-    FieldType.KEYWORD: "k_",
-    FieldType.KEYWORDS: "l_",
-    FieldType.INTEGER: "i_",
-    FieldType.DATE: "d_",
-    FieldType.FLOAT: "r_",
-    FieldType.BOOLEAN: "b_",
-}
+_HIGHEST = 0x2FFFF  # the last code point that the table names
+_LINE_CHARACTERS = 240
 _ORDER_BYTES = 8
 _ESCAPED = re.compile(r"_(?:_|([0-9a-f]+)_)")
 # What must not reach a full-text field: control characters that end a column or a row, our own
@@ -72,66 +72,6 @@ def attribute(name: str, schema: Schema) -> str:
     return PREFIX[schema[name].type] + escaped(name)
 
 
-def columns(schema: Schema) -> Iterator[tuple[str, str]]:
-    """Name and kind of each column after the number and the id, in order.
-
-    Kinds: field, string, bigint, bool, json, multi_64.
-    """
-    yield ALL, "field"
-    for each in schema.fields:
-        name = escaped(each.name)
-        if each.type is FieldType.TEXT:
-            yield f"f_{name}", "field"
-            if each.stored:
-                yield f"t_{name}", "string"
-        elif each.type is FieldType.KEYWORD:
-            yield f"k_{name}", "string"
-            yield f"x_{name}", "bigint"
-            yield f"o_{name}", "bigint"
-        elif each.type is FieldType.KEYWORDS:
-            yield f"l_{name}", "json"
-            yield f"x_{name}", "multi_64"
-            yield f"o_{name}", "multi_64"
-        elif each.type is FieldType.BOOLEAN:
-            yield f"b_{name}", "bool"
-        else:
-            yield f"{PREFIX[each.type]}{name}", "bigint"
-        yield f"h_{name}", "bool"
-
-
-Cell = str | int | list[int]
-
-
-def row(values: Mapping[str, Any], schema: Schema) -> Iterator[Cell]:
-    """The cells of one document, in the order of ``columns``."""
-    yield EVERY
-    for each in schema.fields:
-        value = values.get(each.name)
-        there = int(value is not None)
-        if each.type is FieldType.TEXT:
-            yield "" if value is None else searchable(str(value))
-            if each.stored:
-                yield "" if value is None else kept(coded(str(value)))
-        elif each.type is FieldType.KEYWORD:
-            yield "" if value is None else coded(value)
-            yield 0 if value is None else hashed(value)
-            yield 0 if value is None else order(value)
-        elif each.type is FieldType.KEYWORDS:
-            held: list[str] = value or []
-            yield orjson.dumps({"v": [coded(v) for v in held]}).decode()
-            yield sorted({hashed(v) for v in held})
-            yield sorted({order(v) for v in held})
-        elif value is None:
-            yield 0
-        elif each.type is FieldType.FLOAT and isinstance(value, int | float):
-            yield sortable(value)
-        elif each.type is FieldType.BOOLEAN:
-            yield int(value)
-        else:
-            yield value
-        yield there
-
-
 def searchable(text: str) -> str:
     """``text`` as a full-text field is given it: the same terms, and nothing that ends a row."""
     return _NO_TEXT.sub(lambda m: m[0] if m[0].isalnum() else " ", text)
@@ -144,7 +84,7 @@ def coded(text: str) -> str:
     return _CONTROL.sub(lambda m: "\\" + chr(_CODE + ord(m[0])), text)
 
 
-def kept(text: str) -> str:
+def _kept(text: str) -> str:
     """The beginning of a coded text, as long as a string can be: its length has 22 bits."""
     if len(text) * 4 < _LONGEST:
         return text
@@ -180,40 +120,116 @@ def sortable(number: int | float) -> int:
 
 def unsortable(bits: int) -> float:
     """The double that ``sortable`` was given."""
-    number: float = struct.unpack(">d", struct.pack(">q", bits if bits >= 0 else bits ^ GREATEST))[
-        0
-    ]
+    number: float
+    (number,) = struct.unpack(">d", struct.pack(">q", bits if bits >= 0 else bits ^ GREATEST))
     return number
-
-
-def whole_bounds(
-    low: int | float | None, high: int | float | None, include_low: bool, include_high: bool
-) -> tuple[int, int]:
-    """The least and the greatest whole number within two bounds, cut to 64 bits."""
-    least = LOWEST if low is None else math.ceil(low)
-    most = GREATEST if high is None else math.floor(high)
-    if low is not None and not include_low and least == low:
-        least += 1
-    if high is not None and not include_high and most == high:
-        most -= 1
-    return max(least, LOWEST), min(most, GREATEST)
 
 
 def value_of(attribute: str, written: str | int) -> Any:
     """A field's value from what Sphinx returned for its attribute."""
-    match attribute[:2]:
-        case "i_" | "d_":
-            return int(written)
-        case "r_":
-            return unsortable(int(written))
-        case "b_":
-            return bool(int(written))
-        case "l_":
-            return [decoded(v) for v in orjson.loads(str(written))]
-        case _:
-            return decoded(str(written))
+    prefix = attribute[:2]
+    if prefix == "l_":
+        return [decoded(v) for v in orjson.loads(str(written))]
+    if prefix in ("t_", "k_"):
+        return decoded(str(written))
+    number = int(written)
+    return unsortable(number) if prefix == "r_" else bool(number) if prefix == "b_" else number
 
 
 def literals(numbers: Iterable[int]) -> str:
     """Numbers for a list in an expression."""
     return ",".join(map(str, numbers))
+
+
+Cell = str | int | list[int]
+# The columns of each type: prefix, kind, what stands for a missing value, how another is written.
+_COLUMNS: Mapping[FieldType, tuple[tuple[str, str, Cell, Callable[[Any], Cell]], ...]] = {
+    FieldType.TEXT: (
+        ("f_", "field", "", lambda text: searchable(str(text))),
+        ("t_", "string", "", lambda text: _kept(coded(str(text)))),
+    ),
+    FieldType.KEYWORD: (
+        ("k_", "string", "", coded),
+        ("x_", "bigint", 0, hashed),
+        ("o_", "bigint", 0, order),
+    ),
+    FieldType.KEYWORDS: (
+        ("l_", "json", '{"v":[]}', lambda ws: orjson.dumps({"v": [*map(coded, ws)]}).decode()),
+        ("x_", "multi_64", [], lambda words: sorted(set(map(hashed, words)))),
+        ("o_", "multi_64", [], lambda words: sorted(set(map(order, words)))),
+    ),
+    FieldType.INTEGER: (("i_", "bigint", 0, lambda number: number),),
+    FieldType.DATE: (("d_", "bigint", 0, lambda number: number),),
+    FieldType.FLOAT: (
+        ("r_", "bigint", 0, lambda n: sortable(n) if isinstance(n, int | float) else n),
+    ),
+    FieldType.BOOLEAN: (("b_", "bool", 0, int),),
+}
+PREFIX = {kind: made[0][0] for kind, made in _COLUMNS.items()} | {FieldType.TEXT: "t_"}
+
+
+def columns(schema: Schema) -> Iterator[tuple[str, str]]:
+    """Name and kind of each column after the number and the id, in order.
+
+    Kinds: field, string, bigint, bool, json, multi_64.
+    """
+    yield ALL, "field"
+    for each in schema.fields:
+        name = escaped(each.name)
+        for prefix, kind, _missing, _write in _COLUMNS[each.type]:
+            if prefix != "t_" or each.stored:
+                yield prefix + name, kind
+        yield f"h_{name}", "bool"
+
+
+def row(values: Mapping[str, Any], schema: Schema) -> Iterator[Cell]:
+    """The cells of one document, in the order of ``columns``."""
+    yield EVERY
+    for each in schema.fields:
+        value = values.get(each.name)
+        for prefix, _kind, missing, write in _COLUMNS[each.type]:
+            if prefix != "t_" or each.stored:
+                yield missing if value is None else write(value)
+        yield int(value is not None)
+
+
+@cache
+def charset_table() -> str:
+    """The value of ``charset_table``, over several lines as a configuration continues them."""
+    known = [(c, ord(lower(chr(c)))) for c in range(_HIGHEST + 1) if chr(c).isalnum()]
+    moves = [(code, lowered) for code, lowered in known if code != lowered]
+    boards = [b for b in _runs([m for m in moves if m[1] == m[0] + 1], step=2) if b[0] < b[1]]
+    paired = {code for first, last, _ in boards for code in range(first, last + 2)}
+    stays = [pair for pair in known if pair[0] == pair[1] and pair[0] not in paired]
+    moves = [move for move in moves if move[0] not in paired]
+    # A board maps every other character to its neighbour, which stays: capital, small, capital.
+    parts = [_code(ord(EVERY)), *(f"{_range(a, b + 1)}/2" for a, b, _ in boards)]
+    parts += [_range(first, last) for first, last, _ in _runs(stays)]
+    for first, last, distance in _runs(moves):
+        parts.append(f"{_range(first, last)}->{_range(first + distance, last + distance)}")
+    lines, line = [], ""
+    for part in parts:
+        if len(line) + len(part) > _LINE_CHARACTERS:
+            lines.append(line)
+            line = ""
+        line += part + ", "
+    return " \\\n    ".join([*lines, line.removesuffix(", ")])
+
+
+def _runs(pairs: list[tuple[int, int]], step: int = 1) -> list[tuple[int, int, int]]:
+    """First, last and distance to the target of each run, ``step`` apart, with one distance."""
+    found: list[tuple[int, int, int]] = []
+    for code, target in pairs:
+        if found and found[-1][1] == code - step and found[-1][2] == target - code:
+            found[-1] = (found[-1][0], code, target - code)
+        else:
+            found.append((code, code, target - code))
+    return found
+
+
+def _range(first: int, last: int) -> str:
+    return _code(first) if first == last else f"{_code(first)}..{_code(last)}"
+
+
+def _code(code: int) -> str:
+    return f"U+{code:X}"
