@@ -26,6 +26,7 @@ from collections import deque
 from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import lru_cache
 
 from searchbench.workload.queries.algebra import Mode
 from searchbench.workload.queries.analysis import terms
@@ -37,7 +38,7 @@ LINE = re.compile(
     rb" \[(?P<indexes>[^\]]*)\](?: \[ios=[^\]]*\])?(?P<rest>.*)",
     re.DOTALL,
 )
-_MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
+MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
 _OF_AGENTS = b"0,1000"  # the page that is asked of agents: max_matches as it is by default
 _SLACK_S = 0.01  # between the times of an agent and of who asked it, both in milliseconds
 _PLAIN_MODES = {"all": Mode.ALL, "any": Mode.ANY, "phr": Mode.PHRASE}
@@ -125,7 +126,7 @@ def _parsed(number: int, raw: bytes) -> _Line | None:
     if found is None:
         return None
     try:
-        at_s = _seconds(found["at"].decode("ascii"))
+        at_s = ctime(found["at"].decode("ascii"))
     except ValueError:
         return None
     return _Line(
@@ -134,11 +135,12 @@ def _parsed(number: int, raw: bytes) -> _Line | None:
     )  # fmt: skip
 
 
-def _seconds(stamp: str) -> float:
+@lru_cache
+def ctime(stamp: str) -> float:
     """Seconds of ``Fri Nov 20 20:39:57.302 2026``, as if it were UTC."""
     _, month, day, clock, year = stamp.split()
     hour, minute, second = clock.split(":")
-    number = _MONTHS.index(month) + 1
+    number = MONTHS.index(month) + 1
     at = datetime(int(year), number, int(day), int(hour), int(minute), tzinfo=UTC)
     return at.timestamp() + float(second)
 

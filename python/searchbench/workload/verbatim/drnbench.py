@@ -26,8 +26,16 @@ from typing import Any
 import orjson
 
 from searchbench.errors import QueryError
-from searchbench.workload.verbatim.build import SHOWN, BadRequest, Builder, escape
-from searchbench.workload.verbatim.fields import ask_of, known, number_of, told
+from searchbench.workload.queries.sets import SHOWN
+from searchbench.workload.verbatim.build import (
+    BadRequest,
+    Builder,
+    ask_of,
+    escape,
+    known,
+    number_of,
+    told,
+)
 from searchbench.workload.verbatim.model import Ask, Group
 
 _INHERITED = ("host", "port", "method", "timeout", "path", "headers")
@@ -155,16 +163,12 @@ class _Reader:
         known(source, _OF_REQUEST)
         # As in drnbench, null is as good as nothing.
         given = {**inherited, **{key: v for key, v in source.items() if v is not None}}
-        method = given.get("method", self.method)
-        if isinstance(method, str) and method.upper() == "GET" and given.get("body") == {}:
+        method, body = given.get("method", self.method), given.get("body")
+        if isinstance(method, str) and method.upper() == "GET" and isinstance(body, dict):
             del given["body"]
-        elif isinstance(method, str) and method.upper() == "GET":
-            body = given.get("body")
-            if isinstance(body, dict):
-                del given["body"]
-                path = given.get("path", self.path)
-                if isinstance(path, str):
-                    given["path"] = f"{path}?{'&'.join(_nested('', body))}"
+            path = given.get("path", self.path)
+            if body and isinstance(path, str):
+                given["path"] = f"{path}?{'&'.join(_nested('', body))}"
         return ask_of(given, method=self.method, path=self.path, group=group)
 
     def refuse(self, trail: Trail, reason: str) -> None:

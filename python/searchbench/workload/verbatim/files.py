@@ -5,7 +5,7 @@ r"""Files of requests, in whatever form they are.
     jsonl      an object a line: {"path": "/..", "method": .., "body": .., "headers": {..},
                "t": seconds} or {"sql": ".."}; host, port and timeout too
     sql        statements that end with ``;``, or one a line
-    access, groonga, sphinxql, mysql     production logs (logs.py, sql_logs.py)
+    access, groonga, sphinxql, mysql     production logs (logs.py)
 
 A form is told by the file's name and, where that says nothing, by its content. Files that are
 packed are unpacked as they are read. A line that is no request ends the reading with its number,
@@ -17,26 +17,29 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable
+from functools import partial
 from itertools import islice
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 import orjson
 
 from searchbench.errors import QueryError
 from searchbench.packed import inner_suffix, open_packed
-from searchbench.workload.verbatim import logs, sql_logs
+from searchbench.workload.verbatim import logs
 from searchbench.workload.verbatim.build import (
+    KEYS,
     BadRequest,
     Builder,
+    ask_of,
     fit_path,
+    known,
     read_lines,
     shown,
-    text_of,
+    told,
     unreadable,
 )
 from searchbench.workload.verbatim.drnbench import read_json
-from searchbench.workload.verbatim.fields import KEYS, ask_of, known, told
 from searchbench.workload.verbatim.model import Ask, Group, RequestSet
 from searchbench.workload.verbatim.sql import read_sql
 
@@ -44,8 +47,8 @@ FORMS = ("paths", "json", "jsonl", "sql", "access", "groonga", "sphinxql", "mysq
 LOGS: dict[str, Callable[[Iterable[bytes], Builder], None]] = {
     "access": logs.read_access,
     "groonga": logs.read_groonga,
-    "sphinxql": sql_logs.read_sphinxql,
-    "mysql": sql_logs.read_mysql,
+    "sphinxql": logs.read_sphinxql,
+    "mysql": logs.read_mysql,
 }
 
 _EXPECTED = (
@@ -93,9 +96,13 @@ def read_requests(
             raise QueryError(f"{path.name}:{line}: not UTF-8") from None
     elif form in LOGS:
         LOGS[form](read_lines(path), builder)
+    elif form == "paths":
+        make = partial(_path, method=method or "GET")
+        for number, raw in enumerate(read_lines(path), 1):
+            if raw.strip(b" \t"):
+                builder.take(number, raw, make)
     else:
-        reader = _paths if form == "paths" else _jsonl
-        reader(read_lines(path), builder, method, default_path)
+        _jsonl(read_lines(path), builder, method, default_path)
     return builder.build(
         path.name,
         _EXPECTED if form not in LOGS else "none of its lines is a request that only reads",
@@ -123,7 +130,7 @@ def form_of(path: Path) -> str:
     if suffix == ".json":
         return "json"
     begins = shown(first[0].decode(errors="replace"))
-    if any(sql_logs.SPHINX_PLAIN.match(line) for line in first):
+    if any(logs.SPHINX_PLAIN.match(line) for line in first):
         raise QueryError(
             f"{path} is Sphinx's plain log: words that were searched for, and no requests. A study "
             f'reads it ([queries] file = "{path}"), and load sends what a study asks (--study); or '
@@ -139,45 +146,37 @@ def _by_content(first: list[bytes]) -> str | None:
     """The form that the first lines that are not blank have; None where they do not tell."""
     head = first[0].lstrip()
     for line in first:
-        if sql_logs.SPHINXQL.match(line):
+        if logs.SPHINXQL.match(line):
             return "sphinxql"
         if logs.GROONGA.match(line):
             return "groonga"
-        if (found := sql_logs.MYSQL.match(line)) and (
-            found[1] or sql_logs.MYSQL_HEAD.match(first[0])
-        ):
+        if (found := logs.MYSQL.match(line)) and (found[1] or logs.MYSQL_HEAD.match(first[0])):
             return "mysql"
         if logs.ACCESS.match(line) and not line.startswith((b"/", b"{", b"[")):
             return "access"
-    if sql_logs.MYSQL_HEAD.match(head):
+    if logs.MYSQL_HEAD.match(head):
         return "mysql"
     if head.startswith(b"{"):
-        return "jsonl" if _is_object(head) and (len(first) > 1 or _is_ask(head)) else "json"
-    if head.startswith(b"[") and not sql_logs.SPHINX_PLAIN.match(head):
+        given = _object_of(head)
+        several = given is not None and (len(first) > 1 or "sql" in given or "t" in given)
+        return "jsonl" if several else "json"
+    if head.startswith(b"[") and not logs.SPHINX_PLAIN.match(head):
         return "json"
     statements = [line for line in first if not _COMMENT.match(line)]
     is_sql = any(_VERB.match(line) for line in statements)
-    if head.startswith(b"/") and not head.startswith(b"/*"):
-        return "paths"
-    if head.lower().startswith((b"http://", b"https://")):
+    a_path = head.startswith(b"/") and not head.startswith(b"/*")
+    if a_path or head.lower().startswith((b"http://", b"https://")):
         return "paths"
     # A comment of several lines may come first.
     return "sql" if is_sql and (_COMMENT.match(head) or _VERB.match(statements[0])) else None
 
 
-def _is_object(line: bytes) -> bool:
-    try:
-        return isinstance(orjson.loads(line), dict)
-    except orjson.JSONDecodeError:
-        return False
-
-
-def _is_ask(line: bytes) -> bool:
+def _object_of(line: bytes) -> dict[str, Any] | None:
     try:
         given = orjson.loads(line)
     except orjson.JSONDecodeError:
-        return False
-    return isinstance(given, dict) and ("sql" in given or "t" in given)
+        return None
+    return given if isinstance(given, dict) else None
 
 
 def _whole(path: Path) -> bytes:
@@ -193,34 +192,13 @@ def _whole(path: Path) -> bytes:
     return raw.removeprefix(b"\xef\xbb\xbf")
 
 
-def _paths(
-    lines: Iterable[bytes], builder: Builder, method: str | None, default_path: str | None
-) -> None:
-    seen: dict[bytes, int | str] = {}
-    for number, raw in enumerate(lines, 1):
-        what = seen.get(raw)
-        if what is None:
-            what = _path(raw, builder, method or "GET")
-            seen[raw] = what
-        if isinstance(what, str):
-            if what:
-                builder.leave_out(number, what)
-        else:
-            builder.again(what)
-
-
-def _path(raw: bytes, builder: Builder, method: str) -> int | str:
-    """The index of the ask that a line is; the reason if it is none, "" for a blank one."""
+def _path(raw: bytes, method: str) -> Ask:
     try:
-        text = text_of(raw).strip(" \t")
-        if not text:
-            return ""
-        target, host, port = fit_path(text)
-    except BadRequest as reason:
-        return str(reason)
-    return builder.index.setdefault(
-        Ask(target, method, host=host, port=port), len(builder.index)
-    )  # fmt: skip
+        text = raw.decode().strip(" \t")
+    except UnicodeDecodeError as error:
+        raise BadRequest(f"not UTF-8 at byte {error.start + 1}") from None
+    target, host, port = fit_path(text)
+    return Ask(target, method, host=host, port=port)
 
 
 def _jsonl(

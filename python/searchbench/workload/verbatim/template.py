@@ -28,8 +28,7 @@ from urllib.parse import quote
 import orjson
 
 from searchbench.errors import QueryError
-from searchbench.workload.verbatim.build import BadRequest, shown
-from searchbench.workload.verbatim.fields import KEYS, ask_of, known
+from searchbench.workload.verbatim.build import KEYS, BadRequest, ask_of, known, shown
 
 Dialect = Literal["mysql", "standard"]
 Escape = Callable[[str], str]
