@@ -133,11 +133,6 @@ def test_a_log_without_anything_to_replay_is_an_error(read):
         read(access("POST /d/load HTTP/1.1"))
 
 
-def test_bad_lines_of_a_log_end_the_reading_if_asked(read):
-    with pytest.raises(QueryError, match=r"server\.log:2: a POST"):
-        read(access("GET /a HTTP/1.1") + access("POST /b HTTP/1.1"), bad="refuse")
-
-
 NGINX = """
 daemon off; pid pid; error_log error.log; worker_processes 1;
 events { worker_connections 64; }

@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 
 from searchbench.errors import QueryError
 from searchbench.packed import lines as lines_of
+from searchbench.workload.queries.orders import by_first_appearance
 from searchbench.workload.queries.sets import Gathering
 from searchbench.workload.verbatim.model import Ask, Group, RequestSet
 
@@ -66,17 +67,16 @@ class Builder(Gathering[Ask]):
         name: str,
         expected: str,
         *,
-        refuse: bool,
         groups: tuple[Group, ...] = (),
-        by_time: bool = False,
+        of_log: bool = False,
     ) -> RequestSet:
-        """The set. QueryError where a line is bad and ``refuse``, or where nothing is left.
+        """The set. QueryError where a line is bad, or of a log, where nothing is left.
 
-        ``expected`` says what a right file holds. ``by_time``: sorted by time (stable), and
+        ``expected`` says what a right file holds. ``of_log``: sorted by time (stable), and
         times of whole seconds spread evenly over their second, as a log that writes seconds
         means; their requests would all be due at once else.
         """
-        if self.bad_count and (refuse or not self.log):
+        if self.bad_count and not (of_log and self.log):
             shown = "; ".join(str(line) for line in self.bad[:_NAMED])
             more = f"; and {self.bad_count - _NAMED} more" if self.bad_count > _NAMED else ""
             what = "lines are" if self.bad_count > 1 else "line is"
@@ -86,7 +86,7 @@ class Builder(Gathering[Ask]):
             raise QueryError(f"{name} has no requests; {expected}")
         log, times = self.logged(name)
         asks = tuple(self.index)
-        if times is not None and by_time:
+        if times is not None and of_log:
             asks, log, times = _by_time(asks, log, times)
         if times is not None:
             times = times - times[0]
@@ -99,11 +99,8 @@ def _by_time(
     if bool(np.any(np.diff(times) < 0)):
         order = np.argsort(times, kind="stable")
         log, times = log[order], times[order]
-        used, first = np.unique(log, return_index=True)
-        by_first = used[np.argsort(first)]
-        rank = np.empty(len(asks), dtype=np.uint32)
-        rank[by_first] = np.arange(len(by_first), dtype=np.uint32)
-        asks, log = tuple(asks[int(n)] for n in by_first), rank[log]
+        old, log = by_first_appearance(log)
+        asks = tuple(asks[number] for number in old)
     if bool(np.all(times == np.floor(times))):
         _, start, size = np.unique(times, return_index=True, return_counts=True)
         within = np.arange(len(times)) - np.repeat(start, size)
@@ -189,17 +186,15 @@ def shown(text: str) -> str:
     return repr(text if len(text) <= 60 else text[:57] + "...")
 
 
-def ask_of(
-    given: Mapping[str, Any], *, method: str | None = None, path: str | None = None, group: str = ""
-) -> Ask:
+def ask_of(given: Mapping[str, Any], *, method: str | None = None, group: str = "") -> Ask:
     """The request that an object means; BadRequest with the reason.
 
-    ``method`` and ``path`` are those where it says none: a request with a body is a POST else,
-    one without a GET. A body that is a text is sent as it is, any other value as JSON.
+    ``method`` is that where it says none: a request with a body is a POST else, one without a
+    GET. A body that is a text is sent as it is, any other value as JSON.
     """
     if "sql" in given:
         return _statement(given, group)
-    text = given.get("path", path)
+    text = given.get("path")
     if text is None:
         raise BadRequest("it has no `path` and no `sql`")
     if not isinstance(text, str):

@@ -49,13 +49,11 @@ _EXPECTED = (
 Trail = tuple[str | int, ...]
 
 
-def read_json(
-    raw: bytes, builder: Builder, *, method: str | None = None, path: str | None = None
-) -> tuple[Group, ...]:
+def read_json(raw: bytes, builder: Builder, method: str | None = None) -> tuple[Group, ...]:
     """Every request into ``builder``; the groups, () where there are none.
 
-    ``method`` and ``path`` are those of a request that says none. QueryError where it is no
-    JSON at all; what is wrong in it is a bad line of ``builder``, with its place.
+    ``method`` is that of a request that says none. QueryError where it is no JSON at all; what
+    is wrong in it is a bad line of ``builder``, with its place.
     """
     try:
         text = raw.decode()
@@ -68,12 +66,12 @@ def read_json(
             f"{builder.file}:{error.lineno}: not JSON: {error.msg} (column {error.colno}); "
             f"expected {_EXPECTED}"
         ) from None
-    return _Reader(text, builder, method, path).read(source)
+    return _Reader(text, builder, method).read(source)
 
 
 class _Reader:
-    def __init__(self, text: str, builder: Builder, method: str | None, path: str | None) -> None:
-        self.text, self.builder, self.method, self.path = text, builder, method, path
+    def __init__(self, text: str, builder: Builder, method: str | None) -> None:
+        self.text, self.builder, self.method = text, builder, method
 
     def read(self, source: Any) -> tuple[Group, ...]:
         if isinstance(source, dict):
@@ -166,10 +164,9 @@ class _Reader:
         method, body = given.get("method", self.method), given.get("body")
         if isinstance(method, str) and method.upper() == "GET" and isinstance(body, dict):
             del given["body"]
-            path = given.get("path", self.path)
-            if body and isinstance(path, str):
-                given["path"] = f"{path}?{'&'.join(_nested('', body))}"
-        return ask_of(given, method=self.method, path=self.path, group=group)
+            if body and isinstance(given.get("path"), str):
+                given["path"] += f"?{'&'.join(_nested('', body))}"
+        return ask_of(given, method=self.method, group=group)
 
     def refuse(self, trail: Trail, reason: str) -> None:
         # The place is looked up only for those that are shown: it costs a walk through the file.

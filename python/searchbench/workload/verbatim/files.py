@@ -20,7 +20,7 @@ from collections.abc import Callable, Iterable
 from functools import partial
 from itertools import islice
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import orjson
 
@@ -69,15 +69,12 @@ def read_requests(
     path: Path,
     form: str = "auto",
     *,
-    bad: Literal["refuse", "skip"] | None = None,
     method: str | None = None,
-    default_path: str | None = None,
 ) -> RequestSet:
     """The requests of a file. QueryError where it cannot be read, or a line is no request.
 
-    ``bad`` "skip" leaves such lines out and counts them; None refuses them, but in logs.
-    ``method`` and ``default_path`` are those of requests that say none (without ``method``:
-    POST where there is a body, else GET).
+    Of logs such lines are left out and counted. ``method`` is that of requests that say none
+    (without it: POST where there is a body, else GET).
     """
     if form not in ("auto", *FORMS):
         raise QueryError(f"{form!r} is no form of a file of requests; there are auto, "
@@ -87,7 +84,7 @@ def read_requests(
         form = form_of(path)
     groups: tuple[Group, ...] = ()
     if form == "json":
-        groups = read_json(_whole(path), builder, method=method, path=default_path)
+        groups = read_json(_whole(path), builder, method)
     elif form == "sql":
         try:
             read_sql(_whole(path).decode(), builder)
@@ -102,13 +99,12 @@ def read_requests(
             if raw.strip(b" \t"):
                 builder.take(number, raw, make)
     else:
-        _jsonl(read_lines(path), builder, method, default_path)
+        _jsonl(read_lines(path), builder, method)
     return builder.build(
         path.name,
         _EXPECTED if form not in LOGS else "none of its lines is a request that only reads",
-        refuse=bad == "refuse" or (bad is None and form not in LOGS),
         groups=groups,
-        by_time=form in LOGS,
+        of_log=form in LOGS,
     )
 
 
@@ -201,15 +197,13 @@ def _path(raw: bytes, method: str) -> Ask:
     return Ask(target, method, host=host, port=port)
 
 
-def _jsonl(
-    lines: Iterable[bytes], builder: Builder, method: str | None, default_path: str | None
-) -> None:
+def _jsonl(lines: Iterable[bytes], builder: Builder, method: str | None) -> None:
     before: tuple[float, int] | None = None
     for number, raw in enumerate(lines, 1):
         if not raw.strip():
             continue
         try:
-            ask, at = _object(raw, method, default_path)
+            ask, at = _object(raw, method)
             if at is not None:
                 if before is not None and at < before[0]:
                     raise BadRequest(
@@ -223,9 +217,7 @@ def _jsonl(
             builder.add(ask, at)
 
 
-def _object(
-    raw: bytes, method: str | None, default_path: str | None
-) -> tuple[Ask, float | None]:  # fmt: skip
+def _object(raw: bytes, method: str | None) -> tuple[Ask, float | None]:
     try:
         given = orjson.loads(raw)
     except orjson.JSONDecodeError as error:
@@ -237,4 +229,4 @@ def _object(
     if at is not None and (isinstance(at, bool) or not isinstance(at, int | float)):
         raise BadRequest(f"`t` must be a number of seconds, not {told(at)}")
     known(given, KEYS)
-    return ask_of(given, method=method, path=default_path), at
+    return ask_of(given, method=method), at
