@@ -7,19 +7,21 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from searchbench.errors import StudyError
-from searchbench.workload.load_table import promise_problems
+from searchbench.workload.load_table import (
+    kind_of,
+    problems,
+    promise_problems,
+    resolve,
+    resolve_told,
+)
 from searchbench.workload.loads import (
     ClosedLoop,
     Load,
     OpenLoop,
     Replay,
     Window,
-    kind_of,
     open_load,
-    problems,
     read_times,
-    resolve,
-    resolve_told,
 )
 
 NS = 1_000_000_000

@@ -25,7 +25,8 @@ from searchbench.lab.system.address import Target, target_of
 from searchbench.record.trial import Corpus as CorpusAbout
 from searchbench.record.trial import Load as LoadAbout
 from searchbench.study.plan import Treatment
-from searchbench.workload.loads import Load, Replay, open_load, resolve_told
+from searchbench.workload.load_table import resolve_told
+from searchbench.workload.loads import Load, Replay, open_load
 from searchbench.workload.queries.registry import open_queries
 from searchbench.workload.queries.sets import QuerySet
 from searchbench.workload.verbatim.files import read_requests
