@@ -79,18 +79,6 @@ class CachePlan:
         each = math.sqrt(self.expected_hit * (1 - self.expected_hit) / max(1, requests))
         return each if self.distribution == "uniform" else each * _SPREAD_UNEQUAL
 
-    def expected_over(self, requests: int, *, cold: bool = False) -> float:
-        """The hit rate to be counted over so many requests; ``cold``: from an empty cache on.
-
-        Until the cache is full, each distinct request misses once.
-        """
-        if not cold or requests < 1:
-            return self.expected_hit
-        first = min(float(requests), self.fill_requests)
-        seen = float(-np.expm1(-self.weights * first).sum())
-        missed = seen + (1 - self.expected_hit) * (requests - first)
-        return max(0.0, 1 - missed / requests)
-
     def overlap(self, in_flight: int) -> float:
         """How much of the hit rate can be lost, at most, with so many requests in flight.
 

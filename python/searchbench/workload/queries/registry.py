@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import numpy as np
 
@@ -14,8 +14,8 @@ from searchbench.spec import SpecKey, defaults
 from searchbench.workload.queries.algebra import Mode
 from searchbench.workload.queries.forms import Reader
 from searchbench.workload.queries.orders import Repetition, by_first_appearance, repeat
-from searchbench.workload.queries.sample import Documents, Lengths, sample
-from searchbench.workload.queries.sets import QuerySet, Template, from_files
+from searchbench.workload.queries.sample import Distribution, Documents, Lengths, sample
+from searchbench.workload.queries.sets import Form, QuerySet, Template, from_files
 
 _MODES = tuple(str(mode) for mode in Mode)
 # What a template says of each query besides lists of texts, as the JSON form has it.
@@ -42,13 +42,7 @@ _FILE_KEYS: tuple[SpecKey, ...] = (
         "a file of queries, one a line; also .jsonl, Sphinx's plain query log, .gz, .zst",
     ),
     SpecKey("files", "paths", None, "several files, read one after another as one log"),
-    SpecKey(
-        "format",
-        "text",
-        None,
-        "default: by the file's name and content",
-        ("lines", "jsonl", "sphinx"),
-    ),
+    SpecKey("format", "text", None, "default: by the file's name and content", get_args(Form)),
     SpecKey(
         "bad_lines", "text", "skip", "what to do with lines that are no query", ("skip", "refuse")
     ),
@@ -71,7 +65,7 @@ _SAMPLE_KEYS: tuple[SpecKey, ...] = (
         "text",
         "geometric",
         "how the number of words is distributed",
-        ("geometric", "poisson"),
+        get_args(Distribution),
     ),
     SpecKey("length_weights", "numbers", None, "chances of 1, 2, 3 ... words, instead of `words`"),
     SpecKey("max_words", "integer", 12, "no sampled query is longer", minimum=1, maximum=50),
@@ -100,7 +94,7 @@ _LOG_KEYS: tuple[SpecKey, ...] = (
         None,
         "how often each query is asked (default: zipf if "
         "`logged` is given, else each once, or a file's own log)",
-        ("each", "uniform", "zipf"),
+        get_args(Repetition),
     ),
     SpecKey("exponent", "number", 1.0, "of the Zipf draws", above=0, maximum=10),
     SpecKey("seed", "integer", None, "default: the study's", minimum=0),
@@ -151,7 +145,7 @@ def _log_problems(spec: Mapping[str, Any], from_file: bool) -> Iterator[tuple[st
         yield "exponent", '`exponent` is for `repetition = "zipf"`'
 
 
-def template_of(spec: Mapping[str, Any]) -> Template:
+def _template_of(spec: Mapping[str, Any]) -> Template:
     """The set-wide options of a table; QueryError with every reason."""
     reader = Reader()
     template = Template(
@@ -190,7 +184,7 @@ def open_queries(
     """
     full = {**defaults(SPEC_KEYS), **spec}
     seed = full["seed"] or 0
-    template = template_of(full)
+    template = _template_of(full)
     files = files_of(full, base)
     if files:
         found = from_files(

@@ -27,6 +27,7 @@ from searchbench.errors import QueryError
 from searchbench.workload.queries.algebra import Mode
 from searchbench.workload.queries.analysis import terms
 
+Distribution = Literal["geometric", "poisson"]  # of the numbers of words
 Documents = Callable[[], Iterable[Mapping[str, object]]]
 Candidate = tuple[tuple[int, str], ...]
 
@@ -65,9 +66,7 @@ class Lengths:
         return Counter({k: mark - before for k, (mark, before) in enumerate(steps, 1)})
 
     @classmethod
-    def of_mean(
-        cls, mean: float, form: Literal["geometric", "poisson"] = "geometric", longest: int = 12
-    ) -> Lengths:
+    def of_mean(cls, mean: float, form: Distribution = "geometric", longest: int = 12) -> Lengths:
         """Lengths 1..``longest`` with exactly this mean.
 
         "geometric": weight q**(k-1); "poisson": rate**(k-1) / (k-1)!. Both are truncated, and
@@ -85,7 +84,7 @@ class Lengths:
         return cls(_weights((low + high) / 2, form, longest))
 
 
-def _weights(log_parameter: float, form: str, longest: int) -> tuple[float, ...]:
+def _weights(log_parameter: float, form: Distribution, longest: int) -> tuple[float, ...]:
     logs = [
         k * log_parameter - (math.lgamma(k + 1) if form == "poisson" else 0.0)
         for k in range(longest)

@@ -38,7 +38,7 @@ LINE = re.compile(
     rb" \[(?P<indexes>[^\]]*)\](?: \[ios=[^\]]*\])?(?P<rest>.*)",
     re.DOTALL,
 )
-MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
+_MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
 _OF_AGENTS = b"0,1000"  # the page that is asked of agents: max_matches as it is by default
 _SLACK_S = 0.01  # between the times of an agent and of who asked it, both in milliseconds
 _PLAIN_MODES = {"all": Mode.ALL, "any": Mode.ANY, "phr": Mode.PHRASE}
@@ -53,9 +53,8 @@ _TOGETHER = "it was searched together with the line before, for the same words"
 
 @dataclass(frozen=True, slots=True)
 class Logged:
-    """A query. ``line`` counts from 1; ``time_s``: when it began, in seconds from any origin."""
+    """A query. ``time_s``: when it began, in seconds from any origin."""
 
-    line: int
     words: tuple[str, ...]
     mode: Mode
     time_s: float
@@ -139,8 +138,13 @@ def _parsed(number: int, raw: bytes) -> _Line | None:
 def ctime(stamp: str) -> float:
     """Seconds of ``Fri Nov 20 20:39:57.302 2026``, as if it were UTC."""
     _, month, day, clock, year = stamp.split()
+    return seconds(year, month, day, clock)
+
+
+def seconds(year: str, month: str, day: str, clock: str) -> float:
+    """Seconds since 1970 of, for example, 2026, Nov, 20 and 20:39:57.302, as if it were UTC."""
     hour, minute, second = clock.split(":")
-    number = MONTHS.index(month) + 1
+    number = _MONTHS.index(month) + 1
     at = datetime(int(year), number, int(day), int(hour), int(minute), tzinfo=UTC)
     return at.timestamp() + float(second)
 
@@ -174,7 +178,7 @@ def _meant(line: _Line) -> Logged | str:
     words = terms(text)
     if not words:
         return "no letter or digit, so no term"
-    return Logged(line.number, words, mode, line.at_s - line.real_s)
+    return Logged(words, mode, line.at_s - line.real_s)
 
 
 def _extended(text: str) -> tuple[Mode, str] | None:

@@ -192,20 +192,25 @@ def ask_of(given: Mapping[str, Any], *, method: str | None = None, group: str = 
     ``method`` is that where it says none: a request with a body is a POST else, one without a
     GET. A body that is a text is sent as it is, any other value as JSON.
     """
+    body, host, port = None, None, None
+    headers: tuple[tuple[str, str], ...] = ()
     if "sql" in given:
-        return _statement(given, group)
-    text = given.get("path")
-    if text is None:
-        raise BadRequest("it has no `path` and no `sql`")
-    if not isinstance(text, str):
-        raise BadRequest(f"`path` must be a text, not {told(text)}")
-    target, host, port = fit_path(text)
-    body = _body(given.get("body"))
+        text, verb = _statement(given), "GET"
+    else:
+        asked = given.get("path")
+        if asked is None:
+            raise BadRequest("it has no `path` and no `sql`")
+        if not isinstance(asked, str):
+            raise BadRequest(f"`path` must be a text, not {told(asked)}")
+        text, host, port = fit_path(asked)
+        body = _body(given.get("body"))
+        verb = _method(given.get("method"), method or ("GET" if body is None else "POST"))
+        headers = _headers(given.get("headers"))
     return Ask(
-        target,
-        _method(given.get("method"), method or ("GET" if body is None else "POST")),
+        text,
+        verb,
         body,
-        _headers(given.get("headers")),
+        headers,
         _host(given.get("host")) or host,
         _port(given.get("port")) or port,
         _timeout(given.get("timeout")),
@@ -213,20 +218,14 @@ def ask_of(given: Mapping[str, Any], *, method: str | None = None, group: str = 
     )
 
 
-def _statement(given: Mapping[str, Any], group: str) -> Ask:
+def _statement(given: Mapping[str, Any]) -> str:
     text = given["sql"]
     if not isinstance(text, str) or not text.strip():
         raise BadRequest(f"`sql` must be a statement, not {told(text)}")
     for key in _OF_HTTP:
         if given.get(key) is not None:
             raise BadRequest(f"`{key}` is for HTTP, and this is a statement: give `sql` or `path`")
-    return Ask(
-        text.strip().removesuffix(";").rstrip(),
-        host=_host(given.get("host")),
-        port=_port(given.get("port")),
-        timeout_s=_timeout(given.get("timeout")),
-        group=group,
-    )
+    return text.strip().removesuffix(";").rstrip()
 
 
 def _body(value: Any) -> bytes | None:

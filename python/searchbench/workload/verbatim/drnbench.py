@@ -49,18 +49,14 @@ _EXPECTED = (
 Trail = tuple[str | int, ...]
 
 
-def read_json(raw: bytes, builder: Builder, method: str | None = None) -> tuple[Group, ...]:
+def read_json(text: str, builder: Builder, method: str | None = None) -> tuple[Group, ...]:
     """Every request into ``builder``; the groups, () where there are none.
 
     ``method`` is that of a request that says none. QueryError where it is no JSON at all; what
     is wrong in it is a bad line of ``builder``, with its place.
     """
     try:
-        text = raw.decode()
-        source = orjson.loads(raw)
-    except UnicodeDecodeError as error:
-        line = raw.count(b"\n", 0, error.start) + 1
-        raise QueryError(f"{builder.file}:{line}: not UTF-8") from None
+        source = orjson.loads(text)
     except orjson.JSONDecodeError as error:
         raise QueryError(
             f"{builder.file}:{error.lineno}: not JSON: {error.msg} (column {error.colno}); "
@@ -74,12 +70,11 @@ class _Reader:
         self.text, self.builder, self.method = text, builder, method
 
     def read(self, source: Any) -> tuple[Group, ...]:
+        if isinstance(source, dict) and "path" in source and not _is_group(source):
+            source = [source]
         if isinstance(source, dict):
-            if "patterns" in source or "pattern" in source:
+            if _is_group(source):
                 return self.groups([("", source, ())])
-            if "path" in source:
-                self.patterns([source], {}, "", ())
-                return ()
             return self.groups([(name, group, (name,)) for name, group in source.items()])
         if isinstance(source, list):
             if any(_is_group(entry) for entry in source):

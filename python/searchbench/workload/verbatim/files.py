@@ -86,11 +86,7 @@ def read_requests(
     if form == "json":
         groups = read_json(_whole(path), builder, method)
     elif form == "sql":
-        try:
-            read_sql(_whole(path).decode(), builder)
-        except UnicodeDecodeError as error:
-            line = error.object.count(b"\n", 0, error.start) + 1
-            raise QueryError(f"{path.name}:{line}: not UTF-8") from None
+        read_sql(_whole(path), builder)
     elif form in LOGS:
         LOGS[form](read_lines(path), builder)
     elif form == "paths":
@@ -175,7 +171,7 @@ def _object_of(line: bytes) -> dict[str, Any] | None:
     return given if isinstance(given, dict) else None
 
 
-def _whole(path: Path) -> bytes:
+def _whole(path: Path) -> str:
     try:
         with open_packed(path) as stream:
             raw = stream.read()
@@ -185,7 +181,11 @@ def _whole(path: Path) -> bytes:
         raise QueryError(f"the file of requests {path} is damaged: {error}") from error
     if not raw.strip():
         raise QueryError(f"{path} is empty; {_EXPECTED}")
-    return raw.removeprefix(b"\xef\xbb\xbf")
+    try:
+        return raw.removeprefix(b"\xef\xbb\xbf").decode()
+    except UnicodeDecodeError as error:
+        line = error.object.count(b"\n", 0, error.start) + 1
+        raise QueryError(f"{path.name}:{line}: not UTF-8") from None
 
 
 def _path(raw: bytes, method: str) -> Ask:

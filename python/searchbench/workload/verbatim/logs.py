@@ -23,7 +23,7 @@ from datetime import UTC, datetime
 from functools import lru_cache
 from urllib.parse import quote, urlencode
 
-from searchbench.workload.queries.sphinx_log import MONTHS, ctime
+from searchbench.workload.queries.sphinx_log import ctime, seconds
 from searchbench.workload.verbatim.build import BadRequest, Builder, escape, shown
 from searchbench.workload.verbatim.model import Ask
 
@@ -134,14 +134,11 @@ def _unescape(target: bytes) -> bytes:
 @lru_cache
 def _access_time(stamp: bytes) -> float:
     """Seconds since 1970 of ``21/Nov/2026:04:02:46.123 +0000``."""
-    day, month, rest = stamp.decode("ascii").split("/", 2)
-    year, hour, minute, second = rest.split(":", 3)
-    whole, _, zone = second.partition(" ")
+    date, _, rest = stamp.decode("ascii").partition(":")
+    clock, _, zone = rest.partition(" ")
+    day, month, year = date.split("/")
     offset = int(zone[1:3]) * 3600 + int(zone[3:5]) * 60 if zone else 0
-    at = datetime(
-        int(year), MONTHS.index(month) + 1, int(day), int(hour), int(minute), tzinfo=UTC
-    ).timestamp()  # fmt: skip
-    return at + float(whole) - (-offset if zone.startswith("-") else offset)
+    return seconds(year, month, day, clock) - (-offset if zone.startswith("-") else offset)
 
 
 def read_groonga(lines: Iterable[bytes], builder: Builder) -> None:
