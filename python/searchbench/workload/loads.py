@@ -106,9 +106,7 @@ class OpenLoop:
     arrivals: Literal["poisson", "constant"] = "poisson"
     connections: int = 64
 
-    def due_ns(
-        self, window: Window, seed: int, logged_s: NDArray[np.float64] | None = None
-    ) -> NDArray[np.int64]:
+    def due_ns(self, window: Window, seed: int) -> NDArray[np.int64]:
         """Due times, int64, never decreasing, for the whole window with its warm-up.
 
         "constant": i / rate. "poisson": a Poisson process, its gaps exponential with mean
@@ -142,7 +140,7 @@ class Replay:
     connections: int = 64
 
     def due_ns(
-        self, window: Window, seed: int, logged_s: NDArray[np.float64] | None = None
+        self, window: Window, logged_s: NDArray[np.float64] | None = None
     ) -> NDArray[np.int64]:
         """Due times, int64, the first 0, cut where the window ends; a whole log is not cut.
 
@@ -184,7 +182,9 @@ class Load:
         """Due times of every request, nanoseconds since the start; None for a closed loop."""
         if isinstance(self.loop, ClosedLoop):
             return None
-        return self.loop.due_ns(self.window, seed, logged_s)
+        if isinstance(self.loop, OpenLoop):
+            return self.loop.due_ns(self.window, seed)
+        return self.loop.due_ns(self.window, logged_s)
 
     @property
     def connections(self) -> int:

@@ -6,7 +6,7 @@ import hashlib
 import re
 from array import array
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
 from itertools import islice, repeat
 from pathlib import Path
@@ -54,7 +54,7 @@ class BadLine:
         return f"{self.file}:{self.line}: {self.reason}"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Template:
     """What a plain line does not say: how its words are matched, and everything else (``rest``)."""
 
@@ -69,7 +69,11 @@ class Template:
 
     def query(self, words: tuple[str, ...], mode: Mode | None = None) -> Query:
         """``match`` with the rest of the template."""
-        return replace(self.rest, match=self.match(words, mode))
+        return Query(self.match(words, mode), *self._others)
+
+    @cached_property
+    def _others(self) -> tuple[Any, ...]:  # once, since replace() takes its time for each line
+        return tuple(getattr(self.rest, key.name) for key in fields(Query) if key.name != "match")
 
 
 @dataclass(frozen=True, eq=False)

@@ -91,7 +91,9 @@ def read(lines: Iterable[bytes]) -> tuple[list[Logged], list[tuple[int, str]]]:
         while recent and recent[0].at_s < line.at_s - line.real_s - _SLACK_S:
             recent.popleft()
         if line.page != _OF_AGENTS:
-            for other in [other for other in recent if _asked_for(other, line)]:
+            # What its parts were asked because of it.
+            agents = [a for a in recent if a.text == line.text and a.indexes != line.indexes]
+            for other in agents:
                 recent.remove(other)
                 if found.pop(other.number, None):
                     left_out.append((other.number, _AN_AGENT))
@@ -105,11 +107,6 @@ def read(lines: Iterable[bytes]) -> tuple[list[Logged], list[tuple[int, str]]]:
         if line.page == _OF_AGENTS:
             recent.append(line)
     return sorted(found.values(), key=lambda query: query.time_s), sorted(left_out)
-
-
-def _asked_for(agent: _Line, line: _Line) -> bool:
-    """Whether ``agent`` is what a part was asked because of ``line``."""
-    return agent.text == line.text and agent.indexes != line.indexes
 
 
 def _together(before: _Line, line: _Line) -> bool:

@@ -63,12 +63,7 @@ class Builder(Gathering[Ask]):
             self.again(known, time_s)
 
     def build(
-        self,
-        name: str,
-        expected: str,
-        *,
-        groups: tuple[Group, ...] = (),
-        of_log: bool = False,
+        self, name: str, expected: str, *, groups: tuple[Group, ...] = (), of_log: bool = False
     ) -> RequestSet:
         """The set. QueryError where a line is bad, or of a log, where nothing is left.
 

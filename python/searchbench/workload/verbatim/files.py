@@ -65,12 +65,7 @@ _COMMENT = re.compile(rb"\s*(?:--|/\*|#)")
 _OPTION = "say which with --form: " + ", ".join(FORMS)
 
 
-def read_requests(
-    path: Path,
-    form: str = "auto",
-    *,
-    method: str | None = None,
-) -> RequestSet:
+def read_requests(path: Path, form: str = "auto", *, method: str | None = None) -> RequestSet:
     """The requests of a file. QueryError where it cannot be read, or a line is no request.
 
     Of logs such lines are left out and counted. ``method`` is that of requests that say none
