@@ -111,7 +111,7 @@ _UNITS_NS = {"ns": 1.0, "us": 1e3, "µs": 1e3, "ms": 1e6, "s": 1e9}
 _NUMBER = r"([0-9]+(?:\.[0-9]+)?)"
 _QUANTILE = re.compile(rf"p{_NUMBER}\s*<\s*{_NUMBER}\s*(ns|us|µs|ms|s)")
 _ERRORS = re.compile(rf"errors\s*<\s*{_NUMBER}\s*%")
-_BETWEEN = re.compile(r",|\band\b")
+_BETWEEN = re.compile(r"(,|\band\b)")
 
 
 def kind_of(given: Mapping[str, Any]) -> str:
@@ -216,7 +216,11 @@ def parse_promise(text: str) -> tuple[Condition, ...]:
     SearchbenchError for the first that is none, with the character at which it begins (from 1).
     """
     found = []
-    for part, start in _parts(text):
+    end = 0
+    for number, part in enumerate(_BETWEEN.split(text)):
+        start, end = end, end + len(part)
+        if number % 2:  # what separates two conditions
+            continue
         words = part.strip()
         quantile, errors = _QUANTILE.fullmatch(words), _ERRORS.fullmatch(words)
         if quantile and 0 < float(quantile[1]) < 100 and float(quantile[2]) > 0:
@@ -233,13 +237,6 @@ def parse_promise(text: str) -> tuple[Condition, ...]:
                 "(pNN < TIME with ns, us, ms or s; errors < SHARE%)"
             )
     return tuple(found)
-
-
-def _parts(text: str) -> list[tuple[str, int]]:
-    """Each condition's text, and at which character of the whole it starts (from 0)."""
-    starts = [0, *(mark.end() for mark in _BETWEEN.finditer(text))]
-    ends = [*(mark.start() for mark in _BETWEEN.finditer(text)), len(text)]
-    return [(text[a:b], a) for a, b in zip(starts, ends, strict=True)]
 
 
 def promises_of(given: Mapping[str, Any]) -> tuple[str, ...]:
