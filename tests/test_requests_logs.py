@@ -207,6 +207,15 @@ def test_groongas_query_log_gives_the_commands_that_read(read):
     }
 
 
+def test_what_is_left_out_of_groongas_log_is_not_among_what_is_asked(read):
+    found = read(
+        "2026-13-45 20:06:33.301210|7fd8667fe940|>/d/select?table=A\n"
+        "2026-11-20 20:06:33.301210|7fd8667fe940|>/d/select?table=B\n"
+    )
+    assert [ask.text for ask in found.asks] == ["/d/select?table=B"]
+    assert reasons(found) == {1: "no time: 2026-13-45 20:06:33.301210"}
+
+
 @pytest.mark.skipif(shutil.which("groonga") is None, reason="needs groonga (groonga-bin)")
 def test_the_log_of_a_real_groonga_replays_what_was_asked(tmp_path):
     port = free_port()
