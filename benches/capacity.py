@@ -16,10 +16,11 @@ from benches.figure import Figure
 from benches.servers import HOST, drive, serving
 from searchbench.analysis.capacity.bracket import Bracket, bracket
 from searchbench.analysis.capacity.pace import TRIALS, following, warmup_s
-from searchbench.analysis.capacity.promise import judge, parse
+from searchbench.analysis.capacity.promise import judge
 from searchbench.analysis.capacity.seen import Driven, Seen
 from searchbench.analysis.trial.measured import Trace
 from searchbench.engines.frames import QUERY, frame
+from searchbench.workload.load_table import parse_promise
 from searchbench.workload.loads import OpenLoop, Window
 
 WORKERS, SERVICE_US = 4, 500
@@ -58,7 +59,7 @@ def figures() -> Iterator[Figure]:
 def search(arrivals: Literal["constant", "poisson"], seed: int) -> tuple[Bracket, int]:
     """The interval and the number of trials of a search, begun at half to 1.5 times the truth."""
     rng = np.random.default_rng([seed, 5])
-    promise = parse(PROMISE)
+    promise = parse_promise(PROMISE)
     query = [frame(QUERY, b"{}")]
     options = ["--delay_us", str(SERVICE_US), "--workers", str(WORKERS)]
     with serving([HOST, "null", "--port", "0", "--data", "/tmp", *options]) as port:

@@ -21,13 +21,14 @@ from records import HOST, good_answer
 from searchbench import _core
 from searchbench.analysis.capacity.bracket import Bracket, bracket
 from searchbench.analysis.capacity.pace import TRIALS, following, warmup_s
-from searchbench.analysis.capacity.promise import judge, parse
+from searchbench.analysis.capacity.promise import judge
 from searchbench.analysis.capacity.search import next_load
 from searchbench.analysis.capacity.seen import Driven, Seen
 from searchbench.analysis.trial.measured import Trace
 from searchbench.record import REPLIES, SAMPLES, Record, Trial, Writer
 from searchbench.record.trial import Corpus, Load, Queries, Window
 from searchbench.study import plan as plans
+from searchbench.workload.load_table import parse_promise
 
 Arrivals = Literal["poisson", "constant"]
 
@@ -47,7 +48,7 @@ def search(
 ) -> Found:  # fmt: skip
     """A search for one promise; above ``client_per_s`` the client is late."""
     server = Server(serve, np.random.default_rng([seed, 7]), arrivals)
-    conditions = parse(promise)
+    conditions = parse_promise(promise)
     driven: list[Driven] = []
     while wanted := following(Seen(driven), trials - len(driven), start_per_s, effort):
         rate, seconds = wanted.rate_per_s, wanted.seconds

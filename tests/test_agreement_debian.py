@@ -16,7 +16,7 @@ from searchbench.errors import NotInstalled
 from searchbench.lab.conduct import studies
 from searchbench.lab.get.fetch import debian_snapshot
 from searchbench.lab.get.install import missing
-from searchbench.workload.queries.json_form import to_json
+from searchbench.workload.queries.forms import to_json
 from searchbench.workload.queries.registry import open_queries
 
 SYSTEMS = [n for n, e in ENGINES.items() if n != "null" and not e.can.unavailable]

@@ -7,19 +7,21 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from searchbench.errors import StudyError
-from searchbench.workload.load_table import promise_problems
+from searchbench.workload.load_table import (
+    kind_of,
+    problems,
+    promise_problems,
+    resolve,
+    resolve_told,
+)
 from searchbench.workload.loads import (
     ClosedLoop,
     Load,
     OpenLoop,
     Replay,
     Window,
-    kind_of,
     open_load,
-    problems,
     read_times,
-    resolve,
-    resolve_told,
 )
 
 NS = 1_000_000_000
@@ -84,12 +86,12 @@ def test_replay_takes_the_logs_own_times_at_a_multiple_of_its_speed(tmp_path):
     path = tmp_path / "times.txt"
     path.write_text("100.5\n101\n101\n103.5\n")
     window = Window(seconds=100)
-    assert Replay(path).due_ns(window, 1).tolist() == [0, NS // 2, NS // 2, 3 * NS]
-    assert Replay(path, speed=2).due_ns(window, 1).tolist() == [0, NS // 4, NS // 4, 3 * NS // 2]
-    assert len(Replay(path).due_ns(Window(seconds=3), 1)) == 3
-    assert len(Replay(path).due_ns(Window(requests=2), 1)) == 2
+    assert Replay(path).due_ns(window).tolist() == [0, NS // 2, NS // 2, 3 * NS]
+    assert Replay(path, speed=2).due_ns(window).tolist() == [0, NS // 4, NS // 4, 3 * NS // 2]
+    assert len(Replay(path).due_ns(Window(seconds=3))) == 3
+    assert len(Replay(path).due_ns(Window(requests=2))) == 2
     logged = np.array([5.0, 6.0])
-    assert Replay().due_ns(window, 1, logged).tolist() == [0, NS]
+    assert Replay().due_ns(window, logged).tolist() == [0, NS]
 
 
 def test_times_come_from_json_lines_and_packed_files_too(tmp_path):
@@ -100,9 +102,9 @@ def test_times_come_from_json_lines_and_packed_files_too(tmp_path):
 
 def test_times_that_cannot_be_replayed_say_why(tmp_path):
     with pytest.raises(StudyError, match="no times to replay"):
-        Replay().due_ns(TEN_S, 1)
+        Replay().due_ns(TEN_S)
     with pytest.raises(StudyError, match="back in time at query 3"):
-        Replay().due_ns(TEN_S, 1, np.array([1.0, 2.0, 1.5]))
+        Replay().due_ns(TEN_S, np.array([1.0, 2.0, 1.5]))
     path = tmp_path / "times.txt"
     path.write_text("1\n2\nsoon\n")
     with pytest.raises(StudyError, match=r"times.txt:3:1: this is not a number of seconds"):

@@ -6,11 +6,12 @@ import numpy as np
 import pytest
 
 from queues import Server, fixed, shedding
-from searchbench.analysis.capacity.promise import judge, parse
+from searchbench.analysis.capacity.promise import judge
 from searchbench.analysis.trial.measured import Trace
 from searchbench.errors import SearchbenchError
+from searchbench.workload.load_table import parse_promise
 
-PROMISE = parse("p99 < 10ms, errors < 0.1%")
+PROMISE = parse_promise("p99 < 10ms, errors < 0.1%")
 
 
 def server(seed: int = 1, **how: object) -> Server:
@@ -19,7 +20,7 @@ def server(seed: int = 1, **how: object) -> Server:
 
 
 def test_a_promise_is_read_with_its_units() -> None:
-    found = parse("p99.9 < 1.5s and p50<250us, errors < 0.1%")
+    found = parse_promise("p99.9 < 1.5s and p50<250us, errors < 0.1%")
     assert [(c.allowed, c.limit_ns) for c in found] == [
         (pytest.approx(0.001), 1.5e9),
         (0.5, 250e3),
@@ -30,7 +31,7 @@ def test_a_promise_is_read_with_its_units() -> None:
 @pytest.mark.parametrize("text", ["", "p99", "p99 > 5ms", "p0 < 1ms", "p100 < 1ms", "p99 < 0ms"])
 def test_what_is_no_promise_is_named_with_an_example(text: str) -> None:
     with pytest.raises(SearchbenchError, match="is no promise; say for example"):
-        parse(text)
+        parse_promise(text)
 
 
 def test_far_below_capacity_it_holds_and_above_it_fails() -> None:
@@ -42,7 +43,7 @@ def test_far_below_capacity_it_holds_and_above_it_fails() -> None:
 
 
 def test_a_system_that_does_not_keep_up_fails_before_its_responses_are_too_long() -> None:
-    patient = parse("p99 < 10s")
+    patient = parse_promise("p99 < 10s")
     assert judge(patient, server(arrivals="constant").trace(2100, 5, 1)).verdict == "fails"
     assert judge(patient, server(arrivals="constant").trace(1990, 5, 1)).verdict == "holds"
 

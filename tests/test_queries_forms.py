@@ -5,6 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from searchbench.corpora.corpus import Field, FieldType, Schema
+from searchbench.corpora.validate import validate
 from searchbench.errors import QueryError
 from searchbench.workload.queries.algebra import (
     Boolean,
@@ -17,9 +18,7 @@ from searchbench.workload.queries.algebra import (
     Sort,
     Terms,
 )
-from searchbench.workload.queries.json_form import from_json, to_json
-from searchbench.workload.queries.text_form import to_text
-from searchbench.workload.queries.validate import validate
+from searchbench.workload.queries.forms import from_json, to_json, to_text
 
 NAMES = st.sampled_from(["title", "body", "section", "size"])
 WORDS = st.text("abcdeé0189", min_size=1, max_size=6)

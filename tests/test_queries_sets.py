@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 
 from searchbench.errors import QueryError
 from searchbench.workload.queries.algebra import In, Mode, Query, Sort, Terms
+from searchbench.workload.queries.orders import by_first_appearance, repeat
 from searchbench.workload.queries.registry import open_queries, problems
-from searchbench.workload.queries.repetition import by_first_appearance, repeat
-from searchbench.workload.queries.sets import QuerySet, Template, from_files, from_queries
+from searchbench.workload.queries.sets import QuerySet, Template, from_files
 
 LINES = "Red Shoe\nblue\nred shoe!\n\n--\nblue\n"
 
@@ -104,7 +104,7 @@ def test_json_lines_take_the_algebra_or_a_text(tmp_path):
     ]
     content = "\n".join(json.dumps(line) for line in lines) + "\n{"
     found = from_files(
-        [write(tmp_path / "q.jsonl", content)], Template(Mode.ALL, sort=(Sort("size"),), limit=3)
+        [write(tmp_path / "q.jsonl", content)], Template(rest=Query(sort=(Sort("size"),), limit=3))
     )
     assert found.queries == (
         Query(Terms(Mode.ANY, ("a",)), sort=(Sort("size"),), limit=5),
@@ -127,10 +127,11 @@ def test_times_of_a_log_are_kept_and_have_to_be_whole(tmp_path):
 
 def test_the_digest_is_of_queries_and_log_and_nothing_else():
     a, b = Query(Terms(Mode.ALL, ("a",))), Query(Terms(Mode.ALL, ("b",)))
-    one = from_queries("one", [a, b, a])
-    assert one.digest == from_queries("other name", [a, b, a]).digest
-    assert one.digest != from_queries("one", [a, b, b]).digest
-    assert one.digest != from_queries("one", [b, a, b]).digest
+    log = np.array([0, 1, 0], dtype=np.uint32)
+    one = QuerySet("one", (a, b), log)
+    assert one.digest == QuerySet("other name", (a, b), log).digest
+    assert one.digest != QuerySet("one", (a, b), np.array([0, 1, 1], dtype=np.uint32)).digest
+    assert one.digest != QuerySet("one", (b, a), log).digest
     # Golden: records name query sets by it, so it may not change unnoticed.
     assert one.digest.startswith("14becab9cf605688")
 

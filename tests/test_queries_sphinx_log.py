@@ -8,9 +8,9 @@ import pytest
 
 from searchbench.cli.queries import inspect
 from searchbench.errors import QueryError
+from searchbench.workload.queries.forms import to_text
 from searchbench.workload.queries.registry import open_queries
 from searchbench.workload.queries.sets import QuerySet
-from searchbench.workload.queries.text_form import to_text
 from searchbench.workload.verbatim.files import read_requests
 
 # As Sphinx 2.2.11 wrote them.

@@ -115,9 +115,9 @@ def test_a_body_makes_a_post_where_no_method_is_said(read):
     ]
 
 
-def test_what_a_request_does_not_say_comes_from_the_run(read):
-    found = read({"patterns": [{"body": "x"}, "/b"]}, method="PUT", default_path="/run")
-    assert [(a.text, a.method) for a in found.asks] == [("/run", "PUT"), ("/b", "PUT")]
+def test_what_a_request_does_not_say_comes_from_its_group_or_the_run(read):
+    found = read({"path": "/of", "patterns": [{"body": "x"}, "/b"]}, method="PUT")
+    assert [(a.text, a.method) for a in found.asks] == [("/of", "PUT"), ("/b", "PUT")]
 
 
 BROKEN = {
@@ -149,13 +149,6 @@ BROKEN = {
 def test_what_is_broken_is_told_with_its_line_and_what_would_be_right(read, source, reason):
     with pytest.raises(QueryError, match=reason):
         read(source)
-
-
-def test_broken_patterns_are_left_out_if_asked_and_counted(read):
-    found = read(["/a", 7, "/b c", "/d"], bad="skip")
-    assert [ask.text for ask in found.asks] == ["/a", "/d"]
-    assert found.bad_count == 2
-    assert [line.line for line in found.bad] == [1, 1]
 
 
 TREES = st.recursive(

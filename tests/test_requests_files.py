@@ -78,11 +78,8 @@ def test_many_bad_lines_are_counted_and_the_first_are_named(write):
     path = write("r.txt", "/a\n" + "x\n" * 30)
     with pytest.raises(QueryError, match=r"^30 lines are no request: r\.txt:2: .*; and 25 more$"):
         read_requests(path)
-    found = read_requests(path, bad="skip")
-    assert found.bad_count == 30
-    assert [line.line for line in found.bad] == list(range(2, 22))
     with pytest.raises(QueryError, match="none is left"):
-        read_requests(write("s.txt", "http:///a\n"), bad="skip")
+        read_requests(write("s.txt", "http:///a\n"))
 
 
 @given(st.text(st.characters(exclude_categories=["Cs"]), min_size=1))
@@ -259,7 +256,7 @@ def test_a_packed_file_that_was_cut_short_is_told(write, name):
     rng = np.random.default_rng(1)
     whole = gzip.compress("".join(f"/{n}\n" for n in rng.integers(0, 2**60, 9999)).encode())
     with pytest.raises(QueryError, match="damaged"):
-        read_requests(write(name, whole[: len(whole) // 2]), bad="skip")
+        read_requests(write(name, whole[: len(whole) // 2]))
 
 
 TOLD = {

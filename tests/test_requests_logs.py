@@ -133,11 +133,6 @@ def test_a_log_without_anything_to_replay_is_an_error(read):
         read(access("POST /d/load HTTP/1.1"))
 
 
-def test_bad_lines_of_a_log_end_the_reading_if_asked(read):
-    with pytest.raises(QueryError, match=r"server\.log:2: a POST"):
-        read(access("GET /a HTTP/1.1") + access("POST /b HTTP/1.1"), bad="refuse")
-
-
 NGINX = """
 daemon off; pid pid; error_log error.log; worker_processes 1;
 events { worker_connections 64; }
@@ -210,6 +205,15 @@ def test_groongas_query_log_gives_the_commands_that_read(read):
         9: "'/index.html' is a page and no command",
         14: "/d/delete changes the server; only reads are replayed",
     }
+
+
+def test_what_is_left_out_of_groongas_log_is_not_among_what_is_asked(read):
+    found = read(
+        "2026-13-45 20:06:33.301210|7fd8667fe940|>/d/select?table=A\n"
+        "2026-11-20 20:06:33.301210|7fd8667fe940|>/d/select?table=B\n"
+    )
+    assert [ask.text for ask in found.asks] == ["/d/select?table=B"]
+    assert reasons(found) == {1: "no time: 2026-13-45 20:06:33.301210"}
 
 
 @pytest.mark.skipif(shutil.which("groonga") is None, reason="needs groonga (groonga-bin)")

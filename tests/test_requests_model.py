@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from searchbench.errors import QueryError
-from searchbench.workload.verbatim.model import Ask, Group, RequestSet, from_asks, sequence
+from searchbench.workload.verbatim.model import Ask, Group, RequestSet, sequence
 
 A, B, C = Ask("/a"), Ask("/b"), Ask("/c")
 
@@ -24,9 +24,7 @@ def in_groups(*shares, members=None):
 
 
 def test_a_set_keeps_the_distinct_requests_and_the_log():
-    found = from_asks("set", [A, B, A, C, A])
-    assert found.asks == (A, B, C)
-    assert found.log.tolist() == [0, 1, 0, 2, 0]
+    found = RequestSet("set", (A, B, C), uint32(0, 1, 0, 2, 0))
     assert (found.distinct, found.logged) == (3, 5)
 
 
@@ -81,7 +79,8 @@ def test_a_record_keeps_every_request_whole():
     binary = Ask("/q", "POST", b"\xff\x00")
     statement = Ask("SELECT 1")
     hint = Ask("/* hint */ SELECT 1")
-    lines = list(from_asks("set", [whole, binary, statement, hint]).lines())
+    asks = (whole, binary, statement, hint)
+    lines = list(RequestSet("set", asks, uint32(0, 1, 2, 3)).lines())
     orjson.dumps(lines)
     assert lines[0] == {
         "query": 0,
@@ -96,7 +95,7 @@ def test_a_record_keeps_every_request_whole():
 
 
 def test_without_groups_the_log_is_asked_in_its_order_and_again():
-    found = from_asks("set", [A, B, A])
+    found = RequestSet("set", (A, B), uint32(0, 1, 0))
     assert sequence(found, 1, 7).tolist() == [0, 1, 0, 0, 1, 0, 0]
     assert sequence(found, 1, 2).tolist() == [0, 1]
     assert sequence(found, 1, 2).dtype == np.uint32

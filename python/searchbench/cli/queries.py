@@ -30,8 +30,8 @@ def inspect(*files: Path, as_json: _Json = False) -> int:
 
     from searchbench.errors import QueryError
     from searchbench.terminal import out
+    from searchbench.workload.queries.forms import to_text
     from searchbench.workload.queries.registry import open_queries
-    from searchbench.workload.queries.text_form import to_text
 
     if not files:
         raise QueryError("which files? give at least one")
@@ -107,7 +107,7 @@ def make(
     from searchbench.corpora import open_corpus
     from searchbench.corpora.corpus import FieldType
     from searchbench.terminal import out as printer
-    from searchbench.workload.queries.json_form import to_json
+    from searchbench.workload.queries.forms import to_json
     from searchbench.workload.queries.registry import open_queries
 
     corpus = open_corpus({"files": str(documents)}, Path.cwd())

@@ -83,7 +83,7 @@ def _query(text: str, match: str) -> Query:
     from searchbench.errors import QueryError
     from searchbench.workload.queries.algebra import Mode, Query, Terms
     from searchbench.workload.queries.analysis import terms
-    from searchbench.workload.queries.json_form import from_json
+    from searchbench.workload.queries.forms import from_json
 
     if text.lstrip().startswith("{"):
         try:

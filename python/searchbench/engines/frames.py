@@ -27,7 +27,7 @@ from searchbench.engines.engine import (
 )
 from searchbench.engines.features import refuse
 from searchbench.workload.queries.algebra import Boolean, Match, Query, Terms
-from searchbench.workload.queries.json_form import to_json
+from searchbench.workload.queries.forms import to_json
 
 FACTS, CREATE, BATCH, SETTLE, QUERY, ANALYSE, COMMIT = range(1, 8)
 OK, ERROR, UNSUPPORTED, PARTIAL = range(4)

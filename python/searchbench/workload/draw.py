@@ -27,8 +27,7 @@ answered at the same time see ``CachePlan.overlap``.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from typing import Any, Literal
 
 import numpy as np
@@ -40,10 +39,10 @@ Distribution = Literal["uniform", "zipf"]
 Policy = Literal["lru", "fifo", "random"]
 Chances = NDArray[np.float64]
 
-USUAL_EXPONENT = 1.0
-GREATEST_EXPONENT = 10.0
-FEWEST_ENTRIES = 10
-MOST_DISTINCT = 10_000_000
+_USUAL_EXPONENT = 1.0
+_GREATEST_EXPONENT = 10.0
+_FEWEST_ENTRIES = 10
+_MOST_DISTINCT = 10_000_000
 # An offer that misses what was wanted by more than this is none.
 _TOLERANCE = 0.01
 # Popular requests come in bursts of hits: the measured rate scatters more than independent hits
@@ -80,18 +79,6 @@ class CachePlan:
         each = math.sqrt(self.expected_hit * (1 - self.expected_hit) / max(1, requests))
         return each if self.distribution == "uniform" else each * _SPREAD_UNEQUAL
 
-    def expected_over(self, requests: int, *, cold: bool = False) -> float:
-        """The hit rate to be counted over so many requests; ``cold``: from an empty cache on.
-
-        Until the cache is full, each distinct request misses once.
-        """
-        if not cold or requests < 1:
-            return self.expected_hit
-        first = min(float(requests), self.fill_requests)
-        seen = float(-np.expm1(-self.weights * first).sum())
-        missed = seen + (1 - self.expected_hit) * (requests - first)
-        return max(0.0, 1 - missed / requests)
-
     def overlap(self, in_flight: int) -> float:
         """How much of the hit rate can be lost, at most, with so many requests in flight.
 
@@ -99,23 +86,14 @@ class CachePlan:
         one misses again. Each of the others in flight can do that about 1 / (1 - hit) times in
         the time of one miss, since hits are soon over.
         """
-        kept = 1 - _stay(self.weights, np.ones(1), self.cache_entries, self.policy)[1]
+        kept = 1 - _stay(self.weights, self.cache_entries, self.policy)[1]
         again = float((self.weights**2 * kept).sum()) / (1 - self.expected_hit)
         return min(self.expected_hit, max(0, in_flight - 1) * again)
 
     def as_json(self) -> dict[str, Any]:
         """What belongs on record; the weights follow from it."""
-        return {
-            "cache_entries": self.cache_entries,
-            "wanted_hit": self.wanted_hit,
-            "distribution": self.distribution,
-            "exponent": self.exponent,
-            "policy": self.policy,
-            "distinct": self.distinct,
-            "expected_hit": self.expected_hit,
-            "fill_requests": self.fill_requests,
-            "warmup_requests": self.warmup_requests,
-        }
+        kept = (key.name for key in fields(self) if key.name != "weights")
+        return {name: getattr(self, name) for name in kept}
 
 
 def plan(
@@ -124,16 +102,14 @@ def plan(
     distribution: Distribution = "uniform",
     *,
     available: int | None = None,
-    distinct: int | None = None,
     exponent: float | None = None,
     policy: Policy = "lru",
 ) -> CachePlan:
     """How to draw so that a cache of ``cache_entries`` answers is hit with probability ``hit``.
 
-    "uniform" finds the number of distinct requests. "zipf" (chances fall as rank ** -exponent)
-    finds the number for an ``exponent`` (1 if not said), or, with ``distinct``, the exponent.
-    ``available``: how many distinct requests there are. QueryError, with what would do, where it
-    cannot be had.
+    It is the number of distinct requests that is found: with equal chances, or ("zipf") with
+    chances that fall as rank ** -``exponent`` (1 if not said). ``available``: how many there are.
+    QueryError, with what would do, where it cannot be had.
     """
     if cache_entries < 1:
         raise QueryError(
@@ -142,29 +118,48 @@ def plan(
         )
     if not 0 < hit < 1:
         raise QueryError(_no_probability(hit))
-    _in_reach(max(cache_entries, distinct or 0, math.ceil(cache_entries / hit)))
+    least = max(cache_entries, math.ceil(cache_entries / hit))
+    if least >= _MOST_DISTINCT:
+        raise QueryError(
+            f"this takes {least:,} distinct requests or more, and at most {_MOST_DISTINCT:,} are "
+            "drawn from; take a smaller cache or a higher rate"
+        )
     if distribution == "uniform":
         if exponent:
             raise QueryError("uniform draws have no exponent; say zipf, or leave the exponent away")
         exponent = 0.0
-        count = distinct or max(cache_entries + 1, round(cache_entries / hit))
-    elif cache_entries < FEWEST_ENTRIES:
+        count = max(cache_entries + 1, round(cache_entries / hit))
+    elif cache_entries < _FEWEST_ENTRIES:
         raise QueryError(
             f"what unequal draws do to a cache of {cache_entries} entries cannot be foretold; take "
-            f"one of {FEWEST_ENTRIES} or more, or equal chances"
+            f"one of {_FEWEST_ENTRIES} or more, or equal chances"
         )
-    elif distinct is not None and exponent is None:
-        _enough(cache_entries, hit, distinct)
-        count, exponent = distinct, _exponent_of(cache_entries, hit, distinct, policy)
     else:
-        exponent = USUAL_EXPONENT if exponent is None else exponent
-        if not 0 <= exponent <= GREATEST_EXPONENT:
+        exponent = _USUAL_EXPONENT if exponent is None else exponent
+        if not 0 <= exponent <= _GREATEST_EXPONENT:
             raise QueryError(f"an exponent of {exponent:g} is not between 0 and "
-                             f"{GREATEST_EXPONENT:g}")  # fmt: skip
-        count = distinct or _count_of(cache_entries, hit, exponent, policy)
-    _there(count, available, cache_entries, hit, distribution, policy)
-    made = _made(cache_entries, hit, distribution, count, exponent, policy)
-    _near(made, given=distinct is not None)
+                             f"{_GREATEST_EXPONENT:g}")  # fmt: skip
+        count = _count_of(cache_entries, hit, exponent, policy)
+    if available is not None and count > available:
+        other = ""
+        if distribution == "zipf" and available > cache_entries / hit:
+            # Rounded down: the greater the exponent, the more requests it takes.
+            fitting = math.floor(1000 * _exponent_of(cache_entries, hit, available, policy)) / 1000
+            other = f", or draw with the exponent {fitting:g} (zipf:{fitting:g})"
+        raise QueryError(
+            f"a hit rate of {hit:g} on a cache of {cache_entries:,} entries takes {count:,} "
+            f"distinct requests, and there are {available:,}: make more (`searchbench queries "
+            f"extract FILE --distinct --limit {count} --template '/path?query={{term}}'`){other}"
+        )
+    made = plan_of(
+        cache_entries, hit, distribution, distinct=count, exponent=exponent, policy=policy
+    )
+    if abs(made.expected_hit - hit) > min(_TOLERANCE, min(hit, 1 - hit) / 2):
+        raise QueryError(
+            f"a cache of {cache_entries:,} entries is too small for a hit rate of {hit:g}: "
+            f"{count:,} distinct requests give {made.expected_hit:.3g}, and no number of them "
+            "comes nearer; take a larger cache or another rate"
+        )
     return made
 
 
@@ -177,8 +172,35 @@ def plan_of(
     exponent: float,
     policy: Policy = "lru",
 ) -> CachePlan:
-    """The plan of draws that were made already, computed anew from what is on record of it."""
-    return _made(cache_entries, wanted_hit, distribution, distinct, exponent, policy)
+    """The plan of draws whose numbers are chosen, or on record, with what follows from them."""
+    weights = np.arange(1, distinct + 1, dtype=np.float64) ** -exponent
+    weights /= weights.sum()
+    full, seen = _stay(weights, cache_entries, "lru")
+    # How fast new requests come when the cache is just full, and how much that time scatters.
+    new_per_request = 1 - float((weights * seen).sum())
+    scatter = math.sqrt(float((seen * (1 - seen)).sum())) / new_per_request
+    expected = cache_entries / distinct
+    settled = 0.0
+    if exponent == 0:
+        full = float((distinct / (distinct - np.arange(cache_entries))).sum())
+    else:
+        stay, stays = _stay(weights, cache_entries, policy)
+        expected = float((weights * stays).sum())
+        # LRU holds what was asked last, so it is in its steady state as soon as it is full.
+        settled = 0.0 if policy == "lru" else 3 * stay
+    warmup = math.ceil(full + 3 * scatter + settled)
+    return CachePlan(
+        cache_entries,
+        wanted_hit,
+        distribution,
+        exponent,
+        policy,
+        distinct,
+        weights,
+        expected,
+        full,
+        warmup,
+    )
 
 
 def hit_rate(weights: Chances, cache_entries: int, policy: Policy = "lru") -> float:
@@ -189,7 +211,7 @@ def hit_rate(weights: Chances, cache_entries: int, policy: Policy = "lru") -> fl
     chances = np.asarray(weights, np.float64) / np.sum(weights)
     if cache_entries >= np.count_nonzero(chances):
         return 1.0
-    _, stays = _stay(chances, np.ones(1), cache_entries, policy)
+    _, stays = _stay(chances, cache_entries, policy)
     return float((chances * stays).sum())
 
 
@@ -203,100 +225,6 @@ def draw(plan: CachePlan, length: int, seed: int) -> NDArray[np.uint32]:
     marks = rng.random(length) * cumulative[-1]
     found: NDArray[np.intp] = np.searchsorted(cumulative, marks, side="right")
     return np.minimum(found, plan.distinct - 1).astype(np.uint32)
-
-
-def _made(
-    entries: int,
-    hit: float,
-    distribution: Distribution,
-    count: int,
-    exponent: float,
-    policy: Policy,
-) -> CachePlan:
-    weights = np.arange(1, count + 1, dtype=np.float64) ** -exponent
-    weights /= weights.sum()
-    one = np.ones(1)
-    full, seen = _stay(weights, one, entries, "lru")
-    # How fast new requests come when the cache is just full, and how much that time scatters.
-    new_per_request = 1 - float((weights * seen).sum())
-    scatter = math.sqrt(float((seen * (1 - seen)).sum())) / new_per_request
-    expected = entries / count
-    settled = 0.0
-    if exponent == 0:
-        full = float((count / (count - np.arange(entries))).sum())
-    else:
-        stay, stays = _stay(weights, one, entries, policy)
-        expected = float((weights * stays).sum())
-        # LRU holds what was asked last, so it is in its steady state as soon as it is full.
-        settled = 0.0 if policy == "lru" else 3 * stay
-    warmup = math.ceil(full + 3 * scatter + settled)
-    return CachePlan(
-        entries, hit, distribution, exponent, policy, count, weights, expected, full, warmup
-    )
-
-
-def _in_reach(count: int) -> None:
-    if count >= MOST_DISTINCT:
-        raise QueryError(
-            f"this takes {count:,} distinct requests or more, and at most {MOST_DISTINCT:,} are "
-            "drawn from; take a smaller cache or a higher rate"
-        )
-
-
-def _there(
-    count: int,
-    available: int | None,
-    entries: int,
-    hit: float,
-    distribution: Distribution,
-    policy: Policy,
-) -> None:
-    if count <= entries:
-        raise QueryError(
-            f"a cache of {entries:,} entries holds {count:,} distinct requests whole, so it is hit "
-            f"always; for {hit:g} take {round(entries / hit):,} with equal chances"
-        )
-    if available is None or count <= available:
-        return
-    other = ""
-    if distribution == "zipf" and available > entries / hit:
-        # Rounded down: the greater the exponent, the more requests it takes.
-        exponent = math.floor(1000 * _exponent_of(entries, hit, available, policy)) / 1000
-        other = f", or draw with the exponent {exponent:g} (zipf:{exponent:g})"
-    raise QueryError(
-        f"a hit rate of {hit:g} on a cache of {entries:,} entries takes {count:,} distinct "
-        f"requests, and there are {available:,}: make more (`searchbench queries extract FILE "
-        f"--distinct --limit {count} --template '/path?query={{term}}'`){other}"
-    )
-
-
-def _near(made: CachePlan, *, given: bool) -> None:
-    """Refuse an offer that is not what was wanted."""
-    wanted, off = made.wanted_hit, abs(made.expected_hit - made.wanted_hit)
-    if off <= min(_TOLERANCE, min(wanted, 1 - wanted) / 2):
-        return
-    entries, count = made.cache_entries, made.distinct
-    if given:
-        raise QueryError(
-            f"{count:,} distinct requests"
-            + (f" with the exponent {made.exponent:g}" if made.exponent else "")
-            + f" hit a cache of {entries:,} entries with probability {made.expected_hit:.3g}, not "
-            f"{wanted:g}; leave one of these numbers to be found"
-        )
-    raise QueryError(
-        f"a cache of {entries:,} entries is too small for a hit rate of {wanted:g}: {count:,} "
-        f"distinct requests give {made.expected_hit:.3g}, and no number of them comes nearer; "
-        "take a larger cache or another rate"
-    )
-
-
-def _enough(entries: int, hit: float, distinct: int) -> None:
-    if distinct < entries / hit:
-        raise QueryError(
-            f"{distinct:,} distinct requests hit a cache of {entries:,} entries with probability "
-            f"{min(1.0, entries / max(1, distinct)):.3g} at least, however they are drawn; {hit:g} "
-            f"takes {math.ceil(entries / hit):,}"
-        )
 
 
 def _no_probability(hit: float) -> str:
@@ -320,7 +248,7 @@ def _count_of(entries: int, hit: float, exponent: float, policy: Policy) -> int:
     def rate(count: int) -> float:
         return _rate(count, exponent, entries, policy)
 
-    least, most = entries + 1, MOST_DISTINCT
+    least, most = entries + 1, _MOST_DISTINCT
     if rate(most) > hit:
         raise QueryError(
             f"with the exponent {exponent:g} a cache of {entries:,} entries is hit with "
@@ -338,12 +266,7 @@ def _count_of(entries: int, hit: float, exponent: float, policy: Policy) -> int:
 
 def _exponent_of(entries: int, hit: float, count: int, policy: Policy) -> float:
     """The exponent at which ``count`` requests have this hit rate; the rate grows with it."""
-    low, high = 0.0, GREATEST_EXPONENT
-    if _rate(count, high, entries, policy) < hit:
-        raise QueryError(
-            f"{count:,} distinct requests do not hit a cache of {entries:,} entries with "
-            f"probability {hit:g} at any exponent up to {high:g}; take fewer of them"
-        )
+    low, high = 0.0, _GREATEST_EXPONENT
     for _ in range(60):
         middle = (low + high) / 2
         low, high = (middle, high) if _rate(count, middle, entries, policy) < hit else (low, middle)
@@ -352,7 +275,7 @@ def _exponent_of(entries: int, hit: float, count: int, policy: Policy) -> float:
 
 def _rate(count: int, exponent: float, entries: int, policy: Policy) -> float:
     chances, many = _grouped(count, exponent)
-    _, stays = _stay(chances, many, entries, policy)
+    _, stays = _stay(chances, entries, policy, many)
     return float((chances * stays * many).sum())
 
 
@@ -373,22 +296,16 @@ def _grouped(count: int, exponent: float) -> tuple[Chances, Chances]:
 
 
 def _stay(
-    chances: Chances, many: Chances, entries: int, policy: Policy
+    chances: Chances, entries: int, policy: Policy, many: Chances | float = 1.0
 ) -> tuple[float, Chances]:  # fmt: skip
     """How long a request stays, counted in requests, and with what probability each is there.
 
-    Newton's method from the left: the sum is concave and grows, so no step goes beyond.
+    ``many``: how many requests have each of the chances. Newton's method from the left: the sum
+    is concave and grows, so no step goes beyond.
     """
-    there: Callable[[float], Chances]
-    if policy == "lru":
 
-        def there(t: float) -> Chances:
-            return -np.expm1(-chances * t)
-
-    else:
-
-        def there(t: float) -> Chances:
-            return chances * t / (1 + chances * t)
+    def there(t: float) -> Chances:
+        return -np.expm1(-chances * t) if policy == "lru" else chances * t / (1 + chances * t)
 
     t = float(entries)
     for _ in range(1000):

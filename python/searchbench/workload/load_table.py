@@ -9,14 +9,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 from searchbench.errors import SearchbenchError
 from searchbench.spec import SpecKey, defaults, show
-from searchbench.workload.promises import EXAMPLE
-from searchbench.workload.promises import parse as parse_promise
 
 _MOST_CONNECTIONS = 65_535  # a sample names its connection in 16 bits
+_PROMISE = "p99 < 50ms, errors < 0.1%"  # what one looks like, for sentences that ask for it
 
 SPEC_KEYS: tuple[SpecKey, ...] = (
     SpecKey("kind", "text", None, "default: by the keys given", ("closed", "open", "replay")),
@@ -57,8 +57,8 @@ SPEC_KEYS: tuple[SpecKey, ...] = (
             "or requests go round", ("keep", "round")),
     SpecKey("find_capacity", "boolean", False, "search the greatest rate that keeps `slo`; the "
             "search chooses rates and windows itself"),
-    SpecKey("slo", "texts", None, f'of a search: a promise ("{EXAMPLE}"), or a list of them, which '
-            "one search answers together"),
+    SpecKey("slo", "texts", None, f'of a search: a promise ("{_PROMISE}"), or a list of them, '
+            "which one search answers together"),
     SpecKey("effort", "number", 1.0, "of a search: multiplies the length of its trials; 0.3 for a "
             "first look, whose intervals hold less often than 95 %", above=0, maximum=100),
     SpecKey("cache_hit", "number", None, "draw the requests so that the server's cache answers "
@@ -83,6 +83,7 @@ _OF_KIND: Mapping[str, tuple[str, ...]] = {
     "open": ("rate_per_s", "arrivals"),
     "replay": ("times", "speed"),
 }
+_LOOPS = {"closed": "a closed loop", "open": "an open loop", "replay": "a replay"}
 # What a search chooses itself, trial by trial.
 _OF_SEARCH = (
     "rate_per_s", "seconds", "warmup_s", "requests", "warmup_requests", "clients", "think_s",
@@ -105,6 +106,12 @@ _GOES_WITH: Mapping[str, Mapping[str, str]] = {
 }
 _LAW = re.compile(r"uniform|zipf(?::([0-9]+(?:\.[0-9]+)?))?")
 _GREATEST_EXPONENT = 10.0
+
+_UNITS_NS = {"ns": 1.0, "us": 1e3, "µs": 1e3, "ms": 1e6, "s": 1e9}
+_NUMBER = r"([0-9]+(?:\.[0-9]+)?)"
+_QUANTILE = re.compile(rf"p{_NUMBER}\s*<\s*{_NUMBER}\s*(ns|us|µs|ms|s)")
+_ERRORS = re.compile(rf"errors\s*<\s*{_NUMBER}\s*%")
+_BETWEEN = re.compile(r"(,|\band\b)")
 
 
 def kind_of(given: Mapping[str, Any]) -> str:
@@ -134,10 +141,7 @@ def problems(
         for other, keys in _OF_KIND.items():
             for key in keys:
                 if other != kind and given.get(key) is not None:
-                    loop = {"open": "an open loop", "closed": "a closed loop"}.get(
-                        other, "a replay"
-                    )
-                    yield key, f"`{key}` is for {loop}, and this load is {kind}"
+                    yield key, f"`{key}` is for {_LOOPS[other]}, and this load is {kind}"
         if kind == "closed" and given.get("connections") is not None:
             yield "connections", "a closed loop has a connection for each client; say `clients`"
         if kind == "open" and given.get("rate_per_s") is None:
@@ -162,18 +166,14 @@ def problems(
 def _search_problems(given: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     """What is wrong with the table of a search for capacity."""
     if given.get("kind") not in (None, "open"):
-        yield (
-            "kind",
-            f"a search for capacity drives open loops; leave `kind = {show(given['kind'])}` out",
-        )
+        told = show(given["kind"])
+        yield "kind", f"a search for capacity drives open loops; leave `kind = {told}` out"
     for key in _OF_SEARCH:
         if given.get(key) is not None:
             yield key, f"a search for capacity chooses `{key}` itself; leave it out"
     if not promises_of(given):
-        yield (
-            ("slo" if "slo" in given else "find_capacity"),
-            (f'a search for capacity needs a promise: slo = "{EXAMPLE}"'),
-        )
+        key = "slo" if "slo" in given else "find_capacity"
+        yield key, f'a search for capacity needs a promise: slo = "{_PROMISE}"'
 
 
 def _lonely(given: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
@@ -190,13 +190,53 @@ def _lonely(given: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     if isinstance(law, str):
         found = _LAW.fullmatch(law)
         if not found or (found[1] and not 0 < float(found[1]) <= _GREATEST_EXPONENT):
+            allowed = f"above 0 to {_GREATEST_EXPONENT:g}, as in zipf:0.8"
             yield (
                 "cache_law",
-                (
-                    f"`cache_law` must be uniform, zipf, or zipf:EXPONENT (above 0 to "
-                    f"{_GREATEST_EXPONENT:g}, as in zipf:0.8), not {show(law)}"
-                ),
+                f"`cache_law` must be uniform, zipf, or zipf:EXPONENT ({allowed}), not {show(law)}",
             )
+
+
+@dataclass(frozen=True, slots=True)
+class Condition:
+    """Fewer than ``allowed`` (share, 0..1) of the requests fail it.
+
+    ``limit_ns``: a response of this or more fails it; None: only an outcome that is not ok does.
+    """
+
+    text: str
+    allowed: float
+    limit_ns: float | None
+
+
+def parse_promise(text: str) -> tuple[Condition, ...]:
+    """The conditions of ``text``, which commas or "and" separate.
+
+    Whether a trace keeps them is judged elsewhere (analysis/capacity/promise.py).
+    SearchbenchError for the first that is none, with the character at which it begins (from 1).
+    """
+    found = []
+    end = 0
+    for number, part in enumerate(_BETWEEN.split(text)):
+        start, end = end, end + len(part)
+        if number % 2:  # what separates two conditions
+            continue
+        words = part.strip()
+        quantile, errors = _QUANTILE.fullmatch(words), _ERRORS.fullmatch(words)
+        if quantile and 0 < float(quantile[1]) < 100 and float(quantile[2]) > 0:
+            share = 1 - float(quantile[1]) / 100
+            limit = float(quantile[2]) * _UNITS_NS[quantile[3]]
+            found.append(Condition(words, round(share, 12), limit))
+        elif errors and 0 < float(errors[1]) <= 100:
+            found.append(Condition(words, float(errors[1]) / 100, None))
+        else:
+            at = start + len(part) - len(part.lstrip()) if words else start
+            where = f" (character {at + 1})" if at else ""
+            raise SearchbenchError(
+                f'"{words}"{where} is no promise; say for example "{_PROMISE}" '
+                "(pNN < TIME with ns, us, ms or s; errors < SHARE%)"
+            )
+    return tuple(found)
 
 
 def promises_of(given: Mapping[str, Any]) -> tuple[str, ...]:
@@ -251,10 +291,3 @@ def resolve_told(given: Mapping[str, Any]) -> dict[str, Any]:
         if full[needed] is None:
             foreign.update(lonely)
     return {k: v for k, v in full.items() if v is not None and k not in foreign}
-
-
-def problems_of_whole(spec: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-    """``problems`` of a table that may be whole: keys at their default say nothing."""
-    usual = defaults(SPEC_KEYS)
-    told = {k: v for k, v in spec.items() if v is not None and (k == "kind" or v != usual.get(k))}
-    yield from problems(told)

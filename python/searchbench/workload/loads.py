@@ -24,19 +24,8 @@ from numpy.typing import NDArray
 
 from searchbench.errors import Complaint, StudyError
 from searchbench.packed import inner_suffix, lines
-from searchbench.workload.load_table import (
-    SPEC_KEYS,
-    kind_of,
-    problems,
-    problems_of_whole,
-    resolve,
-    resolve_told,
-)
-
-__all__ = [
-    "SPEC_KEYS", "ClosedLoop", "Load", "OpenLoop", "Replay", "Window", "kind_of", "open_load",
-    "problems", "problems_of_whole", "read_times", "resolve", "resolve_told",
-]  # fmt: skip
+from searchbench.spec import defaults
+from searchbench.workload.load_table import SPEC_KEYS, problems, resolve
 
 _NS = 1_000_000_000
 # A replay's window ends so long after its last request is due, so that the last one is in it.
@@ -104,19 +93,9 @@ class ClosedLoop:
     think_s: float = 0.0
 
     @property
-    def kind(self) -> Literal["closed"]:
-        """Its name in a record."""
-        return "closed"
-
-    @property
     def connections(self) -> int:
         """A connection for each client."""
         return self.clients
-
-    def due_ns(
-        self, window: Window, seed: int, logged_s: NDArray[np.float64] | None = None
-    ) -> None:
-        """None: a closed loop has no due times beforehand."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,14 +106,7 @@ class OpenLoop:
     arrivals: Literal["poisson", "constant"] = "poisson"
     connections: int = 64
 
-    @property
-    def kind(self) -> Literal["open"]:
-        """Its name in a record."""
-        return "open"
-
-    def due_ns(
-        self, window: Window, seed: int, logged_s: NDArray[np.float64] | None = None
-    ) -> NDArray[np.int64]:
+    def due_ns(self, window: Window, seed: int) -> NDArray[np.int64]:
         """Due times, int64, never decreasing, for the whole window with its warm-up.
 
         "constant": i / rate. "poisson": a Poisson process, its gaps exponential with mean
@@ -167,13 +139,8 @@ class Replay:
     speed: float = 1.0
     connections: int = 64
 
-    @property
-    def kind(self) -> Literal["replay"]:
-        """Its name in a record."""
-        return "replay"
-
     def due_ns(
-        self, window: Window, seed: int, logged_s: NDArray[np.float64] | None = None
+        self, window: Window, logged_s: NDArray[np.float64] | None = None
     ) -> NDArray[np.int64]:
         """Due times, int64, the first 0, cut where the window ends; a whole log is not cut.
 
@@ -213,7 +180,11 @@ class Load:
         self, seed: int, logged_s: NDArray[np.float64] | None = None
     ) -> NDArray[np.int64] | None:
         """Due times of every request, nanoseconds since the start; None for a closed loop."""
-        return self.loop.due_ns(self.window, seed, logged_s)
+        if isinstance(self.loop, ClosedLoop):
+            return None
+        if isinstance(self.loop, OpenLoop):
+            return self.loop.due_ns(self.window, seed)
+        return self.loop.due_ns(self.window, logged_s)
 
     @property
     def connections(self) -> int:
@@ -258,8 +229,10 @@ def open_load(spec: Mapping[str, Any], base: Path) -> Load:
 
     ``base`` is the directory that ``times`` is relative to. StudyError with every reason.
     """
-    wrong = [Complaint("[load]", 0, 0, reason) for _, reason in problems_of_whole(spec)]
-    if wrong:
+    usual = defaults(SPEC_KEYS)
+    # The table may be whole: keys at their default say nothing.
+    given = {k: v for k, v in spec.items() if v is not None and (k == "kind" or v != usual.get(k))}
+    if wrong := [Complaint("[load]", 0, 0, reason) for _, reason in problems(given)]:
         raise StudyError(wrong)
     full = resolve({key: value for key, value in spec.items() if value is not None})
     loop: ClosedLoop | OpenLoop | Replay
@@ -270,20 +243,13 @@ def open_load(spec: Mapping[str, Any], base: Path) -> Load:
     else:
         times = None if full["times"] is None else base / full["times"]
         loop = Replay(times, float(full["speed"]), full["connections"])
-    if full["requests"] is None and full["seconds"] is None:
-        window = Window(whole=True, warmup_s=float(full["warmup_s"]))
-    elif full["requests"] is None:
-        window = Window(seconds=float(full["seconds"]), warmup_s=float(full["warmup_s"]))
-    else:
+    if full["requests"] is not None:
         window = Window(requests=full["requests"], warmup_requests=full["warmup_requests"] or 0)
-    return Load(
-        loop,
-        window,
-        full["order"],
-        float(full["timeout_s"]),
-        full["idle"],
-        tuple(int(c) for c in full["cpus"] or ()),
-    )
+    else:
+        seconds = None if full["seconds"] is None else float(full["seconds"])
+        window = Window(seconds, float(full["warmup_s"]), whole=seconds is None)
+    cpus = tuple(int(cpu) for cpu in full["cpus"] or ())
+    return Load(loop, window, full["order"], float(full["timeout_s"]), full["idle"], cpus)
 
 
 def read_times(path: Path) -> NDArray[np.float64]:

@@ -28,9 +28,7 @@ from searchbench.analysis.stats import series
 from searchbench.analysis.trial import offered
 from searchbench.analysis.trial.measured import Trace
 from searchbench.analysis.trial.offered import KEEPS_UP
-from searchbench.workload.promises import Condition, parse
-
-__all__ = ["Condition", "Judged", "Kept", "judge", "parse"]
+from searchbench.workload.load_table import Condition
 
 Verdict = Literal["holds", "fails", "unclear"]
 Floats = NDArray[np.float64]

@@ -20,12 +20,13 @@ from searchbench.analysis.capacity.pace import (
     full_s,
     warmup_s,
 )
-from searchbench.analysis.capacity.promise import Condition, Judged, judge, parse
+from searchbench.analysis.capacity.promise import Judged, judge
 from searchbench.analysis.capacity.seen import Driven, Seen
 from searchbench.analysis.trial import driven
 from searchbench.analysis.trial import throughput as capacity
 from searchbench.analysis.trial.measured import read_trace
 from searchbench.record import Record, Trial
+from searchbench.workload.load_table import Condition, parse_promise
 
 FIRST_LOOK: dict[str, Any] = {"kind": "closed", "clients": 16, "seconds": 2.0, "warmup_s": 0.0}
 START = 0.9  # of the throughput of the first look
@@ -76,7 +77,7 @@ def is_first_look(trial: Trial) -> bool:
 
 def promises_of(record: Record) -> Promises:
     """The promises of the plan."""
-    return tuple(parse(text) for text in record.plan.judging.promises)
+    return tuple(parse_promise(text) for text in record.plan.judging.promises)
 
 
 def judge_all(record: Record, trial: Trial, promises: Promises) -> tuple[Judged, ...]:

@@ -14,6 +14,7 @@ import numpy as np
 from searchbench import corpora
 from searchbench.corpora.corpus import Corpus, FieldType, Summary, digest
 from searchbench.corpora.spec import family_of
+from searchbench.corpora.validate import validate
 from searchbench.engines import engine
 from searchbench.engines.engine import Engine
 from searchbench.errors import LabError, QueryError
@@ -24,10 +25,10 @@ from searchbench.lab.system.address import Target, target_of
 from searchbench.record.trial import Corpus as CorpusAbout
 from searchbench.record.trial import Load as LoadAbout
 from searchbench.study.plan import Treatment
-from searchbench.workload.loads import Load, Replay, open_load, resolve_told
+from searchbench.workload.load_table import resolve_told
+from searchbench.workload.loads import Load, Replay, open_load
 from searchbench.workload.queries.registry import open_queries
 from searchbench.workload.queries.sets import QuerySet
-from searchbench.workload.queries.validate import validate
 from searchbench.workload.verbatim.files import read_requests
 from searchbench.workload.verbatim.model import Ask, RequestSet
 

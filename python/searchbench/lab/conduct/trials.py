@@ -11,7 +11,7 @@ from msgspec import structs
 from searchbench.errors import LabError
 from searchbench.record import Record, Writer
 from searchbench.study.plan import Level, Plan, Treatment, Trial
-from searchbench.workload.loads import resolve_told
+from searchbench.workload.load_table import resolve_told
 
 # Sees the record so far; the keys of the next trial's [load] for a subject in a block, None: done.
 Decide = Callable[[Record, str, int], Mapping[str, Any] | None]

@@ -22,10 +22,9 @@ from searchbench.lab.wire.order import I64, U32, Order
 from searchbench.record.trial import Queries
 from searchbench.workload.draw import CachePlan, draw
 from searchbench.workload.loads import Load
-from searchbench.workload.queries.json_form import to_json
+from searchbench.workload.queries.forms import to_json, to_text
 from searchbench.workload.queries.orders import arrange
 from searchbench.workload.queries.sets import QuerySet
-from searchbench.workload.queries.text_form import to_text
 from searchbench.workload.verbatim.model import Ask, RequestSet, sequence
 
 # A closed loop repeats its order: long enough that no cache sees the end of it soon.

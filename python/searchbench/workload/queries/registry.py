@@ -3,22 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import numpy as np
 
 from searchbench.errors import QueryError
 from searchbench.spec import SpecKey, defaults
 from searchbench.workload.queries.algebra import Mode
-from searchbench.workload.queries.json_form import Reader
-from searchbench.workload.queries.repetition import Repetition, by_first_appearance, repeat
-from searchbench.workload.queries.sample import Documents, Lengths, sample
-from searchbench.workload.queries.sets import QuerySet, Template, from_files
+from searchbench.workload.queries.forms import Reader
+from searchbench.workload.queries.orders import Repetition, by_first_appearance, repeat
+from searchbench.workload.queries.sample import Distribution, Documents, Lengths, sample
+from searchbench.workload.queries.sets import Form, QuerySet, Template, from_files
 
 _MODES = tuple(str(mode) for mode in Mode)
+# What a template says of each query besides lists of texts, as the JSON form has it.
+_OF_REST = ("filters", "sort", "facets", "group_by", "offset", "limit")
 
-TEMPLATE_KEYS: tuple[SpecKey, ...] = (
+_TEMPLATE_KEYS: tuple[SpecKey, ...] = (
     SpecKey("match", "text", "all", "how the words of a line are to be found", _MODES),
     SpecKey("distance", "integer", 1, "edits a fuzzy word may be away", minimum=1, maximum=2),
     SpecKey("search_fields", "texts", None, "text fields to search in; default: all of them"),
@@ -39,13 +42,7 @@ _FILE_KEYS: tuple[SpecKey, ...] = (
         "a file of queries, one a line; also .jsonl, Sphinx's plain query log, .gz, .zst",
     ),
     SpecKey("files", "paths", None, "several files, read one after another as one log"),
-    SpecKey(
-        "format",
-        "text",
-        None,
-        "default: by the file's name and content",
-        ("lines", "jsonl", "sphinx"),
-    ),
+    SpecKey("format", "text", None, "default: by the file's name and content", get_args(Form)),
     SpecKey(
         "bad_lines", "text", "skip", "what to do with lines that are no query", ("skip", "refuse")
     ),
@@ -68,7 +65,7 @@ _SAMPLE_KEYS: tuple[SpecKey, ...] = (
         "text",
         "geometric",
         "how the number of words is distributed",
-        ("geometric", "poisson"),
+        get_args(Distribution),
     ),
     SpecKey("length_weights", "numbers", None, "chances of 1, 2, 3 ... words, instead of `words`"),
     SpecKey("max_words", "integer", 12, "no sampled query is longer", minimum=1, maximum=50),
@@ -97,12 +94,12 @@ _LOG_KEYS: tuple[SpecKey, ...] = (
         None,
         "how often each query is asked (default: zipf if "
         "`logged` is given, else each once, or a file's own log)",
-        ("each", "uniform", "zipf"),
+        get_args(Repetition),
     ),
     SpecKey("exponent", "number", 1.0, "of the Zipf draws", above=0, maximum=10),
     SpecKey("seed", "integer", None, "default: the study's", minimum=0),
 )
-SPEC_KEYS: tuple[SpecKey, ...] = _FILE_KEYS + TEMPLATE_KEYS + _SAMPLE_KEYS + _LOG_KEYS
+SPEC_KEYS: tuple[SpecKey, ...] = _FILE_KEYS + _TEMPLATE_KEYS + _SAMPLE_KEYS + _LOG_KEYS
 
 
 def problems(spec: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
@@ -148,21 +145,20 @@ def _log_problems(spec: Mapping[str, Any], from_file: bool) -> Iterator[tuple[st
         yield "exponent", '`exponent` is for `repetition = "zipf"`'
 
 
-def template_of(spec: Mapping[str, Any]) -> Template:
+def _template_of(spec: Mapping[str, Any]) -> Template:
     """The set-wide options of a table; QueryError with every reason."""
     reader = Reader()
     template = Template(
-        mode=reader.mode(spec.get("match") or "all"),
-        distance=spec.get("distance") or 1,
-        search_fields=_texts(spec.get("search_fields")),
-        filters=reader.filters(spec.get("filters") or []),
-        sort=reader.sort(spec.get("sort") or []),
-        facets=reader.facets(spec.get("facets") or []),
-        group_by=reader.group_by(spec.get("group_by")),
-        offset=spec.get("offset") or 0,
-        limit=10 if spec.get("limit") is None else spec["limit"],
-        fields=_texts(spec.get("fields")),
-        snippets=_texts(spec.get("snippets")),
+        reader.mode(spec.get("match") or "all"),
+        spec.get("distance") or 1,
+        _texts(spec.get("search_fields")),
+        reader.query(
+            {
+                "fields": _texts(spec.get("fields")),
+                "snippets": _texts(spec.get("snippets")),
+                **{key: spec[key] for key in _OF_REST if spec.get(key) is not None},
+            }
+        ),
     )
     reader.finish()
     return template
@@ -188,7 +184,7 @@ def open_queries(
     """
     full = {**defaults(SPEC_KEYS), **spec}
     seed = full["seed"] or 0
-    template = template_of(full)
+    template = _template_of(full)
     files = files_of(full, base)
     if files:
         found = from_files(
@@ -208,8 +204,7 @@ def open_queries(
         found.distinct, full["logged"] or found.distinct, repetition, full["exponent"], seed
     )
     old, log = by_first_appearance(log)
-    queries = tuple(found.queries[i] for i in old)
-    return QuerySet(found.name, queries, log, None, found.bad, found.bad_count)
+    return replace(found, queries=tuple(found.queries[i] for i in old), log=log, times_s=None)
 
 
 def _sampled(
@@ -238,7 +233,7 @@ def _sampled(
         distance=template.distance,
         seed=seed,
     )
-    queries = tuple(template.query(template.match(words)) for words in drawn)
+    queries = tuple(template.query(words) for words in drawn)
     once = np.arange(len(queries), dtype=np.uint32)
     return QuerySet(spec["name"] or "sampled", queries, once)
 

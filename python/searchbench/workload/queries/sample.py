@@ -20,12 +20,14 @@ import random
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Literal
 
 from searchbench.errors import QueryError
 from searchbench.workload.queries.algebra import Mode
 from searchbench.workload.queries.analysis import terms
 
+Distribution = Literal["geometric", "poisson"]  # of the numbers of words
 Documents = Callable[[], Iterable[Mapping[str, object]]]
 Candidate = tuple[tuple[int, str], ...]
 
@@ -64,9 +66,7 @@ class Lengths:
         return Counter({k: mark - before for k, (mark, before) in enumerate(steps, 1)})
 
     @classmethod
-    def of_mean(
-        cls, mean: float, form: Literal["geometric", "poisson"] = "geometric", longest: int = 12
-    ) -> Lengths:
+    def of_mean(cls, mean: float, form: Distribution = "geometric", longest: int = 12) -> Lengths:
         """Lengths 1..``longest`` with exactly this mean.
 
         "geometric": weight q**(k-1); "poisson": rate**(k-1) / (k-1)!. Both are truncated, and
@@ -84,7 +84,7 @@ class Lengths:
         return cls(_weights((low + high) / 2, form, longest))
 
 
-def _weights(log_parameter: float, form: str, longest: int) -> tuple[float, ...]:
+def _weights(log_parameter: float, form: Distribution, longest: int) -> tuple[float, ...]:
     logs = [
         k * log_parameter - (math.lgamma(k + 1) if form == "poisson" else 0.0)
         for k in range(longest)
@@ -112,14 +112,16 @@ def sample(
     rng = random.Random(f"searchbench sample {seed}")
     longest = len(lengths.weights)
     needed = lengths.counts(distinct, rng.random())
+    candidate = partial(_candidate, text_fields, longest, contiguous, rng)
+    asked = partial(_asked, mode, distance, rng)
     found: dict[tuple[str, ...], None] = {}
     idle = 0
     for passes in itertools.count(1):
-        pool = _reservoir(documents(), text_fields, 2 * distinct + 64, longest, contiguous, rng)
+        pool = _reservoir(documents(), candidate, 2 * distinct + 64, rng)
         _shorten(needed, max(map(len, pool), default=0))
         before = needed.copy()
         for length in range(longest, 0, -1):
-            pool = _take(pool, length, needed, found, mode, distance, rng)
+            pool = _take(pool, length, needed, found, asked)
         if len(found) == distinct:
             break
         idle = idle + 1 if needed == before else 0
@@ -150,16 +152,14 @@ def _take(
     length: int,
     needed: Counter[int],
     found: dict[tuple[str, ...], None],
-    mode: Mode,
-    distance: int,
-    rng: random.Random,
+    asked: Callable[[str], str],
 ) -> list[Candidate]:
     """Move queries of ``length`` words from the pool to ``found``; returns what is left."""
     left = []
     for candidate in pool:
         words = None
         if needed[length] > 0 and len(candidate) >= length:
-            words = tuple(_asked(w, mode, distance, rng) for _, w in sorted(candidate[:length]))
+            words = tuple(asked(word) for _, word in sorted(candidate[:length]))
         if words is None or words in found:
             left.append(candidate)
         else:
@@ -170,10 +170,8 @@ def _take(
 
 def _reservoir(
     documents: Iterable[Mapping[str, object]],
-    text_fields: Sequence[str],
+    candidate: Callable[[Mapping[str, object]], Candidate],
     size: int,
-    longest: int,
-    contiguous: bool,
     rng: random.Random,
 ) -> list[Candidate]:
     """Candidates from ``size`` documents chosen with equal chances, shuffled."""
@@ -182,11 +180,11 @@ def _reservoir(
     following = size
     for position, values in enumerate(documents):
         if position < size:
-            kept.append(_candidate(values, text_fields, longest, contiguous, rng))
+            kept.append(candidate(values))
             if position == size - 1:
                 following += next(skips)
         elif position == following:
-            kept[rng.randrange(size)] = _candidate(values, text_fields, longest, contiguous, rng)
+            kept[rng.randrange(size)] = candidate(values)
             following += next(skips) + 1
     rng.shuffle(kept)
     return kept
@@ -201,11 +199,11 @@ def _skips(size: int, rng: random.Random) -> Iterator[int]:
 
 
 def _candidate(
-    values: Mapping[str, object],
     text_fields: Sequence[str],
     longest: int,
     contiguous: bool,
     rng: random.Random,
+    values: Mapping[str, object],
 ) -> Candidate:
     """Up to ``longest`` (position, term) pairs, any beginning of which makes a query."""
     texts = [terms(str(values[name])) for name in text_fields if name in values]
@@ -223,7 +221,7 @@ def _candidate(
     return tuple(rng.sample(places, min(longest, len(places))))
 
 
-def _asked(word: str, mode: Mode, distance: int, rng: random.Random) -> str:
+def _asked(mode: Mode, distance: int, rng: random.Random, word: str) -> str:
     """The word as the query has it: cut for prefix, misspelt for fuzzy, else as it is."""
     if mode is Mode.PREFIX:
         return word[: max(3, math.ceil(len(word) / 2))]

@@ -6,11 +6,11 @@ import hashlib
 import re
 from array import array
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
-from itertools import islice
+from itertools import islice, repeat
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Generic, Literal, TypeVar
 
 import numpy as np
 import orjson
@@ -20,14 +20,15 @@ from searchbench.errors import QueryError
 from searchbench.packed import inner_suffix
 from searchbench.packed import lines as lines_of
 from searchbench.workload.queries import sphinx_log
-from searchbench.workload.queries.algebra import Facet, Filter, Match, Mode, Query, Sort, Terms
+from searchbench.workload.queries.algebra import Match, Mode, Query, Terms, declared_terms
 from searchbench.workload.queries.analysis import terms
-from searchbench.workload.queries.json_form import Reader, to_json
+from searchbench.workload.queries.forms import Reader, to_json
 
 Form = Literal["lines", "jsonl", "sphinx"]
 
-# Bad lines are all counted; so many are kept to be shown.
-_SHOWN = 20
+T = TypeVar("T")  # a query or a request
+
+SHOWN = 20  # bad lines are all counted; so many are kept to be shown
 _LOOKED_AT = 50  # lines that are looked at to tell a log from a list of queries
 # What a line of a log begins with: a time, in brackets or after who asked.
 _STAMP = re.compile(
@@ -53,39 +54,26 @@ class BadLine:
         return f"{self.file}:{self.line}: {self.reason}"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Template:
-    """What a plain line does not say: how its words are matched, and everything else."""
+    """What a plain line does not say: how its words are matched, and everything else (``rest``)."""
 
     mode: Mode = Mode.ALL
     distance: int = 1
     search_fields: tuple[str, ...] = ()
-    filters: tuple[Filter, ...] = ()
-    sort: tuple[Sort, ...] = ()
-    facets: tuple[Facet, ...] = ()
-    group_by: str | None = None
-    offset: int = 0
-    limit: int = 10
-    fields: tuple[str, ...] = ()
-    snippets: tuple[str, ...] = ()
+    rest: Query = field(default_factory=Query)
 
     def match(self, words: tuple[str, ...], mode: Mode | None = None) -> Terms:
         """These terms, matched as the set says or by ``mode``."""
         return Terms(mode or self.mode, words, self.search_fields, self.distance)
 
-    def query(self, match: Match | None) -> Query:
+    def query(self, words: tuple[str, ...], mode: Mode | None = None) -> Query:
         """``match`` with the rest of the template."""
-        return Query(
-            match,
-            self.filters,
-            self.sort,
-            self.facets,
-            self.group_by,
-            self.offset,
-            self.limit,
-            self.fields,
-            self.snippets,
-        )
+        return Query(self.match(words, mode), *self._others)
+
+    @cached_property
+    def _others(self) -> tuple[Any, ...]:  # once, since replace() takes its time for each line
+        return tuple(getattr(self.rest, key.name) for key in fields(Query) if key.name != "match")
 
 
 @dataclass(frozen=True, eq=False)
@@ -127,7 +115,7 @@ class QuerySet:
     @cached_property
     def mean_terms(self) -> float:
         """Mean number of terms of a logged query (one that is asked twice counts twice)."""
-        counts = np.array([count_terms(q.match) for q in self.queries], dtype=np.float64)
+        counts = np.array([len(declared_terms(q.match)) for q in self.queries], np.float64)
         return float(counts[self.log].mean())
 
     @cached_property
@@ -142,60 +130,44 @@ class QuerySet:
         return sha.hexdigest()
 
 
-def count_terms(match: Match | None) -> int:
-    """Terms in a match, at any depth."""
-    if match is None:
-        return 0
-    if isinstance(match, Terms):
-        return len(match.terms)
-    return sum(count_terms(m) for m in (*match.must, *match.should, *match.must_not))
-
-
 @dataclass
-class _Builder:
-    """Grows a set one logged query at a time."""
+class Gathering(Generic[T]):
+    """Distinct queries or requests and the log of their use, one logged at a time."""
 
-    index: dict[Query, int] = field(default_factory=dict)
+    file: str = ""  # that is being read
+    what: str = "queries"
+    index: dict[T, int] = field(default_factory=dict)
     log: array[int] = field(default_factory=lambda: array("I"))
     times: array[float] = field(default_factory=lambda: array("d"))
     bad: list[BadLine] = field(default_factory=list)
     bad_count: int = 0
 
-    def add(self, query: Query, time_s: float | None = None) -> None:
-        self.log.append(self.index.setdefault(query, len(self.index)))
+    def add(self, one: T, time_s: float | None = None) -> int:
+        """One that was logged; its index."""
+        return self.again(self.index.setdefault(one, len(self.index)), time_s)
+
+    def again(self, number: int, time_s: float | None = None) -> int:
+        """One that is known already, by its index."""
+        self.log.append(number)
         if time_s is not None:
             self.times.append(time_s)
+        return number
 
-    def refuse(self, file: str, line: int, reason: str) -> None:
+    def leave_out(self, line: int, reason: str) -> None:
+        """A line that is none; ``line`` counts from 1."""
         self.bad_count += 1
-        if len(self.bad) < _SHOWN:
-            self.bad.append(BadLine(file, line, reason))
+        if len(self.bad) < SHOWN:
+            self.bad.append(BadLine(self.file, line, reason))
 
-    def build(self, name: str) -> QuerySet:
-        if not self.log:
-            seen = f"; the first: {self.bad[0]}" if self.bad else ""
-            raise QueryError(f"{name} has no usable query ({self.bad_count} bad lines{seen})")
+    def logged(self, name: str) -> tuple[NDArray[np.uint32], NDArray[np.float64] | None]:
+        """The log and its times; QueryError where only some have a time."""
         if self.times and len(self.times) != len(self.log):
             raise QueryError(
-                f"{name}: {len(self.log) - len(self.times)} of {len(self.log)} queries have no "
+                f"{name}: {len(self.log) - len(self.times)} of {len(self.log)} {self.what} have no "
                 "time `t`; give all of them one, or none"
             )
-        return QuerySet(
-            name,
-            tuple(self.index),
-            np.array(self.log, dtype=np.uint32),
-            np.array(self.times, dtype=np.float64) if self.times else None,
-            tuple(self.bad),
-            self.bad_count,
-        )
-
-
-def from_queries(name: str, queries: Iterable[Query]) -> QuerySet:
-    """A set from queries as they were logged."""
-    builder = _Builder()
-    for query in queries:
-        builder.add(query)
-    return builder.build(name)
+        times = np.array(self.times, np.float64) if self.times else None
+        return np.array(self.log, np.uint32), times
 
 
 def from_files(
@@ -216,29 +188,40 @@ def from_files(
     it was asked, in seconds. ``lines`` stops after so many lines. QueryError where a file cannot be
     read, where nothing is left, or at any bad line if ``bad_lines`` is "refuse".
     """
-    builder = _Builder()
+    found = Gathering[Query]()
     files = list(files)
-    left = lines
+    left = repeat(None) if lines is None else repeat(None, lines)  # over all files
     for path in files:
+        found.file = path.name
         kind = form or form_of(path)
+        raws = (raw for raw, _ in zip(_lines(path), left, strict=False))
         if kind == "sphinx":
-            left = _logged(path, template, builder, left)
+            logged, left_out = sphinx_log.read(raws)
+            for one in logged:
+                found.add(template.query(one.words, one.mode), one.time_s)
+            for number, reason in left_out:
+                found.leave_out(number, reason)
             continue
-        for number, raw in enumerate(_lines(path), 1):
-            if left is not None:
-                if left == 0:
-                    break
-                left -= 1
-            reason = (_structured if kind == "jsonl" else _plain)(raw, template, builder)
-            if reason:
-                builder.refuse(path.name, number, reason)
-    if builder.bad_count and bad_lines == "refuse":
-        shown = "; ".join(str(b) for b in builder.bad[:5])
+        meant = _structured if kind == "jsonl" else _plain
+        for number, raw in enumerate(raws, 1):
+            try:
+                query, at = meant(raw, template)
+            except QueryError as reason:
+                found.leave_out(number, str(reason))
+            else:
+                found.add(query, at)
+    if found.bad_count and bad_lines == "refuse":
+        shown = "; ".join(str(b) for b in found.bad[:5])
         raise QueryError(
-            f"{builder.bad_count} lines are no query: {shown}; mend them, or set "
-            '`bad_lines = "skip"`'
+            f'{found.bad_count} lines are no query: {shown}; mend them, or set `bad_lines = "skip"`'
         )
-    return builder.build(name or "+".join(path.name for path in files))
+    name = name or "+".join(path.name for path in files)
+    if not found.log:
+        seen = f"; the first: {found.bad[0]}" if found.bad else ""
+        raise QueryError(f"{name} has no usable query ({found.bad_count} bad lines{seen})")
+    return QuerySet(
+        name, tuple(found.index), *found.logged(name), tuple(found.bad), found.bad_count
+    )
 
 
 def form_of(path: Path) -> Form:
@@ -260,61 +243,33 @@ def form_of(path: Path) -> Form:
     return "lines"
 
 
-def _logged(path: Path, template: Template, builder: _Builder, most: int | None) -> int | None:
-    """The queries of Sphinx's log, of at most so many lines; how many may still be read."""
-    lines = list(islice(_lines(path), most))
-    found, left_out = sphinx_log.read(lines)
-    for one in found:
-        builder.add(template.query(template.match(one.words, one.mode)), one.time_s)
-    for number, reason in left_out:
-        builder.refuse(path.name, number, reason)
-    return None if most is None else most - len(lines)
-
-
-def _plain(raw: bytes, template: Template, builder: _Builder) -> str | None:
+def _plain(raw: bytes, template: Template) -> tuple[Query, None]:
+    """The query of a plain line; QueryError with the reason if it is bad."""
     try:
         words = terms(raw.decode())
     except UnicodeDecodeError:
-        return "not UTF-8"
+        raise QueryError("not UTF-8") from None
     if not words:
-        return "no letter or digit, so no term"
-    builder.add(template.query(template.match(words)))
-    return None
+        raise QueryError("no letter or digit, so no term")
+    return template.query(words), None
 
 
-def _structured(raw: bytes, template: Template, builder: _Builder) -> str | None:
-    """One JSON line; the reason if it is bad."""
+def _structured(raw: bytes, template: Template) -> tuple[Query, float | None]:
+    """The query of a JSON line, and its time; QueryError with the reason if it is bad."""
     try:
         line = orjson.loads(raw.removeprefix(b"\xef\xbb\xbf"))
     except orjson.JSONDecodeError as error:
-        return f"not JSON: {error}"
+        raise QueryError(f"not JSON: {error}") from None
     if not isinstance(line, dict):
-        return "not a JSON object"
+        raise QueryError("not a JSON object")
     at = line.pop("t", None)
     if at is not None and (isinstance(at, bool) or not isinstance(at, int | float)):
-        return f"`t` must be a number of seconds, not {at!r}"
+        raise QueryError(f"`t` must be a number of seconds, not {at!r}")
     reader = Reader()
     match = _text_match(line, template, reader) if "text" in line else None
-    query = reader.query({**_as_json(template), **line})
-    if reader.reasons:
-        return "; ".join(reader.reasons)
-    builder.add(query if match is None else template_with(query, match), at)
-    return None
-
-
-def template_with(query: Query, match: Match) -> Query:
-    """``query`` with another match."""
-    return Query(
-        match,
-        query.filters,
-        query.sort,
-        query.facets,
-        query.group_by,
-        query.offset,
-        query.limit,
-        query.fields,
-        query.snippets,
-    )
+    query = reader.query({**to_json(template.rest), **line})
+    reader.finish()
+    return (query if match is None else replace(query, match=match)), at
 
 
 def _text_match(line: dict[str, Any], template: Template, reader: Reader) -> Match | None:
@@ -328,12 +283,6 @@ def _text_match(line: dict[str, Any], template: Template, reader: Reader) -> Mat
         reader.reasons.append("`text` has no letter or digit, so no term")
         return None
     return template.match(words, None if mode is None else reader.mode(mode))
-
-
-def _as_json(template: Template) -> dict[str, Any]:
-    payload = to_json(template.query(None))
-    del payload["match"]
-    return payload
 
 
 def _lines(path: Path) -> Iterator[bytes]:

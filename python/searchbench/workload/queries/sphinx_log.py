@@ -26,6 +26,7 @@ from collections import deque
 from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import lru_cache
 
 from searchbench.workload.queries.algebra import Mode
 from searchbench.workload.queries.analysis import terms
@@ -52,9 +53,8 @@ _TOGETHER = "it was searched together with the line before, for the same words"
 
 @dataclass(frozen=True, slots=True)
 class Logged:
-    """A query. ``line`` counts from 1; ``time_s``: when it began, in seconds from any origin."""
+    """A query. ``time_s``: when it began, in seconds from any origin."""
 
-    line: int
     words: tuple[str, ...]
     mode: Mode
     time_s: float
@@ -91,7 +91,9 @@ def read(lines: Iterable[bytes]) -> tuple[list[Logged], list[tuple[int, str]]]:
         while recent and recent[0].at_s < line.at_s - line.real_s - _SLACK_S:
             recent.popleft()
         if line.page != _OF_AGENTS:
-            for other in [other for other in recent if _asked_for(other, line)]:
+            # What its parts were asked because of it.
+            agents = [a for a in recent if a.text == line.text and a.indexes != line.indexes]
+            for other in agents:
                 recent.remove(other)
                 if found.pop(other.number, None):
                     left_out.append((other.number, _AN_AGENT))
@@ -107,11 +109,6 @@ def read(lines: Iterable[bytes]) -> tuple[list[Logged], list[tuple[int, str]]]:
     return sorted(found.values(), key=lambda query: query.time_s), sorted(left_out)
 
 
-def _asked_for(agent: _Line, line: _Line) -> bool:
-    """Whether ``agent`` is what a part was asked because of ``line``."""
-    return agent.text == line.text and agent.indexes != line.indexes
-
-
 def _together(before: _Line, line: _Line) -> bool:
     """Whether both are of one batch and ask for the same words in the same way."""
     return bool(line.together) and (
@@ -125,7 +122,7 @@ def _parsed(number: int, raw: bytes) -> _Line | None:
     if found is None:
         return None
     try:
-        at_s = _seconds(found["at"].decode("ascii"))
+        at_s = ctime(found["at"].decode("ascii"))
     except ValueError:
         return None
     return _Line(
@@ -134,9 +131,15 @@ def _parsed(number: int, raw: bytes) -> _Line | None:
     )  # fmt: skip
 
 
-def _seconds(stamp: str) -> float:
+@lru_cache
+def ctime(stamp: str) -> float:
     """Seconds of ``Fri Nov 20 20:39:57.302 2026``, as if it were UTC."""
     _, month, day, clock, year = stamp.split()
+    return seconds(year, month, day, clock)
+
+
+def seconds(year: str, month: str, day: str, clock: str) -> float:
+    """Seconds since 1970 of, for example, 2026, Nov, 20 and 20:39:57.302, as if it were UTC."""
     hour, minute, second = clock.split(":")
     number = _MONTHS.index(month) + 1
     at = datetime(int(year), number, int(day), int(hour), int(minute), tzinfo=UTC)
@@ -172,7 +175,7 @@ def _meant(line: _Line) -> Logged | str:
     words = terms(text)
     if not words:
         return "no letter or digit, so no term"
-    return Logged(line.number, words, mode, line.at_s - line.real_s)
+    return Logged(words, mode, line.at_s - line.real_s)
 
 
 def _extended(text: str) -> tuple[Mode, str] | None:

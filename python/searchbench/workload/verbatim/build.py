@@ -1,27 +1,38 @@
-"""What every reader of requests shares: a set that grows by lines, and paths fit to be sent."""
+"""What every reader of requests shares: a set that grows by lines, and requests fit to be sent.
+
+A request is a path, or an object of JSON: ``path`` or ``sql``, and the rest of it.
+"""
 
 from __future__ import annotations
 
+import difflib
+import math
 import re
-from array import array
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from string import punctuation
+from typing import Any
 from urllib.parse import quote
 
 import numpy as np
+import orjson
 from numpy.typing import NDArray
 
 from searchbench.errors import QueryError
 from searchbench.packed import lines as lines_of
-from searchbench.workload.verbatim.model import Ask, BadLine, Group, RequestSet
+from searchbench.workload.queries.orders import by_first_appearance
+from searchbench.workload.queries.sets import Gathering
+from searchbench.workload.verbatim.model import Ask, Group, RequestSet
 
-SHOWN = 20  # bad lines are all counted; so many are kept to be shown
-_NAMED = 5  # so many are in the sentence that refuses them
+_NAMED = 5  # so many bad lines are in the sentence that refuses them
 
 _URL = re.compile(r"(?i)http://(\[[0-9a-f:.]+\]|[^/:?#\s\[\]]+)(?::(\d*))?(?=[/?]|$)")
 _PLAIN = re.compile(r"[!-~]+")
+KEYS = ("path", "method", "body", "headers", "host", "port", "timeout", "sql")
+_OF_HTTP = ("path", "method", "body", "headers")
+_METHOD = re.compile(r"[A-Za-z]+")
+_HEADER_NAME = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
 
 
 class BadRequest(ValueError):  # noqa: N818 -- the reason a line is none, never shown by itself
@@ -29,33 +40,16 @@ class BadRequest(ValueError):  # noqa: N818 -- the reason a line is none, never 
 
 
 @dataclass
-class Builder:
-    """Grows a set one written request at a time. ``refuse`` where a bad line ends the reading."""
+class Builder(Gathering[Ask]):
+    """Grows a set one written request at a time."""
 
-    file: str
-    index: dict[Ask, int] = field(default_factory=dict)
-    log: array[int] = field(default_factory=lambda: array("I"))
-    times: array[float] = field(default_factory=lambda: array("d"))
-    bad: list[BadLine] = field(default_factory=list)
-    bad_count: int = 0
+    what: str = "requests"
     seen: dict[bytes, int | str] = field(default_factory=dict)
 
-    def add(self, ask: Ask, time_s: float | None = None) -> int:
-        """One request; its index."""
-        number = self.index.setdefault(ask, len(self.index))
-        self.log.append(number)
-        if time_s is not None:
-            self.times.append(time_s)
-        return number
-
-    def again(self, number: int, time_s: float | None = None) -> None:
-        """A request that was added before."""
-        self.log.append(number)
-        if time_s is not None:
-            self.times.append(time_s)
-
-    def once(self, raw: bytes, make: Callable[[bytes], Ask]) -> int | str:
-        """The number of the request that ``raw`` means, or why it is none; told once."""
+    def take(
+        self, line: int, raw: bytes, make: Callable[[bytes], Ask], time_s: float | None = None
+    ) -> None:
+        """The request that ``raw`` means, or why it is none; those alike are made once."""
         known = self.seen.get(raw)
         if known is None:
             try:
@@ -63,30 +57,21 @@ class Builder:
             except BadRequest as reason:
                 known = str(reason)
             self.seen[raw] = known
-        return known
-
-    def leave_out(self, line: int, reason: str) -> None:
-        """A line that is no request; ``line`` counts from 1."""
-        self.bad_count += 1
-        if len(self.bad) < SHOWN:
-            self.bad.append(BadLine(self.file, line, reason))
+        if isinstance(known, str):
+            self.leave_out(line, known)
+        else:
+            self.again(known, time_s)
 
     def build(
-        self,
-        name: str,
-        expected: str,
-        *,
-        refuse: bool,
-        groups: tuple[Group, ...] = (),
-        by_time: bool = False,
+        self, name: str, expected: str, *, groups: tuple[Group, ...] = (), of_log: bool = False
     ) -> RequestSet:
-        """The set. QueryError where a line is bad and ``refuse``, or where nothing is left.
+        """The set. QueryError where a line is bad, or of a log, where nothing is left.
 
-        ``expected`` says what a right file holds. ``by_time``: sorted by time (stable), and
+        ``expected`` says what a right file holds. ``of_log``: sorted by time (stable), and
         times of whole seconds spread evenly over their second, as a log that writes seconds
         means; their requests would all be due at once else.
         """
-        if self.bad_count and (refuse or not self.log):
+        if self.bad_count and not (of_log and self.log):
             shown = "; ".join(str(line) for line in self.bad[:_NAMED])
             more = f"; and {self.bad_count - _NAMED} more" if self.bad_count > _NAMED else ""
             what = "lines are" if self.bad_count > 1 else "line is"
@@ -94,15 +79,9 @@ class Builder:
             raise QueryError(f"{self.bad_count} {what} no request: {shown}{more}{left}")
         if not self.log:
             raise QueryError(f"{name} has no requests; {expected}")
-        if self.times and len(self.times) != len(self.log):
-            raise QueryError(
-                f"{name}: {len(self.log) - len(self.times)} of {len(self.log)} requests have no "
-                "time `t`; give all of them one, or none"
-            )
+        log, times = self.logged(name)
         asks = tuple(self.index)
-        log = np.array(self.log, dtype=np.uint32)
-        times = np.array(self.times, dtype=np.float64) if self.times else None
-        if times is not None and by_time:
+        if times is not None and of_log:
             asks, log, times = _by_time(asks, log, times)
         if times is not None:
             times = times - times[0]
@@ -115,11 +94,8 @@ def _by_time(
     if bool(np.any(np.diff(times) < 0)):
         order = np.argsort(times, kind="stable")
         log, times = log[order], times[order]
-        used, first = np.unique(log, return_index=True)
-        by_first = used[np.argsort(first)]
-        rank = np.empty(len(asks), dtype=np.uint32)
-        rank[by_first] = np.arange(len(by_first), dtype=np.uint32)
-        asks, log = tuple(asks[int(n)] for n in by_first), rank[log]
+        old, log = by_first_appearance(log)
+        asks = tuple(asks[number] for number in old)
     if bool(np.all(times == np.floor(times))):
         _, start, size = np.unique(times, return_index=True, return_counts=True)
         within = np.arange(len(times)) - np.repeat(start, size)
@@ -139,14 +115,6 @@ def read_lines(path: Path) -> Iterator[bytes]:
 def unreadable(path: Path, error: OSError) -> QueryError:
     """The sentence for a file that cannot be read."""
     return QueryError(f"the file of requests {path} cannot be read: {error.strerror or str(error)}")
-
-
-def text_of(raw: bytes) -> str:
-    """``raw`` as text; BadRequest where it is not UTF-8."""
-    try:
-        return raw.decode()
-    except UnicodeDecodeError as error:
-        raise BadRequest(f"not UTF-8 at byte {error.start + 1}") from None
 
 
 def fit_path(text: str) -> tuple[str, str | None, int | None]:
@@ -211,3 +179,128 @@ def escape(raw: bytes) -> str:
 def shown(text: str) -> str:
     """``text`` as it appears in a sentence: quoted, and not longer than a line bears."""
     return repr(text if len(text) <= 60 else text[:57] + "...")
+
+
+def ask_of(given: Mapping[str, Any], *, method: str | None = None, group: str = "") -> Ask:
+    """The request that an object means; BadRequest with the reason.
+
+    ``method`` is that where it says none: a request with a body is a POST else, one without a
+    GET. A body that is a text is sent as it is, any other value as JSON.
+    """
+    body, host, port = None, None, None
+    headers: tuple[tuple[str, str], ...] = ()
+    if "sql" in given:
+        text, verb = _statement(given), "GET"
+    else:
+        asked = given.get("path")
+        if asked is None:
+            raise BadRequest("it has no `path` and no `sql`")
+        if not isinstance(asked, str):
+            raise BadRequest(f"`path` must be a text, not {told(asked)}")
+        text, host, port = fit_path(asked)
+        body = _body(given.get("body"))
+        verb = _method(given.get("method"), method or ("GET" if body is None else "POST"))
+        headers = _headers(given.get("headers"))
+    return Ask(
+        text,
+        verb,
+        body,
+        headers,
+        _host(given.get("host")) or host,
+        _port(given.get("port")) or port,
+        _timeout(given.get("timeout")),
+        group,
+    )
+
+
+def _statement(given: Mapping[str, Any]) -> str:
+    text = given["sql"]
+    if not isinstance(text, str) or not text.strip():
+        raise BadRequest(f"`sql` must be a statement, not {told(text)}")
+    for key in _OF_HTTP:
+        if given.get(key) is not None:
+            raise BadRequest(f"`{key}` is for HTTP, and this is a statement: give `sql` or `path`")
+    return text.strip().removesuffix(";").rstrip()
+
+
+def _body(value: Any) -> bytes | None:
+    if value is None:
+        return None
+    return value.encode() if isinstance(value, str) else orjson.dumps(value)
+
+
+def _method(value: Any, otherwise: str) -> str:
+    if value is None:
+        return otherwise
+    if not isinstance(value, str) or not _METHOD.fullmatch(value):
+        raise BadRequest(f"`method` must be a word such as GET or POST, not {told(value)}")
+    return value.upper()
+
+
+def _headers(value: Any) -> tuple[tuple[str, str], ...]:
+    if value is None:
+        return ()
+    if not isinstance(value, dict):
+        raise BadRequest(f'`headers` must be an object: {{"Accept": "text/plain"}}, '
+                         f"not {told(value)}")  # fmt: skip
+    for name, text in value.items():
+        if not _HEADER_NAME.fullmatch(name):
+            raise BadRequest(f"{shown(name)} cannot be the name of a header")
+        if not isinstance(text, str) or any(c < " " and c != "\t" for c in text):
+            raise BadRequest(f"the header `{name}` must be a text of one line, not {told(text)}")
+    return tuple(value.items())
+
+
+def _host(value: Any) -> str | None:
+    if value is None:
+        return None
+    if not isinstance(value, str) or not value or any(c.isspace() or c == "/" for c in value):
+        raise BadRequest(f"`host` must be a name or an address, not {told(value)}")
+    return value
+
+
+def _port(value: Any) -> int | None:
+    """A port; drnbench's files have it as a number or as digits."""
+    if isinstance(value, str) and value.isascii() and value.isdigit():
+        value = int(value)
+    if value is None:
+        return None
+    if isinstance(value, bool) or not isinstance(value, int) or not 0 < value < 65536:
+        raise BadRequest(f"`port` must be a number from 1 to 65535, not {told(value)}")
+    return value
+
+
+def _timeout(value: Any) -> float | None:
+    if value is None:
+        return None
+    seconds = number_of("timeout", value, "of seconds")
+    if seconds <= 0:
+        raise BadRequest(f"`timeout` must be a number of seconds above 0, not {told(value)}")
+    return seconds
+
+
+def number_of(key: str, value: Any, unit: str) -> float:
+    """A number, also where it is written as a text."""
+    if isinstance(value, str):
+        try:
+            value = float(value)
+        except ValueError:
+            raise BadRequest(f"`{key}` must be a number {unit}, not {told(value)}") from None
+    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
+        raise BadRequest(f"`{key}` must be a number {unit}, not {told(value)}")
+    return float(value)
+
+
+def known(given: Mapping[str, Any], keys: tuple[str, ...]) -> None:
+    """BadRequest for a key that nobody reads, with the nearest that is."""
+    for key in given:
+        if key not in keys:
+            near = difflib.get_close_matches(key, keys, 1)
+            hint = f"did you mean `{near[0]}`?" if near else f"there are {', '.join(keys)}"
+            raise BadRequest(f"`{key}` is not known here; {hint}")
+
+
+def told(value: Any) -> str:
+    """A value of JSON as it appears in a sentence."""
+    text = orjson.dumps(value, default=str).decode()
+    return text if len(text) <= 60 else text[:57] + "..."

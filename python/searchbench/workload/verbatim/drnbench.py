@@ -26,8 +26,16 @@ from typing import Any
 import orjson
 
 from searchbench.errors import QueryError
-from searchbench.workload.verbatim.build import SHOWN, BadRequest, Builder, escape
-from searchbench.workload.verbatim.fields import ask_of, known, number_of, told
+from searchbench.workload.queries.sets import SHOWN
+from searchbench.workload.verbatim.build import (
+    BadRequest,
+    Builder,
+    ask_of,
+    escape,
+    known,
+    number_of,
+    told,
+)
 from searchbench.workload.verbatim.model import Ask, Group
 
 _INHERITED = ("host", "port", "method", "timeout", "path", "headers")
@@ -41,39 +49,32 @@ _EXPECTED = (
 Trail = tuple[str | int, ...]
 
 
-def read_json(
-    raw: bytes, builder: Builder, *, method: str | None = None, path: str | None = None
-) -> tuple[Group, ...]:
+def read_json(text: str, builder: Builder, method: str | None = None) -> tuple[Group, ...]:
     """Every request into ``builder``; the groups, () where there are none.
 
-    ``method`` and ``path`` are those of a request that says none. QueryError where it is no
-    JSON at all; what is wrong in it is a bad line of ``builder``, with its place.
+    ``method`` is that of a request that says none. QueryError where it is no JSON at all; what
+    is wrong in it is a bad line of ``builder``, with its place.
     """
     try:
-        text = raw.decode()
-        source = orjson.loads(raw)
-    except UnicodeDecodeError as error:
-        line = raw.count(b"\n", 0, error.start) + 1
-        raise QueryError(f"{builder.file}:{line}: not UTF-8") from None
+        source = orjson.loads(text)
     except orjson.JSONDecodeError as error:
         raise QueryError(
             f"{builder.file}:{error.lineno}: not JSON: {error.msg} (column {error.colno}); "
             f"expected {_EXPECTED}"
         ) from None
-    return _Reader(text, builder, method, path).read(source)
+    return _Reader(text, builder, method).read(source)
 
 
 class _Reader:
-    def __init__(self, text: str, builder: Builder, method: str | None, path: str | None) -> None:
-        self.text, self.builder, self.method, self.path = text, builder, method, path
+    def __init__(self, text: str, builder: Builder, method: str | None) -> None:
+        self.text, self.builder, self.method = text, builder, method
 
     def read(self, source: Any) -> tuple[Group, ...]:
+        if isinstance(source, dict) and "path" in source and not _is_group(source):
+            source = [source]
         if isinstance(source, dict):
-            if "patterns" in source or "pattern" in source:
+            if _is_group(source):
                 return self.groups([("", source, ())])
-            if "path" in source:
-                self.patterns([source], {}, "", ())
-                return ()
             return self.groups([(name, group, (name,)) for name, group in source.items()])
         if isinstance(source, list):
             if any(_is_group(entry) for entry in source):
@@ -155,17 +156,12 @@ class _Reader:
         known(source, _OF_REQUEST)
         # As in drnbench, null is as good as nothing.
         given = {**inherited, **{key: v for key, v in source.items() if v is not None}}
-        method = given.get("method", self.method)
-        if isinstance(method, str) and method.upper() == "GET" and given.get("body") == {}:
+        method, body = given.get("method", self.method), given.get("body")
+        if isinstance(method, str) and method.upper() == "GET" and isinstance(body, dict):
             del given["body"]
-        elif isinstance(method, str) and method.upper() == "GET":
-            body = given.get("body")
-            if isinstance(body, dict):
-                del given["body"]
-                path = given.get("path", self.path)
-                if isinstance(path, str):
-                    given["path"] = f"{path}?{'&'.join(_nested('', body))}"
-        return ask_of(given, method=self.method, path=self.path, group=group)
+            if body and isinstance(given.get("path"), str):
+                given["path"] += f"?{'&'.join(_nested('', body))}"
+        return ask_of(given, method=self.method, group=group)
 
     def refuse(self, trail: Trail, reason: str) -> None:
         # The place is looked up only for those that are shown: it costs a walk through the file.

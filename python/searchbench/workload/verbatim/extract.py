@@ -54,14 +54,23 @@ def read_answers(data: bytes, place: str) -> list[Answer]:
     try:
         return [_answer(orjson.loads(data), place)]
     except orjson.JSONDecodeError as error:
-        lines = [(n, line) for n, line in enumerate(data.splitlines(), 1) if line.strip()]
-        if len(lines) < 2 or not _is_json(lines[0][1]):
-            what = "XML or HTML" if data.lstrip().startswith(b"<") else f"no JSON ({error})"
+        reason = error
+    answers: list[Answer] = []
+    for number, line in enumerate(data.splitlines(), 1):
+        if not line.strip():
+            continue
+        try:
+            found = orjson.loads(line)
+        except orjson.JSONDecodeError as error:
+            if answers:
+                raise QueryError(f"{place}:{number} is no JSON: {error}") from None
+            what = "XML or HTML" if data.lstrip().startswith(b"<") else f"no JSON ({reason})"
             raise QueryError(
                 f"{place} is {what}, so no answer of a select; ask for JSON (/d/select, or "
                 "output_type=json)"
             ) from None
-    return [_answer(_line(line, f"{place}:{n}"), f"{place}:{n}") for n, line in lines]
+        answers.append(_answer(found, f"{place}:{number}"))
+    return answers
 
 
 def values(answers: Iterable[Answer], column: str | int) -> Iterator[Any]:
@@ -87,8 +96,12 @@ def take_terms(
     query, become spaces, and outer spaces go. ``distinct``: each only once. ``limit``: no more
     than so many.
     """
-    found: Iterator[str]
-    found = (term for value in values for text in _texts(value) for term in _terms(text, words))
+    found: Iterator[str] = (
+        term
+        for value in values
+        for text in _texts(value)
+        for term in (analysed(text) if words else (_BREAKS.sub(" ", text),))
+    )
     if sanitize:
         found = (_UNSAFE.sub(" ", term).strip() for term in found)
     found = (term for term in found if term.strip())
@@ -157,28 +170,9 @@ def _texts(value: Any) -> Iterator[str]:
         yield str(value)
 
 
-def _terms(text: str, words: bool) -> Iterable[str]:
-    return analysed(text) if words else (_BREAKS.sub(" ", text),)
-
-
 def _once(found: Iterable[str]) -> Iterator[str]:
     seen: set[str] = set()
     for term in found:
         if term not in seen:
             seen.add(term)
             yield term
-
-
-def _is_json(line: bytes) -> bool:
-    try:
-        orjson.loads(line)
-    except orjson.JSONDecodeError:
-        return False
-    return True
-
-
-def _line(line: bytes, place: str) -> Any:
-    try:
-        return orjson.loads(line)
-    except orjson.JSONDecodeError as error:
-        raise QueryError(f"{place} is no JSON: {error}") from None

@@ -5,7 +5,7 @@ r"""Files of requests, in whatever form they are.
     jsonl      an object a line: {"path": "/..", "method": .., "body": .., "headers": {..},
                "t": seconds} or {"sql": ".."}; host, port and timeout too
     sql        statements that end with ``;``, or one a line
-    access, groonga, sphinxql, mysql     production logs (logs.py, sql_logs.py)
+    access, groonga, sphinxql, mysql     production logs (logs.py)
 
 A form is told by the file's name and, where that says nothing, by its content. Files that are
 packed are unpacked as they are read. A line that is no request ends the reading with its number,
@@ -17,26 +17,29 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable
+from functools import partial
 from itertools import islice
 from pathlib import Path
-from typing import Literal
+from typing import Any
 
 import orjson
 
 from searchbench.errors import QueryError
 from searchbench.packed import inner_suffix, open_packed
-from searchbench.workload.verbatim import logs, sql_logs
+from searchbench.workload.verbatim import logs
 from searchbench.workload.verbatim.build import (
+    KEYS,
     BadRequest,
     Builder,
+    ask_of,
     fit_path,
+    known,
     read_lines,
     shown,
-    text_of,
+    told,
     unreadable,
 )
 from searchbench.workload.verbatim.drnbench import read_json
-from searchbench.workload.verbatim.fields import KEYS, ask_of, known, told
 from searchbench.workload.verbatim.model import Ask, Group, RequestSet
 from searchbench.workload.verbatim.sql import read_sql
 
@@ -44,8 +47,8 @@ FORMS = ("paths", "json", "jsonl", "sql", "access", "groonga", "sphinxql", "mysq
 LOGS: dict[str, Callable[[Iterable[bytes], Builder], None]] = {
     "access": logs.read_access,
     "groonga": logs.read_groonga,
-    "sphinxql": sql_logs.read_sphinxql,
-    "mysql": sql_logs.read_mysql,
+    "sphinxql": logs.read_sphinxql,
+    "mysql": logs.read_mysql,
 }
 
 _EXPECTED = (
@@ -62,19 +65,11 @@ _COMMENT = re.compile(rb"\s*(?:--|/\*|#)")
 _OPTION = "say which with --form: " + ", ".join(FORMS)
 
 
-def read_requests(
-    path: Path,
-    form: str = "auto",
-    *,
-    bad: Literal["refuse", "skip"] | None = None,
-    method: str | None = None,
-    default_path: str | None = None,
-) -> RequestSet:
+def read_requests(path: Path, form: str = "auto", *, method: str | None = None) -> RequestSet:
     """The requests of a file. QueryError where it cannot be read, or a line is no request.
 
-    ``bad`` "skip" leaves such lines out and counts them; None refuses them, but in logs.
-    ``method`` and ``default_path`` are those of requests that say none (without ``method``:
-    POST where there is a body, else GET).
+    Of logs such lines are left out and counted. ``method`` is that of requests that say none
+    (without it: POST where there is a body, else GET).
     """
     if form not in ("auto", *FORMS):
         raise QueryError(f"{form!r} is no form of a file of requests; there are auto, "
@@ -84,24 +79,23 @@ def read_requests(
         form = form_of(path)
     groups: tuple[Group, ...] = ()
     if form == "json":
-        groups = read_json(_whole(path), builder, method=method, path=default_path)
+        groups = read_json(_whole(path), builder, method)
     elif form == "sql":
-        try:
-            read_sql(_whole(path).decode(), builder)
-        except UnicodeDecodeError as error:
-            line = error.object.count(b"\n", 0, error.start) + 1
-            raise QueryError(f"{path.name}:{line}: not UTF-8") from None
+        read_sql(_whole(path), builder)
     elif form in LOGS:
         LOGS[form](read_lines(path), builder)
+    elif form == "paths":
+        make = partial(_path, method=method or "GET")
+        for number, raw in enumerate(read_lines(path), 1):
+            if raw.strip(b" \t"):
+                builder.take(number, raw, make)
     else:
-        reader = _paths if form == "paths" else _jsonl
-        reader(read_lines(path), builder, method, default_path)
+        _jsonl(read_lines(path), builder, method)
     return builder.build(
         path.name,
         _EXPECTED if form not in LOGS else "none of its lines is a request that only reads",
-        refuse=bad == "refuse" or (bad is None and form not in LOGS),
         groups=groups,
-        by_time=form in LOGS,
+        of_log=form in LOGS,
     )
 
 
@@ -123,7 +117,7 @@ def form_of(path: Path) -> str:
     if suffix == ".json":
         return "json"
     begins = shown(first[0].decode(errors="replace"))
-    if any(sql_logs.SPHINX_PLAIN.match(line) for line in first):
+    if any(logs.SPHINX_PLAIN.match(line) for line in first):
         raise QueryError(
             f"{path} is Sphinx's plain log: words that were searched for, and no requests. A study "
             f'reads it ([queries] file = "{path}"), and load sends what a study asks (--study); or '
@@ -139,48 +133,40 @@ def _by_content(first: list[bytes]) -> str | None:
     """The form that the first lines that are not blank have; None where they do not tell."""
     head = first[0].lstrip()
     for line in first:
-        if sql_logs.SPHINXQL.match(line):
+        if logs.SPHINXQL.match(line):
             return "sphinxql"
         if logs.GROONGA.match(line):
             return "groonga"
-        if (found := sql_logs.MYSQL.match(line)) and (
-            found[1] or sql_logs.MYSQL_HEAD.match(first[0])
-        ):
+        if (found := logs.MYSQL.match(line)) and (found[1] or logs.MYSQL_HEAD.match(first[0])):
             return "mysql"
         if logs.ACCESS.match(line) and not line.startswith((b"/", b"{", b"[")):
             return "access"
-    if sql_logs.MYSQL_HEAD.match(head):
+    if logs.MYSQL_HEAD.match(head):
         return "mysql"
     if head.startswith(b"{"):
-        return "jsonl" if _is_object(head) and (len(first) > 1 or _is_ask(head)) else "json"
-    if head.startswith(b"[") and not sql_logs.SPHINX_PLAIN.match(head):
+        given = _object_of(head)
+        several = given is not None and (len(first) > 1 or "sql" in given or "t" in given)
+        return "jsonl" if several else "json"
+    if head.startswith(b"[") and not logs.SPHINX_PLAIN.match(head):
         return "json"
     statements = [line for line in first if not _COMMENT.match(line)]
     is_sql = any(_VERB.match(line) for line in statements)
-    if head.startswith(b"/") and not head.startswith(b"/*"):
-        return "paths"
-    if head.lower().startswith((b"http://", b"https://")):
+    a_path = head.startswith(b"/") and not head.startswith(b"/*")
+    if a_path or head.lower().startswith((b"http://", b"https://")):
         return "paths"
     # A comment of several lines may come first.
     return "sql" if is_sql and (_COMMENT.match(head) or _VERB.match(statements[0])) else None
 
 
-def _is_object(line: bytes) -> bool:
-    try:
-        return isinstance(orjson.loads(line), dict)
-    except orjson.JSONDecodeError:
-        return False
-
-
-def _is_ask(line: bytes) -> bool:
+def _object_of(line: bytes) -> dict[str, Any] | None:
     try:
         given = orjson.loads(line)
     except orjson.JSONDecodeError:
-        return False
-    return isinstance(given, dict) and ("sql" in given or "t" in given)
+        return None
+    return given if isinstance(given, dict) else None
 
 
-def _whole(path: Path) -> bytes:
+def _whole(path: Path) -> str:
     try:
         with open_packed(path) as stream:
             raw = stream.read()
@@ -190,48 +176,29 @@ def _whole(path: Path) -> bytes:
         raise QueryError(f"the file of requests {path} is damaged: {error}") from error
     if not raw.strip():
         raise QueryError(f"{path} is empty; {_EXPECTED}")
-    return raw.removeprefix(b"\xef\xbb\xbf")
-
-
-def _paths(
-    lines: Iterable[bytes], builder: Builder, method: str | None, default_path: str | None
-) -> None:
-    seen: dict[bytes, int | str] = {}
-    for number, raw in enumerate(lines, 1):
-        what = seen.get(raw)
-        if what is None:
-            what = _path(raw, builder, method or "GET")
-            seen[raw] = what
-        if isinstance(what, str):
-            if what:
-                builder.leave_out(number, what)
-        else:
-            builder.again(what)
-
-
-def _path(raw: bytes, builder: Builder, method: str) -> int | str:
-    """The index of the ask that a line is; the reason if it is none, "" for a blank one."""
     try:
-        text = text_of(raw).strip(" \t")
-        if not text:
-            return ""
-        target, host, port = fit_path(text)
-    except BadRequest as reason:
-        return str(reason)
-    return builder.index.setdefault(
-        Ask(target, method, host=host, port=port), len(builder.index)
-    )  # fmt: skip
+        return raw.removeprefix(b"\xef\xbb\xbf").decode()
+    except UnicodeDecodeError as error:
+        line = error.object.count(b"\n", 0, error.start) + 1
+        raise QueryError(f"{path.name}:{line}: not UTF-8") from None
 
 
-def _jsonl(
-    lines: Iterable[bytes], builder: Builder, method: str | None, default_path: str | None
-) -> None:
+def _path(raw: bytes, method: str) -> Ask:
+    try:
+        text = raw.decode().strip(" \t")
+    except UnicodeDecodeError as error:
+        raise BadRequest(f"not UTF-8 at byte {error.start + 1}") from None
+    target, host, port = fit_path(text)
+    return Ask(target, method, host=host, port=port)
+
+
+def _jsonl(lines: Iterable[bytes], builder: Builder, method: str | None) -> None:
     before: tuple[float, int] | None = None
     for number, raw in enumerate(lines, 1):
         if not raw.strip():
             continue
         try:
-            ask, at = _object(raw, method, default_path)
+            ask, at = _object(raw, method)
             if at is not None:
                 if before is not None and at < before[0]:
                     raise BadRequest(
@@ -245,9 +212,7 @@ def _jsonl(
             builder.add(ask, at)
 
 
-def _object(
-    raw: bytes, method: str | None, default_path: str | None
-) -> tuple[Ask, float | None]:  # fmt: skip
+def _object(raw: bytes, method: str | None) -> tuple[Ask, float | None]:
     try:
         given = orjson.loads(raw)
     except orjson.JSONDecodeError as error:
@@ -259,4 +224,4 @@ def _object(
     if at is not None and (isinstance(at, bool) or not isinstance(at, int | float)):
         raise BadRequest(f"`t` must be a number of seconds, not {told(at)}")
     known(given, KEYS)
-    return ask_of(given, method=method, path=default_path), at
+    return ask_of(given, method=method), at

@@ -1,11 +1,13 @@
-r"""Production logs of HTTP servers as requests: what was asked, and when.
+r"""Production logs as requests: what was asked, and when.
 
     access     common and combined logs of nginx, Apache and groonga-httpd
     groonga    Groonga's query log: ``2026-11-20 20:06:33.301210|7fd8667fe940|>/d/select?..``
+    sphinxql   Sphinx's query log in the format sphinxql
+    mysql      the general query log of MySQL and MariaDB
 
-(For logs of SQL: sql_logs.py.) Only what reads is taken: replaying a log must not change
-the server that it is sent to. A POST's body is in no log. What is left out is counted with its
-reason; lines that by their nature are no requests (steps and ends of Groonga's queries) are not.
+Only what reads is taken: replaying a log must not change the server that it is sent to. A POST's
+body is in no log. What is left out is counted with its reason; lines that by their nature are no
+requests (steps and ends of Groonga's queries, connects and quits of MySQL) are not.
 
 Logs are written when requests end, some with the time at which they began; so the requests are
 sorted by time (stable). Where a log has whole seconds, the requests of a second are spread
@@ -18,8 +20,10 @@ import re
 import shlex
 from collections.abc import Iterable
 from datetime import UTC, datetime
+from functools import lru_cache
 from urllib.parse import quote, urlencode
 
+from searchbench.workload.queries.sphinx_log import ctime, seconds
 from searchbench.workload.verbatim.build import BadRequest, Builder, escape, shown
 from searchbench.workload.verbatim.model import Ask
 
@@ -56,32 +60,44 @@ _COMMAND = re.compile(r"/d/([a-z_]+)(?=[.?/]|$)")
 _REQUEST = re.compile(rb"([A-Z]+) (.+) HTTP/\d(?:\.\d)?")
 _ESCAPED = re.compile(rb'\\(?:x([0-9A-Fa-f]{2})|([nrtvbf"\\]))')
 _LETTERS = {b"n": b"\n", b"r": b"\r", b"t": b"\t", b"v": b"\v", b"b": b"\b", b"f": b"\f"}
-MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
+SPHINXQL = re.compile(
+    rb"/\* (\w{3} \w{3} +\d+ \d\d:\d\d:\d\d(?:\.\d+)? \d{4}) conn [^*]*\*/ ?(.*)", re.DOTALL
+)
+SPHINX_PLAIN = re.compile(rb"\[\w{3} \w{3} +\d+ \d\d:\d\d:\d\d(?:\.\d+)? \d{4}\] \d")
+MYSQL = re.compile(
+    rb"(\d{4}-\d\d-\d\dT\S+|\d{6} +\d{1,2}:\d\d:\d\d|)[ \t]+(\d+) "
+    rb"(Query|Execute|Connect|Quit|Init DB|Prepare|Close stmt|Reset stmt|Field List|Statistics"
+    rb"|Ping|Change user|Long Data|Fetch|Set option|Shutdown|Kill|Daemon|Refresh|Error|Sleep"
+    rb"|Binlog Dump|Binlog Dump GTID|Register Slave|Process list|Debug|Create DB|Drop DB"
+    rb"|Delayed insert|Time|Reset Connection|Table Dump|Connect Out)(?:\t| *$)(.*)",
+    re.DOTALL,
+)
+MYSQL_HEAD = re.compile(rb"\S+, Version: |Tcp port: |Time\s+Id\s+Command")
+_READING_SQL = re.compile(r"(?is)[\s(]*(?:SELECT|WITH|VALUES|TABLE)\b")
+_WRITING_SQL = re.compile(
+    r"(?i)\b(?:FOR\s+UPDATE|FOR\s+SHARE|LOCK\s+IN\s+SHARE\s+MODE|INTO\s+(?:OUTFILE|DUMPFILE|@)"
+    r"|(?:GET|RELEASE)_LOCK\s*\(|(?:INSERT\s+INTO|UPDATE|DELETE\s+FROM)\s+[\w`.]+)"
+)
+_LITERAL = re.compile(r"""'(?:[^'\\]|\\.|'')*'|"(?:[^"\\]|\\.|"")*"|`[^`]*`""", re.DOTALL)
 
 
 def read_access(lines: Iterable[bytes], builder: Builder) -> None:
     """A common or combined log; GET and HEAD are taken."""
-    clock: dict[bytes, float] = {}
     for number, raw in enumerate(lines, 1):
         found = ACCESS.match(raw)
         if found is None:
             if raw.strip():
                 builder.leave_out(number, 'no line of an access log: ADDRESS - - [TIME] "GET /..')
             continue
-        stamp, request = found.groups()
-        at = clock.get(stamp)
-        if at is None:
-            try:
-                at = clock[stamp] = _access_time(stamp)
-            except (ValueError, KeyError, IndexError):
-                builder.leave_out(number, f"no time: [{stamp.decode(errors='replace')}]; an access "
-                                  "log has [21/Nov/2026:04:02:46 +0000]")  # fmt: skip
-                continue
-        known = builder.once(request, _access_ask)
-        if isinstance(known, str):
-            builder.leave_out(number, known)
+        try:
+            at = _access_time(found[1])
+        except ValueError:
+            stamp = found[1].decode(errors="replace")
+            builder.leave_out(
+                number, f"no time: [{stamp}]; an access log has [21/Nov/2026:04:02:46 +0000]"
+            )
         else:
-            builder.again(known, at)
+            builder.take(number, found[2], _access_ask, at)
 
 
 def _access_ask(request: bytes) -> Ask:
@@ -115,21 +131,18 @@ def _unescape(target: bytes) -> bytes:
     )
 
 
+@lru_cache
 def _access_time(stamp: bytes) -> float:
     """Seconds since 1970 of ``21/Nov/2026:04:02:46.123 +0000``."""
-    day, month, rest = stamp.decode("ascii").split("/", 2)
-    year, hour, minute, second = rest.split(":", 3)
-    whole, _, zone = second.partition(" ")
+    date, _, rest = stamp.decode("ascii").partition(":")
+    clock, _, zone = rest.partition(" ")
+    day, month, year = date.split("/")
     offset = int(zone[1:3]) * 3600 + int(zone[3:5]) * 60 if zone else 0
-    at = datetime(
-        int(year), MONTHS.index(month) + 1, int(day), int(hour), int(minute), tzinfo=UTC
-    ).timestamp()  # fmt: skip
-    return at + float(whole) - (-offset if zone.startswith("-") else offset)
+    return seconds(year, month, day, clock) - (-offset if zone.startswith("-") else offset)
 
 
 def read_groonga(lines: Iterable[bytes], builder: Builder) -> None:
     """Groonga's query log; commands that read are taken, in either way of writing them."""
-    begins: dict[bytes, float] = {}
     for number, raw in enumerate(lines, 1):
         found = GROONGA.match(raw)
         if found is None:
@@ -142,20 +155,12 @@ def read_groonga(lines: Iterable[bytes], builder: Builder) -> None:
         stamp, kind, command = found.groups()
         if kind != b">":
             continue
-        known = builder.once(command, _groonga_ask)
-        if isinstance(known, str):
-            builder.leave_out(number, known)
-            continue
-        # By the second: parsing a date for each line would be most of the work.
-        at = begins.get(stamp[:19])
-        if at is None:
-            try:
-                at = utc(stamp[:19].decode("ascii"))
-            except ValueError:
-                builder.leave_out(number, f"no time: {stamp.decode()}")
-                continue
-            begins[stamp[:19]] = at
-        builder.again(known, at + float(stamp[19:]))
+        try:
+            at = _utc(stamp[:19].decode()) + float(stamp[19:])
+        except ValueError:
+            builder.leave_out(number, f"no time: {stamp.decode()}")
+        else:
+            builder.take(number, command, _groonga_ask, at)
 
 
 def _groonga_ask(command: bytes) -> Ask:
@@ -196,6 +201,117 @@ def _as_path(command: str) -> str:
     return f"/d/{words[0]}" + (f"?{query}" if query else "")
 
 
-def utc(text: str) -> float:
+def read_sphinxql(lines: Iterable[bytes], builder: Builder) -> None:
+    """Sphinx's log of queries in the format sphinxql; SELECTs that can be sent again are taken."""
+    for number, stamp, statement in _entries(lines, builder):
+        try:
+            at = ctime(stamp.decode())
+        except ValueError:
+            builder.leave_out(number, f"no time: {stamp.decode()}")
+        else:
+            builder.take(number, statement, _sphinxql_ask, at)
+
+
+def _entries(lines: Iterable[bytes], builder: Builder) -> Iterable[tuple[int, bytes, bytes]]:
+    """(line, time, statement without what follows it); a statement can go over several lines."""
+    begun, stamp, parts = 0, b"", list[bytes]()
+    for number, raw in enumerate(lines, 1):
+        found = SPHINXQL.match(raw)
+        if found is not None:
+            if begun:
+                yield begun, stamp, b"\n".join(parts)
+            begun, stamp, parts = number, found[1], [found[2]]
+        elif begun:
+            parts.append(raw)
+        elif raw.strip():
+            builder.leave_out(
+                number, "no line of a sphinxql log: /* Fri Nov 20 20:40:01.065 2026 conn 6 .. */ .."
+            )
+    if begun:
+        yield begun, stamp, b"\n".join(parts)
+
+
+def _sphinxql_ask(entry: bytes) -> Ask:
+    text = entry.rstrip()
+    error = b""
+    if text.endswith(b"*/") and (cut := text.rfind(b"; /*")) >= 0:
+        text, error = text[: cut + 1], text[cut + 4 : -2].strip()
+    elif not text.endswith(b";") and (cut := text.rfind(b" # error=")) >= 0:
+        # What could not be parsed has no semicolon either.
+        text, error = text[:cut] + b";", text[cut + 3 :]
+    if not text.endswith(b";"):
+        raise BadRequest(f"{shown(text.decode(errors='replace'))} is cut short: it has no `;`")
+    try:
+        statement = text[:-1].rstrip().decode()
+    except UnicodeDecodeError:
+        raise BadRequest("not UTF-8") from None
+    if re.match(r"(?i)SELECT\s+FROM\b", statement):
+        raise BadRequest("a SELECT without columns: so Sphinx writes an UPDATE; it is no query")
+    if not re.match(r"(?i)SELECT\b", statement):
+        raise BadRequest(f"{shown(statement)} is no SELECT")
+    if error.startswith(b"error="):
+        raise BadRequest(f"it failed: {error[6:].decode(errors='replace')}")
+    return Ask(statement)
+
+
+def read_mysql(lines: Iterable[bytes], builder: Builder) -> None:
+    """The general log of MySQL or MariaDB: statements and executions that read.
+
+    MariaDB writes a time only where the second changes; its statements in between have it too.
+    The database that a connection chose is not kept: name it in the target.
+    """
+    at: float | None = None
+    begun, statement = 0, b""
+    for number, raw in enumerate(lines, 1):
+        found = MYSQL.match(raw)
+        if found is None:
+            if begun:
+                statement += b"\n" + raw
+            elif raw.strip() and not MYSQL_HEAD.match(raw):
+                builder.leave_out(number, "no line of a general log: TIME  ID Query  SELECT ..")
+            continue
+        if begun:
+            _mysql_one(begun, statement, at, builder)
+        begun, statement = 0, b""
+        if found[1]:
+            try:
+                at = _mysql_time(found[1].decode("ascii"))
+            except ValueError:
+                builder.leave_out(number, f"no time: {found[1].decode()}")
+                continue
+        if found[3] in (b"Query", b"Execute"):
+            begun, statement = number, found[4]
+    if begun:
+        _mysql_one(begun, statement, at, builder)
+
+
+def _mysql_one(line: int, statement: bytes, at: float | None, builder: Builder) -> None:
+    try:
+        text = statement.decode()
+    except UnicodeDecodeError:
+        builder.leave_out(line, "not UTF-8")
+        return
+    # The head that a restart writes into the log belongs to no statement.
+    text = re.split(r"\n\S+, Version: ", text, maxsplit=1)[0].strip()
+    if not text:
+        return
+    if not _READING_SQL.match(text) or _WRITING_SQL.search(_LITERAL.sub("''", text)):
+        builder.leave_out(line, f"{shown(text)} is not known to only read; only reads are replayed")
+    elif at is None:
+        builder.leave_out(line, "it stands before the first time of the log")
+    else:
+        builder.add(Ask(text), at)
+
+
+def _mysql_time(stamp: str) -> float:
+    if "T" in stamp:
+        return datetime.fromisoformat(stamp).timestamp()
+    day, clock = stamp.split()
+    return _utc(f"20{day[:2]}-{day[2:4]}-{day[4:]} {clock:0>8}")
+
+
+# By the second: parsing a date for each line would be most of the work.
+@lru_cache
+def _utc(text: str) -> float:
     """Seconds since 1970 of ``2026-11-20 20:06:33``, as if it were UTC."""
     return datetime.fromisoformat(text).replace(tzinfo=UTC).timestamp()

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import base64
 import hashlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -21,8 +21,6 @@ from numpy.typing import NDArray
 
 from searchbench.errors import QueryError
 from searchbench.workload.queries.sets import BadLine
-
-__all__ = ["Ask", "BadLine", "Group", "RequestSet", "from_asks", "sequence"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,13 +162,6 @@ class RequestSet:
         """What a record keeps of each ask: ``query`` (its index), ``text``, ``request``."""
         for number, ask in enumerate(self.asks):
             yield {"query": number, "text": ask.text, "request": ask.about()}
-
-
-def from_asks(name: str, asks: Iterable[Ask]) -> RequestSet:
-    """A set from requests as they were written, repetitions and all."""
-    index: dict[Ask, int] = {}
-    log = [index.setdefault(ask, len(index)) for ask in asks]
-    return RequestSet(name, tuple(index), np.array(log, dtype=np.uint32))
 
 
 def sequence(requests: RequestSet, seed: int, length: int) -> NDArray[np.uint32]:

@@ -28,17 +28,16 @@ from urllib.parse import quote
 import orjson
 
 from searchbench.errors import QueryError
-from searchbench.workload.verbatim.build import BadRequest, shown
-from searchbench.workload.verbatim.fields import KEYS, ask_of, known
+from searchbench.workload.verbatim.build import KEYS, BadRequest, ask_of, known, shown
 
 Dialect = Literal["mysql", "standard"]
 Escape = Callable[[str], str]
 TERM = "{term}"
 
 _PLACE = re.compile(r"\{\{([A-Za-z_]\w*)\}\}|\{([A-Za-z_]\w*)\}")
-_QUOTED_SQL = re.compile(r"'(?:[^'\\]|\\.|'')*'", re.DOTALL)
+_QUOTED_SQL = re.compile(r"('(?:[^'\\]|\\.|'')*')", re.DOTALL)
 _NAME_SQL = re.compile(r'"(?:[^"\\]|\\.|"")*"|`[^`]*`', re.DOTALL)
-_QUOTED_JSON = re.compile(r'"(?:[^"\\]|\\.)*"', re.DOTALL)
+_QUOTED_JSON = re.compile(r'("(?:[^"\\]|\\.)*")', re.DOTALL)
 _A_STATEMENT = re.compile(r"[\s(]*[A-Za-z]+\s")
 _percent: Escape = partial(quote, safe="")
 
@@ -171,14 +170,12 @@ def _literal(term: str, dialect: Dialect | None) -> str:
 
 def _by_place(text: str, term: str, literal: re.Pattern[str], escape: Escape) -> str:
     """``text`` with terms quoted where they stand bare; within a literal without the quotes."""
-    parts: list[str] = []
-    at = 0
-    for found in literal.finditer(text):
-        parts.append(_put(text[at : found.start()], term, escape))
-        parts.append(_put(found[0], term, lambda each: escape(each)[1:-1]))
-        at = found.end()
-    parts.append(_put(text[at:], term, escape))
-    return "".join(parts)
+
+    def within(each: str) -> str:
+        return escape(each)[1:-1]
+
+    parts = enumerate(literal.split(text))  # bare and literal by turns
+    return "".join(_put(part, term, within if number % 2 else escape) for number, part in parts)
 
 
 def _put(text: str, term: str, escape: Escape) -> str:
