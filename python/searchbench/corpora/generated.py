@@ -90,10 +90,6 @@ class GeneratedCorpus:
         """Documents of a block: fewer where they are long, so that a block stays small."""
         return max(1, min(_BLOCK_DOCUMENTS, int(_BLOCK_WORDS / self.mean_words)))
 
-    def __len__(self) -> int:
-        """The number of documents."""
-        return self.count
-
     def documents(self) -> Iterator[Document]:
         """All documents, in order; ids count from 0."""
         return self.between(0, self.count)

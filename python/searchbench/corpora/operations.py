@@ -7,30 +7,20 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from functools import cached_property
 from hashlib import blake2b
 from itertools import islice
-from typing import Literal, Protocol, get_args, runtime_checkable
 
+from searchbench.corpora import RULES
 from searchbench.corpora.corpus import Corpus, Document, Intake, Schema, intake_of
+from searchbench.corpora.generated import GeneratedCorpus
 from searchbench.errors import CorpusError
-
-Rule = Literal["round-robin", "hash", "contiguous"]
 
 _COPY = re.compile(r"#[0-9]+\Z")
 
 
-@runtime_checkable
-class Sliceable(Protocol):
-    """A corpus that can begin anywhere without reading what comes before."""
-
-    def __len__(self) -> int:
-        """The number of documents."""
-
-    def between(self, start: int, stop: int) -> Iterator[Document]:
-        """The documents from place ``start`` (from 0) up to, not including, ``stop``."""
-
-
+@dataclass(frozen=True)
 class _Wrapped:
     """What every operation has: the corpus below it, and its schema."""
 
@@ -51,7 +41,6 @@ class _Wrapped:
 class Decimated(_Wrapped):
     """Every k-th document, beginning with the first."""
 
-    corpus: Corpus
     k: int
 
     @property
@@ -72,7 +61,6 @@ class Duplicated(_Wrapped):
     would make posting lists shorter than any real corpus does.
     """
 
-    corpus: Corpus
     k: int
 
     @property
@@ -105,11 +93,9 @@ class Part(_Wrapped):
     contiguous   the places from n * (part - 1) // parts to n * part // parts of n documents
     """
 
-    corpus: Corpus
     part: int
     parts: int
-    rule: Rule = "round-robin"
-    _length: list[int] = field(default_factory=list, compare=False, repr=False)
+    rule: str = RULES[0]
 
     @property
     def name(self) -> str:
@@ -122,63 +108,21 @@ class Part(_Wrapped):
             return islice(self.corpus.documents(), self.part - 1, None, self.parts)
         if self.rule == "hash":
             return self._hashed()
-        total = self._count()
-        start = total * (self.part - 1) // self.parts
-        stop = total * self.part // self.parts
-        if isinstance(self.corpus, Sliceable):
+        start = self._total * (self.part - 1) // self.parts
+        stop = self._total * self.part // self.parts
+        if isinstance(self.corpus, GeneratedCorpus):
             return self.corpus.between(start, stop)
         return islice(self.corpus.documents(), start, stop)
 
     def _hashed(self) -> Iterator[Document]:
-        mine = self.part - 1
         for document in self.corpus.documents():
-            if part_of(document.id, self.parts) == mine:
+            digest = blake2b(document.id.encode(), digest_size=8).digest()
+            if int.from_bytes(digest, "little") % self.parts == self.part - 1:
                 yield document
 
-    def _count(self) -> int:
+    @cached_property
+    def _total(self) -> int:
         """The number of documents: known, or counted once by reading."""
-        if isinstance(self.corpus, Sliceable):
-            return len(self.corpus)
-        if not self._length:
-            self._length.append(sum(1 for _ in self.corpus.documents()))
-        return self._length[0]
-
-
-def part_of(key: str, parts: int) -> int:
-    """Which of ``parts`` (from 0) the id ``key`` belongs to by the rule ``hash``."""
-    return int.from_bytes(blake2b(key.encode(), digest_size=8).digest(), "little") % parts
-
-
-def decimate(corpus: Corpus, k: int) -> Corpus:
-    """Every k-th document; the corpus itself for k = 1. CorpusError for k < 1."""
-    _positive("decimate", k)
-    return corpus if k == 1 else Decimated(corpus, k)
-
-
-def duplicate(corpus: Corpus, k: int) -> Corpus:
-    """The corpus k times with new ids; itself for k = 1. CorpusError for k < 1."""
-    _positive("duplicate", k)
-    return corpus if k == 1 else Duplicated(corpus, k)
-
-
-def split(corpus: Corpus, parts: int, rule: Rule = "round-robin") -> tuple[Corpus, ...]:
-    """All parts; CorpusError for parts < 1 or an unknown rule."""
-    _positive("parts", parts)
-    return tuple(part(corpus, n, parts, rule) for n in range(1, parts + 1))
-
-
-def part(corpus: Corpus, part: int, parts: int, rule: str = "round-robin") -> Corpus:
-    """One part, from 1; CorpusError where there is no such part or rule."""
-    _positive("parts", parts)
-    if not 1 <= part <= parts:
-        raise CorpusError(f"There is no part {part} of {parts}; parts count from 1.")
-    known: tuple[Rule, ...] = get_args(Rule)
-    for each in known:
-        if each == rule:
-            return corpus if parts == 1 else Part(corpus, part, parts, each)
-    raise CorpusError(f"There is no rule {rule!r} to split by; there are {', '.join(known)}.")
-
-
-def _positive(what: str, k: int) -> None:
-    if k < 1:
-        raise CorpusError(f"{what} = {k} makes no corpus; give a whole number from 1.")
+        if isinstance(self.corpus, GeneratedCorpus):
+            return self.corpus.count
+        return sum(1 for _ in self.corpus.documents())

@@ -20,8 +20,8 @@ from typing import Any
 
 import orjson
 
+from searchbench.corpora.corpus import write_jsonl
 from searchbench.corpora.debian import ListsCorpus
-from searchbench.corpora.write import write_jsonl
 from searchbench.errors import LabError, NotInstalled
 
 FETCH_TIMEOUT_S = 300.0
