@@ -21,10 +21,11 @@ import hashlib
 import lzma
 import os
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field
 from enum import StrEnum
+from functools import partial
 from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple, Protocol
 
@@ -221,21 +222,24 @@ def _compressing(temporary: Path, path: Path) -> Iterator[BinaryIO]:
     suffix = path.suffix.lower()
     if suffix == ".lz4":
         raise CorpusError(f"{path}: .lz4 is read and not written; take .zst.")
-    with temporary.open("wb", buffering=_BUFFER_BYTES) as below:
-        packing: Any = nullcontext(below)
-        if suffix == ".gz":
-            # Without a name and a time in its head, so that the same documents give the same bytes.
-            packing = gzip.GzipFile("", "wb", compresslevel=6, fileobj=below, mtime=0)
-        elif suffix == ".xz":
-            packing = lzma.LZMAFile(below, "wb")
-        elif suffix == ".bz2":
-            packing = bz2.BZ2File(below, "wb")
-        elif suffix == ".zst":
-            import pyarrow as pa  # here, not above: the command line must start fast
+    packing = _PACKING.get(suffix, nullcontext)
+    with temporary.open("wb", buffering=_BUFFER_BYTES) as below, packing(below) as stream:
+        yield stream
 
-            packing = pa.CompressedOutputStream(below, "zstd")
-        with packing as stream:
-            yield stream
+
+def _zstd(below: BinaryIO) -> Any:
+    import pyarrow as pa  # here, not above: the command line must start fast
+
+    return pa.CompressedOutputStream(below, "zstd")
+
+
+_PACKING: Mapping[str, Callable[[BinaryIO], Any]] = {
+    # Without a name and a time in its head, so that the same documents give the same bytes.
+    ".gz": lambda below: gzip.GzipFile("", "wb", compresslevel=6, fileobj=below, mtime=0),
+    ".xz": partial(lzma.LZMAFile, mode="wb"),
+    ".bz2": partial(bz2.BZ2File, mode="wb"),
+    ".zst": _zstd,
+}
 
 
 def _unwritable(path: Path, error: OSError) -> CorpusError:
