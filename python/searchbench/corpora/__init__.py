@@ -225,7 +225,7 @@ def _wrong_fields(family: str, fields: Any) -> str:
     """The first mistake in a table of fields; empty if there is none."""
     try:
         if family == "files":
-            from searchbench.corpora.locate import declared
+            from searchbench.corpora.conform import declared
 
             declared(fields)
         else:

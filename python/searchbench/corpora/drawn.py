@@ -23,10 +23,9 @@ from zlib import crc32
 
 import numpy as np
 
+from searchbench.corpora.conform import is_field_name
 from searchbench.corpora.corpus import Field, FieldType
-from searchbench.corpora.infer import is_field_name
-from searchbench.corpora.laws import Floats, Zipf, normal, raw, unit
-from searchbench.corpora.lexicon import word
+from searchbench.corpora.laws import Floats, Zipf, normal, raw, unit, word
 from searchbench.errors import CorpusError
 
 DEFAULT_FIELDS: Mapping[str, object] = {

@@ -24,15 +24,24 @@ from numpy.typing import NDArray
 
 from searchbench.corpora.corpus import Document, Field, FieldType, Schema
 from searchbench.corpora.drawn import DEFAULT_FIELDS, Drawn, drawn_fields
-from searchbench.corpora.laws import Heaps, Integers, Zipf, normal, raw, unit
-from searchbench.corpora.lexicon import LARGEST, WIDTH, spell
+from searchbench.corpora.laws import (
+    LARGEST,
+    WIDTH,
+    Heaps,
+    Integers,
+    Zipf,
+    normal,
+    raw,
+    spell,
+    unit,
+)
 from searchbench.errors import CorpusError
 
-TITLE_WORDS = 5.0
-TITLE_SIGMA = 0.35
-TITLE_LONGEST = 12
-SENTENCE_WORDS = 14
-LONGEST_MEDIANS = 50
+_TITLE_WORDS = 5.0
+_TITLE_SIGMA = 0.35
+_TITLE_LONGEST = 12
+_SENTENCE_WORDS = 14
+_LONGEST_MEDIANS = 50
 """No body is longer than this many medians."""
 
 _BLOCK_DOCUMENTS = 1024
@@ -81,7 +90,7 @@ class GeneratedCorpus:
     @property
     def mean_words(self) -> float:
         """Words of a title and a body, on average (of lognormals: median * exp(sigma**2 / 2))."""
-        return TITLE_WORDS * math.exp(TITLE_SIGMA**2 / 2) + self.words * math.exp(
+        return _TITLE_WORDS * math.exp(_TITLE_SIGMA**2 / 2) + self.words * math.exp(
             self.words_sigma**2 / 2
         )
 
@@ -132,11 +141,11 @@ class GeneratedCorpus:
     def _lengths(self, block: int) -> tuple[Integers, Integers]:
         size = self.block_documents
         drawn = normal(raw(self.seed, block, _LENGTHS, count=2 * size))
-        titles = np.rint(TITLE_WORDS * np.exp(TITLE_SIGMA * drawn[:size]))
+        titles = np.rint(_TITLE_WORDS * np.exp(_TITLE_SIGMA * drawn[:size]))
         bodies = np.rint(self.words * np.exp(self.words_sigma * drawn[size:]))
         return (
-            np.clip(titles, 1, TITLE_LONGEST).astype(np.int64),
-            np.clip(bodies, 1, self.words * LONGEST_MEDIANS).astype(np.int64),
+            np.clip(titles, 1, _TITLE_LONGEST).astype(np.int64),
+            np.clip(bodies, 1, self.words * _LONGEST_MEDIANS).astype(np.int64),
         )
 
     def _ranks(
@@ -187,7 +196,7 @@ class GeneratedCorpus:
         vocabulary.upto(int(ranks.max()))
         letters = vocabulary.table[ranks]
         lengths = vocabulary.lengths[ranks]
-        stops = (shapes & np.uint64(0xFFFFFFFF)) < np.uint64(2**32 // SENTENCE_WORDS)
+        stops = (shapes & np.uint64(0xFFFFFFFF)) < np.uint64(2**32 // _SENTENCE_WORDS)
         inside = np.arange(len(ranks)) - np.repeat(starts, ends - starts)
         stops &= inside >= np.repeat(titles, ends - starts)
         stops[ends - 1] = True

@@ -1,4 +1,5 @@
-"""The laws of generated text: Zipf-Mandelbrot, Heaps, and plain distributions, from raw bits.
+"""The laws of generated text: Zipf-Mandelbrot, Heaps, and plain distributions, from raw bits;
+and its words, known from their rank alone.
 
 Everything is made of the raw 64-bit output of PCG64, whose streams NumPy keeps the same from
 version to version, which it does not promise for its distributions.
@@ -6,6 +7,11 @@ version to version, which it does not promise for its distributions.
 Sources: Mandelbrot (1953), frequency of the word of rank r proportional to (r + q) ** -s;
 Heaps (1978), distinct words among n: k * n ** beta; Manning, Raghavan and Schütze (2008),
 "Introduction to Information Retrieval", 5.1, for k = 44, beta = 0.49 on RCV1.
+
+Words are invented: pronounceable and distinct. A word is consonants and vowels in turn, with
+consonants at its end or not, so that no two numbers spell the same word. Frequent words are
+short: the first 960 ranks have one syllable, the next 115,200 two, the rest three. Within a
+length the order is scrambled, so that neighbours in rank do not look alike.
 """
 
 from __future__ import annotations
@@ -106,3 +112,47 @@ class Heaps:
         """After how many words of text the word of each rank becomes known."""
         place: Floats = (ranks / self.k) ** (1.0 / self.beta) - self.before
         return place
+
+
+_SINGLE = ("b", "c", "d", "f", "g", "h", "k", "l", "m", "n", "p", "r", "s", "t", "v", "w")
+_ONSETS = (*_SINGLE, "br", "pl", "st", "tr")
+_NUCLEI = ("a", "e", "i", "o", "u", "ea")
+_CODAS = np.array(("", "n", "r", "s", "t", "l", "m", "nd"), "S")
+
+WIDTH = 16
+"""Bytes of a row in the table: at most 14 letters, and room for a full stop and a space."""
+
+_SYLLABLES = np.array([onset + nucleus for onset in _ONSETS for nucleus in _NUCLEI], "S")
+_SIZES = tuple(len(_CODAS) * len(_SYLLABLES) ** syllables for syllables in (1, 2, 3))
+# Prime to 2, 3 and 5, the only primes in the sizes, so that multiplying permutes each length.
+_STRIDES = (577, 71_257, 8_543_291)
+
+LARGEST = sum(_SIZES)
+"""How many words there are: 13,940,160."""
+
+
+def spell(first: int, stop: int) -> tuple[NDArray[np.uint8], Integers]:
+    """The words of the ranks from ``first`` (1 is the most frequent) up to ``stop``.
+
+    Returns (n, WIDTH) bytes, each row a word, a space and zeros; and (n,) lengths in letters.
+    """
+    ranks = np.arange(first - 1, stop - 1, dtype=np.int64)
+    words = np.zeros(len(ranks), f"S{WIDTH}")
+    start = 0
+    for syllables, (size, stride) in enumerate(zip(_SIZES, _STRIDES, strict=True), 1):
+        chosen = (ranks >= start) & (ranks < start + size)
+        number, coda = np.divmod((ranks[chosen] - start) * stride % size, len(_CODAS))
+        spelt = np.zeros(len(number), "S")
+        for _ in range(syllables):
+            number, syllable = np.divmod(number, len(_SYLLABLES))
+            spelt = np.strings.add(spelt, _SYLLABLES[syllable])
+        words[chosen] = np.strings.add(spelt, _CODAS[coda])
+        start += size
+    ended = np.strings.add(words, b" ").astype(words.dtype)
+    return ended.view(np.uint8).reshape(-1, WIDTH), np.strings.str_len(words)
+
+
+def word(rank: int) -> str:
+    """The word of one rank, from 1."""
+    table, lengths = spell(rank, rank + 1)
+    return bytes(table[0, : lengths[0]]).decode("ascii")
