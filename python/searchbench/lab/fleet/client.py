@@ -32,13 +32,6 @@ _TICK_S = 0.25
 _TICK_SAMPLES = 512
 # The controlling machine says something every second while we drive.
 _SILENCE_S = 30.0
-_COLUMNS = {
-    "sequence": np.uint32,
-    "client_starts": np.uint32,
-    "due_ns": np.int64,
-    "request_targets": np.uint16,
-    "request_timeouts_ns": np.int64,
-}
 
 
 def main() -> int:
@@ -212,13 +205,12 @@ def _order(job: Message, folder: str) -> dict[str, Any]:
     the kernel's interrupts and to us; never more than there are connections.
     """
     order = dict(job.fields["order"])
-    cpus = order["cpus"] or sorted(os.sched_getaffinity(0))[1:]
+    cpus = order.get("cpus") or sorted(os.sched_getaffinity(0))[1:]
     order["cpus"] = cpus[: order["connections"]]
     if order.pop("spill", False):
         order["spill"] = folder
-    for name, dtype in _COLUMNS.items():
-        if name in job.fields["columns"]:
-            order[name] = np.frombuffer(job.blobs.get(name, b""), dtype)
+    for name, dtype in job.fields["columns"].items():
+        order[name] = np.frombuffer(job.blobs.get(name, b""), dtype)
     login = job.fields["login"]
     order["login"] = None if login is None else tuple(login)
     order["whole"] = [base64.b64decode(mark) for mark in job.fields["whole"]]

@@ -25,7 +25,7 @@ from typing import Any, BinaryIO
 
 from searchbench import _core
 
-PROTOCOL = 1
+PROTOCOL = 2
 GREETING = b"\nsearchbench client machine\n"
 _BEFORE_GREETING_BYTES = 1 << 16
 _LENGTH = struct.Struct("<I")
