@@ -32,14 +32,12 @@ MOST_WORDS_BEFORE = 1_000_000
 def raw(seed: int, *place: int, count: int) -> NDArray[np.uint64]:
     """``count`` random 64-bit numbers that belong to this seed and place alone."""
     source = np.random.PCG64(np.random.SeedSequence(seed, spawn_key=place))
-    numbers: NDArray[np.uint64] = source.random_raw(count)
-    return numbers
+    return source.random_raw(count)
 
 
 def unit(numbers: NDArray[np.uint64]) -> Floats:
     """Uniform in [0, 1), with 53 bits."""
-    fraction: Floats = (numbers >> np.uint64(11)).astype(np.float64) * 2.0**-53
-    return fraction
+    return (numbers >> np.uint64(11)).astype(np.float64) * 2.0**-53
 
 
 def normal(numbers: NDArray[np.uint64]) -> Floats:
@@ -73,8 +71,7 @@ class Zipf:
             start = low**power
             place = (start + uniform * (high**power - start)) ** (1.0 / power)
         found = (place - shift).astype(np.int64)
-        clipped: Integers = np.clip(found, 1, np.asarray(last).astype(np.int64))
-        return clipped
+        return np.clip(found, 1, np.asarray(last).astype(np.int64))
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,15 +100,11 @@ class Heaps:
 
     def vocabulary(self, words: Floats | float) -> Floats:
         """How many words are known after ``words`` words of text; a whole number, from 1."""
-        known: Floats = np.maximum(
-            np.floor(self.k * (np.asarray(words) + self.before) ** self.beta), 1.0
-        )
-        return known
+        return np.maximum(np.floor(self.k * (np.asarray(words) + self.before) ** self.beta), 1.0)
 
     def first_use(self, ranks: Integers) -> Floats:
         """After how many words of text the word of each rank becomes known."""
-        place: Floats = (ranks / self.k) ** (1.0 / self.beta) - self.before
-        return place
+        return (ranks / self.k) ** (1.0 / self.beta) - self.before
 
 
 _SINGLE = ("b", "c", "d", "f", "g", "h", "k", "l", "m", "n", "p", "r", "s", "t", "v", "w")

@@ -94,15 +94,10 @@ def header(path: Path, dialect: Dialect) -> tuple[str, ...] | None:
 def opened(path: Path) -> Iterator[BinaryIO]:
     """The uncompressed bytes of a file, buffered; CorpusError where it cannot be read."""
     try:
-        stream = open_packed(path)
-    except OSError as error:
-        raise _unreadable(path, error) from error
-    try:
-        yield stream
+        with open_packed(path) as stream:
+            yield stream
     except (OSError, EOFError, lzma.LZMAError, zlib.error) as error:
         raise _unreadable(path, error) from error
-    finally:
-        stream.close()
 
 
 def lines(path: Path, stream: BinaryIO) -> Iterator[tuple[int, bytes]]:

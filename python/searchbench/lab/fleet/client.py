@@ -219,9 +219,9 @@ def _order(job: Message, folder: str) -> dict[str, Any]:
 
 def _target(told: Any) -> Any:
     """(host, port), or several of them: JSON has no tuples."""
-    if told and isinstance(told[0], str):
+    if isinstance(told[0], str):
         return (told[0], int(told[1]))
-    return [(one[0], int(one[1])) for one in told]
+    return [_target(one) for one in told]
 
 
 def _some(recent: bytes) -> memoryview:

@@ -25,7 +25,7 @@ from searchbench.engines.engine import Request
 from searchbench.errors import LabError
 from searchbench.lab.fleet.frames import Message, versions
 from searchbench.lab.fleet.machine import COMMAND, Machine, Offset, offset
-from searchbench.lab.fleet.parts import FleetError, Part, Run, deal, make_room, put_together
+from searchbench.lab.fleet.parts import FleetError, Run, deal, make_room, put_together
 from searchbench.lab.wire.exchange import Arena, Endpoint, lay_out
 from searchbench.lab.wire.order import Manner, Order, arguments
 from searchbench.lab.wire.trace import Gathered
@@ -45,6 +45,7 @@ _GATHER_S = 10.0  # for what is kept of a run that failed
 _LOOK_S = 0.1
 _ALIVE_S = 1.0
 _PINGS = 16
+_ENDS = ("lost", "failed")  # of a machine, of its drive
 
 
 class Fleet:
@@ -159,7 +160,8 @@ class Fleet:
             len(self.machines), connections=connections, sequence=sequence,
             client_starts=client_starts, due_ns=due_ns, stop_after=stop_after,
         )  # fmt: skip
-        parts = dict(zip(self.machines, shares, strict=True))
+        runs = [Run(machine, part) for machine, part in zip(self.machines, shares, strict=True)]
+        busy = [run for run in runs if not run.part.idle]
         told = {
             "target": target,
             "wire": wire,
@@ -169,29 +171,29 @@ class Fleet:
         }
         self._jobs += 1
         self._failed.clear()
-        runs: list[Run] = []
         try:
-            self._look_for_lost()
-            for machine, part in parts.items():
-                if not part.idle:
-                    runs.append(Run(machine, part, self._clock(machine)))
-            if not runs:
+            for machine in self.machines:
+                if machine.lost:
+                    raise FleetError(machine.host, machine.lost)
+            if not busy:
                 raise LabError("nothing was sent: the order is empty", "drive")
-            for run in runs:
+            for run in busy:
+                run.before = self._clock(run.machine)
+            for run in busy:
                 self._tell(run, told, requests)
-            for machine, ready in self._each("ready", [run.machine for run in runs], _READY_S):
+            for machine, ready in self._each("ready", [run.machine for run in busy], _READY_S):
                 machine.notes = [convert(note, Note) for note in ready.fields["notes"]]
-            self._follow(runs, on_tick)
-            for run in runs:
+            self._follow(busy, on_tick)
+            for run in busy:
                 run.after = self._clock(run.machine)
         except FleetError as failure:
-            rescued = self._rescue(runs, parts, spill)
+            rescued = self._rescue(runs, spill)
             raise FleetError(failure.host, failure.words, rescued) from None
         except BaseException:
             # Ctrl-C, or a fault of ours: nobody drives on.
             self.close()
             raise
-        return self._gather(runs, parts, spill, _SILENCE_S)
+        return self._gather(runs, spill, _SILENCE_S)
 
     def _tell(self, run: Run, told: Mapping[str, Any], requests: Arena) -> None:
         """Send a machine its part, all but the word to go; arrays go as columns."""
@@ -232,8 +234,7 @@ class Fleet:
         recent: list[bytes] = []
         spoke = ticked = time.monotonic()
         while any(run.ended is None for run in runs):
-            for machine, event in self._heard(_LOOK_S):
-                message = self._good(machine, event)
+            for machine, message in self._good():
                 if message.kind == "tick":
                     of[machine].completed = int(message.fields["completed"])
                     recent.append(bytes(message.blobs.get("recent", b"")))
@@ -256,21 +257,17 @@ class Fleet:
                         run.machine.send("stop")
                 recent.clear()
 
-    def _gather(
-        self, runs: list[Run], parts: Mapping[Machine, Part], spill: str | None, patience_s: float
-    ) -> Gathered:
-        """The traces of these machines, in one."""
+    def _gather(self, runs: list[Run], spill: str | None, patience_s: float) -> Gathered:
+        """The traces of those that ended, in one."""
         samples = make_room(runs, spill)
-        of = {run.machine: run for run in runs}
+        of = {run.machine: run for run in runs if run.ended}
         for machine in of:
             machine.send("give")
         for machine, trace in self._each("trace", list(of), patience_s):
             of[machine].trace = trace
-        return put_together(runs, samples, parts)
+        return put_together(runs, samples)
 
-    def _rescue(
-        self, runs: list[Run], parts: Mapping[Machine, Part], spill: str | None
-    ) -> Gathered | None:
+    def _rescue(self, runs: list[Run], spill: str | None) -> Gathered | None:
         """After a failure: end the others, and gather what they have."""
         of = {run.machine: run for run in runs if run.going and not run.machine.lost}
         for machine in of:
@@ -278,17 +275,19 @@ class Fleet:
         waiting = {m for m, run in of.items() if run.ended is None and m not in self._failed}
         give_up = time.monotonic() + _GATHER_S
         while waiting and time.monotonic() < give_up:
-            for machine, event in self._heard(_LOOK_S):
-                if event.kind in ("lost", "failed"):
+            for machine, event in self._heard():
+                if event.kind in _ENDS:
                     waiting.discard(machine)
                 elif event.kind == "ended" and machine in of:
                     of[machine].ended = event
                     waiting.discard(machine)
         for machine in waiting:
             machine.end()
-        there = [run for run in of.values() if run.ended and not run.machine.lost]
+        for run in runs:
+            if run.machine.lost:
+                run.ended = None
         with suppress(FleetError):
-            return self._gather(there, parts, spill, _GATHER_S) if there else None
+            return self._gather(runs, spill, _GATHER_S) if any(r.ended for r in runs) else None
         return None
 
     def _clock(self, machine: Machine) -> Offset:
@@ -307,8 +306,7 @@ class Fleet:
         """One message of a kind from each of these machines, as they come."""
         waiting = dict.fromkeys(machines, time.monotonic())
         while waiting:
-            for machine, event in self._heard(_LOOK_S):
-                message = self._good(machine, event)
+            for machine, message in self._good():
                 if message.kind == kind and machine in waiting:
                     del waiting[machine]
                     yield machine, message
@@ -316,28 +314,22 @@ class Fleet:
                 if time.monotonic() - max(since, machine.heard) > patience_s:
                     raise FleetError(machine.host, f"no {kind} came for {patience_s:.0f} s")
 
-    def _heard(self, wait_s: float) -> Iterator[tuple[Machine, Message]]:
-        """What was heard, at most one event; waits for it so long. What belongs to an earlier
+    def _heard(self) -> Iterator[tuple[Machine, Message]]:
+        """What was heard, at most one event; waits for it a little. What belongs to an earlier
         job, which came to nothing, is passed over.
         """
-        try:
-            machine, event = self._events.get(timeout=wait_s)
-        except queue.Empty:
-            return
-        if event.fields.get("job", self._jobs) == self._jobs:
+        with suppress(queue.Empty):
+            machine, event = self._events.get(timeout=_LOOK_S)
+            if event.fields.get("job", self._jobs) == self._jobs:
+                yield machine, event
+
+    def _good(self) -> Iterator[tuple[Machine, Message]]:
+        """What was heard; FleetError where it is the end of a machine, or of its drive."""
+        for machine, event in self._heard():
+            if event.kind in _ENDS:
+                self._failed.add(machine)
+                raise FleetError(machine.host, str(event.fields["words"]))
             yield machine, event
-
-    def _good(self, machine: Machine, event: Message) -> Message:
-        """The message; FleetError where it is the end of a machine, or of its drive."""
-        if event.kind in ("lost", "failed"):
-            self._failed.add(machine)
-            raise FleetError(machine.host, str(event.fields["words"]))
-        return event
-
-    def _look_for_lost(self) -> None:
-        for machine in self.machines:
-            if machine.lost:
-                raise FleetError(machine.host, machine.lost)
 
 
 @dataclass(frozen=True)

@@ -9,9 +9,9 @@ where there are fewer clients than machines, some machines have none.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from itertools import pairwise
+from itertools import accumulate, pairwise
 from pathlib import Path
 from typing import Any
 
@@ -168,13 +168,16 @@ def _together(told: list[tuple[str, Any]]) -> Any:
     return next(f"{name}: {value}" for name, value in told if value is not None)
 
 
+_UNMEASURED = Offset(0, 0, 0, 0)
+
+
 @dataclass(eq=False)
 class Run:
     """One machine's share of a drive, and what is known of it so far."""
 
     machine: Machine
     part: Part
-    before: Offset
+    before: Offset = _UNMEASURED
     after: Offset | None = None
     going: bool = False
     completed: int = 0
@@ -221,70 +224,58 @@ def make_room(runs: Sequence[Run], spill: str | None) -> Samples:
     return samples
 
 
-def put_together(runs: Sequence[Run], samples: Samples, parts: Mapping[Machine, Part]) -> Gathered:
-    """One of all whose samples stand in ``samples`` and whose ``trace`` is here.
+def put_together(runs: Sequence[Run], samples: Samples) -> Gathered:
+    """One of all that ended; their samples stand in ``samples``.
 
-    ``parts``: of every machine of the fleet, also of those that had nothing to do.
+    ``runs``: of every machine of the fleet, also of those that had nothing to do.
     """
     # The earliest: no instant gets below zero, which would mean that it never happened.
-    zero = min((run.zero_unix_ns for run in runs), default=0)
-    places = _places(runs, parts)
+    zero = min((run.zero_unix_ns for run in runs if run.ended), default=0)
     kept: list[tuple[int, bytes]] = []
+    accounts, clients, notes = [], [], []
     base = 0
-    for run in runs:
-        put_into_one(run.samples, places[run.machine][0], run.zero_unix_ns - zero)
-        kept += [(base + at, reply) for at, reply in _replies(run.trace)]
-        base += run.count
-    of = {run.machine: run for run in runs}
-    about = account(
-        [(run.machine.host, run.accounting, run.zero_unix_ns - zero) for run in runs],
-        zero,
-        [
-            _client(machine, part, of.get(machine), places[machine], zero)
-            for machine, part in parts.items()
-        ],
-    )
-    notes = [note for run in runs for note in findings(run.machine.host, run.before, run.after)]
-    return Gathered(samples, kept, {**about, "notes": to_builtins(notes)})
+    for run, place in zip(runs, _places(runs), strict=True):
+        host, part = run.machine.host, run.part
+        about = {
+            "host": host,
+            "share": part.end - part.first,  # of the clients, or of the pool
+            "connections": list(place),
+            "machine": dict(run.machine.hello["host"]),
+            "samples": run.count,
+        }
+        if run.ended:
+            shift = run.zero_unix_ns - zero
+            put_into_one(run.samples, place[0], shift)
+            kept += [(base + at, reply) for at, reply in _replies(run.trace)]
+            base += run.count
+            accounts.append((host, run.accounting, shift))
+            notes += findings(host, run.before, run.after)
+            about |= {
+                **about_clock(run.before, run.after),
+                "zero_after_common_ns": shift,
+                "accounting": {k: v for k, v in run.accounting.items() if k != "threads"},
+            }
+        clients.append(about)
+    whole = account(accounts, zero, clients)
+    return Gathered(samples, kept, {**whole, "notes": to_builtins(notes)})
 
 
-def _places(runs: Sequence[Run], parts: Mapping[Machine, Part]) -> dict[Machine, tuple[int, int]]:
+def _places(runs: Sequence[Run]) -> list[tuple[int, int]]:
     """Of each machine the numbers of its connections in the whole: first and end.
 
     With one target they are those that a single machine would have given. A machine that asks
     several targets has more connections than clients, and its samples say how many.
     """
-    own = {run.machine: int(run.samples["connection"].max(initial=0)) + 1 for run in runs}
-    ends = np.cumsum([0, *(max(p.end - p.first, own.get(m, 0)) for m, p in parts.items())])
+    own = [int(run.samples["connection"].max()) + 1 if run.count else 0 for run in runs]
+    shares = [run.part.end - run.part.first for run in runs]
+    ends = [0, *accumulate(map(max, own, shares))]
     if ends[-1] > _MOST_CONNECTIONS:
         raise LabError(
             f"the machines have {ends[-1]} connections together, and a sample numbers "
             f"{_MOST_CONNECTIONS}: drive fewer clients, or fewer targets",
             "drive",
         )
-    bounds = [(int(a), int(b)) for a, b in pairwise(ends)]
-    return dict(zip(parts, bounds, strict=True))
-
-
-def _client(
-    machine: Machine, part: Part, run: Run | None, place: tuple[int, int], zero: int
-) -> dict[str, Any]:
-    """What the record keeps of a machine. ``share``: of the clients, or of the pool."""
-    about: dict[str, Any] = {
-        "host": machine.host,
-        "share": part.end - part.first,
-        "connections": list(place),
-        "machine": dict(machine.hello["host"]),
-    }
-    if run is None:
-        return {**about, "samples": 0}
-    return {
-        **about,
-        "samples": run.count,
-        **about_clock(run.before, run.after),
-        "zero_after_common_ns": run.zero_unix_ns - zero,
-        "accounting": {k: v for k, v in run.accounting.items() if k != "threads"},
-    }
+    return list(pairwise(ends))
 
 
 def _replies(trace: Message | None) -> Iterator[tuple[int, bytes]]:
