@@ -170,14 +170,11 @@ def _jsonl(path: Path) -> Iterator[Row]:
                 _decoded(path, number, line)
                 if first and line.lstrip().startswith(b"["):
                     raise _array(path) from error
-                row = None
                 yield number, f"this is not JSON ({error})"
-            if isinstance(row, dict):
-                yield number, row
-            elif first and isinstance(row, list):
-                raise _array(path)
-            elif row is not None:
-                yield number, "this is not a JSON object"
+            else:
+                if first and isinstance(row, list):
+                    raise _array(path)
+                yield number, row if isinstance(row, dict) else "this is not a JSON object"
             first = False
 
 
