@@ -26,7 +26,8 @@ from namespaces import CLIENTS, TARGET, World, client_running, world
 from searchbench import _core
 from searchbench.engines.engine import Request
 from searchbench.errors import LabError
-from searchbench.lab.fleet.fleet import Fleet, FleetEndpoint, FleetError
+from searchbench.lab.fleet.fleet import Fleet, FleetEndpoint
+from searchbench.lab.fleet.parts import FleetError
 from searchbench.lab.wire.exchange import Arena, Endpoint, lay_out
 from searchbench.lab.wire.order import Manner, Order
 from searchbench.record import Record, open_record

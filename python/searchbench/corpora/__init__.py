@@ -161,13 +161,16 @@ def _open(family: str, given: dict[str, Any], base: Path) -> Corpus:
         from searchbench.corpora.generated import open_generated
 
         return open_generated(**given)
-    from searchbench.corpora.debian import open_snapshot
+    from searchbench.corpora.debian import Snapshot
 
     if "snapshot" not in given:
         raise CorpusError(
             "The package descriptions have not been fetched: there is no `snapshot` to read."
         )
-    return open_snapshot(base / given["snapshot"], given.get("name", ""))
+    path: Path = base / given["snapshot"]
+    if not path.is_file():
+        raise CorpusError(f"There is no snapshot {path}; fetch the package descriptions again.")
+    return Snapshot(given.get("name") or path.name.split("-")[0], path)
 
 
 def unscaled(spec: Mapping[str, object]) -> dict[str, Any]:

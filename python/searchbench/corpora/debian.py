@@ -1,6 +1,6 @@
 """Package descriptions as a corpus: real text on any machine that knows Debian's archive.
 
-``read_lists`` joins the Packages indexes with the long descriptions (Translation-en) in a
+``ListsCorpus`` joins the Packages indexes with the long descriptions (Translation-en) in a
 folder of lists, as apt keeps them. ``lab`` fetches the lists and writes a snapshot, and a
 study reads the snapshot.
 
@@ -62,12 +62,39 @@ class ListsCorpus:
 
     def documents(self) -> Iterator[Document]:
         """One document a package, by name; CorpusError where the folder has no such lists."""
-        return read_lists(self.lists)
+        indexes = _named(self.lists, "_Packages")
+        if not indexes:
+            raise CorpusError(
+                f"{self.lists} has no Packages lists; it is no folder of apt's lists."
+            )
+        newest: dict[str, Stanza] = {}
+        for path in indexes:
+            for stanza in stanzas(path, _WANTED):
+                name = stanza.get("Package")
+                if name is None:
+                    continue
+                known = newest.get(name)
+                if known is None or newer(stanza.get("Version", ""), known.get("Version", "")):
+                    newest[name] = stanza
+        wanted = {
+            stanza["Description-md5"] for stanza in newest.values() if "Description-md5" in stanza
+        }
+        long: dict[str, str] = {}
+        for path in _named(self.lists, "_Translation-en"):
+            for stanza in stanzas(path, _TRANSLATED):
+                digest = stanza.get("Description-md5", "")
+                if digest in wanted and "Description-en" in stanza:
+                    long.setdefault(digest, stanza["Description-en"])
+        for name in sorted(newest):
+            yield document(newest[name], long.get(newest[name].get("Description-md5", "")))
 
 
 @dataclass(frozen=True, slots=True)
 class Snapshot:
-    """The documents of a snapshot, a file of JSON lines as ``write_jsonl`` writes it."""
+    """The documents of a snapshot, a file of JSON lines as ``write_jsonl`` writes it.
+
+    Its name begins with the archive's ("debian-bookworm-..").
+    """
 
     name: str
     path: Path
@@ -88,40 +115,6 @@ class Snapshot:
                         "fetched again."
                     ) from error
                 yield Document(key, values)
-
-
-def open_snapshot(path: Path, name: str = "") -> Snapshot:
-    """The corpus of a snapshot; its name begins with the archive's ("debian-bookworm-..")."""
-    if not path.is_file():
-        raise CorpusError(f"There is no snapshot {path}; fetch the package descriptions again.")
-    return Snapshot(name or path.name.split("-")[0], path)
-
-
-def read_lists(folder: Path) -> Iterator[Document]:
-    """The documents of every Packages and Translation-en list in ``folder``."""
-    indexes = _named(folder, "_Packages")
-    if not indexes:
-        raise CorpusError(f"{folder} has no Packages lists; it is no folder of apt's lists.")
-    newest: dict[str, Stanza] = {}
-    for path in indexes:
-        for stanza in stanzas(path, _WANTED):
-            name = stanza.get("Package")
-            if name is None:
-                continue
-            known = newest.get(name)
-            if known is None or newer(stanza.get("Version", ""), known.get("Version", "")):
-                newest[name] = stanza
-    wanted = {
-        stanza["Description-md5"] for stanza in newest.values() if "Description-md5" in stanza
-    }
-    long: dict[str, str] = {}
-    for path in _named(folder, "_Translation-en"):
-        for stanza in stanzas(path, _TRANSLATED):
-            digest = stanza.get("Description-md5", "")
-            if digest in wanted and "Description-en" in stanza:
-                long.setdefault(digest, stanza["Description-en"])
-    for name in sorted(newest):
-        yield document(newest[name], long.get(newest[name].get("Description-md5", "")))
 
 
 def document(stanza: Mapping[str, str], description: str | None) -> Document:

@@ -184,7 +184,10 @@ def open_files(
         schema, columns = TEXT_SCHEMA, {"title": "title", "body": "body"}
         id_column: str | None = "id"
     else:
-        sample = _sample(sources, dialect, sample_rows) if fields is None or head is None else []
+        sample: list[Mapping[str, Any]] = []
+        if fields is None or head is None:
+            every = (row for source in sources for _, row in rows(source, dialect))
+            sample = [row for row in islice(every, sample_rows) if not isinstance(row, str)]
         names = head if head is not None else tuple(dict.fromkeys(n for row in sample for n in row))
         id_column = _find_id(id, names, first)
         if fields is None:
@@ -206,11 +209,6 @@ def open_files(
     name = name or Path(asked[0]).name.split(".")[0] or "files"
     reading = (dialect, id_column, columns, cut, date_unit, bad_rows, inference)
     return FileCorpus(name, schema, tuple(sources), *reading)
-
-
-def _sample(sources: Sequence[Source], dialect: Dialect, count: int) -> list[Mapping[str, Any]]:
-    every = (row for source in sources for _, row in rows(source, dialect))
-    return [row for row in islice(every, count) if not isinstance(row, str)]
 
 
 def _refuse(intake: Intake, file: str, line: int, reason: str) -> None:

@@ -27,6 +27,7 @@ from searchbench.corpora.drawn import DEFAULT_FIELDS, Drawn, drawn_fields
 from searchbench.corpora.laws import (
     LARGEST,
     WIDTH,
+    Bits,
     Heaps,
     Integers,
     Zipf,
@@ -114,14 +115,19 @@ class GeneratedCorpus:
     def _block(self, block: int) -> list[Document]:
         size = self.block_documents
         titles, bodies = self._lengths(block)
-        ends = np.cumsum(titles + bodies)
-        starts = ends - titles - bodies
+        sizes = titles + bodies
+        ends = np.cumsum(sizes)
+        starts = ends - sizes
+        body_starts = starts + titles
         total = int(ends[-1])
+        inside = np.arange(total) - np.repeat(starts, sizes)  # each word's place in its document
         shapes = raw(self.seed, block, _SHAPES, count=total)
-        ranks = self._ranks(block, starts, ends, total, shapes)
-        text, offsets = self._text(ranks, starts, titles, ends, shapes)
+        ranks = self._ranks(block, starts, ends, inside, shapes)
+        text, offsets = self._text(
+            ranks, body_starts, ends, inside >= np.repeat(titles, sizes), shapes
+        )
         opened = offsets[starts].tolist()
-        parted = offsets[starts + titles].tolist()
+        parted = offsets[body_starts].tolist()
         closed = offsets[ends].tolist()
         columns = [each.draw(self.seed, block, size) for each in self.drawn]
         names = [each.field.name for each in self.drawn]
@@ -149,16 +155,12 @@ class GeneratedCorpus:
         )
 
     def _ranks(
-        self,
-        block: int,
-        starts: Integers,
-        ends: Integers,
-        total: int,
-        shapes: NDArray[np.uint64],
+        self, block: int, starts: Integers, ends: Integers, inside: Integers, shapes: Bits
     ) -> Integers:
         """The rank of each word of a block: drawn, repeated within the document, or planted."""
         # A block's words are spread over the words that it has on average, so that blocks
         # tile the text without knowing the lengths of those before.
+        total = len(shapes)
         span = self.block_documents * self.mean_words
         before = block * span
         known = self.heaps.vocabulary(before + starts / total * span)
@@ -177,19 +179,13 @@ class GeneratedCorpus:
             planted[places] = True
         if self.burst:
             chance = (shapes >> np.uint64(32)) * 2.0**-32
-            inside = np.arange(total) - np.repeat(starts, ends - starts)
             again = np.flatnonzero((chance < self.burst) & ~planted & (inside > 0))
             back = (chance[again] / self.burst * inside[again]).astype(np.int64)
             ranks[again] = ranks[again - inside[again] + back]
         return ranks
 
     def _text(
-        self,
-        ranks: Integers,
-        starts: Integers,
-        titles: Integers,
-        ends: Integers,
-        shapes: NDArray[np.uint64],
+        self, ranks: Integers, body_starts: Integers, ends: Integers, in_body: Any, shapes: Bits
     ) -> tuple[str, Integers]:
         """The text of a block, and (words + 1,) offsets of each word in it."""
         vocabulary = self._vocabulary
@@ -197,14 +193,12 @@ class GeneratedCorpus:
         letters = vocabulary.table[ranks]
         lengths = vocabulary.lengths[ranks]
         stops = (shapes & np.uint64(0xFFFFFFFF)) < np.uint64(2**32 // _SENTENCE_WORDS)
-        inside = np.arange(len(ranks)) - np.repeat(starts, ends - starts)
-        stops &= inside >= np.repeat(titles, ends - starts)
+        stops &= in_body
         stops[ends - 1] = True
         closing = np.flatnonzero(stops)
         letters[closing, lengths[closing]] = ord(".")
         letters[closing, lengths[closing] + 1] = ord(" ")
-        opening = np.concatenate((starts, starts + titles, closing[:-1] + 1))
-        opening = np.unique(opening)
+        opening = np.unique(np.concatenate(([0], body_starts, closing[:-1] + 1)))
         letters[opening, 0] -= ord("a") - ord("A")
         offsets = np.zeros(len(ranks) + 1, np.int64)
         np.cumsum(lengths + 1 + stops, out=offsets[1:])

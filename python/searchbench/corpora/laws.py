@@ -24,23 +24,24 @@ from numpy.typing import NDArray
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
+Bits = NDArray[np.uint64]
 
 SLOPE_AT_START = 0.15
 MOST_WORDS_BEFORE = 1_000_000
 
 
-def raw(seed: int, *place: int, count: int) -> NDArray[np.uint64]:
+def raw(seed: int, *place: int, count: int) -> Bits:
     """``count`` random 64-bit numbers that belong to this seed and place alone."""
     source = np.random.PCG64(np.random.SeedSequence(seed, spawn_key=place))
     return source.random_raw(count)
 
 
-def unit(numbers: NDArray[np.uint64]) -> Floats:
+def unit(numbers: Bits) -> Floats:
     """Uniform in [0, 1), with 53 bits."""
     return (numbers >> np.uint64(11)).astype(np.float64) * 2.0**-53
 
 
-def normal(numbers: NDArray[np.uint64]) -> Floats:
+def normal(numbers: Bits) -> Floats:
     """Standard normal, one a number (Box and Muller 1958), from its upper and lower halves."""
     upper = ((numbers >> np.uint64(32)) + 1.0) * 2.0**-32
     lower = (numbers & np.uint64(0xFFFFFFFF)) * 2.0**-32

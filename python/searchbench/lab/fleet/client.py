@@ -62,7 +62,7 @@ def _served(source: BinaryIO, out: BinaryIO) -> int:
     except BrokenPipeError:
         return 130
     except NotOurs as error:
-        sys.stderr.write(f"this is not the protocol of searchbench: {error.words!r}\n")
+        sys.stderr.write(f"this is not the protocol of searchbench: {str(error)!r}\n")
         return 2
     return 0
 

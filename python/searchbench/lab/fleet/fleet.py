@@ -31,8 +31,6 @@ from searchbench.lab.wire.order import Manner, Order, arguments
 from searchbench.lab.wire.trace import Gathered
 from searchbench.record.trial import Note
 
-__all__ = ["Fleet", "FleetEndpoint", "FleetError", "Gathered"]
-
 Targets = tuple[str, int] | Sequence[tuple[str, int]]
 OnTick = Callable[[int, int, bytes], object]
 
@@ -198,7 +196,7 @@ class Fleet:
     def _tell(self, run: Run, told: Mapping[str, Any], requests: Arena) -> None:
         """Send a machine its part, all but the word to go; arrays go as columns."""
         part = run.part
-        given = {
+        order = {
             **told["order"],
             "sequence": part.sequence,
             "client_starts": part.client_starts,
@@ -206,15 +204,11 @@ class Fleet:
             "connections": part.end - part.first,
             "stop_after": part.stop_after,
         }
-        arrays = {
-            name: np.ascontiguousarray(column)
-            for name, column in given.items()
-            if isinstance(column, np.ndarray)
-        }
+        arrays = {n: np.ascontiguousarray(v) for n, v in order.items() if isinstance(v, np.ndarray)}
         job = {
             **told,
             "job": self._jobs,
-            "order": {name: value for name, value in given.items() if name not in arrays},
+            "order": {name: value for name, value in order.items() if name not in arrays},
             "columns": {name: column.dtype.str for name, column in arrays.items()},
         }
         blobs = {name: column.data for name, column in arrays.items()}

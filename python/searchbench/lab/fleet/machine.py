@@ -20,12 +20,12 @@ import subprocess
 import sys
 import threading
 from collections import deque
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, BinaryIO, cast
+from typing import BinaryIO, cast
 
 from searchbench.errors import LabError
-from searchbench.lab.fleet.frames import Message, NotOurs, Receiver, Sender
+from searchbench.lab.fleet.frames import Blobs, Fields, Message, NotOurs, Receiver, Sender
 from searchbench.record.trial import Note
 
 COMMAND = "searchbench-client"
@@ -66,7 +66,7 @@ class Machine:
         if not host or host.startswith("-") or host.split() != [host]:
             raise LabError(f"{host!r} is no name of a client machine", "clients")
         self.host = host
-        self.hello: Mapping[str, Any] = {}
+        self.hello: Fields = {}
         self.notes: list[Note] = []
         self.room: dict[str, memoryview] = {}
         self.lost = ""
@@ -103,12 +103,7 @@ class Machine:
         """time.monotonic() when the last bytes came from there."""
         return self._receiver.heard
 
-    def send(
-        self,
-        kind: str,
-        fields: Mapping[str, Any] | None = None,
-        blobs: Mapping[str, memoryview] | None = None,
-    ) -> int:
+    def send(self, kind: str, fields: Fields | None = None, blobs: Blobs | None = None) -> int:
         """Send a message; when it left, in ns since 1970. A machine that is gone says so itself."""
         try:
             return self._sender.send(kind, fields, blobs)
@@ -151,7 +146,7 @@ class Machine:
             while (message := self._receiver.next()) is not None:
                 self._events.put((self, message))
         except NotOurs as error:
-            words = error.words
+            words = str(error)
         except (OSError, ValueError):
             pass
         self.lost = self._why(words)

@@ -74,10 +74,8 @@ def missing(engine: Engine) -> str | None:
     wanted = {places.fill(name): remedy for name, remedy in service.needs.items()}
     if not wanted:
         wanted = {places.fill(service.argv[0]): f"searchbench engines install {engine.name}"}
-    for name, remedy in wanted.items():
-        if program(name) is None:
-            return f"there is no {name}: {remedy}"
-    return None
+    absent = (name for name in wanted if program(name) is None)
+    return next((f"there is no {name}: {wanted[name]}" for name in absent), None)
 
 
 def look(engine: Engine) -> Presence:
