@@ -16,7 +16,7 @@ from searchbench.corpora import RULES, complaints, open_corpus, scale_of, unscal
 from searchbench.corpora.corpus import Corpus, Document, Field, FieldType, Schema, digest
 from searchbench.corpora.files import open_files
 from searchbench.corpora.generated import open_generated
-from searchbench.corpora.operations import Decimated, Duplicated, Part
+from searchbench.corpora.operations import decimated, duplicated, part
 from searchbench.errors import CorpusError
 from searchbench.workload.queries.registry import open_queries
 
@@ -37,7 +37,7 @@ def numbered(count: int) -> Corpus:
 
 
 def split(corpus: Corpus, parts: int, rule: str = RULES[0]) -> list[Corpus]:
-    return [Part(corpus, n, parts, rule) for n in range(1, parts + 1)]
+    return [part(corpus, n, parts, rule) for n in range(1, parts + 1)]
 
 
 def ids(corpus: Corpus) -> list[str]:
@@ -45,14 +45,14 @@ def ids(corpus: Corpus) -> list[str]:
 
 
 def test_decimate_keeps_every_kth_document() -> None:
-    corpus = Decimated(numbered(10), 4)
+    corpus = decimated(numbered(10), 4)
     assert corpus.name == "generated /4"
     assert ids(corpus) == ["0", "4", "8"]
     assert ids(corpus) == ["0", "4", "8"]
 
 
 def test_duplicate_gives_copy_after_copy_with_new_ids() -> None:
-    corpus = Duplicated(numbered(2), 3)
+    corpus = duplicated(numbered(2), 3)
     assert corpus.name == "generated ×3"
     assert ids(corpus) == ["0", "1", "0#2", "1#2", "0#3", "1#3"]
     first, _, copy, *_ = corpus.documents()
@@ -61,7 +61,7 @@ def test_duplicate_gives_copy_after_copy_with_new_ids() -> None:
 
 def test_ids_that_look_like_copies_are_refused_rather_than_doubled() -> None:
     with pytest.raises(CorpusError, match="'0#2' ends like"):
-        ids(Duplicated(Duplicated(numbered(2), 2), 2))
+        ids(duplicated(duplicated(numbered(2), 2), 2))
 
 
 @given(count=st.integers(0, 40), parts=st.integers(1, 7))
@@ -86,13 +86,13 @@ def test_contiguous_parts_of_a_corpus_of_unknown_length_are_counted_once(tmp_pat
         ["3", "4", "5"],
         ["6", "7", "8", "9"],
     ]
-    assert Part(corpus, 1, 3).name == "d 1/3 (round-robin)"
+    assert part(corpus, 1, 3).name == "d 1/3 (round-robin)"
 
 
 def test_the_hash_rule_is_fixed_and_spreads_evenly() -> None:
     schema = Schema((Field("n", FieldType.INTEGER),))
     for key, place in (("a", 928), ("b", 668), ("Höhle", 749)):
-        corpus = Part(Listed([Document(key, {})], "listed", schema), place + 1, 1000, "hash")
+        corpus = part(Listed([Document(key, {})], "listed", schema), place + 1, 1000, "hash")
         assert ids(corpus) == [key]
     sizes = [len(ids(each)) for each in split(numbered(8000), 4, "hash")]
     assert sum(sizes) == 8000
@@ -101,10 +101,10 @@ def test_the_hash_rule_is_fixed_and_spreads_evenly() -> None:
 
 def test_the_digest_changes_with_the_operation() -> None:
     corpus = numbered(50)
-    changed = [corpus, Decimated(corpus, 3), Duplicated(corpus, 2), *split(corpus, 2)]
+    changed = [corpus, decimated(corpus, 3), duplicated(corpus, 2), *split(corpus, 2)]
     assert len({digest(each).digest for each in changed}) == 5
-    assert digest(Decimated(corpus, 2)).digest == digest(Part(corpus, 1, 2)).digest
-    assert digest(Duplicated(corpus, 2)).documents == 100
+    assert digest(decimated(corpus, 2)).digest == digest(part(corpus, 1, 2)).digest
+    assert digest(duplicated(corpus, 2)).documents == 100
 
 
 @pytest.mark.parametrize(
@@ -129,7 +129,7 @@ def test_one_changes_nothing_and_less_is_refused(spec, said) -> None:
 def test_operations_pass_on_what_became_of_the_rows(tmp_path: Path) -> None:
     (tmp_path / "d.jsonl").write_text('{"n": 1}\n{"n": "x"}\n')
     corpus = open_files("d.jsonl", tmp_path, fields={"n": "integer"}, bad_rows="skip")
-    intake = digest(Decimated(corpus, 2)).intake
+    intake = digest(decimated(corpus, 2)).intake
     assert intake is not None
     assert intake.refused == 1
 
@@ -157,9 +157,9 @@ STREAM = """
 import sys
 from searchbench.corpora.corpus import digest
 from searchbench.corpora.generated import open_generated
-from searchbench.corpora.operations import Decimated, Duplicated, Part
+from searchbench.corpora.operations import decimated, duplicated, part
 corpus = open_generated(documents=int(sys.argv[1]))
-summary = digest(Part(Decimated(Duplicated(corpus, 2), 3), 1, 2, "hash"))
+summary = digest(part(decimated(duplicated(corpus, 2), 3), 1, 2, "hash"))
 assert summary.documents > 0
 """
 

@@ -140,15 +140,15 @@ def open_corpus(spec: Mapping[str, object], base: Path) -> Corpus:
     table: dict[str, Any] = dict(spec)
     corpus = _open(table.pop("family", "files"), unscaled(table), base)
     # Imported here, not above: the table of keys must be there at once.
-    from searchbench.corpora.operations import Decimated, Duplicated, Part
+    from searchbench.corpora.operations import decimated, duplicated, part
 
     times, every = scale_of(spec)
     if every > 1:
-        corpus = Decimated(corpus, every)
+        corpus = decimated(corpus, every)
     if times > 1:
-        corpus = Duplicated(corpus, times)
+        corpus = duplicated(corpus, times)
     if "part" in table and table.get("parts", 1) > 1:
-        corpus = Part(corpus, table["part"], table["parts"], table.get("split_by", RULES[0]))
+        corpus = part(corpus, table["part"], table["parts"], table.get("split_by", RULES[0]))
     return corpus
 
 

@@ -6,9 +6,9 @@ All stream: they hold one document at a time, whatever the size of the corpus.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cache
 from hashlib import blake2b
 from itertools import islice
 
@@ -21,10 +21,12 @@ _COPY = re.compile(r"#[0-9]+\Z")
 
 
 @dataclass(frozen=True)
-class _Wrapped:
-    """What every operation has: the corpus below it, and its schema."""
+class _Derived:
+    """A corpus whose documents come from another one's, with the schema of that."""
 
     corpus: Corpus
+    name: str
+    documents: Callable[[], Iterator[Document]]
 
     @property
     def schema(self) -> Schema:
@@ -37,92 +39,67 @@ class _Wrapped:
         return intake_of(self.corpus)
 
 
-@dataclass(frozen=True)
-class Decimated(_Wrapped):
-    """Every k-th document, beginning with the first."""
-
-    k: int
-
-    @property
-    def name(self) -> str:
-        """Such as ``debian /4``."""
-        return f"{self.corpus.name} /{self.k}"
-
-    def documents(self) -> Iterator[Document]:
-        """The documents at the places 0, k, 2k, ..."""
-        return islice(self.corpus.documents(), 0, None, self.k)
+def decimated(corpus: Corpus, k: int) -> Corpus:
+    """Every k-th document, at the places 0, k, 2k, ...; named such as ``debian /4``."""
+    return _Derived(corpus, f"{corpus.name} /{k}", lambda: islice(corpus.documents(), 0, None, k))
 
 
-@dataclass(frozen=True)
-class Duplicated(_Wrapped):
+def duplicated(corpus: Corpus, k: int) -> Corpus:
     """The corpus k times, copy after copy; the ids of copy n end in ``#n``, from 2 on.
 
     Copy after copy, and not each document k times in a row, because neighbours that are equal
-    would make posting lists shorter than any real corpus does.
+    would make posting lists shorter than any real corpus does. Named such as ``debian ×2``.
+    CorpusError, once read, where an id already ends like that of a copy.
     """
 
-    k: int
-
-    @property
-    def name(self) -> str:
-        """Such as ``debian ×2``."""
-        return f"{self.corpus.name} ×{self.k}"
-
-    def documents(self) -> Iterator[Document]:
-        """All copies; CorpusError where an id already ends like that of a copy."""
-        for document in self.corpus.documents():
+    def documents() -> Iterator[Document]:
+        for document in corpus.documents():
             if _COPY.search(document.id):
                 raise CorpusError(
-                    f"{self.corpus.name} cannot be duplicated: the id {document.id!r} ends like "
+                    f"{corpus.name} cannot be duplicated: the id {document.id!r} ends like "
                     "a copy's (#2), so that ids could be there twice; give it another id, or "
                     "duplicate once with a larger number."
                 )
             yield document
-        for copy in range(2, self.k + 1):
+        for copy in range(2, k + 1):
             end = f"#{copy}"
-            for document in self.corpus.documents():
+            for document in corpus.documents():
                 yield Document(document.id + end, document.values)
 
+    return _Derived(corpus, f"{corpus.name} ×{k}", documents)
 
-@dataclass(frozen=True)
-class Part(_Wrapped):
+
+def part(corpus: Corpus, part: int, parts: int, rule: str = RULES[0]) -> Corpus:
     """Part ``part`` (from 1) of ``parts``; together the parts are the corpus, each document once.
 
     round-robin  the documents at the places part - 1, part - 1 + parts, ...
     hash         blake2b of the id in UTF-8, 8 bytes little-endian, modulo ``parts``
     contiguous   the places from n * (part - 1) // parts to n * part // parts of n documents
+
+    In the order of the corpus; named such as ``debian 1/4 (hash)``.
     """
 
-    part: int
-    parts: int
-    rule: str = RULES[0]
+    @cache
+    def total() -> int:
+        """The number of documents: known, or counted once by reading."""
+        if isinstance(corpus, GeneratedCorpus):
+            return corpus.count
+        return sum(1 for _ in corpus.documents())
 
-    @property
-    def name(self) -> str:
-        """Such as ``debian 1/4 (hash)``."""
-        return f"{self.corpus.name} {self.part}/{self.parts} ({self.rule})"
+    def contiguous() -> Iterator[Document]:
+        start, stop = total() * (part - 1) // parts, total() * part // parts
+        if isinstance(corpus, GeneratedCorpus):
+            return corpus.between(start, stop)
+        return islice(corpus.documents(), start, stop)
 
-    def documents(self) -> Iterator[Document]:
-        """The documents of this part, in the order of the corpus."""
-        if self.rule == "round-robin":
-            return islice(self.corpus.documents(), self.part - 1, None, self.parts)
-        if self.rule == "hash":
-            return self._hashed()
-        start = self._total * (self.part - 1) // self.parts
-        stop = self._total * self.part // self.parts
-        if isinstance(self.corpus, GeneratedCorpus):
-            return self.corpus.between(start, stop)
-        return islice(self.corpus.documents(), start, stop)
-
-    def _hashed(self) -> Iterator[Document]:
-        for document in self.corpus.documents():
+    def hashed() -> Iterator[Document]:
+        for document in corpus.documents():
             digest = blake2b(document.id.encode(), digest_size=8).digest()
-            if int.from_bytes(digest, "little") % self.parts == self.part - 1:
+            if int.from_bytes(digest, "little") % parts == part - 1:
                 yield document
 
-    @cached_property
-    def _total(self) -> int:
-        """The number of documents: known, or counted once by reading."""
-        if isinstance(self.corpus, GeneratedCorpus):
-            return self.corpus.count
-        return sum(1 for _ in self.corpus.documents())
+    def round_robin() -> Iterator[Document]:
+        return islice(corpus.documents(), part - 1, None, parts)
+
+    documents = {"round-robin": round_robin, "hash": hashed, "contiguous": contiguous}[rule]
+    return _Derived(corpus, f"{corpus.name} {part}/{parts} ({rule})", documents)
