@@ -81,7 +81,10 @@ class Client:
     def serve(self) -> None:
         """Until stdin ends. KeyboardInterrupt where it ends in the middle of a drive."""
         self._sender.greet()
-        self._sender.send("hello", who_we_are())
+        # What must be the same on all machines, and what machine this is.
+        cpus = sorted(os.sched_getaffinity(0))
+        about = {"pid": os.getpid(), "cpus": cpus, "host": host.fingerprint()}
+        self._sender.send("hello", {**versions(), **about})
         threading.Thread(target=self._listen, daemon=True).start()
         while (message := self._told.get()) is not None:
             if message.kind == "job":
@@ -188,16 +191,6 @@ class Client:
             "replies": memoryview(b"".join(reply for _, reply in replies)),
         }
         self._sender.send("trace", counts, blobs)
-
-
-def who_we_are() -> dict[str, Any]:
-    """What must be the same on all machines, and what machine this is."""
-    return {
-        **versions(),
-        "pid": os.getpid(),
-        "cpus": sorted(os.sched_getaffinity(0)),
-        "host": host.fingerprint(),
-    }
 
 
 def _order(job: Message, folder: str) -> dict[str, Any]:

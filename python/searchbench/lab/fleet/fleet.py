@@ -335,12 +335,11 @@ class FleetEndpoint:
 
     def send(self, requests: Sequence[Request], order: Order, manner: Manner) -> Gathered:
         """Send ``requests`` from all machines."""
-        at, told = self.endpoint, arguments(order, manner)
-        if at.remote:
-            told["remote"] = True
-        targets = [at.target, *at.others] if at.others else at.target
+        at = self.endpoint
+        target = list(at.addresses) if at.others else at.target
+        told = {**arguments(order, manner), "remote": at.remote}
         return self.fleet.drive(
-            targets, at.wire, lay_out(requests), login=at.wire_login, whole=at.whole, **told
+            target, at.wire, lay_out(requests), login=at.wire_login, whole=at.whole, **told
         )
 
 
