@@ -10,16 +10,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from searchbench.corpora.conform import conform
+from searchbench.corpora.conform import Conformer, Misfit
 from searchbench.corpora.corpus import Field, FieldType, Schema
 
 
 def one(kind: str, value: Any, **options: Any) -> Any:
     """The canonical value, or the reason as a string in a tuple."""
-    result = conform({"x": value}, Schema((Field("x", FieldType(kind)),)), **options)
-    if isinstance(result, list):
-        return tuple(result)
-    return result["x"]
+    try:
+        return Conformer(Schema((Field("x", FieldType(kind)),)), **options)({"x": value})["x"]
+    except Misfit as misfit:
+        return (str(misfit),)
 
 
 @pytest.mark.parametrize(
@@ -96,10 +96,9 @@ def test_every_reason_of_a_row_is_given_and_none_is_an_absent_field() -> None:
     schema = Schema(
         tuple(Field(n, FieldType(t)) for n, t in [("a", "integer"), ("b", "date"), ("c", "text")])
     )
-    found = conform({"a": "one", "b": "soon", "c": None}, schema)
-    assert isinstance(found, list)
-    assert len(found) == 2
-    assert conform({"c": None, "other": 1}, schema) == {}
+    with pytest.raises(Misfit, match=r"^a: 'one' is not .*; b: 'soon' is not .*"):
+        Conformer(schema)({"a": "one", "b": "soon", "c": None})
+    assert Conformer(schema)({"c": None, "other": 1}) == {}
 
 
 def test_text_is_cut_into_keywords_where_there_is_a_separator() -> None:

@@ -14,7 +14,7 @@ import pytest
 
 from searchbench.corpora import open_corpus
 from searchbench.corpora.corpus import digest
-from searchbench.corpora.debian import ListsCorpus, newer, paragraphs, read_lists
+from searchbench.corpora.debian import ListsCorpus, newer, paragraphs
 from searchbench.errors import CorpusError, LabError, NotInstalled
 from searchbench.lab.get.fetch import debian_snapshot, keep, read_note, snapshots
 
@@ -82,7 +82,7 @@ def lists(folder: Path) -> Path:
 
 
 def test_lists_are_joined_and_the_newest_version_of_a_package_is_kept(tmp_path: Path) -> None:
-    ant, zebra = read_lists(lists(tmp_path / "lists"))
+    ant, zebra = ListsCorpus("x", lists(tmp_path / "lists")).documents()
     assert ant.values == {
         "title": "ant: small animal",
         "package": "ant",
@@ -97,7 +97,7 @@ def test_lists_are_joined_and_the_newest_version_of_a_package_is_kept(tmp_path: 
 def test_tags_and_sizes_come_from_the_index(tmp_path: Path) -> None:
     folder = lists(tmp_path / "lists")
     (folder / "security_Packages").unlink()
-    zebra = list(read_lists(folder))[1].values
+    zebra = list(ListsCorpus("x", folder).documents())[1].values
     assert zebra["tags"] == ["role::program", "use::viewing", "works-with::image"]
     assert (zebra["size"], zebra["installed_size"]) == (3456, 12)
     assert zebra["maintainer"] == "Zoë <zoe@example.org>"
@@ -136,7 +136,7 @@ def test_the_dots_of_empty_lines_go() -> None:
 
 def test_a_folder_without_lists_is_an_error(tmp_path: Path) -> None:
     with pytest.raises(CorpusError, match="no Packages lists"):
-        list(read_lists(tmp_path))
+        list(ListsCorpus("x", tmp_path).documents())
 
 
 def test_a_snapshot_reads_as_the_lists_did_and_is_named_by_release_and_date(
@@ -147,7 +147,7 @@ def test_a_snapshot_reads_as_the_lists_did_and_is_named_by_release_and_date(
     assert path.name == "example-savanna-20260711T101637Z.jsonl.zst"
     corpus = open_corpus({"family": "debian", "snapshot": str(path)}, Path())
     assert corpus.name == "example"
-    assert list(corpus.documents()) == list(read_lists(folder))
+    assert list(corpus.documents()) == list(ListsCorpus("x", folder).documents())
     note = read_note(path)
     assert note.documents == 2
     assert digest(corpus).digest == note.digest == digest(ListsCorpus("x", folder)).digest

@@ -186,7 +186,7 @@ def test_only_the_first_few_bad_rows_are_kept(tmp_path: Path) -> None:
 
 
 def test_lines_of_json_that_are_none_are_bad_rows(tmp_path: Path) -> None:
-    write(tmp_path, "d.jsonl", b'{"title": "a"}\n\n[1]\n{"title": \n7\n{"title": {"x": 1}}\n')
+    write(tmp_path, "d.jsonl", b'{"title": "a"}\n\n[1]\n{"title": \nnull\n{"title": {"x": 1}}\n')
     corpus = open_files("d.jsonl", tmp_path, fields={"title": "text"}, bad_rows="skip")
     assert [document.id for document in corpus.documents()] == ["1"]
     assert corpus.intake is not None

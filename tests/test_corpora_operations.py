@@ -4,24 +4,40 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
+from typing import NamedTuple
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from searchbench.corpora import complaints, open_corpus, unscaled
-from searchbench.corpora.corpus import Corpus, digest
+from searchbench.corpora import RULES, complaints, open_corpus, scale_of, unscaled
+from searchbench.corpora.corpus import Corpus, Document, Field, FieldType, Schema, digest
 from searchbench.corpora.files import open_files
 from searchbench.corpora.generated import open_generated
-from searchbench.corpora.operations import decimate, duplicate, part, part_of, split
-from searchbench.corpora.spec import scale_of
+from searchbench.corpora.operations import decimated, duplicated, part
 from searchbench.errors import CorpusError
 from searchbench.workload.queries.registry import open_queries
 
 
+class Listed(NamedTuple):
+    """Documents of a list."""
+
+    listed: list[Document]
+    name: str
+    schema: Schema
+
+    def documents(self) -> Iterator[Document]:
+        return iter(self.listed)
+
+
 def numbered(count: int) -> Corpus:
     return open_generated(documents=count, words=1, words_sigma=0, fields={})
+
+
+def split(corpus: Corpus, parts: int, rule: str = RULES[0]) -> list[Corpus]:
+    return [part(corpus, n, parts, rule) for n in range(1, parts + 1)]
 
 
 def ids(corpus: Corpus) -> list[str]:
@@ -29,14 +45,14 @@ def ids(corpus: Corpus) -> list[str]:
 
 
 def test_decimate_keeps_every_kth_document() -> None:
-    corpus = decimate(numbered(10), 4)
+    corpus = decimated(numbered(10), 4)
     assert corpus.name == "generated /4"
     assert ids(corpus) == ["0", "4", "8"]
     assert ids(corpus) == ["0", "4", "8"]
 
 
 def test_duplicate_gives_copy_after_copy_with_new_ids() -> None:
-    corpus = duplicate(numbered(2), 3)
+    corpus = duplicated(numbered(2), 3)
     assert corpus.name == "generated ×3"
     assert ids(corpus) == ["0", "1", "0#2", "1#2", "0#3", "1#3"]
     first, _, copy, *_ = corpus.documents()
@@ -45,16 +61,16 @@ def test_duplicate_gives_copy_after_copy_with_new_ids() -> None:
 
 def test_ids_that_look_like_copies_are_refused_rather_than_doubled() -> None:
     with pytest.raises(CorpusError, match="'0#2' ends like"):
-        ids(duplicate(duplicate(numbered(2), 2), 2))
+        ids(duplicated(duplicated(numbered(2), 2), 2))
 
 
 @given(count=st.integers(0, 40), parts=st.integers(1, 7))
-@pytest.mark.parametrize("rule", ["round-robin", "hash", "contiguous"])
+@pytest.mark.parametrize("rule", RULES)
 def test_parts_are_the_corpus_each_document_once_and_in_order(
     rule: str, count: int, parts: int
 ) -> None:
     corpus = numbered(max(count, 1))
-    found = [ids(each) for each in split(corpus, parts, rule)]  # type: ignore[arg-type]
+    found = [ids(each) for each in split(corpus, parts, rule)]
     assert sorted(key for each in found for key in each) == sorted(ids(corpus))
     assert all(each == sorted(each, key=int) for each in found)
     if rule != "hash":
@@ -74,7 +90,10 @@ def test_contiguous_parts_of_a_corpus_of_unknown_length_are_counted_once(tmp_pat
 
 
 def test_the_hash_rule_is_fixed_and_spreads_evenly() -> None:
-    assert [part_of(key, 1000) for key in ("a", "b", "Höhle")] == [928, 668, 749]
+    schema = Schema((Field("n", FieldType.INTEGER),))
+    for key, place in (("a", 928), ("b", 668), ("Höhle", 749)):
+        corpus = part(Listed([Document(key, {})], "listed", schema), place + 1, 1000, "hash")
+        assert ids(corpus) == [key]
     sizes = [len(ids(each)) for each in split(numbered(8000), 4, "hash")]
     assert sum(sizes) == 8000
     assert all(abs(size - 2000) < 160 for size in sizes)
@@ -82,30 +101,35 @@ def test_the_hash_rule_is_fixed_and_spreads_evenly() -> None:
 
 def test_the_digest_changes_with_the_operation() -> None:
     corpus = numbered(50)
-    changed = [corpus, decimate(corpus, 3), duplicate(corpus, 2), *split(corpus, 2)]
+    changed = [corpus, decimated(corpus, 3), duplicated(corpus, 2), *split(corpus, 2)]
     assert len({digest(each).digest for each in changed}) == 5
-    assert digest(decimate(corpus, 2)).digest == digest(part(corpus, 1, 2)).digest
-    assert digest(duplicate(corpus, 2)).documents == 100
+    assert digest(decimated(corpus, 2)).digest == digest(part(corpus, 1, 2)).digest
+    assert digest(duplicated(corpus, 2)).documents == 100
 
 
-def test_one_changes_nothing_and_less_is_refused() -> None:
-    corpus = numbered(3)
-    assert decimate(corpus, 1) is corpus
-    assert duplicate(corpus, 1) is corpus
-    assert part(corpus, 1, 1) is corpus
-    for make in (decimate, duplicate, split):
-        with pytest.raises(CorpusError, match="whole number from 1"):
-            make(corpus, 0)
-    with pytest.raises(CorpusError, match="no part 0 of 2"):
-        part(corpus, 0, 2)
-    with pytest.raises(CorpusError, match="no rule 'modulo'"):
-        part(corpus, 1, 2, "modulo")
+@pytest.mark.parametrize(
+    ("spec", "said"),
+    [
+        ({"decimate": 0}, "of at least 1, not 0"),
+        ({"duplicate": 0}, "of at least 1, not 0"),
+        ({"parts": 0}, "of at least 1, not 0"),
+        ({"part": 0, "parts": 2}, "of at least 1, not 0"),
+        ({"part": 3, "parts": 2}, "no part 3 of 2"),
+        ({"part": 1, "parts": 2, "split_by": "modulo"}, "`split_by` must be one of"),
+    ],
+)
+def test_one_changes_nothing_and_less_is_refused(spec, said) -> None:
+    generated = {"family": "generated", "documents": 3}
+    whole = open_corpus(generated, Path())
+    assert open_corpus({**generated, **dict.fromkeys(spec, 1), "split_by": "hash"}, Path()) == whole
+    with pytest.raises(CorpusError, match=said):
+        open_corpus({**generated, **spec}, Path())
 
 
 def test_operations_pass_on_what_became_of_the_rows(tmp_path: Path) -> None:
     (tmp_path / "d.jsonl").write_text('{"n": 1}\n{"n": "x"}\n')
     corpus = open_files("d.jsonl", tmp_path, fields={"n": "integer"}, bad_rows="skip")
-    intake = digest(decimate(corpus, 2)).intake
+    intake = digest(decimated(corpus, 2)).intake
     assert intake is not None
     assert intake.refused == 1
 
@@ -133,19 +157,18 @@ STREAM = """
 import sys
 from searchbench.corpora.corpus import digest
 from searchbench.corpora.generated import open_generated
-from searchbench.corpora.operations import decimate, duplicate, part
+from searchbench.corpora.operations import decimated, duplicated, part
 corpus = open_generated(documents=int(sys.argv[1]))
-summary = digest(part(decimate(duplicate(corpus, 2), 3), 1, 2, "hash"))
+summary = digest(part(decimated(duplicated(corpus, 2), 3), 1, 2, "hash"))
 assert summary.documents > 0
 """
 
 WRITE_AND_READ = """
 import sys
 from pathlib import Path
-from searchbench.corpora.corpus import digest
+from searchbench.corpora.corpus import digest, write_jsonl
 from searchbench.corpora.files import open_files
 from searchbench.corpora.generated import open_generated
-from searchbench.corpora.write import write_jsonl
 corpus = open_generated(documents=int(sys.argv[1]), words=1, fields={})
 path = Path(sys.argv[2])
 written = write_jsonl(corpus, path)

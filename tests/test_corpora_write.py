@@ -8,10 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from searchbench.corpora.corpus import Document, digest
+from searchbench.corpora.corpus import Document, digest, write_jsonl
 from searchbench.corpora.files import open_files
 from searchbench.corpora.generated import open_generated
-from searchbench.corpora.write import write_jsonl
 from searchbench.errors import CorpusError
 
 FIELDS = {
@@ -75,7 +74,7 @@ def test_a_full_disk_is_one_sentence_and_leaves_nothing(tmp_path: Path, end: str
     code = f"""
 from pathlib import Path
 from searchbench.corpora.generated import open_generated
-from searchbench.corpora.write import write_jsonl
+from searchbench.corpora.corpus import write_jsonl
 from searchbench.errors import CorpusError
 folder = Path({str(tmp_path)!r})
 try:

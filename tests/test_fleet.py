@@ -26,7 +26,8 @@ from namespaces import CLIENTS, TARGET, World, client_running, world
 from searchbench import _core
 from searchbench.engines.engine import Request
 from searchbench.errors import LabError
-from searchbench.lab.fleet.fleet import Fleet, FleetEndpoint, FleetError
+from searchbench.lab.fleet.fleet import Fleet, FleetEndpoint
+from searchbench.lab.fleet.parts import FleetError
 from searchbench.lab.wire.exchange import Arena, Endpoint, lay_out
 from searchbench.lab.wire.order import Manner, Order
 from searchbench.record import Record, open_record
@@ -375,7 +376,7 @@ def test_localhost_is_this_machine_and_needs_no_ssh() -> None:
 def test_what_memory_does_not_hold_is_gathered_in_a_file_and_reads_the_same(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("searchbench.lab.fleet.gathered._IN_MEMORY_BYTES", 4096)
+    monkeypatch.setattr("searchbench.lab.fleet.parts._IN_MEMORY_BYTES", 4096)
     with Fleet(["localhost"], lead_s=0.1) as here:
         gathered = here.drive(
             ("127.0.0.1", 9), "http", asked(), sequence=np.arange(1000, dtype=np.uint32) % 1,

@@ -66,7 +66,7 @@ def make(
         Print JSON.
     """
     from searchbench.corpora import open_corpus
-    from searchbench.corpora.write import write_jsonl
+    from searchbench.corpora.corpus import write_jsonl
 
     spec: dict[str, object] = {"family": family}
     if family == "generated":
@@ -111,7 +111,7 @@ def scale(
         Print JSON.
     """
     from searchbench.corpora import open_corpus
-    from searchbench.corpora.write import write_jsonl
+    from searchbench.corpora.corpus import write_jsonl
 
     spec: dict[str, object] = {"files": str(files), "decimate": decimate, "duplicate": duplicate}
     if parts == 1:

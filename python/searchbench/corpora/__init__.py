@@ -1,25 +1,132 @@
-"""Corpora: where documents come from. ``open_corpus`` makes one of a study's table."""
+"""Corpora: where documents come from. ``open_corpus`` makes one of a study's ``[corpus]`` table.
+
+Light to import, so that a study can be checked without reading a document.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from searchbench.corpora.corpus import Corpus
-from searchbench.corpora.spec import (
-    FAMILIES,
-    OPERATIONS,
-    SPEC_KEYS,
-    CorpusKey,
-    family_of,
-    keys_of,
-    scale_of,
-)
 from searchbench.errors import CorpusError
-from searchbench.spec import nearest
+from searchbench.spec import Kind, SpecKey, nearest
 
-__all__ = ["FAMILIES", "SPEC_KEYS", "CorpusKey", "complaints", "keys_of", "open_corpus", "unscaled"]
+FAMILIES = ("files", "debian", "generated")
+"""The families; a table without ``family`` is "files"."""
+
+RULES = ("round-robin", "hash", "contiguous")
+"""By which rules documents are dealt to parts; the first is usual."""
+
+
+@dataclass(frozen=True, slots=True)
+class CorpusKey(SpecKey):
+    """One key of the table, and the families that know it.
+
+    ``given``: not the user's to write, ``lab`` puts it in.
+    """
+
+    families: tuple[str, ...] = FAMILIES
+    required: bool = False
+    given: bool = False
+
+
+def _text(name: str, default: str | None, doc: str, choices: tuple[str, ...] = ()) -> CorpusKey:
+    return CorpusKey(name, "text", default, doc, choices, families=("files",))
+
+
+def _drawn(
+    name: str, default: float, doc: str, lowest: float, highest: float | None = None
+) -> CorpusKey:
+    kind: Kind = "integer" if isinstance(default, int) else "number"
+    return CorpusKey(
+        name, kind, default, doc, minimum=lowest, maximum=highest, families=("generated",)
+    )
+
+
+_SIZES = (
+    CorpusKey(
+        "scale",
+        "number",
+        1,
+        "The size as one number, for a factor: below 1 every 1/scale-th document, above 1 all "
+        "documents so many times; a whole number or 1 over one.",
+        above=0,
+        maximum=1_000_000,
+    ),
+    CorpusKey("decimate", "integer", 1, "Every k-th document.", minimum=1),
+    CorpusKey("duplicate", "integer", 1, "All documents k times, with new ids.", minimum=1),
+    CorpusKey("parts", "integer", 1, "Into how many parts it is split.", minimum=1),
+    CorpusKey("part", "integer", None, "Which of the parts is read, from 1.", minimum=1),
+    CorpusKey("split_by", "text", RULES[0], "By what rule it is split.", RULES),
+)
+"""The keys that change how many of the documents are read, in this order; for every family."""
+
+SPEC_KEYS = (
+    CorpusKey("family", "text", "files", "Where documents come from.", FAMILIES),
+    CorpusKey("name", "text", None, "A short name for tables."),
+    CorpusKey(
+        "files",
+        "paths",
+        doc="A path, glob or folder of text files, or a list of them; relative to the study file.",
+        required=True,
+        families=("files",),
+    ),
+    _text(
+        "format",
+        "auto",
+        "How rows are written; auto tells it from the end of the name.",
+        ("auto", "jsonl", "csv", "tsv", "parquet", "text"),
+    ),
+    CorpusKey(
+        "fields",
+        "table",
+        doc="By field name: for files a type, or {type, stored, column}, guessed from the first "
+        "rows if absent; for generated {type, distribution, ..} beside title and body.",
+        families=("files", "generated"),
+    ),
+    _text("id", None, "The column of the id; else `id`, else the row's number."),
+    _text("separator", "|", "What parts the keywords in a cell of CSV or TSV."),
+    _text("delimiter", "", "What parts cells; CSV has a comma, TSV a tab."),
+    _text("quote", '"', "What quotes cells of CSV and TSV; empty for nothing."),
+    _text("date_unit", "ms", "What a date that is a number counts since 1970 UTC.", ("s", "ms")),
+    _text(
+        "bad_rows",
+        "refuse",
+        "What becomes of a corpus with rows that do not fit: refused, or read without them.",
+        ("refuse", "skip"),
+    ),
+    CorpusKey(
+        "sample_rows",
+        "integer",
+        1000,
+        "How many first rows the fields are guessed from.",
+        minimum=1,
+        families=("files",),
+    ),
+    CorpusKey("snapshot", "text", None, "The snapshot to read.", given=True, families=("debian",)),
+    _drawn("documents", 10_000, "How many documents.", 1),
+    _drawn("seed", 1, "The same seed gives the same text.", 0),
+    _drawn("words", 120.0, "Median words of a body (lognormal).", 1),
+    _drawn("words_sigma", 0.8, "Standard deviation of the logarithm of a body's words.", 0, 2),
+    _drawn(
+        "zipf_exponent",
+        1.0,
+        "The word of rank r is drawn in proportion to (r + zipf_shift) ** -zipf_exponent.",
+        0.5,
+        2.0,
+    ),
+    _drawn("zipf_shift", 2.7, "Mandelbrot's shift of the rank.", 0),
+    _drawn("heaps_k", 44.0, "n words of text hold heaps_k * n ** heaps_beta distinct ones.", 1),
+    _drawn("heaps_beta", 0.49, "The growth of the vocabulary.", 0.1, 0.9),
+    _drawn("burst", 0.2, "The share of words that repeat one of the same document.", 0, 0.9),
+    *_SIZES,
+)
+"""Every key of the table."""
+
+_AT_SIZE = frozenset(key.name for key in _SIZES)
 
 
 def open_corpus(spec: Mapping[str, object], base: Path) -> Corpus:
@@ -28,49 +135,64 @@ def open_corpus(spec: Mapping[str, object], base: Path) -> Corpus:
     Operations apply in the order scale (or decimate and duplicate), then part. CorpusError in one
     sentence for a table that is wrong, and where the files are.
     """
-    wrong = complaints(spec)
-    if wrong:
+    if wrong := complaints(spec):
         raise CorpusError("; ".join(message for _, message in wrong))
-    family = family_of(spec)
-    given: dict[str, Any] = {
-        name: value for name, value in spec.items() if name not in ("family", *OPERATIONS)
-    }
-    corpus = _open(family, given, base)
+    table: dict[str, Any] = dict(spec)
+    corpus = _open(table.pop("family", "files"), unscaled(table), base)
     # Imported here, not above: the table of keys must be there at once.
-    from searchbench.corpora.operations import decimate, duplicate, part
+    from searchbench.corpora.operations import decimated, duplicated, part
 
-    taken: dict[str, Any] = {name: spec[name] for name in OPERATIONS if name in spec}
     times, every = scale_of(spec)
-    corpus = decimate(corpus, every)
-    corpus = duplicate(corpus, times)
-    if "part" in taken:
-        rule = taken.get("split_by", "round-robin")
-        corpus = part(corpus, taken["part"], taken.get("parts", 1), rule)
+    if every > 1:
+        corpus = decimated(corpus, every)
+    if times > 1:
+        corpus = duplicated(corpus, times)
+    if "part" in table and table.get("parts", 1) > 1:
+        corpus = part(corpus, table["part"], table["parts"], table.get("split_by", RULES[0]))
     return corpus
 
 
-def unscaled(spec: Mapping[str, object]) -> dict[str, object]:
+def _open(family: str, given: dict[str, Any], base: Path) -> Corpus:
+    if family == "files":
+        from searchbench.corpora.files import open_files
+
+        return open_files(given.pop("files"), base, **given)
+    if family == "generated":
+        from searchbench.corpora.generated import open_generated
+
+        return open_generated(**given)
+    from searchbench.corpora.debian import Snapshot
+
+    if "snapshot" not in given:
+        raise CorpusError(
+            "The package descriptions have not been fetched: there is no `snapshot` to read."
+        )
+    path: Path = base / given["snapshot"]
+    if not path.is_file():
+        raise CorpusError(f"There is no snapshot {path}; fetch the package descriptions again.")
+    return Snapshot(given.get("name") or path.name.split("-")[0], path)
+
+
+def unscaled(spec: Mapping[str, object]) -> dict[str, Any]:
     """The table of the same corpus at its natural size: all of its documents, each once.
 
     Queries are sampled from this one, so that every size is asked the same queries. Not each of
     them then matches something in a smaller one.
     """
-    return {name: value for name, value in spec.items() if name not in OPERATIONS}
+    return {name: value for name, value in spec.items() if name not in _AT_SIZE}
 
 
 def complaints(spec: Mapping[str, object]) -> list[tuple[str, str]]:
     """Every mistake of a ``[corpus]`` table, as (key, sentence); opens nothing."""
     family = family_of(spec)
     if family not in FAMILIES:
-        hint = nearest(family, FAMILIES)
-        return [("family", f"there is no corpus family {family!r}; {hint}")]
+        return [("family", f"there is no corpus family {family!r}; {nearest(family, FAMILIES)}")]
     keys = keys_of(family)
     found: list[tuple[str, str]] = []
     for name, value in spec.items():
         key = keys.get(name)
         if key is None:
-            hint = nearest(name, keys)
-            found.append((name, f"a {family} corpus has no key {name!r}; {hint}"))
+            found.append((name, f"a {family} corpus has no key {name!r}; {nearest(name, keys)}"))
         elif reason := key.mismatch(value) or (name == "fields" and _wrong_fields(family, value)):
             found.append((name, reason))
     found += [
@@ -90,9 +212,9 @@ def _wrong_scale(spec: Mapping[str, object]) -> list[tuple[str, str]]:
     scale = spec.get("scale")
     if isinstance(scale, bool) or not isinstance(scale, int | float) or not scale > 0:
         return []  # absent, or complained about already
-    both = [name for name in ("decimate", "duplicate") if name in spec]
-    if both:
-        return [("scale", f"`scale` and `{both[0]}` both set the size; keep one of them")]
+    for other in ("decimate", "duplicate"):
+        if other in spec:
+            return [("scale", f"`scale` and `{other}` both set the size; keep one of them")]
     try:
         scale_of(spec)
     except ValueError as error:
@@ -102,29 +224,11 @@ def _wrong_scale(spec: Mapping[str, object]) -> list[tuple[str, str]]:
     return []
 
 
-def _open(family: str, given: dict[str, Any], base: Path) -> Corpus:
-    if family == "files":
-        from searchbench.corpora.files import open_files
-
-        return open_files(given.pop("files"), base, **given)
-    if family == "generated":
-        from searchbench.corpora.generated import open_generated
-
-        return open_generated(**given)
-    from searchbench.corpora.debian import open_snapshot
-
-    if "snapshot" not in given:
-        raise CorpusError(
-            "The package descriptions have not been fetched: there is no `snapshot` to read."
-        )
-    return open_snapshot(base / given["snapshot"], given.get("name", ""))
-
-
 def _wrong_fields(family: str, fields: Any) -> str:
     """The first mistake in a table of fields; empty if there is none."""
     try:
         if family == "files":
-            from searchbench.corpora.locate import declared
+            from searchbench.corpora.conform import declared
 
             declared(fields)
         else:
@@ -134,3 +238,33 @@ def _wrong_fields(family: str, fields: Any) -> str:
     except CorpusError as error:
         return str(error)
     return ""
+
+
+def keys_of(family: str) -> dict[str, CorpusKey]:
+    """The keys that a family knows, by name, in the order of ``SPEC_KEYS``."""
+    return {key.name: key for key in SPEC_KEYS if family in key.families}
+
+
+def family_of(spec: Mapping[str, object]) -> str:
+    """The family of a table: ``family``, or "files"."""
+    return str(spec.get("family", "files"))
+
+
+def scale_of(spec: Mapping[str, Any]) -> tuple[int, int]:
+    """(k for all documents k times, k for every k-th), by ``scale``, ``duplicate``, ``decimate``.
+
+    ValueError where the scale is neither a whole number nor 1 over one.
+    """
+    scale = spec.get("scale")
+    if scale is None:
+        return spec.get("duplicate", 1), spec.get("decimate", 1)
+    larger = scale if scale >= 1 else 1 / scale
+    whole = round(larger)
+    # 0.3333 is meant as 1/3; TOML has no other way to write it.
+    if abs(larger - whole) > (0 if scale >= 1 else min(_ROUNDED * whole, _ROUNDED_MOST)):
+        raise ValueError(f"{scale:g} is neither a whole number nor 1 over one")
+    return (whole, 1) if scale >= 1 else (1, whole)
+
+
+_ROUNDED = 5e-4
+_ROUNDED_MOST = 0.01

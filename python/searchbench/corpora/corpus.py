@@ -1,4 +1,4 @@
-"""What a corpus is: a schema and a stream of documents that fit it.
+"""What a corpus is: a schema and a stream of documents that fit it; digested, and written.
 
 A document's values are canonical, so that every engine is given the same:
 
@@ -14,12 +14,20 @@ A field that a document lacks is absent from ``values``, never None.
 
 from __future__ import annotations
 
-import dataclasses
+import bz2
+import errno
+import gzip
 import hashlib
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+import lzma
+import os
+import tempfile
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, nullcontext
+from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Any, NamedTuple, Protocol
+from functools import partial
+from pathlib import Path
+from typing import Any, BinaryIO, NamedTuple, Protocol
 
 import orjson
 
@@ -58,41 +66,23 @@ class Schema:
 
     def __getitem__(self, name: str) -> Field:
         """The field of that name; KeyError."""
-        for field in self.fields:
-            if field.name == name:
-                return field
+        for each in self.fields:
+            if each.name == name:
+                return each
         raise KeyError(name)
 
     def of_type(self, *types: FieldType) -> tuple[Field, ...]:
         """The fields of these types, in order."""
-        return tuple(field for field in self.fields if field.type in types)
+        return tuple(each for each in self.fields if each.type in types)
 
     def to_json(self) -> dict[str, Any]:
         """``{"fields": [{"name", "type", "stored"}]}``, as in the framed protocol."""
         return {
             "fields": [
-                {"name": field.name, "type": field.type.value, "stored": field.stored}
-                for field in self.fields
+                {"name": each.name, "type": each.type.value, "stored": each.stored}
+                for each in self.fields
             ]
         }
-
-    @classmethod
-    def from_json(cls, value: Mapping[str, Any]) -> Schema:
-        """The schema that ``to_json`` wrote; CorpusError where it is not one."""
-        try:
-            return cls(
-                tuple(
-                    Field(
-                        str(each["name"]), FieldType(each["type"]), bool(each.get("stored", True))
-                    )
-                    for each in value["fields"]
-                )
-            )
-        except (KeyError, TypeError, ValueError, AttributeError) as error:
-            raise CorpusError(
-                f"This is not a schema ({error!r}); expected "
-                '{"fields": [{"name": .., "type": .., "stored": ..}]}.'
-            ) from error
 
 
 class Document(NamedTuple):
@@ -141,8 +131,8 @@ class Intake:
     rows: int = 0
     accepted: int = 0
     refused: int = 0
-    first: list[BadRow] = dataclasses.field(default_factory=list)
-    ignored: dict[str, int] = dataclasses.field(default_factory=dict)
+    first: list[BadRow] = field(default_factory=list)
+    ignored: dict[str, int] = field(default_factory=dict)
     unseen: tuple[str, ...] = ()
 
 
@@ -160,46 +150,31 @@ class Summary:
     intake: Intake | None = None
 
 
-class Digester:
-    """Counts and digests documents as they pass, in constant memory.
+def digest(corpus: Corpus, write: Callable[[bytes], object] | None = None) -> Summary:
+    """Reads the corpus once and says what it holds; CorpusError as its documents raise it.
 
     sha256 over JSON lines: the schema, then each document as ``{"id":..,"v":{..}}`` with the
-    keys sorted. The name of the corpus does not enter.
+    keys sorted. The name of the corpus does not enter. ``write`` is given each document as
+    the line of a file that ``write_jsonl`` makes.
     """
-
-    def __init__(self, schema: Schema) -> None:
-        self._sha = hashlib.sha256(orjson.dumps(schema.to_json(), option=_CANONICAL))
-        self._text = tuple(field.name for field in schema.of_type(FieldType.TEXT))
-        self.documents = 0
-        self.text_bytes = 0
-
-    def add(self, document: Document) -> None:
-        """One more document; CorpusError where a value cannot be written as JSON."""
-        values = document.values
-        self._sha.update(dump({"id": document.id, "v": values}, document.id))
-        self.documents += 1
-        for name in self._text:
-            text = values.get(name)
-            if text:
-                self.text_bytes += len(text) if text.isascii() else len(text.encode())
-
-    def hexdigest(self) -> str:
-        """The digest so far."""
-        return self._sha.hexdigest()
-
-
-def digest(corpus: Corpus) -> Summary:
-    """Reads the corpus once and says what it holds; CorpusError as its documents raise it."""
-    digester = Digester(corpus.schema)
-    for document in corpus.documents():
-        digester.add(document)
-    return Summary(
-        corpus.name,
-        digester.hexdigest(),
-        digester.documents,
-        digester.text_bytes,
-        intake_of(corpus),
-    )
+    sha = hashlib.sha256(orjson.dumps(corpus.schema.to_json(), option=_CANONICAL))
+    texts = tuple(each.name for each in corpus.schema.of_type(FieldType.TEXT))
+    documents = text_bytes = 0
+    for key, values in corpus.documents():
+        try:
+            sha.update(orjson.dumps({"id": key, "v": values}, option=_CANONICAL))
+            if write:
+                write(orjson.dumps({"id": key, **values}, option=_CANONICAL))
+        except orjson.JSONEncodeError as error:
+            raise CorpusError(
+                f"Document {key!r} cannot be written as JSON ({error}): its values are not "
+                "canonical."
+            ) from error
+        documents += 1
+        for name in texts:
+            if text := values.get(name):
+                text_bytes += len(text) if text.isascii() else len(text.encode())
+    return Summary(corpus.name, sha.hexdigest(), documents, text_bytes, intake_of(corpus))
 
 
 def intake_of(corpus: Corpus) -> Intake | None:
@@ -208,14 +183,68 @@ def intake_of(corpus: Corpus) -> Intake | None:
     return intake if isinstance(intake, Intake) else None
 
 
-def dump(row: Mapping[str, Any], place: str) -> bytes:
-    """One canonical JSON line; CorpusError that names ``place`` where a value cannot be one."""
-    try:
-        return orjson.dumps(row, option=_CANONICAL)
-    except orjson.JSONEncodeError as error:
-        raise CorpusError(
-            f"Document {place!r} cannot be written as JSON ({error}): its values are not canonical."
-        ) from error
-
-
+_BUFFER_BYTES = 1 << 20
 _CANONICAL = orjson.OPT_SORT_KEYS | orjson.OPT_APPEND_NEWLINE
+
+
+def write_jsonl(corpus: Corpus, path: Path) -> Summary:
+    """Writes all documents as JSON lines and says what they were; whole or not at all.
+
+    A line is ``{"id": .., field: value, ..}``, with dates in milliseconds since 1970 UTC, so that
+    it is read back as it was with the same ``fields``. Compression is told by the end of the name:
+    .gz, .zst, .xz, .bz2. The same documents give the same bytes.
+
+    CorpusError where the disk is full or the place cannot be written; then nothing is left.
+    """
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        handle, name = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
+    except OSError as error:
+        raise _unwritable(path, error) from error
+    temporary = Path(name)
+    try:
+        with _compressing(temporary, path) as stream:
+            summary = digest(corpus, stream.write)
+        os.fsync(handle)
+        temporary.chmod(0o644)
+        temporary.replace(path)
+    except OSError as error:
+        raise _unwritable(path, error) from error
+    finally:
+        os.close(handle)
+        temporary.unlink(missing_ok=True)  # not there once it was renamed
+    return summary
+
+
+@contextmanager
+def _compressing(temporary: Path, path: Path) -> Iterator[BinaryIO]:
+    """``temporary``, open to be written and packed as the end of ``path`` says."""
+    suffix = path.suffix.lower()
+    if suffix == ".lz4":
+        raise CorpusError(f"{path}: .lz4 is read and not written; take .zst.")
+    packing = _PACKING.get(suffix, nullcontext)
+    with temporary.open("wb", buffering=_BUFFER_BYTES) as below, packing(below) as stream:
+        yield stream
+
+
+def _zstd(below: BinaryIO) -> Any:
+    import pyarrow as pa  # here, not above: the command line must start fast
+
+    return pa.CompressedOutputStream(below, "zstd")
+
+
+_PACKING: Mapping[str, Callable[[BinaryIO], Any]] = {
+    # Without a name and a time in its head, so that the same documents give the same bytes.
+    ".gz": lambda below: gzip.GzipFile("", "wb", compresslevel=6, fileobj=below, mtime=0),
+    ".xz": partial(lzma.LZMAFile, mode="wb"),
+    ".bz2": partial(bz2.BZ2File, mode="wb"),
+    ".zst": _zstd,
+}
+
+
+def _unwritable(path: Path, error: OSError) -> CorpusError:
+    if error.errno in (errno.ENOSPC, errno.EDQUOT):
+        return CorpusError(
+            f"The disk is full, so {path} was not written; make room, or write elsewhere."
+        )
+    return CorpusError(f"{path} cannot be written: {error.strerror or error}.")

@@ -1,6 +1,6 @@
 """Package descriptions as a corpus: real text on any machine that knows Debian's archive.
 
-``read_lists`` joins the Packages indexes with the long descriptions (Translation-en) in a
+``ListsCorpus`` joins the Packages indexes with the long descriptions (Translation-en) in a
 folder of lists, as apt keeps them. ``lab`` fetches the lists and writes a snapshot, and a
 study reads the snapshot.
 
@@ -13,6 +13,7 @@ The text is the archive's; descriptions are licensed with their packages.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -22,7 +23,7 @@ import orjson
 
 from searchbench.corpora.conform import Conformer
 from searchbench.corpora.corpus import Document, Field, FieldType, Schema
-from searchbench.corpora.streams import lines, opened
+from searchbench.corpora.rows import lines, opened
 from searchbench.errors import CorpusError
 from searchbench.packed import COMPRESSED
 
@@ -43,7 +44,12 @@ SCHEMA = Schema(
 )
 """``title``: name and synopsis. ``size`` in bytes (of the .deb), ``installed_size`` in KiB."""
 
+_KEPT = ("Package", "Section", "Priority", "Architecture", "Maintainer", "Version")
+_WANTED = frozenset((*_KEPT, "Tag", "Size", "Installed-Size", "Description", "Description-md5"))
+_TRANSLATED = frozenset(("Description-md5", "Description-en"))
+
 Stanza = dict[str, str]
+_PartKey = list[tuple[list[int], int]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,12 +62,39 @@ class ListsCorpus:
 
     def documents(self) -> Iterator[Document]:
         """One document a package, by name; CorpusError where the folder has no such lists."""
-        return read_lists(self.lists)
+        indexes = _named(self.lists, "_Packages")
+        if not indexes:
+            raise CorpusError(
+                f"{self.lists} has no Packages lists; it is no folder of apt's lists."
+            )
+        newest: dict[str, Stanza] = {}
+        for path in indexes:
+            for stanza in stanzas(path, _WANTED):
+                name = stanza.get("Package")
+                if name is None:
+                    continue
+                known = newest.get(name)
+                if known is None or newer(stanza.get("Version", ""), known.get("Version", "")):
+                    newest[name] = stanza
+        wanted = {
+            stanza["Description-md5"] for stanza in newest.values() if "Description-md5" in stanza
+        }
+        long: dict[str, str] = {}
+        for path in _named(self.lists, "_Translation-en"):
+            for stanza in stanzas(path, _TRANSLATED):
+                digest = stanza.get("Description-md5", "")
+                if digest in wanted and "Description-en" in stanza:
+                    long.setdefault(digest, stanza["Description-en"])
+        for name in sorted(newest):
+            yield document(newest[name], long.get(newest[name].get("Description-md5", "")))
 
 
 @dataclass(frozen=True, slots=True)
 class Snapshot:
-    """The documents of a snapshot, a file of JSON lines as ``write_jsonl`` writes it."""
+    """The documents of a snapshot, a file of JSON lines as ``write_jsonl`` writes it.
+
+    Its name begins with the archive's ("debian-bookworm-..").
+    """
 
     name: str
     path: Path
@@ -76,45 +109,12 @@ class Snapshot:
                     row = orjson.loads(line)
                     values = fit(row)
                     key = row["id"]
-                except (orjson.JSONDecodeError, KeyError, TypeError, AttributeError) as error:
-                    raise _damaged(self.path, number) from error
-                if isinstance(values, list):
-                    raise _damaged(self.path, number)
+                except (ValueError, KeyError, TypeError, AttributeError) as error:
+                    raise CorpusError(
+                        f"{self.path}:{number}: this snapshot is damaged; delete it, and it is "
+                        "fetched again."
+                    ) from error
                 yield Document(key, values)
-
-
-def open_snapshot(path: Path, name: str = "") -> Snapshot:
-    """The corpus of a snapshot; its name begins with the archive's ("debian-bookworm-..")."""
-    if not path.is_file():
-        raise CorpusError(f"There is no snapshot {path}; fetch the package descriptions again.")
-    return Snapshot(name or path.name.split("-")[0], path)
-
-
-def read_lists(folder: Path) -> Iterator[Document]:
-    """The documents of every Packages and Translation-en list in ``folder``."""
-    indexes = _named(folder, "_Packages")
-    if not indexes:
-        raise CorpusError(f"{folder} has no Packages lists; it is no folder of apt's lists.")
-    newest: dict[str, Stanza] = {}
-    for path in indexes:
-        for stanza in stanzas(path, _WANTED):
-            name = stanza.get("Package")
-            if name is None:
-                continue
-            known = newest.get(name)
-            if known is None or newer(stanza.get("Version", ""), known.get("Version", "")):
-                newest[name] = stanza
-    wanted = {
-        stanza["Description-md5"] for stanza in newest.values() if "Description-md5" in stanza
-    }
-    long: dict[str, str] = {}
-    for path in _named(folder, "_Translation-en"):
-        for stanza in stanzas(path, _TRANSLATED):
-            digest = stanza.get("Description-md5", "")
-            if digest in wanted and "Description-en" in stanza:
-                long.setdefault(digest, stanza["Description-en"])
-    for name in sorted(newest):
-        yield document(newest[name], long.get(newest[name].get("Description-md5", "")))
 
 
 def document(stanza: Mapping[str, str], description: str | None) -> Document:
@@ -124,15 +124,10 @@ def document(stanza: Mapping[str, str], description: str | None) -> Document:
     values: dict[str, Any] = {
         "title": f"{name}: {synopsis}" if synopsis else name,
         "body": paragraphs(rest),
-        "package": name,
-        "section": stanza.get("Section"),
         "tags": [tag for each in stanza.get("Tag", "").split(",") if (tag := each.strip())],
-        "priority": stanza.get("Priority"),
-        "architecture": stanza.get("Architecture"),
-        "maintainer": stanza.get("Maintainer"),
-        "version": stanza.get("Version"),
         "size": _number(stanza.get("Size")),
         "installed_size": _number(stanza.get("Installed-Size")),
+        **{key.lower(): stanza.get(key) for key in _KEPT},
     }
     return Document(
         name, {key: value for key, value in values.items() if value not in (None, "", [])}
@@ -175,33 +170,23 @@ def newer(a: str, b: str) -> bool:
     return _version_key(a) > _version_key(b)
 
 
-def _version_key(
-    version: str,
-) -> tuple[int, list[tuple[list[int], int]], list[tuple[list[int], int]]]:
-    epoch, colon, rest = version.partition(":")
-    if not colon:
-        epoch, rest = "0", version
+def _version_key(version: str) -> tuple[int, _PartKey, _PartKey]:
+    epoch, _, rest = version.partition(":") if ":" in version else ("0", "", version)
     upstream, dash, revision = rest.rpartition("-")
     if not dash:
         upstream, revision = rest, "0"
     return (int(epoch) if epoch.isdecimal() else 0, _part_key(upstream), _part_key(revision))
 
 
-def _part_key(part: str) -> list[tuple[list[int], int]]:
-    """Runs of other than digits and of digits, in turn: letters before the rest, "~" before all."""
-    key: list[tuple[list[int], int]] = []
-    place = 0
-    while place < len(part):
-        start = place
-        while place < len(part) and not part[place].isdecimal():
-            place += 1
-        # 0 ends a run: "~" sorts before the end, everything else after it.
-        run = [_weight(character) for character in part[start:place]] + [0]
-        start = place
-        while place < len(part) and part[place].isdecimal():
-            place += 1
-        key.append((run, int(part[start:place] or 0)))
-    return [*key, ([0], 0)]
+def _part_key(part: str) -> _PartKey:
+    """Runs of other than digits and of digits, in turn: letters before the rest, "~" before all.
+
+    0 ends a run: "~" sorts before the end, everything else after it.
+    """
+    return [
+        ([*map(_weight, run), 0], int(digits or 0))
+        for run, digits in re.findall(r"(\D*)(\d*)", part)
+    ]
 
 
 def _weight(character: str) -> int:
@@ -222,27 +207,3 @@ def _named(folder: Path, end: str) -> list[Path]:
         if bare.endswith(end) and path.is_file():
             found.setdefault(bare, path)
     return [found[name] for name in sorted(found)]
-
-
-def _damaged(path: Path, line: int) -> CorpusError:
-    return CorpusError(
-        f"{path}:{line}: this snapshot is damaged; delete it, and it is fetched again."
-    )
-
-
-_WANTED = frozenset(
-    (
-        "Package",
-        "Version",
-        "Installed-Size",
-        "Maintainer",
-        "Architecture",
-        "Description",
-        "Description-md5",
-        "Tag",
-        "Section",
-        "Priority",
-        "Size",
-    )
-)
-_TRANSLATED = frozenset(("Description-md5", "Description-en"))

@@ -23,10 +23,9 @@ from zlib import crc32
 
 import numpy as np
 
+from searchbench.corpora.conform import is_field_name
 from searchbench.corpora.corpus import Field, FieldType
-from searchbench.corpora.infer import is_field_name
-from searchbench.corpora.laws import Floats, Zipf, normal, raw, unit
-from searchbench.corpora.lexicon import word
+from searchbench.corpora.laws import Floats, Zipf, normal, raw, unit, word
 from searchbench.errors import CorpusError
 
 DEFAULT_FIELDS: Mapping[str, object] = {
@@ -110,18 +109,15 @@ class Drawn:
             return list(np.clip(np.floor(drawn), -(2.0**62), 2.0**62).astype(np.int64).tolist())
         return list(np.round(drawn, int(self.options["decimals"])).tolist())
 
-    def _numbers(self, numbers: Any) -> Floats:
+    def _numbers(self, numbers: Any) -> Any:
         options = self.options
         if self.distribution == "uniform":
             # Of integers both ends are meant: 1 to 6 is a die.
             width = options["high"] - options["low"] + (self.field.type is FieldType.INTEGER)
-            uniform: Floats = options["low"] + unit(numbers) * width
-            return uniform
+            return options["low"] + unit(numbers) * width
         if self.distribution == "normal":
-            bell: Floats = options["mean"] + options["sd"] * normal(numbers)
-            return bell
-        skewed: Floats = options["median"] * np.exp(options["sigma"] * normal(numbers))
-        return skewed
+            return options["mean"] + options["sd"] * normal(numbers)
+        return options["median"] * np.exp(options["sigma"] * normal(numbers))
 
     def _ranks(self, uniform: Floats) -> Any:
         distinct = float(self.options["distinct"])
@@ -177,7 +173,8 @@ def _drawn(name: str, value: object) -> Drawn:
                 "missing, stored" + _near(key, list(options))
             )
         options[key] = _option(place, kind, key, given)
-    if "low" in options and not _ordered(kind, options):
+    value_of = _instant if kind is FieldType.DATE else float
+    if "low" in options and value_of(options["low"]) >= value_of(options["high"]):
         raise CorpusError(f"{place} has low = {options['low']}, which is not below its high.")
     if not isinstance(value.get("stored", True), bool):
         raise CorpusError(f"{place} has stored = {value['stored']!r}; true or false is expected.")
@@ -185,6 +182,7 @@ def _drawn(name: str, value: object) -> Drawn:
     return Drawn(Field(name, kind, value.get("stored", True)), distribution, options, missing)
 
 
+_ANY = (-1e15, 1e15)
 _LIMITS: dict[str, tuple[float, float]] = {
     "distinct": (1, _MOST_DISTINCT),
     "exponent": (0, 5),
@@ -210,21 +208,11 @@ def _option(place: str, kind: FieldType, key: str, value: object) -> Any:
     if isinstance(value, bool) or not isinstance(value, (int, float)):
         raise CorpusError(f"{place} has {key} = {value!r}; a number is expected.")
     # The mean of keywords is how many there are, the mean of a number any number.
-    low, high = (
-        (-1e15, 1e15)
-        if key == "mean" and kind is not FieldType.KEYWORDS
-        else _LIMITS.get(key, (-1e15, 1e15))
-    )
+    free = key == "mean" and kind is not FieldType.KEYWORDS
+    low, high = _ANY if free else _LIMITS.get(key, _ANY)
     if not low <= value <= high:
         raise CorpusError(f"{place} has {key} = {value}; it goes from {low:g} to {high:g}.")
     return value
-
-
-def _ordered(kind: FieldType, options: Mapping[str, Any]) -> bool:
-    low, high = options["low"], options["high"]
-    if kind is FieldType.DATE:
-        return _instant(low) < _instant(high)
-    return bool(low < high)
 
 
 def _instant(value: object) -> int:

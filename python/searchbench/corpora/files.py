@@ -3,7 +3,7 @@
     files      one path, glob or folder, or a list of them; relative to the study file
     formats    by the end of the name, below .gz .zst .xz .bz2 .lz4, or ``format``
     id         the column ``id`` unless named; without it, the number of the row over all files
-    fields     declared, or guessed from the first rows (see ``infer``) and then shown
+    fields     declared, or guessed from the first rows (see ``conform``) and then shown
     bad rows   counted, the first few kept with file, line and reason; refused or skipped
 
 A folder or a text file gives one document a file: id = path below the folder, title = file
@@ -18,19 +18,21 @@ from itertools import islice
 from pathlib import Path
 from typing import Any, Literal
 
-from searchbench.corpora.conform import Conformer, DateUnit, Misfit, identifier
-from searchbench.corpora.corpus import BadRow, Document, Field, FieldType, Intake, Schema
-from searchbench.corpora.distinct import Seen
-from searchbench.corpora.infer import SAMPLE_ROWS, Inference, infer
-from searchbench.corpora.locate import (
-    check_columns,
-    check_header,
+import numpy as np
+from numpy.typing import NDArray
+
+from searchbench.corpora.conform import (
+    Conformer,
+    DateUnit,
+    Inference,
+    Misfit,
     declared,
-    expand,
-    find_id,
-    format_of_all,
+    identifier,
+    infer,
+    near,
 )
-from searchbench.corpora.rows import Dialect, Format, Source, header, rows
+from searchbench.corpora.corpus import BadRow, Document, Field, FieldType, Intake, Schema
+from searchbench.corpora.rows import Dialect, Format, Source, format_of, header, rows
 from searchbench.errors import CorpusError
 
 BadRows = Literal["refuse", "skip"]
@@ -87,7 +89,7 @@ class FileCorpus:
 
     def _distinct(self, intake: Intake) -> Iterator[list[Document]]:
         """Batches without the documents whose id was there before; those are bad rows."""
-        seen = Seen()
+        seen = _Seen()
         batch: list[tuple[Document, str, int]] = []
         characters = 0
         for document, size, file, line in self._fitting(intake):
@@ -99,11 +101,10 @@ class FileCorpus:
         yield self._unrepeated(seen, batch, intake)
 
     def _unrepeated(
-        self, seen: Seen, batch: list[tuple[Document, str, int]], intake: Intake
+        self, seen: _Seen, batch: list[tuple[Document, str, int]], intake: Intake
     ) -> list[Document]:
-        if self.id_column is None:
-            return [document for document, _, _ in batch]
-        repeated = seen.repeated([document.id for document, _, _ in batch]).tolist()
+        ids = [document.id for document, _, _ in batch]
+        repeated = seen.repeated(ids).tolist() if self.id_column is not None else ()
         if not any(repeated):
             return [document for document, _, _ in batch]
         kept = []
@@ -125,18 +126,14 @@ class FileCorpus:
             file = str(source.path)
             for line, row in rows(source, self.dialect):
                 intake.rows += 1
-                if isinstance(row, str):
-                    _refuse(intake, file, line, row)
-                    continue
-                values = fit(row)
                 try:
-                    number = intake.rows
-                    key = identifier(row.get(self.id_column)) if self.id_column else str(number)
+                    if isinstance(row, str):
+                        raise Misfit(row)
+                    number = str(intake.rows)
+                    key = identifier(row.get(self.id_column)) if self.id_column else number
+                    values = fit(row)
                 except Misfit as misfit:
                     _refuse(intake, file, line, str(misfit))
-                    continue
-                if isinstance(values, list):
-                    _refuse(intake, file, line, "; ".join(values))
                     continue
                 if not row.keys() <= known:
                     for column in row.keys() - known:
@@ -157,7 +154,7 @@ def open_files(
     quote: str = '"',
     date_unit: DateUnit = "ms",
     bad_rows: BadRows = "refuse",
-    sample_rows: int = SAMPLE_ROWS,
+    sample_rows: int = 1000,
     name: str = "",
 ) -> FileCorpus:
     """The corpus of these files; reads their headers and, to guess a schema, the first rows.
@@ -168,51 +165,50 @@ def open_files(
     asked = [files] if isinstance(files, str) else list(files)
     if not asked:
         raise CorpusError("The corpus names no files; give at least one under `files`.")
-    sources = [source for each in asked for source in expand(each, base, format)]
+    sources = [source for each in asked for source in _expand(each, base, format)]
     folders = format == "auto" and all((base / each).is_dir() for each in asked)
-    dialect = Dialect("text" if folders else format_of_all(sources, format), delimiter, quote)
+    dialect = Dialect("text" if folders else _format_of_all(sources, format), delimiter, quote)
     # Only text files have to be cut at a separator: JSON and Parquet have lists.
     cut = separator if dialect.format in ("csv", "tsv") else None
     head = header(sources[0].path, dialect)
+    first = sources[0].path
     for source in sources[1:] if dialect.format in ("csv", "tsv") else ():
-        check_header(sources[0], head, source, header(source.path, dialect))
+        if (found := header(source.path, dialect)) != head:
+            raise CorpusError(
+                f"{source.path}:1: its columns ({_listed(found or ())}) are not those of "
+                f"{first} ({_listed(head or ())})."
+            )
     inference: Inference | None = None
+    columns: Mapping[str, str]
     if fields is None and dialect.format == "text":
         schema, columns = TEXT_SCHEMA, {"title": "title", "body": "body"}
         id_column: str | None = "id"
     else:
-        sample = _sample(sources, dialect, sample_rows) if fields is None or head is None else []
+        sample: list[Mapping[str, Any]] = []
+        if fields is None or head is None:
+            every = (row for source in sources for _, row in rows(source, dialect))
+            sample = [row for row in islice(every, sample_rows) if not isinstance(row, str)]
         names = head if head is not None else tuple(dict.fromkeys(n for row in sample for n in row))
-        id_column = find_id(id, names, sources[0].path)
+        id_column = _find_id(id, names, first)
         if fields is None:
             inference = infer(sample, id_column, cut)
-            schema, columns = inference.schema, dict(inference.columns)
+            schema, columns = inference.schema, inference.columns
             if not schema.fields:
                 raise CorpusError(
-                    f"No field could be guessed from the first {len(sample)} rows of "
-                    f"{sources[0].path}; declare them under `fields`."
+                    f"No field could be guessed from the first {len(sample)} rows of {first}; "
+                    "declare them under `fields`."
                 )
         else:
             schema, columns = declared(fields)
-            if head is not None:
-                check_columns(columns, head, sources[0].path)
-    return FileCorpus(
-        name or Path(asked[0]).name.split(".")[0] or "files",
-        schema,
-        tuple(sources),
-        dialect,
-        id_column,
-        columns,
-        cut,
-        date_unit,
-        bad_rows,
-        inference,
-    )
-
-
-def _sample(sources: Sequence[Source], dialect: Dialect, count: int) -> list[Mapping[str, Any]]:
-    every = (row for source in sources for _, row in rows(source, dialect))
-    return [row for row in islice(every, count) if not isinstance(row, str)]
+            for field_name, column in columns.items() if head is not None else ():
+                if column not in names:
+                    raise CorpusError(
+                        f"{first} has no column {column!r} for the field {field_name!r}; "
+                        f"it has {_listed(names)}.{near(column, names)}"
+                    )
+    name = name or Path(asked[0]).name.split(".")[0] or "files"
+    reading = (dialect, id_column, columns, cut, date_unit, bad_rows, inference)
+    return FileCorpus(name, schema, tuple(sources), *reading)
 
 
 def _refuse(intake: Intake, file: str, line: int, reason: str) -> None:
@@ -229,3 +225,107 @@ def _refusal(intake: Intake) -> str:
         f'mend them, or leave them out with bad_rows = "skip":\n{shown}'
         + (f"\n  and {more} more" if more else "")
     )
+
+
+def _expand(asked: str, base: Path, form: str) -> list[Source]:
+    """The files of one path, glob or folder, sorted; CorpusError where there are none."""
+    path = base / asked
+    if path.is_dir():
+        root, found = path, sorted(each for each in path.rglob("*") if each.is_file())
+        found = [f for f in found if not any(p.startswith(".") for p in f.relative_to(path).parts)]
+        if found and form == "auto" and all(format_of(f) not in (None, "text") for f in found):
+            raise CorpusError(
+                f"{path} is a folder of tables, and a folder is read as text files; "
+                f"name the files, such as {asked}/*{found[0].suffix}."
+            )
+        if not found:
+            raise CorpusError(f"{path} has no files in it.")
+    elif any(mark in asked for mark in "*?[") and not path.exists():
+        still = Path(asked)
+        while any(mark in str(still) for mark in "*?["):
+            still = still.parent
+        root = base / still
+        pattern = Path(asked).relative_to(still).as_posix()
+        found = sorted(each for each in root.glob(pattern) if each.is_file())
+        if not found:
+            raise CorpusError(f"No file matches {asked} (looked in {root}).")
+    elif path.exists():
+        root, found = path.parent, [path]
+    else:
+        names = [each.name for each in path.parent.iterdir()] if path.parent.is_dir() else []
+        raise CorpusError(f"There is no file {path}.{near(path.name, names)}")
+    return [Source(each, each.relative_to(root).as_posix()) for each in found]
+
+
+def _format_of_all(sources: Sequence[Source], asked: Format | Literal["auto"]) -> Format:
+    """The one format of all files, asked for or told by their names; CorpusError."""
+    if asked != "auto":
+        return asked
+    formats = {format_of(source.path) for source in sources}
+    if len(formats) > 1:
+        raise CorpusError(
+            "The files of a corpus have one format, and these have several: "
+            + ", ".join(sorted(str(each or "unknown") for each in formats))
+            + "; say which with `format`."
+        )
+    (found,) = formats
+    if found is None:
+        raise CorpusError(
+            f"The format of {sources[0].path} cannot be told from its name; "
+            'say it: format = "jsonl", "csv", "tsv", "parquet" or "text".'
+        )
+    return found
+
+
+def _find_id(asked: str | None, names: tuple[str, ...], path: Path) -> str | None:
+    """The column of the id: the one asked for, else "id" in any case; None where there is none."""
+    if asked is None:
+        exact_first = sorted(names, key="id".__ne__)
+        return next((name for name in exact_first if name.lower() == "id"), None)
+    if asked not in names:
+        raise CorpusError(
+            f"{path} has no column {asked!r} for the id; it has {_listed(names)}."
+            + near(asked, names)
+        )
+    return asked
+
+
+def _listed(names: Sequence[str]) -> str:
+    return ", ".join(names[:12]) + (", ..." if len(names) > 12 else "")
+
+
+class _Seen:
+    """Which ids were seen before, in bounded memory: 8 bytes an id, and as much again at times.
+
+    Sorted runs of 64-bit hashes, merged when two are of a size (a log-structured merge). Ten
+    million ids take 80 MB at rest and at most 240 MB while runs are merged, where a set of
+    strings takes above 1 GB. Two different ids are taken for one with a probability of
+    n**2 / 2**65: three in a million for ten million ids.
+    """
+
+    def __init__(self) -> None:
+        self._runs: list[NDArray[np.int64]] = []
+
+    def repeated(self, ids: Sequence[str]) -> NDArray[np.bool_]:
+        """For each id, whether it was there before: in an earlier call, or earlier in this."""
+        hashes = np.fromiter(map(hash, ids), np.int64, len(ids))
+        order = np.argsort(hashes, kind="stable")
+        ordered = hashes[order]
+        known = np.zeros(len(ids), np.bool_)
+        known[1:] = ordered[1:] == ordered[:-1]  # stable: the first of equals came first
+        for run in self._runs:
+            place = np.searchsorted(run, ordered)
+            place[place == len(run)] = 0
+            known |= run[place] == ordered
+        self._add(ordered[~known])
+        answer = np.empty(len(ids), np.bool_)
+        answer[order] = known
+        return answer
+
+    def _add(self, run: NDArray[np.int64]) -> None:
+        if len(run) == 0:
+            return
+        while self._runs and len(self._runs[-1]) <= 2 * len(run):
+            run = np.concatenate((self._runs.pop(), run))
+            run.sort(kind="stable")  # finds the two runs and merges them
+        self._runs.append(run)

@@ -24,15 +24,25 @@ from numpy.typing import NDArray
 
 from searchbench.corpora.corpus import Document, Field, FieldType, Schema
 from searchbench.corpora.drawn import DEFAULT_FIELDS, Drawn, drawn_fields
-from searchbench.corpora.laws import Heaps, Integers, Zipf, normal, raw, unit
-from searchbench.corpora.lexicon import LARGEST, WIDTH, spell
+from searchbench.corpora.laws import (
+    LARGEST,
+    WIDTH,
+    Bits,
+    Heaps,
+    Integers,
+    Zipf,
+    normal,
+    raw,
+    spell,
+    unit,
+)
 from searchbench.errors import CorpusError
 
-TITLE_WORDS = 5.0
-TITLE_SIGMA = 0.35
-TITLE_LONGEST = 12
-SENTENCE_WORDS = 14
-LONGEST_MEDIANS = 50
+_TITLE_WORDS = 5.0
+_TITLE_SIGMA = 0.35
+_TITLE_LONGEST = 12
+_SENTENCE_WORDS = 14
+_LONGEST_MEDIANS = 50
 """No body is longer than this many medians."""
 
 _BLOCK_DOCUMENTS = 1024
@@ -81,7 +91,7 @@ class GeneratedCorpus:
     @property
     def mean_words(self) -> float:
         """Words of a title and a body, on average (of lognormals: median * exp(sigma**2 / 2))."""
-        return TITLE_WORDS * math.exp(TITLE_SIGMA**2 / 2) + self.words * math.exp(
+        return _TITLE_WORDS * math.exp(_TITLE_SIGMA**2 / 2) + self.words * math.exp(
             self.words_sigma**2 / 2
         )
 
@@ -89,10 +99,6 @@ class GeneratedCorpus:
     def block_documents(self) -> int:
         """Documents of a block: fewer where they are long, so that a block stays small."""
         return max(1, min(_BLOCK_DOCUMENTS, int(_BLOCK_WORDS / self.mean_words)))
-
-    def __len__(self) -> int:
-        """The number of documents."""
-        return self.count
 
     def documents(self) -> Iterator[Document]:
         """All documents, in order; ids count from 0."""
@@ -109,14 +115,19 @@ class GeneratedCorpus:
     def _block(self, block: int) -> list[Document]:
         size = self.block_documents
         titles, bodies = self._lengths(block)
-        ends = np.cumsum(titles + bodies)
-        starts = ends - titles - bodies
+        sizes = titles + bodies
+        ends = np.cumsum(sizes)
+        starts = ends - sizes
+        body_starts = starts + titles
         total = int(ends[-1])
+        inside = np.arange(total) - np.repeat(starts, sizes)  # each word's place in its document
         shapes = raw(self.seed, block, _SHAPES, count=total)
-        ranks = self._ranks(block, starts, ends, total, shapes)
-        text, offsets = self._text(ranks, starts, titles, ends, shapes)
+        ranks = self._ranks(block, starts, ends, inside, shapes)
+        text, offsets = self._text(
+            ranks, body_starts, ends, inside >= np.repeat(titles, sizes), shapes
+        )
         opened = offsets[starts].tolist()
-        parted = offsets[starts + titles].tolist()
+        parted = offsets[body_starts].tolist()
         closed = offsets[ends].tolist()
         columns = [each.draw(self.seed, block, size) for each in self.drawn]
         names = [each.field.name for each in self.drawn]
@@ -136,24 +147,20 @@ class GeneratedCorpus:
     def _lengths(self, block: int) -> tuple[Integers, Integers]:
         size = self.block_documents
         drawn = normal(raw(self.seed, block, _LENGTHS, count=2 * size))
-        titles = np.rint(TITLE_WORDS * np.exp(TITLE_SIGMA * drawn[:size]))
+        titles = np.rint(_TITLE_WORDS * np.exp(_TITLE_SIGMA * drawn[:size]))
         bodies = np.rint(self.words * np.exp(self.words_sigma * drawn[size:]))
         return (
-            np.clip(titles, 1, TITLE_LONGEST).astype(np.int64),
-            np.clip(bodies, 1, self.words * LONGEST_MEDIANS).astype(np.int64),
+            np.clip(titles, 1, _TITLE_LONGEST).astype(np.int64),
+            np.clip(bodies, 1, self.words * _LONGEST_MEDIANS).astype(np.int64),
         )
 
     def _ranks(
-        self,
-        block: int,
-        starts: Integers,
-        ends: Integers,
-        total: int,
-        shapes: NDArray[np.uint64],
+        self, block: int, starts: Integers, ends: Integers, inside: Integers, shapes: Bits
     ) -> Integers:
         """The rank of each word of a block: drawn, repeated within the document, or planted."""
         # A block's words are spread over the words that it has on average, so that blocks
         # tile the text without knowing the lengths of those before.
+        total = len(shapes)
         span = self.block_documents * self.mean_words
         before = block * span
         known = self.heaps.vocabulary(before + starts / total * span)
@@ -172,34 +179,26 @@ class GeneratedCorpus:
             planted[places] = True
         if self.burst:
             chance = (shapes >> np.uint64(32)) * 2.0**-32
-            inside = np.arange(total) - np.repeat(starts, ends - starts)
             again = np.flatnonzero((chance < self.burst) & ~planted & (inside > 0))
             back = (chance[again] / self.burst * inside[again]).astype(np.int64)
             ranks[again] = ranks[again - inside[again] + back]
         return ranks
 
     def _text(
-        self,
-        ranks: Integers,
-        starts: Integers,
-        titles: Integers,
-        ends: Integers,
-        shapes: NDArray[np.uint64],
+        self, ranks: Integers, body_starts: Integers, ends: Integers, in_body: Any, shapes: Bits
     ) -> tuple[str, Integers]:
         """The text of a block, and (words + 1,) offsets of each word in it."""
         vocabulary = self._vocabulary
         vocabulary.upto(int(ranks.max()))
         letters = vocabulary.table[ranks]
         lengths = vocabulary.lengths[ranks]
-        stops = (shapes & np.uint64(0xFFFFFFFF)) < np.uint64(2**32 // SENTENCE_WORDS)
-        inside = np.arange(len(ranks)) - np.repeat(starts, ends - starts)
-        stops &= inside >= np.repeat(titles, ends - starts)
+        stops = (shapes & np.uint64(0xFFFFFFFF)) < np.uint64(2**32 // _SENTENCE_WORDS)
+        stops &= in_body
         stops[ends - 1] = True
         closing = np.flatnonzero(stops)
         letters[closing, lengths[closing]] = ord(".")
         letters[closing, lengths[closing] + 1] = ord(" ")
-        opening = np.concatenate((starts, starts + titles, closing[:-1] + 1))
-        opening = np.unique(opening)
+        opening = np.unique(np.concatenate(([0], body_starts, closing[:-1] + 1)))
         letters[opening, 0] -= ord("a") - ord("A")
         offsets = np.zeros(len(ranks) + 1, np.int64)
         np.cumsum(lengths + 1 + stops, out=offsets[1:])

@@ -1,4 +1,5 @@
-"""The laws of generated text: Zipf-Mandelbrot, Heaps, and plain distributions, from raw bits.
+"""The laws of generated text: Zipf-Mandelbrot, Heaps, and plain distributions, from raw bits;
+and its words, known from their rank alone.
 
 Everything is made of the raw 64-bit output of PCG64, whose streams NumPy keeps the same from
 version to version, which it does not promise for its distributions.
@@ -6,6 +7,11 @@ version to version, which it does not promise for its distributions.
 Sources: Mandelbrot (1953), frequency of the word of rank r proportional to (r + q) ** -s;
 Heaps (1978), distinct words among n: k * n ** beta; Manning, Raghavan and Schütze (2008),
 "Introduction to Information Retrieval", 5.1, for k = 44, beta = 0.49 on RCV1.
+
+Words are invented: pronounceable and distinct. A word is consonants and vowels in turn, with
+consonants at its end or not, so that no two numbers spell the same word. Frequent words are
+short: the first 960 ranks have one syllable, the next 115,200 two, the rest three. Within a
+length the order is scrambled, so that neighbours in rank do not look alike.
 """
 
 from __future__ import annotations
@@ -18,25 +24,24 @@ from numpy.typing import NDArray
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
+Bits = NDArray[np.uint64]
 
 SLOPE_AT_START = 0.15
 MOST_WORDS_BEFORE = 1_000_000
 
 
-def raw(seed: int, *place: int, count: int) -> NDArray[np.uint64]:
+def raw(seed: int, *place: int, count: int) -> Bits:
     """``count`` random 64-bit numbers that belong to this seed and place alone."""
     source = np.random.PCG64(np.random.SeedSequence(seed, spawn_key=place))
-    numbers: NDArray[np.uint64] = source.random_raw(count)
-    return numbers
+    return source.random_raw(count)
 
 
-def unit(numbers: NDArray[np.uint64]) -> Floats:
+def unit(numbers: Bits) -> Floats:
     """Uniform in [0, 1), with 53 bits."""
-    fraction: Floats = (numbers >> np.uint64(11)).astype(np.float64) * 2.0**-53
-    return fraction
+    return (numbers >> np.uint64(11)).astype(np.float64) * 2.0**-53
 
 
-def normal(numbers: NDArray[np.uint64]) -> Floats:
+def normal(numbers: Bits) -> Floats:
     """Standard normal, one a number (Box and Muller 1958), from its upper and lower halves."""
     upper = ((numbers >> np.uint64(32)) + 1.0) * 2.0**-32
     lower = (numbers & np.uint64(0xFFFFFFFF)) * 2.0**-32
@@ -67,8 +72,7 @@ class Zipf:
             start = low**power
             place = (start + uniform * (high**power - start)) ** (1.0 / power)
         found = (place - shift).astype(np.int64)
-        clipped: Integers = np.clip(found, 1, np.asarray(last).astype(np.int64))
-        return clipped
+        return np.clip(found, 1, np.asarray(last).astype(np.int64))
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,12 +101,52 @@ class Heaps:
 
     def vocabulary(self, words: Floats | float) -> Floats:
         """How many words are known after ``words`` words of text; a whole number, from 1."""
-        known: Floats = np.maximum(
-            np.floor(self.k * (np.asarray(words) + self.before) ** self.beta), 1.0
-        )
-        return known
+        return np.maximum(np.floor(self.k * (np.asarray(words) + self.before) ** self.beta), 1.0)
 
     def first_use(self, ranks: Integers) -> Floats:
         """After how many words of text the word of each rank becomes known."""
-        place: Floats = (ranks / self.k) ** (1.0 / self.beta) - self.before
-        return place
+        return (ranks / self.k) ** (1.0 / self.beta) - self.before
+
+
+_SINGLE = ("b", "c", "d", "f", "g", "h", "k", "l", "m", "n", "p", "r", "s", "t", "v", "w")
+_ONSETS = (*_SINGLE, "br", "pl", "st", "tr")
+_NUCLEI = ("a", "e", "i", "o", "u", "ea")
+_CODAS = np.array(("", "n", "r", "s", "t", "l", "m", "nd"), "S")
+
+WIDTH = 16
+"""Bytes of a row in the table: at most 14 letters, and room for a full stop and a space."""
+
+_SYLLABLES = np.array([onset + nucleus for onset in _ONSETS for nucleus in _NUCLEI], "S")
+_SIZES = tuple(len(_CODAS) * len(_SYLLABLES) ** syllables for syllables in (1, 2, 3))
+# Prime to 2, 3 and 5, the only primes in the sizes, so that multiplying permutes each length.
+_STRIDES = (577, 71_257, 8_543_291)
+
+LARGEST = sum(_SIZES)
+"""How many words there are: 13,940,160."""
+
+
+def spell(first: int, stop: int) -> tuple[NDArray[np.uint8], Integers]:
+    """The words of the ranks from ``first`` (1 is the most frequent) up to ``stop``.
+
+    Returns (n, WIDTH) bytes, each row a word, a space and zeros; and (n,) lengths in letters.
+    """
+    ranks = np.arange(first - 1, stop - 1, dtype=np.int64)
+    words = np.zeros(len(ranks), f"S{WIDTH}")
+    start = 0
+    for syllables, (size, stride) in enumerate(zip(_SIZES, _STRIDES, strict=True), 1):
+        chosen = (ranks >= start) & (ranks < start + size)
+        number, coda = np.divmod((ranks[chosen] - start) * stride % size, len(_CODAS))
+        spelt = np.zeros(len(number), "S")
+        for _ in range(syllables):
+            number, syllable = np.divmod(number, len(_SYLLABLES))
+            spelt = np.strings.add(spelt, _SYLLABLES[syllable])
+        words[chosen] = np.strings.add(spelt, _CODAS[coda])
+        start += size
+    ended = np.strings.add(words, b" ").astype(words.dtype)
+    return ended.view(np.uint8).reshape(-1, WIDTH), np.strings.str_len(words)
+
+
+def word(rank: int) -> str:
+    """The word of one rank, from 1."""
+    table, lengths = spell(rank, rank + 1)
+    return bytes(table[0, : lengths[0]]).decode("ascii")

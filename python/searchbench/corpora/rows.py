@@ -1,32 +1,31 @@
 """Raw rows of one file, each with its line: JSON lines, CSV, TSV, Parquet, a text file.
 
-A row is a mapping, or a string that says why the line is none. Nothing is judged here.
+A row is a mapping, or a string that says why the line is none. Nothing is judged here. Files may
+be compressed.
 """
 
 from __future__ import annotations
 
 import csv
+import lzma
+import zlib
 from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, BinaryIO, Literal
 
 import orjson
 
-from searchbench.corpora.streams import (
-    LINE_LIMIT_BYTES,
-    lines,
-    not_utf8,
-    opened,
-    text_lines,
-    unreadable,
-)
 from searchbench.errors import CorpusError
-from searchbench.packed import COMPRESSED, inner_suffix
+from searchbench.packed import COMPRESSED, inner_suffix, open_packed
 
 Format = Literal["jsonl", "csv", "tsv", "parquet", "text"]
 Row = tuple[int, Mapping[str, Any] | str]
 TEXT_COLUMNS = ("id", "title", "body")
+
+LINE_LIMIT_BYTES = 64 << 20
+"""The longest line, cell or text file taken: beyond it, the file is not what it seems to be."""
 
 _SUFFIXES: dict[str, Format] = {
     ".jsonl": "jsonl",
@@ -83,14 +82,80 @@ def header(path: Path, dialect: Dialect) -> tuple[str, ...] | None:
     if dialect.format == "text":
         return TEXT_COLUMNS
     if dialect.format == "parquet":
-        import pyarrow.parquet as pq
-
-        with _parquet_errors(path), pq.ParquetFile(path) as file:
+        with _parquet_file(path) as file:
             return tuple(file.schema_arrow.names)
     if dialect.format in ("csv", "tsv"):
         with opened(path) as stream:
-            return _header(path, _reader(text_lines(path, stream), dialect))
+            return _header(path, _reader(_text_lines(path, stream), dialect))
     return None
+
+
+@contextmanager
+def opened(path: Path) -> Iterator[BinaryIO]:
+    """The uncompressed bytes of a file, buffered; CorpusError where it cannot be read."""
+    try:
+        with open_packed(path) as stream:
+            yield stream
+    except (OSError, EOFError, lzma.LZMAError, zlib.error) as error:
+        raise _unreadable(path, error) from error
+
+
+def lines(path: Path, stream: BinaryIO) -> Iterator[tuple[int, bytes]]:
+    """Each line with its number from 1; a byte order mark is removed.
+
+    CorpusError where a line is beyond LINE_LIMIT_BYTES, or the file is UTF-16 or UTF-32.
+    """
+    number = 0
+    while line := stream.readline(LINE_LIMIT_BYTES + 1):
+        number += 1
+        if len(line) > LINE_LIMIT_BYTES:
+            raise CorpusError(
+                f"{path}:{number}: this line is longer than {LINE_LIMIT_BYTES >> 20} MiB; "
+                "a file of documents holds one document a line."
+            )
+        if number == 1:
+            if line.startswith((b"\xff\xfe", b"\xfe\xff")):
+                raise CorpusError(
+                    f"{path}:1: this is UTF-16, and UTF-8 is expected; "
+                    "convert it with: iconv -f UTF-16 -t UTF-8."
+                )
+            line = line.removeprefix(b"\xef\xbb\xbf")
+        yield number, line
+
+
+def _text_lines(path: Path, stream: BinaryIO) -> Iterator[str]:
+    """Each line as text; CorpusError that names file and line where it is not UTF-8."""
+    for number, line in lines(path, stream):
+        try:
+            yield line.decode()
+        except UnicodeDecodeError as error:
+            raise _not_utf8(path, number, error) from error
+
+
+def _decoded(path: Path, line: int, content: bytes) -> str:
+    try:
+        return content.decode()
+    except UnicodeDecodeError as error:
+        raise _not_utf8(path, line + content.count(b"\n", 0, error.start), error) from error
+
+
+def _not_utf8(path: Path, line: int, error: UnicodeDecodeError) -> CorpusError:
+    return CorpusError(
+        f"{path}:{line}: byte 0x{error.object[error.start]:02x} is not UTF-8; convert the file "
+        "with iconv -f ENCODING -t UTF-8 (often ENCODING is WINDOWS-1252)."
+    )
+
+
+def _unreadable(path: Path, error: Exception) -> CorpusError:
+    """What is said of a file that the system, or its own compression, does not let us read."""
+    if isinstance(error, FileNotFoundError):
+        return CorpusError(f"There is no file {path}; paths are relative to the study file.")
+    if isinstance(error, OSError) and error.strerror:
+        return CorpusError(f"{path} cannot be read: {error.strerror}.")
+    return CorpusError(
+        f"{path} cannot be read: {error}; it may be damaged, or cut short, "
+        "or its name says another compression than it has."
+    )
 
 
 def _jsonl(path: Path) -> Iterator[Row]:
@@ -102,17 +167,14 @@ def _jsonl(path: Path) -> Iterator[Row]:
             except orjson.JSONDecodeError as error:
                 if not line.strip():
                     continue
-                _check_utf8(path, number, line)
+                _decoded(path, number, line)
                 if first and line.lstrip().startswith(b"["):
                     raise _array(path) from error
-                row = None
                 yield number, f"this is not JSON ({error})"
-            if isinstance(row, dict):
-                yield number, row
-            elif first and isinstance(row, list):
-                raise _array(path)
-            elif row is not None:
-                yield number, "this is not a JSON object"
+            else:
+                if first and isinstance(row, list):
+                    raise _array(path)
+                yield number, row if isinstance(row, dict) else "this is not a JSON object"
             first = False
 
 
@@ -123,18 +185,11 @@ def _array(path: Path) -> CorpusError:
     )
 
 
-def _check_utf8(path: Path, number: int, line: bytes) -> None:
-    try:
-        line.decode()
-    except UnicodeDecodeError as error:
-        raise not_utf8(path, number, error) from error
-
-
 def _reader(stream: Iterator[str], dialect: Dialect) -> Any:
     csv.field_size_limit(LINE_LIMIT_BYTES)
-    quoting: dict[str, Any] = {"quoting": csv.QUOTE_NONE}
-    if dialect.quote:
-        quoting = {"quotechar": dialect.quote}
+    quoting: dict[str, Any] = (
+        {"quotechar": dialect.quote} if dialect.quote else {"quoting": csv.QUOTE_NONE}
+    )
     delimiter = dialect.delimiter or ("\t" if dialect.format == "tsv" else ",")
     # strict: a stray quote is an error with a line, where it would be mended without a word.
     return csv.reader(stream, delimiter=delimiter, strict=True, **quoting)
@@ -158,7 +213,7 @@ def _header(path: Path, reader: Any) -> tuple[str, ...]:
 
 def _table(path: Path, dialect: Dialect) -> Iterator[Row]:
     with opened(path) as stream:
-        reader = _reader(text_lines(path, stream), dialect)
+        reader = _reader(_text_lines(path, stream), dialect)
         names = _header(path, reader)
         width = len(names)
         while True:
@@ -184,10 +239,9 @@ def _table(path: Path, dialect: Dialect) -> Iterator[Row]:
 def _parquet(path: Path) -> Iterator[Row]:
     import pyarrow as pa
     import pyarrow.compute as pc
-    import pyarrow.parquet as pq
 
     number = 0
-    with _parquet_errors(path), pq.ParquetFile(path, pre_buffer=False) as file:
+    with _parquet_file(path, pre_buffer=False) as file:
         for batch in file.iter_batches(batch_size=_PARQUET_ROWS, use_threads=False):
             columns = []
             for column in batch.columns:
@@ -202,23 +256,19 @@ def _parquet(path: Path) -> Iterator[Row]:
                 yield number, dict(zip(names, cells, strict=True))
 
 
-class _parquet_errors:  # noqa: N801 -- reads as a clause of ``with``
-    """Turns what pyarrow raises about a file into a CorpusError."""
+@contextmanager
+def _parquet_file(path: Path, **options: bool) -> Iterator[Any]:
+    """An open ParquetFile; CorpusError for what pyarrow raises about it."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
 
-    def __init__(self, path: Path) -> None:
-        self.path = path
-
-    def __enter__(self) -> None:
-        if self.path.suffix.lower() in COMPRESSED:
-            raise CorpusError(
-                f"{self.path}: Parquet is compressed within; unpack the file and name that."
-            )
-
-    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
-        import pyarrow as pa
-
-        if isinstance(error, (OSError, pa.ArrowException)):
-            raise unreadable(self.path, error) from error
+    if path.suffix.lower() in COMPRESSED:
+        raise CorpusError(f"{path}: Parquet is compressed within; unpack the file and name that.")
+    try:
+        with pq.ParquetFile(path, **options) as file:
+            yield file
+    except (OSError, pa.ArrowException) as error:
+        raise _unreadable(path, error) from error
 
 
 def _text(source: Source) -> Iterator[Row]:
@@ -227,10 +277,5 @@ def _text(source: Source) -> Iterator[Row]:
     if len(content) > LINE_LIMIT_BYTES:
         yield 1, f"this text is longer than {LINE_LIMIT_BYTES >> 20} MiB"
         return
-    content = content.removeprefix(b"\xef\xbb\xbf")
-    try:
-        body = content.decode()
-    except UnicodeDecodeError as error:
-        line = content.count(b"\n", 0, error.start) + 1
-        raise not_utf8(source.path, line, error) from error
+    body = _decoded(source.path, 1, content.removeprefix(b"\xef\xbb\xbf"))
     yield 1, {"id": source.relative, "title": source.path.name, "body": body or None}

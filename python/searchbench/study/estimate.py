@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from searchbench.corpora.spec import family_of, keys_of, scale_of
+from searchbench.corpora import family_of, keys_of, scale_of
 from searchbench.engines import ENGINES
 from searchbench.errors import SearchbenchError
 from searchbench.packed import COMPRESSED, inner_suffix, open_packed

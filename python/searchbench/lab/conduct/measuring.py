@@ -14,7 +14,8 @@ from searchbench.lab.drive.compiled import Spread
 from searchbench.lab.drive.drive import Samples, accounted, drive
 from searchbench.lab.drive.probe import Probe
 from searchbench.lab.drive.workload import VerbatimRequests
-from searchbench.lab.fleet.fleet import Fleet, FleetEndpoint, FleetError
+from searchbench.lab.fleet.fleet import Fleet, FleetEndpoint
+from searchbench.lab.fleet.parts import FleetError
 from searchbench.lab.system import cachecount
 from searchbench.lab.wire.exchange import prepare
 from searchbench.lab.wire.order import Manner, Order, Progress

@@ -13,7 +13,6 @@ import numpy as np
 
 from searchbench import corpora
 from searchbench.corpora.corpus import Corpus, FieldType, Summary, digest
-from searchbench.corpora.spec import family_of
 from searchbench.corpora.validate import validate
 from searchbench.engines import engine
 from searchbench.engines.engine import Engine
@@ -135,7 +134,7 @@ class Openings:
 
     def _open(self, spec: Mapping[str, object]) -> Corpus:
         wanted = {k: v for k, v in spec.items() if v is not None}
-        if family_of(wanted) == "debian" and "snapshot" not in wanted:
+        if corpora.family_of(wanted) == "debian" and "snapshot" not in wanted:
             wanted["snapshot"] = str(debian_snapshot())
         return corpora.open_corpus(wanted, self.base)
 

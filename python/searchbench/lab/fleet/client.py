@@ -32,13 +32,6 @@ _TICK_S = 0.25
 _TICK_SAMPLES = 512
 # The controlling machine says something every second while we drive.
 _SILENCE_S = 30.0
-_COLUMNS = {
-    "sequence": np.uint32,
-    "client_starts": np.uint32,
-    "due_ns": np.int64,
-    "request_targets": np.uint16,
-    "request_timeouts_ns": np.int64,
-}
 
 
 def main() -> int:
@@ -69,7 +62,7 @@ def _served(source: BinaryIO, out: BinaryIO) -> int:
     except BrokenPipeError:
         return 130
     except NotOurs as error:
-        sys.stderr.write(f"this is not the protocol of searchbench: {error.words!r}\n")
+        sys.stderr.write(f"this is not the protocol of searchbench: {str(error)!r}\n")
         return 2
     return 0
 
@@ -88,7 +81,10 @@ class Client:
     def serve(self) -> None:
         """Until stdin ends. KeyboardInterrupt where it ends in the middle of a drive."""
         self._sender.greet()
-        self._sender.send("hello", who_we_are())
+        # What must be the same on all machines, and what machine this is.
+        cpus = sorted(os.sched_getaffinity(0))
+        about = {"pid": os.getpid(), "cpus": cpus, "host": host.fingerprint()}
+        self._sender.send("hello", {**versions(), **about})
         threading.Thread(target=self._listen, daemon=True).start()
         while (message := self._told.get()) is not None:
             if message.kind == "job":
@@ -197,28 +193,17 @@ class Client:
         self._sender.send("trace", counts, blobs)
 
 
-def who_we_are() -> dict[str, Any]:
-    """What must be the same on all machines, and what machine this is."""
-    return {
-        **versions(),
-        "pid": os.getpid(),
-        "cpus": sorted(os.sched_getaffinity(0)),
-        "host": host.fingerprint(),
-    }
-
-
 def _order(job: Message, folder: str) -> dict[str, Any]:
     """What ``_core.drive`` takes by name. No ``cpus``: all but the first, which is left to ssh, to
     the kernel's interrupts and to us; never more than there are connections.
     """
     order = dict(job.fields["order"])
-    cpus = order["cpus"] or sorted(os.sched_getaffinity(0))[1:]
+    cpus = order.get("cpus") or sorted(os.sched_getaffinity(0))[1:]
     order["cpus"] = cpus[: order["connections"]]
     if order.pop("spill", False):
         order["spill"] = folder
-    for name, dtype in _COLUMNS.items():
-        if name in job.fields["columns"]:
-            order[name] = np.frombuffer(job.blobs.get(name, b""), dtype)
+    for name, dtype in job.fields["columns"].items():
+        order[name] = np.frombuffer(job.blobs.get(name, b""), dtype)
     login = job.fields["login"]
     order["login"] = None if login is None else tuple(login)
     order["whole"] = [base64.b64decode(mark) for mark in job.fields["whole"]]
@@ -227,9 +212,9 @@ def _order(job: Message, folder: str) -> dict[str, Any]:
 
 def _target(told: Any) -> Any:
     """(host, port), or several of them: JSON has no tuples."""
-    if told and isinstance(told[0], str):
+    if isinstance(told[0], str):
         return (told[0], int(told[1]))
-    return [(one[0], int(one[1])) for one in told]
+    return [_target(one) for one in told]
 
 
 def _some(recent: bytes) -> memoryview:

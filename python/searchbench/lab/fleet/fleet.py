@@ -23,17 +23,13 @@ from numpy.typing import NDArray
 
 from searchbench.engines.engine import Request
 from searchbench.errors import LabError
-from searchbench.lab.fleet import clock as fleet_clock
 from searchbench.lab.fleet.frames import Message, versions
-from searchbench.lab.fleet.gathered import FleetError, Run, make_room, put_together
-from searchbench.lab.fleet.machine import COMMAND, Lost, Machine
-from searchbench.lab.fleet.parts import Part, deal
+from searchbench.lab.fleet.machine import COMMAND, Machine, Offset, offset
+from searchbench.lab.fleet.parts import FleetError, Run, deal, make_room, put_together
 from searchbench.lab.wire.exchange import Arena, Endpoint, lay_out
 from searchbench.lab.wire.order import Manner, Order, arguments
 from searchbench.lab.wire.trace import Gathered
 from searchbench.record.trial import Note
-
-__all__ = ["Fleet", "FleetEndpoint", "FleetError", "Gathered"]
 
 Targets = tuple[str, int] | Sequence[tuple[str, int]]
 OnTick = Callable[[int, int, bytes], object]
@@ -46,6 +42,8 @@ _CONNECT_S = 0.001  # for a connection, beside a round trip
 _GATHER_S = 10.0  # for what is kept of a run that failed
 _LOOK_S = 0.1
 _ALIVE_S = 1.0
+_PINGS = 16
+_ENDS = ("lost", "failed")  # of a machine, of its drive
 
 
 class Fleet:
@@ -74,7 +72,7 @@ class Fleet:
             raise LabError(f"client machine {twice[0]} is named twice", "clients")
         self.hosts, self.ssh, self.command, self.lead_s = tuple(hosts), ssh, command, lead_s
         self.machines: list[Machine] = []
-        self._events: queue.SimpleQueue[tuple[Machine, Message | Lost]] = queue.SimpleQueue()
+        self._events: queue.SimpleQueue[tuple[Machine, Message]] = queue.SimpleQueue()
         self._jobs = 0
         self._failed: set[Machine] = set()
 
@@ -138,9 +136,6 @@ class Fleet:
         due_ns: NDArray[np.int64] | None = None,
         connections: int,
         stop_after: int | None = None,
-        cpus: Sequence[int] = (),
-        request_targets: NDArray[np.uint16] | None = None,
-        request_timeouts_ns: NDArray[np.int64] | None = None,
         spill: str | None = None,
         on_tick: OnTick | None = None,
         **order: Any,
@@ -163,63 +158,61 @@ class Fleet:
             len(self.machines), connections=connections, sequence=sequence,
             client_starts=client_starts, due_ns=due_ns, stop_after=stop_after,
         )  # fmt: skip
-        parts = dict(zip(self.machines, shares, strict=True))
+        runs = [Run(machine, part) for machine, part in zip(self.machines, shares, strict=True)]
+        busy = [run for run in runs if not run.part.idle]
         told = {
             "target": target,
             "wire": wire,
             "login": login,
             "whole": [base64.b64encode(mark).decode() for mark in whole],
-            "order": {**order, "cpus": list(cpus), "spill": bool(spill)},
+            "order": {**order, "spill": bool(spill)},
         }
-        columns = {"request_targets": request_targets, "request_timeouts_ns": request_timeouts_ns}
         self._jobs += 1
         self._failed.clear()
-        runs: list[Run] = []
         try:
-            self._look_for_lost()
-            for machine, part in parts.items():
-                if not part.idle:
-                    before = fleet_clock.measure(self._ping(machine))
-                    runs.append(Run(machine, part, before))
-            if not runs:
+            for machine in self.machines:
+                if machine.lost:
+                    raise FleetError(machine.host, machine.lost)
+            if not busy:
                 raise LabError("nothing was sent: the order is empty", "drive")
-            for run in runs:
-                self._tell(run, told, columns, requests)
-            for machine, ready in self._each("ready", [run.machine for run in runs], _READY_S):
+            for run in busy:
+                run.before = self._clock(run.machine)
+            for run in busy:
+                self._tell(run, told, requests)
+            for machine, ready in self._each("ready", [run.machine for run in busy], _READY_S):
                 machine.notes = [convert(note, Note) for note in ready.fields["notes"]]
-            self._follow(runs, on_tick)
-            for run in runs:
-                run.after = fleet_clock.measure(self._ping(run.machine))
+            self._follow(busy, on_tick)
+            for run in busy:
+                run.after = self._clock(run.machine)
         except FleetError as failure:
-            rescued = self._rescue(runs, parts, spill)
+            rescued = self._rescue(runs, spill)
             raise FleetError(failure.host, failure.words, rescued) from None
         except BaseException:
             # Ctrl-C, or a fault of ours: nobody drives on.
             self.close()
             raise
-        return self._gather(runs, parts, spill, _SILENCE_S)
+        return self._gather(runs, spill, _SILENCE_S)
 
-    def _tell(
-        self,
-        run: Run,
-        told: Mapping[str, Any],
-        columns: Mapping[str, NDArray[Any] | None],
-        requests: Arena,
-    ) -> None:
-        """Send a machine its part, all but the word to go."""
+    def _tell(self, run: Run, told: Mapping[str, Any], requests: Arena) -> None:
+        """Send a machine its part, all but the word to go; arrays go as columns."""
         part = run.part
-        own = {
-            **columns,
+        order = {
+            **told["order"],
             "sequence": part.sequence,
             "client_starts": part.client_starts,
             "due_ns": part.due_ns,
+            "connections": part.end - part.first,
+            "stop_after": part.stop_after,
         }
-        given = {n: np.ascontiguousarray(c) for n, c in own.items() if c is not None}
-        order = {**told["order"], "connections": part.end - part.first}
-        if part.stop_after is not None:
-            order["stop_after"] = part.stop_after
-        job = {**told, "job": self._jobs, "order": order, "columns": sorted(given)}
-        run.machine.send("job", job, {**{n: c.data for n, c in given.items()}, **requests.blobs()})
+        arrays = {n: np.ascontiguousarray(v) for n, v in order.items() if isinstance(v, np.ndarray)}
+        job = {
+            **told,
+            "job": self._jobs,
+            "order": {name: value for name, value in order.items() if name not in arrays},
+            "columns": {name: column.dtype.str for name, column in arrays.items()},
+        }
+        blobs = {name: column.data for name, column in arrays.items()}
+        run.machine.send("job", job, {**blobs, **requests.blobs()})
 
     def _follow(self, runs: list[Run], on_tick: OnTick | None) -> None:
         """Give the word, and follow the drive to its end on all machines."""
@@ -235,8 +228,7 @@ class Fleet:
         recent: list[bytes] = []
         spoke = ticked = time.monotonic()
         while any(run.ended is None for run in runs):
-            for machine, event in self._heard(_LOOK_S):
-                message = self._good(machine, event)
+            for machine, message in self._good():
                 if message.kind == "tick":
                     of[machine].completed = int(message.fields["completed"])
                     recent.append(bytes(message.blobs.get("recent", b"")))
@@ -259,51 +251,48 @@ class Fleet:
                         run.machine.send("stop")
                 recent.clear()
 
-    def _gather(
-        self, runs: list[Run], parts: Mapping[Machine, Part], spill: str | None, patience_s: float
-    ) -> Gathered:
-        """The traces of these machines, in one."""
+    def _gather(self, runs: list[Run], spill: str | None, patience_s: float) -> Gathered:
+        """The traces of those that ended, in one."""
         samples = make_room(runs, spill)
-        of = {run.machine: run for run in runs}
+        of = {run.machine: run for run in runs if run.ended}
         for machine in of:
             machine.send("give")
         for machine, trace in self._each("trace", list(of), patience_s):
             of[machine].trace = trace
-        return put_together(runs, samples, parts)
+        return put_together(runs, samples)
 
-    def _rescue(
-        self, runs: list[Run], parts: Mapping[Machine, Part], spill: str | None
-    ) -> Gathered | None:
+    def _rescue(self, runs: list[Run], spill: str | None) -> Gathered | None:
         """After a failure: end the others, and gather what they have."""
-        of = {run.machine: run for run in runs if run.going and run.machine.lost is None}
+        of = {run.machine: run for run in runs if run.going and not run.machine.lost}
         for machine in of:
             machine.send("stop")
         waiting = {m for m, run in of.items() if run.ended is None and m not in self._failed}
         give_up = time.monotonic() + _GATHER_S
         while waiting and time.monotonic() < give_up:
-            for machine, event in self._heard(_LOOK_S):
-                if isinstance(event, Lost) or event.kind == "failed":
+            for machine, event in self._heard():
+                if event.kind in _ENDS:
                     waiting.discard(machine)
                 elif event.kind == "ended" and machine in of:
                     of[machine].ended = event
                     waiting.discard(machine)
         for machine in waiting:
             machine.end()
-        there = [run for run in of.values() if run.ended and run.machine.lost is None]
+        for run in runs:
+            if run.machine.lost:
+                run.ended = None
         with suppress(FleetError):
-            return self._gather(there, parts, spill, _GATHER_S) if there else None
+            return self._gather(runs, spill, _GATHER_S) if any(r.ended for r in runs) else None
         return None
 
-    def _ping(self, machine: Machine) -> fleet_clock.Ping:
-        """A ping of this machine: when it left here, came there, left there, came here."""
-
-        def ping() -> tuple[int, int, int, int]:
+    def _clock(self, machine: Machine) -> Offset:
+        """How far its clock is from ours. A ping: left here, came there, left there, came here."""
+        pings = []
+        for _ in range(_PINGS):
             left_unix_ns = machine.send("ping")
             ((_, pong),) = self._each("pong", [machine], _SILENCE_S)
             there = int(pong.fields["came"]), int(pong.fields["left"])
-            return left_unix_ns, *there, pong.received_unix_ns
-
-        return ping
+            pings.append((left_unix_ns, *there, pong.received_unix_ns))
+        return offset(pings)
 
     def _each(
         self, kind: str, machines: Sequence[Machine], patience_s: float
@@ -311,8 +300,7 @@ class Fleet:
         """One message of a kind from each of these machines, as they come."""
         waiting = dict.fromkeys(machines, time.monotonic())
         while waiting:
-            for machine, event in self._heard(_LOOK_S):
-                message = self._good(machine, event)
+            for machine, message in self._good():
                 if message.kind == kind and machine in waiting:
                     del waiting[machine]
                     yield machine, message
@@ -320,30 +308,22 @@ class Fleet:
                 if time.monotonic() - max(since, machine.heard) > patience_s:
                     raise FleetError(machine.host, f"no {kind} came for {patience_s:.0f} s")
 
-    def _heard(self, wait_s: float) -> Iterator[tuple[Machine, Message | Lost]]:
-        """What was heard, at most one event; waits for it so long. What belongs to an earlier
+    def _heard(self) -> Iterator[tuple[Machine, Message]]:
+        """What was heard, at most one event; waits for it a little. What belongs to an earlier
         job, which came to nothing, is passed over.
         """
-        try:
-            machine, event = self._events.get(timeout=wait_s)
-        except queue.Empty:
-            return
-        if isinstance(event, Lost) or event.fields.get("job", self._jobs) == self._jobs:
+        with suppress(queue.Empty):
+            machine, event = self._events.get(timeout=_LOOK_S)
+            if event.fields.get("job", self._jobs) == self._jobs:
+                yield machine, event
+
+    def _good(self) -> Iterator[tuple[Machine, Message]]:
+        """What was heard; FleetError where it is the end of a machine, or of its drive."""
+        for machine, event in self._heard():
+            if event.kind in _ENDS:
+                self._failed.add(machine)
+                raise FleetError(machine.host, str(event.fields["words"]))
             yield machine, event
-
-    def _good(self, machine: Machine, event: Message | Lost) -> Message:
-        """The message; FleetError where it is the end of a machine, or of its drive."""
-        if isinstance(event, Lost):
-            raise FleetError(machine.host, event.words)
-        if event.kind == "failed":
-            self._failed.add(machine)
-            raise FleetError(machine.host, str(event.fields["words"]))
-        return event
-
-    def _look_for_lost(self) -> None:
-        for machine in self.machines:
-            if machine.lost is not None:
-                raise FleetError(machine.host, machine.lost.words)
 
 
 @dataclass(frozen=True)
@@ -355,12 +335,11 @@ class FleetEndpoint:
 
     def send(self, requests: Sequence[Request], order: Order, manner: Manner) -> Gathered:
         """Send ``requests`` from all machines."""
-        at, told = self.endpoint, arguments(order, manner)
-        if at.remote:
-            told["remote"] = True
-        targets = [at.target, *at.others] if at.others else at.target
+        at = self.endpoint
+        target = list(at.addresses) if at.others else at.target
+        told = {**arguments(order, manner), "remote": at.remote}
         return self.fleet.drive(
-            targets, at.wire, lay_out(requests), login=at.wire_login, whole=at.whole, **told
+            target, at.wire, lay_out(requests), login=at.wire_login, whole=at.whole, **told
         )
 
 

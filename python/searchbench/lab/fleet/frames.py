@@ -25,7 +25,7 @@ from typing import Any, BinaryIO
 
 from searchbench import _core
 
-PROTOCOL = 1
+PROTOCOL = 2
 GREETING = b"\nsearchbench client machine\n"
 _BEFORE_GREETING_BYTES = 1 << 16
 _LENGTH = struct.Struct("<I")
@@ -33,14 +33,12 @@ _MOST_JSON_BYTES = 1 << 26
 _CHUNK_BYTES = 1 << 20
 
 Room = Callable[[str, int], memoryview]
+Fields = Mapping[str, Any]
+Blobs = Mapping[str, memoryview]
 
 
 class NotOurs(Exception):  # noqa: N818 -- what arrived, not an error of ours
-    """What arrived is not of this protocol; ``words`` is what it is, as far as it was read."""
-
-    def __init__(self, words: str = "") -> None:
-        self.words = words
-        super().__init__(words)
+    """What arrived is not of this protocol; the message is what it is, as far as it was read."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,8 +46,8 @@ class Message:
     """One message. ``received_unix_ns``: this machine's clock when its first bytes were here."""
 
     kind: str
-    fields: Mapping[str, Any]
-    blobs: Mapping[str, memoryview] = field(default_factory=dict)
+    fields: Fields
+    blobs: Blobs = field(default_factory=dict)
     received_unix_ns: int = 0
 
 
@@ -67,11 +65,7 @@ class Sender:
             self._file.flush()
 
     def send(
-        self,
-        kind: str,
-        fields: Mapping[str, Any] | None = None,
-        blobs: Mapping[str, memoryview] | None = None,
-        stamp: str = "",
+        self, kind: str, fields: Fields | None = None, blobs: Blobs | None = None, stamp: str = ""
     ) -> int:
         """Write a message; the time just before, in ns since 1970, also as its field ``stamp``.
 

@@ -1,4 +1,4 @@
-"""One load in parts, a part for each client machine; and the parts' samples in one again.
+"""One load in parts, a part for each client machine; and the parts' traces in one again.
 
 Closed loop: the clients are dealt out (7 over 2 machines: 4 and 3), each with its own run of the
 sequence. Open loop: slot i goes to machine i modulo n, so that the parts together are exactly the
@@ -8,16 +8,37 @@ where there are fewer clients than machines, some machines have none.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from itertools import pairwise
+import json
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from itertools import accumulate, pairwise
+from pathlib import Path
 from typing import Any
 
 import numpy as np
+from msgspec import to_builtins
 from numpy.typing import NDArray
 
+from searchbench import _core
+from searchbench.errors import LabError
+from searchbench.lab.fleet.frames import Message
+from searchbench.lab.fleet.machine import Machine, Offset, about_clock, findings
+from searchbench.lab.wire.trace import Gathered
 from searchbench.workload.queries.orders import split
 
 Samples = NDArray[np.void]
+
+_DTYPE = np.dtype(_core.SAMPLE_DTYPE)
+_IN_MEMORY_BYTES = 256 << 20
+_MOST_CONNECTIONS = 1 << 16  # a sample names its connection in 16 bits
+
+
+class FleetError(LabError):
+    """A client machine failed. ``host`` is which; ``gathered``: what was measured until then."""
+
+    def __init__(self, host: str, words: str, gathered: Gathered | None = None) -> None:
+        self.host, self.words, self.gathered = host, words, gathered
+        super().__init__(f"client machine {host}: {words}", "clients")
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +53,7 @@ class Part:
     sequence: NDArray[np.uint32]
     client_starts: NDArray[np.uint32] | None
     due_ns: NDArray[np.int64] | None
-    stop_after: int | None
+    stop_after: int | None = None
 
     @property
     def idle(self) -> bool:
@@ -56,38 +77,33 @@ def deal(
     """
     if (client_starts is None) == (due_ns is None):
         raise ValueError("give client_starts for a closed loop or due_ns for an open one, not both")
-    bounds = [int(b) for b in split(connections, machines)]
-    places = list(pairwise(bounds))
+    places = list(pairwise(int(bound) for bound in split(connections, machines)))
     if due_ns is not None:
         if len(due_ns) != len(sequence):
             raise ValueError(f"due_ns has {len(due_ns)} entries and sequence {len(sequence)}")
         busy = min(machines, connections)
-        nothing = slice(0, 0)
-        cuts = [slice(i, None, busy) if i < busy else nothing for i in range(machines)]
+        cuts = [slice(i, None if i < busy else 0, max(busy, 1)) for i in range(machines)]
         return [
-            Part(a, b, np.ascontiguousarray(sequence[cut]), None, np.ascontiguousarray(due_ns[cut]),
-                 None)
-            for (a, b), cut in zip(places, cuts, strict=True)
-        ]  # fmt: skip
+            Part(
+                *place, np.ascontiguousarray(sequence[cut]), None, np.ascontiguousarray(due_ns[cut])
+            )
+            for place, cut in zip(places, cuts, strict=True)
+        ]
     starts = np.asarray(client_starts)
     if len(starts) != connections + 1:
         raise ValueError(
             f"client_starts has {len(starts)} entries, and {connections} clients need "
             f"{connections + 1}"
         )
-    return [
-        Part(
-            a,
-            b,
-            np.ascontiguousarray(sequence[starts[a] : starts[b]]),
-            (starts[a : b + 1] - starts[a]).astype(np.uint32),
-            None,
-            None
-            if stop_after is None
-            else stop_after * b // connections - stop_after * a // connections,
-        )
-        for a, b in places
-    ]
+    parts = []
+    for a, b in places:
+        own = np.ascontiguousarray(sequence[starts[a] : starts[b]])
+        own_starts = (starts[a : b + 1] - starts[a]).astype(np.uint32)
+        stop = None
+        if stop_after is not None:
+            stop = stop_after * b // connections - stop_after * a // connections
+        parts.append(Part(a, b, own, own_starts, None, stop))
+    return parts
 
 
 def put_into_one(samples: Samples, first_connection: int, shift_ns: int) -> None:
@@ -150,3 +166,122 @@ def _together(told: list[tuple[str, Any]]) -> Any:
     if len(values) == len(told) and all(value == first for value in values):
         return first
     return next(f"{name}: {value}" for name, value in told if value is not None)
+
+
+_UNMEASURED = Offset(0, 0, 0, 0)
+
+
+@dataclass(eq=False)
+class Run:
+    """One machine's share of a drive, and what is known of it so far."""
+
+    machine: Machine
+    part: Part
+    before: Offset = _UNMEASURED
+    after: Offset | None = None
+    going: bool = False
+    completed: int = 0
+    ended: Message | None = None
+    trace: Message | None = None
+    samples: Samples = field(default_factory=lambda: np.empty(0, _DTYPE))
+
+    @property
+    def count(self) -> int:
+        """How many samples it announced."""
+        return int(self.ended.fields["samples"]) if self.ended else 0
+
+    @property
+    def accounting(self) -> dict[str, Any]:
+        """The accounting of its own trace."""
+        found: dict[str, Any] = json.loads(self.ended.fields["accounting"]) if self.ended else {}
+        return found
+
+    @property
+    def zero_unix_ns(self) -> int:
+        """When its clock had its zero, by ours."""
+        return int(self.accounting["started_unix_ns"]) - self.before.offset_ns
+
+
+def make_room(runs: Sequence[Run], spill: str | None) -> Samples:
+    """Room for the samples of all, in their order; each machine's go into their place at once.
+
+    Memory, or beyond 256 MiB a file in ``spill`` that is gone once it is no longer used.
+    """
+    total = sum(run.count for run in runs)
+    samples: Samples
+    if spill is None or total * _DTYPE.itemsize <= _IN_MEMORY_BYTES:
+        samples = np.empty(total, _DTYPE)
+    else:
+        path = Path(spill) / "samples.gathered"
+        samples = np.memmap(path, dtype=_DTYPE, mode="w+", shape=(total,))
+        path.unlink()
+    start = 0
+    for run in runs:
+        run.samples = samples[start : start + run.count]
+        start += run.count
+        if run.count:
+            run.machine.room["samples"] = run.samples.view(np.uint8).data
+    return samples
+
+
+def put_together(runs: Sequence[Run], samples: Samples) -> Gathered:
+    """One of all that ended; their samples stand in ``samples``.
+
+    ``runs``: of every machine of the fleet, also of those that had nothing to do.
+    """
+    # The earliest: no instant gets below zero, which would mean that it never happened.
+    zero = min((run.zero_unix_ns for run in runs if run.ended), default=0)
+    kept: list[tuple[int, bytes]] = []
+    accounts, clients, notes = [], [], []
+    base = 0
+    for run, place in zip(runs, _places(runs), strict=True):
+        host, part = run.machine.host, run.part
+        about = {
+            "host": host,
+            "share": part.end - part.first,  # of the clients, or of the pool
+            "connections": list(place),
+            "machine": dict(run.machine.hello["host"]),
+            "samples": run.count,
+        }
+        if run.ended:
+            shift = run.zero_unix_ns - zero
+            put_into_one(run.samples, place[0], shift)
+            kept += [(base + at, reply) for at, reply in _replies(run.trace)]
+            base += run.count
+            accounts.append((host, run.accounting, shift))
+            notes += findings(host, run.before, run.after)
+            about |= {
+                **about_clock(run.before, run.after),
+                "zero_after_common_ns": shift,
+                "accounting": {k: v for k, v in run.accounting.items() if k != "threads"},
+            }
+        clients.append(about)
+    whole = account(accounts, zero, clients)
+    return Gathered(samples, kept, {**whole, "notes": to_builtins(notes)})
+
+
+def _places(runs: Sequence[Run]) -> list[tuple[int, int]]:
+    """Of each machine the numbers of its connections in the whole: first and end.
+
+    With one target they are those that a single machine would have given. A machine that asks
+    several targets has more connections than clients, and its samples say how many.
+    """
+    own = [int(run.samples["connection"].max()) + 1 if run.count else 0 for run in runs]
+    shares = [run.part.end - run.part.first for run in runs]
+    ends = [0, *accumulate(map(max, own, shares))]
+    if ends[-1] > _MOST_CONNECTIONS:
+        raise LabError(
+            f"the machines have {ends[-1]} connections together, and a sample numbers "
+            f"{_MOST_CONNECTIONS}: drive fewer clients, or fewer targets",
+            "drive",
+        )
+    return list(pairwise(ends))
+
+
+def _replies(trace: Message | None) -> Iterator[tuple[int, bytes]]:
+    blobs = trace.blobs if trace else {}
+    at = np.frombuffer(blobs.get("reply_samples", b""), np.uint64)
+    ends = np.frombuffer(blobs.get("reply_ends", b""), np.uint64).tolist()
+    whole = blobs.get("replies", memoryview(b""))
+    for sample, (start, end) in zip(at.tolist(), pairwise([0, *ends]), strict=True):
+        yield sample, bytes(whole[start:end])

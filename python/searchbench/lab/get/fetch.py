@@ -9,20 +9,19 @@ from __future__ import annotations
 
 import os
 import shutil
-import subprocess
 import tempfile
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from datetime import datetime
 from email.utils import parsedate_to_datetime
-from hashlib import sha256
+from hashlib import file_digest
 from pathlib import Path
-from typing import Any
 
 import orjson
 
+from searchbench.corpora.corpus import write_jsonl
 from searchbench.corpora.debian import ListsCorpus
-from searchbench.corpora.write import write_jsonl
 from searchbench.errors import LabError, NotInstalled
+from searchbench.lab.get import finished
 
 FETCH_TIMEOUT_S = 300.0
 STAGE = "fetch"
@@ -48,11 +47,8 @@ class Note:
 
 def cache_folder() -> Path:
     """``$SEARCHBENCH_CACHE``, else ``$XDG_CACHE_HOME/searchbench``, else ~/.cache/searchbench."""
-    if named := os.environ.get("SEARCHBENCH_CACHE"):
-        return Path(named)
-    if named := os.environ.get("XDG_CACHE_HOME"):
-        return Path(named) / "searchbench"
-    return Path.home() / ".cache" / "searchbench"
+    home = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
+    return Path(os.environ.get("SEARCHBENCH_CACHE") or Path(home, "searchbench"))
 
 
 def debian_snapshot(cache: Path | None = None, *, refresh: bool = False) -> Path:
@@ -99,22 +95,15 @@ def read_note(snapshot: Path) -> Note:
 def keep(lists: Path, folder: Path) -> Path:
     """Writes the snapshot of a folder of lists, and its note; the one there, if it is the same."""
     origin, codename, date = _release(lists)
-    path = folder / f"{origin}-{codename}-{date.strftime('%Y%m%dT%H%M%SZ')}{_MADE}"
+    path = folder / f"{origin}-{codename}-{date:%Y%m%dT%H%M%SZ}{_MADE}"
     if path.is_file() and _note(path).is_file():
         _verify(path)
         return path
     summary = write_jsonl(ListsCorpus(origin, lists), path)
-    note = Note(
-        origin,
-        codename,
-        date.strftime("%Y-%m-%dT%H:%M:%SZ"),
-        summary.digest,
-        summary.documents,
-        summary.text_bytes,
-        _sha256(path),
-    )
+    held = (summary.digest, summary.documents, summary.text_bytes)
+    note = Note(origin, codename, f"{date:%Y-%m-%dT%H:%M:%SZ}", *held, _sha256(path))
     temporary = _note(path).with_suffix(".tmp")
-    temporary.write_bytes(orjson.dumps(asdict(note), option=orjson.OPT_INDENT_2))
+    temporary.write_bytes(orjson.dumps(note, option=orjson.OPT_INDENT_2))
     temporary.replace(_note(path))  # last: a snapshot counts once its note is there
     return path
 
@@ -125,23 +114,12 @@ def _update(private: Path) -> None:
     configuration = private / "apt.conf"
     configuration.write_text(_configuration(private))
     argv = ["apt-get", "-q", "-c", str(configuration), "update"]
-    environment = os.environ | {"LC_ALL": "C"}
-    try:
-        done = subprocess.run(
-            argv,
-            env=environment,
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            text=True,
-            timeout=FETCH_TIMEOUT_S,
-            check=False,
-        )
-    except subprocess.TimeoutExpired as error:
-        raise LabError(
-            f"apt-get did not fetch the package lists within {FETCH_TIMEOUT_S:.0f} s; "
-            "look at the network, or use a generated corpus.",
-            STAGE,
-        ) from error
+    late = LabError(
+        f"apt-get did not fetch the package lists within {FETCH_TIMEOUT_S:.0f} s; "
+        "look at the network, or use a generated corpus.",
+        STAGE,
+    )
+    done = finished(argv, FETCH_TIMEOUT_S, late)
     said = [line for line in done.stderr.splitlines() if line.startswith(("E:", "W:"))]
     # apt-get ends with 0 although a source could not be fetched, and then only warns.
     fetched = any((private / "lists").glob("*_Translation-en*"))
@@ -212,11 +190,8 @@ def _verify(snapshot: Path) -> None:
 
 
 def _sha256(path: Path) -> str:
-    digest: Any = sha256()
     with path.open("rb") as stream:
-        while chunk := stream.read(1 << 20):
-            digest.update(chunk)
-    return str(digest.hexdigest())
+        return file_digest(stream, "sha256").hexdigest()
 
 
 def _note(snapshot: Path) -> Path:

@@ -1,10 +1,20 @@
-"""Is the engine here, in which version; how to get it."""
+"""Is the engine here, in which version; how to get it: Debian packages and Maven artifacts.
+
+An artifact becomes a folder below ``engines_home()``: complete, or not there at all.
+
+    group:artifact:version:type    becomes    {engines}/artifact-version/
+
+An archive (zip, tar.gz) is unpacked; the one folder that it usually holds is left out, so its
+``bin`` is ``{engines}/artifact-version/bin``. A jar is put there as it is, under the name
+``artifact-version.jar``. Maven's own repository keeps what was fetched, so that getting it again
+needs no network.
+"""
 
 from __future__ import annotations
 
+import errno
 import os
 import shutil
-import subprocess
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -16,10 +26,14 @@ from searchbench.engines.engine import Engine, Service
 from searchbench.errors import LabError, NotInstalled
 from searchbench.lab.conduct.serve import serving
 from searchbench.lab.conduct.wiretap import Sentences
-from searchbench.lab.get import artifacts
+from searchbench.lab.get import finished
 from searchbench.lab.system.names import Places, engines_home, program
 
 _TIMEOUT_S = 900.0
+# Pinned: `mvn dependency:..` would take whatever version is the newest on that day.
+_PLUGIN = "org.apache.maven.plugins:maven-dependency-plugin:3.8.1"
+_ARCHIVES = ("zip", "tar.gz", "tgz", "tar", "tar.bz2", "tar.xz")
+_UNREACHED = ("could not transfer", "unknown host", "offline mode", "connection refused")
 _POLICY = Path("/usr/sbin/policy-rc.d")
 # What tests start that is no engine, and the Debian packages that bring it: for several client
 # machines, and for logs and caches of a web server.
@@ -60,10 +74,8 @@ def missing(engine: Engine) -> str | None:
     wanted = {places.fill(name): remedy for name, remedy in service.needs.items()}
     if not wanted:
         wanted = {places.fill(service.argv[0]): f"searchbench engines install {engine.name}"}
-    for name, remedy in wanted.items():
-        if program(name) is None:
-            return f"there is no {name}: {remedy}"
-    return None
+    absent = (name for name in wanted if program(name) is None)
+    return next((f"there is no {name}: {wanted[name]}" for name in absent), None)
 
 
 def look(engine: Engine) -> Presence:
@@ -125,7 +137,7 @@ def install(engines: Sequence[Engine], say: Callable[[str], object]) -> None:
     if packages:
         get_packages(packages, say)
     wanted = list(dict.fromkeys(a for engine in engines for a in engine.can.artifacts))
-    artifacts.get(wanted, engines_home(), say)
+    get_artifacts(wanted, engines_home(), say)
 
 
 def install_for_tests(say: Callable[[str], object]) -> None:
@@ -176,19 +188,91 @@ def _services_stay_down() -> Iterator[None]:
 def _run(command: list[str], *, apt: bool = True) -> None:
     # Another apt may be at work; it is waited for.
     waiting = ["-o", "DPkg::Lock::Timeout=300"] if apt else []
-    argv = [command[0], *waiting, *command[1:]]
-    try:
-        done = subprocess.run(
-            argv,
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            text=True,
-            timeout=_TIMEOUT_S,
-            env={**os.environ, "DEBIAN_FRONTEND": "noninteractive", "LC_ALL": "C"},
-            check=False,
-        )
-    except subprocess.TimeoutExpired as error:
-        raise LabError(f"`{' '.join(command)}` did not end in {_TIMEOUT_S:.0f} s") from error
+    shown = " ".join(command)
+    late = LabError(f"`{shown}` did not end in {_TIMEOUT_S:.0f} s")
+    done = finished([command[0], *waiting, *command[1:]], _TIMEOUT_S, late)
     if done.returncode:
         words = (done.stderr or done.stdout).strip().splitlines()[-3:]
-        raise LabError(f"`{' '.join(command)}` failed: {' | '.join(words)}")
+        raise LabError(f"`{shown}` failed: {' | '.join(words)}")
+
+
+def _folder_of(coordinates: str, home: Path) -> Path:
+    """Where the artifact is once it is here; ValueError where these are no coordinates."""
+    _group, artifact, version, _kind = coordinates.split(":")
+    return home / f"{artifact}-{version}"
+
+
+def get_artifacts(artifacts: Sequence[str], home: Path, say: Callable[[str], object]) -> None:
+    """Get those that are not here yet; every command is said before it is run.
+
+    NotInstalled where there is no Maven; LabError where it fails, with its own words.
+    """
+    absent = [a for a in artifacts if not _folder_of(a, home).exists()]
+    for coordinates in artifacts:
+        if coordinates not in absent:
+            say(f"{_folder_of(coordinates, home)} is here")
+    if not absent:
+        return
+    maven = shutil.which("mvn")
+    if maven is None:
+        raise NotInstalled(
+            f"{', '.join(absent)} come(s) from a Maven repository, and there is no mvn here; "
+            "install Maven (Debian: apt-get install maven)"
+        )
+    try:
+        home.mkdir(parents=True, exist_ok=True)
+        for coordinates in absent:
+            _get(coordinates, home, maven, say)
+    except OSError as error:
+        if error.errno == errno.ENOSPC:
+            raise _full(home) from error
+        raise LabError(f"{home} cannot be written: {error.strerror or error}") from error
+
+
+def _get(coordinates: str, home: Path, maven: str, say: Callable[[str], object]) -> None:
+    """Beside its place first, on the same file system; then it is renamed, whole."""
+    kind = coordinates.split(":")[3]
+    place = _folder_of(coordinates, home)
+    with tempfile.TemporaryDirectory(prefix=f".{place.name}-", dir=home) as part:
+        unpacked = Path(part) / "content"
+        command = [
+            maven,
+            *("--batch-mode", "--quiet", "-Dstyle.color=never"),
+            f"{_PLUGIN}:{'unpack' if kind in _ARCHIVES else 'copy'}",
+            f"-Dartifact={coordinates}",
+            f"-DoutputDirectory={unpacked}",
+        ]
+        say(" ".join(command))
+        late = LabError(f"getting {coordinates} did not end in {_TIMEOUT_S:.0f} s")
+        # In a folder of its own: Maven leaves notes in the one where it is run.
+        done = finished(command, _TIMEOUT_S, late, Path(part))
+        if done.returncode:
+            raise _failure(coordinates, f"{done.stdout}\n{done.stderr}", Path(part))
+        inside = list(unpacked.iterdir()) if unpacked.is_dir() else []
+        if not inside:
+            raise LabError(f"Maven got {coordinates} and nothing was in it")
+        whole = inside[0] if len(inside) == 1 and inside[0].is_dir() else unpacked
+        try:
+            whole.rename(place)
+        except OSError as error:
+            # Somebody else was quicker; what stands there came in the same way.
+            if error.errno not in (errno.ENOTEMPTY, errno.EEXIST):
+                raise
+    say(f"{place} is here")
+
+
+def _failure(coordinates: str, said: str, place: Path) -> LabError:
+    if "no space left on device" in said.lower():
+        return _full(place)
+    errors = [line.partition("[ERROR]")[2].strip() for line in said.splitlines()]
+    words = next((line for line in errors if line), said.strip()[-300:] or "it said nothing")
+    words = words.removesuffix("-> [Help 1]").strip()
+    if any(sign in said.lower() for sign in _UNREACHED):
+        return LabError(f"Maven could not reach a repository for {coordinates}: {words}")
+    return LabError(f"Maven could not get {coordinates}: {words}")
+
+
+def _full(place: Path) -> LabError:
+    return LabError(
+        f"the disk under {place} is full; make room, or name another place in SEARCHBENCH_ENGINES"
+    )
