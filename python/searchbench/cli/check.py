@@ -24,8 +24,8 @@ def check(
     """
     from searchbench.errors import StudyError
     from searchbench.study import read_study
+    from searchbench.study.plan import measured
     from searchbench.study.planner import make_plan
-    from searchbench.study.words import measured
     from searchbench.terminal import out
 
     try:

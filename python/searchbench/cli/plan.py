@@ -24,8 +24,8 @@ def plan(
     """
     from searchbench.record.plan import to_json
     from searchbench.study import read_study
+    from searchbench.study.plan import measured
     from searchbench.study.planner import make_plan
-    from searchbench.study.words import measured
     from searchbench.terminal import out
     from searchbench.terminal.progress import duration
 

@@ -36,8 +36,8 @@ def run(
     from searchbench.measure.run import run as measure
     from searchbench.record import open_record
     from searchbench.study import read_study
+    from searchbench.study.plan import measured
     from searchbench.study.planner import make_plan
-    from searchbench.study.words import measured
     from searchbench.terminal import out
     from searchbench.terminal.answer import show
     from searchbench.terminal.progress import Terminal, duration

@@ -25,8 +25,8 @@ def carry_out(
     from searchbench.measure.load import study_of, usual_record
     from searchbench.measure.run import run
     from searchbench.record import open_record
+    from searchbench.study.plan import measured
     from searchbench.study.planner import make_plan
-    from searchbench.study.words import measured
     from searchbench.terminal.live import LiveLine
     from searchbench.terminal.progress import duration
 
