@@ -22,7 +22,8 @@ def plan(
     as_json
         Print JSON: the plan as it will stand in the record.
     """
-    from searchbench.record.plan import to_json
+    import msgspec
+
     from searchbench.study import read_study
     from searchbench.study.plan import measured
     from searchbench.study.planner import make_plan
@@ -31,7 +32,7 @@ def plan(
 
     made = make_plan(read_study(study))
     if as_json:
-        out.as_json(to_json(made))
+        out.as_json(msgspec.to_builtins(made))
         return 0
     out.say(made.question)
     out.say()
