@@ -2,9 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import App, Parameter
+
+if TYPE_CHECKING:
+    from searchbench.engines.engine import Parameter as Lever
+
+# What is said of a lever, in this order.
+_LEVER = ("name", "kind", "default", "choices", "minimum", "maximum", "index", "doc")
 
 app = App(
     name="engines",
@@ -90,22 +97,11 @@ def engines(
                 {
                     "name": name,
                     "title": engine.can.title,
-                    "present": found[name].present,
-                    "version": found[name].version,
-                    "how_to_get": found[name].how_to_get,
+                    **asdict(found[name]),
                     "cannot": dict(engine.can.cannot),
                     "deviations": dict(engine.can.deviations),
                     "parameters": [
-                        {
-                            "name": p.name,
-                            "kind": p.kind.__name__,
-                            "default": p.default,
-                            "choices": list(p.choices),
-                            "minimum": p.minimum,
-                            "maximum": p.maximum,
-                            "index": p.index,
-                            "doc": p.doc,
-                        }
+                        {about: getattr(p, about) for about in _LEVER} | {"kind": p.kind.__name__}
                         for p in engine.parameters
                     ],
                 }
@@ -133,10 +129,7 @@ def engines(
     return 0
 
 
-def _values(parameter: object) -> str:
-    from searchbench.engines.engine import Parameter as Lever
-
-    assert isinstance(parameter, Lever)
+def _values(parameter: Lever) -> str:
     if parameter.choices:
         return " ".join(str(c) for c in parameter.choices)
     if parameter.minimum is not None and parameter.maximum is not None:

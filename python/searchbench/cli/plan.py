@@ -25,10 +25,9 @@ def plan(
     import msgspec
 
     from searchbench.study import read_study
-    from searchbench.study.plan import measured
     from searchbench.study.planner import make_plan
     from searchbench.terminal import out
-    from searchbench.terminal.progress import duration
+    from searchbench.terminal.progress import outlook
 
     made = make_plan(read_study(study))
     if as_json:
@@ -48,5 +47,5 @@ def plan(
         out.say(f"block {block}: {order}")
     if made.judging.promises:
         out.say("promises: " + "; ".join(made.judging.promises))
-    out.say(f"\n{measured(made)}, about {duration(made.estimated_s)}")
+    out.say(f"\n{outlook(made)}")
     return 0
