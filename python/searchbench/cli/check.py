@@ -3,16 +3,11 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
 
-from cyclopts import Parameter
+from searchbench.cli.flags import Json
 
 
-def check(
-    study: Path,
-    *,
-    as_json: Annotated[bool, Parameter(name="--json", negative=())] = False,
-) -> int:
+def check(study: Path, *, as_json: Json = False) -> int:
     """Say every mistake in a study file: line, column, what was expected, the nearest name.
 
     Parameters

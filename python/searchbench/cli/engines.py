@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import App, Parameter
 
+from searchbench.cli.flags import Flag, Json
+
 if TYPE_CHECKING:
     from searchbench.engines.engine import Parameter as Lever
 
@@ -23,7 +25,7 @@ app = App(
 @app.command
 def install(
     *names: str,
-    all: Annotated[bool, Parameter(negative=())] = False,  # noqa: A002
+    all: Flag = False,  # noqa: A002
     for_tests: Annotated[bool, Parameter(negative=(), show=False)] = False,
 ) -> int:
     """Get engines: Debian's packages by apt-get, as root; archives of Maven Central by mvn.
@@ -69,12 +71,7 @@ def install(
 
 
 @app.default
-def engines(
-    *,
-    start: Annotated[bool, Parameter(negative=())] = False,
-    levers: bool = False,
-    as_json: Annotated[bool, Parameter(name="--json", negative=())] = False,
-) -> int:
+def engines(*, start: Flag = False, levers: bool = False, as_json: Json = False) -> int:
     """List the engines: what is here, what each cannot do, how to get the others.
 
     Parameters

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import Annotated
 
-from cyclopts import Parameter
+from searchbench.cli.flags import Flag, Json
 
 
 def load(
@@ -16,7 +15,7 @@ def load(
     clients: str | None = None,
     rate: str | None = None,
     replay: float | None = None,
-    find_capacity: Annotated[bool, Parameter(negative=())] = False,
+    find_capacity: Flag = False,
     slo: list[str] | None = None,
     effort: float = 1.0,
     seconds: float | None = None,
@@ -40,13 +39,13 @@ def load(
     ssh: str = "ssh",
     client_command: str = "searchbench-client",
     idle: str = "hybrid",
-    realtime: Annotated[bool, Parameter(negative=())] = False,
+    realtime: Flag = False,
     cpus: str | None = None,
     seed: int = 1,
-    remote: Annotated[bool, Parameter(negative=())] = False,
+    remote: Flag = False,
     record: Path | None = None,
     report: bool = True,
-    as_json: Annotated[bool, Parameter(name="--json", negative=())] = False,
+    as_json: Json = False,
 ) -> int:
     """Drive endpoints that run already, step by step, and write the page that answers.
 

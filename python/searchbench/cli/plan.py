@@ -3,16 +3,11 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
 
-from cyclopts import Parameter
+from searchbench.cli.flags import Json
 
 
-def plan(
-    study: Path,
-    *,
-    as_json: Annotated[bool, Parameter(name="--json", negative=())] = False,
-) -> int:
+def plan(study: Path, *, as_json: Json = False) -> int:
     """Show what a study will run, in which order, and about how long it will take.
 
     Parameters

@@ -3,17 +3,11 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
 
-from cyclopts import Parameter
+from searchbench.cli.flags import Json
 
 
-def report(
-    record: Path,
-    *,
-    out: Path | None = None,
-    as_json: Annotated[bool, Parameter(name="--json", negative=())] = False,
-) -> int:
+def report(record: Path, *, out: Path | None = None, as_json: Json = False) -> int:
     """Judge a record and write the report: HTML, PDF and CSV.
 
     Parameters

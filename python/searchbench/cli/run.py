@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import Annotated
 
-from cyclopts import Parameter
+from searchbench.cli.flags import Json
 
 
 def run(
@@ -15,7 +14,7 @@ def run(
     record: Path | None = None,
     work: Path | None = None,
     report: bool = True,
-    as_json: Annotated[bool, Parameter(name="--json", negative=())] = False,
+    as_json: Json = False,
 ) -> int:
     """Measure a study and write its report. Ctrl-C is safe; the same command continues.
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import tempfile
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
-from cyclopts import Parameter
+from searchbench.cli.flags import Json
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -19,11 +19,7 @@ _PAIRS = 6  # shown with examples
 
 
 def verify(
-    study: Path,
-    *,
-    record: Path | None = None,
-    work: Path | None = None,
-    as_json: Annotated[bool, Parameter(name="--json", negative=())] = False,
+    study: Path, *, record: Path | None = None, work: Path | None = None, as_json: Json = False
 ) -> int:
     """Ask every system of a study every distinct query, and compare what they return.
 
