@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from pathlib import Path
 
 from searchbench.cli.flags import Json
@@ -28,9 +29,7 @@ def check(study: Path, *, as_json: Json = False) -> int:
     except StudyError as error:
         if not as_json:
             raise
-        fields = ("file", "line", "column", "message", "hint")
-        complaints = [{f: getattr(c, f) for f in fields} for c in error.complaints]
-        out.as_json({"ok": False, "complaints": complaints})
+        out.as_json({"ok": False, "complaints": [asdict(c) for c in error.complaints]})
         return error.exit_code
     if as_json:
         out.as_json(

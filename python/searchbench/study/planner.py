@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import itertools
 import random
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import msgspec
@@ -154,20 +154,15 @@ def _named(treatments: Sequence[Treatment], step: str | None) -> Iterator[Treatm
     short = _short([*varying, *([step] if step else [])])
     width = max(2, len(str(len(treatments))))
     for number, t in enumerate(treatments, 1):
-        subject = " ".join(
-            str(t.levels[path]) if path == "system" else f"{short[path]}={_plain(t.levels[path])}"
-            for path in varying
-            if path in t.levels
-        )
-        label = subject
-        if step is not None:
-            label = f"{subject} {short[step]}={_plain(t.levels[step])}".strip()
-        yield msgspec.structs.replace(
-            t,
-            id=f"t{number:0{width}d}",
-            label=label or t.system,
-            subject=subject or t.system,
-        )
+        said = {
+            path: str(level) if path == "system" else f"{short[path]}={_plain(level)}"
+            for path, level in t.levels.items()
+            if path in short
+        }
+        label = " ".join(said[path] for path in short if path in said) or t.system
+        subject = " ".join(said[path] for path in varying if path in said) or t.system
+        name = f"t{number:0{width}d}"
+        yield msgspec.structs.replace(t, id=name, label=label, subject=subject)
 
 
 def _short(paths: Sequence[str]) -> dict[str, str]:
@@ -214,23 +209,25 @@ def _in_turn(treatments: Sequence[Treatment], step: str, block: int) -> Iterator
 
     For systems that run anyway: nothing is started, so going from one to another costs nothing.
     """
-    steps: dict[str, list[str]] = {}
-    for t in treatments:
-        steps.setdefault(repr(t.levels[step]), []).append(t.id)
-    for turn, members in enumerate(steps.values()):
+    for turn, members in enumerate(_grouped((repr(t.levels[step]), t.id) for t in treatments)):
         first = (turn + block - 1) % len(members)
         yield from (*members[first:], *members[:first])
 
 
 def _together(treatments: Sequence[Treatment], rng: random.Random) -> Iterator[str]:
     """Subjects in random order, the steps of each in the order of the study, on one warm system."""
-    subjects: dict[str, list[str]] = {}
-    for t in treatments:
-        subjects.setdefault(t.subject, []).append(t.id)
-    shuffled = list(subjects.values())
+    shuffled = _grouped((t.subject, t.id) for t in treatments)
     rng.shuffle(shuffled)
     for members in shuffled:
         yield from members
+
+
+def _grouped(pairs: Iterable[tuple[str, str]]) -> list[list[str]]:
+    """The second of each pair, those with the same first together."""
+    groups: dict[str, list[str]] = {}
+    for key, value in pairs:
+        groups.setdefault(key, []).append(value)
+    return list(groups.values())
 
 
 def _control(study: Study, treatments: Sequence[Treatment]) -> str | None:

@@ -113,19 +113,15 @@ def _load_with_steps(source: Source) -> dict[str, Any]:
     table = source.table("load")
     swept = [key for key in STEP_KEYS if isinstance(table.get(key), list)]
     good = source.checked(("load",), load_table.SPEC_KEYS, elsewhere=swept)
-    keys = {key.name: key for key in load_table.SPEC_KEYS}
-    for name in swept:
-        steps = [
-            step
-            for i, step in enumerate(table[name])
-            if _is_step(source, keys[name], table[name], i)
-        ]
-        if not table[name]:
-            source.at_value(
-                ("load", name), f"`{name}` is an empty list; a sweep has at least one step"
-            )
-        elif steps:
-            good[name] = steps
+    for key in load_table.SPEC_KEYS:
+        if key.name not in swept:
+            continue
+        steps = table[key.name]
+        if not steps:
+            wrong = f"`{key.name}` is an empty list; a sweep has at least one step"
+            source.at_value(("load", key.name), wrong)
+        if right := [step for i, step in enumerate(steps) if _is_step(source, key, steps, i)]:
+            good[key.name] = right
     if len(swept) > 1:
         source.at_key(("load", swept[1]), f"`{swept[0]}` (at {source.where(('load', swept[0]))}) "
                       f"and `{swept[1]}` are lists; a sweep has steps of one key")  # fmt: skip

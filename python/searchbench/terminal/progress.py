@@ -7,7 +7,7 @@ import signal
 import sys
 import time
 from collections import deque
-from types import FrameType, TracebackType
+from types import FrameType
 from typing import Self
 
 from searchbench.record.trial import Trial as Kept
@@ -41,12 +41,7 @@ class Terminal:
         self._usual_hook, sys.unraisablehook = sys.unraisablehook, self._dropped
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         """Clear the live line, and leave Ctrl-C as it was."""
         self.close()
         signal.signal(signal.SIGINT, self._usual)
