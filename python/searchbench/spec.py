@@ -142,14 +142,19 @@ _NAMED = 12
 def nearest(name: str, names: Iterable[str]) -> str:
     """A hint for a name that does not exist: the nearest that does, else all of them."""
     known = list(names)
-    near = difflib.get_close_matches(name, known, n=1, cutoff=0.6)
-    if near:
-        return f"did you mean `{near[0]}`?"
+    if hint := near(name, known):
+        return hint
     if not known:
         return "there are none"
     shown = ", ".join(f"`{k}`" for k in known[:_NAMED])
     rest = f" and {len(known) - _NAMED} more" if len(known) > _NAMED else ""
     return f"there {'is' if len(known) == 1 else 'are'} {shown}{rest}"
+
+
+def near(name: str, names: Iterable[str]) -> str:
+    """The same where a name is near, else ""."""
+    found = difflib.get_close_matches(name, list(names), n=1, cutoff=0.6)
+    return f"did you mean `{found[0]}`?" if found else ""
 
 
 def defaults(keys: Iterable[SpecKey]) -> dict[str, Any]:

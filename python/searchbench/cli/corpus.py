@@ -135,9 +135,7 @@ def _show(
     from searchbench.terminal import out
 
     if as_json:
-        fields = [
-            {"name": f.name, "type": f.type, "stored": f.stored} for f in corpus.schema.fields
-        ]
+        fields = [asdict(field) for field in corpus.schema.fields]
         out.as_json({**asdict(summary), "fields": fields, "first": first or []})
         return
     out.say(

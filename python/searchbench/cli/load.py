@@ -129,17 +129,9 @@ def load(
     as_json
         Print one object for each step.
     """
+    given = dict(locals())  # the fields of Asked, and what is done with the record
     from searchbench.measure.load import Asked
     from searchbench.terminal.answer import carry_out
 
-    asked = Asked(
-        targets=targets, requests=requests, form=form, clients=clients, rate=rate, replay=replay,
-        find_capacity=find_capacity, slo=slo, effort=effort, seconds=seconds, warmup=warmup,
-        pause=pause, repeat=repeat, think=think, arrivals=arrivals, connections=connections,
-        order=order, spread=spread, timeout=timeout, cache_hit=cache_hit,
-        cache_entries=cache_entries, cache_law=cache_law, engine=engine, study=study,
-        system=system, captures=captures, machines=machines, ssh=ssh,
-        client_command=client_command, idle=idle, realtime=realtime, cpus=cpus, seed=seed,
-        remote=remote, command=tuple(sys.argv[1:]),
-    )  # fmt: skip
-    return carry_out(asked, record, report=report, as_json=as_json)
+    done = {option: given.pop(option) for option in ("record", "report", "as_json")}
+    return carry_out(Asked(**given, command=tuple(sys.argv[1:])), **done)

@@ -85,11 +85,9 @@ class Record:
         """The distinct queries of a query set: ``query``, ``text``, ``algebra``."""
         path = self.path / "queries" / f"{digest}.jsonl"
         try:
-            lines = path.read_bytes().splitlines()
+            return [orjson.loads(line) for line in path.read_bytes().splitlines()]
         except FileNotFoundError:
             raise RecordError(f"{path}: the query set of this record is missing") from None
-        try:
-            return [orjson.loads(line) for line in lines]
         except orjson.JSONDecodeError as error:
             raise RecordError(f"{path}: is not JSON lines ({error}); it is damaged") from None
 

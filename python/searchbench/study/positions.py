@@ -9,7 +9,7 @@ from typing import Any
 
 from searchbench import _core
 from searchbench.errors import Complaint, StudyError
-from searchbench.spec import SpecKey, nearest, show
+from searchbench.spec import SpecKey, near, nearest, show
 
 Path = tuple[str, ...]
 Position = tuple[int, int]
@@ -142,10 +142,7 @@ def flat(
 
 def choice_hint(key: SpecKey, value: object) -> str:
     """The nearest of a key's choices to a text that is none of them, if one is near."""
-    if not isinstance(value, str) or not key.choices:
-        return ""
-    hint = nearest(value, [str(c) for c in key.choices])
-    return hint if hint.startswith("did") else ""
+    return near(value, map(str, key.choices)) if isinstance(value, str) else ""
 
 
 def _first_of(text: str, line: int, column: int) -> str:

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from searchbench import corpora
-from searchbench.spec import SpecKey, nearest, show
+from searchbench.spec import SpecKey, near, show
 from searchbench.study import positions
 from searchbench.study.factors import Varied
 from searchbench.study.keys import REQUEST_KEYS
@@ -86,9 +86,10 @@ class Given:
     def files(self, name: str, *keys: str) -> None:
         """Complain of files that do not exist."""
         for at, file in self.values(name, *keys):
-            if isinstance(file, str) and not (self.base / file).is_file():
-                near = _near(self.base / file)
-                self.source.at_value(at, f'there is no file "{file}" in {self.base}', near)
+            if isinstance(file, str) and not (path := self.base / file).is_file():
+                there = [p.name for p in path.parent.iterdir()] if path.parent.is_dir() else []
+                hint = near(path.name, there)
+                self.source.at_value(at, f'there is no file "{file}" in {self.base}', hint)
 
 
 def _settings(one: Varied, level: int, name: str) -> Iterator[tuple[str, Any, positions.Path]]:
@@ -224,13 +225,6 @@ def check_load(given: Given) -> None:
     if without_times and load_table.kind_of(first.table) == "replay":
         source.at_key(("load",), "a replay sends requests when a log says, and one `path` has "
                       "no times; give a file of requests, or `times`")  # fmt: skip
-
-
-def _near(path: Path) -> str:
-    """The nearest name of a file that is there, if one is near."""
-    names = [each.name for each in path.parent.iterdir()] if path.parent.is_dir() else []
-    hint = nearest(path.name, names)
-    return hint if hint.startswith("did") else ""
 
 
 def _exists(base: Path, name: str) -> bool:
