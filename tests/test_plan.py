@@ -2,13 +2,14 @@ import gzip
 import json
 from collections import Counter
 
+import msgspec
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from searchbench.engines import ENGINES, defaults
 from searchbench.errors import RecordError, StudyError
-from searchbench.record.plan import from_json, to_json
+from searchbench.record.io import read_plan
 from searchbench.study import parse_study
 from searchbench.study.estimate import count, index_key
 from searchbench.study.plan import Plan
@@ -233,18 +234,18 @@ def test_a_plan_survives_its_json_form(base, clients, modes, seed, replicates, a
     text = HEAD.replace("seed = 7", f"seed = {seed}\nreplicates = {replicates}") + TWO
     text += f'[factors]\n"load.clients" = {clients}\n"queries.match" = {json.dumps(modes)}\n'
     plan = planned(text + f"[control]\naa = {json.dumps(aa)}\n", base)
-    assert from_json(json.loads(json.dumps(to_json(plan)))) == plan
+    assert read_plan(json.loads(json.dumps(msgspec.to_builtins(plan)))) == plan
     assert planned(text + f"[control]\naa = {json.dumps(aa)}\n", base) == plan
 
 
 def test_a_plan_of_another_format_is_refused_and_not_misread(base):
-    payload = to_json(planned(HEAD + TWO, base))
+    payload = msgspec.to_builtins(planned(HEAD + TWO, base))
     with pytest.raises(RecordError, match="format 3, and this searchbench reads formats 1 and 2"):
-        from_json({**payload, "format": 3})
+        read_plan({**payload, "format": 3})
     with pytest.raises(RecordError, match="format None"):
-        from_json({})
+        read_plan({})
     with pytest.raises(RecordError, match="not whole"):
-        from_json({"format": 2, "seed": 1})
+        read_plan({"format": 2, "seed": 1})
 
 
 SWEPT = HEAD.replace("seconds = 2", "clients = [4, 1, 2]\nseconds = 2")
@@ -341,7 +342,7 @@ def test_a_search_has_a_template_for_each_subject_and_no_trials(base):
         assert not {"rate_per_s", "seconds", "slo", "effort", "find_capacity"} & set(t.load)
     # Three subjects, two promises, at half the usual minute each.
     assert 3 * 2 * 30 < plan.estimated_s < 3 * 2 * 30 + 120
-    assert from_json(json.loads(json.dumps(to_json(plan)))) == plan
+    assert read_plan(json.loads(json.dumps(msgspec.to_builtins(plan)))) == plan
 
 
 LINKED = """

@@ -7,6 +7,7 @@ import pytest
 from searchbench.engines import ENGINES, defaults
 from searchbench.errors import StudyError
 from searchbench.study import Factor, read_study
+from searchbench.study.model import key_of, system_of, table_of
 from study_texts import SHORT, right, with_lines, wrong
 
 WRONG = """\
@@ -197,16 +198,16 @@ def test_factors_may_be_written_dotted_or_quoted(base):
     assert complaints[0].startswith("s.toml:12:20: ")
 
 
-def test_a_factor_knows_what_it_names():
-    factor = Factor("systems.tantivy.parts", (1, 2))
-    assert (factor.table, factor.system, factor.key) == ("systems", "tantivy", "parts")
-    assert Factor("load.clients", (1,)).system is None
+def test_a_path_names_a_table_a_system_and_a_key():
+    path = "systems.tantivy.parts"
+    assert (table_of(path), system_of(path), key_of(path)) == ("systems", "tantivy", "parts")
+    assert system_of("load.clients") is None
 
 
 def test_a_parameter_that_all_systems_have_may_be_varied_for_all(base):
     text = SHORT.replace("[systems.sqlite]", '[systems.other]\nengine = "tantivy"')
     study = right(text + '[factors]\n"systems.*.parts" = [1, 2]\n', base)
-    assert study.factors[0].system == "*"
+    assert system_of(study.factors[0].path) == "*"
     complaints = wrong(
         text + '[factors]\n"systems.*.parts" = [1, 2]\n"systems.other.parts" = [4]\n', base
     )

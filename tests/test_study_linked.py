@@ -3,6 +3,7 @@
 import pytest
 
 from searchbench.study import Factor
+from searchbench.study.model import key_of, system_of
 from study_texts import SHORT, right, with_lines, wrong
 
 
@@ -17,9 +18,9 @@ def test_factors_name_systems_with_dots_in_their_names(base):
     text = SHORT.replace("[systems.tantivy]", '[systems."a.b"]\nengine = "tantivy"')
     text += '[systems."a.b.c"]\nengine = "tantivy"\n[factors]\n"systems.a.b.c.parts" = [1, 2]\n'
     factor = right(text, base).factors[0]
-    assert (factor.system, factor.key) == ("a.b.c", "parts")
+    assert (system_of(factor.path), key_of(factor.path)) == ("a.b.c", "parts")
     nested = text.replace('"systems.a.b.c.parts"', 'systems."a.b".parts')
-    assert right(nested, base).factors[0].system == "a.b"
+    assert system_of(right(nested, base).factors[0].path) == "a.b"
 
 
 LINKED = """

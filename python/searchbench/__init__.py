@@ -17,18 +17,6 @@ from __future__ import annotations
 from importlib import import_module
 from typing import Any
 
-__all__ = [
-    "SearchbenchError",
-    "frames",
-    "judge",
-    "load",
-    "open_record",
-    "read_study",
-    "run",
-    "verify",
-    "write_report",
-]
-
 _HOME = {
     "SearchbenchError": "searchbench.errors",
     "frames": "searchbench.analysis.frames",
@@ -40,6 +28,7 @@ _HOME = {
     "verify": "searchbench.lab.conduct.studies",
     "write_report": "searchbench.report",
 }
+__all__ = list(_HOME)
 
 
 def __getattr__(name: str) -> Any:

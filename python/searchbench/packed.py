@@ -10,24 +10,22 @@ import gzip
 import io
 import lzma
 import zlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import BinaryIO, cast
 
 COMPRESSED = (".gz", ".zst", ".xz", ".bz2", ".lz4")
 
+_OPEN: dict[str, Callable[..., object]]
+_OPEN = {".gz": gzip.open, ".xz": lzma.open, ".bz2": bz2.open}
 _BUFFER_BYTES = 1 << 20
 
 
 def open_packed(path: Path) -> BinaryIO:
     """The uncompressed bytes, buffered; OSError where there is no such file."""
     suffix = path.suffix.lower()
-    if suffix == ".gz":
-        return cast("BinaryIO", gzip.open(path, "rb"))
-    if suffix == ".xz":
-        return cast("BinaryIO", lzma.open(path, "rb"))
-    if suffix == ".bz2":
-        return cast("BinaryIO", bz2.open(path, "rb"))
+    if suffix in _OPEN:
+        return cast("BinaryIO", _OPEN[suffix](path, "rb"))
     if suffix in (".zst", ".lz4"):
         # pyarrow and not zstandard: the latter ends a file that was cut short without a word.
         import pyarrow as pa  # here, not above: the command line must start fast

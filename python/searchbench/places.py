@@ -7,8 +7,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-THIS_MACHINE = "this machine"
-
 
 @dataclass(frozen=True, slots=True)
 class Place:
@@ -18,6 +16,5 @@ class Place:
     core by its own client is measured wrong.
     """
 
-    name: str = THIS_MACHINE
     server_cpus: tuple[int, ...] = ()
     client_cpus: tuple[int, ...] = ()

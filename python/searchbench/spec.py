@@ -9,7 +9,7 @@ from __future__ import annotations
 import difflib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Literal, TypeGuard
 
 Kind = Literal[
     "text", "integer", "number", "boolean", "path", "paths", "texts", "numbers", "table", "list"
@@ -52,16 +52,14 @@ class SpecKey:
         """What a value has to be, as the end of a sentence."""
         if self.choices:
             return "one of " + ", ".join(show(c) for c in self.choices)
-        bounds = []
+        said = _NAMES[self.kind]
         if self.minimum is not None and self.maximum is not None:
-            bounds.append(f"from {_number(self.minimum)} to {_number(self.maximum)}")
+            said += f" from {_number(self.minimum)} to {_number(self.maximum)}"
         elif self.minimum is not None:
-            bounds.append(f"of at least {_number(self.minimum)}")
+            said += f" of at least {_number(self.minimum)}"
         elif self.maximum is not None:
-            bounds.append(f"of at most {_number(self.maximum)}")
-        if self.above is not None:
-            bounds.append(f"above {_number(self.above)}")
-        return " ".join([_NAMES[self.kind], *bounds])
+            said += f" of at most {_number(self.maximum)}"
+        return said if self.above is None else f"{said} above {_number(self.above)}"
 
     def mismatch(self, value: object) -> str | None:
         """Why ``value`` does not fit, as a sentence that begins with the key; None if it fits."""
@@ -99,13 +97,10 @@ def _is_kind(kind: Kind, value: object) -> bool:
         case "paths" | "texts":
             if isinstance(value, str):
                 return kind == "texts" or value != ""
-            return (
-                _is_list(value)
-                and all(isinstance(v, str) for v in _list(value))
-                and (kind == "texts" or len(_list(value)) > 0)
-            )
+            texts = _is_list(value) and all(isinstance(v, str) for v in value)
+            return texts and (kind == "texts" or bool(value))
         case "numbers":
-            return _is_list(value) and all(_is_number(v) for v in _list(value))
+            return _is_list(value) and all(_is_number(v) for v in value)
         case "table":
             return isinstance(value, Mapping)
         case "list":
@@ -117,13 +112,8 @@ def _is_number(value: object) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool) and value - value == 0
 
 
-def _is_list(value: object) -> bool:
+def _is_list(value: object) -> TypeGuard[Sequence[Any]]:
     return isinstance(value, Sequence) and not isinstance(value, str | bytes)
-
-
-def _list(value: object) -> Sequence[Any]:
-    assert isinstance(value, Sequence)
-    return value
 
 
 def _number(value: float) -> str:
@@ -140,8 +130,8 @@ def show(value: object) -> str:
     if isinstance(value, Mapping):
         return "a table"
     if _is_list(value):
-        shown = ", ".join(show(v) for v in list(_list(value))[:4])
-        return f"[{shown}{', ...' if len(_list(value)) > 4 else ''}]"
+        shown = ", ".join(show(v) for v in value[:4])
+        return f"[{shown}{', ...' if len(value) > 4 else ''}]"
     return str(value)
 
 
@@ -152,14 +142,19 @@ _NAMED = 12
 def nearest(name: str, names: Iterable[str]) -> str:
     """A hint for a name that does not exist: the nearest that does, else all of them."""
     known = list(names)
-    near = difflib.get_close_matches(name, known, n=1, cutoff=0.6)
-    if near:
-        return f"did you mean `{near[0]}`?"
+    if hint := near(name, known):
+        return hint
     if not known:
         return "there are none"
     shown = ", ".join(f"`{k}`" for k in known[:_NAMED])
     rest = f" and {len(known) - _NAMED} more" if len(known) > _NAMED else ""
     return f"there {'is' if len(known) == 1 else 'are'} {shown}{rest}"
+
+
+def near(name: str, names: Iterable[str]) -> str:
+    """The same where a name is near, else ""."""
+    found = difflib.get_close_matches(name, list(names), n=1, cutoff=0.6)
+    return f"did you mean `{found[0]}`?" if found else ""
 
 
 def defaults(keys: Iterable[SpecKey]) -> dict[str, Any]:

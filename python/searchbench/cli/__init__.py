@@ -9,24 +9,19 @@ Everything heavy is imported inside the verbs, so that ``--help`` answers at onc
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
 
 from cyclopts import App
 
-from searchbench.cli import (
-    check,
-    compare,
-    corpus,
-    drnbench,
-    engines,
-    load,
-    plan,
-    queries,
-    report,
-    run,
-    verify,
-    wire,
-)
+from searchbench.cli import corpus, engines, queries
+from searchbench.cli.check import check
+from searchbench.cli.compare import compare
+from searchbench.cli.drnbench import drnbench
+from searchbench.cli.load import load
+from searchbench.cli.plan import plan
+from searchbench.cli.report import report
+from searchbench.cli.run import run
+from searchbench.cli.verify import verify
+from searchbench.cli.wire import wire
 from searchbench.errors import SearchbenchError
 
 app = App(
@@ -38,22 +33,10 @@ app = App(
     result_action="return_value",
 )
 
-_VERBS: tuple[Callable[..., int], ...] = (
-    check.check,
-    plan.plan,
-    run.run,
-    verify.verify,
-    load.load,
-    drnbench.drnbench,
-    wire.wire,
-    report.report,
-    compare.compare,
-)
-for _verb in _VERBS:
+for _verb in (check, plan, run, verify, load, drnbench, wire, report, compare):
     app.command(_verb)
-app.command(engines.app)
-app.command(corpus.app)
-app.command(queries.app)
+for _verbs in (engines.app, corpus.app, queries.app):
+    app.command(_verbs)
 
 
 def main() -> None:

@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from pathlib import Path
-from typing import Annotated
 
-from cyclopts import Parameter
+from searchbench.cli.flags import Json
 
 
-def check(
-    study: Path,
-    *,
-    as_json: Annotated[bool, Parameter(name="--json", negative=())] = False,
-) -> int:
+def check(study: Path, *, as_json: Json = False) -> int:
     """Say every mistake in a study file: line, column, what was expected, the nearest name.
 
     Parameters
@@ -24,8 +20,8 @@ def check(
     """
     from searchbench.errors import StudyError
     from searchbench.study import read_study
+    from searchbench.study.plan import measured
     from searchbench.study.planner import make_plan
-    from searchbench.study.words import measured
     from searchbench.terminal import out
 
     try:
@@ -33,9 +29,7 @@ def check(
     except StudyError as error:
         if not as_json:
             raise
-        fields = ("file", "line", "column", "message", "hint")
-        complaints = [{f: getattr(c, f) for f in fields} for c in error.complaints]
-        out.as_json({"ok": False, "complaints": complaints})
+        out.as_json({"ok": False, "complaints": [asdict(c) for c in error.complaints]})
         return error.exit_code
     if as_json:
         out.as_json(

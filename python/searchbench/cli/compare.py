@@ -4,20 +4,12 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
-from typing import Annotated
 
-from cyclopts import Parameter
-
+from searchbench.cli.flags import Json
 from searchbench.errors import SearchbenchError
 
 
-def compare(
-    a: Path,
-    b: Path,
-    *,
-    threshold: str = "5%",
-    as_json: Annotated[bool, Parameter(name="--json", negative=())] = False,
-) -> int:
+def compare(a: Path, b: Path, *, threshold: str = "5%", as_json: Json = False) -> int:
     """Compare two records: faster, slower, or not resolved; and whether results changed.
 
     Exits with 1 when B is slower than A by more than the threshold, and the data resolve it; with

@@ -3,20 +3,20 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
-from cyclopts import App, Parameter
+from cyclopts import App
+
+from searchbench.cli.flags import Json
 
 if TYPE_CHECKING:
     from searchbench.corpora.corpus import Corpus, Summary
 
 app = App(name="corpus", help="Make, scale and inspect documents.", help_format="plaintext")
 
-_Json = Annotated[bool, Parameter(name="--json", negative=())]
-
 
 @app.command
-def inspect(*files: Path, as_json: _Json = False) -> int:
+def inspect(*files: Path, as_json: Json = False) -> int:
     """Read documents as a study would: schema, counts, digest, rows that do not fit.
 
     Parameters
@@ -48,7 +48,7 @@ def make(
     *,
     documents: int = 10_000,
     seed: int = 1,
-    as_json: _Json = False,
+    as_json: Json = False,
 ) -> int:
     """Write a corpus as JSON lines: Debian's package descriptions, or generated text.
 
@@ -89,7 +89,7 @@ def scale(
     duplicate: int = 1,
     parts: int = 1,
     split_by: Literal["round-robin", "hash", "contiguous"] = "round-robin",
-    as_json: _Json = False,
+    as_json: Json = False,
 ) -> int:
     """Make a corpus smaller, larger, or several: every k-th document, k times, or in parts.
 
@@ -135,9 +135,7 @@ def _show(
     from searchbench.terminal import out
 
     if as_json:
-        fields = [
-            {"name": f.name, "type": f.type, "stored": f.stored} for f in corpus.schema.fields
-        ]
+        fields = [asdict(field) for field in corpus.schema.fields]
         out.as_json({**asdict(summary), "fields": fields, "first": first or []})
         return
     out.say(

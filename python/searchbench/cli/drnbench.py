@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Any
 
-from cyclopts import Parameter
+from searchbench.cli.flags import Flag
 
 _USUAL_WAIT_S = 0.01
 _HTTP = "http"
@@ -37,7 +37,7 @@ def drnbench(
     output_path: Path = Path("drnbench-result.csv"),
     warmup: float = 0.0,
     name: str | None = None,
-    remote: Annotated[bool, Parameter(negative=())] = False,
+    remote: Flag = False,
     record: Path | None = None,
     report: bool = True,
     seed: int = 1,

@@ -2,9 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import App, Parameter
+
+from searchbench.cli.flags import Flag, Json
+
+if TYPE_CHECKING:
+    from searchbench.engines.engine import Parameter as Lever
+
+# What is said of a lever, in this order.
+_LEVER = ("name", "kind", "default", "choices", "minimum", "maximum", "index", "doc")
 
 app = App(
     name="engines",
@@ -16,7 +25,7 @@ app = App(
 @app.command
 def install(
     *names: str,
-    all: Annotated[bool, Parameter(negative=())] = False,  # noqa: A002
+    all: Flag = False,  # noqa: A002
     for_tests: Annotated[bool, Parameter(negative=(), show=False)] = False,
 ) -> int:
     """Get engines: Debian's packages by apt-get, as root; archives of Maven Central by mvn.
@@ -62,12 +71,7 @@ def install(
 
 
 @app.default
-def engines(
-    *,
-    start: Annotated[bool, Parameter(negative=())] = False,
-    levers: bool = False,
-    as_json: Annotated[bool, Parameter(name="--json", negative=())] = False,
-) -> int:
+def engines(*, start: Flag = False, levers: bool = False, as_json: Json = False) -> int:
     """List the engines: what is here, what each cannot do, how to get the others.
 
     Parameters
@@ -90,22 +94,11 @@ def engines(
                 {
                     "name": name,
                     "title": engine.can.title,
-                    "present": found[name].present,
-                    "version": found[name].version,
-                    "how_to_get": found[name].how_to_get,
+                    **asdict(found[name]),
                     "cannot": dict(engine.can.cannot),
                     "deviations": dict(engine.can.deviations),
                     "parameters": [
-                        {
-                            "name": p.name,
-                            "kind": p.kind.__name__,
-                            "default": p.default,
-                            "choices": list(p.choices),
-                            "minimum": p.minimum,
-                            "maximum": p.maximum,
-                            "index": p.index,
-                            "doc": p.doc,
-                        }
+                        {about: getattr(p, about) for about in _LEVER} | {"kind": p.kind.__name__}
                         for p in engine.parameters
                     ],
                 }
@@ -133,10 +126,7 @@ def engines(
     return 0
 
 
-def _values(parameter: object) -> str:
-    from searchbench.engines.engine import Parameter as Lever
-
-    assert isinstance(parameter, Lever)
+def _values(parameter: Lever) -> str:
     if parameter.choices:
         return " ".join(str(c) for c in parameter.choices)
     if parameter.minimum is not None and parameter.maximum is not None:

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import Annotated
 
-from cyclopts import Parameter
+from searchbench.cli.flags import Flag, Json
 
 
 def load(
@@ -16,7 +15,7 @@ def load(
     clients: str | None = None,
     rate: str | None = None,
     replay: float | None = None,
-    find_capacity: Annotated[bool, Parameter(negative=())] = False,
+    find_capacity: Flag = False,
     slo: list[str] | None = None,
     effort: float = 1.0,
     seconds: float | None = None,
@@ -40,13 +39,13 @@ def load(
     ssh: str = "ssh",
     client_command: str = "searchbench-client",
     idle: str = "hybrid",
-    realtime: Annotated[bool, Parameter(negative=())] = False,
+    realtime: Flag = False,
     cpus: str | None = None,
     seed: int = 1,
-    remote: Annotated[bool, Parameter(negative=())] = False,
+    remote: Flag = False,
     record: Path | None = None,
     report: bool = True,
-    as_json: Annotated[bool, Parameter(name="--json", negative=())] = False,
+    as_json: Json = False,
 ) -> int:
     """Drive endpoints that run already, step by step, and write the page that answers.
 
@@ -130,17 +129,9 @@ def load(
     as_json
         Print one object for each step.
     """
+    given = dict(locals())  # the fields of Asked, and what is done with the record
     from searchbench.measure.load import Asked
     from searchbench.terminal.answer import carry_out
 
-    asked = Asked(
-        targets=targets, requests=requests, form=form, clients=clients, rate=rate, replay=replay,
-        find_capacity=find_capacity, slo=slo, effort=effort, seconds=seconds, warmup=warmup,
-        pause=pause, repeat=repeat, think=think, arrivals=arrivals, connections=connections,
-        order=order, spread=spread, timeout=timeout, cache_hit=cache_hit,
-        cache_entries=cache_entries, cache_law=cache_law, engine=engine, study=study,
-        system=system, captures=captures, machines=machines, ssh=ssh,
-        client_command=client_command, idle=idle, realtime=realtime, cpus=cpus, seed=seed,
-        remote=remote, command=tuple(sys.argv[1:]),
-    )  # fmt: skip
-    return carry_out(asked, record, report=report, as_json=as_json)
+    done = {option: given.pop(option) for option in ("record", "report", "as_json")}
+    return carry_out(Asked(**given, command=tuple(sys.argv[1:])), **done)

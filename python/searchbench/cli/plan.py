@@ -3,16 +3,11 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
 
-from cyclopts import Parameter
+from searchbench.cli.flags import Json
 
 
-def plan(
-    study: Path,
-    *,
-    as_json: Annotated[bool, Parameter(name="--json", negative=())] = False,
-) -> int:
+def plan(study: Path, *, as_json: Json = False) -> int:
     """Show what a study will run, in which order, and about how long it will take.
 
     Parameters
@@ -22,16 +17,16 @@ def plan(
     as_json
         Print JSON: the plan as it will stand in the record.
     """
-    from searchbench.record.plan import to_json
+    import msgspec
+
     from searchbench.study import read_study
     from searchbench.study.planner import make_plan
-    from searchbench.study.words import measured
     from searchbench.terminal import out
-    from searchbench.terminal.progress import duration
+    from searchbench.terminal.progress import outlook
 
     made = make_plan(read_study(study))
     if as_json:
-        out.as_json(to_json(made))
+        out.as_json(msgspec.to_builtins(made))
         return 0
     out.say(made.question)
     out.say()
@@ -47,5 +42,5 @@ def plan(
         out.say(f"block {block}: {order}")
     if made.judging.promises:
         out.say("promises: " + "; ".join(made.judging.promises))
-    out.say(f"\n{measured(made)}, about {duration(made.estimated_s)}")
+    out.say(f"\n{outlook(made)}")
     return 0

@@ -9,14 +9,13 @@ from typing import Annotated, Literal
 
 from cyclopts import App, Parameter
 
-app = App(name="queries", help="Make and inspect query sets.", help_format="plaintext")
+from searchbench.cli.flags import Flag, Json
 
-_Json = Annotated[bool, Parameter(name="--json", negative=())]
-_Flag = Annotated[bool, Parameter(negative=())]
+app = App(name="queries", help="Make and inspect query sets.", help_format="plaintext")
 
 
 @app.command
-def inspect(*files: Path, as_json: _Json = False) -> int:
+def inspect(*files: Path, as_json: Json = False) -> int:
     """Read a query file as a study would: how many, how long, how often repeated, bad lines.
 
     Parameters
@@ -77,7 +76,7 @@ def make(
     words: float = 3.1,
     match: Literal["any", "all", "phrase", "prefix", "fuzzy"] = "all",
     seed: int = 1,
-    as_json: _Json = False,
+    as_json: Json = False,
 ) -> int:
     """Sample queries that match from documents, and write them as JSON lines.
 
@@ -147,10 +146,10 @@ def extract(
     column: Annotated[str, Parameter(name=("--column", "--column-index"))] = "0",
     corpus: Path | None = None,
     field: str | None = None,
-    words: _Flag = False,
-    sanitize: _Flag = False,
-    escape: _Flag = False,
-    distinct: _Flag = False,
+    words: Flag = False,
+    sanitize: Flag = False,
+    escape: Flag = False,
+    distinct: Flag = False,
     limit: int | None = None,
     template: str | None = None,
     dialect: Literal["mysql", "standard"] | None = None,

@@ -3,17 +3,11 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
 
-from cyclopts import Parameter
+from searchbench.cli.flags import Json
 
 
-def report(
-    record: Path,
-    *,
-    out: Path | None = None,
-    as_json: Annotated[bool, Parameter(name="--json", negative=())] = False,
-) -> int:
+def report(record: Path, *, out: Path | None = None, as_json: Json = False) -> int:
     """Judge a record and write the report: HTML, PDF and CSV.
 
     Parameters
@@ -25,18 +19,10 @@ def report(
     as_json
         Print the judgement as JSON and write nothing.
     """
-    from searchbench.analysis.judge import judge, to_json
+    from searchbench.analysis.judge import to_json
     from searchbench.record import open_record
-    from searchbench.report import write_report
-    from searchbench.terminal import out as printer
-    from searchbench.terminal.answer import show
+    from searchbench.terminal.answer import answer
 
-    opened = open_record(record)
-    judgement = judge(opened)
-    if as_json:
-        printer.as_json(to_json(judgement))
-        return 0
-    written = write_report(opened, judgement, out or record / "report")
-    show(judgement)
-    printer.say(f"\nreport: {written.html}")
+    page = None if as_json else out or record / "report"
+    answer(open_record(record), page, plain=to_json if as_json else None)
     return 0

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import Annotated
 
-from cyclopts import Parameter
+from searchbench.cli.flags import Json
 
 
 def run(
@@ -15,7 +14,7 @@ def run(
     record: Path | None = None,
     work: Path | None = None,
     report: bool = True,
-    as_json: Annotated[bool, Parameter(name="--json", negative=())] = False,
+    as_json: Json = False,
 ) -> int:
     """Measure a study and write its report. Ctrl-C is safe; the same command continues.
 
@@ -32,23 +31,20 @@ def run(
     as_json
         Print the judgement as JSON.
     """
-    from searchbench.analysis.judge import judge, to_json
+    from searchbench.analysis.judge import to_json
     from searchbench.measure.run import run as measure
     from searchbench.record import open_record
     from searchbench.study import read_study
     from searchbench.study.planner import make_plan
-    from searchbench.study.words import measured
-    from searchbench.terminal import out
-    from searchbench.terminal.answer import show
-    from searchbench.terminal.progress import Terminal, duration
+    from searchbench.terminal.answer import answer
+    from searchbench.terminal.progress import Terminal, outlook
 
     read = read_study(study)
     plan = make_plan(read)
     place = record or Path("records") / read.name
-    watch = Terminal(plan)
-    sys.stderr.write(f"{measured(plan)}, about {duration(plan.estimated_s)}; record: {place}\n")
+    sys.stderr.write(f"{outlook(plan)}; record: {place}\n")
     try:
-        with watch:
+        with Terminal(plan) as watch:
             measure(read, place, plan=plan, watch=watch, work=work)
     except KeyboardInterrupt:
         sys.stderr.write(
@@ -56,15 +52,5 @@ def run(
         )
         return 130
     opened = open_record(place)
-    judgement = judge(opened)
-    if as_json:
-        out.as_json(to_json(judgement))
-    else:
-        show(judgement)
-    if report:
-        from searchbench.report import write_report
-
-        written = write_report(opened, judgement, place / "report")
-        if not as_json:
-            out.say(f"\nreport: {written.html}")
+    answer(opened, place / "report" if report else None, plain=to_json if as_json else None)
     return 1 if any(t.status != "ok" for t in opened.trials) else 0

@@ -5,9 +5,9 @@ from __future__ import annotations
 import tempfile
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
-from cyclopts import Parameter
+from searchbench.cli.flags import Json
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -19,11 +19,7 @@ _PAIRS = 6  # shown with examples
 
 
 def verify(
-    study: Path,
-    *,
-    record: Path | None = None,
-    work: Path | None = None,
-    as_json: Annotated[bool, Parameter(name="--json", negative=())] = False,
+    study: Path, *, record: Path | None = None, work: Path | None = None, as_json: Json = False
 ) -> int:
     """Ask every system of a study every distinct query, and compare what they return.
 
@@ -48,9 +44,8 @@ def verify(
     from searchbench.terminal.progress import Terminal
 
     read = read_study(study)
-    watch = Terminal(make_plan(read))
     with tempfile.TemporaryDirectory(prefix="searchbench-verify-") as folder:
-        with watch:
+        with Terminal(make_plan(read)) as watch:
             kept = studies.verify(read, record or Path(folder) / "record", watch=watch, work=work)
         found = agreements(kept)
         failed = [t for t in kept.trials if t.status != "ok"]
@@ -62,24 +57,22 @@ def verify(
         return 1 if differ or failed else 0
     for trial in failed:
         out.say(f"{trial.label}: failed at {trial.stage}: {trial.reason}")
-    rows = [
-        (
-            f"{a.label_a} / {a.label_b}",
-            a.queries,
-            f"{a.totals_match:.1%}",
-            f"{a.top_k_set_match:.1%}",
-            f"{a.top_k_order_match:.1%}",
-            f"{a.rbo_mean:.3f}",
-            ", ".join(f"{n} {cause}" for cause, n in a.causes.items()) or "–",
-        )
-        for a in found
-    ]
-    if not rows:
+    if not found:
         out.say("there is nothing to compare: fewer than two configurations answered")
         return 1 if failed else 0
-    k = found[0].k
-    header = ("pair", "queries", "totals", f"top {k} set", f"top {k} order", "RBO", "causes")
-    out.table(header, rows)
+    rows = [
+        {
+            "pair": f"{a.label_a} / {a.label_b}",
+            "queries": a.queries,
+            "totals": f"{a.totals_match:.1%}",
+            f"top {a.k} set": f"{a.top_k_set_match:.1%}",
+            f"top {a.k} order": f"{a.top_k_order_match:.1%}",
+            "RBO": f"{a.rbo_mean:.3f}",
+            "causes": ", ".join(f"{n} {cause}" for cause, n in a.causes.items()) or "–",
+        }
+        for a in found
+    ]
+    out.table(list(rows[0]), [list(row.values()) for row in rows])
     _measures(found)
     _examples(found, required)
     return 1 if differ or failed else 0
@@ -116,23 +109,20 @@ def _measures(found: Sequence[Agreement]) -> None:
         groups = agreement.groups
         if groups is None:
             continue
-        shares = (
-            groups.total_results_match,
-            groups.total_found_match,
-            groups.top_10_match,
-            groups.document_set_match,
-            groups.document_groups_match,
-            groups.document_mismatch,
-        )
         tau = groups.kendall_tau
         rows.append(
-            (
-                str(number),
-                *(_share(*counted) for counted in shares),
-                str(groups.max_mismatch),
-                f"{groups.median_mismatch:g}",
-                "–" if tau is None else f"{tau:.3f}",
-            )
+            {
+                "pair": str(number),
+                "results": _share(*groups.total_results_match),
+                "found": _share(*groups.total_found_match),
+                "top 10": _share(*groups.top_10_match),
+                "set": _share(*groups.document_set_match),
+                "groups": _share(*groups.document_groups_match),
+                "mismatch": _share(*groups.document_mismatch),
+                "max": str(groups.max_mismatch),
+                "median": f"{groups.median_mismatch:g}",
+                "tau-b": "–" if tau is None else f"{tau:.3f}",
+            }
         )
     if not rows:
         return
@@ -140,19 +130,7 @@ def _measures(found: Sequence[Agreement]) -> None:
     if len(found) > 1:
         for number, agreement in enumerate(found, start=1):
             out.say(f"{number}  {agreement.label_a} / {agreement.label_b}")
-    header = (
-        "pair",
-        "results",
-        "found",
-        "top 10",
-        "set",
-        "groups",
-        "mismatch",
-        "max",
-        "median",
-        "tau-b",
-    )
-    out.table(header, rows)
+    out.table(list(rows[0]), [list(row.values()) for row in rows])
 
 
 def _share(count: int, of: int) -> str:

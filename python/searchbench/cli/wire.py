@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 from cyclopts import Parameter
 
+from searchbench.cli.flags import Json
+
 if TYPE_CHECKING:
     from searchbench.engines.engine import Engine
     from searchbench.workload.queries.algebra import Query
@@ -20,7 +22,7 @@ def wire(
     match: Literal["any", "all", "phrase", "prefix", "fuzzy"] = "all",
     files: Annotated[list[Path] | None, Parameter(negative=())] = None,
     set: Annotated[dict[str, str] | None, Parameter(negative=())] = None,  # noqa: A002
-    as_json: Annotated[bool, Parameter(name="--json", negative=())] = False,
+    as_json: Json = False,
 ) -> int:
     """Print the exact bytes sent and received for one query on a real engine.
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import time
 import tomllib
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -18,7 +18,9 @@ from searchbench.errors import SearchbenchError, StudyError
 from searchbench.lab.system.address import named, target_of
 from searchbench.measure.run import run
 from searchbench.spec import nearest
-from searchbench.study import Study, parse_study
+from searchbench.study import Study, parse_study, read_study
+from searchbench.study.model import key_of
+from searchbench.study.planner import make_plan
 
 if TYPE_CHECKING:
     from searchbench.lab.conduct.watch import Watch
@@ -96,9 +98,9 @@ def usual_record() -> Path:
 
 def study_of(asked: Asked) -> Study:
     """The study that these options mean; SearchbenchError where they do not fit together."""
-    check(asked)
+    _check(asked)
     base = Path.cwd() if asked.study is None else Path(asked.study).resolve().parent
-    text = tomli_w.dumps(tables(asked))
+    text = tomli_w.dumps(_tables(asked))
     try:
         return parse_study(text, "the options", base)
     except StudyError as error:
@@ -107,7 +109,7 @@ def study_of(asked: Asked) -> Study:
         raise SearchbenchError("; ".join(dict.fromkeys(told))) from None
 
 
-def check(asked: Asked) -> None:
+def _check(asked: Asked) -> None:
     """What can be wrong with the options by themselves, before anything is asked of anybody."""
     if not asked.targets:
         raise SearchbenchError(
@@ -131,32 +133,23 @@ def check(asked: Asked) -> None:
         raise SearchbenchError("--requests and --study: a run has one source of requests")
 
 
-def tables(asked: Asked) -> dict[str, Any]:
+def _tables(asked: Asked) -> dict[str, Any]:
     """The study as plain tables, as they stand in its TOML."""
     systems, path = _systems(asked)
-    found: dict[str, Any] = {
-        "question": _question(asked, list(systems)),
-        **({"command": list(asked.command)} if asked.command else {}),
-        "seed": asked.seed,
-        "replicates": asked.repeat,
-        "agreement": {"captures": asked.captures},
-        "load": _load(asked),
-    }
+    found: dict[str, Any] = {"question": _question(asked, list(systems))}
+    if asked.command:
+        found["command"] = list(asked.command)
+    found |= {"seed": asked.seed, "replicates": asked.repeat}
+    found |= {"agreement": {"captures": asked.captures}, "load": _load(asked)}
     if asked.study is None:
         return {**found, "requests": _requests(asked, path), "systems": systems}
     corpus, queries, engine = _studied(Path(asked.study), asked.system)
-    for name in systems:
-        systems[name] = {**engine, **systems[name]}
-    return {
-        **found,
-        "ingest": {"index": "as-found"},
-        "corpus": corpus,
-        "queries": queries,
-        "systems": systems,
-    }
+    systems = {name: {**engine, **table} for name, table in systems.items()}
+    found |= {"ingest": {"index": "as-found"}, "corpus": corpus, "queries": queries}
+    return {**found, "systems": systems}
 
 
-def numbers(text: Numbers, option: str) -> list[float]:
+def _numbers(text: Numbers, option: str) -> list[float]:
     """``4``, ``1,2,4``, ``1:20:2`` (from, to, by; the last is always there). With the remedy."""
     if not isinstance(text, str):
         return [float(v) for v in ([text] if isinstance(text, int | float) else text)]
@@ -204,27 +197,21 @@ def _load(asked: Asked) -> dict[str, Any]:
         "warmup_s": _WARMUP_S if asked.warmup is None else asked.warmup,
     }
     if asked.rate is not None:
-        return {**opened, **window, "rate_per_s": numbers(asked.rate, "--rate")}
+        return {**opened, **window, "rate_per_s": _numbers(asked.rate, "--rate")}
     if asked.replay is not None:
-        given = {"seconds": asked.seconds, "warmup_s": asked.warmup}
-        own = {key: value for key, value in given.items() if value is not None}
+        own = _given(seconds=asked.seconds, warmup_s=asked.warmup)
         return {**shared, **pool, **own, "kind": "replay", "speed": asked.replay}
     if asked.connections is not None:
         raise SearchbenchError(
             "--connections is the pool of an open loop; a closed loop has a connection for each "
             "client: say --clients"
         )
-    counts = numbers(1 if asked.clients is None else asked.clients, "--clients")
+    counts = _numbers(1 if asked.clients is None else asked.clients, "--clients")
     broken = [n for n in counts if n != int(n)]
     if broken:
         raise SearchbenchError(f"--clients {broken[0]:g}: --clients must be whole numbers")
-    return {
-        **shared,
-        **window,
-        "kind": "closed",
-        "think_s": asked.think,
-        "clients": [int(n) for n in counts],
-    }
+    closed = {"kind": "closed", "think_s": asked.think, "clients": [int(n) for n in counts]}
+    return {**shared, **window, **closed}
 
 
 def _shared(asked: Asked) -> dict[str, Any]:
@@ -237,8 +224,7 @@ def _shared(asked: Asked) -> dict[str, Any]:
         table["cpus"] = _whole(asked.cpus)
     if asked.cache_hit is not None:
         table |= {"cache_hit": asked.cache_hit, "cache_law": asked.cache_law}
-        if asked.cache_entries is not None:
-            table["cache_entries"] = asked.cache_entries
+        table |= _given(cache_entries=asked.cache_entries)
     if asked.machines:
         several = asked.machines
         if isinstance(several, str):
@@ -246,6 +232,11 @@ def _shared(asked: Asked) -> dict[str, Any]:
         table |= {"machines": list(several), "ssh": asked.ssh}
         table["client_command"] = asked.client_command
     return table
+
+
+def _given(**values: Any) -> dict[str, Any]:
+    """Those that were given."""
+    return {key: value for key, value in values.items() if value is not None}
 
 
 def _whole(cpus: str | Sequence[int]) -> list[int]:
@@ -288,7 +279,7 @@ def _systems(asked: Asked) -> tuple[dict[str, dict[str, Any]], str]:
 
 def _requests(asked: Asked, path: str) -> dict[str, Any]:
     """The [requests] table: a file, or the path that the first target names."""
-    method = {} if asked.method is None else {"method": asked.method}
+    method = _given(method=asked.method)
     if asked.requests is not None:
         if path not in ("", "/"):
             raise SearchbenchError(
@@ -306,14 +297,11 @@ def _requests(asked: Asked, path: str) -> dict[str, Any]:
 
 def _studied(
     path: Path, system: str | None
-) -> tuple[Mapping[str, Any], Mapping[str, Any], dict[str, Any]]:
+) -> tuple[dict[str, Any], dict[str, Any], dict[str, Any]]:
     """[corpus], [queries] and one system's table of a study file.
 
     A factor of these tables is taken at its first level. StudyError where the file is wrong.
     """
-    from searchbench.study import read_study
-    from searchbench.study.planner import make_plan
-
     study = read_study(path)
     names = [s.name for s in study.systems]
     if system is None and len(names) > 1:
@@ -322,15 +310,11 @@ def _studied(
     if system not in names:
         raise SearchbenchError(f"{path} has no system `{system}` ({nearest(system, names)})")
     chosen = next(t for t in make_plan(study).treatments if t.system == system)
-    given = tomllib.loads(study.text).get("systems", {}).get(system, {})
-    levers = {k: v for k, v in chosen.parameters.items() if k in given or _varied(study, k)}
+    given = set(tomllib.loads(study.text).get("systems", {}).get(system, {}))
+    given |= {key_of(path) for factor in study.factors for path in factor.paths}
+    levers = {k: v for k, v in chosen.parameters.items() if k in given}
     table = {"engine": chosen.engine, **levers}
-    queries = {k: v for k, v in chosen.queries.items() if v is not None}
-    return {k: v for k, v in chosen.corpus.items() if v is not None}, queries, table
-
-
-def _varied(study: Study, key: str) -> bool:
-    return any(path.rpartition(".")[2] == key for f in study.factors for path in f.paths)
+    return _given(**chosen.corpus), _given(**chosen.queries), table
 
 
 def _question(asked: Asked, names: Sequence[str]) -> str:

@@ -1,27 +1,17 @@
 """The record: what was done, as files that anybody can judge again.
 
-trial    what trial.json holds           plan     what plan.json holds
-samples  the tables of a trial           io       reading and writing
-old      records of earlier formats
+trial    what trial.json holds           samples  the tables of a trial
+io       reading and writing             old      records of earlier formats
 """
 
 from __future__ import annotations
 
 from searchbench.record.io import FORMAT, Record, Writer, open_record
-from searchbench.record.samples import (
-    LATER,
-    NO_HOST_TIME,
-    PROBE,
-    REPLIES,
-    SAMPLES,
-    samples_table,
-)
+from searchbench.record.samples import PROBE, REPLIES, SAMPLES, samples_table
 from searchbench.record.trial import Trial
 
 __all__ = [
     "FORMAT",
-    "LATER",
-    "NO_HOST_TIME",
     "PROBE",
     "REPLIES",
     "SAMPLES",

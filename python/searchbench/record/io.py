@@ -23,7 +23,6 @@ import pyarrow as pa
 
 from searchbench.errors import RecordError
 from searchbench.record import old
-from searchbench.record import plan as plans
 from searchbench.record.samples import PROBE, REPLIES, SAMPLES, read_table, write_tables
 from searchbench.record.trial import Trial
 from searchbench.study.plan import Plan
@@ -47,7 +46,7 @@ class Record:
     def plan(self) -> Plan:
         """plan.json: treatments, trials in order, exclusions, how it is to be judged."""
         path = self.path / "plan.json"
-        return plans.from_json(_read_json(path), path)
+        return read_plan(_read_json(path), path)
 
     @cached_property
     def host(self) -> dict[str, Any]:
@@ -86,11 +85,9 @@ class Record:
         """The distinct queries of a query set: ``query``, ``text``, ``algebra``."""
         path = self.path / "queries" / f"{digest}.jsonl"
         try:
-            lines = path.read_bytes().splitlines()
+            return [orjson.loads(line) for line in path.read_bytes().splitlines()]
         except FileNotFoundError:
             raise RecordError(f"{path}: the query set of this record is missing") from None
-        try:
-            return [orjson.loads(line) for line in lines]
         except orjson.JSONDecodeError as error:
             raise RecordError(f"{path}: is not JSON lines ({error}); it is damaged") from None
 
@@ -115,17 +112,11 @@ class Writer:
     """Writes a record, a whole file at a time. Making one on an existing record continues it."""
 
     def __init__(
-        self,
-        path: Path,
-        *,
-        study_text: str,
-        plan: Plan,
-        host: Mapping[str, Any],
-        version: str,
+        self, path: Path, *, study_text: str, plan: Plan, host: Mapping[str, Any], version: str
     ) -> None:
         self.path = path
         if (path / "record.json").exists():
-            self._check_same_study(open_record(path), plan)
+            _check_same_study(open_record(path), plan)
         elif path.exists() and any(path.iterdir()):
             raise RecordError(f"{path}: the folder is not empty and holds no record; name another")
         else:
@@ -133,7 +124,7 @@ class Writer:
                 (path / "trials").mkdir(parents=True, exist_ok=True)
                 (path / "queries").mkdir(exist_ok=True)
                 _write(path / "study.toml", study_text.encode())
-                _write(path / "plan.json", _pretty(plans.to_json(plan)))
+                _write(path / "plan.json", _pretty(msgspec.to_builtins(plan)))
                 _write(path / "host.json", _pretty(host))
                 about = {
                     "format": FORMAT,
@@ -141,19 +132,6 @@ class Writer:
                     "created": datetime.now(UTC).isoformat(timespec="seconds"),
                 }
                 _write(path / "record.json", _pretty(about))
-
-    @staticmethod
-    def _check_same_study(old: Record, plan: Plan) -> None:
-        if old.about.get("format") != FORMAT:
-            raise RecordError(
-                f"{old.path}: holds a record of format {old.about.get('format')}, which is read "
-                "but not continued; name another folder with --record"
-            )
-        if not _same_study(old.plan, plan):
-            raise RecordError(
-                f"{old.path}: holds another study, or another version of this one; name another "
-                "folder with --record, or remove this one to begin again"
-            )
 
     @property
     def record(self) -> Record:
@@ -163,7 +141,7 @@ class Writer:
     def grow(self, plan: Plan) -> None:
         """Put a longer plan in place of the plan: what a search decided while it measured."""
         with _room(self.path):
-            _write(self.path / "plan.json", _pretty(plans.to_json(plan)))
+            _write(self.path / "plan.json", _pretty(msgspec.to_builtins(plan)))
 
     def has(self, trial: str) -> bool:
         """Is this trial on record, and not failed? A failed one is tried again."""
@@ -204,6 +182,22 @@ class Writer:
             _write(folder / "trial.json", _pretty(msgspec.to_builtins(about)))
 
 
+def read_plan(payload: dict[str, Any], where: Path | str = "this plan") -> Plan:
+    """The plan of a plan.json, of this format or an older one; RecordError if it is not whole."""
+    found = payload.get("format")
+    if found not in READ:
+        raise RecordError(
+            f"{where} is of format {found!r}, and this searchbench reads formats 1 and 2; use the "
+            "version that wrote it, which record.json names"
+        )
+    try:
+        return msgspec.convert(old.plan(payload) if found == 1 else payload, Plan)
+    except (AttributeError, KeyError, TypeError) as error:  # of the older format
+        raise RecordError(f"{where} is not whole: {error!r}") from error
+    except msgspec.ValidationError as error:
+        raise RecordError(f"{where} is not whole: {error}") from error
+
+
 def read_trial(path: Path) -> Trial:
     """A trial.json, of this format or an older one; RecordError where it is not whole."""
     payload = _read_json(path)
@@ -220,18 +214,27 @@ def read_trial(path: Path) -> Trial:
         raise RecordError(f"{path}: is not whole ({error}); the record is damaged") from error
 
 
-def _same_study(old: Plan, new: Plan) -> bool:
-    """Whether a record can be continued: a search has appended to the plan that it began with."""
-    if old.judging.measure != "capacity":
-        return old == new
-    begun = len(new.treatments), len(new.trials)
-    return (
-        old.question,
-        old.seed,
-        old.judging,
-        old.treatments[: begun[0]],
-        old.trials[: begun[1]],
-    ) == (new.question, new.seed, new.judging, new.treatments, new.trials)
+def _check_same_study(kept: Record, new: Plan) -> None:
+    """RecordError where a record cannot be continued with this plan."""
+    if kept.about.get("format") != FORMAT:
+        raise RecordError(
+            f"{kept.path}: holds a record of format {kept.about.get('format')}, which is read "
+            "but not continued; name another folder with --record"
+        )
+    before = kept.plan
+    if before.judging.measure == "capacity":  # a search has appended to the plan it began with
+        before = msgspec.structs.replace(
+            before,
+            treatments=before.treatments[: len(new.treatments)],
+            trials=before.trials[: len(new.trials)],
+            excluded=new.excluded,
+            estimated_s=new.estimated_s,
+        )
+    if before != new:
+        raise RecordError(
+            f"{kept.path}: holds another study, or another version of this one; name another "
+            "folder with --record, or remove this one to begin again"
+        )
 
 
 def _read_json(path: Path) -> dict[str, Any]:

@@ -12,19 +12,14 @@ import pyarrow.parquet as pq
 
 from searchbench.errors import RecordError
 
+_INSTANTS = ("due", "free", "connect", "sent", "first_byte", "done")
 SAMPLES = pa.schema(
     [
         ("query", pa.uint32()),
         ("connection", pa.uint16()),
         ("outcome", pa.uint8()),
         ("bytes", pa.uint32()),
-        ("due", pa.int64()),
-        ("free", pa.int64()),
-        ("connect", pa.int64()),
-        ("sent", pa.int64()),
-        ("first_byte", pa.int64()),
-        ("done", pa.int64()),
-        ("host", pa.int64()),
+        *((name, pa.int64()) for name in (*_INSTANTS, "host")),
         ("role", pa.uint8()),
     ]
 )
@@ -65,10 +60,10 @@ PROBE = pa.schema(
     ]
 )
 
-NO_HOST_TIME = (1 << 40) - 1
+_NO_HOST_TIME = (1 << 40) - 1
 
 # Columns of samples.parquet that records written before them lack: read as null.
-LATER = ("connect", "role")
+_LATER = ("connect", "role")
 
 
 def samples_table(
@@ -91,8 +86,8 @@ def samples_table(
         pa.array(np.ascontiguousarray(raw["connection"])),
         pa.array(np.ascontiguousarray(raw["outcome"])),
         pa.array(np.ascontiguousarray(raw["bytes"])),
-        *(instant(name) for name in ("due", "free", "connect", "sent", "first_byte", "done")),
-        pa.array(host, mask=host == NO_HOST_TIME),
+        *(instant(name) for name in _INSTANTS),
+        pa.array(host, mask=host == _NO_HOST_TIME),
         pa.array(np.full(len(raw), role, np.uint8)),
     ]
     return pa.Table.from_arrays(columns, schema=SAMPLES)
@@ -113,7 +108,7 @@ def read_table(path: Path, schema: pa.Schema, columns: list[str] | None) -> pa.T
     except (pa.ArrowInvalid, OSError) as error:
         raise RecordError(f"{path}: cannot be read ({error}); the file is damaged") from error
     missing = [name for name in wanted if name not in there]
-    if not set(missing) <= set(LATER):
+    if not set(missing) <= set(_LATER):
         raise RecordError(f"{path}: has no column {', '.join(missing)}; it is not ours")
     for name in missing:
         nulls = pa.nulls(table.num_rows, schema.field(name).type)

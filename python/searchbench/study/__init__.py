@@ -6,25 +6,7 @@ line and column, what was expected, and the nearest valid name.
 
 from __future__ import annotations
 
-from searchbench.study.model import (
-    Agreement,
-    Control,
-    Exclusion,
-    Factor,
-    Study,
-    System,
-    VerdictRule,
-)
+from searchbench.study.model import Factor, Study
 from searchbench.study.read import parse_study, read_study
 
-__all__ = [
-    "Agreement",
-    "Control",
-    "Exclusion",
-    "Factor",
-    "Study",
-    "System",
-    "VerdictRule",
-    "parse_study",
-    "read_study",
-]
+__all__ = ["Factor", "Study", "parse_study", "read_study"]

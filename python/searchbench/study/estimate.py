@@ -60,14 +60,15 @@ def estimate(
     again = [t for t in treatments if t.id == control]
     drives_s = sum(_drive_s(study, t) for t in [*treatments, *again]) * study.replicates
     if study.verbatim:
-        return drives_s + _captures_s(study, len({t.system for t in treatments}))
+        return drives_s + study.agreement.captures * len({t.system for t in treatments}) * _QUERY_S
     counts = {repr(t.corpus): count(t.corpus, study.base, documents) for t in treatments}
     read_s = sum(counts.values()) / _READ_PER_S
     asked_s = 0.0
     indexes: dict[str, tuple[float, float]] = {}
     for t in treatments:
         held = counts[repr(t.corpus)]
-        asked_s += _distinct(t.queries) * (_QUERY_S + held * _QUERY_PER_DOCUMENT_S)
+        distinct = int(t.queries.get("distinct") or t.queries.get("lines") or _USUAL_DISTINCT)
+        asked_s += distinct * (_QUERY_S + held * _QUERY_PER_DOCUMENT_S)
         if study.ingest != "as-found":
             rate = _INGEST_PER_S.get(t.engine, _USUAL_INGEST_PER_S)
             indexes[index_key(t)] = (held / _READ_PER_S, _INGEST_FIXED_S + held / rate)
@@ -103,14 +104,11 @@ def _rows(corpus: Mapping[str, Any], base: Path) -> float:
             # A folder is read as texts, a document each.
             found += sum(1 for each in (base / name).rglob("*") if each.is_file())
             continue
-        named = [base / name] if (base / name).is_file() else _matching(base, name)
-        found += sum(_rows_of(path, str(corpus.get("format", "auto"))) for path in named)
+        # A pattern may be absolute, which Path.glob() refuses.
+        matching = glob.glob(name, root_dir=base, recursive=True)  # noqa: PTH207
+        named = [name] if (base / name).is_file() else matching
+        found += sum(_rows_of(base / each, str(corpus.get("format", "auto"))) for each in named)
     return found
-
-
-def _matching(base: Path, pattern: str) -> list[Path]:
-    # A pattern may be absolute, which Path.glob() refuses.
-    return [base / found for found in glob.glob(pattern, root_dir=base, recursive=True)]  # noqa: PTH207
 
 
 def _rows_of(path: Path, form: str) -> float:
@@ -168,15 +166,6 @@ def _logged_s(study: Study, treatment: Treatment, load: loads.Load) -> float:
     except (OSError, SearchbenchError):
         return 0.0  # what is wrong with it is said when it is replayed
     return float(times[-1] - times[0]) if len(times) else 0.0
-
-
-def _captures_s(study: Study, systems: int) -> float:
-    return study.agreement.captures * systems * _QUERY_S
-
-
-def _distinct(queries: Mapping[str, Any]) -> int:
-    """How many distinct queries, as far as the table says."""
-    return int(queries.get("distinct") or queries.get("lines") or _USUAL_DISTINCT)
 
 
 def index_key(treatment: Treatment) -> str:

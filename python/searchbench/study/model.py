@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
 from searchbench.engines.engine import Level
-from searchbench.study.plan import Measure, Require
+from searchbench.study.plan import AgreementRule, Measure
 from searchbench.workload.load_table import STEP_KEYS, kind_of, promises_of
 
 
@@ -50,24 +50,14 @@ class Factor:
         """What it sets; all levels set the same."""
         return tuple(self.settings(0))
 
-    @property
-    def table(self) -> str:
-        """The study's table that has the key; "" of a linked factor."""
-        return "" if self.sets else table_of(self.path)
-
-    @property
-    def system(self) -> str | None:
-        """The system it is crossed within, "*" for all of them; None outside of systems."""
-        return None if self.sets else system_of(self.path)
-
-    @property
-    def key(self) -> str:
-        """The key or parameter that takes the levels; of a linked factor its name."""
-        return key_of(self.path)
-
     def concerns(self, system: str) -> bool:
         """Whether that system is crossed with it."""
         return any(system_of(path) in (None, "*", system) for path in self.paths)
+
+
+def among(level: object, levels: Iterable[Level]) -> bool:
+    """Whether a level is one of these; 1, 1.0 and true are three."""
+    return any(level == one and type(level) is type(one) for one in levels)
 
 
 def table_of(path: str) -> str:
@@ -107,39 +97,14 @@ class Control:
 
 
 @dataclass(frozen=True, slots=True)
-class Agreement:
-    """What two systems must agree on before their speeds are compared, query by query.
-
-    "totals": exact totals; "set": the same ``k`` first hits in any order; "order": in the same
-    order; "none": nothing, because the study says so. ``captures``: of verbatim requests, how many
-    distinct ones are asked once outside the measurement. ``capture``: before the drive, or after
-    it, so that what is measured are first asks.
-    """
-
-    require: Require = "totals"
-    k: int = 10
-    captures: int = 200
-    capture: Literal["before", "after"] = "before"
-
-
-@dataclass(frozen=True, slots=True)
-class VerdictRule:
-    """By what the verdict is given.
-
-    ``metric`` None: throughput where every load is a closed loop, else response_p99.
-    More is better of a throughput, less of anything else.
-    """
-
-    metric: str | None = None
-
-
-@dataclass(frozen=True, slots=True)
 class Study:
     """A question, what it is asked of, and how it is to be answered.
 
     ``text`` is the file as it was read, ``path`` its name, ``base`` the directory that file
     names in it are relative to. ``corpus`` and ``queries``, or ``requests`` in place of both, and
     ``load`` hold the keys that were given; a key that is a factor is in ``factors`` alone.
+    ``metric``: by what the verdict is given, more being better of a throughput, less of anything
+    else; None: throughput where every load is a closed loop, else response_p99.
     ``command``: the arguments of the command line that the study was made from, if it was.
     """
 
@@ -158,10 +123,10 @@ class Study:
     held: str | Mapping[str, Any] = ""
     seed: int = 1
     replicates: int = 3
-    control: Control = field(default_factory=Control)
+    control: Control = Control()
     ingest: Literal["per-block", "per-trial", "once", "as-found"] = "per-block"
-    agreement: Agreement = field(default_factory=Agreement)
-    verdict: VerdictRule = field(default_factory=VerdictRule)
+    agreement: AgreementRule = field(default_factory=AgreementRule)
+    metric: str | None = None
     command: tuple[str, ...] = ()
 
     @property

@@ -27,9 +27,12 @@ _TABLES: Mapping[str, tuple[SpecKey, ...]] = {
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """What a path names: a key, and the system that has it ("" outside of systems)."""
+    """What a path names: a key, and the system that has it ("" outside of systems).
 
-    key: SpecKey
+    ``key`` None: of the corpus, which checks its own levels, as it knows what goes together.
+    """
+
+    key: SpecKey | None
     owner: str = ""
 
 
@@ -61,11 +64,11 @@ class Names:
         )
         return []
 
-    def check(self, at: Path, path: str, value: object, targets: list[Target], what: str) -> bool:
+    def check(self, at: Path, value: object, targets: list[Target], what: str) -> bool:
         """Whether a value fits all that its path names; complaints, after ``what``, if not."""
         fits = True
         for target in targets:
-            if reason := target.key.mismatch(value):
+            if target.key is not None and (reason := target.key.mismatch(value)):
                 of = f" of {target.owner}" if len(targets) > 1 else ""
                 hint = choice_hint(target.key, value)
                 self.source.at_value(at, f"{what}: {reason}{of}", hint)
@@ -73,37 +76,26 @@ class Names:
         return fits
 
     def _of_table(self, at: Path, table: str, rest: str, linked: bool) -> list[Target]:
-        source = self.source
+        keys: Mapping[str, SpecKey] = {key.name: key for key in _TABLES.get(table, ())}
+        if table == "corpus":
+            family = str(self.source.table(table).get("family", "files"))
+            keys = corpora.keys_of(family) if family in corpora.FAMILIES else {}
+        hint = ""
         if (table == "requests") != self.verbatim and table != "load":
             other = "there are [requests] in its place" if self.verbatim else "there is none"
-            source.at_key(at, f"`{table}.{rest}`: this study has no [{table}]; {other}")
-            return []
-        given = source.table(table)
-        keys: Mapping[str, SpecKey]
-        if table == "corpus":
-            family = str(given.get("family", "files"))
-            if family not in corpora.FAMILIES:
-                return []  # complained about where the family stands
-            keys = corpora.keys_of(family)
+            wrong = f": this study has no [{table}]; {other}"
+        elif not keys:
+            return []  # complained about where the family stands
+        elif rest not in keys:
+            wrong, hint = f": [{table}] has no key `{rest}`", nearest(rest, keys)
+        elif table == "load" and rest in WHOLE_KEYS:
+            wrong = " cannot be a factor: it says what the whole study measures"
+        elif keys[rest].kind not in _SINGLE and not linked:
+            wrong = " cannot be a factor: its values are lists or tables"
         else:
-            keys = {key.name: key for key in _TABLES[table]}
-        if rest not in keys:
-            source.at_key(
-                at, f"`{table}.{rest}`: [{table}] has no key `{rest}`", nearest(rest, keys)
-            )
-            return []
-        if table == "load" and rest in WHOLE_KEYS:
-            source.at_key(
-                at, f"`load.{rest}` cannot be a factor: it says what the whole study measures"
-            )
-            return []
-        if keys[rest].kind not in _SINGLE and not linked:
-            source.at_key(
-                at, f"`{table}.{rest}` cannot be a factor: its values are lists or tables"
-            )
-            return []
-        # A corpus checks its own levels: it knows what goes together.
-        return [Target(_ANYTHING if table == "corpus" else keys[rest])]
+            return [Target(None if table == "corpus" else keys[rest])]
+        self.source.at_key(at, f"`{table}.{rest}`{wrong}", hint)
+        return []
 
     def _of_systems(self, at: Path, path: str, rest: str) -> list[Target]:
         source = self.source
@@ -111,23 +103,23 @@ class Names:
         if name != "*" and name not in self.named:
             source.at_key(at, f"`{path}`: there is no system `{name}`", nearest(name, self.named))
             return []
-        found = []
-        for system in (s for s in self.systems.values() if name in ("*", s.name)):
-            if self.verbatim:
-                source.at_key(at, f"`{path}`: {system.name} has no parameters that can be varied: "
-                              "requests are sent to it as they are")  # fmt: skip
-                return []
+        systems = [s for s in self.systems.values() if name in ("*", s.name)]
+        if self.verbatim and systems:
+            source.at_key(at, f"`{path}`: {systems[0].name} has no parameters that can be varied: "
+                          "requests are sent to it as they are")  # fmt: skip
+            return []
+        found: list[Target] = []
+        lacking: list[tuple[str, str]] = []
+        for system in systems:
             known = {p.name: p for p in ENGINES[system.engine].parameters}
             if parameter in known:
                 found.append(Target(spec_of(known[parameter]), system.name))
-                continue
-            hint = nearest(parameter, known)
-            having = [s.name for s in self.systems.values() if _has(s, parameter)]
-            if name == "*" and having:
-                hint = f'say "systems.{having[0]}.{parameter}"'
-            source.at_key(at, f"`{path}`: {system.engine} has no parameter `{parameter}`", hint)
-            if name != "*":
-                return []
+            else:
+                lacking.append((system.engine, nearest(parameter, known)))
+        for engine, hint in lacking:
+            if found:
+                hint = f'say "systems.{found[0].owner}.{parameter}"'
+            source.at_key(at, f"`{path}`: {engine} has no parameter `{parameter}`", hint)
         return found
 
     def _split(self, rest: str) -> tuple[str, str]:
@@ -137,18 +129,3 @@ class Names:
                 return name, rest[len(name) + 1 :]
         name, _, parameter = rest.rpartition(".")
         return name or rest, parameter
-
-
-class _Anything(SpecKey):
-    """Takes every level."""
-
-    def mismatch(self, value: object) -> str | None:
-        return None
-
-
-_ANYTHING = _Anything("", "text")
-
-
-def _has(system: System, parameter: str) -> bool:
-    engine = ENGINES.get(system.engine)
-    return engine is not None and any(p.name == parameter for p in engine.parameters)

@@ -6,6 +6,7 @@ computes; a search for capacity appends the trials that it decides on.
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import Any, Literal
 
 import msgspec
@@ -37,34 +38,30 @@ class Treatment(msgspec.Struct, frozen=True, kw_only=True):
     remote: bool = False
     subject: str = ""
 
-    def table(self, name: str) -> dict[str, Any]:
-        """One of the settings; empty where the study has no such table."""
-        return self.settings.get(name, {})
-
     @property
     def parameters(self) -> dict[str, Level]:
         """The engine's levers, complete."""
-        return self.table("system")
+        return self.settings.get("system", {})
 
     @property
     def corpus(self) -> dict[str, Any]:
         """The table [corpus]."""
-        return self.table("corpus")
+        return self.settings.get("corpus", {})
 
     @property
     def queries(self) -> dict[str, Any]:
         """The table [queries]."""
-        return self.table("queries")
+        return self.settings.get("queries", {})
 
     @property
     def requests(self) -> dict[str, Any]:
         """The table [requests]; empty where portable queries are asked."""
-        return self.table("requests")
+        return self.settings.get("requests", {})
 
     @property
     def load(self) -> dict[str, Any]:
         """The table [load] of this one step."""
-        return self.table("load")
+        return self.settings.get("load", {})
 
 
 class Trial(msgspec.Struct, frozen=True):
@@ -84,10 +81,12 @@ class Excluded(msgspec.Struct, frozen=True):
 
 
 class AgreementRule(msgspec.Struct, frozen=True, kw_only=True):
-    """What two systems must agree on before their speeds are compared, and over how many hits.
+    """What two systems must agree on before their speeds are compared, query by query.
 
-    ``captures``: of verbatim requests, how many distinct ones are asked once outside the
-    measurement; portable queries are all asked. ``capture``: before the drive or after it.
+    "totals": exact totals; "set": the same ``k`` first hits in any order; "order": in the same
+    order; "none": nothing, because the study says so. ``captures``: of verbatim requests, how many
+    distinct ones are asked once outside the measurement; portable queries are all asked.
+    ``capture``: before the drive, or after it, so that what is measured are first asks.
     """
 
     require: Require = "totals"
@@ -135,7 +134,23 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
 
     def treatment(self, name: str) -> Treatment:
         """The treatment of that id; KeyError."""
-        for treatment in self.treatments:
-            if treatment.id == name:
-                return treatment
-        raise KeyError(name)
+        return {treatment.id: treatment for treatment in self.treatments}[name]
+
+
+def measured(plan: Plan) -> str:
+    """What is measured: "3 configurations, each a sweep of 4 steps"."""
+    judging = plan.judging
+    if judging.measure == "trials":
+        return f"{_count(len(plan.treatments), 'treatment')} in {_count(len(plan.trials), 'trial')}"
+    steps = Counter(t.subject for t in plan.treatments)
+    times = f", {judging.replicates} times" if judging.replicates > 1 else ""
+    who = _count(len(steps), "configuration") + (", each " if len(steps) > 1 else ", ")
+    if judging.measure == "capacity":
+        return f"{who}a search for {_count(len(judging.promises), 'promise')}{times}"
+    fewest, most = min(steps.values()), max(steps.values())
+    of = _count(most, "step") if fewest == most else f"{fewest} to {most} steps"
+    return f"{who}a sweep of {of}{times}"
+
+
+def _count(n: int, what: str) -> str:
+    return f"{n} {what}{'' if n == 1 else 's'}"

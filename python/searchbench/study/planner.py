@@ -1,13 +1,15 @@
 """Study → plan: what will be run. Factors are crossed, and what cannot be run is left out.
 
 ``make_plan`` crosses all factors, leaves out what cannot be run with the reason, and orders the
-trials (order.py). The same study and seed give the same plan on every machine. Of a search for
-capacity it plans what is searched, and no trials: those are decided on while it runs.
+trials block after block, so that what drifts meets all treatments alike. The same study and seed
+give the same plan on every machine. Of a search for capacity it plans what is searched, and no
+trials: those are decided on while it runs.
 """
 
 from __future__ import annotations
 
 import itertools
+import random
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
@@ -18,9 +20,8 @@ from searchbench.engines.engine import Level
 from searchbench.errors import Complaint, StudyError
 from searchbench.spec import nearest
 from searchbench.study.estimate import estimate
-from searchbench.study.model import Study, System, key_of, system_of, table_of
-from searchbench.study.order import order
-from searchbench.study.plan import AgreementRule, Excluded, Judging, Plan, Treatment
+from searchbench.study.model import Study, System, among, key_of, system_of, table_of
+from searchbench.study.plan import Excluded, Judging, Plan, Treatment, Trial
 from searchbench.workload import load_table
 from searchbench.workload.queries import registry
 
@@ -41,8 +42,9 @@ def make_plan(study: Study, documents: int | None = None) -> Plan:
             excluded.append(Excluded(levels, reason))
             continue
         tables["load"] = load_table.resolve_told(tables["load"])
-        if "queries" in tables:
-            tables["queries"] = _told(tables["queries"], study.seed)
+        if "queries" in tables:  # with what everybody asks about it spelled out
+            told = {"match": "all", "limit": 10, "seed": study.seed}
+            tables["queries"] = told | tables["queries"]
         treatments.append(
             Treatment(
                 id="",
@@ -60,7 +62,7 @@ def make_plan(study: Study, documents: int | None = None) -> Plan:
         raise StudyError([Complaint(study.path, 0, 0, f"nothing is left to be run: {reasons}")])
     named = tuple(_named(treatments, study.steps.path if study.steps else None))
     control = _control(study, named)
-    trials = () if study.measure == "capacity" else tuple(order(study, named, control))
+    trials = () if study.measure == "capacity" else tuple(_order(study, named, control))
     return Plan(
         question=study.question,
         seed=study.seed,
@@ -112,7 +114,7 @@ def _infeasible(study: Study, system: System, levels: Mapping[str, Level], table
     """Why a crossing cannot or must not be run; empty if it can."""
     for exclusion in study.exclude:
         there: Mapping[str, Level] = {**levels, "system": system.name}
-        if all(_is_level(there.get(path), wanted) for path, wanted in exclusion.when.items()):
+        if all(among(there.get(path), wanted) for path, wanted in exclusion.when.items()):
             return exclusion.reason
     wrong = list(load_table.problems(tables["load"]))
     if "queries" in tables:
@@ -122,10 +124,6 @@ def _infeasible(study: Study, system: System, levels: Mapping[str, Level], table
                 return f"{system.engine} cannot do {feature}: {cannot[feature]}"
         wrong += registry.problems(tables["queries"])
     return "; ".join(sentence for _, sentence in wrong)
-
-
-def _is_level(level: Level | None, wanted: Iterable[Level]) -> bool:
-    return any(level == one and type(level) is type(one) for one in wanted)
 
 
 def _features(queries: Mapping[str, Any]) -> Iterator[str]:
@@ -142,11 +140,6 @@ def _features(queries: Mapping[str, Any]) -> Iterator[str]:
             yield key
 
 
-def _told(queries: Mapping[str, Any], seed: int) -> dict[str, Any]:
-    """The [queries] table with what everybody asks about it spelled out."""
-    return {"match": "all", "limit": 10, "seed": seed, **queries}
-
-
 def _named(treatments: Sequence[Treatment], step: str | None) -> Iterator[Treatment]:
     """With ids t01, t02, ... in the order of crossing, and labels of what varies.
 
@@ -161,20 +154,15 @@ def _named(treatments: Sequence[Treatment], step: str | None) -> Iterator[Treatm
     short = _short([*varying, *([step] if step else [])])
     width = max(2, len(str(len(treatments))))
     for number, t in enumerate(treatments, 1):
-        subject = " ".join(
-            str(t.levels[path]) if path == "system" else f"{short[path]}={plain(t.levels[path])}"
-            for path in varying
-            if path in t.levels
-        )
-        label = subject
-        if step is not None:
-            label = f"{subject} {short[step]}={plain(t.levels[step])}".strip()
-        yield msgspec.structs.replace(
-            t,
-            id=f"t{number:0{width}d}",
-            label=label or t.system,
-            subject=subject or t.system,
-        )
+        said = {
+            path: str(level) if path == "system" else f"{short[path]}={_plain(level)}"
+            for path, level in t.levels.items()
+            if path in short
+        }
+        label = " ".join(said[path] for path in short if path in said) or t.system
+        subject = " ".join(said[path] for path in varying if path in said) or t.system
+        name = f"t{number:0{width}d}"
+        yield msgspec.structs.replace(t, id=name, label=label, subject=subject)
 
 
 def _short(paths: Sequence[str]) -> dict[str, str]:
@@ -186,12 +174,60 @@ def _short(paths: Sequence[str]) -> dict[str, str]:
     }
 
 
-def plain(level: Level) -> str:
+def _plain(level: Level) -> str:
     """A level as labels have it: 100 and not 100.0, true and not True."""
     if isinstance(level, bool):
         return str(level).lower()
     whole = isinstance(level, float) and level == int(level) and abs(level) < 1e15
     return str(int(level)) if whole else str(level)
+
+
+def _order(study: Study, treatments: Sequence[Treatment], control: str | None) -> Iterator[Trial]:
+    """Every treatment once a block, with the control's twin; each block has its own order.
+
+    random.Random seeded by a text and its shuffle() are the same in every Python since 3.2.
+    """
+    width = max(2, len(str(study.replicates)))
+    rng = random.Random(f"searchbench plan {study.seed}")
+    for block in range(1, study.replicates + 1):
+        if study.steps is None:
+            members = [(t.id, False) for t in treatments]
+            if control is not None:
+                members.append((control, True))
+            rng.shuffle(members)
+        elif all(t.attach for t in treatments):
+            members = [(name, False) for name in _in_turn(treatments, study.steps.path, block)]
+        else:
+            members = [(name, False) for name in _together(treatments, rng)]
+        for treatment, twin in members:
+            name = f"b{block:0{width}d}-{treatment}{'-aa' if twin else ''}"
+            yield Trial(name, block, treatment, twin)
+
+
+def _in_turn(treatments: Sequence[Treatment], step: str, block: int) -> Iterator[str]:
+    """Step after step; within each all subjects, and who is first changes from step to step.
+
+    For systems that run anyway: nothing is started, so going from one to another costs nothing.
+    """
+    for turn, members in enumerate(_grouped((repr(t.levels[step]), t.id) for t in treatments)):
+        first = (turn + block - 1) % len(members)
+        yield from (*members[first:], *members[:first])
+
+
+def _together(treatments: Sequence[Treatment], rng: random.Random) -> Iterator[str]:
+    """Subjects in random order, the steps of each in the order of the study, on one warm system."""
+    shuffled = _grouped((t.subject, t.id) for t in treatments)
+    rng.shuffle(shuffled)
+    for members in shuffled:
+        yield from members
+
+
+def _grouped(pairs: Iterable[tuple[str, str]]) -> list[list[str]]:
+    """The second of each pair, those with the same first together."""
+    groups: dict[str, list[str]] = {}
+    for key, value in pairs:
+        groups.setdefault(key, []).append(value)
+    return list(groups.values())
 
 
 def _control(study: Study, treatments: Sequence[Treatment]) -> str | None:
@@ -219,13 +255,8 @@ def _judging(study: Study, treatments: Sequence[Treatment], control: str | None)
         analysis=study.analysis,
         held=study.held if isinstance(study.held, str) else dict(study.held),
         measure=study.measure,
-        metric=study.verdict.metric or ("throughput" if closed else "response_p99"),
-        agreement=AgreementRule(
-            require=study.agreement.require,
-            k=study.agreement.k,
-            captures=study.agreement.captures,
-            capture=study.agreement.capture,
-        ),
+        metric=study.metric or ("throughput" if closed else "response_p99"),
+        agreement=study.agreement,
         control=control,
         replicates=study.replicates,
         ingest=study.ingest,

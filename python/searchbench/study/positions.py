@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import re
 import tomllib
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from searchbench import _core
 from searchbench.errors import Complaint, StudyError
-from searchbench.spec import SpecKey, nearest, show
+from searchbench.spec import SpecKey, near, nearest, show
 
 Path = tuple[str, ...]
 Position = tuple[int, int]
@@ -60,6 +60,11 @@ class Source:
         """Complain where a value stands."""
         self._complain(self._values, path, message, hint)
 
+    def at_each(self, path: Path, i: int, message: str, hint: str = "") -> None:
+        """Complain of value ``i`` of a list, which may stand alone in place of the list."""
+        one = (*path, str(i))
+        self.at_value(one if one in self._values else path, message, hint)
+
     def _complain(
         self, positions: Mapping[Path, Position], path: Path, message: str, hint: str
     ) -> None:
@@ -86,6 +91,12 @@ class Source:
         self.at_value(path, f"`{'.'.join(path)}` must be a table, not {show(found)}")
         return {}
 
+    def only(self, path: Path, table: Iterable[str], known: Collection[str], what: str) -> None:
+        """Complain of the keys of a table that are not known; ``what`` has no such key."""
+        for name in table:
+            if name not in known:
+                self.at_key((*path, name), f"{what} has no key `{name}`", nearest(name, known))
+
     def checked(
         self,
         path: Path,
@@ -97,18 +108,15 @@ class Source:
 
         ``elsewhere``: keys that somebody else looks at.
         """
+        table = {k: v for k, v in self.table(*path).items() if k not in elsewhere}
         known = {key.name: key for key in keys}
+        self.only(path, table, known, what or f"[{'.'.join(path)}]")
         good: dict[str, Any] = {}
-        for name, value in self.table(*path).items():
-            if name in elsewhere:
-                continue
-            if name not in known:
-                where = what or (f"[{'.'.join(path)}]" if path else "a study")
-                self.at_key((*path, name), f"{where} has no key `{name}`", nearest(name, known))
-            elif reason := known[name].mismatch(value):
-                self.at_value((*path, name), reason, choice_hint(known[name], value))
+        for name in filter(known.__contains__, table):
+            if reason := known[name].mismatch(table[name]):
+                self.at_value((*path, name), reason, choice_hint(known[name], table[name]))
             else:
-                good[name] = value
+                good[name] = table[name]
         return good
 
     def finish(self) -> None:
@@ -117,12 +125,24 @@ class Source:
             raise StudyError(self.complaints)
 
 
+def flat(
+    table: Mapping[str, Any], at: Path, whole: str = "", begun: str = ""
+) -> Iterator[tuple[Path, str, Any]]:
+    """(position, dotted path, value); ``load.clients = [1]`` is the same as ``"load.clients"``.
+
+    ``whole``: of paths that begin with it, tables are values. ``begun``: of the path.
+    """
+    for key, value in table.items():
+        path = f"{begun}{key}"
+        if isinstance(value, Mapping) and not (whole and path.startswith(whole)):
+            yield from flat(value, (*at, key), whole, f"{path}.")
+        else:
+            yield (*at, key), path, value
+
+
 def choice_hint(key: SpecKey, value: object) -> str:
     """The nearest of a key's choices to a text that is none of them, if one is near."""
-    if not isinstance(value, str) or not key.choices:
-        return ""
-    hint = nearest(value, [str(c) for c in key.choices])
-    return hint if hint.startswith("did") else ""
+    return near(value, map(str, key.choices)) if isinstance(value, str) else ""
 
 
 def _first_of(text: str, line: int, column: int) -> str:

@@ -8,10 +8,9 @@ from pathlib import Path
 from typing import Any
 
 from searchbench.errors import Complaint, StudyError
-from searchbench.spec import nearest, show
+from searchbench.spec import show
 from searchbench.study import tables
-from searchbench.study.exclusions import read_exclusions
-from searchbench.study.factors import read_factors
+from searchbench.study.factors import read_exclusions, read_factors
 from searchbench.study.keys import (
     AGREEMENT_KEYS,
     CONTROL_KEYS,
@@ -20,7 +19,8 @@ from searchbench.study.keys import (
     TOP_KEYS,
     VERDICT_KEYS,
 )
-from searchbench.study.model import Agreement, Control, Study, System, VerdictRule
+from searchbench.study.model import Control, Study
+from searchbench.study.plan import AgreementRule
 from searchbench.study.positions import Source
 from searchbench.study.systems import read_systems
 
@@ -49,14 +49,14 @@ def parse_study(text: str, file: str, base: Path) -> Study:
     top = _top(source)
     verbatim = "requests" in source.tables
     systems, named = read_systems(source, verbatim=verbatim)
-    given = tables.given_tables(source)
-    varied = read_factors(source, systems, named)
+    found = tables.given_tables(source)
+    given = tables.Given(source, found, read_factors(source, systems, named), base)
     if verbatim:
-        tables.check_requests(source, given["requests"], varied, base, list(systems.values()))
+        tables.check_requests(given, systems.values())
     else:
-        tables.check_corpus(source, given["corpus"], varied, base)
-        tables.check_queries(source, given["queries"], varied, base)
-    tables.check_load(source, given["load"], varied, base)
+        tables.check_corpus(given)
+        tables.check_queries(given)
+    tables.check_load(given)
     control = source.checked(("control",), CONTROL_KEYS)
     ingest = source.checked(("ingest",), INGEST_KEYS)
     agreement = source.checked(("agreement",), AGREEMENT_KEYS)
@@ -68,21 +68,18 @@ def parse_study(text: str, file: str, base: Path) -> Study:
         text=text,
         question=top.get("question", "").strip(),
         systems=tuple(systems.values()),
-        corpus=given["corpus"],
-        queries=given["queries"],
-        load=given["load"],
-        requests=given["requests"],
-        factors=tuple(v.factor for v in varied),
+        **given.tables,
+        factors=tuple(v.factor for v in given.varied),
         analysis=top.get("analysis", "").strip(),
         held=source.tables.get("held", ""),
         seed=top.get("seed", 1),
         ingest=ingest.get("index", "as-found" if verbatim else "per-block"),
-        agreement=Agreement(**agreement),
-        verdict=VerdictRule(**verdict),
+        agreement=AgreementRule(**agreement),
+        metric=verdict.get("metric"),
         command=(command,) if isinstance(command, str) else tuple(command),
     )
-    _measured(source, study, control, verdict)
-    _as_found(source, study, ingest, systems)
+    _measured(source, study, control)
+    _as_found(source, study, ingest.get("index"))
     factors = [*study.factors, *([study.steps] if study.steps else [])]
     exclude = read_exclusions(source, factors, named)
     source.finish()
@@ -96,16 +93,9 @@ def parse_study(text: str, file: str, base: Path) -> Study:
 
 def _top(source: Source) -> dict[str, Any]:
     """The keys beside the tables."""
-    known = {key.name: key for key in TOP_KEYS}
-    good: dict[str, Any] = {}
-    for name, value in source.tables.items():
-        if name in known:
-            if reason := known[name].mismatch(value):
-                source.at_value((name,), reason)
-            else:
-                good[name] = value
-        elif name not in TABLES:
-            source.at_key((name,), f"a study has no key `{name}`", nearest(name, [*known, *TABLES]))
+    known = [key.name for key in TOP_KEYS]
+    source.only((), source.tables, [*known, *TABLES], "a study")
+    good = source.checked((), TOP_KEYS, elsewhere=source.tables.keys() - set(known))
     if "question" not in source.tables:
         source.at_key((), 'a study asks something: `question = "..."` is missing')
     elif not good.get("question", "?").strip():
@@ -116,42 +106,38 @@ def _top(source: Source) -> dict[str, Any]:
     return good
 
 
-def _measured(
-    source: Source, study: Study, control: Mapping[str, Any], verdict: Mapping[str, Any]
-) -> None:
+def _measured(source: Source, study: Study, control: Mapping[str, Any]) -> None:
     """Complain of what is for another kind of measurement."""
     if study.measure == "trials":
         return
     what = "a sweep" if study.measure == "sweep" else "a search for capacity"
+    wrong = f"controls are for trials, and this is {what}"
     if control.get("aa"):
-        source.at_value(("control", "aa"), f"controls are for trials, and this is {what}")
+        source.at_value(("control", "aa"), wrong)
     if "treatment" in control:
-        source.at_key(("control", "treatment"), f"controls are for trials, and this is {what}")
+        source.at_key(("control", "treatment"), wrong)
     if study.agreement.capture == "after":
         source.at_value(
             ("agreement", "capture"),
             f'`capture = "after"` is for trials, and this is {what}: from the second step on '
             "nothing is asked for the first time",
         )
-    if study.measure == "capacity" and "metric" in verdict:
+    if study.measure == "capacity" and study.metric:
         source.at_key(("verdict", "metric"), "a search for capacity is judged by the rate that "
                       "keeps its promise; leave `metric` out")  # fmt: skip
 
 
-def _as_found(
-    source: Source, study: Study, ingest: Mapping[str, Any], systems: Mapping[str, System]
-) -> None:
+def _as_found(source: Source, study: Study, index: str | None) -> None:
     """Complain where systems are to be taken as found and are not there, or the reverse."""
-    index = ingest.get("index")
     if study.verbatim and index not in (None, "as-found"):
         source.at_value(("ingest", "index"), "[requests] are sent to systems as they are found: "
                         "leave [ingest] out")  # fmt: skip
     if study.verbatim or index != "as-found":
         return
-    for name, system in systems.items():
+    for system in study.systems:
         if not system.attach:
             source.at_key(
-                ("systems", name),
-                f"{name} is started, so there is nothing that can be taken as found",
+                ("systems", system.name),
+                f"{system.name} is started, so there is nothing that can be taken as found",
                 "give its `attach`, or another `index` in [ingest]",
             )

@@ -10,7 +10,7 @@ from collections.abc import Iterable
 
 from searchbench import corpora
 from searchbench.engines import ENGINES
-from searchbench.engines.engine import Parameter
+from searchbench.engines.engine import Engine, Parameter
 from searchbench.spec import SpecKey, show
 from searchbench.study.keys import (
     AGREEMENT_KEYS,
@@ -175,35 +175,35 @@ def reference() -> str:
         _section("[agreement]", "", AGREEMENT_KEYS),
         _section("[verdict]", "", VERDICT_KEYS),
         _section("[systems.NAME]", _SYSTEMS, SYSTEM_KEYS),
-        *(_engine(name) for name in ENGINES),
+        *map(_engine, ENGINES.values()),
     ]
     return "".join(parts)
 
 
 def _section(title: str, intro: str, keys: Iterable[SpecKey]) -> str:
-    lines = [f"\n## {title}\n", f"\n{intro}\n" if intro else "", "\n| key | values | default | |\n"]
-    lines.append("|---|---|---|---|\n")
+    rows = []
     for key in keys:
         if getattr(key, "given", False):
             continue
         families = getattr(key, "families", ())
         only = f" ({', '.join(families)})" if 0 < len(families) < len(corpora.FAMILIES) else ""
         default = "" if key.default in (None, (), "") else f"`{show(key.default)}`"
-        cells = (f"`{key.name}`", _cell(key.expected()), default, _cell(key.doc + only))
-        lines.append(f"| {' | '.join(cells)} |\n")
-    return "".join(lines)
+        rows.append((key.name, _cell(key.expected()), default, _cell(key.doc + only)))
+    return f"\n## {title}\n" + (f"\n{intro}\n" if intro else "") + _table("key", rows)
 
 
-def _engine(name: str) -> str:
-    engine = ENGINES[name]
-    lines = [f"\n### {name}\n\n| parameter | values | default | |\n|---|---|---|---|\n"]
-    for lever in engine.parameters:
-        mark = " ●" if lever.index else ""
-        lines.append(
-            f"| `{lever.name}` | {_values(lever)} | `{show(lever.default)}` | "
-            f"{_cell(lever.doc)}{mark} |\n"
-        )
-    return "".join(lines)
+def _engine(engine: Engine) -> str:
+    rows = [
+        (p.name, _values(p), f"`{show(p.default)}`", _cell(p.doc) + (" ●" if p.index else ""))
+        for p in engine.parameters
+    ]
+    return f"\n### {engine.name}\n" + _table("parameter", rows)
+
+
+def _table(what: str, rows: Iterable[tuple[str, str, str, str]]) -> str:
+    """``rows``: name, values, default, meaning."""
+    head = f"\n| {what} | values | default | |\n|---|---|---|---|\n"
+    return head + "".join(f"| `{name}` | {' | '.join(cells)} |\n" for name, *cells in rows)
 
 
 def _values(lever: Parameter) -> str:

@@ -1,22 +1,39 @@
-"""The ``[systems]`` tables: engines, their levers, and the addresses of what runs already."""
+"""The ``[systems]`` tables: engines, their levers, and the addresses of what runs already.
+
+An address is a text, HOST:PORT or a URL. Nothing is connected to.
+"""
 
 from __future__ import annotations
 
+import ipaddress
 import re
+from collections.abc import Sequence
 from typing import Any
+from urllib.parse import urlsplit
 
 from searchbench.engines import ENGINES, defaults
 from searchbench.engines.engine import Parameter
 from searchbench.spec import Kind, SpecKey, nearest, show
-from searchbench.study import addresses
 from searchbench.study.keys import SYSTEM_KEYS
 from searchbench.study.model import System
 from searchbench.study.positions import Path, Source
 
-NO_ENGINE = "none"
-"""What a study calls the engine of a system whose replies are taken as they are."""
+# What a study calls the engine of a system whose replies are taken as they are.
+_NO_ENGINE = "none"
 
 _KINDS: dict[type, Kind] = {str: "text", int: "integer", float: "number", bool: "boolean"}
+# With the port that is usual, 0 where there is none.
+_SCHEMES = {
+    "http": 80,
+    "mysql": 3306,
+    "mariadb": 3306,
+    "postgres": 5432,
+    "postgresql": 5432,
+    "sphinxql": 9306,
+    "sphinx": 9312,
+    "frames": 0,
+}
+_GREATEST_PORT = 65_535
 # It stands in paths of factors, before "=" on command lines, and in tables.
 _NOT_IN_NAMES = re.compile(r"[\x00-\x1f\x7f*=]")
 
@@ -87,9 +104,9 @@ def _verbatim(source: Source, name: str) -> System:
     path = ("systems", name)
     table = source.table(*path)
     engine = table.get("engine", "")
-    if isinstance(engine, str) and engine not in ("", NO_ENGINE, *ENGINES):
+    if isinstance(engine, str) and engine not in ("", _NO_ENGINE, *ENGINES):
         source.at_value((*path, "engine"), f"there is no engine `{engine}`",
-                        nearest(engine, [NO_ENGINE, *ENGINES]))  # fmt: skip
+                        nearest(engine, [_NO_ENGINE, *ENGINES]))  # fmt: skip
     levers = {p.name for one in ENGINES.values() for p in one.parameters} & set(table)
     levers -= {key.name for key in SYSTEM_KEYS}
     for lever in levers:
@@ -101,10 +118,9 @@ def _verbatim(source: Source, name: str) -> System:
         source.at_key(path, "requests are sent as they are to a system that runs already: give its "
                       "address", 'as in attach = "http://127.0.0.1:10041"')  # fmt: skip
     for i, address in enumerate(attach):
-        if not addresses.is_url(address):
-            at = (*path, "attach")
-            source.at_value((*at, str(i)) if isinstance(table["attach"], list) else at,
-                            f"requests are sent as they are, and {show(address)} does not say what "
+        if not is_url(address):
+            source.at_each((*path, "attach"), i,
+                           f"requests are sent as they are, and {show(address)} does not say what "
                             "is spoken there", f'as in "http://{address}"')  # fmt: skip
     return System(name, engine if isinstance(engine, str) else "", {}, attach, remote)
 
@@ -123,10 +139,103 @@ def _addresses(source: Source, path: Path, good: dict[str, Any]) -> tuple[tuple[
         source.at_value(at, "`attach` is an empty list; give at least one address")
     right = []
     for i, text in enumerate(texts):
-        if wrong := addresses.problem(text, remote=remote):
-            source.at_value((*at, str(i)) if isinstance(given, list) else at, wrong)
+        if wrong := _problem(text, remote=remote):
+            source.at_each(at, i, wrong)
         else:
             right.append(text)
-    if wrong := addresses.mixed(right):
+    if wrong := _mixed(right):
         source.at_value(at, wrong)
     return tuple(right), remote
+
+
+def is_url(address: str) -> bool:
+    """Whether it says what is spoken there."""
+    return "://" in address
+
+
+def _problem(address: str, *, remote: bool) -> str:
+    """What is wrong with one address, as a sentence; empty if nothing is.
+
+    ``remote``: another machine's address is meant.
+    """
+    if "," in address:
+        pieces = ", ".join(show(piece.strip()) for piece in address.split(","))
+        return f"{show(address)} is several addresses; give a list: attach = [{pieces}]"
+    if not address.strip() or address != address.strip() or any(c.isspace() for c in address):
+        return f"{show(address)} is no address; say HOST:PORT or a URL, without spaces"
+    try:
+        scheme, host, port = (_url if is_url(address) else _plain)(address)
+    except ValueError as wrong:
+        return str(wrong)
+    if not host:
+        return f"{show(address)} has no host, as in {scheme}127.0.0.1:{port or 'PORT'}"
+    if not remote and _elsewhere(host):
+        return (
+            f"{host} is not this machine's loopback: a load test is an attack on whoever did not "
+            "ask for it; say `remote = true` if that server is yours to load"
+        )
+    return ""
+
+
+def _mixed(addresses: Sequence[str]) -> str:
+    """What is wrong with several good addresses of one system together; empty if nothing is."""
+    if len(set(addresses)) < len(addresses):
+        return "an address is there twice"
+    kinds = {urlsplit(a).scheme if is_url(a) else "HOST:PORT" for a in addresses}
+    if len(kinds) > 1:
+        found = " and ".join(sorted(kinds))
+        return f"the addresses of one system are of one kind, and these are {found}"
+    return ""
+
+
+def _url(text: str) -> tuple[str, str, int]:
+    """(scheme with ://, host, port); ValueError with the sentence that says what is wrong."""
+    try:
+        parts = urlsplit(text)
+    except ValueError:
+        raise ValueError(f"{show(text)} is no URL") from None
+    scheme = f"{parts.scheme}://"
+    if parts.scheme == "https":
+        raise ValueError(
+            f"{show(text)}: TLS is not spoken; let the load go to the server itself, behind "
+            "whatever ends the TLS, over http://"
+        )
+    if parts.scheme not in _SCHEMES:
+        hint = nearest(parts.scheme, _SCHEMES)
+        raise ValueError(f"{show(text)}: {scheme} is not spoken; {hint}")
+    try:
+        given = parts.port
+    except ValueError:
+        given = -1
+    port = _SCHEMES[parts.scheme] if given is None else given
+    if not 0 < port <= _GREATEST_PORT:
+        what = "needs a port" if given is None else "needs a port from 1 to 65535"
+        raise ValueError(f"{show(text)}: {scheme} {what}")
+    if parts.password:
+        raise ValueError(
+            f"a password in the URL of {parts.hostname} would be on record; set "
+            "SEARCHBENCH_NAME_PASSWORD, NAME being the system's"
+        )
+    return scheme, parts.hostname or "", port
+
+
+def _plain(text: str) -> tuple[str, str, int]:
+    host, colon, digits = text.rpartition(":")
+    expected = f"{show(text)} is no address; say HOST:PORT or a URL, as in "
+    if not colon:
+        raise ValueError(expected + show(f"{text}:9306"))
+    if not (digits.isascii() and digits.isdigit()) or not 0 < int(digits) <= _GREATEST_PORT:
+        raise ValueError(f"{show(text)}: its port must be a number from 1 to 65535")
+    if host.startswith("[") and host.endswith("]"):
+        host = host[1:-1]
+    elif ":" in host or "/" in host:
+        raise ValueError(expected + '"127.0.0.1:9306" or "[::1]:9306"')
+    return "", host, int(digits)
+
+
+def _elsewhere(host: str) -> bool:
+    """Whether a host is surely not loopback; what a name stands for is not known yet."""
+    try:
+        return not ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False

@@ -4,22 +4,99 @@ from __future__ import annotations
 
 import glob
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from searchbench import corpora
-from searchbench.spec import SpecKey, nearest, show
-from searchbench.study import addresses
+from searchbench.spec import SpecKey, near, show
+from searchbench.study import positions
+from searchbench.study.factors import Varied
 from searchbench.study.keys import REQUEST_KEYS
-from searchbench.study.model import System
+from searchbench.study.model import System, key_of, table_of
 from searchbench.study.positions import Source
-from searchbench.study.varied import Variant, Varied, first_variant, other_variants, values_of
+from searchbench.study.systems import is_url
 from searchbench.workload import load_table
 from searchbench.workload.load_table import STEP_KEYS
 from searchbench.workload.queries import registry
 
 _METHOD = re.compile(r"[A-Z]+")
+
+
+@dataclass(frozen=True, slots=True)
+class Variant:
+    """One of a study's tables with levels put in, and where each of its keys has its value.
+
+    ``levels``: the keys that levels have put in.
+    """
+
+    table: dict[str, Any]
+    at: dict[str, positions.Path]
+    levels: frozenset[str]
+
+
+@dataclass(frozen=True, slots=True)
+class Given:
+    """A study's tables by name, what its factors put into them, and where its files are."""
+
+    source: Source
+    tables: dict[str, Any]
+    varied: Sequence[Varied]
+    base: Path
+
+    def first(self, name: str) -> Variant:
+        """The table with the first level of every factor."""
+        given = self.tables[name]
+        set_ = [each for one in self.varied for each in _settings(one, 0, name)]
+        return Variant(
+            given | {key: value for key, value, _ in set_},
+            {key: (name, key) for key in given} | {key: where for key, _, where in set_},
+            frozenset(key for key, _, _ in set_),
+        )
+
+    def others(self, name: str, first: Variant) -> Iterator[Variant]:
+        """The first variant with one factor at another level; ``at`` has what that sets."""
+        for one in self.varied:
+            for level in range(1, len(one.values)):
+                if settings := list(_settings(one, level, name)):
+                    changed = {key: value for key, value, _ in settings}
+                    at = {key: where for key, _, where in settings}
+                    yield Variant(first.table | changed, at, frozenset(changed))
+
+    def values(self, name: str, *keys: str) -> Iterator[tuple[positions.Path, object]]:
+        """(position, value) of all that keys are given or varied to; lists opened."""
+        given = self.tables[name]
+        found: list[tuple[positions.Path, object]]
+        found = [((name, key), given[key]) for key in keys if key in given]
+        for one in self.varied:
+            for level in range(len(one.values)):
+                found += [(at, v) for key, v, at in _settings(one, level, name) if key in keys]
+        for at, value in found:
+            if isinstance(value, list):
+                yield from (((*at, str(i)), each) for i, each in enumerate(value))
+            else:
+                yield at, value
+
+    def complain(self, name: str, variant: Variant, wrong: Iterable[tuple[str, str]]) -> None:
+        """Complain of values, by key."""
+        for key, sentence in wrong:
+            self.source.at_value(variant.at.get(key, (name, key)), sentence)
+
+    def files(self, name: str, *keys: str) -> None:
+        """Complain of files that do not exist."""
+        for at, file in self.values(name, *keys):
+            if isinstance(file, str) and not (path := self.base / file).is_file():
+                there = [p.name for p in path.parent.iterdir()] if path.parent.is_dir() else []
+                hint = near(path.name, there)
+                self.source.at_value(at, f'there is no file "{file}" in {self.base}', hint)
+
+
+def _settings(one: Varied, level: int, name: str) -> Iterator[tuple[str, Any, positions.Path]]:
+    """(key, value, position) of what a level sets in the table of that name."""
+    for path, value in one.factor.settings(level).items():
+        if table_of(path) == name:
+            yield key_of(path), value, one.values[level][path]
 
 
 def given_tables(source: Source) -> dict[str, dict[str, Any]]:
@@ -37,19 +114,15 @@ def _load_with_steps(source: Source) -> dict[str, Any]:
     table = source.table("load")
     swept = [key for key in STEP_KEYS if isinstance(table.get(key), list)]
     good = source.checked(("load",), load_table.SPEC_KEYS, elsewhere=swept)
-    keys = {key.name: key for key in load_table.SPEC_KEYS}
-    for name in swept:
-        steps = [
-            step
-            for i, step in enumerate(table[name])
-            if _is_step(source, keys[name], table[name], i)
-        ]
-        if not table[name]:
-            source.at_value(
-                ("load", name), f"`{name}` is an empty list; a sweep has at least one step"
-            )
-        elif steps:
-            good[name] = steps
+    for key in load_table.SPEC_KEYS:
+        if key.name not in swept:
+            continue
+        steps = table[key.name]
+        if not steps:
+            wrong = f"`{key.name}` is an empty list; a sweep has at least one step"
+            source.at_value(("load", key.name), wrong)
+        if right := [step for i, step in enumerate(steps) if _is_step(source, key, steps, i)]:
+            good[key.name] = right
     if len(swept) > 1:
         source.at_key(("load", swept[1]), f"`{swept[0]}` (at {source.where(('load', swept[0]))}) "
                       f"and `{swept[1]}` are lists; a sweep has steps of one key")  # fmt: skip
@@ -68,16 +141,15 @@ def _is_step(source: Source, key: SpecKey, steps: Sequence[Any], i: int) -> bool
     return False
 
 
-def check_corpus(
-    source: Source, given: dict[str, Any], varied: Sequence[Varied], base: Path
-) -> None:
+def check_corpus(given: Given) -> None:
     """Complain of a corpus that is none, with every level."""
+    source = given.source
     if "corpus" not in source.tables:
         source.at_key((), "a study needs a corpus",
                       '[corpus] with `files = "..."`, or with `family = "debian"`; or [requests], '
                       "for systems that run already")  # fmt: skip
         return
-    first = first_variant("corpus", given, varied)
+    first = given.first("corpus")
     family = str(first.table.get("family", "files"))
     for key, sentence in corpora.complaints(first.table):
         if key not in first.table:
@@ -86,32 +158,25 @@ def check_corpus(
             source.at_value(first.at[key], sentence)
         else:
             source.at_key(first.at[key], sentence)
-    for variant in other_variants("corpus", first, varied):
+    for variant in given.others("corpus", first):
         for key, sentence in corpora.complaints(variant.table):
             if key in variant.at:
                 source.at_value(variant.at[key], sentence)
-    for at, name in values_of("corpus", ("files",), given, varied):
-        if isinstance(name, str) and not _exists(base, name):
-            source.at_value(at, f'there is no file "{name}" in {base}')
+    for at, name in given.values("corpus", "files"):
+        if isinstance(name, str) and not _exists(given.base, name):
+            source.at_value(at, f'there is no file "{name}" in {given.base}')
 
 
-def check_queries(
-    source: Source, given: dict[str, Any], varied: Sequence[Varied], base: Path
-) -> None:
+def check_queries(given: Given) -> None:
     """Complain of queries that do not go together, with the first levels."""
-    first = first_variant("queries", given, varied)
-    _complain(source, "queries", first, list(registry.problems(first.table)))
-    _files(source, "queries", ("file", "files"), given, varied, base)
+    first = given.first("queries")
+    given.complain("queries", first, registry.problems(first.table))
+    given.files("queries", "file", "files")
 
 
-def check_requests(
-    source: Source,
-    given: dict[str, Any],
-    varied: Sequence[Varied],
-    base: Path,
-    systems: Sequence[System],
-) -> None:
+def check_requests(given: Given, systems: Iterable[System]) -> None:
     """Complain of [requests] that say what is sent twice, or not at all."""
+    source = given.source
     for table in ("corpus", "queries"):
         if table in source.tables:
             source.at_key(
@@ -119,7 +184,7 @@ def check_requests(
                 f"[requests] (at {source.where(('requests',))}) are sent as they are, in place of "
                 f"a corpus and queries; leave [{table}] out",
             )
-    first = first_variant("requests", given, varied)
+    first = given.first("requests")
     found: list[tuple[str, str]] = []
     path, method = first.table.get("path"), first.table.get("method")
     if path is None and "file" not in source.table("requests") and "file" not in first.table:
@@ -136,64 +201,30 @@ def check_requests(
             ("path", f"`path` is asked over HTTP, and {system.name} is at {address}")
             for system in systems
             for address in system.attach
-            if addresses.is_url(address) and not address.startswith("http://")
+            if is_url(address) and not address.startswith("http://")
         ]
     if isinstance(method, str) and not _METHOD.fullmatch(method):
-        found.append(
-            (
-                "method",
-                f'`method` must be one of HTTP\'s in capitals, as in "GET", not {show(method)}',
-            )
-        )
-    _complain(source, "requests", first, found)
-    _files(source, "requests", ("file",), given, varied, base)
+        wanted = '`method` must be one of HTTP\'s in capitals, as in "GET"'
+        found.append(("method", f"{wanted}, not {show(method)}"))
+    given.complain("requests", first, found)
+    given.files("requests", "file")
 
 
-def check_load(source: Source, given: dict[str, Any], varied: Sequence[Varied], base: Path) -> None:
+def check_load(given: Given) -> None:
     """Complain of a load whose keys do not go together, with the first levels."""
-    first = first_variant("load", given, varied)
-    _complain(source, "load", first, list(load_table.problems(first.table, first.levels)))
-    _files(source, "load", ("times",), given, varied, base)
-    for i, sentence in load_table.promise_problems(given):
-        at = ("load", "slo")
-        source.at_value((*at, str(i)) if isinstance(given["slo"], list) else at, sentence)
-    swept = any(isinstance(given.get(key), list) for key in STEP_KEYS)
+    source, load, first = given.source, given.tables["load"], given.first("load")
+    given.complain("load", first, load_table.problems(first.table, first.levels))
+    given.files("load", "times")
+    for i, sentence in load_table.promise_problems(load):
+        source.at_each(("load", "slo"), i, sentence)
+    swept = any(isinstance(load.get(key), list) for key in STEP_KEYS)
     if first.table.get("pause_s") and not swept:
-        _complain(source, "load", first,
-                  [("pause_s", "`pause_s` is between the steps of a sweep: give `clients` or "
-                    "`rate_per_s` a list")])  # fmt: skip
+        wrong = "`pause_s` is between the steps of a sweep: give `clients` or `rate_per_s` a list"
+        given.complain("load", first, [("pause_s", wrong)])
     without_times = "path" in source.table("requests") and "times" not in first.table
     if without_times and load_table.kind_of(first.table) == "replay":
         source.at_key(("load",), "a replay sends requests when a log says, and one `path` has "
                       "no times; give a file of requests, or `times`")  # fmt: skip
-
-
-def _complain(
-    source: Source, table: str, variant: Variant, wrong: Sequence[tuple[str, str]]
-) -> None:
-    for key, sentence in wrong:
-        source.at_value(variant.at.get(key, (table, key)), sentence)
-
-
-def _files(
-    source: Source,
-    table: str,
-    keys: tuple[str, ...],
-    given: dict[str, Any],
-    varied: Sequence[Varied],
-    base: Path,
-) -> None:
-    """Complain of files that do not exist."""
-    for at, name in values_of(table, keys, given, varied):
-        if isinstance(name, str) and not (base / name).is_file():
-            source.at_value(at, f'there is no file "{name}" in {base}', _near(base / name))
-
-
-def _near(path: Path) -> str:
-    """The nearest name of a file that is there, if one is near."""
-    names = [each.name for each in path.parent.iterdir()] if path.parent.is_dir() else []
-    hint = nearest(path.name, names)
-    return hint if hint.startswith("did") else ""
 
 
 def _exists(base: Path, name: str) -> bool:

@@ -5,9 +5,14 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from searchbench.measure.load import Asked
+from searchbench.terminal import out
+
+if TYPE_CHECKING:
+    from searchbench.analysis.judgement import Judgement
+    from searchbench.measure.load import Asked
+    from searchbench.record import Record
 
 # Findings of a step by which the server itself is gone, or never answered.
 _SERVER_GONE = {"server ended", "server died", "no answers"}
@@ -19,74 +24,75 @@ def carry_out(
     *,
     report: bool = True,
     as_json: bool = False,
-    finish: Callable[[Any, Any], None] | None = None,
+    finish: Callable[[Record, Judgement], None] | None = None,
 ) -> int:
     """The whole run; the exit code. ``finish``: called with the record and its judgement."""
+    from searchbench.analysis.judge import steps_json
     from searchbench.measure.load import study_of, usual_record
     from searchbench.measure.run import run
     from searchbench.record import open_record
     from searchbench.study.planner import make_plan
-    from searchbench.study.words import measured
-    from searchbench.terminal.live import LiveLine
-    from searchbench.terminal.progress import duration
+    from searchbench.terminal.progress import LiveLine, outlook
 
     study = study_of(asked)
     plan = make_plan(study)
     place = record or usual_record()
-    about = f"{measured(plan)}, about {duration(plan.estimated_s)}"
-    sys.stderr.write(f"{about}; record: {place}\n")
+    sys.stderr.write(f"{outlook(plan)}; record: {place}\n")
+    interrupted = False
     try:
         with LiveLine() as watch:
-            kept = run(study, place, plan=plan, watch=watch)
+            run(study, place, plan=plan, watch=watch)
     except KeyboardInterrupt:
         sys.stderr.write("\ninterrupted\n")
-        if any((place / "trials").glob("*/trial.json")):
-            finished(open_record(place), report=report, as_json=as_json, finish=finish)
-        return 130
-    return finished(kept, report=report, as_json=as_json, finish=finish)
-
-
-def finished(
-    kept: Any, *, report: bool, as_json: bool, finish: Callable[[Any, Any], None] | None
-) -> int:
-    """Judge the record, print the answer, write the page; 1 where a trial failed."""
-    from searchbench.analysis.judge import judge, steps_json
-    from searchbench.terminal import out
-
-    judgement = judge(kept)
-    if as_json:
-        out.as_json(steps_json(judgement))
-    else:
-        show(judgement)
-    if report:
-        from searchbench.report import write_report
-
-        written = write_report(kept, judgement, kept.path / "report")
-        if not as_json:
-            out.say(f"\nreport: {written.html}")
+        interrupted = True
+        if not any((place / "trials").glob("*/trial.json")):
+            return 130
+    kept = open_record(place)
+    page = kept.path / "report" if report else None
+    judgement = answer(kept, page, plain=steps_json if as_json else None)
     if finish is not None:
         finish(kept, judgement)
     spoilt = {f.kind for step in judgement.steps for f in step.findings} & _SERVER_GONE
-    return 1 if spoilt or any(t.status != "ok" for t in kept.trials) else 0
+    failed = spoilt or any(t.status != "ok" for t in kept.trials)
+    return 130 if interrupted else 1 if failed else 0
 
 
-def show(judgement: object) -> None:
+def answer(
+    kept: Record, page: Path | None, *, plain: Callable[[Judgement], Any] | None = None
+) -> Judgement:
+    """Judge the record, print the answer, write the report into the folder ``page``.
+
+    ``plain``: what is printed as JSON, in place of the answer.
+    """
+    from searchbench.analysis.judge import judge
+
+    judgement = judge(kept)
+    if plain is not None:
+        out.as_json(plain(judgement))
+    else:
+        show(judgement)
+    if page is not None:
+        from searchbench.report import write_report
+
+        written = write_report(kept, judgement, page)
+        if plain is None:
+            out.say(f"\nreport: {written.html}")
+    return judgement
+
+
+def show(judgement: Judgement) -> None:
     """The verdict as a short table and its paragraph."""
-    from searchbench.analysis.judgement import Judgement
-    from searchbench.terminal import out as printer
-
-    assert isinstance(judgement, Judgement)
     verdict = judgement.verdict
     if judgement.void:  # before anything else
-        printer.say(judgement.void)
-    printer.say()
+        out.say(judgement.void)
+    out.say()
     if verdict.lines:
-        printer.table(verdict.header, verdict.lines)
-        printer.say()
-    printer.say(verdict.decision.removeprefix(judgement.void).strip())
+        out.table(verdict.header, verdict.lines)
+        out.say()
+    out.say(verdict.decision.removeprefix(judgement.void).strip())
     invalid = [f for f in judgement.findings if f.severity == "invalid"]
     for finding in invalid[:3]:
         place = f"{finding.trial}: " if finding.trial else ""
-        printer.say(f"! {place}{finding.kind}: {finding.number}. {finding.meaning}")
+        out.say(f"! {place}{finding.kind}: {finding.number}. {finding.meaning}")
     if len(invalid) > 3:
-        printer.say(f"! and {len(invalid) - 3} more findings that make trials invalid")
+        out.say(f"! and {len(invalid) - 3} more findings that make trials invalid")

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import shutil
 import signal
 import sys
 import time
-from types import FrameType, TracebackType
+from collections import deque
+from types import FrameType
+from typing import Self
 
 from searchbench.record.trial import Trial as Kept
-from searchbench.study.plan import Plan, Trial
+from searchbench.study.plan import Plan, Trial, measured
+
+_OVER_S = 1.0
 
 
 class Terminal:
@@ -25,7 +30,7 @@ class Terminal:
         self.each_s = 0.0
         self.interrupted = False
 
-    def __enter__(self) -> Terminal:
+    def __enter__(self) -> Self:
         """Take Ctrl-C for the time being.
 
         Python drops a KeyboardInterrupt that happens to be raised inside a hook of its own (of
@@ -36,12 +41,7 @@ class Terminal:
         self._usual_hook, sys.unraisablehook = sys.unraisablehook, self._dropped
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         """Clear the live line, and leave Ctrl-C as it was."""
         self.close()
         signal.signal(signal.SIGINT, self._usual)
@@ -91,8 +91,7 @@ class Terminal:
         self.done += 1
         here = self.done - (self.at_start or 0)
         self.each_s = (time.monotonic() - self.began) / max(1, here)
-        failed = about.status != "ok"
-        if failed:
+        if about.status != "ok":
             self._line(f"{self.head}: failed at {about.stage}: {about.reason}")
         elif not self.live:
             self._line(f"{self.head}: done{self._left()}")
@@ -113,12 +112,12 @@ class Terminal:
         still = (len(self.plan.trials) if self.plan else self.of) - self.done
         if not here or still <= 0:
             return ""
-        return f", about {duration(self.each_s * still)} left"
+        return f", about {_duration(self.each_s * still)} left"
 
     def _show(self, what: str) -> None:
         if self.live:
             text = f"{self.head}  {what}{self._left()}"
-            sys.stderr.write("\r\x1b[K" + text[: _width() - 1])
+            sys.stderr.write("\r\x1b[K" + text[: shutil.get_terminal_size((80, 24)).columns - 1])
             sys.stderr.flush()
 
     def _line(self, text: str) -> None:
@@ -127,13 +126,60 @@ class Terminal:
         sys.stderr.flush()
 
 
-def _width() -> int:
-    import shutil
+class LiveLine(Terminal):
+    """How a load run fares: rate, median, p99, errors and lateness of the last requests.
 
-    return shutil.get_terminal_size((80, 24)).columns
+    The rate is of about the last second. The quantiles are of the requests that the measuring
+    loop finished last, up to some thousands: an impression, which the record does not rest on.
+    """
+
+    def __init__(self) -> None:
+        super().__init__(None)
+        self._ticks: deque[tuple[int, int]] = deque()
+
+    def stage(self, name: str) -> None:
+        """A new stage begins with no past."""
+        self._ticks.clear()
+        super().stage(name)
+
+    def tick(self, completed: int, elapsed_ns: int, recent: bytes) -> None:
+        """Show what ``recent`` (samples) say."""
+        self._heed()
+        self._ticks.append((elapsed_ns, completed))
+        while len(self._ticks) > 1 and elapsed_ns - self._ticks[0][0] > _OVER_S * 1e9:
+            self._ticks.popleft()
+        since_ns, before = self._ticks[0]
+        rate = (completed - before) / max((elapsed_ns - since_ns) / 1e9, 1e-9)
+        self._show(f"{elapsed_ns / 1e9:.1f} s, {rate:,.0f}/s{_said(recent)}")
 
 
-def duration(seconds: float) -> str:
+def _said(recent: bytes) -> str:
+    """The rest of the line, from samples in the core's own form."""
+    import numpy as np  # here, not above: `searchbench plan` has no use for it
+
+    from searchbench import _core
+
+    samples = np.frombuffer(recent, dtype=np.dtype(_core.SAMPLE_DTYPE))
+    if not len(samples):
+        return ""
+    ok = samples[(samples["outcome"] == 0) & (samples["done"] >= 0)]
+    parts = []
+    if len(ok):
+        p50, p99 = np.quantile(ok["done"] - ok["due"], (0.5, 0.99)) / 1e6
+        late = np.maximum(0, ok["sent"] - np.maximum(ok["due"], ok["free"]))
+        parts = [f"p50 {p50:.3g} ms", f"p99 {p99:.3g} ms"]
+        parts.append(f"late p99 {np.quantile(late, 0.99) / 1e3:.3g} µs")
+    failed = len(samples) - int(np.count_nonzero(samples["outcome"] == 0))
+    parts.insert(2, f"errors {failed / len(samples):.2%}" if failed else "no errors")
+    return ", " + ", ".join(parts)
+
+
+def outlook(plan: Plan) -> str:
+    """What is measured, and about how long it takes."""
+    return f"{measured(plan)}, about {_duration(plan.estimated_s)}"
+
+
+def _duration(seconds: float) -> str:
     """Roughly, for a person: 40 s, 12 min, 3.5 h."""
     if seconds < 90:
         return f"{seconds:.0f} s"
