@@ -44,12 +44,6 @@ class Compiled:
         """Requests of one copy."""
         return len(self.requests) // self.copies
 
-    def request_of(self, distinct: int) -> I64:
-        """For each of ``distinct`` queries its request, -1 where it cannot be expressed."""
-        index = np.full(distinct, -1, np.int64)
-        index[self.request_to_query[: self.single]] = np.arange(self.single)
-        return index
-
     def routed(self, order: Order, spread: Spread = "keep") -> Order:
         """An order of the requests of one copy, each with the endpoint that it goes to.
 
@@ -82,18 +76,6 @@ class Compiled:
         return Compiled(
             tuple(self.requests[i] for i in chosen),
             np.array([self.request_to_query[i] for i in chosen], np.uint32),
-        )
-
-    def for_endpoints(self, count: int) -> Compiled:
-        """The same requests, laid out for so many endpoints."""
-        if count == 1:
-            return self
-        return replace(
-            self,
-            requests=self.requests * count,
-            request_to_query=np.tile(self.request_to_query, count),
-            copies=count,
-            several=count,
         )
 
 

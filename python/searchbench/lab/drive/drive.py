@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 import msgspec
 import numpy as np
@@ -131,19 +130,13 @@ def drive(
     if not len(trace):
         raise LabError("nothing was sent: the order is empty", "drive")
     accounting = json.loads(trace.accounting())
-    notes = accounting.pop("notes", [])
     return Driven(
         samples=Samples(trace, compiled.request_to_query),
         replies=_decoded(decoder, trace, compiled, "under_load"),
-        accounting=accounted(accounting),
+        accounting=msgspec.convert(accounting, Drive),
         raw=tuple(reply for _, reply in trace.replies()),
-        notes=tuple(msgspec.convert(note, Note) for note in notes),
+        notes=msgspec.convert(accounting.get("notes", ()), tuple[Note, ...]),
     )
-
-
-def accounted(payload: Any) -> Drive:
-    """The measuring loop's accounting as the record keeps it."""
-    return msgspec.convert(payload, Drive)
 
 
 def _decoded(decoder: Decoder, trace: Trace, compiled: Compiled, phase: str) -> pa.Table:
@@ -165,21 +158,19 @@ def _decoded(decoder: Decoder, trace: Trace, compiled: Compiled, phase: str) -> 
                 hits = Hits(total=None, error=f"the reply cannot be read: {error}")
             if hits.partial and outcome == _OK:
                 outcome = _PARTIAL
-        rows.append(_row(int(compiled.request_to_query[sample["request"]]), phase, outcome, hits))
+        rows.append(
+            {
+                "query": int(compiled.request_to_query[sample["request"]]),
+                "phase": phase,
+                "outcome": outcome,
+                "total": hits.total,
+                "total_exact": hits.total_exact,
+                "ids": [h.id for h in hits.hits],
+                "scores": [h.score for h in hits.hits],
+                "facets": json.dumps(hits.facets, ensure_ascii=False),
+                "groups": json.dumps(list(hits.groups), ensure_ascii=False),
+                "warnings": list(hits.warnings),
+                "error": hits.error,
+            }
+        )
     return pa.Table.from_pylist(rows, schema=REPLIES)
-
-
-def _row(query: int, phase: str, outcome: int, hits: Hits) -> dict[str, Any]:
-    return {
-        "query": query,
-        "phase": phase,
-        "outcome": outcome,
-        "total": hits.total,
-        "total_exact": hits.total_exact,
-        "ids": [h.id for h in hits.hits],
-        "scores": [h.score for h in hits.hits],
-        "facets": json.dumps(hits.facets, ensure_ascii=False),
-        "groups": json.dumps(list(hits.groups), ensure_ascii=False),
-        "warnings": list(hits.warnings),
-        "error": hits.error,
-    }

@@ -6,18 +6,19 @@ order in which a load sends them.
 
 from __future__ import annotations
 
+import base64
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
-from searchbench.corpora.corpus import Schema
+from searchbench.corpora.corpus import Corpus
+from searchbench.engines import frames, mysql_form, postgres_form
 from searchbench.engines.engine import Engine, Parameters, Request
 from searchbench.errors import LabError
 from searchbench.lab.drive.compiled import Compiled, Spread, compile_all
-from searchbench.lab.drive.encode import encode
-from searchbench.lab.system.address import Target, resolve
+from searchbench.lab.system.address import Login, Target, resolve
 from searchbench.lab.wire.order import I64, U32, Order
 from searchbench.record.trial import Queries
 from searchbench.workload.draw import CachePlan, draw
@@ -30,84 +31,86 @@ from searchbench.workload.verbatim.model import Ask, RequestSet, sequence
 
 # A closed loop repeats its order: long enough that no cache sees the end of it soon.
 _DRAWN = 200_000
+_BODY_KINDS = ((b"{", "application/json"), (b"[", "application/json"))
 
 
-@dataclass(frozen=True)
-class PortableQueries:
-    """Queries in the algebra, which each engine's translator turns into its own bytes."""
+class _Workload:
+    """What both have in common."""
 
-    queries: QuerySet
-    schema: Schema
+    asked: QuerySet | RequestSet
 
     @property
     def digest(self) -> str:
         """Names its file on record."""
-        return self.queries.digest
+        return self.asked.digest
 
     def about(self) -> Queries:
         """What trial.json keeps of it."""
-        q = self.queries
+        its = self.asked
+        terms = its.mean_terms if isinstance(its, QuerySet) else None
         return Queries(
-            name=q.name, digest=q.digest, distinct=q.distinct, logged=q.logged,
-            mean_terms=q.mean_terms, bad_lines=q.bad_count,
+            name=its.name, digest=its.digest, distinct=its.distinct, logged=its.logged,
+            mean_terms=terms, bad_lines=its.bad_count,
         )  # fmt: skip
+
+
+@dataclass(frozen=True)
+class PortableQueries(_Workload):
+    """Queries in the algebra, which each engine's translator turns into its own bytes."""
+
+    asked: QuerySet
+    corpus: Corpus
 
     def lines(self) -> Iterator[dict[str, Any]]:
         """The distinct queries as the record keeps them."""
-        for number, query in enumerate(self.queries.queries):
+        for number, query in enumerate(self.asked.queries):
             yield {"query": number, "text": to_text(query), "algebra": to_json(query)}
 
     def compiled(self, engine: Engine, params: Parameters, endpoints: int = 1) -> Compiled:
         """Its bytes for an engine, laid out for so many endpoints. LabError if there are none."""
-        found = compile_all(engine, self.queries.queries, self.schema, params)
-        return found.for_endpoints(endpoints)
+        found = compile_all(engine, self.asked.queries, self.corpus.schema, params)
+        if endpoints == 1:
+            return found
+        return replace(
+            found,
+            requests=found.requests * endpoints,
+            request_to_query=np.tile(found.request_to_query, endpoints),
+            copies=endpoints,
+            several=endpoints,
+        )
 
     def order(self, load: Load, compiled: Compiled, seed: int, spread: Spread = "keep") -> Order:
         """The order for a drive. Logged queries that the engine cannot express are left out.
 
         The same seed gives the same order to every system, so within a block all are asked alike.
         """
-        requests = compiled.request_of(self.queries.distinct)[self.queries.log]
-        asked = requests >= 0
-        log = requests[asked].astype(np.uint32)
-        times = self.queries.times_s
-        due = load.due_ns(seed, None if times is None else times[asked])
+        request_of = np.full(self.asked.distinct, -1, np.int64)
+        request_of[compiled.request_to_query[: compiled.single]] = np.arange(compiled.single)
+        requests, times = request_of[self.asked.log], self.asked.times_s
+        known = requests >= 0
+        log = requests[known].astype(np.uint32)
+        due = load.due_ns(seed, None if times is None else times[known])
         return compiled.routed(_order(load, log, due, seed), spread)
 
 
 @dataclass(frozen=True)
-class VerbatimRequests:
+class VerbatimRequests(_Workload):
     """Requests that are sent as they are: paths, statements, a production log."""
 
-    requests: RequestSet
-
-    @property
-    def digest(self) -> str:
-        """Names its file on record."""
-        return self.requests.digest
-
-    def about(self) -> Queries:
-        """What trial.json keeps of it."""
-        r = self.requests
-        return Queries(
-            name=r.name, digest=r.digest, distinct=r.distinct, logged=r.logged,
-            bad_lines=r.bad_count,
-        )  # fmt: skip
+    asked: RequestSet
 
     def lines(self) -> Iterator[dict[str, Any]]:
         """The distinct requests as the record keeps them."""
-        return self.requests.lines()
+        return self.asked.lines()
 
-    def compiled(
-        self, target: Target, *, remote: bool, timeout_s: float
-    ) -> tuple[Compiled, Target]:
+    def compiled(self, target: Target, timeout_s: float) -> tuple[Compiled, Target]:
         """Its bytes for each endpoint, and the target with those that single requests name.
 
-        LabError with the request where one cannot be sent there.
+        LabError with the request where one cannot be sent there. ``timeout_s``: of those that name
+        none.
         """
-        places = list(target.resolved)
-        named: list[tuple[str, int]] = list(target.addresses)
-        asks = self.requests.asks
+        places, named = list(target.resolved), list(target.addresses)
+        asks = self.asked.asks
         own = np.full(len(asks), -1, np.int64)
         for number, ask in enumerate(asks):
             if ask.host is None and ask.port is None:
@@ -115,23 +118,22 @@ class VerbatimRequests:
             address = (ask.host or target.addresses[0][0], ask.port or target.addresses[0][1])
             if address not in named:
                 named.append(address)
-                places.append(resolve(*address, remote=remote))
+                places.append(resolve(*address, remote=target.remote))
             own[number] = named.index(address)
-        full = Target(
-            target.name, target.url, target.wire, tuple(named), tuple(places), target.login,
-            target.path,
-        )  # fmt: skip
+        full = replace(target, addresses=tuple(named), resolved=tuple(places))
         encoded = [_encoded(ask, full, place) for place in range(len(places)) for ask in asks]
-        numbers = np.tile(np.arange(len(asks), dtype=np.uint32), len(places))
-        compiled = Compiled(
+        timeouts_ns = None
+        if any(ask.timeout_s is not None for ask in asks):
+            each = [round((ask.timeout_s or timeout_s) * 1e9) for ask in asks]
+            timeouts_ns = np.array(each, np.int64)
+        return Compiled(
             tuple(encoded),
-            numbers,
+            np.tile(np.arange(len(asks), dtype=np.uint32), len(places)),
             copies=len(places),
             several=len(target.resolved),
             own=own,
-            timeouts_ns=self._timeouts(timeout_s),
-        )
-        return compiled, full
+            timeouts_ns=timeouts_ns,
+        ), full
 
     def first(self, compiled: Compiled) -> Request:
         """The first request, at the endpoint that it goes to: to see who answers."""
@@ -157,15 +159,14 @@ class VerbatimRequests:
         cache: CachePlan | None = None,
     ) -> Order:
         """The order for a drive. ``cache``: drawn for a share of hits, in place of their own."""
-        log, times = self.requests.log, self.requests.times_s
-        due = load.due_ns(seed, times)
+        log, due = self.asked.log, load.due_ns(seed, self.asked.times_s)
         length = _DRAWN if due is None else max(1, len(due))
         if cache is not None:
             if due is None:
                 length = max(length, 4 * cache.warmup_requests)
             log = draw(cache, length, seed)
-        elif self.requests.groups:
-            log = sequence(self.requests, seed, length)
+        elif self.asked.groups:
+            log = sequence(self.asked, seed, length)
         return compiled.routed(_order(load, log, due, seed, repeated=_DRAWN), spread)
 
     def filling(self, compiled: Compiled, cache: CachePlan, seed: int) -> Order:
@@ -176,23 +177,8 @@ class VerbatimRequests:
         order = Order(asked.sequence, asked.client_starts, None, caches, repeat=False)
         return compiled.routed(order, "keep")
 
-    def _timeouts(self, usual_s: float) -> I64 | None:
-        asks = self.requests.asks
-        if all(ask.timeout_s is None for ask in asks):
-            return None
-        return np.array([round((a.timeout_s or usual_s) * 1e9) for a in asks], dtype=np.int64)
-
 
 Workload = PortableQueries | VerbatimRequests
-
-
-@dataclass(frozen=True)
-class Role:
-    """A workload with its load: what one kind of client of a trial does, under its name."""
-
-    name: str
-    workload: Workload
-    load: Load
 
 
 def _order(load: Load, log: U32, due: I64 | None, seed: int, repeated: int | None = None) -> Order:
@@ -217,3 +203,54 @@ def _encoded(ask: Ask, target: Target, place: int) -> Request:
         return encode(ask, target, place)
     except ValueError as error:
         raise LabError(f"{ask.text[:80]!r} cannot be sent: {error}", "compile") from None
+
+
+def encode(ask: Ask, target: Target, place: int = 0) -> Request:
+    """The bytes that send ``ask`` to one endpoint of ``target``.
+
+    ``place``: which of its addresses. LabError where they do not fit together.
+    """
+    if target.wire == "http":
+        host, port = target.addresses[place]
+        return Request((_http(ask, f"{host}:{port}" if port != 80 else host, target.login),))
+    if target.wire in ("mysql", "sphinxql"):
+        return Request((mysql_form.query(_statement(ask, target)),))
+    if target.wire == "postgres":
+        return Request((postgres_form.query(_statement(ask, target)),))
+    if target.wire == "frames":
+        return frames.frame(frames.QUERY, ask.text.encode())
+    raise LabError(
+        f"{target.url}: requests of Sphinx's native API are made from queries: give --study FILE "
+        "and --system NAME; for SQL statements, sphinxql://HOST:9306", "compile",
+    )  # fmt: skip
+
+
+def _http(ask: Ask, host: str, login: Login | None) -> bytes:
+    if not ask.is_path:
+        raise LabError(
+            f"{ask.text[:80]!r} is no path, and this target speaks HTTP: a request begins with "
+            "'/'; SQL statements go to mysql://, postgres:// or sphinxql://", "compile",
+        )  # fmt: skip
+    headers = {"Host": host}
+    if login is not None:
+        user, password, _ = login
+        word = base64.b64encode(f"{user}:{password}".encode()).decode("ascii")
+        headers["Authorization"] = f"Basic {word}"
+    if ask.body is not None:
+        kinds = (kind for mark, kind in _BODY_KINDS if ask.body.lstrip().startswith(mark))
+        headers["Content-Type"] = next(kinds, "application/x-www-form-urlencoded")
+        headers["Content-Length"] = str(len(ask.body))
+    own = {name.lower() for name, _ in ask.headers}
+    lines = [f"{n}: {v}" for n, v in headers.items() if n.lower() not in own]
+    lines += [f"{n}: {v}" for n, v in ask.headers]
+    head = "\r\n".join([f"{ask.method} {ask.text} HTTP/1.1", *lines, "", ""])
+    return head.encode("utf-8") + (ask.body or b"")
+
+
+def _statement(ask: Ask, target: Target) -> str:
+    if ask.is_path:
+        raise LabError(
+            f"{ask.text[:80]!r} is a path, and {target.url} is asked in SQL; paths go to http://",
+            "compile",
+        )
+    return ask.text

@@ -12,6 +12,7 @@ from typing import Any
 import psutil
 
 from searchbench import _core
+from searchbench.errors import LabError
 from searchbench.places import Place
 from searchbench.record.trial import Note
 
@@ -25,7 +26,7 @@ def fingerprint() -> dict[str, Any]:
     """The machine as host.json keeps it. What cannot be known is absent, never guessed."""
     memory = psutil.virtual_memory()
     facts: dict[str, Any] = {
-        "cpu": _cpu_model(),
+        "cpu": _cpuinfo("model name") or platform.processor(),
         "cores": len(os.sched_getaffinity(0)),
         "cores_online": os.cpu_count(),
         "memory_bytes": memory.total,
@@ -41,7 +42,7 @@ def fingerprint() -> dict[str, Any]:
         "governor": _read(_SYS / "devices/system/cpu/cpu0/cpufreq/scaling_governor"),
         "turbo_off": _read(_SYS / "devices/system/cpu/intel_pstate/no_turbo"),
         "smt": _read(_SYS / "devices/system/cpu/smt/control"),
-        "virtual": "hypervisor" in _cpu_flags(),
+        "virtual": "hypervisor" in _cpuinfo("flags").split(),
         "transparent_hugepages": _read(_SYS / "kernel/mm/transparent_hugepage/enabled"),
         "tcp_congestion_control": _read(_PROC / "sys/net/ipv4/tcp_congestion_control"),
         "open_files_limit": resource.getrlimit(resource.RLIMIT_NOFILE)[0],
@@ -99,32 +100,18 @@ def placement() -> Place:
     return Place(server_cpus=cores[:-1], client_cpus=cores[-1:])
 
 
-def require_release_build() -> str | None:
-    """None if the measuring core may be used for measurements, else why not."""
-    if _core.profile == "release":
-        return None
-    return "the measuring core is a debug build; build it with `uv sync` before measuring"
+def require_release_build() -> None:
+    """LabError where the measuring core is none to measure with."""
+    if _core.profile != "release":
+        raise LabError(
+            "the measuring core is a debug build; build it with `uv sync` before measuring", "host"
+        )
 
 
-def _cpu_model() -> str | None:
-    for line in _cpuinfo():
-        if line.startswith("model name"):
-            return line.split(":", 1)[1].strip()
-    return platform.processor() or None
-
-
-def _cpu_flags() -> list[str]:
-    for line in _cpuinfo():
-        if line.startswith("flags"):
-            return line.split(":", 1)[1].split()
-    return []
-
-
-def _cpuinfo() -> list[str]:
-    try:
-        return (_PROC / "cpuinfo").read_text().splitlines()
-    except OSError:
-        return []
+def _cpuinfo(key: str) -> str:
+    """What /proc/cpuinfo says of the first core; empty where it says nothing."""
+    lines = (_read(_PROC / "cpuinfo") or "").splitlines()
+    return next((line.partition(":")[2].strip() for line in lines if line.startswith(key)), "")
 
 
 def _distribution() -> str | None:

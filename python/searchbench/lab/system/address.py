@@ -48,7 +48,7 @@ class Target:
     """A system under load: one or more endpoints of the same kind. ``path`` of the first URL.
 
     ``addresses``: host and port as they were given, ``resolved`` those that are connected to.
-    ``wire`` None: that of the engine that the study names.
+    ``wire`` None: that of the engine that the study names. ``remote``: it need not be on loopback.
     """
 
     name: str
@@ -58,6 +58,7 @@ class Target:
     resolved: tuple[tuple[str, int], ...]
     login: Login | None = field(default=None, repr=False)
     path: str = ""
+    remote: bool = False
 
     def spoken(self, wire: Wire, usual: Login | None, environ: Mapping[str, str]) -> Target:
         """The same, of an engine that speaks ``wire`` and logs in as ``usual`` unless told."""
@@ -93,7 +94,7 @@ def target_of(
     resolved = tuple(resolve(h, p, remote=remote) for h, p in given)
     login = None if wire is None else _login(wire, name, said, environ)
     shown = ",".join(_shown(text, h, p) for text, (h, p) in zip(addresses, given, strict=True))
-    return Target(name, shown, wire, given, resolved, login, path)
+    return Target(name, shown, wire, given, resolved, login, path, remote)
 
 
 def named(text: str) -> tuple[str, list[str]]:
@@ -104,20 +105,6 @@ def named(text: str) -> tuple[str, list[str]]:
             raise LabError(f"{text!r}: a name for the system goes before '=', as in old=http://...")
         return head.strip(), [url.strip() for url in rest.split(",")]
     return "", [url.strip() for url in text.split(",")]
-
-
-def parse_target(
-    text: str, *, remote: bool = False, environ: Mapping[str, str] | None = None
-) -> Target:
-    """The target that a word of the command line means; LabError."""
-    name, addresses = named(text)
-    for address in addresses:
-        if "://" not in address:
-            raise LabError(
-                f"{address!r} is no target: say what it speaks and where it is, as in "
-                "http://127.0.0.1:10041 or mysql://127.0.0.1:3306/DATABASE"
-            )
-    return target_of(name, addresses, remote=remote, environ=environ)
 
 
 def resolve(host: str, port: int, *, remote: bool = False) -> tuple[str, int]:
@@ -156,7 +143,10 @@ def variables(system: str) -> tuple[str, ...]:
 def _split(text: str) -> tuple[Wire | None, str, int, str, Login]:
     """Wire, host, port, path, and the login as far as a URL gives it."""
     if "://" not in text:
-        return _host_and_port(text)
+        host, _, digits = text.rpartition(":")
+        if not digits.isdigit() or not 0 < int(digits) < 65536 or "," in host:
+            raise LabError(f"attach = {text!r} is not HOST:PORT, for example 127.0.0.1:10041")
+        return None, host.strip("[]") or "127.0.0.1", int(digits), "", ("", "", "")
     parts = urlsplit(text)
     if parts.scheme == "https":
         raise LabError(
@@ -182,13 +172,6 @@ def _split(text: str) -> tuple[Wire | None, str, int, str, Login]:
     path = parts.path + (f"?{parts.query}" if parts.query else "")
     said = (unquote(parts.username or ""), "", parts.path.strip("/") if wire != "http" else "")
     return wire, parts.hostname, port, path if wire == "http" else "", said
-
-
-def _host_and_port(text: str) -> tuple[None, str, int, str, Login]:
-    host, _, port = text.rpartition(":")
-    if not port.isdigit() or not 0 < int(port) < 65536 or "," in host:
-        raise LabError(f"attach = {text!r} is not HOST:PORT, for example 127.0.0.1:10041")
-    return None, host.strip("[]") or "127.0.0.1", int(port), "", ("", "", "")
 
 
 def _shown(text: str, host: str, port: int) -> str:

@@ -6,20 +6,19 @@ import ipaddress
 import os
 import socket
 import time
-from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Self
 
 import psutil
 
 from searchbench.corpora.corpus import Schema
-from searchbench.engines.engine import Engine, Facts, Level, Parameters, Request
+from searchbench.engines.engine import Engine, Parameters, Request
 from searchbench.errors import LabError
 from searchbench.lab.system.address import Target, variables
 from searchbench.lab.system.identify import Tolerant, identify
 from searchbench.lab.system.running import NO_FIELDS, Running
 from searchbench.lab.wire.exchange import Decoder, Endpoint, Refused
-from searchbench.record.trial import Note
 
 _READY_TIMEOUT_S = 5.0
 _Ip = ipaddress.IPv4Address | ipaddress.IPv6Address
@@ -41,10 +40,9 @@ class Attached(Running):
         schema: Schema = NO_FIELDS,
         *,
         target: Target,
-        remote: bool = False,
     ) -> None:
         super().__init__(engine, params, run, schema)
-        self.place, self.remote = target, remote
+        self.place = target
 
     def __enter__(self) -> Self:
         """Ask who is there; LabError (stage ``deploy``) where it is not this engine."""
@@ -59,20 +57,12 @@ class Attached(Running):
         self.processes = processes_at(self.endpoint)
         return self
 
-    def lives(self) -> bool:
-        """As far as can be seen from here."""
-        try:
-            socket.create_connection(self.endpoint.target, timeout=1.0).close()
-        except OSError:
-            return False
-        return True
-
     def _speak(self) -> None:
         service = self.service = self.engine.service(self.params, self.schema)
         target = self.place.spoken(service.wire, service.login, os.environ)
         first, *others = target.resolved
         self.endpoint = Endpoint(
-            first, service.wire, target.login, service.whole, tuple(others), self.remote
+            first, service.wire, target.login, service.whole, tuple(others), target.remote
         )
 
     def _identify(self) -> None:
@@ -107,29 +97,19 @@ class Found(Running):
     """
 
     def __init__(
-        self,
-        run: Path,
-        *,
-        target: Target,
-        remote: bool = False,
-        named: str = "",
-        first: Request,
-        timeout_s: float = 10.0,
+        self, run: Path, target: Target, *, named: str, first: Request, timeout_s: float
     ) -> None:
         super().__init__(None, {}, run)
-        self.place, self.remote, self.named = target, remote, named
-        self.first, self.timeout_s = first, timeout_s
+        self.place, self.named, self.first, self.timeout_s = target, named, first, timeout_s
 
     def __enter__(self) -> Self:
         """Ask who is there; LabError where nothing answers, or not in that protocol."""
         at = self.place
         assert at.wire is not None, "an address of verbatim requests names its protocol"
         head, *others = at.resolved
-        self.endpoint = Endpoint(head, at.wire, at.login, (), tuple(others), self.remote)
-        alone = Endpoint(head, at.wire, at.login, (), (), self.remote)
-        found = identify(at, alone, self.named or None, self.first, self.timeout_s)
-        self.known = found.engine
-        self.facts = Facts(found.version, extra=found.extra)
+        self.endpoint = Endpoint(head, at.wire, at.login, (), tuple(others), at.remote)
+        alone = replace(self.endpoint, others=())
+        self.known, self.facts = identify(at.url, alone, self.named, self.first, self.timeout_s)
         self.processes = processes_at(self.endpoint)
         return self
 
@@ -137,23 +117,6 @@ class Found(Running):
     def decoder(self) -> Decoder:
         """Its engine where that can read a reply; any other reply has no hits and is no error."""
         return Tolerant(self.known)
-
-
-def as_found(
-    address: str, wanted: Mapping[str, Level], facts: Facts
-) -> tuple[dict[str, Level], Note]:
-    """The levers as an attached system reads them back, and a note of what is not as wanted."""
-    other = {k: v for k, v in facts.parameters.items() if k in wanted and wanted[k] != v}
-    differ = ", ".join(f"{k} is {v!r}, not {wanted[k]!r}" for k, v in other.items())
-    note = Note(
-        kind="attached",
-        number=differ
-        or f"{address}: {len(facts.parameters)} levers read back as the study has them",
-        meaning="this system ran before: what it did until now, and levers that cannot be read "
-        "back, are not known",
-        remedy="have it started by the study, or restart it before",
-    )
-    return {**wanted, **other}, note
 
 
 def processes_at(endpoint: Endpoint) -> list[psutil.Process]:

@@ -58,10 +58,6 @@ class Deployment(Running):
             raise
         return self
 
-    def lives(self) -> bool:
-        """Are all its processes still there?"""
-        return self._ended() is None
-
     def log_tail(self, lines: int = 5) -> str:
         """The end of what the server printed, for an error message."""
         return tail(self.run / _LOG, lines)

@@ -2,16 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from typing import Any
-
-from searchbench.engines import ENGINES
 from searchbench.engines import engine as engine_named
-from searchbench.engines.engine import Engine, Hits, Request
+from searchbench.engines.engine import Engine, Facts, Hits, Request
 from searchbench.engines.groonga import select_answer
 from searchbench.engines.http_form import get, split
 from searchbench.errors import LabError
-from searchbench.lab.system.address import Target
 from searchbench.lab.wire.exchange import Endpoint, Refused, ask
 
 # In this order they are asked for. Of the two that answer each other's questions the root page
@@ -29,16 +24,7 @@ _PATIENCE_S = 5.0
 # Engines whose answers are those of Groonga's select, whatever columns they were asked for.
 _SELECTS = ("groonga", "droonga")
 _UNREAD = (ValueError, KeyError, TypeError, IndexError, AttributeError)
-NOT_TOLD = "not told"
-
-
-@dataclass(frozen=True, slots=True)
-class Identity:
-    """``engine`` None where nobody known to us answers; then replies are not decoded."""
-
-    engine: Engine | None
-    version: str
-    extra: dict[str, Any] = field(default_factory=dict)
+_NOT_TOLD = "not told"
 
 
 class Tolerant:
@@ -66,29 +52,31 @@ class Tolerant:
 
 
 def identify(
-    target: Target, endpoint: Endpoint, named: str | None, first: Request, timeout_s: float = 10.0
-) -> Identity:
+    url: str, endpoint: Endpoint, named: str, first: Request, timeout_s: float
+) -> tuple[Engine | None, Facts]:
     """Ask one endpoint who it is; LabError where nothing answers, or not in that protocol.
 
-    ``named``: the engine as the user says; "none" for no engine. ``first``: a request of the
+    No engine where nobody known to us answers; then replies are not decoded. ``named``: the engine
+    as the user says; "none" for no engine; empty: it is found out. ``first``: a request of the
     run, sent once where no engine is known, for its answer's own words.
     """
-    _greet(target, endpoint, first, timeout_s)
-    if named == "none":
-        return Identity(None, _told(target, endpoint, first))
-    for name in (named,) if named else _names(target, endpoint):
-        found = _facts(engine_named(name), endpoint)
+    _greet(endpoint, first, timeout_s)
+    for name in (named,) if named else _names(endpoint):
+        if name == "none":
+            break
+        engine = engine_named(name)
+        found = _facts(engine, endpoint)
         if found is not None:
-            return found
+            return engine, found
         if named:
             raise LabError(
-                f"what answers at {target.url} is no {ENGINES[named].can.title} that can be asked; "
+                f"what answers at {url} is no {engine.can.title} that can be asked; "
                 "leave --engine away to have its replies taken as they are", "identify",
             )  # fmt: skip
-    return Identity(None, _told(target, endpoint, first))
+    return None, Facts(_told(endpoint, first))
 
 
-def _names(target: Target, endpoint: Endpoint) -> tuple[str, ...]:
+def _names(endpoint: Endpoint) -> tuple[str, ...]:
     """The engines that it may be, by what its root page says."""
     usual = _BY_WIRE[endpoint.wire]
     if endpoint.wire != "http":
@@ -100,19 +88,17 @@ def _names(target: Target, endpoint: Endpoint) -> tuple[str, ...]:
     return tuple(name for mark, name in _BY_ROOT if mark in page)[:1] or usual
 
 
-def _facts(engine: Engine, endpoint: Endpoint) -> Identity | None:
+def _facts(engine: Engine, endpoint: Endpoint) -> Facts | None:
     try:
         reply = ask(endpoint, [engine.facts_request()], timeout_s=_PATIENCE_S)[0]
         facts = engine.facts(reply)
-    except (Refused, ValueError, KeyError, TypeError, IndexError, AttributeError):
-        return None
-    if not facts.version:
+    except (Refused, *_UNREAD):
         return None
     extra = {"parameters": dict(facts.parameters), **facts.extra}
-    return Identity(engine, facts.version, extra)
+    return Facts(facts.version, extra=extra) if facts.version else None
 
 
-def _greet(target: Target, endpoint: Endpoint, first: Request, timeout_s: float) -> None:
+def _greet(endpoint: Endpoint, first: Request, timeout_s: float) -> None:
     """Send one request of the run; a sentence where no answer of that protocol comes."""
     place = "{}:{}".format(*endpoint.target)
     try:
@@ -135,12 +121,12 @@ def _greet(target: Target, endpoint: Endpoint, first: Request, timeout_s: float)
         raise LabError(said, "identify") from None
 
 
-def _told(target: Target, endpoint: Endpoint, first: Request) -> str:
+def _told(endpoint: Endpoint, first: Request) -> str:
     """The version in the server's own words: HTTP's Server header, else not told."""
     if endpoint.wire != "http":
-        return NOT_TOLD
+        return _NOT_TOLD
     try:
         reply = split(ask(endpoint, [first], timeout_s=_PATIENCE_S)[0])[0]
     except (Refused, ValueError):
-        return NOT_TOLD
-    return reply.headers.get("server") or NOT_TOLD
+        return _NOT_TOLD
+    return reply.headers.get("server") or _NOT_TOLD

@@ -5,9 +5,7 @@ What drives and asks a system sees this alone; ``Deployment`` starts one, ``Atta
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
-from types import TracebackType
 from typing import Self
 
 import psutil
@@ -15,7 +13,7 @@ import psutil
 from searchbench.corpora.corpus import Schema
 from searchbench.engines.engine import Engine, Facts, Parameters, Request, Service
 from searchbench.errors import LabError
-from searchbench.lab.wire.exchange import Decoder, Endpoint, Sender, ask
+from searchbench.lab.wire.exchange import Decoder, Endpoint, ask
 
 NO_FIELDS = Schema(())
 
@@ -26,7 +24,6 @@ class Running:
     ``known``: its engine; None where nobody known to us answers (verbatim requests alone).
     ``params``: its levers, complete, as it was started with them or as they were read back.
     ``processes``: those that are seen from here, the one that is asked first. ``argv``: as started.
-    ``fleet``: makes a sender of several client machines; None: the load comes from this machine.
     """
 
     service: Service
@@ -42,18 +39,12 @@ class Running:
         self.schema = schema
         self.argv: list[str] = []
         self.processes: list[psutil.Process] = []
-        self.fleet: Callable[[Endpoint], Sender] | None = None
 
     def __enter__(self) -> Self:
         """Start or find it; LabError (stage ``deploy``) where it does not answer."""
         raise NotImplementedError
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         """End what entering began."""
         self.stop()
 
@@ -70,11 +61,6 @@ class Running:
         return self.engine
 
     @property
-    def sender(self) -> Sender:
-        """What sends the load."""
-        return self.endpoint if self.fleet is None else self.fleet(self.endpoint)
-
-    @property
     def target(self) -> tuple[str, int]:
         """Host and port that are asked first."""
         return self.endpoint.target
@@ -82,15 +68,6 @@ class Running:
     def ask(self, request: Request, timeout_s: float = 60.0) -> bytes:
         """One request and its reply, outside any measurement."""
         return ask(self.endpoint, [request], timeout_s=timeout_s)[0]
-
-    def lives(self) -> bool:
-        """Are all its processes that are seen from here still there?"""
-        try:
-            return all(
-                p.is_running() and p.status() != psutil.STATUS_ZOMBIE for p in self.processes
-            )
-        except psutil.NoSuchProcess:
-            return False
 
     def log_tail(self, lines: int = 5) -> str:
         """The end of what it printed, for an error message; empty where that is not seen."""
