@@ -53,7 +53,7 @@ def drive_it(run: Run) -> None:
                 run.about.drive = convert(error.gathered.about, Drive)
                 run.samples = Samples(error.gathered, compiled.request_to_query)
             raise
-    lived = probe.server_lived()
+    lived = running.lives()
     run.driven, run.samples = driven, driven.samples
     run.about.drive = driven.accounting
     run.probe = probe.table(driven.accounting.started_unix_ns)

@@ -51,16 +51,6 @@ class Probe:
         rows = [{**row, "t": row["t"] - started_unix_ns} for row in self._rows]
         return pa.Table.from_pylist(rows, schema=PROBE)
 
-    def server_lived(self) -> bool:
-        """Are all the service's processes still running?"""
-        try:
-            return all(
-                server.is_running() and server.status() != psutil.STATUS_ZOMBIE
-                for server in self.servers
-            )
-        except psutil.NoSuchProcess:
-            return False
-
     def _loop(self) -> None:
         while not self._stop.wait(self.interval_s):
             self._sample()

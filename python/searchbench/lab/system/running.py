@@ -69,6 +69,15 @@ class Running:
         """One request and its reply, outside any measurement."""
         return ask(self.endpoint, [request], timeout_s=timeout_s)[0]
 
+    def lives(self) -> bool:
+        """Are all its processes that are seen from here still there?"""
+        try:
+            return all(
+                p.is_running() and p.status() != psutil.STATUS_ZOMBIE for p in self.processes
+            )
+        except psutil.NoSuchProcess:
+            return False
+
     def log_tail(self, lines: int = 5) -> str:
         """The end of what it printed, for an error message; empty where that is not seen."""
         return ""
