@@ -11,7 +11,7 @@ from searchbench.engines.features import features, refuse
 from searchbench.engines.tantivy import Tantivy
 from searchbench.errors import Unsupported
 from searchbench.lab.conduct.serve import tap
-from searchbench.lab.drive.compiled import compile_all
+from searchbench.lab.drive.workload import compile_all
 from searchbench.workload.queries.algebra import Boolean, Facet, In, Mode, Query, Sort, Terms
 
 SCHEMA = Schema((Field("title", FieldType.TEXT),))

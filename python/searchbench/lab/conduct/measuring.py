@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import json
+
+import msgspec
 import numpy as np
 import psutil
 import pyarrow as pa
@@ -9,16 +12,19 @@ import pyarrow.compute as pc
 from msgspec import convert
 
 from searchbench.engines.engine import CacheState
+from searchbench.errors import LabError
 from searchbench.lab.conduct import caches
 from searchbench.lab.conduct.session import Run
-from searchbench.lab.drive.compiled import Spread
-from searchbench.lab.drive.drive import Samples, drive
+from searchbench.lab.drive.drive import Samples, decoded
 from searchbench.lab.drive.probe import Probe
-from searchbench.lab.drive.workload import VerbatimRequests
+from searchbench.lab.drive.workload import Spread, VerbatimRequests
 from searchbench.lab.fleet.fleet import FleetEndpoint, FleetError
-from searchbench.lab.wire.exchange import prepare
+from searchbench.lab.wire.exchange import Trace, prepare
 from searchbench.lab.wire.order import Manner, Order
 from searchbench.record.trial import Drive, HostTotals, Note, ServerTotals, UnderLoad, Window
+
+# So many replies of a drive are kept, about.
+_SAMPLED_REPLIES = 200
 
 
 def drive_it(run: Run) -> None:
@@ -33,35 +39,39 @@ def drive_it(run: Run) -> None:
         before = caches.read(running.endpoint, running.known)
     # A measuring thread each; never more than there are connections.
     cpus = load.cpus or (() if fleet is not None else session.sitting.place.client_cpus)
+    mean_s = 0.001 if session.captured is None else session.captured.about.mean_s
     manner = Manner(
         timeout_s=load.timeout_s,
+        # Odd, so that it does not keep step with an even number of distinct queries.
+        capture_every=max(1, order.expected_requests(mean_s) // _SAMPLED_REPLIES) | 1,
         cpus=tuple(cpus)[: order.connections],
         idle=load.idle,
         realtime=bool(run.opened.treatment.load.get("realtime")),
         spill=run.spill,
         on_tick=watch.tick,
     )
-    mean_s = 0.001 if session.captured is None else session.captured.about.mean_s
-    expected = order.expected_requests(mean_s)
     sender = running.endpoint if fleet is None else FleetEndpoint(fleet, running.endpoint)
     with Probe(running.processes) as probe:
         try:
-            driven = drive(sender, running.decoder, compiled, order, manner, expected)
+            trace = sender.send(compiled.requests, order, manner)
         except FleetError as error:
             if error.gathered is not None:
                 # What the other machines measured until then: kept, and not judged.
-                run.about.drive = convert(error.gathered.about, Drive)
-                run.samples = Samples(error.gathered, compiled.request_to_query)
+                _account(run, error.gathered)
             raise
+        if not len(trace):
+            raise LabError("nothing was sent: the order is empty", "drive")
+        accounting = _account(run, trace)
+        run.under_load = decoded(running.decoder, trace, compiled, "under_load")
     lived = running.lives()
-    run.driven, run.samples = driven, driven.samples
-    run.about.drive = driven.accounting
-    run.probe = probe.table(driven.accounting.started_unix_ns)
-    run.about.notes += driven.notes
+    run.probe = probe.table(accounting.started_unix_ns)
+    # What several client machines have to say of their clocks.
+    run.about.notes += convert(json.loads(trace.accounting()).get("notes", []), list[Note])
     if fleet is not None:
         run.about.notes += fleet.notes()
     if session.cache is not None:
-        run.about.cache = caches.on_record(session.cache, running, before, driven.raw)
+        raw = [reply for _, reply in trace.replies()]
+        run.about.cache = caches.on_record(session.cache, running, before, raw)
     if not lived:
         log = running.log_tail()
         look = "server.log beside this trial's samples" if log else "the server's own log"
@@ -76,10 +86,10 @@ def drive_it(run: Run) -> None:
 
 def totals_of(run: Run) -> None:
     """Sums over the measured window, once the clock has stopped."""
-    assert run.driven is not None
+    assert run.samples is not None
     assert run.probe is not None
     load = run.opened.load.window
-    due_ns = run.driven.samples.due_ns() if load.seconds is None else np.empty(0, np.int64)
+    due_ns = run.samples.due_ns() if load.seconds is None else np.empty(0, np.int64)
     window = run.about.window = Window(*load.bounds_ns(due_ns))
     if run.session.there().processes:
         run.about.server = _server(run.probe, window)
@@ -88,14 +98,21 @@ def totals_of(run: Run) -> None:
 
 def answers(run: Run) -> None:
     """Were answers under load those that were captured alone?"""
-    driven, captured = run.driven, run.session.captured
-    assert driven is not None
+    under_load, captured = run.under_load, run.session.captured
+    assert under_load is not None
     assert captured is not None
     run.fill_in()
     run.replies = captured.replies
     if run.session.there().known is not None:
-        run.about.answers_under_load = _changed_under_load(captured.replies, driven.replies)
-        run.replies = pa.concat_tables([captured.replies, driven.replies])
+        run.about.answers_under_load = _changed_under_load(captured.replies, under_load)
+        run.replies = pa.concat_tables([captured.replies, under_load])
+
+
+def _account(run: Run, trace: Trace) -> Drive:
+    """Keep what the measuring loop recorded, and what it says of itself."""
+    run.samples = Samples(trace, run.session.bytes().request_to_query)
+    run.about.drive = msgspec.json.decode(trace.accounting(), type=Drive)
+    return run.about.drive
 
 
 def _order(run: Run) -> Order:

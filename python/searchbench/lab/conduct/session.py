@@ -29,8 +29,8 @@ from searchbench.errors import LabError
 from searchbench.lab.conduct.ingest import Batches, spool
 from searchbench.lab.conduct.openings import Opened
 from searchbench.lab.conduct.watch import Watch
-from searchbench.lab.drive.compiled import Compiled
-from searchbench.lab.drive.drive import Driven, Samples
+from searchbench.lab.drive.drive import Samples
+from searchbench.lab.drive.workload import Compiled
 from searchbench.lab.fleet.fleet import Fleet
 from searchbench.lab.system.running import Running
 from searchbench.places import Place
@@ -207,7 +207,7 @@ class Run:
     samples: Samples | None = None
     replies: pa.Table | None = None
     probe: pa.Table | None = None
-    driven: Driven | None = None
+    under_load: pa.Table | None = None
     logs: dict[str, bytes] = field(default_factory=dict)
 
     def fill_in(self) -> None:

@@ -6,6 +6,7 @@ import os
 import platform
 import resource
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -51,41 +52,33 @@ def fingerprint() -> dict[str, Any]:
     return {key: value for key, value in facts.items() if value not in (None, "")}
 
 
-def notes() -> list[Note]:
+def notes() -> Iterator[Note]:
     """What makes this machine less fit to measure on, as it is now; looks for 0.2 s."""
-    found = []
     cores = len(os.sched_getaffinity(0))
     # Not the load average: it remembers what we did ourselves a minute ago.
     busy = psutil.cpu_percent(interval=_LOOK_S) / 100
     if busy * cores > _BUSY_CORES:
-        found.append(
-            Note(
-                kind="busy machine",
-                number=f"{busy * cores:.2f} of {cores} cores busy before the trial began",
-                meaning="other work runs at the same time and slows what is measured",
-                remedy="stop it, or run the study when the machine is idle",
-            )
+        yield Note(
+            kind="busy machine",
+            number=f"{busy * cores:.2f} of {cores} cores busy before the trial began",
+            meaning="other work runs at the same time and slows what is measured",
+            remedy="stop it, or run the study when the machine is idle",
         )
     governor = _read(_SYS / "devices/system/cpu/cpu0/cpufreq/scaling_governor")
     if governor not in (None, "performance"):
-        found.append(
-            Note(
-                kind="clock frequency",
-                number=f"governor {governor}",
-                meaning="the processor changes its frequency while it is measured",
-                remedy="cpupower frequency-set -g performance",
-            )
+        yield Note(
+            kind="clock frequency",
+            number=f"governor {governor}",
+            meaning="the processor changes its frequency while it is measured",
+            remedy="cpupower frequency-set -g performance",
         )
     if cores < 2:
-        found.append(
-            Note(
-                kind="one core",
-                number="1 core",
-                meaning="client and server take turns on the same core, so each measures the other",
-                remedy="measure on a machine with two cores or more",
-            )
+        yield Note(
+            kind="one core",
+            number="1 core",
+            meaning="client and server take turns on the same core, so each measures the other",
+            remedy="measure on a machine with two cores or more",
         )
-    return found
 
 
 def placement() -> Place:
