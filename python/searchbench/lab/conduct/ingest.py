@@ -18,7 +18,6 @@ from searchbench.corpora.corpus import Corpus, Document
 from searchbench.engines import defaults
 from searchbench.engines.engine import CountsTaken, Engine, Offline, Parameters
 from searchbench.errors import LabError
-from searchbench.lab.system.deploy import write_files
 from searchbench.lab.system.names import Places, free_port
 from searchbench.lab.system.processes import command_line, complete
 from searchbench.lab.system.running import Running
@@ -138,7 +137,7 @@ def index_offline(offline: Offline, batches: Batches, data: Path, run: Path) -> 
     data.mkdir(parents=True, exist_ok=True)
     run.mkdir(parents=True, exist_ok=True)
     places = Places(data, run, free_port(), batches.path)
-    write_files(offline.files, run, places)
+    places.write(offline.files)
     (run / _INDEXER_LOG).write_bytes(b"")
     began = time.perf_counter()
     for command in offline.commands:

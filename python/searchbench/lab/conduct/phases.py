@@ -151,8 +151,8 @@ def _attach(session: Session) -> None:
     """Find the system that the study names."""
     assert session.opened.target is not None
     session.running = Attached(
-        _engine(session), session.levers, session.run, _queries(session).corpus.schema,
-        target=session.opened.target,
+        _engine(session), session.levers, session.run, session.opened.target,
+        _queries(session).corpus.schema,
     ).__enter__()  # fmt: skip
 
 

@@ -9,6 +9,7 @@ import ipaddress
 import os
 import socket
 import time
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Self
@@ -58,9 +59,8 @@ class Attached(Running):
         engine: Engine,
         params: Parameters,
         run: Path,
-        schema: Schema = NO_FIELDS,
-        *,
         target: Target,
+        schema: Schema = NO_FIELDS,
     ) -> None:
         super().__init__(engine, params, run, schema)
         self.place = target
@@ -217,7 +217,6 @@ def _greet(endpoint: Endpoint, first: Request, timeout_s: float) -> None:
     try:
         ask(endpoint, [first], timeout_s=timeout_s)
     except Refused as error:
-        said = str(error)
         why = {
             "refused": f"nothing listens at {place}; start the server, or see that the port is its",
             "timed_out": f"{place} took the connection and the request and never answered",
@@ -227,11 +226,9 @@ def _greet(endpoint: Endpoint, first: Request, timeout_s: float) -> None:
             "protocol that it speaks: http://, mysql://, postgres://, sphinxql:// or sphinx://",
             "truncated": f"{place} promised a longer answer than it sent",
         }
-        for outcome, sentence in why.items():
-            if f"did not answer: {outcome}" in said:
-                words = said.partition("(")[2].rstrip(")")
-                raise LabError(sentence + (f" ({words})" if words else ""), "identify") from None
-        raise LabError(said, "identify") from None
+        known = why.get(error.outcome)
+        sentence = str(error) if known is None else known + error.words
+        raise LabError(sentence, "identify") from None
 
 
 def _told(endpoint: Endpoint, first: Request) -> str:
@@ -261,14 +258,11 @@ def listening_at(target: tuple[str, int]) -> list[psutil.Process]:
         return []
     found: dict[int, set[int]] = {}
     for one in psutil.net_connections("tcp"):
-        if one.status != psutil.CONN_LISTEN or not one.pid or not one.laddr:
-            continue
-        if one.laddr.port != target[1]:
-            continue
-        fit = _fit(_address(one.laddr.ip), wanted)
-        if fit:
-            found.setdefault(fit, set()).add(one.pid)
-    return _without_children(found[max(found)]) if found else []
+        listens = one.status == psutil.CONN_LISTEN and one.pid and one.laddr
+        if listens and one.laddr.port == target[1]:
+            found.setdefault(_fit(_address(one.laddr.ip), wanted), set()).add(one.pid)
+    fit = max(found, default=0)
+    return _without_children(found[fit]) if fit else []
 
 
 def _fit(listener: _Ip, wanted: _Ip) -> int:
@@ -299,10 +293,8 @@ def _is_of_this_machine(address: _Ip) -> bool:
 def _without_children(pids: set[int]) -> list[psutil.Process]:
     found = []
     for pid in pids:
-        try:
+        with suppress(psutil.NoSuchProcess):
             process = psutil.Process(pid)
             if process.ppid() not in pids:
                 found.append(process)
-        except psutil.NoSuchProcess:
-            continue
     return found

@@ -5,14 +5,14 @@ from __future__ import annotations
 import signal
 import subprocess
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Self
 
 import psutil
 
 from searchbench.corpora.corpus import Schema
-from searchbench.engines.engine import Engine, Parameters
+from searchbench.engines.engine import Companion, Engine, Parameters
 from searchbench.errors import LabError
 from searchbench.lab.system.names import Places, free_port, program
 from searchbench.lab.system.processes import command_line, complete, start, stop, tail
@@ -21,7 +21,6 @@ from searchbench.lab.wire.exchange import Endpoint, Refused
 
 _STOP_TIMEOUT_S = 10.0
 _LOOKS = 4
-_LOG = "server.log"
 
 
 class Deployment(Running):
@@ -60,7 +59,7 @@ class Deployment(Running):
 
     def log_tail(self, lines: int = 5) -> str:
         """The end of what the server printed, for an error message."""
-        return tail(self.run / _LOG, lines)
+        return tail(self.run / _log(""), lines)
 
     def stop(self) -> None:
         """The service's own signal, then SIGKILL; ends only what this deployment started."""
@@ -70,69 +69,52 @@ class Deployment(Running):
             stop(list(reversed(children)), how, _STOP_TIMEOUT_S)
 
     def _start(self) -> None:
-        port = free_port()
-        places = Places(self.data, self.run, port)
-        fill, service = places.fill, self.service
-        self._insist({fill(name): remedy for name, remedy in service.needs.items()})
+        port, service = free_port(), self.service
+        self.places = Places(self.data, self.run, port)
+        fill = self.places.fill
+        for name, remedy in service.needs.items():
+            if program(fill(name)) is None:
+                raise LabError(f"{self.engine.name}: there is no {fill(name)}; {remedy}", "deploy")
         self.data.mkdir(parents=True, exist_ok=True)
         self.run.mkdir(parents=True, exist_ok=True)
-        write_files(service.files, self.run, places)
-        (self.run / _LOG).write_bytes(b"")
+        self.places.write(service.files)
+        (self.run / _log("")).write_bytes(b"")
         if service.first and not any(self.data.iterdir()):
             for step in service.first:
-                argv = self._command([fill(part) for part in step])
-                complete(argv, run=self.run, log="first.log", stage="deploy")
-        self.argv = self._command([fill(part) for part in service.argv])
-        endpoint = Endpoint(("127.0.0.1", port), service.wire, service.login, service.whole)
-        self.endpoint = endpoint
-        members = [
-            (c.name, f"{c.name}.log", self._command([fill(part) for part in c.argv]), c.env)
-            for c in service.companions
-        ]
-        for name, log, argv, env in [*members, ("", _LOG, self.argv, service.env)]:
-            self._children[name] = start(
-                argv,
-                env={k: fill(v) for k, v in env.items()},
-                run=self.run,
-                log=log,
-                cpus=self.cpus,
+                complete(self._command(step), run=self.run, log="first.log", stage="deploy")
+        self.endpoint = Endpoint(("127.0.0.1", port), service.wire, service.login, service.whole)
+        # Last the one that is asked.
+        for each in (*service.companions, Companion("", service.argv, service.env)):
+            self.argv = self._command(each.argv)
+            env = {k: fill(v) for k, v in each.env.items()}
+            self._children[each.name] = start(
+                self.argv, env=env, run=self.run, log=_log(each.name), cpus=self.cpus
             )
-        self.process = psutil.Process(self._children[""].pid)
-        others = [psutil.Process(c.pid) for name, c in self._children.items() if name]
+        *others, self.process = (psutil.Process(c.pid) for c in self._children.values())
         self.processes = [self.process, *others]
 
     def _command(self, argv: Sequence[str]) -> list[str]:
+        filled = [self.places.fill(part) for part in argv]
         try:
-            return command_line(argv, refuses_root=self.service.refuses_root)
+            return command_line(filled, refuses_root=self.service.refuses_root)
         except LabError as error:
             raise LabError(f"{self.engine.name}: {error}", "deploy") from None
 
-    def _insist(self, needs: dict[str, str]) -> None:
-        """LabError with the remedy where something that the engine needs is not here."""
-        for name, remedy in needs.items():
-            if program(name) is None:
-                raise LabError(f"{self.engine.name}: there is no {name}; {remedy}", "deploy")
-
-    def _ended(self) -> str | None:
-        """Which process has ended and how; None while all live."""
-        if not self._children:
-            return "it was not started"
+    def _insist_all_live(self) -> None:
+        """LabError that says which process has ended and how."""
         for name, child in self._children.items():
             code = child.poll()
             if code is not None:
-                words = tail(self.run / (f"{name}.log" if name else _LOG))
-                who = f" (its {name})" if name else ""
-                return f"{who}, exit code {code}: {words or 'it printed nothing'}"
-        return None
+                words = tail(self.run / _log(name)) or "it printed nothing"
+                ended = "ended while starting" + (f" (its {name})" if name else "")
+                raise LabError(f"{self.engine.name} {ended}, exit code {code}: {words}", "deploy")
 
     def _wait_until_ready(self) -> None:
         give_up = time.monotonic() + self.service.ready_timeout_s
         pause_s = 0.005
         trouble = "it never answered"
         while time.monotonic() < give_up:
-            ended = self._ended()
-            if ended is not None:
-                raise LabError(f"{self.engine.name} ended while starting{ended}", "deploy")
+            self._insist_all_live()
             if self._listens():
                 try:
                     reply = self.ask(self.service.ready, timeout_s=2.0)
@@ -186,9 +168,6 @@ class Deployment(Running):
         return False
 
 
-def write_files(files: Mapping[str, str], run: Path, places: Places) -> None:
-    """Declared files below ``run``, names replaced."""
-    for name, content in files.items():
-        path = run / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(places.fill(content))
+def _log(name: str) -> str:
+    """The file of what a process of the service prints."""
+    return f"{name or 'server'}.log"
