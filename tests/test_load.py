@@ -266,18 +266,18 @@ def test_a_target_that_is_none_is_told_why(text: str, said: str) -> None:
     assert "secret@" not in str(raised.value)
 
 
-def test_credentials_come_from_the_environment_and_stay_out_of_the_name() -> None:
-    environ = {
-        "SEARCHBENCH_USER": "u",
-        "SEARCHBENCH_OLD_1_PASSWORD": "p",
-        "SEARCHBENCH_PASSWORD": "q",
-    }
-    old = target("old-1=mysql://127.0.0.1:3306/db", environ=environ)
-    new = target("new=mysql://me@127.0.0.1", environ=environ)
+def test_credentials_come_from_the_environment_and_stay_out_of_the_name(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("SEARCHBENCH_USER", "u")
+    http = target("http://127.0.0.1")
+    assert b"Authorization: Basic dTo=\r\n" in encode(Ask("/"), http).exchanges[0]
+    monkeypatch.setenv("SEARCHBENCH_OLD_1_PASSWORD", "p")
+    monkeypatch.setenv("SEARCHBENCH_PASSWORD", "q")
+    old = target("old-1=mysql://127.0.0.1:3306/db")
+    new = target("new=mysql://me@127.0.0.1")
     assert (old.login, new.login) == (("u", "p", "db"), ("me", "q", ""))
     assert "'p'" not in repr(old)
-    http = target("http://127.0.0.1", environ={"SEARCHBENCH_USER": "u"})
-    assert b"Authorization: Basic dTo=\r\n" in encode(Ask("/"), http).exchanges[0]
 
 
 def test_requests_are_bytes_with_their_own_method_body_and_headers() -> None:

@@ -18,8 +18,8 @@ from searchbench.corpora.corpus import Corpus, Document
 from searchbench.engines import defaults
 from searchbench.engines.engine import CountsTaken, Engine, Offline, Parameters
 from searchbench.errors import LabError
+from searchbench.lab.system.deploy import command_line, complete
 from searchbench.lab.system.names import Places, free_port
-from searchbench.lab.system.processes import command_line, complete
 from searchbench.lab.system.running import Running
 from searchbench.lab.wire.exchange import ANSWERED, samples_of
 from searchbench.lab.wire.order import Manner, one_by_one

@@ -60,7 +60,7 @@ class Target:
     path: str = ""
     remote: bool = False
 
-    def spoken(self, wire: Wire, usual: Login | None, environ: Mapping[str, str]) -> Target:
+    def spoken(self, wire: Wire, usual: Login | None) -> Target:
         """The same, of an engine that speaks ``wire`` and logs in as ``usual`` unless told."""
         if self.wire not in (None, wire):
             raise LabError(
@@ -68,18 +68,11 @@ class Target:
                 "compile",
             )
         said = self.login if self.wire is not None and self.login else ("", "", "")
-        return replace(self, wire=wire, login=_login(wire, self.name, said, environ, usual))
+        return replace(self, wire=wire, login=_login(wire, self.name, said, usual))
 
 
-def target_of(
-    name: str,
-    addresses: Sequence[str],
-    *,
-    remote: bool = False,
-    environ: Mapping[str, str] | None = None,
-) -> Target:
+def target_of(name: str, addresses: Sequence[str], *, remote: bool = False) -> Target:
     """The target at these addresses; LabError where one is wrong, not known, or refused."""
-    environ = os.environ if environ is None else environ
     parts = [_split(text) for text in addresses]
     wires = {wire for wire, *_ in parts}
     if len(wires) > 1:
@@ -92,7 +85,7 @@ def target_of(
     name = name or f"{host}:{port}"
     given = tuple((h, p) for _, h, p, _, _ in parts)
     resolved = tuple(resolve(h, p, remote=remote) for h, p in given)
-    login = None if wire is None else _login(wire, name, said, environ)
+    login = None if wire is None else _login(wire, name, said)
     shown = ",".join(_shown(text, h, p) for text, (h, p) in zip(addresses, given, strict=True))
     return Target(name, shown, wire, given, resolved, login, path, remote)
 
@@ -182,13 +175,11 @@ def _shown(text: str, host: str, port: int) -> str:
     return f"{parts.scheme}://{host}:{port}{parts.path}"
 
 
-def _login(
-    wire: Wire, name: str, said: Login, environ: Mapping[str, str], usual: Login | None = None
-) -> Login | None:
+def _login(wire: Wire, name: str, said: Login, usual: Login | None = None) -> Login | None:
     own = variables(name)
 
     def known(part: int) -> str:
-        return environ.get(own[part]) or environ.get(f"SEARCHBENCH_{PARTS[part]}") or ""
+        return os.environ.get(own[part]) or os.environ.get(f"SEARCHBENCH_{PARTS[part]}") or ""
 
     if wire == "http":
         user = said[0] or known(0)
@@ -196,8 +187,5 @@ def _login(
     usual = usual or _USUAL_LOGIN.get(wire)
     if usual is None:
         return None
-    return (
-        said[0] or known(0) or usual[0],
-        known(1) or usual[1],
-        said[2] or known(2) or usual[2],
-    )
+    user, password, database = usual
+    return said[0] or known(0) or user, known(1) or password, said[2] or known(2) or database

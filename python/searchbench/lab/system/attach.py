@@ -6,7 +6,6 @@ Who answers at its target (which engine, which version) is asked politely, befor
 from __future__ import annotations
 
 import ipaddress
-import os
 import socket
 import time
 from contextlib import suppress
@@ -80,7 +79,7 @@ class Attached(Running):
 
     def _speak(self) -> None:
         service = self.service = self.engine.service(self.params, self.schema)
-        target = self.place.spoken(service.wire, service.login, os.environ)
+        target = self.place.spoken(service.wire, service.login)
         first, *others = target.resolved
         self.endpoint = Endpoint(
             first, service.wire, target.login, service.whole, tuple(others), target.remote
@@ -258,9 +257,9 @@ def listening_at(target: tuple[str, int]) -> list[psutil.Process]:
         return []
     found: dict[int, set[int]] = {}
     for one in psutil.net_connections("tcp"):
-        listens = one.status == psutil.CONN_LISTEN and one.pid and one.laddr
-        if listens and one.laddr.port == target[1]:
-            found.setdefault(_fit(_address(one.laddr.ip), wanted), set()).add(one.pid)
+        at = one.laddr
+        if one.status == psutil.CONN_LISTEN and one.pid and at and at.port == target[1]:
+            found.setdefault(_fit(_address(at.ip), wanted), set()).add(one.pid)
     fit = max(found, default=0)
     return _without_children(found[fit]) if fit else []
 

@@ -6,7 +6,6 @@ What drives and asks a system sees this alone; ``Deployment`` starts one, ``Atta
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Self
 
 import psutil
 
@@ -39,10 +38,6 @@ class Running:
         self.schema = schema
         self.argv: list[str] = []
         self.processes: list[psutil.Process] = []
-
-    def __enter__(self) -> Self:
-        """Start or find it; LabError (stage ``deploy``) where it does not answer."""
-        raise NotImplementedError
 
     def __exit__(self, *_: object) -> None:
         """End what entering began."""

@@ -30,13 +30,6 @@ class Decoder(Protocol):
         """The hits in a reply; ValueError where it is not one."""
 
 
-class Sender(Protocol):
-    """Sends requests and records what becomes of each; an ``Endpoint`` is one."""
-
-    def send(self, requests: Sequence[Request], order: Order, manner: Manner) -> Trace:
-        """Send them from wherever the load comes from."""
-
-
 @dataclass(frozen=True, slots=True)
 class Endpoint:
     """Where and how a server is asked; ``login`` and ``whole`` as in ``Service``.
