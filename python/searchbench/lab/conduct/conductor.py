@@ -89,7 +89,10 @@ class Conductor:
         session = self._session(trial, opened)
         run = Run(session, opened, _heading(trial, opened, position), spill)
         try:
-            self._pause(opened)
+            pause_s = float(opened.treatment.load.get("pause_s") or 0.0)
+            if self._driven and pause_s:
+                self.sitting.watch.stage("pause")
+                time.sleep(pause_s)
             with session.phase("host"):
                 run.about.notes += host.notes()
             self._open(session)
@@ -153,12 +156,6 @@ class Conductor:
         for session in list(self._sessions.values()):
             if not session.attached:
                 self._drop(session)
-
-    def _pause(self, opened: Opened) -> None:
-        pause_s = float(opened.treatment.load.get("pause_s") or 0.0)
-        if self._driven and pause_s:
-            self.sitting.watch.stage("pause")
-            time.sleep(pause_s)
 
 
 def _seed(plan: Plan, trial: Trial, position: int) -> int:

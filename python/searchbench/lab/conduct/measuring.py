@@ -19,7 +19,7 @@ from searchbench.lab.drive.drive import Samples, decoded
 from searchbench.lab.drive.probe import Probe
 from searchbench.lab.drive.workload import Spread, VerbatimRequests
 from searchbench.lab.fleet.fleet import FleetEndpoint, FleetError
-from searchbench.lab.wire.exchange import Trace, prepare
+from searchbench.lab.wire.exchange import Trace
 from searchbench.lab.wire.order import Manner, Order
 from searchbench.record.trial import Drive, HostTotals, Note, ServerTotals, UnderLoad, Window
 
@@ -119,10 +119,11 @@ def _order(run: Run) -> Order:
     """What the load sends when."""
     opened, compiled = run.opened, run.session.bytes()
     spread: Spread = "round" if opened.treatment.load.get("spread") == "round" else "keep"
-    workload = opened.workload
-    if isinstance(workload, VerbatimRequests):
-        return workload.order(opened.load, compiled, opened.seed, spread, run.session.cache)
-    return workload.order(opened.load, compiled, opened.seed, spread)
+    if isinstance(opened.workload, VerbatimRequests):
+        order = opened.workload.order(opened.load, opened.seed, run.session.cache)
+    else:
+        order = opened.workload.order(opened.load, compiled, opened.seed)
+    return compiled.routed(order, spread)
 
 
 def _fill(run: Run) -> None:
@@ -136,9 +137,9 @@ def _fill(run: Run) -> None:
     assert session.cache is not None
     watch = session.sitting.watch
     watch.stage("filling the cache")
-    order = opened.workload.filling(compiled, session.cache, opened.seed)
+    order = opened.workload.filling(compiled.several, session.cache, opened.seed)
     manner = Manner(timeout_s=opened.load.timeout_s, on_tick=watch.tick)
-    session.there().endpoint.drive(prepare(compiled.requests), order, manner)
+    session.there().endpoint.send(compiled.requests, compiled.routed(order), manner)
     watch.stage("drive")
 
 

@@ -12,14 +12,7 @@ import pyarrow as pa
 from searchbench import _core
 from searchbench.engines.engine import Engine, Hits
 from searchbench.lab.drive.workload import Compiled
-from searchbench.lab.wire.exchange import (
-    Decoder,
-    Endpoint,
-    Trace,
-    ask,
-    prepare,
-    samples_of,
-)
+from searchbench.lab.wire.exchange import Decoder, Endpoint, Trace, ask, samples_of
 from searchbench.lab.wire.order import I64, U32, Manner, one_by_one
 from searchbench.record import REPLIES, samples_table
 from searchbench.record.trial import Terms
@@ -69,7 +62,7 @@ def capture(endpoint: Endpoint, decoder: Decoder, compiled: Compiled) -> tuple[p
     alone = compiled.some(range(compiled.single)) if compiled.copies > 1 else compiled
     count = len(alone.requests)
     manner = Manner(timeout_s=_CAPTURE_TIMEOUT_S, capture_every=1)
-    trace = endpoint.drive(prepare(alone.requests), one_by_one(count), manner)
+    trace = endpoint.send(alone.requests, one_by_one(count), manner)
     elapsed_s = json.loads(trace.accounting())["elapsed_ns"] / 1e9
     return decoded(decoder, trace, alone, "captured"), elapsed_s / max(1, count)
 

@@ -102,7 +102,4 @@ def _pressure(name: str) -> float | None:
         line = Path(f"/proc/pressure/{name}").read_text().split("\n", 1)[0]
     except OSError:
         return None
-    for part in line.split():
-        if part.startswith("avg10="):
-            return float(part[6:])
-    return None
+    return next((float(part[6:]) for part in line.split() if part.startswith("avg10=")), None)

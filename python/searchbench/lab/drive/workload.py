@@ -1,8 +1,9 @@
 """What is asked, made ready for one system: portable queries, or verbatim requests.
 
 Both give the same three things: what the record keeps of them, their bytes for a system, and the
-order in which a load sends them. Of a system with several endpoints the requests are laid out one
-copy for each, so that which endpoint a request goes to is a matter of its number alone.
+order of the requests of one copy in which a load sends them. Of a system with several endpoints
+the requests are laid out one copy for each, so that which endpoint a request goes to is a matter of
+its number alone.
 """
 
 from __future__ import annotations
@@ -164,7 +165,7 @@ class PortableQueries(_Workload):
             several=endpoints,
         )
 
-    def order(self, load: Load, compiled: Compiled, seed: int, spread: Spread = "keep") -> Order:
+    def order(self, load: Load, compiled: Compiled, seed: int) -> Order:
         """The order for a drive. Logged queries that the engine cannot express are left out.
 
         The same seed gives the same order to every system, so within a block all are asked alike.
@@ -175,7 +176,7 @@ class PortableQueries(_Workload):
         known = requests >= 0
         log = requests[known].astype(np.uint32)
         due = load.due_ns(seed, None if times is None else times[known])
-        return compiled.routed(_order(load, log, due, seed), spread)
+        return _order(load, log, due, seed)
 
 
 @dataclass(frozen=True)
@@ -235,14 +236,7 @@ class VerbatimRequests(_Workload):
         at = np.unique(np.linspace(0, free.size - 1, min(most, free.size)).astype(np.int64))
         return compiled.some([int(i) for i in free[at]])
 
-    def order(
-        self,
-        load: Load,
-        compiled: Compiled,
-        seed: int,
-        spread: Spread = "keep",
-        cache: CachePlan | None = None,
-    ) -> Order:
+    def order(self, load: Load, seed: int, cache: CachePlan | None) -> Order:
         """The order for a drive. ``cache``: drawn for a share of hits, in place of their own."""
         log, due = self.asked.log, load.due_ns(seed, self.asked.times_s)
         length = _DRAWN if due is None else max(1, len(due))
@@ -252,15 +246,13 @@ class VerbatimRequests(_Workload):
             log = draw(cache, length, seed)
         elif self.asked.groups:
             log = sequence(self.asked, seed, length)
-        return compiled.routed(_order(load, log, due, seed, repeated=_DRAWN), spread)
+        return _order(load, log, due, seed, repeated=_DRAWN)
 
-    def filling(self, compiled: Compiled, cache: CachePlan, seed: int) -> Order:
-        """An order that fills the caches of all endpoints, before anything is measured."""
-        caches = compiled.several
+    def filling(self, caches: int, cache: CachePlan, seed: int) -> Order:
+        """An order that fills so many caches, those of all endpoints, before any measurement."""
         log = draw(cache, caches * cache.warmup_requests, seed)
         asked = arrange(log, "logged", clients=caches)
-        order = Order(asked.sequence, asked.client_starts, None, caches, repeat=False)
-        return compiled.routed(order, "keep")
+        return Order(asked.sequence, asked.client_starts, None, caches, repeat=False)
 
 
 Workload = PortableQueries | VerbatimRequests

@@ -169,10 +169,8 @@ def _split(text: str) -> tuple[Wire | None, str, int, str, Login]:
 
 def _shown(text: str, host: str, port: int) -> str:
     """An address as the record keeps it: without the user."""
-    if "://" not in text:
-        return text
     parts = urlsplit(text)
-    return f"{parts.scheme}://{host}:{port}{parts.path}"
+    return f"{parts.scheme}://{host}:{port}{parts.path}" if "://" in text else text
 
 
 def _login(wire: Wire, name: str, said: Login, usual: Login | None = None) -> Login | None:
