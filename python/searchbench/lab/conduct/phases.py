@@ -35,7 +35,7 @@ from searchbench.lab.drive.drive import terms_seen
 from searchbench.lab.drive.workload import PortableQueries, VerbatimRequests
 from searchbench.lab.place import host
 from searchbench.lab.system.address import Target
-from searchbench.lab.system.attach import Attached, Found, processes_at
+from searchbench.lab.system.attach import Attached, Found
 from searchbench.lab.system.deploy import Deployment
 from searchbench.record.samples import REPLIES
 from searchbench.record.trial import Captured as CapturedAbout
@@ -265,9 +265,6 @@ def _identify(session: Session) -> None:
 def _know_again(session: Session) -> None:
     """Who answered, and where, for the record."""
     running, (_, target) = session.there(), _requests(session)
-    first, *others = target.resolved
-    running.endpoint = replace(running.endpoint, target=first, others=tuple(others))
-    running.processes = processes_at(running.endpoint)
     _endpoints(session)
     session.found |= {
         "engine": running.known.name if running.known else str(target.wire),
