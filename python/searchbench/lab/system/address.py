@@ -40,7 +40,7 @@ _USUAL_LOGIN: Mapping[str, Login] = {
     "sphinxql": ("", "", ""),
     "postgres": ("postgres", "", ""),
 }
-PARTS = ("USER", "PASSWORD", "DATABASE")
+_PARTS = ("USER", "PASSWORD", "DATABASE")
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,7 +130,7 @@ def resolve(host: str, port: int, *, remote: bool = False) -> tuple[str, int]:
 def variables(system: str) -> tuple[str, ...]:
     """Names of the environment variables with user, password and database of a system."""
     own = "".join(c if c.isalnum() else "_" for c in system.upper())
-    return tuple(f"SEARCHBENCH_{own}_{part}" for part in PARTS)
+    return tuple(f"SEARCHBENCH_{own}_{part}" for part in _PARTS)
 
 
 def _split(text: str) -> tuple[Wire | None, str, int, str, Login]:
@@ -177,7 +177,7 @@ def _login(wire: Wire, name: str, said: Login, usual: Login | None = None) -> Lo
     own = variables(name)
 
     def known(part: int) -> str:
-        return os.environ.get(own[part]) or os.environ.get(f"SEARCHBENCH_{PARTS[part]}") or ""
+        return os.environ.get(own[part]) or os.environ.get(f"SEARCHBENCH_{_PARTS[part]}") or ""
 
     if wire == "http":
         user = said[0] or known(0)
