@@ -13,8 +13,7 @@ import pytest
 from searchbench import _core
 from searchbench.engines import ENGINES, defaults
 from searchbench.errors import LabError, StudyError
-from searchbench.lab.conduct.serve import serving
-from searchbench.lab.conduct.wiretap import Sentences
+from searchbench.lab.conduct.serve import Sentences, serving
 from searchbench.lab.get.install import missing
 from searchbench.lab.system.address import target_of, variables
 from searchbench.lab.system.attach import Attached

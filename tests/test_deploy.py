@@ -21,8 +21,7 @@ from searchbench.engines import defaults
 from searchbench.engines.engine import Companion, Offline, Service
 from searchbench.engines.null import Null
 from searchbench.errors import LabError
-from searchbench.lab.conduct.serve import serving
-from searchbench.lab.conduct.wiretap import Sentences
+from searchbench.lab.conduct.serve import Sentences, serving
 from searchbench.lab.system.deploy import Deployment
 from searchbench.lab.system.names import Places
 

@@ -35,22 +35,14 @@ from searchbench.engines.http_form import get
 from searchbench.engines.mariadb import MariaDB
 from searchbench.engines.mysql_form import query
 from searchbench.errors import QueryError
-from searchbench.lab.conduct.caches import law_of
+from searchbench.lab.conduct.caches import between, kept, law_of, of_replies, read
 from searchbench.lab.get.install import missing
-from searchbench.lab.system.cachecount import (
-    Counted,
-    Uncounted,
-    between,
-    of_replies,
-    on_record,
-    read,
-)
 from searchbench.lab.system.deploy import Deployment
 from searchbench.lab.system.names import free_port
 from searchbench.lab.wire.exchange import Endpoint, ask, prepare, samples_of
 from searchbench.lab.wire.order import Manner, Order
 from searchbench.record import old, open_record
-from searchbench.record.trial import Cache
+from searchbench.record.trial import Cache, CacheCount
 from searchbench.workload.draw import CachePlan, draw, plan
 
 ENTRIES = 100
@@ -108,18 +100,22 @@ def drive(endpoint: Endpoint, requests: list[Request], order: Any, clients: int 
     assert not samples["outcome"].any()
 
 
-def counted(before: CacheState, after: CacheState) -> Counted:
+def counted(before: CacheState, after: CacheState) -> CacheCount:
     found = between(before, after)
-    assert isinstance(found, Counted)
+    assert isinstance(found, CacheCount)
     return found
 
 
 def judge(
-    made: CachePlan, found: Counted | Uncounted, *, in_flight: int = 1, requests: int = 0
+    made: CachePlan, found: CacheCount | str, *, in_flight: int = 1, requests: int = 0
 ) -> Row | None:
     """The finding, from the record alone."""
-    kept = msgspec.json.decode(msgspec.json.encode(on_record(made, found)), type=Cache)
-    return next(judged(kept, in_flight, requests), None)
+    read_back = msgspec.json.decode(msgspec.json.encode(kept(made, found)), type=Cache)
+    return next(judged(read_back, in_flight, requests), None)
+
+
+def of(hits: int, lookups: int, source: str, **more: bool) -> CacheCount:
+    return CacheCount(hits=hits, lookups=lookups, source=source, **more)
 
 
 NUMBER, MEANING, REMEDY = 2, 3, 4  # of a row
@@ -162,7 +158,7 @@ def test_a_cache_that_was_empty_is_hit_as_often_as_the_model_says(groonga: Deplo
     found = counted(before, read(endpoint, GROONGA))
     expected = 1 - (ENTRIES + (1 - made.expected_hit) * (1000 - made.fill_requests)) / 1000
     assert expected < 0.75
-    assert found.rate == pytest.approx(expected, abs=3 * made.spread(1000) + 0.01)
+    assert found.hits / found.lookups == pytest.approx(expected, abs=3 * made.spread(1000) + 0.01)
 
 
 def test_a_cyclic_order_never_hits_and_that_is_a_finding(groonga: Deployment) -> None:
@@ -325,7 +321,7 @@ def reply(*headers: str) -> bytes:
 def test_headers_of_fronts_are_understood_and_others_tell_nothing() -> None:
     droonga = of_replies([reply("X-Droonga-Cached: yes"), reply(), reply(), reply()])
     assert droonga is not None
-    assert droonga.rate == 0.25
+    assert (droonga.hits, droonga.lookups) == (1, 4)
     for name, hit, miss in (
         ("X-Cache", "HIT from edge", "MISS from edge"),
         ("X-Cache", "TCP_HIT", "TCP_MISS"),
@@ -371,7 +367,7 @@ def test_what_could_not_be_counted_is_said_with_the_reason() -> None:
         (ten, ten, "did not look into it once"),
     ):
         found = between(before, after)
-        assert isinstance(found, Uncounted)
+        assert isinstance(found, str)
         note = judge(made, found)
         assert note is not None
         assert reason in note[MEANING]
@@ -380,26 +376,26 @@ def test_what_could_not_be_counted_is_said_with_the_reason() -> None:
 
 def test_causes_are_named_where_they_can_be() -> None:
     made = plan(ENTRIES, 0.5)
-    others = judge(made, Counted(4500, 6000, "Groonga's status"), requests=3000)
+    others = judge(made, of(4500, 6000, "Groonga's status"), requests=3000)
     assert others is not None
     assert "others ask this server too" in others[MEANING]
     # A lookup for each of five shards is nobody else's.
-    shards = judge(made, Counted(9000, 15_000, "the request cache", single=False), requests=3000)
+    shards = judge(made, of(9000, 15_000, "the request cache", single=False), requests=3000)
     assert shards is not None
     assert "others" not in shards[MEANING]
     # The replies that were kept are not all of them.
-    sample = judge(made, Counted(75, 150, "the header x-cache", sampled=True), requests=3000)
+    sample = judge(made, of(75, 150, "the header x-cache", sampled=True), requests=3000)
     assert sample is None
-    together = judge(made, Counted(4200, 10_000, "Groonga's status"), in_flight=32)
+    together = judge(made, of(4200, 10_000, "Groonga's status"), in_flight=32)
     assert together is not None
     assert "about 84 entries" in together[MEANING]
     assert "15.5% may be lost because 32 requests were in flight together" in together[MEANING]
     assert "fewer clients" in together[REMEDY]
     # As much too often is not of that cause, and few clients have not that effect.
-    few = judge(made, Counted(4200, 10_000, "Groonga's status"), in_flight=2)
+    few = judge(made, of(4200, 10_000, "Groonga's status"), in_flight=2)
     assert few is not None
     assert "in flight" not in few[MEANING]
-    above = judge(made, Counted(5800, 10_000, "Groonga's status"), in_flight=32)
+    above = judge(made, of(5800, 10_000, "Groonga's status"), in_flight=32)
     assert above is not None
     assert "about 116 entries" in above[MEANING]
     assert "in flight" not in above[MEANING]
@@ -411,7 +407,7 @@ def test_noise_is_no_deviation_and_more_than_noise_is() -> None:
     for off, is_one in ((allowed - 0.002, False), (allowed + 0.002, True)):
         for sign in (1, -1):
             hits = round((0.5 + sign * off) * 1000)
-            assert (judge(made, Counted(hits, 1000, "a test")) is not None) is is_one
+            assert (judge(made, of(hits, 1000, "a test")) is not None) is is_one
 
 
 def test_a_load_run_fills_the_cache_first_and_keeps_what_was_counted(
@@ -455,10 +451,10 @@ def test_a_count_of_an_old_record_is_judged_anew() -> None:
     notes = [{"kind": "cache hits", "meaning": "what was said then"}, {"kind": "steal"}]
     told = old.trial({"trial": "a", "treatment": "b", "label": "", "cache": cache, "notes": notes})
     assert [note["kind"] for note in told["notes"]] == ["steal"]
-    kept = msgspec.convert(told["cache"], Cache)
-    assert kept.counted is not None
-    assert not kept.counted.single
-    (row,) = judged(kept, 1, 200)
+    cached = msgspec.convert(told["cache"], Cache)
+    assert cached.counted is not None
+    assert not cached.counted.single
+    (row,) = judged(cached, 1, 200)
     assert row[NUMBER].startswith("6.0% of 1,000 lookups, by the request cache; 50.0% were wanted")
     without = old.trial({"cache": {**cache, "counted": {}}})["cache"]
     (row,) = judged(msgspec.convert(without, Cache), 1, 200)

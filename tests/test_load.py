@@ -19,10 +19,17 @@ from searchbench import _core
 from searchbench.analysis.judge import judge
 from searchbench.cli import app
 from searchbench.errors import LabError, SearchbenchError
-from searchbench.lab.drive.encode import encode
-from searchbench.lab.system.address import parse_target
+from searchbench.lab.drive.workload import encode
+from searchbench.lab.system.address import Target, named, target_of
+from searchbench.measure.load import Asked, study_of
 from searchbench.record import Record, open_record
 from searchbench.workload.verbatim.model import Ask, RequestSet
+
+
+def target(text: str, **how: Any) -> Target:
+    """What a word of the command line means."""
+    return target_of(*named(text), **how)
+
 
 HELLO = b"HTTP/1.1 200 OK\r\nServer: test/1\r\nContent-Length: 5\r\n\r\nhello"
 
@@ -233,8 +240,8 @@ def test_a_protocol_that_is_not_what_was_said_is_a_sentence(scheme: str, tmp_pat
 
 def test_only_loopback_is_loaded_unless_said_otherwise() -> None:
     with pytest.raises(LabError, match="--remote"):
-        parse_target("http://192.0.2.7/")
-    assert parse_target("http://192.0.2.7/", remote=True).resolved == (("192.0.2.7", 80),)
+        target("http://192.0.2.7/")
+    assert target("http://192.0.2.7/", remote=True).resolved == (("192.0.2.7", 80),)
 
 
 @pytest.mark.parametrize(
@@ -253,30 +260,30 @@ def test_only_loopback_is_loaded_unless_said_otherwise() -> None:
     ],
 )
 def test_a_target_that_is_none_is_told_why(text: str, said: str) -> None:
-    with pytest.raises(LabError, match=said) as raised:
-        parse_target(text)
+    with pytest.raises(SearchbenchError, match=said) as raised:
+        study_of(Asked(targets=(text,)))
     assert "\n" not in str(raised.value)
     assert "secret@" not in str(raised.value)
 
 
-def test_credentials_come_from_the_environment_and_stay_out_of_the_name() -> None:
-    environ = {
-        "SEARCHBENCH_USER": "u",
-        "SEARCHBENCH_OLD_1_PASSWORD": "p",
-        "SEARCHBENCH_PASSWORD": "q",
-    }
-    old = parse_target("old-1=mysql://127.0.0.1:3306/db", environ=environ)
-    new = parse_target("new=mysql://me@127.0.0.1", environ=environ)
+def test_credentials_come_from_the_environment_and_stay_out_of_the_name(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("SEARCHBENCH_USER", "u")
+    http = target("http://127.0.0.1")
+    assert b"Authorization: Basic dTo=\r\n" in encode(Ask("/"), http).exchanges[0]
+    monkeypatch.setenv("SEARCHBENCH_OLD_1_PASSWORD", "p")
+    monkeypatch.setenv("SEARCHBENCH_PASSWORD", "q")
+    old = target("old-1=mysql://127.0.0.1:3306/db")
+    new = target("new=mysql://me@127.0.0.1")
     assert (old.login, new.login) == (("u", "p", "db"), ("me", "q", ""))
     assert "'p'" not in repr(old)
-    http = parse_target("http://127.0.0.1", environ={"SEARCHBENCH_USER": "u"})
-    assert b"Authorization: Basic dTo=\r\n" in encode(Ask("/"), http).exchanges[0]
 
 
 def test_requests_are_bytes_with_their_own_method_body_and_headers() -> None:
-    target = parse_target("http://127.0.0.1:10041")
+    there = target("http://127.0.0.1:10041")
     (sent,) = encode(
-        Ask("/search", "POST", b'{"q": 1}', (("X-Own", "yes"), ("host", "other"))), target
+        Ask("/search", "POST", b'{"q": 1}', (("X-Own", "yes"), ("host", "other"))), there
     ).exchanges
     head, _, body = sent.partition(b"\r\n\r\n")
     assert head.split(b"\r\n") == [
@@ -288,9 +295,9 @@ def test_requests_are_bytes_with_their_own_method_body_and_headers() -> None:
 
 def test_paths_do_not_go_to_databases_nor_statements_over_http() -> None:
     with pytest.raises(LabError, match="is a path"):
-        encode(Ask("/d/select"), parse_target("mysql://127.0.0.1"))
+        encode(Ask("/d/select"), target("mysql://127.0.0.1"))
     with pytest.raises(LabError, match="is no path"):
-        encode(Ask("select 1"), parse_target("http://127.0.0.1"))
+        encode(Ask("select 1"), target("http://127.0.0.1"))
 
 
 def test_an_interrupted_run_is_continued_and_finished_steps_are_left_alone(tmp_path: Path) -> None:

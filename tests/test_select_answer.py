@@ -6,7 +6,7 @@ import pytest
 
 from searchbench.engines import engine as engine_named
 from searchbench.engines.groonga.select_answer import decode
-from searchbench.lab.system.identify import Tolerant
+from searchbench.lab.system.attach import Tolerant
 
 
 def reply(body: str, status: str = "200 OK") -> bytes:

@@ -347,7 +347,7 @@ def test_a_document_that_does_not_fit_is_refused_with_its_id(
         assert "many" in failed
         return
     assert (done.documents, done.refused) == (1, 1)
-    assert done.refusals[0][0] == "bad"
+    assert done.refusals[0]["id"] == "bad"
 
 
 def test_an_index_outlives_its_process(running: Deployment, reference: Reference) -> None:

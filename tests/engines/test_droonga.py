@@ -22,7 +22,7 @@ from searchbench.engines.groonga import Droonga, Groonga
 from searchbench.errors import LabError
 from searchbench.lab.conduct.ingest import ingest, spool
 from searchbench.lab.get.install import missing
-from searchbench.lab.system.address import parse_target
+from searchbench.lab.system.address import target_of
 from searchbench.lab.system.attach import Attached
 from searchbench.lab.system.deploy import Deployment
 from searchbench.workload.queries.algebra import Boolean, In, Mode, NotIn, Query, Range, Sort, Terms
@@ -161,7 +161,7 @@ def test_an_ingest_of_which_it_drops_a_document_fails_and_says_so(tmp_path: Path
     threading.Thread(target=server.serve_forever, daemon=True).start()
     try:
         address = f"127.0.0.1:{server.server_address[1]}"
-        target = parse_target(f"http://{address}")
+        target = target_of("", [f"http://{address}"])
         with Attached(ENGINE, defaults(ENGINE), tmp_path / "run", target=target) as attached:
             assert attached.facts.parameters["cache"] is False
             batches = spool(ENGINE, Two(), tmp_path / "batches")

@@ -10,8 +10,8 @@ from searchbench.engines.engine import Capabilities, Parameters, Request
 from searchbench.engines.features import features, refuse
 from searchbench.engines.tantivy import Tantivy
 from searchbench.errors import Unsupported
-from searchbench.lab.conduct.wiretap import tap
-from searchbench.lab.drive.compiled import compile_all
+from searchbench.lab.conduct.serve import tap
+from searchbench.lab.drive.workload import compile_all
 from searchbench.workload.queries.algebra import Boolean, Facet, In, Mode, Query, Sort, Terms
 
 SCHEMA = Schema((Field("title", FieldType.TEXT),))

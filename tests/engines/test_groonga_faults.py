@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import shutil
 import signal
 import threading
 import time
@@ -22,7 +23,6 @@ from searchbench.engines.groonga.commands import do
 from searchbench.errors import LabError
 from searchbench.lab.conduct.ingest import ingest, spool
 from searchbench.lab.conduct.serve import serving
-from searchbench.lab.conduct.shelf import Index
 from searchbench.lab.get.install import missing
 from searchbench.lab.system import deploy
 from searchbench.lab.system.deploy import Deployment
@@ -151,9 +151,9 @@ def test_a_lock_left_by_a_killed_server_lets_read_and_not_write_and_goes_with_th
     tmp_path: Path,
 ) -> None:
     """Groonga's locks lie in the database, so they outlive who held them."""
-    index = Index(tmp_path / "data")
+    data = tmp_path / "data"
     params = defaults(ENGINE)
-    with Deployment(ENGINE, params, index.path, tmp_path / "run") as running:
+    with Deployment(ENGINE, params, data, tmp_path / "run") as running:
         ingest(running, Notes(), spool(ENGINE, Notes(), tmp_path / "batches"))
         locked = running.ask(Request((do("lock_acquire", target_name="Docs"),)))
         assert ENGINE.check(locked) is None
@@ -161,7 +161,7 @@ def test_a_lock_left_by_a_killed_server_lets_read_and_not_write_and_goes_with_th
         running.process.wait(60)
     number = ENGINE.compile(Query(Terms(Mode.ALL, ("number",))), Notes.schema, params)
     one_more = ENGINE.batch([Document("more", {"title": "x"})], 30, Notes.schema, params)
-    with Deployment(ENGINE, params, index.path, tmp_path / "run") as running:
+    with Deployment(ENGINE, params, data, tmp_path / "run") as running:
         assert running.facts.documents == 30
         assert ENGINE.decode(running.ask(number)).total == 30
         with pytest.raises(Refused, match="timed_out"):
@@ -170,7 +170,7 @@ def test_a_lock_left_by_a_killed_server_lets_read_and_not_write_and_goes_with_th
         while "lock failed" not in running.log_tail():  # its own words would be in the error
             assert time.monotonic() < give_up
             time.sleep(0.1)
-    index.discard()
+    shutil.rmtree(data)
     with serving(ENGINE, params, Notes(), tmp_path) as (running, done):
         assert done.documents == 30
         assert ENGINE.check(running.ask(one_more)) is None
@@ -185,11 +185,11 @@ def test_a_document_with_too_long_a_key_is_refused_by_its_place(tmp_path: Path) 
     )
     with serving(ENGINE, defaults(ENGINE), notes, tmp_path) as (running, done):
         assert (done.documents, done.refused) == (2, 2)
-        ((who, why), (last, _why)) = done.refusals
-        assert last == "document 4 of its batch"
-        assert who == "document 2 of its batch"
-        assert "failed to add" in why
-        assert "(batch 1 of 1)" in why
+        first, last = done.refusals
+        assert last["id"] == "document 4 of its batch"
+        assert first["id"] == "document 2 of its batch"
+        assert "failed to add" in first["reason"]
+        assert "(batch 1 of 1)" in first["reason"]
         assert ENGINE.facts(running.ask(ENGINE.facts_request())).documents == 2
 
 

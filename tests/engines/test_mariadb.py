@@ -123,8 +123,8 @@ def running(
     with serving(ENGINE, params, Odd(), place) as (deployment, done):
         assert done.documents == len(REFERENCE.documents)
         # Each by its name, in the server's own words, and nothing else of the batch with it.
-        assert [name for name, _why in done.refusals] == list(Odd.bad)
-        why = [why for _name, why in done.refusals]
+        assert [each["id"] for each in done.refusals] == list(Odd.bad)
+        why = [each["reason"] for each in done.refusals]
         assert all("Data too long" in w for w in why[:2])
         assert "Incorrect integer value: 'many'" in why[2]
         yield deployment

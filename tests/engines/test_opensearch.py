@@ -28,16 +28,17 @@ from searchbench.engines.opensearch.http import RestSearch, whole
 from searchbench.engines.opensearch.levers import LEVERS
 from searchbench.engines.opensearch.query import GROUPS, ORDER, field, own
 from searchbench.errors import LabError, Unsupported
-from searchbench.lab.conduct.ingest import Ingested, ingest, spool
+from searchbench.lab.conduct.caches import read
+from searchbench.lab.conduct.ingest import ingest, spool
 from searchbench.lab.get.install import missing
-from searchbench.lab.system import cachecount
 from searchbench.lab.system.deploy import Deployment
+from searchbench.record.trial import Ingest
 from searchbench.workload.queries.algebra import Facet, In, Mode, Query, Range, Sort, Terms
 from searchbench.workload.queries.analysis import terms
 
 ENGINES: tuple[RestSearch, ...] = (OpenSearch(), Elasticsearch())
 DELETE = Request((b"DELETE /docs HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n",))
-Rebuild = Callable[..., tuple[Deployment, Ingested]]
+Rebuild = Callable[..., tuple[Deployment, Ingest]]
 
 
 @pytest.fixture(scope="module", params=ENGINES, ids=lambda engine: engine.name)
@@ -57,7 +58,7 @@ def node(
 def rebuilt(node: Deployment, tmp_path: Path) -> Rebuild:
     """An index of ``corpus`` with these levels instead of the one that was there."""
 
-    def build(corpus: Corpus, **levels: Level) -> tuple[Deployment, Ingested]:
+    def build(corpus: Corpus, **levels: Level) -> tuple[Deployment, Ingest]:
         node.params = {**node.params, **_OF_THE_INDEX, **levels}
         node.ask(DELETE)
         batches = spool(node.engine, corpus, tmp_path / "batches", node.params)
@@ -245,7 +246,7 @@ def test_answers_come_from_the_cache_only_if_that_is_asked_for(rebuilt: Rebuild)
         extra = facts(running).extra
         assert extra["request_cache_hits"] == hits
         # What a load run reads, which does not know the index, is the same count.
-        counters = cachecount.read(running.endpoint, running.engine).counters
+        counters = read(running.endpoint, running.engine).counters
         assert counters is not None
         assert counters.hits == extra["request_cache_hits"]
         assert counters.lookups - counters.hits == extra["request_cache_misses"]
@@ -282,8 +283,8 @@ def test_what_does_not_fit_is_refused_by_name_and_the_rest_is_taken(rebuilt: Reb
     running, done = rebuilt(Misfits())
     assert done.documents == 1
     assert done.refused == 9
-    assert [name for name, _why in done.refusals] == ["many", "digits", "half", "beyond", "maybe"]
-    assert "failed to parse field [n] of type [long]" in done.refusals[0][1]
+    assert [each["id"] for each in done.refusals] == ["many", "digits", "half", "beyond", "maybe"]
+    assert "failed to parse field [n] of type [long]" in done.refusals[0]["reason"]
     assert ids(running, Query(Terms(Mode.ALL, ("fox",))), Misfits.schema) == ["good"]
     assert ids(running, Query(filters=(In("n", (1,)),)), Misfits.schema) == ["good"]
 

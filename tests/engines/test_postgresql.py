@@ -218,7 +218,7 @@ def test_documents_that_it_cannot_hold_are_refused_by_id_and_the_others_are_in(
     corpus = Given({"t": T, "k": K, "ks": KS}, documents)
     with serving(ENGINE, levels(), corpus, tmp_path) as (running, done):
         assert (done.documents, done.refused) == (3, 5)
-        reasons = dict(done.refusals)
+        reasons = {each["id"]: each["reason"] for each in done.refusals}
         assert list(reasons) == ["nul\0id", "nul", "large", "long", "long one"]
         assert "cannot be converted to text" in reasons["nul"]
         assert "too long for tsvector" in reasons["large"]

@@ -43,7 +43,7 @@ def wire(
     """
     from searchbench.corpora import open_corpus
     from searchbench.engines import engine as find
-    from searchbench.lab.conduct.wiretap import hexdump, tap
+    from searchbench.lab.conduct.serve import hexdump, tap
     from searchbench.terminal import out
 
     found = find(engine)

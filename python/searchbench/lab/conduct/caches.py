@@ -1,16 +1,35 @@
-"""How requests are drawn so that the server's cache answers a wanted share of them."""
+"""Requests are drawn so that the server's cache answers a wanted share; how often it was hit.
+
+It is the server's own count before and after a drive. An engine's own folder says how its server
+is asked and what the answer means (``engines.engine.CountsHits``). Here the endpoints of a system
+are asked, added up and subtracted. Where the engine is unknown or does not count, a header of the
+HTTP replies that were kept may tell, such as X-Cache: HIT. Whether the hit rate is as it was
+wanted, the analysis judges.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
+from typing import get_args
 
+from searchbench.engines.engine import CacheCounters, CacheState, CountsHits, Engine
 from searchbench.errors import LabError, QueryError
 from searchbench.lab.conduct.session import Session
 from searchbench.lab.drive.workload import VerbatimRequests
-from searchbench.lab.system import cachecount
+from searchbench.lab.system.running import Running
+from searchbench.lab.wire.exchange import Endpoint, Refused, ask
+from searchbench.record.trial import Cache, CacheCount
 from searchbench.workload.draw import CachePlan, Distribution, plan
 
-LAWS: tuple[Distribution, ...] = ("uniform", "zipf")
+LAWS: tuple[Distribution, ...] = get_args(Distribution)
+_PATIENCE_S = 5.0
+_HEADERS = ("x-cache", "x-cache-status", "x-proxy-cache", "cf-cache-status", "cache-status")
+_DROONGA = "x-droonga-cached"
+_KINDS = (
+    "groonga -s, Droonga, OpenSearch, Elasticsearch, MySQL or MariaDB with its query cache on, or "
+    "a header such as X-Cache"
+)
 
 
 def plan_of(session: Session, others: Iterable[Session]) -> CachePlan | None:
@@ -26,7 +45,7 @@ def plan_of(session: Session, others: Iterable[Session]) -> CachePlan | None:
     if not isinstance(workload, VerbatimRequests):
         raise QueryError("cache_hit draws verbatim requests; a study's queries are asked as logged")
     law, exponent = law_of(str(table.get("cache_law") or "uniform"))
-    if workload.requests.groups:
+    if workload.asked.groups:
         raise QueryError(
             "`cache_hit` (--cache-hit) draws the requests, and this file says by its "
             "groups how they are drawn; leave one of the two away"
@@ -34,7 +53,7 @@ def plan_of(session: Session, others: Iterable[Session]) -> CachePlan | None:
     entries = table.get("cache_entries")
     if entries is None:
         running = session.there()
-        entries = cachecount.read(running.endpoint, running.known).entries
+        entries = read(running.endpoint, running.known).entries
         name = session.opened.treatment.system
         if entries is None:
             raise LabError(
@@ -48,9 +67,8 @@ def plan_of(session: Session, others: Iterable[Session]) -> CachePlan | None:
                     f"{other.cache.cache_entries}, {name} {entries}), so the same requests "
                     "hit them differently; make them alike, or say --cache-entries"
                 )
-    return plan(
-        int(entries), float(hit), law, available=workload.requests.distinct, exponent=exponent
-    )
+    available = workload.asked.distinct
+    return plan(int(entries), float(hit), law, available=available, exponent=exponent)
 
 
 def law_of(text: str) -> tuple[Distribution, float | None]:
@@ -66,3 +84,114 @@ def law_of(text: str) -> tuple[Distribution, float | None]:
             f"--cache-law {text!r}: use {' or '.join(LAWS)}, or zipf:0.8 with an exponent"
         )
     return chosen, exponent
+
+
+def read(endpoint: Endpoint, engine: Engine | None) -> CacheState:
+    """What the server says of its cache, over all endpoints of the system.
+
+    Counters are added up; there are none where one endpoint has none. ``entries`` is that of each
+    endpoint, where all hold the same number.
+    """
+    if engine is None or not isinstance(engine, CountsHits):
+        return CacheState()
+    states = [_read_one(replace(endpoint, target=p, others=()), engine) for p in endpoint.addresses]
+    sizes = {state.entries for state in states}
+    known = [state.counters for state in states if state.counters is not None]
+    return CacheState(
+        _added(known) if len(known) == len(states) else None,
+        sizes.pop() if len(sizes) == 1 else None,
+    )
+
+
+def on_record(
+    drawn: CachePlan, running: Running, before: CacheState, replies: Iterable[bytes]
+) -> Cache:
+    """How requests were drawn, and how often the cache was hit in a drive that began ``before``.
+
+    By the server's count, or else by a header of the replies.
+    """
+    found = between(before, read(running.endpoint, running.known))
+    if isinstance(found, str) and running.endpoint.wire == "http":
+        found = of_replies(replies) or found
+    return kept(drawn, found)
+
+
+def kept(drawn: CachePlan, found: CacheCount | str) -> Cache:
+    """How the requests were drawn and what was counted, as a trial keeps them."""
+    if isinstance(found, str):
+        return Cache(**drawn.as_json(), uncounted=found)
+    return Cache(**drawn.as_json(), counted=found)
+
+
+def between(before: CacheState, after: CacheState) -> CacheCount | str:
+    """What was counted from one reading to the other: its rate is the hit rate of the drive.
+
+    Where there is no count, why: a clause that fits after "could not be verified: ".
+    """
+    if before.counters is None or after.counters is None:
+        return f"the server gives no count that is understood here ({_KINDS})"
+    return _difference(before.counters, after.counters)
+
+
+def of_replies(replies: Iterable[bytes]) -> CacheCount | None:
+    """The count by a header of HTTP replies that were kept; None where none of them has it.
+
+    Droonga's front marks hits alone, so without a single hit there is nothing to be seen.
+    """
+    hits = total = 0
+    named = ""
+    for reply in replies:
+        head = _headers(reply)
+        total += 1
+        name = next((n for n in (_DROONGA, *_HEADERS) if n in head), None)
+        if name is not None:
+            named, said = name, head[name].lower()
+            hits += said == "yes" if name == _DROONGA else "hit" in said
+    if not named:
+        return None
+    source = f"the header {named} of {total:,} replies"
+    return CacheCount(hits=hits, lookups=total, source=source, sampled=True)
+
+
+def _read_one(endpoint: Endpoint, engine: CountsHits) -> CacheState:
+    # Not the load's own answers, so what makes those whole says nothing of these.
+    plain = replace(endpoint, whole=())
+    try:
+        (reply,) = ask(plain, [engine.cache_request()], timeout_s=_PATIENCE_S)
+        return engine.cache_state(reply)
+    except (Refused, ValueError, KeyError, TypeError, IndexError):
+        return CacheState()
+
+
+def _difference(before: CacheCounters, after: CacheCounters) -> CacheCount | str:
+    hits, lookups, who = after.hits - before.hits, after.lookups - before.lookups, after.source
+    if hits < 0 or lookups < 0:
+        return (
+            f"{who} went back from {before.lookups:,} to {after.lookups:,} lookups: it "
+            "was started anew, or its counters were set back"
+        )
+    if lookups:
+        return CacheCount(hits=hits, lookups=lookups, source=who, single=after.single)
+    if before.other is not None and after.other is not None:
+        found = _difference(before.other, after.other)
+        if isinstance(found, CacheCount):
+            return found
+    return f"{who} did not look into it once: these requests are not cached"
+
+
+def _headers(reply: bytes) -> dict[str, str]:
+    """Names in lower case; the body is not looked at, of which a kept reply may lack a part."""
+    lines = reply.partition(b"\r\n\r\n")[0].decode("latin-1").split("\r\n")[1:]
+    pairs = (line.partition(":") for line in lines)
+    return {name.strip().lower(): value.strip() for name, _colon, value in pairs}
+
+
+def _added(found: list[CacheCounters]) -> CacheCounters:
+    first, *more = found
+    for one in more:
+        other = None
+        if first.other is not None and one.other is not None:
+            other = _added([first.other, one.other])
+        hits, lookups = first.hits + one.hits, first.lookups + one.lookups
+        first = replace(first, hits=hits, lookups=lookups, other=other)
+    return first

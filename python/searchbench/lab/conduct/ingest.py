@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -18,12 +18,12 @@ from searchbench.corpora.corpus import Corpus, Document
 from searchbench.engines import defaults
 from searchbench.engines.engine import CountsTaken, Engine, Offline, Parameters
 from searchbench.errors import LabError
-from searchbench.lab.system.deploy import write_files
+from searchbench.lab.system.deploy import command_line, complete
 from searchbench.lab.system.names import Places, free_port
-from searchbench.lab.system.processes import command_line, complete
 from searchbench.lab.system.running import Running
 from searchbench.lab.wire.exchange import ANSWERED, samples_of
 from searchbench.lab.wire.order import Manner, one_by_one
+from searchbench.record.trial import Ingest
 
 BATCH_DOCUMENTS = 1000
 BATCH_BYTES = 4 << 20
@@ -40,22 +40,6 @@ class Batches:
     exchange_ends: np.ndarray[tuple[int], np.dtype[np.uint64]]
     request_ends: np.ndarray[tuple[int], np.dtype[np.uint32]]
     documents: int
-
-    def requests(self) -> _core.Requests:
-        """Mapped, not read."""
-        return _core.Requests(str(self.path), self.exchange_ends, self.request_ends)
-
-
-@dataclass(slots=True)
-class Ingested:
-    """What an ingest came to; ``bytes``: of the batches as sent."""
-
-    documents: int
-    bytes: int
-    seconds: float
-    settle_seconds: float
-    refused: int = 0
-    refusals: list[tuple[str, str]] = field(default_factory=list)
 
 
 def spool(engine: Engine, corpus: Corpus, path: Path, params: Parameters | None = None) -> Batches:
@@ -97,8 +81,11 @@ def batched(documents: Iterable[Document]) -> Iterator[list[Document]]:
         yield batch
 
 
-def ingest(running: Running, corpus: Corpus, batches: Batches) -> Ingested:
-    """Create, put in, settle. LabError (stage ``ingest``) with the engine's own words if not."""
+def ingest(running: Running, corpus: Corpus, batches: Batches) -> Ingest:
+    """Create, put in, settle. LabError (stage ``ingest``) with the engine's own words if not.
+
+    How large the index is, is not known yet.
+    """
     engine = running.engine
     for request in engine.create(corpus.schema, running.params):
         _must(engine, running.ask(request), "create")
@@ -108,7 +95,7 @@ def ingest(running: Running, corpus: Corpus, batches: Batches) -> Ingested:
     for request in engine.settle(corpus.schema, running.params):
         _must(engine, running.ask(request, _TIMEOUT_S), "settle")
     settled = time.perf_counter()
-    return Ingested(
+    return Ingest(
         documents=batches.documents - len(refusals),
         bytes=batches.path.stat().st_size,
         seconds=put_in - began,
@@ -118,15 +105,15 @@ def ingest(running: Running, corpus: Corpus, batches: Batches) -> Ingested:
     )
 
 
-def ingest_if_empty(running: Running, corpus: Corpus, batches: Batches) -> Ingested | None:
-    """Put the corpus into a system that holds nothing; None, and nothing done, if it holds it.
+def ingest_if_empty(running: Running, corpus: Corpus, batches: Batches) -> Ingest:
+    """Put the corpus into a system that holds nothing; nothing is done if it holds it.
 
     LabError where it holds something else: what somebody put there is not ours to remove.
     """
     engine, address = running.engine, "{}:{}".format(*running.target)
     there = engine.facts(running.ask(engine.facts_request())).documents or 0
     if there == batches.documents:
-        return None
+        return Ingest(documents=there, reused="attached")
     if there:
         raise LabError(
             f"{address} holds {there:,} documents and the corpus has {batches.documents:,}; "
@@ -142,7 +129,7 @@ def ingest_if_empty(running: Running, corpus: Corpus, batches: Batches) -> Inges
     return ingest(running, corpus, batches)
 
 
-def index_offline(offline: Offline, batches: Batches, data: Path, run: Path) -> Ingested:
+def index_offline(offline: Offline, batches: Batches, data: Path, run: Path) -> Ingest:
     """Have the engine's own program make the index; LabError (stage ``ingest``) with its words.
 
     How many documents it took is known once the server says so.
@@ -150,13 +137,13 @@ def index_offline(offline: Offline, batches: Batches, data: Path, run: Path) -> 
     data.mkdir(parents=True, exist_ok=True)
     run.mkdir(parents=True, exist_ok=True)
     places = Places(data, run, free_port(), batches.path)
-    write_files(offline.files, run, places)
+    places.write(offline.files)
     (run / _INDEXER_LOG).write_bytes(b"")
     began = time.perf_counter()
     for command in offline.commands:
         argv = command_line([places.fill(part) for part in command], refuses_root=False)
         complete(argv, run=run, log=_INDEXER_LOG, stage="ingest")
-    return Ingested(
+    return Ingest(
         documents=batches.documents,
         bytes=batches.path.stat().st_size,
         seconds=time.perf_counter() - began,
@@ -164,10 +151,10 @@ def index_offline(offline: Offline, batches: Batches, data: Path, run: Path) -> 
     )
 
 
-def _send(running: Running, batches: Batches) -> list[tuple[str, str]]:
+def _send(running: Running, batches: Batches) -> list[dict[str, str]]:
     """Drive the batches down one connection: the order of ingest breaks ties, so it is fixed."""
-    requests = batches.requests()
-    count = len(requests)
+    count = len(batches.request_ends)
+    requests = _core.Requests(str(batches.path), batches.exchange_ends, batches.request_ends)
     manner = Manner(timeout_s=_TIMEOUT_S, capture_every=1)
     trace = running.endpoint.drive(requests, one_by_one(count), manner)
     samples = samples_of(trace)
@@ -182,12 +169,13 @@ def _send(running: Running, batches: Batches) -> list[tuple[str, str]]:
                 "ingest",
             )
     engine = running.engine
-    refusals: list[tuple[str, str]] = []
+    refusals: list[dict[str, str]] = []
     taken = 0
     for index, reply in trace.replies():
         which = f"batch {int(samples[index]['request']) + 1} of {count}"
         _must(engine, reply, which)
-        refusals += [(who, f"{why} ({which})") for who, why in engine.refused(reply)]
+        for who, why in engine.refused(reply):
+            refusals.append({"id": who, "reason": f"{why} ({which})"})
         if isinstance(engine, CountsTaken):
             taken += engine.taken(reply)
     if isinstance(engine, CountsTaken) and taken != batches.documents:
@@ -203,8 +191,3 @@ def _must(engine: Engine, reply: bytes, what: str) -> None:
     trouble = engine.check(reply)
     if trouble is not None:
         raise LabError(f"{engine.name} refused {what}: {trouble}", "ingest")
-
-
-def size_on_disk(path: Path) -> int:
-    """Bytes allocated to the files below ``path``, as the file system counts them."""
-    return sum(f.stat().st_blocks * 512 for f in path.rglob("*") if f.is_file())

@@ -2,161 +2,199 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+import json
 
+import msgspec
+import numpy as np
+import psutil
 import pyarrow as pa
+import pyarrow.compute as pc
+from msgspec import convert
 
 from searchbench.engines.engine import CacheState
-from searchbench.lab.conduct import totals
-from searchbench.lab.conduct.session import Run, Session
-from searchbench.lab.drive.compiled import Spread
-from searchbench.lab.drive.drive import Samples, accounted, drive
+from searchbench.errors import LabError
+from searchbench.lab.conduct import caches
+from searchbench.lab.conduct.session import Run
+from searchbench.lab.drive.drive import Samples, decoded
 from searchbench.lab.drive.probe import Probe
-from searchbench.lab.drive.workload import VerbatimRequests
-from searchbench.lab.fleet.fleet import Fleet, FleetEndpoint
+from searchbench.lab.drive.workload import Spread, VerbatimRequests
+from searchbench.lab.fleet.fleet import FleetEndpoint
 from searchbench.lab.fleet.parts import FleetError
-from searchbench.lab.system import cachecount
-from searchbench.lab.wire.exchange import prepare
-from searchbench.lab.wire.order import Manner, Order, Progress
-from searchbench.places import Place
-from searchbench.record.trial import Cache, Note, UnderLoad
+from searchbench.lab.wire.exchange import Trace
+from searchbench.lab.wire.order import Manner, Order
+from searchbench.record.trial import Drive, HostTotals, Note, ServerTotals, UnderLoad, Window
+
+# So many replies of a drive are kept, about.
+_SAMPLED_REPLIES = 200
 
 
-@dataclass(frozen=True, slots=True)
-class Hooks:
-    """What a drive needs around it. ``fleet``: several client machines; None: this one alone."""
-
-    on_tick: Progress | None
-    announce: Callable[[str], object]
-    fleet: Fleet | None = None
-
-
-def drive_it(run: Run, place: Place, hooks: Hooks) -> None:
+def drive_it(run: Run) -> None:
     """Send the load and record every request."""
-    session, running, load = run.session, run.session.there(), run.opened.role.load
-    compiled = session.bytes()
-    fleet = hooks.fleet
-    running.fleet = None if fleet is None else lambda endpoint: FleetEndpoint(fleet, endpoint)
-    order = order_of(run)
-    if session.cache is not None and not session.filled:
-        _fill(session, run.opened.seed, hooks)
+    session, running, load = run.session, run.session.there(), run.opened.load
+    compiled, fleet, watch = session.bytes(), session.sitting.fleet, session.sitting.watch
+    order = _order(run)
     before = CacheState()
     if session.cache is not None:
-        before = cachecount.read(running.endpoint, running.known)
+        if not session.filled:
+            _fill(run)
+        before = caches.read(running.endpoint, running.known)
+    # A measuring thread each; never more than there are connections.
+    cpus = load.cpus or (() if fleet is not None else session.sitting.place.client_cpus)
+    mean_s = 0.001 if session.captured is None else session.captured.about.mean_s
     manner = Manner(
         timeout_s=load.timeout_s,
-        cpus=_cores(load.cpus, order, place, fleet),
+        # Odd, so that it does not keep step with an even number of distinct queries.
+        capture_every=max(1, order.expected_requests(mean_s) // _SAMPLED_REPLIES) | 1,
+        cpus=tuple(cpus)[: order.connections],
         idle=load.idle,
         realtime=bool(run.opened.treatment.load.get("realtime")),
         spill=run.spill,
-        on_tick=hooks.on_tick,
+        on_tick=watch.tick,
     )
-    captured = session.captured
-    expected = order.expected_requests(0.001 if captured is None else captured.mean_s)
+    sender = running.endpoint if fleet is None else FleetEndpoint(fleet, running.endpoint)
     with Probe(running.processes) as probe:
         try:
-            driven = drive(running.sender, running.decoder, compiled, order, manner, expected)
+            trace = sender.send(compiled.requests, order, manner)
         except FleetError as error:
             if error.gathered is not None:
                 # What the other machines measured until then: kept, and not judged.
-                run.about.drive = accounted(
-                    {k: v for k, v in error.gathered.about.items() if k != "notes"}
-                )
-                run.samples = Samples(error.gathered, compiled.request_to_query)
+                _account(run, error.gathered)
             raise
-    lived = probe.server_lived()
-    run.driven, run.samples = driven, driven.samples
-    run.about.drive = driven.accounting
-    run.probe = probe.table(driven.accounting.started_unix_ns)
-    run.about.notes += driven.notes
+        if not len(trace):
+            raise LabError("nothing was sent: the order is empty", "drive")
+        accounting = _account(run, trace)
+        run.under_load = decoded(running.decoder, trace, compiled, "under_load")
+    lived = running.lives()
+    run.probe = probe.table(accounting.started_unix_ns)
+    # What several client machines have to say of their clocks.
+    run.about.notes += convert(json.loads(trace.accounting()).get("notes", []), list[Note])
     if fleet is not None:
         run.about.notes += fleet.notes()
     if session.cache is not None:
-        run.about.cache = _cache(run, before)
+        raw = [reply for _, reply in trace.replies()]
+        run.about.cache = caches.on_record(session.cache, running, before, raw)
     if not lived:
-        run.note(_ended(running.log_tail()))
-
-
-def order_of(run: Run) -> Order:
-    """What the role's load sends when."""
-    opened, compiled = run.opened, run.session.bytes()
-    spread: Spread = "round" if opened.treatment.load.get("spread") == "round" else "keep"
-    workload, load = opened.workload, opened.role.load
-    if isinstance(workload, VerbatimRequests):
-        return workload.order(load, compiled, opened.seed, spread, run.session.cache)
-    return workload.order(load, compiled, opened.seed, spread)
+        log = running.log_tail()
+        look = "server.log beside this trial's samples" if log else "the server's own log"
+        note = Note(
+            kind="server ended",
+            number=f"its log ends: {log}" if log else "",
+            meaning="the server's process ended while it was driven",
+            remedy=f"look at {look}",
+        )
+        run.about.notes.append(note)
 
 
 def totals_of(run: Run) -> None:
     """Sums over the measured window, once the clock has stopped."""
-    assert run.driven is not None
+    assert run.samples is not None
     assert run.probe is not None
-    window = run.about.window = totals.window(run.driven.samples, run.opened.role.load)
+    load = run.opened.load.window
+    due_ns = run.samples.due_ns() if load.seconds is None else np.empty(0, np.int64)
+    window = run.about.window = Window(*load.bounds_ns(due_ns))
     if run.session.there().processes:
-        run.about.server = totals.server(run.probe, window)
-    run.about.host_window = totals.machine(run.probe, window)
+        run.about.server = _server(run.probe, window)
+    run.about.host_window = _machine(run.probe, window)
 
 
 def answers(run: Run) -> None:
     """Were answers under load those that were captured alone?"""
-    driven, captured = run.driven, run.session.captured
-    assert driven is not None
+    under_load, captured = run.under_load, run.session.captured
+    assert under_load is not None
     assert captured is not None
     run.fill_in()
-    if run.session.there().known is None:
-        run.replies = captured.replies
-        return
-    changed, compared = totals.changed_under_load(captured.replies, driven.replies)
-    run.about.answers_under_load = UnderLoad(compared=compared, changed=changed)
-    run.replies = pa.concat_tables([captured.replies, driven.replies])
+    run.replies = captured.replies
+    if run.session.there().known is not None:
+        run.about.answers_under_load = _changed_under_load(captured.replies, under_load)
+        run.replies = pa.concat_tables([captured.replies, under_load])
 
 
-def _cores(
-    wanted: Sequence[int], order: Order, place: Place, fleet: Fleet | None
-) -> tuple[int, ...]:
-    """A measuring thread each; never more than there are connections."""
-    if wanted:
-        return tuple(wanted)[: order.connections]
-    return () if fleet is not None else place.client_cpus[: order.connections]
+def _account(run: Run, trace: Trace) -> Drive:
+    """Keep what the measuring loop recorded, and what it says of itself."""
+    run.samples = Samples(trace, run.session.bytes().request_to_query)
+    run.about.drive = msgspec.json.decode(trace.accounting(), type=Drive)
+    return run.about.drive
 
 
-def _ended(log: str) -> Note:
-    return Note(
-        kind="server ended",
-        number=f"its log ends: {log}" if log else "",
-        meaning="the server's process ended while it was driven",
-        remedy="look at server.log beside this trial's samples"
-        if log
-        else "look at the server's own log",
-    )
+def _order(run: Run) -> Order:
+    """What the load sends when."""
+    opened, compiled = run.opened, run.session.bytes()
+    spread: Spread = "round" if opened.treatment.load.get("spread") == "round" else "keep"
+    if isinstance(opened.workload, VerbatimRequests):
+        order = opened.workload.order(opened.load, opened.seed, run.session.cache)
+    else:
+        order = opened.workload.order(opened.load, compiled, opened.seed)
+    return compiled.routed(order, spread)
 
 
-def _fill(session: Session, seed: int, hooks: Hooks) -> None:
+def _fill(run: Run) -> None:
     """Fill the system's caches before its first drive, whose hits would lack; not on record.
 
     From this machine, whoever sends the load.
     """
+    session, opened, compiled = run.session, run.opened, run.session.bytes()
     session.filled = True
-    workload, running, compiled = session.opened.workload, session.there(), session.bytes()
-    assert isinstance(workload, VerbatimRequests)
+    assert isinstance(opened.workload, VerbatimRequests)
     assert session.cache is not None
-    hooks.announce("filling the cache")
-    order = workload.filling(compiled, session.cache, seed)
-    timeout_s = session.opened.role.load.timeout_s
-    running.endpoint.drive(
-        prepare(compiled.requests), order, Manner(timeout_s=timeout_s, on_tick=hooks.on_tick)
+    watch = session.sitting.watch
+    watch.stage("filling the cache")
+    order = opened.workload.filling(compiled.several, session.cache, opened.seed)
+    manner = Manner(timeout_s=opened.load.timeout_s, on_tick=watch.tick)
+    session.there().endpoint.send(compiled.requests, compiled.routed(order), manner)
+    watch.stage("drive")
+
+
+def _server(probe: pa.Table, window: Window) -> ServerTotals:
+    """The server's CPU seconds and I/O within the window (interpolated), its peak memory."""
+    t = probe.column("t")
+    inside = probe.filter(pc.and_(pc.greater_equal(t, window.start), pc.less_equal(t, window.end)))
+    seen = inside if inside.num_rows else probe
+    return ServerTotals(
+        cpu_s=_grown(probe, "server_cpu_s", window),
+        peak_rss_bytes=pc.max(seen.column("server_rss_bytes")).as_py(),
+        read_bytes=_grown(probe, "server_read_bytes", window),
+        write_bytes=_grown(probe, "server_write_bytes", window),
     )
-    hooks.announce("drive")
 
 
-def _cache(run: Run, before: CacheState) -> Cache:
-    """How requests were drawn, and how often the cache was hit: by the server's count, or else by
-    a header of the replies."""
-    session, driven, running = run.session, run.driven, run.session.there()
-    assert session.cache is not None
-    assert driven is not None
-    counted = cachecount.between(before, cachecount.read(running.endpoint, running.known))
-    if isinstance(counted, cachecount.Uncounted) and running.endpoint.wire == "http":
-        counted = cachecount.of_replies(driven.raw) or counted
-    return cachecount.on_record(session.cache, counted)
+def _machine(probe: pa.Table, window: Window) -> HostTotals:
+    """The machine's CPU seconds within the window, over all cores."""
+    user, system = (_grown(probe, f"host_{name}_s", window) for name in ("user", "system"))
+    return HostTotals(
+        idle_s=_grown(probe, "host_idle_s", window),
+        iowait_s=_grown(probe, "host_iowait_s", window),
+        steal_s=_grown(probe, "host_steal_s", window),
+        busy_s=None if user is None or system is None else user + system,
+        client_cpu_s=_grown(probe, "client_cpu_s", window),
+        cores=psutil.cpu_count(),
+        seconds=window.seconds,
+    )
+
+
+def _changed_under_load(captured: pa.Table, under_load: pa.Table) -> UnderLoad:
+    """Sampled replies whose total or ids differ from the captured ones.
+
+    Replies that carry an error are outcomes already and not counted here.
+    """
+    alone, loaded = (
+        [
+            (row["query"], (row["total"], row["ids"]))
+            for row in table.select(["query", "total", "ids", "error"]).to_pylist()
+            if row["error"] is None
+        ]
+        for table in (captured, under_load)
+    )
+    known = dict(alone)
+    changed = [known[query] != answer for query, answer in loaded if query in known]
+    return UnderLoad(compared=len(changed), changed=sum(changed))
+
+
+def _grown(probe: pa.Table, column: str, window: Window) -> float | None:
+    """How much a cumulative counter grew in the window; None where it was not there."""
+    known = probe.select(["t", column]).drop_null()
+    if known.num_rows < 2:
+        return None
+    t = known.column("t").to_numpy()
+    values = known.column(column).to_numpy().astype(np.float64)
+    start, end = np.interp([window.start, window.end], t, values)
+    return float(end - start)

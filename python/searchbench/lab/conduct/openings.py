@@ -18,7 +18,7 @@ from searchbench.engines import engine
 from searchbench.engines.engine import Engine
 from searchbench.errors import LabError, QueryError
 from searchbench.lab.conduct.watch import Watch
-from searchbench.lab.drive.workload import PortableQueries, Role, VerbatimRequests, Workload
+from searchbench.lab.drive.workload import PortableQueries, VerbatimRequests, Workload
 from searchbench.lab.get.fetch import debian_snapshot
 from searchbench.lab.system.address import Target, target_of
 from searchbench.record.trial import Corpus as CorpusAbout
@@ -39,24 +39,18 @@ TRIAL_KEYS = ("promise", "full")  # of a trial in a search, that no load has oth
 class Opened:
     """A treatment with everything it names opened.
 
-    ``engine`` None: found out when it answers. ``corpus`` None: of verbatim requests. ``target``
-    None: the system is started. ``seed`` is of the order in which requests are sent.
+    ``engine`` None: found out when it answers. ``target`` None: the system is started. ``seed`` is
+    of the order in which requests are sent.
     """
 
     treatment: Treatment
     engine: Engine | None
-    role: Role
+    workload: Workload
+    load: Load
     load_about: LoadAbout
-    corpus: Corpus | None
     corpus_about: CorpusAbout
     target: Target | None
-    remote: bool
     seed: int
-
-    @property
-    def workload(self) -> Workload:
-        """What is asked."""
-        return self.role.workload
 
 
 @dataclass
@@ -76,25 +70,24 @@ class Openings:
         CorpusError, QueryError, NotInstalled, StudyError; LabError where its address is no good.
         """
         target = self._target(treatment)
-        corpus, about = None, CorpusAbout()
+        about = CorpusAbout()
         workload: Workload
         if treatment.requests:
-            workload = VerbatimRequests(self.requests(treatment, target))
+            workload = VerbatimRequests(self._requests_of(treatment, target))
         else:
             corpus, about = self.corpus(treatment.corpus)
-            workload = PortableQueries(self.queries(treatment), corpus.schema)
-        load = open_load(driven(treatment.load), self.base)
+            workload = PortableQueries(self._queries_of(treatment), corpus)
+        load = open_load(_driven(treatment.load), self.base)
         _insist_on_times(workload, load)
         named = treatment.engine
         return Opened(
             treatment,
             engine(named) if named and named != "none" else None,
-            Role(READERS, workload, load),
-            load_about(treatment.load),
-            corpus,
+            workload,
+            load,
+            _load_about(treatment.load),
             about,
             target,
-            bool(treatment.remote),
             seed,
         )
 
@@ -152,7 +145,7 @@ class Openings:
                 f"{summary.name}: {intake.refused:,} of {intake.rows:,} rows are left out: {first}"
             )
 
-    def queries(self, treatment: Treatment) -> QuerySet:
+    def _queries_of(self, treatment: Treatment) -> QuerySet:
         """The query set of a treatment, checked against its corpus's schema.
 
         Queries that are sampled from documents are sampled from all of them, however the corpus
@@ -176,11 +169,11 @@ class Openings:
                     validate(query, schema)
                 except QueryError as error:
                     raise QueryError(f"{found.name}, query {number + 1}: {error}") from None
-            self._left_out(found.name, found.bad_count, "query", found.bad)
+            self._left_out(found, "query")
             self._queries[key] = found
         return self._queries[key]
 
-    def requests(self, treatment: Treatment, target: Target | None) -> RequestSet:
+    def _requests_of(self, treatment: Treatment, target: Target | None) -> RequestSet:
         """The verbatim requests of a treatment: of a file, or the one path that it names."""
         spec = treatment.requests
         key = _key(spec, target.path if target else "")
@@ -191,7 +184,7 @@ class Openings:
                     self.base / str(spec["file"]), spec.get("form") or "auto",
                     method=spec.get("method"),
                 )  # fmt: skip
-                self._left_out(found.name, found.bad_count, "request", found.bad)
+                self._left_out(found, "request")
             else:
                 path = str(spec.get("path") or (target.path if target else "") or "/")
                 ask = Ask(path, spec.get("method") or "GET")
@@ -199,26 +192,26 @@ class Openings:
             self._requests[key] = found
         return self._requests[key]
 
-    def _left_out(self, name: str, count: int, what: str, bad: Any) -> None:
-        if count:
-            first = "; ".join(str(line) for line in bad[:3])
-            self.watch.told(f"{name}: {count:,} lines are no {what} and left out: {first}")
+    def _left_out(self, found: QuerySet | RequestSet, what: str) -> None:
+        if found.bad_count:
+            first = "; ".join(str(line) for line in found.bad[:3])
+            lines = f"{found.bad_count:,} lines are no {what} and left out"
+            self.watch.told(f"{found.name}: {lines}: {first}")
 
 
 def _insist_on_times(workload: Workload, load: Load) -> None:
     """LabError where a log is to be replayed that does not say when."""
     if not isinstance(load.loop, Replay) or load.loop.times is not None:
         return
-    asked = workload.requests if isinstance(workload, VerbatimRequests) else workload.queries
-    if asked.times_s is None:
+    if workload.asked.times_s is None:
         raise LabError(
-            f"{asked.name} has no times, and a replay sends requests when a log says; give a log "
-            "that has, or JSON lines with `t` in seconds",
+            f"{workload.asked.name} has no times, and a replay sends requests when a log says; "
+            "give a log that has, or JSON lines with `t` in seconds",
             "compile",
         )
 
 
-def driven(table: Mapping[str, Any]) -> dict[str, Any]:
+def _driven(table: Mapping[str, Any]) -> dict[str, Any]:
     """A [load] table as it can be driven: without what only the search says that it belongs to.
 
     Before the search has chosen a rate, it stands for one request after another.
@@ -230,9 +223,9 @@ def driven(table: Mapping[str, Any]) -> dict[str, Any]:
     return own
 
 
-def load_about(table: Mapping[str, Any]) -> LoadAbout:
+def _load_about(table: Mapping[str, Any]) -> LoadAbout:
     """A [load] table as the record keeps it, defaults put in."""
-    given = {k: v for k, v in driven(table).items() if v is not None}
+    given = {k: v for k, v in _driven(table).items() if v is not None}
     full = {**given, **resolve_told(given), **{k: table[k] for k in TRIAL_KEYS if k in table}}
     known = {k: v for k, v in full.items() if k in LoadAbout.__struct_fields__ and v is not None}
     return msgspec.convert(known, LoadAbout, strict=False)

@@ -1,4 +1,4 @@
-"""The phases of a trial, and in which order which trial has them.
+"""The phases that make a system ready, and in which order which trial has them.
 
     started             compile → prepare → deploy → ingest → stop → deploy → identify → capture
                         → stop → deploy → identify | drive → totals → answers | stop
@@ -11,88 +11,343 @@ What is before the first bar opens a session, and is done once for all trials dr
 process that is measured has always just opened a finished index: it is neither the one that built
 it nor the one that was asked for the captures, so that the first treatment on an index has nothing
 over the others. (An engine that keeps no index is ingested into before it is driven.)
+
+A phase takes a session and leaves in it what the next needs.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import partial
+from dataclasses import replace
+from typing import TypeVar
 
-from searchbench.lab.conduct import measuring, opening
-from searchbench.lab.conduct.session import Run, Session
-from searchbench.lab.conduct.shelf import Shelf
-from searchbench.lab.drive.workload import VerbatimRequests
-from searchbench.places import Place
+import pyarrow as pa
+from msgspec import structs
 
-Phase = tuple[str, Callable[[], object]]
+from searchbench import _core
+from searchbench.engines.engine import Engine, Facts
+from searchbench.errors import LabError
+from searchbench.lab.conduct import measuring
+from searchbench.lab.conduct.ingest import index_offline, ingest, ingest_if_empty
+from searchbench.lab.conduct.session import Captured, Index, Run, Session
+from searchbench.lab.drive.drive import capture as ask_each
+from searchbench.lab.drive.drive import terms_seen
+from searchbench.lab.drive.workload import PortableQueries, VerbatimRequests
+from searchbench.lab.place import host
+from searchbench.lab.system.address import Target
+from searchbench.lab.system.attach import Attached, Found
+from searchbench.lab.system.deploy import Deployment
+from searchbench.record.samples import REPLIES
+from searchbench.record.trial import Captured as CapturedAbout
+from searchbench.record.trial import Facts as FactsAbout
+from searchbench.record.trial import Ingest, Note, Service, Terms, Unsupported
+
+_T = TypeVar("_T", Session, Run)
+Phases = Sequence[tuple[str, Callable[[_T], object]]]
+
+_NOT_COMPARED = Note(
+    kind="answers not compared",
+    severity="note",
+    number="unknown engine",
+    meaning="no engine that is known here answers, so its replies are not read, and whether it "
+    "answers under load as it does alone is not known",
+    remedy="name its engine if it is one that is known (--engine)",
+)
 
 
-def preparing(session: Session, shelf: Shelf) -> list[Phase]:
+def go(session: Session, phases: Phases[_T], it: _T) -> None:
+    """Do them to ``it`` in their order, each timed; what one raises ends them."""
+    for name, phase in phases:
+        with session.phase(name):
+            phase(it)
+
+
+def preparing(session: Session) -> Phases[Session]:
     """What comes before anything is deployed, where it is needed."""
-    found: list[Phase] = [("host", partial(opening.fit, session))]
+    fit = ("host", lambda _: host.require_release_build())
     if isinstance(session.opened.workload, VerbatimRequests):
-        return [*found, ("compile", partial(opening.encode, session))]
-    if not session.attached:
-        found.append(("compile", partial(opening.compile_queries, session)))
-    if session.rules.ingest != "as-found" or not session.attached:
-        found.append(("prepare", partial(opening.prepare, session, shelf)))
-    return found
+        return [fit, ("compile", _encode)]
+    compiling = [] if session.attached else [("compile", _compile)]
+    as_found = session.sitting.rules.ingest == "as-found" and session.attached
+    return [fit, *compiling, *([] if as_found else [("prepare", _prepare)])]
 
 
-def opening_of(session: Session, shelf: Shelf, place: Place, *, timed: bool) -> list[Phase]:
+def opening_of(session: Session) -> Phases[Session]:
     """From a prepared workload to a system that can be driven."""
-
-    def do(name: str, what: Callable[..., object], *more: object) -> Phase:
-        return name, partial(what, session, *more)
-
-    deploy, stop = do("deploy", opening.deploy, place), do("stop", opening.stop)
-    identify = do("identify", opening.identify, place)
-    capture = [] if captures_after(session) and timed else [do("capture", opening.capture, shelf)]
+    timed = session.sitting.timed
+    deploy, stop, identify = ("deploy", _deploy), ("stop", Session.close), ("identify", _identify)
+    capture = [("capture", _capture)] if not (session.sitting.captures_after and timed) else []
     if isinstance(session.opened.workload, VerbatimRequests):
-        find, know = do("deploy", opening.find), do("identify", opening.know_again)
-        return [find, know] if not capture else [find, know, do("capture", opening.capture_some)]
+        some = [("capture", _capture_some)] if capture else []
+        return [("deploy", _find), ("identify", _know_again), *some]
     if session.attached:
-        fill = [do("ingest", opening.fill)] if session.batches is not None else []
-        attach, compiling = do("deploy", opening.attach), do("compile", opening.compile_queries)
-        return [attach, *fill, compiling, identify, *capture]
-    engine, index = session.opened.engine, session.index
-    assert engine is not None
-    assert index is not None
-    if not engine.can.keeps_index:
-        return [deploy, do("ingest", opening.ingest_for_now), identify, *capture]
-    found: list[Phase] = []
-    if not index.finished:
-        if opening.made_offline(session):
-            found += [do("ingest", opening.index_by_program), deploy]
+        fill = [("ingest", _fill)] if session.index is not None else []
+        return [("deploy", _attach), *fill, ("compile", _compile), identify, *capture]
+    if not _engine(session).can.keeps_index:
+        return [deploy, ("ingest", _ingest_for_now), identify, *capture]
+    found: list[tuple[str, Callable[[Session], object]]] = []
+    if not _index(session).finished:
+        if _engine(session).offline(_queries(session).corpus.schema, session.levers) is not None:
+            found += [("ingest", _index_by_program), deploy]
         else:
-            found += [deploy, do("ingest", opening.ingest_to_keep)]
-        found += [do("ingest", opening.count_documents), stop, do("ingest", opening.finish)]
-    found.append(do("ingest", opening.ingested))
-    if capture and not opening.take_captured(session, shelf):
+            found += [deploy, ("ingest", _ingest_to_keep)]
+        found += [("ingest", _count_documents), stop, ("ingest", _finish)]
+    found.append(("ingest", _ingested))
+    if capture and not _take_captured(session):
         found += [deploy, identify, *capture, stop]
     return [*found, deploy, identify] if timed else found
 
 
-def measuring_of(run: Run, place: Place, hooks: measuring.Hooks) -> list[Phase]:
+def measuring_of(run: Run) -> Phases[Run]:
     """One drive and what is to be known of it."""
-    found: list[Phase] = [
-        ("drive", partial(measuring.drive_it, run, place, hooks)),
-        ("totals", partial(measuring.totals_of, run)),
+    found: list[tuple[str, Callable[[Run], object]]] = [
+        ("drive", measuring.drive_it),
+        ("totals", measuring.totals_of),
     ]
-    if captures_after(run.session):
+    if run.session.sitting.captures_after:
         verbatim = isinstance(run.opened.workload, VerbatimRequests)
-        how = opening.capture_some if verbatim else partial(opening.capture, shelf=None)
-        found.append(("capture", partial(how, run.session)))
-    return [*found, ("totals", partial(measuring.answers, run))]
+        how = _capture_some if verbatim else _capture
+        found.append(("capture", lambda run: how(run.session)))
+    return [*found, ("totals", measuring.answers)]
 
 
-def captures_after(session: Session) -> bool:
-    """Are the distinct queries asked alone after the drive, so that it meets first asks?"""
-    return session.rules.agreement.capture == "after"
+def _compile(session: Session) -> None:
+    """The queries in the engine's bytes; what it cannot express goes on record.
+
+    The levers are those that an attached system has, else as the study has them.
+    """
+    there = session.running
+    levers = session.levers if there is None else there.params
+    endpoints = 1 if there is None else len(there.endpoint.addresses)
+    compiled = _queries(session).compiled(_engine(session), levers, endpoints)
+    session.compiled = compiled
+    session.found["unsupported"] = [Unsupported(q, reason) for q, reason in compiled.unsupported]
 
 
-def go(session: Session, phases: Sequence[Phase]) -> None:
-    """Do them in their order, each timed; what one raises ends them."""
-    for name, phase in phases:
-        with session.phases(name):
-            phase()
+def _encode(session: Session) -> None:
+    """Verbatim requests in the target's bytes, for each of its endpoints."""
+    requests, target = _requests(session)
+    session.compiled, full = requests.compiled(target, session.opened.load.timeout_s)
+    session.opened = replace(session.opened, target=full)
+
+
+def _prepare(session: Session) -> None:
+    """The documents in the engine's bytes, and where the index is or will be."""
+    digest, corpus = session.opened.corpus_about.digest, _queries(session).corpus
+    scope = session.made_by if session.sitting.rules.ingest == "per-trial" else ""
+    shelf = session.sitting.shelf
+    session.index = shelf.index(_engine(session), corpus, digest, session.levers, scope)
+
+
+def _deploy(session: Session) -> None:
+    """Start the service on its index. Each deployment is of a process that has just started."""
+    session.running = Deployment(
+        _engine(session), session.levers, _index(session).path, session.run,
+        session.sitting.place.server_cpus, _queries(session).corpus.schema,
+    ).__enter__()  # fmt: skip
+
+
+def _attach(session: Session) -> None:
+    """Find the system that the study names."""
+    assert session.opened.target is not None
+    session.running = Attached(
+        _engine(session), session.levers, session.run, session.opened.target,
+        _queries(session).corpus.schema,
+    ).__enter__()  # fmt: skip
+
+
+def _find(session: Session) -> None:
+    """Find out who answers verbatim requests."""
+    requests, target = _requests(session)
+    session.running = Found(
+        session.run, target, named=session.opened.treatment.engine,
+        first=requests.first(session.bytes()), timeout_s=session.opened.load.timeout_s,
+    ).__enter__()  # fmt: skip
+
+
+def _fill(session: Session) -> None:
+    """Put the documents into an attached system that has none."""
+    corpus, batches = _queries(session).corpus, _index(session).batches
+    done = ingest_if_empty(session.there(), corpus, batches)
+    session.found["ingest"] = done if done.reused else _sized(session, done)
+
+
+def _ingest_for_now(session: Session) -> None:
+    """Put the documents into an engine that keeps no index."""
+    session.found["ingest"] = _sized(session, _ingest_it(session))
+
+
+def _sized(session: Session, done: Ingest) -> Ingest:
+    return structs.replace(done, index_bytes=_facts(session).index_bytes)
+
+
+def _ingest_to_keep(session: Session) -> None:
+    """Put the documents in; the index outlives the process."""
+    _index(session).done = _ingest_it(session)
+
+
+def _ingest_it(session: Session) -> Ingest:
+    return ingest(session.there(), _queries(session).corpus, _index(session).batches)
+
+
+def _index_by_program(session: Session) -> None:
+    """Have the engine's own program make the index."""
+    index = _index(session)
+    offline = _engine(session).offline(_queries(session).corpus.schema, session.levers)
+    assert offline is not None
+    index.done = index_offline(offline, index.batches, index.path, session.run)
+
+
+def _count_documents(session: Session) -> None:
+    """Has it as many documents as were put in?"""
+    done, there = _index(session).done, _facts(session).documents
+    if there is not None and there != done.documents:
+        raise LabError(
+            f"{done.documents} documents were put in, {_engine(session).name} has {there}",
+            "ingest",
+        )
+
+
+def _finish(session: Session) -> None:
+    """Weigh the index, now that its server has stopped; it may be measured from now on.
+
+    Its bytes are those allocated to its files, as the file system counts them.
+    """
+    index = _index(session)
+    size = sum(f.stat().st_blocks * 512 for f in index.path.rglob("*") if f.is_file())
+    index.done = structs.replace(index.done, index_bytes=size)
+    index.made_by, index.finished = session.made_by, True
+
+
+def _ingested(session: Session) -> None:
+    """Whose index this is, for the record."""
+    index = _index(session)
+    reused = None if index.made_by == session.made_by else index.made_by
+    session.found["ingest"] = structs.replace(index.done, reused=reused)
+
+
+def _identify(session: Session) -> None:
+    """Which version it is and how it was started; did every lever take?"""
+    running, facts, levers = session.there(), _facts(session), session.levers
+    other = {k: v for k, v in facts.parameters.items() if k in levers and levers[k] != v}
+    if session.attached:
+        _endpoints(session)
+        session.found["parameters"] = {**levers, **other}
+        differ = ", ".join(f"{k} is {v!r}, not {levers[k]!r}" for k, v in other.items())
+        read = f"{len(facts.parameters)} levers read back as the study has them"
+        note = Note(
+            kind="attached",
+            number=differ or f"{session.found['attached']}: {read}",
+            meaning="this system ran before: what it did until now, and levers that cannot be "
+            "read back, are not known",
+            remedy="have it started by the study, or restart it before",
+        )
+        session.notes.append(note)
+    elif other:
+        # A lever that did not take is a failed trial, never a silent one.
+        name, level = next(iter(other.items()))
+        raise LabError(
+            f"the lever {name} did not take: {levers[name]!r} was asked, it is {level!r}"
+        )
+    session.found |= {
+        "version": facts.version,
+        "service": Service(
+            argv=list(running.argv),
+            files=dict(running.service.files),
+            env=dict(running.service.env),
+            cpus=[] if session.attached else list(session.sitting.place.server_cpus),
+        ),
+        "facts": FactsAbout(documents=facts.documents, extra=dict(facts.extra)),
+        "outcomes": list(_core.OUTCOMES),
+    }
+
+
+def _know_again(session: Session) -> None:
+    """Who answered, and where, for the record."""
+    running, (_, target) = session.there(), _requests(session)
+    _endpoints(session)
+    session.found |= {
+        "engine": running.known.name if running.known else str(target.wire),
+        "version": running.facts.version,
+        "facts": FactsAbout(extra=dict(running.facts.extra)),
+        "outcomes": list(_core.OUTCOMES),
+    }
+
+
+def _capture(session: Session) -> None:
+    """Ask each distinct query once, alone, and keep the replies, also for the next trial."""
+    running, compiled = session.there(), session.bytes()
+    replies, mean_s = ask_each(running.endpoint, running.decoder, compiled)
+    terms = terms_seen(running.engine, running.endpoint, _queries(session).asked.queries)
+    captured = _keep(session, replies, mean_s, compiled.single, terms)
+    if not session.attached:
+        _index(session).captured[session.asked] = captured
+
+
+def _take_captured(session: Session) -> bool:
+    """Use the replies that an earlier trial captured on the same index, if there are any."""
+    found = _index(session).captured.get(session.asked)
+    if found is not None:
+        session.captured = found
+        session.found |= {"terms": found.terms, "captured": found.about}
+    return found is not None
+
+
+def _capture_some(session: Session) -> None:
+    """Ask some verbatim requests once, alone, so that answers under load can be compared."""
+    running, (requests, _) = session.there(), _requests(session)
+    some = requests.some(session.bytes(), session.sitting.rules.agreement.captures)
+    replies, mean_s = REPLIES.empty_table(), 0.001
+    if some is not None:
+        alone = replace(running.endpoint, others=())
+        replies, mean_s = ask_each(alone, running.decoder, some)
+        if running.known is None:
+            replies = REPLIES.empty_table()
+            session.notes.append(_NOT_COMPARED)
+    _keep(session, replies, mean_s, replies.num_rows)
+
+
+def _keep(
+    session: Session, replies: pa.Table, mean_s: float, distinct: int, terms: Terms | None = None
+) -> Captured:
+    about = CapturedAbout(distinct=distinct, mean_s=mean_s, made_by=session.made_by)
+    session.captured = Captured(replies, about, terms)
+    session.found |= {"terms": terms, "captured": about}
+    return session.captured
+
+
+def _endpoints(session: Session) -> None:
+    """All that are asked, and how the user named them."""
+    assert session.opened.target is not None
+    session.found["attached"] = session.opened.target.url
+    session.found["endpoints"] = [f"{h}:{p}" for h, p in session.there().endpoint.addresses]
+
+
+def _facts(session: Session) -> Facts:
+    running = session.there()
+    return running.engine.facts(running.ask(running.engine.facts_request()))
+
+
+def _queries(session: Session) -> PortableQueries:
+    workload = session.opened.workload
+    assert isinstance(workload, PortableQueries)
+    return workload
+
+
+def _requests(session: Session) -> tuple[VerbatimRequests, Target]:
+    workload, target = session.opened.workload, session.opened.target
+    assert isinstance(workload, VerbatimRequests)
+    assert target is not None
+    return workload, target
+
+
+def _engine(session: Session) -> Engine:
+    engine = session.opened.engine
+    if engine is None:
+        raise LabError("the study names no engine for this system", "compile")
+    return engine
+
+
+def _index(session: Session) -> Index:
+    assert session.index is not None
+    return session.index

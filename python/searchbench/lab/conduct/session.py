@@ -2,12 +2,20 @@
 
 A trial of a study has a session of its own; the steps of a sweep and the trials of a search share
 one. What its opening finds out is kept here and put into the record of each of its trials.
+
+On the shelf is what one trial makes and another may use: prepared batches, finished indexes,
+captured replies. An index is used again only by trials that would have built the same one: same
+engine, same corpus, same levels of every parameter that the index depends on, and (by the study's
+choice) the same block. Everything lies in a private folder that goes when the study ends.
 """
 
 from __future__ import annotations
 
+import hashlib
+import json
+import shutil
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -15,76 +23,155 @@ from pathlib import Path
 import pyarrow as pa
 from msgspec import structs
 
-from searchbench.engines.engine import Parameters
+from searchbench.corpora.corpus import Corpus
+from searchbench.engines.engine import Engine, Parameters
 from searchbench.errors import LabError
-from searchbench.lab.conduct import shelf
-from searchbench.lab.conduct.ingest import Batches
+from searchbench.lab.conduct.ingest import Batches, spool
 from searchbench.lab.conduct.openings import Opened
-from searchbench.lab.conduct.shelf import Index
-from searchbench.lab.drive.compiled import Compiled
-from searchbench.lab.drive.drive import Driven, Samples
+from searchbench.lab.conduct.watch import Watch
+from searchbench.lab.drive.drive import Samples
+from searchbench.lab.drive.workload import Compiled
+from searchbench.lab.fleet.fleet import Fleet
 from searchbench.lab.system.running import Running
-from searchbench.record.trial import Captured, Note, Trial
+from searchbench.places import Place
+from searchbench.record.trial import Captured as CapturedAbout
+from searchbench.record.trial import Ingest, Note, Terms, Trial
 from searchbench.study.plan import Judging
 from searchbench.workload.draw import CachePlan
 
 
+@dataclass(frozen=True)
+class Captured:
+    """Decoded replies to every distinct query, and what the record keeps of them.
+
+    ``terms``: what the engine makes of the queries' terms, as trial.json keeps it.
+    """
+
+    replies: pa.Table
+    about: CapturedAbout
+    terms: Terms | None = None
+
+
 @dataclass
-class Phases:
-    """Seconds spent in each phase; ``current`` says where a failure happened."""
+class Index:
+    """Where an index is, and what goes into it. ``done``: its ingest.
 
-    seconds: dict[str, float] = field(default_factory=dict)
-    current: str = ""
-    announce: Callable[[str], object] = lambda _phase: None
+    ``finished``: may it be measured? ``made_by``: the trial that made it. ``captured``: replies
+    from it, by the key of ``Session.asked``.
+    """
 
-    @contextmanager
-    def __call__(self, name: str) -> Iterator[None]:
-        """Time a phase; entering one twice adds up."""
-        if name != self.current:
-            self.announce(name)
-        self.current = name
-        began = time.perf_counter()
-        yield
-        self.seconds[name] = self.seconds.get(name, 0.0) + time.perf_counter() - began
+    path: Path
+    batches: Batches
+    done: Ingest = field(default_factory=Ingest)
+    finished: bool = False
+    made_by: str = ""
+    captured: dict[str, Captured] = field(default_factory=dict)
+
+    def discard(self) -> None:
+        """Remove what a failed ingest left."""
+        shutil.rmtree(self.path, ignore_errors=True)
+
+
+@dataclass
+class Shelf:
+    """By key; ``root`` is the private folder."""
+
+    root: Path
+    _batches: dict[str, Batches] = field(default_factory=dict)
+    _indexes: dict[str, Index] = field(default_factory=dict)
+
+    def index(
+        self, engine: Engine, corpus: Corpus, digest: str, params: Parameters, scope: str
+    ) -> Index:
+        """The index for these levels; ``scope`` is the block or the trial that may share it.
+
+        The corpus in the engine's bytes is made once for all levels that the index needs not.
+        """
+        levels = {p.name: params[p.name] for p in engine.parameters if p.index}
+        key, own = _key(engine.name, digest, levels), _key(engine.name, digest, levels, scope)
+        if key not in self._batches:
+            self._batches[key] = spool(engine, corpus, self.root / "batches" / key, params)
+        if own not in self._indexes:
+            path = self.root / "indexes" / own / "data"
+            self._indexes[own] = Index(path, self._batches[key])
+        return self._indexes[own]
+
+    def drop_indexes(self) -> None:
+        """A block is over: its indexes will not be asked for again."""
+        for index in self._indexes.values():
+            shutil.rmtree(index.path.parent, ignore_errors=True)
+        self._indexes.clear()
+
+
+@dataclass(frozen=True)
+class Sitting:
+    """What all sessions share. ``rules``: how the study is judged.
+
+    ``timed`` False: trials are captured and not driven. ``fleet``: several client machines; None:
+    this one alone.
+    """
+
+    rules: Judging
+    watch: Watch
+    place: Place
+    shelf: Shelf
+    timed: bool = True
+    fleet: Fleet | None = None
+
+    @property
+    def captures_after(self) -> bool:
+        """Are the distinct queries asked alone after the drive, so that it meets first asks?"""
+        return self.rules.agreement.capture == "after"
 
 
 @dataclass
 class Session:
-    """``rules``: how the study is judged. ``made_by``: the trial that opened it.
+    """``made_by``: the trial that opened it, empty where that was before any trial.
 
-    ``made_by`` is empty where that was before any trial. ``scope``: trials of the same scope may
-    share an index on the shelf.
-
-    ``found``: what opening it found out, as fields of ``record.trial.Trial``.
+    ``seconds`` spent in each phase; ``stage`` says where a failure happened. ``found``: what
+    opening it found out, as fields of ``record.trial.Trial``.
     """
 
     opened: Opened
-    rules: Judging
+    sitting: Sitting
     made_by: str
-    scope: str
     run: Path
-    phases: Phases
-    batches: Batches | None = None
     index: Index | None = None
     running: Running | None = None
     compiled: Compiled | None = None
-    captured: shelf.Captured | None = None
+    captured: Captured | None = None
     cache: CachePlan | None = None
     filled: bool = False
     ready: bool = False
+    stage: str = ""
+    seconds: dict[str, float] = field(default_factory=dict)
     found: dict[str, object] = field(default_factory=dict)
     notes: list[Note] = field(default_factory=list)
 
+    @contextmanager
+    def phase(self, name: str) -> Iterator[None]:
+        """Time a phase; entering one twice adds up."""
+        if name != self.stage:
+            self.sitting.watch.stage(name)
+        self.stage = name
+        began = time.perf_counter()
+        yield
+        self.seconds[name] = self.seconds.get(name, 0.0) + time.perf_counter() - began
+
     @property
-    def params(self) -> Parameters:
-        """The levers: as they were read back of an attached system, else as the study has them."""
-        running = self.running
-        return running.params if running is not None else self.opened.treatment.parameters
+    def levers(self) -> Parameters:
+        """The levers as the study has them."""
+        return self.opened.treatment.parameters
 
     @property
     def attached(self) -> bool:
         """Does it run already?"""
         return self.opened.target is not None
+
+    @property
+    def asked(self) -> str:
+        """The key of what captures on one index depend on."""
+        return _key(dict(self.levers), self.opened.workload.digest)
 
     def there(self) -> Running:
         """The running system."""
@@ -120,7 +207,7 @@ class Run:
     samples: Samples | None = None
     replies: pa.Table | None = None
     probe: pa.Table | None = None
-    driven: Driven | None = None
+    under_load: pa.Table | None = None
     logs: dict[str, bytes] = field(default_factory=dict)
 
     def fill_in(self) -> None:
@@ -128,14 +215,13 @@ class Run:
         session = self.session
         session.made_by = session.made_by or self.about.trial
         captured = session.found.get("captured")
-        if isinstance(captured, Captured) and not captured.made_by:
+        if isinstance(captured, CapturedAbout) and not captured.made_by:
             session.found["captured"] = structs.replace(captured, made_by=session.made_by)
         for name, value in session.found.items():
             setattr(self.about, name, value)
-        for note in session.notes:
-            if note not in self.about.notes:
-                self.about.notes.append(note)
+        self.about.notes += [note for note in session.notes if note not in self.about.notes]
 
-    def note(self, note: Note) -> None:
-        """Something the lab noticed."""
-        self.about.notes.append(note)
+
+def _key(*parts: object) -> str:
+    text = json.dumps(parts, sort_keys=True, default=str)
+    return hashlib.sha256(text.encode()).hexdigest()[:16]

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import os
+import shlex
 import shutil
 import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager, nullcontext
 from pathlib import Path
 
 import psutil
@@ -16,8 +17,10 @@ from searchbench import _core
 from searchbench.errors import LabError
 from searchbench.lab.conduct.conductor import Conductor
 from searchbench.lab.conduct.openings import Openings
-from searchbench.lab.conduct.trials import Decide, Planned, Search, Trials
+from searchbench.lab.conduct.session import Shelf, Sitting
+from searchbench.lab.conduct.trials import Decide, planned, searched
 from searchbench.lab.conduct.watch import Silence, Watch
+from searchbench.lab.fleet.fleet import Fleet
 from searchbench.lab.place import host
 from searchbench.record import Record, Writer, open_record
 from searchbench.study import Study, read_study
@@ -47,21 +50,19 @@ def run(
     """
     study = study if isinstance(study, Study) else read_study(study)
     plan = plan or make_plan(study)
-    refusal = host.require_release_build()
-    if refusal:
-        raise LabError(refusal, "host")
-    watch = watch or Silence()
-    openings = Openings(study.base, study.seed, watch)
+    host.require_release_build()
+    openings = Openings(study.base, study.seed, watch or Silence())
     # Everything that a person can get wrong is opened before the first minute is spent.
     for treatment in plan.treatments:
         openings.opened(treatment, study.seed)
-    with folder(work) as private, Conductor(openings, watch, private, plan) as conductor:
+    with _conductor(openings, plan, work) as conductor:
         if plan.judging.measure != "trials":
             conductor.survey([t for t in plan.treatments if t.attach])
         writer = _writer(study, plan, Path(record) if record else Path("records") / study.name)
-        searched = plan.judging.measure == "capacity"
-        trials: Trials = Search(plan, decide) if searched else Planned(plan)
-        conductor.conduct(trials, writer)
+        search = plan.judging.measure == "capacity"
+        conductor.conduct(
+            searched(plan, writer, decide) if search else planned(plan, writer), writer
+        )
     return open_record(writer.path)
 
 
@@ -79,18 +80,35 @@ def verify(
     """
     study = study if isinstance(study, Study) else read_study(study)
     plan = make_plan(study)
-    watch = watch or Silence()
-    openings = Openings(study.base, study.seed, watch)
-    answering = tuple(_answering(plan))
+    openings = Openings(study.base, study.seed, watch or Silence())
     judging = structs.replace(plan.judging, measure="trials", control=None, replicates=1)
-    plan = structs.replace(plan, trials=answering, judging=judging)
-    with (
-        folder(work) as private,
-        Conductor(openings, watch, private, plan, timed=False) as conductor,
-    ):
+    plan = structs.replace(plan, trials=tuple(_answering(plan)), judging=judging)
+    with _conductor(openings, plan, work, timed=False) as conductor:
         writer = _writer(study, plan, Path(record))
-        conductor.conduct(Planned(plan), writer)
+        conductor.conduct(planned(plan, writer), writer)
     return open_record(record)
+
+
+@contextmanager
+def _conductor(
+    openings: Openings, plan: Plan, work: Path | None, *, timed: bool = True
+) -> Iterator[Conductor]:
+    """Who conducts the plan, logged in on the client machines, if there are any."""
+    machines = {
+        (tuple(t.load.get("machines") or ()), t.load.get("ssh"), t.load.get("client_command"))
+        for t in plan.treatments
+    }
+    (names, ssh, command) = next(iter(machines), ((), None, None))
+    if len(machines) > 1:
+        raise LabError("the treatments name different client machines; name the same for all")
+    fleet = None
+    if names and timed:
+        fleet = Fleet(names, shlex.split(ssh or "ssh"), command or "searchbench-client")
+    with folder(work) as private, fleet or nullcontext():
+        place, shelf = host.placement(), Shelf(private / "shelf")
+        sitting = Sitting(plan.judging, openings.watch, place, shelf, timed, fleet)
+        with closing(Conductor(openings, sitting, private / "run", plan)) as conductor:
+            yield conductor
 
 
 def _writer(study: Study, plan: Plan, path: Path) -> Writer:

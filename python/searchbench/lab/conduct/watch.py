@@ -33,20 +33,6 @@ class Watch(Protocol):
 class Silence:
     """A Watch that watches nothing."""
 
-    def opening(self, what: str) -> None:
-        """Nothing."""
+    def _nothing(self, *_: object, **__: object) -> None: ...
 
-    def told(self, text: str) -> None:
-        """Nothing."""
-
-    def begins(self, trial: Trial, label: str, done: int, of: int) -> None:
-        """Nothing."""
-
-    def stage(self, name: str) -> None:
-        """Nothing."""
-
-    def tick(self, completed: int, elapsed_ns: int, recent: bytes) -> None:
-        """Nothing."""
-
-    def ends(self, trial: Trial, about: Kept) -> None:
-        """Nothing."""
+    opening = told = begins = stage = tick = ends = _nothing

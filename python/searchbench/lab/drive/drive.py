@@ -1,36 +1,24 @@
-"""Compiled requests → core → samples and kept replies. The timed span is the core's alone."""
+"""What the core gives back: samples, and kept replies, decoded after the timed span."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
-from typing import Any
+from dataclasses import dataclass
 
-import msgspec
 import numpy as np
 import pyarrow as pa
 
 from searchbench import _core
 from searchbench.engines.engine import Engine, Hits
-from searchbench.errors import LabError
-from searchbench.lab.drive.compiled import Compiled
-from searchbench.lab.wire.exchange import (
-    Decoder,
-    Endpoint,
-    Sender,
-    Trace,
-    ask,
-    prepare,
-    samples_of,
-)
-from searchbench.lab.wire.order import I64, U32, Manner, Order, one_by_one
+from searchbench.lab.drive.workload import Compiled
+from searchbench.lab.wire.exchange import Decoder, Endpoint, Trace, ask, samples_of
+from searchbench.lab.wire.order import I64, U32, Manner, one_by_one
 from searchbench.record import REPLIES, samples_table
-from searchbench.record.trial import Drive, Note, Terms
+from searchbench.record.trial import Terms
 from searchbench.workload.queries.algebra import Query, declared_terms
 
 _CAPTURE_TIMEOUT_S = 60.0
-_SAMPLED_REPLIES = 200
 _BATCH_ROWS = 250_000
 _OK = _core.OUTCOMES.index("ok")
 _PARTIAL = _core.OUTCOMES.index("partial")
@@ -66,20 +54,6 @@ class Samples:
         return np.concatenate([np.ascontiguousarray(raw["due"]) for raw in self.raw()])
 
 
-@dataclass(frozen=True, slots=True)
-class Driven:
-    """A drive's samples, kept replies (decoded, and ``raw`` as received), the accounting.
-
-    ``notes``: what several client machines had to say of their clocks.
-    """
-
-    samples: Samples
-    replies: pa.Table
-    accounting: Drive
-    raw: tuple[bytes, ...] = ()
-    notes: tuple[Note, ...] = ()
-
-
 def capture(endpoint: Endpoint, decoder: Decoder, compiled: Compiled) -> tuple[pa.Table, float]:
     """Each distinct query once; the replies decoded (phase ``captured``), seconds for each.
 
@@ -88,9 +62,9 @@ def capture(endpoint: Endpoint, decoder: Decoder, compiled: Compiled) -> tuple[p
     alone = compiled.some(range(compiled.single)) if compiled.copies > 1 else compiled
     count = len(alone.requests)
     manner = Manner(timeout_s=_CAPTURE_TIMEOUT_S, capture_every=1)
-    trace = endpoint.drive(prepare(alone.requests), one_by_one(count), manner)
+    trace = endpoint.send(alone.requests, one_by_one(count), manner)
     elapsed_s = json.loads(trace.accounting())["elapsed_ns"] / 1e9
-    return _decoded(decoder, trace, alone, "captured"), elapsed_s / max(1, count)
+    return decoded(decoder, trace, alone, "captured"), elapsed_s / max(1, count)
 
 
 def terms_seen(engine: Engine, endpoint: Endpoint, queries: Sequence[Query]) -> Terms | None:
@@ -112,41 +86,7 @@ def terms_seen(engine: Engine, endpoint: Endpoint, queries: Sequence[Query]) -> 
     return Terms(asked=len(known), other=other)
 
 
-def drive(
-    sender: Sender,
-    decoder: Decoder,
-    compiled: Compiled,
-    order: Order,
-    manner: Manner,
-    expected: int,
-) -> Driven:
-    """Drive the order and record every request. ``expected``: about how many there will be.
-
-    ``order`` is of the requests of ``compiled`` as they are laid out. A share of the replies is
-    kept, about two hundred.
-    """
-    # Odd, so that it does not keep step with an even number of distinct queries.
-    every = max(1, expected // _SAMPLED_REPLIES) | 1
-    trace = sender.send(compiled.requests, order, replace(manner, capture_every=every))
-    if not len(trace):
-        raise LabError("nothing was sent: the order is empty", "drive")
-    accounting = json.loads(trace.accounting())
-    notes = accounting.pop("notes", [])
-    return Driven(
-        samples=Samples(trace, compiled.request_to_query),
-        replies=_decoded(decoder, trace, compiled, "under_load"),
-        accounting=accounted(accounting),
-        raw=tuple(reply for _, reply in trace.replies()),
-        notes=tuple(msgspec.convert(note, Note) for note in notes),
-    )
-
-
-def accounted(payload: Any) -> Drive:
-    """The measuring loop's accounting as the record keeps it."""
-    return msgspec.convert(payload, Drive)
-
-
-def _decoded(decoder: Decoder, trace: Trace, compiled: Compiled, phase: str) -> pa.Table:
+def decoded(decoder: Decoder, trace: Trace, compiled: Compiled, phase: str) -> pa.Table:
     """Kept replies as rows of replies.parquet; a reply that is none is an error, not a hit."""
     raw = samples_of(trace)
     replies = dict(trace.replies())
@@ -165,21 +105,19 @@ def _decoded(decoder: Decoder, trace: Trace, compiled: Compiled, phase: str) -> 
                 hits = Hits(total=None, error=f"the reply cannot be read: {error}")
             if hits.partial and outcome == _OK:
                 outcome = _PARTIAL
-        rows.append(_row(int(compiled.request_to_query[sample["request"]]), phase, outcome, hits))
+        rows.append(
+            {
+                "query": int(compiled.request_to_query[sample["request"]]),
+                "phase": phase,
+                "outcome": outcome,
+                "total": hits.total,
+                "total_exact": hits.total_exact,
+                "ids": [h.id for h in hits.hits],
+                "scores": [h.score for h in hits.hits],
+                "facets": json.dumps(hits.facets, ensure_ascii=False),
+                "groups": json.dumps(list(hits.groups), ensure_ascii=False),
+                "warnings": list(hits.warnings),
+                "error": hits.error,
+            }
+        )
     return pa.Table.from_pylist(rows, schema=REPLIES)
-
-
-def _row(query: int, phase: str, outcome: int, hits: Hits) -> dict[str, Any]:
-    return {
-        "query": query,
-        "phase": phase,
-        "outcome": outcome,
-        "total": hits.total,
-        "total_exact": hits.total_exact,
-        "ids": [h.id for h in hits.hits],
-        "scores": [h.score for h in hits.hits],
-        "facets": json.dumps(hits.facets, ensure_ascii=False),
-        "groups": json.dumps(list(hits.groups), ensure_ascii=False),
-        "warnings": list(hits.warnings),
-        "error": hits.error,
-    }

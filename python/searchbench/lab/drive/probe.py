@@ -12,7 +12,6 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from types import TracebackType
 from typing import Any
 
 import psutil
@@ -40,12 +39,7 @@ class Probe:
         self._thread.start()
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         """Take the last sample."""
         self._stop.set()
         if self._thread is not None:
@@ -57,34 +51,23 @@ class Probe:
         rows = [{**row, "t": row["t"] - started_unix_ns} for row in self._rows]
         return pa.Table.from_pylist(rows, schema=PROBE)
 
-    def server_lived(self) -> bool:
-        """Are all the service's processes still running?"""
-        try:
-            return all(
-                server.is_running() and server.status() != psutil.STATUS_ZOMBIE
-                for server in self.servers
-            )
-        except psutil.NoSuchProcess:
-            return False
-
     def _loop(self) -> None:
         while not self._stop.wait(self.interval_s):
             self._sample()
 
     def _sample(self) -> None:
-        row: dict[str, Any] = {"t": time.time_ns()}
-        row.update(_server(self.servers))
-        own = os.times()
-        row["client_cpu_s"] = own.user + own.system
-        cpu = psutil.cpu_times()
-        row["host_user_s"] = cpu.user
-        row["host_system_s"] = cpu.system
-        row["host_steal_s"] = getattr(cpu, "steal", 0.0)
-        row["host_iowait_s"] = getattr(cpu, "iowait", 0.0)
-        row["host_idle_s"] = cpu.idle
-        for name in _PRESSURES:
-            row[f"pressure_{name}"] = _pressure(name)
-        self._rows.append(row)
+        seen = {"t": time.time_ns(), **_server(self.servers)}
+        own, cpu = os.times(), psutil.cpu_times()
+        pressures = {f"pressure_{name}": _pressure(name) for name in _PRESSURES}
+        host = {
+            "client_cpu_s": own.user + own.system,
+            "host_user_s": cpu.user,
+            "host_system_s": cpu.system,
+            "host_steal_s": getattr(cpu, "steal", 0.0),
+            "host_iowait_s": getattr(cpu, "iowait", 0.0),
+            "host_idle_s": cpu.idle,
+        }
+        self._rows.append({**seen, **host, **pressures})
 
 
 def _server(roots: Sequence[psutil.Process]) -> dict[str, Any]:
@@ -119,7 +102,4 @@ def _pressure(name: str) -> float | None:
         line = Path(f"/proc/pressure/{name}").read_text().split("\n", 1)[0]
     except OSError:
         return None
-    for part in line.split():
-        if part.startswith("avg10="):
-            return float(part[6:])
-    return None
+    return next((float(part[6:]) for part in line.split() if part.startswith("avg10=")), None)

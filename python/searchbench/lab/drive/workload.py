@@ -1,27 +1,31 @@
 """What is asked, made ready for one system: portable queries, or verbatim requests.
 
 Both give the same three things: what the record keeps of them, their bytes for a system, and the
-order in which a load sends them.
+order of the requests of one copy in which a load sends them. Of a system with several endpoints
+the requests are laid out one copy for each, so that which endpoint a request goes to is a matter of
+its number alone.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
-from typing import Any
+import base64
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Literal
 
 import numpy as np
 
-from searchbench.corpora.corpus import Schema
+from searchbench.corpora.corpus import Corpus, Schema
+from searchbench.engines import frames, mysql_form, postgres_form
 from searchbench.engines.engine import Engine, Parameters, Request
-from searchbench.errors import LabError
-from searchbench.lab.drive.compiled import Compiled, Spread, compile_all
-from searchbench.lab.drive.encode import encode
-from searchbench.lab.system.address import Target, resolve
+from searchbench.engines.features import refuse
+from searchbench.errors import LabError, Unsupported
+from searchbench.lab.system.address import Login, Target, resolve
 from searchbench.lab.wire.order import I64, U32, Order
 from searchbench.record.trial import Queries
 from searchbench.workload.draw import CachePlan, draw
 from searchbench.workload.loads import Load
+from searchbench.workload.queries.algebra import Query
 from searchbench.workload.queries.forms import to_json, to_text
 from searchbench.workload.queries.orders import arrange
 from searchbench.workload.queries.sets import QuerySet
@@ -29,84 +33,169 @@ from searchbench.workload.verbatim.model import Ask, RequestSet, sequence
 
 # A closed loop repeats its order: long enough that no cache sees the end of it soon.
 _DRAWN = 200_000
+Spread = Literal["keep", "round"]
+_BODY_KINDS = ((b"{", "application/json"), (b"[", "application/json"))
 
 
-@dataclass(frozen=True)
-class PortableQueries:
-    """Queries in the algebra, which each engine's translator turns into its own bytes."""
+@dataclass(frozen=True, slots=True)
+class Compiled:
+    """``request_to_query``: uint32, the distinct query of each request, over all its copies.
 
-    queries: QuerySet
-    schema: Schema
+    ``copies``: how many endpoints the requests are laid out for. ``several``: how many of them any
+    request may go to; those beyond are named by single requests. ``own``: of each request of one
+    copy the endpoint that it names, -1 where it names none. ``timeouts_ns``: of each of one copy.
+    """
+
+    requests: tuple[Request, ...]
+    request_to_query: U32
+    unsupported: tuple[tuple[int, str], ...] = ()
+    copies: int = 1
+    several: int = 1
+    own: I64 | None = None
+    timeouts_ns: I64 | None = None
+
+    @property
+    def single(self) -> int:
+        """Requests of one copy."""
+        return len(self.requests) // self.copies
+
+    def routed(self, order: Order, spread: Spread = "keep") -> Order:
+        """An order of the requests of one copy, each with the endpoint that it goes to.
+
+        "keep": each client keeps to one endpoint, in turn. "round": requests go round. In an open
+        loop they always go round.
+        """
+        if self.timeouts_ns is not None:
+            order = replace(order, request_timeouts_ns=np.tile(self.timeouts_ns, self.copies))
+        if self.copies == 1:
+            return order
+        sequence = order.sequence.astype(np.int64)
+        if order.client_starts is not None and spread == "keep":
+            starts = order.client_starts.astype(np.int64)
+            runs = starts[1:] - starts[:-1]
+            turn = np.repeat(np.arange(len(runs)) % self.several, runs)
+            turn = np.resize(turn, len(sequence))
+        else:
+            turn = np.arange(len(sequence)) % self.several
+        if self.own is not None:
+            named = self.own[sequence]
+            turn = np.where(named >= 0, named, turn)
+        return replace(
+            order,
+            sequence=(turn * self.single + sequence).astype(np.uint32),
+            request_targets=np.repeat(np.arange(self.copies, dtype=np.uint16), self.single),
+        )
+
+    def some(self, chosen: Sequence[int]) -> Compiled:
+        """These requests of the first copy alone."""
+        return Compiled(
+            tuple(self.requests[i] for i in chosen),
+            np.array([self.request_to_query[i] for i in chosen], np.uint32),
+        )
+
+
+def compile_all(
+    engine: Engine, queries: Sequence[Query], schema: Schema, params: Parameters
+) -> Compiled:
+    """Every distinct query; those that the engine cannot express are kept with the reason.
+
+    LabError where it can express none.
+    """
+    requests: list[Request] = []
+    index: list[int] = []
+    unsupported: list[tuple[int, str]] = []
+    for number, query in enumerate(queries):
+        try:
+            refuse(engine.can, query)
+            requests.append(engine.compile(query, schema, params))
+        except Unsupported as reason:
+            unsupported.append((number, str(reason)))
+        else:
+            index.append(number)
+    if not requests:
+        raise LabError(
+            f"{engine.name} can express none of the queries: {unsupported[0][1]}", "compile"
+        )
+    return Compiled(tuple(requests), np.array(index, np.uint32), tuple(unsupported))
+
+
+class _Workload:
+    """What both have in common."""
+
+    asked: QuerySet | RequestSet
 
     @property
     def digest(self) -> str:
         """Names its file on record."""
-        return self.queries.digest
+        return self.asked.digest
 
     def about(self) -> Queries:
         """What trial.json keeps of it."""
-        q = self.queries
+        its = self.asked
+        terms = its.mean_terms if isinstance(its, QuerySet) else None
         return Queries(
-            name=q.name, digest=q.digest, distinct=q.distinct, logged=q.logged,
-            mean_terms=q.mean_terms, bad_lines=q.bad_count,
+            name=its.name, digest=its.digest, distinct=its.distinct, logged=its.logged,
+            mean_terms=terms, bad_lines=its.bad_count,
         )  # fmt: skip
+
+
+@dataclass(frozen=True)
+class PortableQueries(_Workload):
+    """Queries in the algebra, which each engine's translator turns into its own bytes."""
+
+    asked: QuerySet
+    corpus: Corpus
 
     def lines(self) -> Iterator[dict[str, Any]]:
         """The distinct queries as the record keeps them."""
-        for number, query in enumerate(self.queries.queries):
+        for number, query in enumerate(self.asked.queries):
             yield {"query": number, "text": to_text(query), "algebra": to_json(query)}
 
     def compiled(self, engine: Engine, params: Parameters, endpoints: int = 1) -> Compiled:
         """Its bytes for an engine, laid out for so many endpoints. LabError if there are none."""
-        found = compile_all(engine, self.queries.queries, self.schema, params)
-        return found.for_endpoints(endpoints)
+        found = compile_all(engine, self.asked.queries, self.corpus.schema, params)
+        if endpoints == 1:
+            return found
+        return replace(
+            found,
+            requests=found.requests * endpoints,
+            request_to_query=np.tile(found.request_to_query, endpoints),
+            copies=endpoints,
+            several=endpoints,
+        )
 
-    def order(self, load: Load, compiled: Compiled, seed: int, spread: Spread = "keep") -> Order:
+    def order(self, load: Load, compiled: Compiled, seed: int) -> Order:
         """The order for a drive. Logged queries that the engine cannot express are left out.
 
         The same seed gives the same order to every system, so within a block all are asked alike.
         """
-        requests = compiled.request_of(self.queries.distinct)[self.queries.log]
-        asked = requests >= 0
-        log = requests[asked].astype(np.uint32)
-        times = self.queries.times_s
-        due = load.due_ns(seed, None if times is None else times[asked])
-        return compiled.routed(_order(load, log, due, seed), spread)
+        request_of = np.full(self.asked.distinct, -1, np.int64)
+        request_of[compiled.request_to_query[: compiled.single]] = np.arange(compiled.single)
+        requests, times = request_of[self.asked.log], self.asked.times_s
+        known = requests >= 0
+        log = requests[known].astype(np.uint32)
+        due = load.due_ns(seed, None if times is None else times[known])
+        return _order(load, log, due, seed)
 
 
 @dataclass(frozen=True)
-class VerbatimRequests:
+class VerbatimRequests(_Workload):
     """Requests that are sent as they are: paths, statements, a production log."""
 
-    requests: RequestSet
-
-    @property
-    def digest(self) -> str:
-        """Names its file on record."""
-        return self.requests.digest
-
-    def about(self) -> Queries:
-        """What trial.json keeps of it."""
-        r = self.requests
-        return Queries(
-            name=r.name, digest=r.digest, distinct=r.distinct, logged=r.logged,
-            bad_lines=r.bad_count,
-        )  # fmt: skip
+    asked: RequestSet
 
     def lines(self) -> Iterator[dict[str, Any]]:
         """The distinct requests as the record keeps them."""
-        return self.requests.lines()
+        return self.asked.lines()
 
-    def compiled(
-        self, target: Target, *, remote: bool, timeout_s: float
-    ) -> tuple[Compiled, Target]:
+    def compiled(self, target: Target, timeout_s: float) -> tuple[Compiled, Target]:
         """Its bytes for each endpoint, and the target with those that single requests name.
 
-        LabError with the request where one cannot be sent there.
+        LabError with the request where one cannot be sent there. ``timeout_s``: of those that name
+        none.
         """
-        places = list(target.resolved)
-        named: list[tuple[str, int]] = list(target.addresses)
-        asks = self.requests.asks
+        places, named = list(target.resolved), list(target.addresses)
+        asks = self.asked.asks
         own = np.full(len(asks), -1, np.int64)
         for number, ask in enumerate(asks):
             if ask.host is None and ask.port is None:
@@ -114,23 +203,22 @@ class VerbatimRequests:
             address = (ask.host or target.addresses[0][0], ask.port or target.addresses[0][1])
             if address not in named:
                 named.append(address)
-                places.append(resolve(*address, remote=remote))
+                places.append(resolve(*address, remote=target.remote))
             own[number] = named.index(address)
-        full = Target(
-            target.name, target.url, target.wire, tuple(named), tuple(places), target.login,
-            target.path,
-        )  # fmt: skip
+        full = replace(target, addresses=tuple(named), resolved=tuple(places))
         encoded = [_encoded(ask, full, place) for place in range(len(places)) for ask in asks]
-        numbers = np.tile(np.arange(len(asks), dtype=np.uint32), len(places))
-        compiled = Compiled(
+        timeouts_ns = None
+        if any(ask.timeout_s is not None for ask in asks):
+            each = [round((ask.timeout_s or timeout_s) * 1e9) for ask in asks]
+            timeouts_ns = np.array(each, np.int64)
+        return Compiled(
             tuple(encoded),
-            numbers,
+            np.tile(np.arange(len(asks), dtype=np.uint32), len(places)),
             copies=len(places),
             several=len(target.resolved),
             own=own,
-            timeouts_ns=self._timeouts(timeout_s),
-        )
-        return compiled, full
+            timeouts_ns=timeouts_ns,
+        ), full
 
     def first(self, compiled: Compiled) -> Request:
         """The first request, at the endpoint that it goes to: to see who answers."""
@@ -147,51 +235,26 @@ class VerbatimRequests:
         at = np.unique(np.linspace(0, free.size - 1, min(most, free.size)).astype(np.int64))
         return compiled.some([int(i) for i in free[at]])
 
-    def order(
-        self,
-        load: Load,
-        compiled: Compiled,
-        seed: int,
-        spread: Spread = "keep",
-        cache: CachePlan | None = None,
-    ) -> Order:
+    def order(self, load: Load, seed: int, cache: CachePlan | None) -> Order:
         """The order for a drive. ``cache``: drawn for a share of hits, in place of their own."""
-        log, times = self.requests.log, self.requests.times_s
-        due = load.due_ns(seed, times)
+        log, due = self.asked.log, load.due_ns(seed, self.asked.times_s)
         length = _DRAWN if due is None else max(1, len(due))
         if cache is not None:
             if due is None:
                 length = max(length, 4 * cache.warmup_requests)
             log = draw(cache, length, seed)
-        elif self.requests.groups:
-            log = sequence(self.requests, seed, length)
-        return compiled.routed(_order(load, log, due, seed, repeated=_DRAWN), spread)
+        elif self.asked.groups:
+            log = sequence(self.asked, seed, length)
+        return _order(load, log, due, seed, repeated=_DRAWN)
 
-    def filling(self, compiled: Compiled, cache: CachePlan, seed: int) -> Order:
-        """An order that fills the caches of all endpoints, before anything is measured."""
-        caches = compiled.several
+    def filling(self, caches: int, cache: CachePlan, seed: int) -> Order:
+        """An order that fills so many caches, those of all endpoints, before any measurement."""
         log = draw(cache, caches * cache.warmup_requests, seed)
         asked = arrange(log, "logged", clients=caches)
-        order = Order(asked.sequence, asked.client_starts, None, caches, repeat=False)
-        return compiled.routed(order, "keep")
-
-    def _timeouts(self, usual_s: float) -> I64 | None:
-        asks = self.requests.asks
-        if all(ask.timeout_s is None for ask in asks):
-            return None
-        return np.array([round((a.timeout_s or usual_s) * 1e9) for a in asks], dtype=np.int64)
+        return Order(asked.sequence, asked.client_starts, None, caches, repeat=False)
 
 
 Workload = PortableQueries | VerbatimRequests
-
-
-@dataclass(frozen=True)
-class Role:
-    """A workload with its load: what one kind of client of a trial does, under its name."""
-
-    name: str
-    workload: Workload
-    load: Load
 
 
 def _order(load: Load, log: U32, due: I64 | None, seed: int, repeated: int | None = None) -> Order:
@@ -216,3 +279,54 @@ def _encoded(ask: Ask, target: Target, place: int) -> Request:
         return encode(ask, target, place)
     except ValueError as error:
         raise LabError(f"{ask.text[:80]!r} cannot be sent: {error}", "compile") from None
+
+
+def encode(ask: Ask, target: Target, place: int = 0) -> Request:
+    """The bytes that send ``ask`` to one endpoint of ``target``.
+
+    ``place``: which of its addresses. LabError where they do not fit together.
+    """
+    if target.wire == "http":
+        host, port = target.addresses[place]
+        return Request((_http(ask, f"{host}:{port}" if port != 80 else host, target.login),))
+    if target.wire in ("mysql", "sphinxql"):
+        return Request((mysql_form.query(_statement(ask, target)),))
+    if target.wire == "postgres":
+        return Request((postgres_form.query(_statement(ask, target)),))
+    if target.wire == "frames":
+        return frames.frame(frames.QUERY, ask.text.encode())
+    raise LabError(
+        f"{target.url}: requests of Sphinx's native API are made from queries: give --study FILE "
+        "and --system NAME; for SQL statements, sphinxql://HOST:9306", "compile",
+    )  # fmt: skip
+
+
+def _http(ask: Ask, host: str, login: Login | None) -> bytes:
+    if not ask.is_path:
+        raise LabError(
+            f"{ask.text[:80]!r} is no path, and this target speaks HTTP: a request begins with "
+            "'/'; SQL statements go to mysql://, postgres:// or sphinxql://", "compile",
+        )  # fmt: skip
+    headers = {"Host": host}
+    if login is not None:
+        user, password, _ = login
+        word = base64.b64encode(f"{user}:{password}".encode()).decode("ascii")
+        headers["Authorization"] = f"Basic {word}"
+    if ask.body is not None:
+        kinds = (kind for mark, kind in _BODY_KINDS if ask.body.lstrip().startswith(mark))
+        headers["Content-Type"] = next(kinds, "application/x-www-form-urlencoded")
+        headers["Content-Length"] = str(len(ask.body))
+    own = {name.lower() for name, _ in ask.headers}
+    lines = [f"{n}: {v}" for n, v in headers.items() if n.lower() not in own]
+    lines += [f"{n}: {v}" for n, v in ask.headers]
+    head = "\r\n".join([f"{ask.method} {ask.text} HTTP/1.1", *lines, "", ""])
+    return head.encode("utf-8") + (ask.body or b"")
+
+
+def _statement(ask: Ask, target: Target) -> str:
+    if ask.is_path:
+        raise LabError(
+            f"{ask.text[:80]!r} is a path, and {target.url} is asked in SQL; paths go to http://",
+            "compile",
+        )
+    return ask.text

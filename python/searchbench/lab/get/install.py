@@ -24,8 +24,7 @@ from pathlib import Path
 from searchbench.engines import defaults
 from searchbench.engines.engine import Engine, Service
 from searchbench.errors import LabError, NotInstalled
-from searchbench.lab.conduct.serve import serving
-from searchbench.lab.conduct.wiretap import Sentences
+from searchbench.lab.conduct.serve import Sentences, serving
 from searchbench.lab.get import finished
 from searchbench.lab.system.names import Places, engines_home, program
 

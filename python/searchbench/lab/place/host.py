@@ -6,12 +6,14 @@ import os
 import platform
 import resource
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import psutil
 
 from searchbench import _core
+from searchbench.errors import LabError
 from searchbench.places import Place
 from searchbench.record.trial import Note
 
@@ -25,7 +27,7 @@ def fingerprint() -> dict[str, Any]:
     """The machine as host.json keeps it. What cannot be known is absent, never guessed."""
     memory = psutil.virtual_memory()
     facts: dict[str, Any] = {
-        "cpu": _cpu_model(),
+        "cpu": _cpuinfo("model name") or platform.processor(),
         "cores": len(os.sched_getaffinity(0)),
         "cores_online": os.cpu_count(),
         "memory_bytes": memory.total,
@@ -41,7 +43,7 @@ def fingerprint() -> dict[str, Any]:
         "governor": _read(_SYS / "devices/system/cpu/cpu0/cpufreq/scaling_governor"),
         "turbo_off": _read(_SYS / "devices/system/cpu/intel_pstate/no_turbo"),
         "smt": _read(_SYS / "devices/system/cpu/smt/control"),
-        "virtual": "hypervisor" in _cpu_flags(),
+        "virtual": "hypervisor" in _cpuinfo("flags").split(),
         "transparent_hugepages": _read(_SYS / "kernel/mm/transparent_hugepage/enabled"),
         "tcp_congestion_control": _read(_PROC / "sys/net/ipv4/tcp_congestion_control"),
         "open_files_limit": resource.getrlimit(resource.RLIMIT_NOFILE)[0],
@@ -50,41 +52,33 @@ def fingerprint() -> dict[str, Any]:
     return {key: value for key, value in facts.items() if value not in (None, "")}
 
 
-def notes() -> list[Note]:
+def notes() -> Iterator[Note]:
     """What makes this machine less fit to measure on, as it is now; looks for 0.2 s."""
-    found = []
     cores = len(os.sched_getaffinity(0))
     # Not the load average: it remembers what we did ourselves a minute ago.
     busy = psutil.cpu_percent(interval=_LOOK_S) / 100
     if busy * cores > _BUSY_CORES:
-        found.append(
-            Note(
-                kind="busy machine",
-                number=f"{busy * cores:.2f} of {cores} cores busy before the trial began",
-                meaning="other work runs at the same time and slows what is measured",
-                remedy="stop it, or run the study when the machine is idle",
-            )
+        yield Note(
+            kind="busy machine",
+            number=f"{busy * cores:.2f} of {cores} cores busy before the trial began",
+            meaning="other work runs at the same time and slows what is measured",
+            remedy="stop it, or run the study when the machine is idle",
         )
     governor = _read(_SYS / "devices/system/cpu/cpu0/cpufreq/scaling_governor")
     if governor not in (None, "performance"):
-        found.append(
-            Note(
-                kind="clock frequency",
-                number=f"governor {governor}",
-                meaning="the processor changes its frequency while it is measured",
-                remedy="cpupower frequency-set -g performance",
-            )
+        yield Note(
+            kind="clock frequency",
+            number=f"governor {governor}",
+            meaning="the processor changes its frequency while it is measured",
+            remedy="cpupower frequency-set -g performance",
         )
     if cores < 2:
-        found.append(
-            Note(
-                kind="one core",
-                number="1 core",
-                meaning="client and server take turns on the same core, so each measures the other",
-                remedy="measure on a machine with two cores or more",
-            )
+        yield Note(
+            kind="one core",
+            number="1 core",
+            meaning="client and server take turns on the same core, so each measures the other",
+            remedy="measure on a machine with two cores or more",
         )
-    return found
 
 
 def placement() -> Place:
@@ -99,32 +93,18 @@ def placement() -> Place:
     return Place(server_cpus=cores[:-1], client_cpus=cores[-1:])
 
 
-def require_release_build() -> str | None:
-    """None if the measuring core may be used for measurements, else why not."""
-    if _core.profile == "release":
-        return None
-    return "the measuring core is a debug build; build it with `uv sync` before measuring"
+def require_release_build() -> None:
+    """LabError where the measuring core is none to measure with."""
+    if _core.profile != "release":
+        raise LabError(
+            "the measuring core is a debug build; build it with `uv sync` before measuring", "host"
+        )
 
 
-def _cpu_model() -> str | None:
-    for line in _cpuinfo():
-        if line.startswith("model name"):
-            return line.split(":", 1)[1].strip()
-    return platform.processor() or None
-
-
-def _cpu_flags() -> list[str]:
-    for line in _cpuinfo():
-        if line.startswith("flags"):
-            return line.split(":", 1)[1].split()
-    return []
-
-
-def _cpuinfo() -> list[str]:
-    try:
-        return (_PROC / "cpuinfo").read_text().splitlines()
-    except OSError:
-        return []
+def _cpuinfo(key: str) -> str:
+    """What /proc/cpuinfo says of the first core; empty where it says nothing."""
+    lines = (_read(_PROC / "cpuinfo") or "").splitlines()
+    return next((line.partition(":")[2].strip() for line in lines if line.startswith(key)), "")
 
 
 def _distribution() -> str | None:

@@ -40,7 +40,7 @@ _USUAL_LOGIN: Mapping[str, Login] = {
     "sphinxql": ("", "", ""),
     "postgres": ("postgres", "", ""),
 }
-PARTS = ("USER", "PASSWORD", "DATABASE")
+_PARTS = ("USER", "PASSWORD", "DATABASE")
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +48,7 @@ class Target:
     """A system under load: one or more endpoints of the same kind. ``path`` of the first URL.
 
     ``addresses``: host and port as they were given, ``resolved`` those that are connected to.
-    ``wire`` None: that of the engine that the study names.
+    ``wire`` None: that of the engine that the study names. ``remote``: it need not be on loopback.
     """
 
     name: str
@@ -58,8 +58,9 @@ class Target:
     resolved: tuple[tuple[str, int], ...]
     login: Login | None = field(default=None, repr=False)
     path: str = ""
+    remote: bool = False
 
-    def spoken(self, wire: Wire, usual: Login | None, environ: Mapping[str, str]) -> Target:
+    def spoken(self, wire: Wire, usual: Login | None) -> Target:
         """The same, of an engine that speaks ``wire`` and logs in as ``usual`` unless told."""
         if self.wire not in (None, wire):
             raise LabError(
@@ -67,18 +68,11 @@ class Target:
                 "compile",
             )
         said = self.login if self.wire is not None and self.login else ("", "", "")
-        return replace(self, wire=wire, login=_login(wire, self.name, said, environ, usual))
+        return replace(self, wire=wire, login=_login(wire, self.name, said, usual))
 
 
-def target_of(
-    name: str,
-    addresses: Sequence[str],
-    *,
-    remote: bool = False,
-    environ: Mapping[str, str] | None = None,
-) -> Target:
+def target_of(name: str, addresses: Sequence[str], *, remote: bool = False) -> Target:
     """The target at these addresses; LabError where one is wrong, not known, or refused."""
-    environ = os.environ if environ is None else environ
     parts = [_split(text) for text in addresses]
     wires = {wire for wire, *_ in parts}
     if len(wires) > 1:
@@ -91,9 +85,9 @@ def target_of(
     name = name or f"{host}:{port}"
     given = tuple((h, p) for _, h, p, _, _ in parts)
     resolved = tuple(resolve(h, p, remote=remote) for h, p in given)
-    login = None if wire is None else _login(wire, name, said, environ)
+    login = None if wire is None else _login(wire, name, said)
     shown = ",".join(_shown(text, h, p) for text, (h, p) in zip(addresses, given, strict=True))
-    return Target(name, shown, wire, given, resolved, login, path)
+    return Target(name, shown, wire, given, resolved, login, path, remote)
 
 
 def named(text: str) -> tuple[str, list[str]]:
@@ -104,20 +98,6 @@ def named(text: str) -> tuple[str, list[str]]:
             raise LabError(f"{text!r}: a name for the system goes before '=', as in old=http://...")
         return head.strip(), [url.strip() for url in rest.split(",")]
     return "", [url.strip() for url in text.split(",")]
-
-
-def parse_target(
-    text: str, *, remote: bool = False, environ: Mapping[str, str] | None = None
-) -> Target:
-    """The target that a word of the command line means; LabError."""
-    name, addresses = named(text)
-    for address in addresses:
-        if "://" not in address:
-            raise LabError(
-                f"{address!r} is no target: say what it speaks and where it is, as in "
-                "http://127.0.0.1:10041 or mysql://127.0.0.1:3306/DATABASE"
-            )
-    return target_of(name, addresses, remote=remote, environ=environ)
 
 
 def resolve(host: str, port: int, *, remote: bool = False) -> tuple[str, int]:
@@ -150,13 +130,16 @@ def resolve(host: str, port: int, *, remote: bool = False) -> tuple[str, int]:
 def variables(system: str) -> tuple[str, ...]:
     """Names of the environment variables with user, password and database of a system."""
     own = "".join(c if c.isalnum() else "_" for c in system.upper())
-    return tuple(f"SEARCHBENCH_{own}_{part}" for part in PARTS)
+    return tuple(f"SEARCHBENCH_{own}_{part}" for part in _PARTS)
 
 
 def _split(text: str) -> tuple[Wire | None, str, int, str, Login]:
     """Wire, host, port, path, and the login as far as a URL gives it."""
     if "://" not in text:
-        return _host_and_port(text)
+        host, _, digits = text.rpartition(":")
+        if not digits.isdigit() or not 0 < int(digits) < 65536 or "," in host:
+            raise LabError(f"attach = {text!r} is not HOST:PORT, for example 127.0.0.1:10041")
+        return None, host.strip("[]") or "127.0.0.1", int(digits), "", ("", "", "")
     parts = urlsplit(text)
     if parts.scheme == "https":
         raise LabError(
@@ -184,28 +167,17 @@ def _split(text: str) -> tuple[Wire | None, str, int, str, Login]:
     return wire, parts.hostname, port, path if wire == "http" else "", said
 
 
-def _host_and_port(text: str) -> tuple[None, str, int, str, Login]:
-    host, _, port = text.rpartition(":")
-    if not port.isdigit() or not 0 < int(port) < 65536 or "," in host:
-        raise LabError(f"attach = {text!r} is not HOST:PORT, for example 127.0.0.1:10041")
-    return None, host.strip("[]") or "127.0.0.1", int(port), "", ("", "", "")
-
-
 def _shown(text: str, host: str, port: int) -> str:
     """An address as the record keeps it: without the user."""
-    if "://" not in text:
-        return text
     parts = urlsplit(text)
-    return f"{parts.scheme}://{host}:{port}{parts.path}"
+    return f"{parts.scheme}://{host}:{port}{parts.path}" if "://" in text else text
 
 
-def _login(
-    wire: Wire, name: str, said: Login, environ: Mapping[str, str], usual: Login | None = None
-) -> Login | None:
+def _login(wire: Wire, name: str, said: Login, usual: Login | None = None) -> Login | None:
     own = variables(name)
 
     def known(part: int) -> str:
-        return environ.get(own[part]) or environ.get(f"SEARCHBENCH_{PARTS[part]}") or ""
+        return os.environ.get(own[part]) or os.environ.get(f"SEARCHBENCH_{_PARTS[part]}") or ""
 
     if wire == "http":
         user = said[0] or known(0)
@@ -213,8 +185,5 @@ def _login(
     usual = usual or _USUAL_LOGIN.get(wire)
     if usual is None:
         return None
-    return (
-        said[0] or known(0) or usual[0],
-        known(1) or usual[1],
-        said[2] or known(2) or usual[2],
-    )
+    user, password, database = usual
+    return said[0] or known(0) or user, known(1) or password, said[2] or known(2) or database

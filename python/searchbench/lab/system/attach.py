@@ -1,27 +1,47 @@
-"""A system that already runs: asked, perhaps ingested into, never started, changed or stopped."""
+"""A system that already runs: asked, perhaps ingested into, never started, changed or stopped.
+
+Who answers at its target (which engine, which version) is asked politely, before any load.
+"""
 
 from __future__ import annotations
 
 import ipaddress
-import os
 import socket
 import time
-from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import Self
 
 import psutil
 
 from searchbench.corpora.corpus import Schema
-from searchbench.engines.engine import Engine, Facts, Level, Parameters, Request
+from searchbench.engines import engine as engine_named
+from searchbench.engines.engine import Engine, Facts, Hits, Parameters, Request
+from searchbench.engines.groonga import select_answer
+from searchbench.engines.http_form import get, split
 from searchbench.errors import LabError
 from searchbench.lab.system.address import Target, variables
-from searchbench.lab.system.identify import Tolerant, identify
 from searchbench.lab.system.running import NO_FIELDS, Running
-from searchbench.lab.wire.exchange import Decoder, Endpoint, Refused
-from searchbench.record.trial import Note
+from searchbench.lab.wire.exchange import Decoder, Endpoint, Refused, ask
 
 _READY_TIMEOUT_S = 5.0
+# In this order they are asked for. Of the two that answer each other's questions the root page
+# says which it is.
+_BY_ROOT = ((b"opensearch", "opensearch"), (b"elastic", "elasticsearch"))
+_BY_WIRE = {
+    "http": ("groonga", "droonga", "sensei"),
+    "mysql": ("mariadb",),
+    "postgres": ("postgresql",),
+    "sphinxql": ("sphinx", "manticore"),
+    "sphinx": ("sphinx-api",),
+    "frames": ("null",),
+}
+_PATIENCE_S = 5.0
+# Engines whose answers are those of Groonga's select, whatever columns they were asked for.
+_SELECTS = ("groonga", "droonga")
+_UNREAD = (ValueError, KeyError, TypeError, IndexError, AttributeError)
+_NOT_TOLD = "not told"
 _Ip = ipaddress.IPv4Address | ipaddress.IPv6Address
 
 
@@ -38,13 +58,11 @@ class Attached(Running):
         engine: Engine,
         params: Parameters,
         run: Path,
-        schema: Schema = NO_FIELDS,
-        *,
         target: Target,
-        remote: bool = False,
+        schema: Schema = NO_FIELDS,
     ) -> None:
         super().__init__(engine, params, run, schema)
-        self.place, self.remote = target, remote
+        self.place = target
 
     def __enter__(self) -> Self:
         """Ask who is there; LabError (stage ``deploy``) where it is not this engine."""
@@ -59,20 +77,12 @@ class Attached(Running):
         self.processes = processes_at(self.endpoint)
         return self
 
-    def lives(self) -> bool:
-        """As far as can be seen from here."""
-        try:
-            socket.create_connection(self.endpoint.target, timeout=1.0).close()
-        except OSError:
-            return False
-        return True
-
     def _speak(self) -> None:
         service = self.service = self.engine.service(self.params, self.schema)
-        target = self.place.spoken(service.wire, service.login, os.environ)
+        target = self.place.spoken(service.wire, service.login)
         first, *others = target.resolved
         self.endpoint = Endpoint(
-            first, service.wire, target.login, service.whole, tuple(others), self.remote
+            first, service.wire, target.login, service.whole, tuple(others), target.remote
         )
 
     def _identify(self) -> None:
@@ -107,29 +117,19 @@ class Found(Running):
     """
 
     def __init__(
-        self,
-        run: Path,
-        *,
-        target: Target,
-        remote: bool = False,
-        named: str = "",
-        first: Request,
-        timeout_s: float = 10.0,
+        self, run: Path, target: Target, *, named: str, first: Request, timeout_s: float
     ) -> None:
         super().__init__(None, {}, run)
-        self.place, self.remote, self.named = target, remote, named
-        self.first, self.timeout_s = first, timeout_s
+        self.place, self.named, self.first, self.timeout_s = target, named, first, timeout_s
 
     def __enter__(self) -> Self:
         """Ask who is there; LabError where nothing answers, or not in that protocol."""
         at = self.place
         assert at.wire is not None, "an address of verbatim requests names its protocol"
         head, *others = at.resolved
-        self.endpoint = Endpoint(head, at.wire, at.login, (), tuple(others), self.remote)
-        alone = Endpoint(head, at.wire, at.login, (), (), self.remote)
-        found = identify(at, alone, self.named or None, self.first, self.timeout_s)
-        self.known = found.engine
-        self.facts = Facts(found.version, extra=found.extra)
+        self.endpoint = Endpoint(head, at.wire, at.login, (), tuple(others), at.remote)
+        alone = replace(self.endpoint, others=())
+        self.known, self.facts = _identify(at.url, alone, self.named, self.first, self.timeout_s)
         self.processes = processes_at(self.endpoint)
         return self
 
@@ -139,21 +139,106 @@ class Found(Running):
         return Tolerant(self.known)
 
 
-def as_found(
-    address: str, wanted: Mapping[str, Level], facts: Facts
-) -> tuple[dict[str, Level], Note]:
-    """The levers as an attached system reads them back, and a note of what is not as wanted."""
-    other = {k: v for k, v in facts.parameters.items() if k in wanted and wanted[k] != v}
-    differ = ", ".join(f"{k} is {v!r}, not {wanted[k]!r}" for k, v in other.items())
-    note = Note(
-        kind="attached",
-        number=differ
-        or f"{address}: {len(facts.parameters)} levers read back as the study has them",
-        meaning="this system ran before: what it did until now, and levers that cannot be read "
-        "back, are not known",
-        remedy="have it started by the study, or restart it before",
-    )
-    return {**wanted, **other}, note
+class Tolerant:
+    """Decodes what the engine can read; any other reply has no hits and is no error.
+
+    Requests of one's own may ask for columns that our translator never asks for.
+    """
+
+    def __init__(self, engine: Engine | None) -> None:
+        self._engine = engine
+
+    def decode(self, reply: bytes) -> Hits:
+        """The hits, or none."""
+        if self._engine is None:
+            return Hits(total=None)
+        try:
+            return self._engine.decode(reply)
+        except _UNREAD:
+            if self._engine.name not in _SELECTS:
+                return Hits(total=None)
+        try:
+            return select_answer.decode(reply)
+        except _UNREAD:
+            return Hits(total=None)
+
+
+def _identify(
+    url: str, endpoint: Endpoint, named: str, first: Request, timeout_s: float
+) -> tuple[Engine | None, Facts]:
+    """Ask one endpoint who it is; LabError where nothing answers, or not in that protocol.
+
+    No engine where nobody known to us answers; then replies are not decoded. ``named``: the engine
+    as the user says; "none" for no engine; empty: it is found out. ``first``: a request of the
+    run, sent once where no engine is known, for its answer's own words.
+    """
+    _greet(endpoint, first, timeout_s)
+    for name in (named,) if named else _names(endpoint):
+        if name == "none":
+            break
+        engine = engine_named(name)
+        found = _facts(engine, endpoint)
+        if found is not None:
+            return engine, found
+        if named:
+            raise LabError(
+                f"what answers at {url} is no {engine.can.title} that can be asked; "
+                "leave --engine away to have its replies taken as they are", "identify",
+            )  # fmt: skip
+    return None, Facts(_told(endpoint, first))
+
+
+def _names(endpoint: Endpoint) -> tuple[str, ...]:
+    """The engines that it may be, by what its root page says."""
+    usual = _BY_WIRE[endpoint.wire]
+    if endpoint.wire != "http":
+        return usual
+    try:
+        page = ask(endpoint, [Request((get("/"),))], timeout_s=_PATIENCE_S)[0].lower()
+    except Refused:
+        return usual
+    return tuple(name for mark, name in _BY_ROOT if mark in page)[:1] or usual
+
+
+def _facts(engine: Engine, endpoint: Endpoint) -> Facts | None:
+    try:
+        reply = ask(endpoint, [engine.facts_request()], timeout_s=_PATIENCE_S)[0]
+        facts = engine.facts(reply)
+    except (Refused, *_UNREAD):
+        return None
+    extra = {"parameters": dict(facts.parameters), **facts.extra}
+    return Facts(facts.version, extra=extra) if facts.version else None
+
+
+def _greet(endpoint: Endpoint, first: Request, timeout_s: float) -> None:
+    """Send one request of the run; a sentence where no answer of that protocol comes."""
+    place = "{}:{}".format(*endpoint.target)
+    try:
+        ask(endpoint, [first], timeout_s=timeout_s)
+    except Refused as error:
+        why = {
+            "refused": f"nothing listens at {place}; start the server, or see that the port is its",
+            "timed_out": f"{place} took the connection and the request and never answered",
+            "reset": f"{place} closed the connection without an answer; see that it speaks "
+            f"{endpoint.wire}, and what its log says",
+            "malformed": f"what answers at {place} does not speak {endpoint.wire}; name the "
+            "protocol that it speaks: http://, mysql://, postgres://, sphinxql:// or sphinx://",
+            "truncated": f"{place} promised a longer answer than it sent",
+        }
+        known = why.get(error.outcome)
+        sentence = str(error) if known is None else known + error.words
+        raise LabError(sentence, "identify") from None
+
+
+def _told(endpoint: Endpoint, first: Request) -> str:
+    """The version in the server's own words: HTTP's Server header, else not told."""
+    if endpoint.wire != "http":
+        return _NOT_TOLD
+    try:
+        reply = split(ask(endpoint, [first], timeout_s=_PATIENCE_S)[0])[0]
+    except (Refused, ValueError):
+        return _NOT_TOLD
+    return reply.headers.get("server") or _NOT_TOLD
 
 
 def processes_at(endpoint: Endpoint) -> list[psutil.Process]:
@@ -172,14 +257,11 @@ def listening_at(target: tuple[str, int]) -> list[psutil.Process]:
         return []
     found: dict[int, set[int]] = {}
     for one in psutil.net_connections("tcp"):
-        if one.status != psutil.CONN_LISTEN or not one.pid or not one.laddr:
-            continue
-        if one.laddr.port != target[1]:
-            continue
-        fit = _fit(_address(one.laddr.ip), wanted)
-        if fit:
-            found.setdefault(fit, set()).add(one.pid)
-    return _without_children(found[max(found)]) if found else []
+        at = one.laddr
+        if one.status == psutil.CONN_LISTEN and one.pid and at and at.port == target[1]:
+            found.setdefault(_fit(_address(at.ip), wanted), set()).add(one.pid)
+    fit = max(found, default=0)
+    return _without_children(found[fit]) if fit else []
 
 
 def _fit(listener: _Ip, wanted: _Ip) -> int:
@@ -210,10 +292,8 @@ def _is_of_this_machine(address: _Ip) -> bool:
 def _without_children(pids: set[int]) -> list[psutil.Process]:
     found = []
     for pid in pids:
-        try:
+        with suppress(psutil.NoSuchProcess):
             process = psutil.Process(pid)
             if process.ppid() not in pids:
                 found.append(process)
-        except psutil.NoSuchProcess:
-            continue
     return found

@@ -1,29 +1,38 @@
-"""Service → deployment: processes of ours on loopback, ready, identified, and stopped for sure."""
+"""Service → deployment: processes of ours on loopback, ready, identified, and stopped for sure.
+
+They have their cores, and their end is tied to ours.
+"""
 
 from __future__ import annotations
 
 import contextlib
+import ctypes
+import os
 import signal
 import subprocess
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Self
 
 import psutil
 
 from searchbench.corpora.corpus import Schema
-from searchbench.engines.engine import Engine, Parameters
+from searchbench.engines.engine import Companion, Engine, Parameters
 from searchbench.errors import LabError
 from searchbench.lab.system.names import Places, free_port, program
-from searchbench.lab.system.processes import command_line, complete, start, stop, tail
 from searchbench.lab.system.running import NO_FIELDS, Running
 from searchbench.lab.wire.exchange import Endpoint, Refused
 
 _STOP_TIMEOUT_S = 10.0
 _LOOKS = 4
 _LISTEN = "0A"  # the state of a socket in /proc/net/tcp
-_LOG = "server.log"
+_PR_SET_PDEATHSIG = 1
+_COMMAND_TIMEOUT_S = 3600.0
+_KILLED_S = 5.0  # what SIGKILL may take to free ports and files
+# An ordinary user in a user namespace: the files below, which are root's, are its own there.
+_ORDINARY = ("unshare", "--user", "--map-user=65534", "--map-group=65534", "--")
+_libc = ctypes.CDLL(None, use_errno=True)
 
 
 class Deployment(Running):
@@ -60,85 +69,64 @@ class Deployment(Running):
             raise
         return self
 
-    def lives(self) -> bool:
-        """Are all its processes still there?"""
-        return self._ended() is None
-
     def log_tail(self, lines: int = 5) -> str:
         """The end of what the server printed, for an error message."""
-        return tail(self.run / _LOG, lines)
+        return _tail(self.run / _log(""), lines)
 
     def stop(self) -> None:
         """The service's own signal, then SIGKILL; ends only what this deployment started."""
         children, self._children = list(self._children.values()), {}
         if children:
             how = signal.Signals[self.service.stop_signal]
-            stop(list(reversed(children)), how, _STOP_TIMEOUT_S)
+            _stop(list(reversed(children)), how, _STOP_TIMEOUT_S)
 
     def _start(self) -> None:
-        port = free_port()
-        places = Places(self.data, self.run, port)
-        fill, service = places.fill, self.service
-        self._insist({fill(name): remedy for name, remedy in service.needs.items()})
+        port, service = free_port(), self.service
+        self.places = Places(self.data, self.run, port)
+        fill = self.places.fill
+        for name, remedy in service.needs.items():
+            if program(fill(name)) is None:
+                raise LabError(f"{self.engine.name}: there is no {fill(name)}; {remedy}", "deploy")
         self.data.mkdir(parents=True, exist_ok=True)
         self.run.mkdir(parents=True, exist_ok=True)
-        write_files(service.files, self.run, places)
-        (self.run / _LOG).write_bytes(b"")
+        self.places.write(service.files)
+        (self.run / _log("")).write_bytes(b"")
         if service.first and not any(self.data.iterdir()):
             for step in service.first:
-                argv = self._command([fill(part) for part in step])
-                complete(argv, run=self.run, log="first.log", stage="deploy")
-        self.argv = self._command([fill(part) for part in service.argv])
-        endpoint = Endpoint(("127.0.0.1", port), service.wire, service.login, service.whole)
-        self.endpoint = endpoint
-        members = [
-            (c.name, f"{c.name}.log", self._command([fill(part) for part in c.argv]), c.env)
-            for c in service.companions
-        ]
-        for name, log, argv, env in [*members, ("", _LOG, self.argv, service.env)]:
-            self._children[name] = start(
-                argv,
-                env={k: fill(v) for k, v in env.items()},
-                run=self.run,
-                log=log,
-                cpus=self.cpus,
+                complete(self._command(step), run=self.run, log="first.log", stage="deploy")
+        self.endpoint = Endpoint(("127.0.0.1", port), service.wire, service.login, service.whole)
+        # Last the one that is asked.
+        for each in (*service.companions, Companion("", service.argv, service.env)):
+            self.argv = self._command(each.argv)
+            env = {k: fill(v) for k, v in each.env.items()}
+            self._children[each.name] = _start(
+                self.argv, env=env, run=self.run, log=_log(each.name), cpus=self.cpus
             )
-        self.process = psutil.Process(self._children[""].pid)
-        others = [psutil.Process(c.pid) for name, c in self._children.items() if name]
+        *others, self.process = (psutil.Process(c.pid) for c in self._children.values())
         self.processes = [self.process, *others]
 
     def _command(self, argv: Sequence[str]) -> list[str]:
+        filled = [self.places.fill(part) for part in argv]
         try:
-            return command_line(argv, refuses_root=self.service.refuses_root)
+            return command_line(filled, refuses_root=self.service.refuses_root)
         except LabError as error:
             raise LabError(f"{self.engine.name}: {error}", "deploy") from None
 
-    def _insist(self, needs: dict[str, str]) -> None:
-        """LabError with the remedy where something that the engine needs is not here."""
-        for name, remedy in needs.items():
-            if program(name) is None:
-                raise LabError(f"{self.engine.name}: there is no {name}; {remedy}", "deploy")
-
-    def _ended(self) -> str | None:
-        """Which process has ended and how; None while all live."""
-        if not self._children:
-            return "it was not started"
+    def _insist_all_live(self) -> None:
+        """LabError that says which process has ended and how."""
         for name, child in self._children.items():
             code = child.poll()
             if code is not None:
-                words = tail(self.run / (f"{name}.log" if name else _LOG))
-                who = f" (its {name})" if name else ""
-                return f"{who}, exit code {code}: {words or 'it printed nothing'}"
-        return None
+                words = _tail(self.run / _log(name)) or "it printed nothing"
+                ended = "ended while starting" + (f" (its {name})" if name else "")
+                raise LabError(f"{self.engine.name} {ended}, exit code {code}: {words}", "deploy")
 
     def _wait_until_ready(self) -> None:
         give_up = time.monotonic() + self.service.ready_timeout_s
         pause_s = 0.005
         trouble = "it never answered"
         while time.monotonic() < give_up:
-            ended = self._ended()
-            if ended is not None:
-                raise LabError(f"{self.engine.name} ended while starting{ended}", "deploy")
+            self._insist_all_live()
             if self._listens():
                 try:
                     reply = self.ask(self.service.ready, timeout_s=2.0)
@@ -216,9 +204,123 @@ def _sockets(pid: int) -> set[str]:
     return names
 
 
-def write_files(files: Mapping[str, str], run: Path, places: Places) -> None:
-    """Declared files below ``run``, names replaced."""
-    for name, content in files.items():
-        path = run / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(places.fill(content))
+def _log(name: str) -> str:
+    """The file of what a process of the service prints."""
+    return f"{name or 'server'}.log"
+
+
+def command_line(argv: Sequence[str], *, refuses_root: bool) -> list[str]:
+    """``argv`` with its program found, as an ordinary user where it must not be root.
+
+    LabError (stage ``deploy``) where there is no such program.
+    """
+    found = program(argv[0])
+    if found is None:
+        raise LabError(f"there is no program {argv[0]!r}; see `searchbench engines`", "deploy")
+    whole = [found, *argv[1:]]
+    return [*_ORDINARY, *whole] if refuses_root and os.geteuid() == 0 else whole
+
+
+def _start(
+    argv: Sequence[str], *, env: Mapping[str, str], run: Path, log: str, cpus: Sequence[int]
+) -> subprocess.Popen[bytes]:
+    """Start a server in ``run``; what it prints goes to the file ``log`` there."""
+    with (run / log).open("ab") as file:
+        return subprocess.Popen(
+            argv,
+            stdin=subprocess.DEVNULL,
+            stdout=file,
+            stderr=subprocess.STDOUT,
+            env={**os.environ, **env},
+            cwd=run,
+            preexec_fn=_in_child(cpus, os.getpid()),
+        )
+
+
+def complete(argv: Sequence[str], *, run: Path, log: str, stage: str) -> None:
+    """Run a command to its end; LabError (``stage``) with the end of what it printed if it fails.
+
+    Whatever ends the wait (Ctrl-C too) ends the command.
+    """
+    child = _start(argv, env={}, run=run, log=log, cpus=())
+    try:
+        code = child.wait(_COMMAND_TIMEOUT_S)
+    except subprocess.TimeoutExpired:
+        raise LabError(f"`{argv[0]}` did not end in {_COMMAND_TIMEOUT_S:.0f} s", stage) from None
+    finally:
+        if child.poll() is None:
+            _stop([child], signal.SIGKILL, 1.0)
+    if code:
+        words = _tail(run / log) or "it printed nothing"
+        raise LabError(f"`{' '.join(argv[:3])}` ended with exit code {code}: {words}", stage)
+
+
+def _stop(children: Sequence[subprocess.Popen[bytes]], how: signal.Signals, wait_s: float) -> None:
+    """``how``, then SIGKILL, for these and for what they started; ends nothing else."""
+    family: list[psutil.Process] = []
+    for child in children:
+        with contextlib.suppress(psutil.NoSuchProcess):
+            family += psutil.Process(child.pid).children(recursive=True)
+        family += _orphans(child.pid)
+        if child.poll() is None:
+            child.send_signal(how)
+    give_up = time.monotonic() + wait_s
+    for child in children:
+        try:
+            child.wait(max(0.0, give_up - time.monotonic()))
+        except subprocess.TimeoutExpired:
+            child.kill()
+            child.wait()
+    for orphan in family:
+        with contextlib.suppress(psutil.NoSuchProcess):
+            orphan.kill()
+    give_up = time.monotonic() + _KILLED_S
+    while any(map(_serves, family)) and time.monotonic() < give_up:
+        time.sleep(0.005)
+
+
+def _serves(process: psutil.Process) -> bool:
+    """Is it more than an entry that its parent has not read yet?"""
+    try:
+        return process.is_running() and process.status() != psutil.STATUS_ZOMBIE
+    except psutil.NoSuchProcess:
+        return False
+
+
+def _orphans(group: int) -> list[psutil.Process]:
+    """What is left of the process group of a child of ours that may have died before its own.
+
+    The workers of a master that was killed go on, and nothing but their group says whose they are.
+    """
+    found = []
+    for process in psutil.process_iter():
+        with contextlib.suppress(ProcessLookupError):
+            ours = os.getsid(process.pid) == os.getsid(0)
+            if ours and process.pid != group and os.getpgid(process.pid) == group:
+                found.append(process)
+    return found
+
+
+def _tail(log: Path, lines: int = 5) -> str:
+    """The end of a log in one line, for an error message; empty where there is none."""
+    try:
+        with log.open("rb") as file:
+            file.seek(max(0, log.stat().st_size - 8192))
+            text = file.read().decode(errors="replace")
+    except OSError:
+        return ""
+    return " | ".join(line.strip() for line in text.strip().splitlines()[-lines:])
+
+
+def _in_child(cpus: Sequence[int], parent: int) -> Callable[[], None]:
+    """Between fork and exec: the server dies with us, even if we are killed; it has its cores."""
+
+    def prepare() -> None:
+        _libc.prctl(_PR_SET_PDEATHSIG, signal.SIGTERM, 0, 0, 0)
+        if os.getppid() != parent:
+            os._exit(1)
+        os.setpgid(0, 0)  # so that Ctrl-C reaches us and not the server
+        if cpus:
+            os.sched_setaffinity(0, cpus)
+
+    return prepare

@@ -7,6 +7,7 @@ import re
 import shutil
 import socket
 import sys
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -38,6 +39,13 @@ class Places:
         for name, value in fixed.items():
             text = text.replace(name, value)
         return _PORT.sub(lambda named: str(self._further(named[1])), text)
+
+    def write(self, files: Mapping[str, str]) -> None:
+        """Declared files below ``run``, names replaced."""
+        for name, content in files.items():
+            path = self.run / name
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(self.fill(content))
 
     def _further(self, name: str) -> int:
         while name not in self._ports:

@@ -5,17 +5,14 @@ What drives and asks a system sees this alone; ``Deployment`` starts one, ``Atta
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
-from types import TracebackType
-from typing import Self
 
 import psutil
 
 from searchbench.corpora.corpus import Schema
 from searchbench.engines.engine import Engine, Facts, Parameters, Request, Service
 from searchbench.errors import LabError
-from searchbench.lab.wire.exchange import Decoder, Endpoint, Sender, ask
+from searchbench.lab.wire.exchange import Decoder, Endpoint, ask
 
 NO_FIELDS = Schema(())
 
@@ -26,7 +23,6 @@ class Running:
     ``known``: its engine; None where nobody known to us answers (verbatim requests alone).
     ``params``: its levers, complete, as it was started with them or as they were read back.
     ``processes``: those that are seen from here, the one that is asked first. ``argv``: as started.
-    ``fleet``: makes a sender of several client machines; None: the load comes from this machine.
     """
 
     service: Service
@@ -42,18 +38,8 @@ class Running:
         self.schema = schema
         self.argv: list[str] = []
         self.processes: list[psutil.Process] = []
-        self.fleet: Callable[[Endpoint], Sender] | None = None
 
-    def __enter__(self) -> Self:
-        """Start or find it; LabError (stage ``deploy``) where it does not answer."""
-        raise NotImplementedError
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         """End what entering began."""
         self.stop()
 
@@ -68,11 +54,6 @@ class Running:
     def decoder(self) -> Decoder:
         """What reads its replies."""
         return self.engine
-
-    @property
-    def sender(self) -> Sender:
-        """What sends the load."""
-        return self.endpoint if self.fleet is None else self.fleet(self.endpoint)
 
     @property
     def target(self) -> tuple[str, int]:

@@ -30,13 +30,6 @@ class Decoder(Protocol):
         """The hits in a reply; ValueError where it is not one."""
 
 
-class Sender(Protocol):
-    """Sends requests and records what becomes of each; an ``Endpoint`` is one."""
-
-    def send(self, requests: Sequence[Request], order: Order, manner: Manner) -> Trace:
-        """Send them from wherever the load comes from."""
-
-
 @dataclass(frozen=True, slots=True)
 class Endpoint:
     """Where and how a server is asked; ``login`` and ``whole`` as in ``Service``.
@@ -79,7 +72,14 @@ class Endpoint:
 
 
 class Refused(LabError):  # noqa: N818 -- what happened, not an error of ours
-    """A request of ours was not answered; the message says how."""
+    """A request of ours was not answered; the message says how.
+
+    ``words``: what the server said instead, in brackets; empty where it said nothing.
+    """
+
+    def __init__(self, target: Target, outcome: str, words: str) -> None:
+        self.outcome, self.words = outcome, words
+        super().__init__("{}:{} did not answer: {}{}".format(*target, outcome, words))
 
 
 def samples_of(trace: Trace) -> np.ndarray[tuple[int], np.dtype[np.void]]:
@@ -150,9 +150,8 @@ def ask(endpoint: Endpoint, requests: Sequence[Request], *, timeout_s: float = 6
         outcome, reply = int(sample["outcome"]), replies.get(index, b"")
         # A login that is refused is an answer of its protocol, but not to what was asked.
         if outcome not in answered or (said and not reply):
-            host, port = endpoint.target
             words = f" ({said})" if said else ""
-            raise Refused(f"{host}:{port} did not answer: {_core.OUTCOMES[outcome]}{words}")
+            raise Refused(endpoint.target, _core.OUTCOMES[outcome], words)
         found[int(sample["request"])] = reply
     return found
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any, Literal
 
@@ -19,7 +19,7 @@ Idle = Literal["block", "hybrid", "spin"]
 Progress = Callable[[int, int, bytes], object]
 
 # Samples of a drive held in memory before they are spilled: two million.
-SPILL_AFTER_BYTES = 128 << 20
+_SPILL_AFTER_BYTES = 128 << 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,18 +75,9 @@ class Manner:
 
 
 def arguments(order: Order, manner: Manner) -> dict[str, Any]:
-    """Both as ``_core.drive`` takes them by name: the one place where its names are spelled."""
+    """Both as ``_core.drive`` takes them by name: those of an order are its fields'."""
     return {
-        "sequence": order.sequence,
-        "client_starts": order.client_starts,
-        "due_ns": order.due_ns,
-        "connections": order.connections,
-        "think_ns": order.think_ns,
-        "repeat": order.repeat,
-        "stop_ns": order.stop_ns,
-        "stop_after": order.stop_after,
-        "request_targets": order.request_targets,
-        "request_timeouts_ns": order.request_timeouts_ns,
+        **{each.name: getattr(order, each.name) for each in fields(order)},
         "timeout_ns": int(manner.timeout_s * 1e9),
         "capture_every": manner.capture_every,
         "cpus": list(manner.cpus),
@@ -94,5 +85,5 @@ def arguments(order: Order, manner: Manner) -> dict[str, Any]:
         "realtime": manner.realtime,
         "on_tick": manner.on_tick,
         "spill": None if manner.spill is None else str(manner.spill),
-        "spill_after_bytes": SPILL_AFTER_BYTES,
+        "spill_after_bytes": _SPILL_AFTER_BYTES,
     }

@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 
 @dataclass(frozen=True)
@@ -44,8 +43,3 @@ class Gathered:
             page = mmap.PAGESIZE
             whole = min(samples * self.samples.itemsize, len(mapping)) // page * page
             mapping.madvise(mmap.MADV_DONTNEED, 0, whole)
-
-    def machine_of(self) -> NDArray[np.uint8]:
-        """For each sample the index of its machine in the accounting's ``machines``."""
-        ends = np.array([c["connections"][1] for c in self.about["machines"]])
-        return np.searchsorted(ends, self.samples["connection"], side="right").astype(np.uint8)
