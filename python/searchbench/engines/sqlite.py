@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from searchbench.engines.engine import Capabilities, Parameter
+from searchbench.engines.engine import Capabilities, choice, levers, number, switch
 from searchbench.engines.frames import LibraryHost
 
 
@@ -19,32 +19,15 @@ class Sqlite(LibraryHost):
             "than half of the documents counts next to nothing (IDF never below 1e-6)",
         },
     )
-    parameters = (
-        Parameter("cache_mb", int, 64, "page cache of each connection", minimum=0, maximum=65536),
-        Parameter(
-            "mmap_mb",
-            int,
-            256,
-            "how much of the file is mapped into memory",
-            minimum=0,
-            maximum=1048576,
-        ),
-        Parameter(
-            "page_size",
-            int,
-            4096,
+    parameters = levers(
+        cache_mb=number(64, (0, 65536), "page cache of each connection"),
+        mmap_mb=number(256, (0, 1048576), "how much of the file is mapped into memory"),
+        page_size=choice(
+            (512, 1024, 2048, 4096, 8192, 16384, 32768, 65536),
             "bytes a page",
-            choices=(512, 1024, 2048, 4096, 8192, 16384, 32768, 65536),
+            default=4096,
             index=True,
         ),
-        Parameter(
-            "merged",
-            bool,
-            True,
-            "merge the full-text index into one b-tree after ingest",
-            index=True,
-        ),
-        Parameter(
-            "journal", str, "wal", "how a commit is made safe", choices=("wal", "off"), index=True
-        ),
+        merged=switch(True, "merge the full-text index into one b-tree after ingest", index=True),
+        journal=choice(("wal", "off"), "how a commit is made safe", index=True),
     )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from searchbench.engines.engine import Capabilities, Parameter
+from searchbench.engines.engine import Capabilities, choice, levers, number
 from searchbench.engines.frames import LibraryHost
 
 
@@ -18,83 +18,35 @@ class Tantivy(LibraryHost):
             "several fields add up",
         },
     )
-    parameters = (
-        Parameter(
-            "parts",
-            int,
-            1,
-            "indexes in one process, searched together",
-            minimum=1,
-            maximum=64,
-            index=True,
-        ),
-        Parameter(
-            "split",
-            str,
-            "round-robin",
-            "which part a document goes to",
-            choices=("round-robin", "hash"),
-            index=True,
-        ),
-        Parameter(
-            "search_threads",
-            int,
+    parameters = levers(
+        parts=number(1, (1, 64), "indexes in one process, searched together", index=True),
+        split=choice(("round-robin", "hash"), "which part a document goes to", index=True),
+        search_threads=number(
             0,
+            (0, 256),
             "threads over which the parts of one query are spread; 0: one after another",
-            minimum=0,
-            maximum=256,
         ),
-        Parameter(
-            "statistics",
-            str,
-            "global",
-            "term statistics for BM25: over all parts or of each part",
-            choices=("global", "local"),
+        statistics=choice(
+            ("global", "local"), "term statistics for BM25: over all parts or of each part"
         ),
-        Parameter(
-            "merge",
-            str,
-            "flat",
-            "merge the parts' results at once or in two levels",
-            choices=("flat", "two-level"),
+        merge=choice(("flat", "two-level"), "merge the parts' results at once or in two levels"),
+        searcher=choice(
+            ("shared", "per-thread"), "one searcher for all connections or one for each"
         ),
-        Parameter(
-            "searcher",
-            str,
-            "shared",
-            "one searcher for all connections or one for each",
-            choices=("shared", "per-thread"),
+        indexing_threads=number(2, (1, 64), "threads that index", index=True),
+        indexing_memory_mb=number(
+            256, (16, 65536), "memory of the index writers of all parts together", index=True
         ),
-        Parameter(
-            "indexing_threads", int, 2, "threads that index", minimum=1, maximum=64, index=True
-        ),
-        Parameter(
-            "indexing_memory_mb",
-            int,
-            256,
-            "memory of the index writers of all parts together",
-            minimum=16,
-            maximum=65536,
-            index=True,
-        ),
-        Parameter(
-            "segments",
-            str,
-            "merged",
+        segments=choice(
+            ("merged", "as-is"),
             "merge each part to one segment, or leave the segments as they are",
-            choices=("merged", "as-is"),
             index=True,
         ),
-        Parameter(
-            "refresh_ms",
-            int,
+        refresh_ms=number(
             0,
+            (0, 3_600_000),
             "commit and reload this often while batches come in; 0: only when asked",
-            minimum=0,
-            maximum=3_600_000,
             index=True,
         ),
-        Parameter(
-            "directory", str, "mmap", "where the index is read from", choices=("mmap", "ram")
-        ),
+        directory=choice(("mmap", "ram"), "where the index is read from"),
     )

@@ -24,10 +24,12 @@ from searchbench.engines.engine import (
     Hits,
     Level,
     Offline,
-    Parameter,
     Parameters,
     Request,
     Service,
+    levers,
+    number,
+    switch,
 )
 from searchbench.engines.features import refuse
 from searchbench.engines.groonga import script
@@ -85,18 +87,11 @@ class Droonga:
             "was started with --cache-size 0",
         },
     )
-    parameters = (
-        Parameter(
-            "nodes",
-            int,
-            1,
-            "engine nodes that live, each with all documents; read back, not set",
-            minimum=1,
-            maximum=1000,
+    parameters = levers(
+        nodes=number(
+            1, (1, 1000), "engine nodes that live, each with all documents; read back, not set"
         ),
-        Parameter(
-            "cache",
-            bool,
+        cache=switch(
             True,
             "whether its HTTP front answers from a cache; read back, not set: "
             "`droonga-http-server --cache-size 0` turns it off",

@@ -19,10 +19,13 @@ from searchbench.engines.engine import (
     Hits,
     Level,
     Offline,
-    Parameter,
     Parameters,
     Request,
     Service,
+    choice,
+    levers,
+    number,
+    switch,
 )
 from searchbench.engines.features import refuse
 from searchbench.engines.groonga import counters, script
@@ -67,67 +70,39 @@ class Groonga:
             "keyword": "the empty string is no value; a keyword has at most 4096 bytes",
         },
     )
-    parameters = (
-        Parameter(
-            "server",
-            str,
-            "groonga",
+    parameters = levers(
+        server=choice(
+            ("groonga", "httpd"),
             "its own server, which closes each connection, or groonga-httpd, which keeps it",
-            choices=("groonga", "httpd"),
         ),
-        Parameter(
-            "threads",
-            int,
-            2,
-            "threads of its own server (Groonga's own default: one a core)",
-            minimum=1,
-            maximum=256,
+        threads=number(
+            2, (1, 256), "threads of its own server (Groonga's own default: one a core)"
         ),
-        Parameter(
-            "httpd_workers",
-            int,
-            2,
-            "worker processes of groonga-httpd, of one thread each",
-            minimum=1,
-            maximum=256,
-        ),
-        Parameter(
-            "cache_limit",
-            int,
+        httpd_workers=number(2, (1, 256), "worker processes of groonga-httpd, of one thread each"),
+        cache_limit=number(
             0,
+            (0, 1_000_000),
             "answers kept in the query cache, of groonga-httpd in that of each worker; 0: off, "
             "so that the speed is not the cache's",
-            minimum=0,
-            maximum=1_000_000,
         ),
-        Parameter(
-            "tokenizer",
-            str,
-            "declared",
-            "how text is split; declared: at everything that is not a letter or a digit",
-            choices=(
+        tokenizer=choice(
+            (
                 "declared",
                 "TokenBigram",
                 "TokenBigramSplitSymbolAlphaDigit",
                 "TokenUnigram",
                 "TokenTrigram",
             ),
+            "how text is split; declared: at everything that is not a letter or a digit",
             index=True,
         ),
-        Parameter(
-            "normalizer",
-            str,
-            "declared",
+        normalizer=choice(
+            ("declared", "NormalizerAuto", "NormalizerNFKC150"),
             "how characters are folded; declared: to lower case, each alone, and nothing else",
-            choices=("declared", "NormalizerAuto", "NormalizerNFKC150"),
             index=True,
         ),
-        Parameter(
-            "index_first",
-            bool,
-            False,
-            "make the text indexes before the documents come, not after",
-            index=True,
+        index_first=switch(
+            False, "make the text indexes before the documents come, not after", index=True
         ),
     )
 

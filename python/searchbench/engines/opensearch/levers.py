@@ -2,82 +2,48 @@
 
 from __future__ import annotations
 
-from searchbench.engines.engine import Parameter, Parameters
+from searchbench.engines.engine import Parameters, choice, levers, number, switch
 from searchbench.errors import Unsupported
 
 _REQUEST = "never: it goes with each request and is not kept"
-LEVERS = (
-    Parameter("nodes", int, 1, "processes of the cluster, on this machine", (), 1, 5, index=True),
-    Parameter("shards", int, 1, "parts of the index", (), 1, 64, index=True),
-    Parameter(
-        "replicas",
-        int,
-        0,
-        "further copies of each shard, on other nodes: less than nodes",
-        (),
-        0,
-        4,
-        index=True,
+LEVERS = levers(
+    nodes=number(1, (1, 5), "processes of the cluster, on this machine", index=True),
+    shards=number(1, (1, 64), "parts of the index", index=True),
+    replicas=number(
+        0, (0, 4), "further copies of each shard, on other nodes: less than nodes", index=True
     ),
-    Parameter(
-        "segments",
-        str,
-        "merged",
+    segments=choice(
+        ("merged", "as-is"),
         "merge each shard to one segment, or leave the segments as they are",
-        choices=("merged", "as-is"),
         index=True,
     ),
-    Parameter(
-        "refresh_ms",
-        int,
+    refresh_ms=number(
         0,
+        (0, 3_600_000),
         "show new documents this often while batches come in; 0: only when asked",
-        minimum=0,
-        maximum=3_600_000,
         index=True,
     ),
-    Parameter(
-        "query_cache",
-        bool,
+    query_cache=switch(
         True,
         "cache the documents of filters that come again (the engines' own default)",
         index=True,
     ),
-    Parameter(
-        "request_cache",
-        bool,
-        False,
-        "cache whole answers of each shard; off, so that the speed is not the cache's",
+    request_cache=switch(
+        False, "cache whole answers of each shard; off, so that the speed is not the cache's"
     ),
-    Parameter(
-        "statistics",
-        str,
-        "local",
+    statistics=choice(
+        ("local", "global"),
         "term statistics for BM25: of each shard, or of all (dfs_query_then_fetch)",
-        choices=("local", "global"),
     ),
-    Parameter(
-        "ties",
-        str,
-        "ingest",
+    ties=choice(
+        ("ingest", "shard"),
         "break ties over several shards by the order of ingest, a sort key more, or by shard",
-        choices=("ingest", "shard"),
     ),
-    Parameter(
-        "preference",
-        str,
-        "any",
+    preference=choice(
+        ("any", "local"),
         "which copy of a shard is asked: any, or one on the node that was asked if it has one",
-        choices=("any", "local"),
     ),
-    Parameter(
-        "heap_mb",
-        int,
-        512,
-        "heap of each node's JVM, least and most",
-        minimum=64,
-        maximum=1048576,
-    ),
+    heap_mb=number(512, (64, 1048576), "heap of each node's JVM, least and most"),
 )
 UNREAD = {
     "segments": "never: whether a single segment was merged or came so leaves no trace",
@@ -94,12 +60,6 @@ DEVIATIONS = {
     "keyword": "a document with a keyword of more than 32,766 bytes is refused; ids have "
     "1 to 512 bytes",
 }
-# The JVM would take more arguments from these.
-WITHOUT_OPTIONS = tuple(
-    part
-    for name in ("JAVA_TOOL_OPTIONS", "JDK_JAVA_OPTIONS", "_JAVA_OPTIONS")
-    for part in ("-u", name)
-)
 LOGGING = """\
 status = error
 appender.console.type = Console

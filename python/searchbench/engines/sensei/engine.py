@@ -14,13 +14,16 @@ from searchbench.engines.engine import (
     Hit,
     Hits,
     Offline,
-    Parameter,
     Parameters,
     Request,
     Service,
+    choice,
+    levers,
+    number,
 )
 from searchbench.engines.features import refuse
 from searchbench.engines.http_form import HttpReply, get, post, split
+from searchbench.engines.jvm_form import COLLECTOR, HEAP, JAVA_17, jvm
 from searchbench.engines.sensei import bql as sensei_bql
 from searchbench.engines.sensei import columns as sensei_columns
 from searchbench.engines.sensei import json as sensei_json
@@ -28,11 +31,6 @@ from searchbench.engines.sensei.request import SCORE, SOURCE, asked, told
 from searchbench.workload.queries.algebra import Query
 
 _PLACE = "{hosts}/sensei/target"
-_COLLECTORS = {
-    "serial": "-XX:+UseSerialGC",
-    "parallel": "-XX:+UseParallelGC",
-    "g1": "-XX:+UseG1GC",
-}
 # What is handed to the indexers of the partitions at once, and no limit on how many a minute:
 # the limit that Sensei has by itself, 40,000, would be all that an ingest shows.
 _HANDED = 1000
@@ -71,77 +69,44 @@ class Sensei:
             "them in a field",
         },
     )
-    parameters = (
-        Parameter(
-            "parts",
-            int,
+    parameters = levers(
+        parts=number(
             1,
+            (1, 64),
             "partitions in the node; one query's are searched at the same time",
-            minimum=1,
-            maximum=64,
             index=True,
         ),
-        Parameter(
-            "protocol", str, "json", "how a query is asked: JSON or BQL", choices=("json", "bql")
-        ),
-        Parameter(
-            "freshness_s",
-            int,
+        protocol=choice(("json", "bql"), "how a query is asked: JSON or BQL"),
+        freshness_s=number(
             10,
+            (0, 3600),
             "documents may be invisible for so long (sensei.index.freshness); 0: never",
-            minimum=0,
-            maximum=3600,
         ),
-        Parameter(
-            "batch_delay_ms",
-            int,
+        batch_delay_ms=number(
             300_000,
+            (1, 3_600_000),
             "from the index in memory to disk at least this often (sensei.index.batchDelay)",
-            minimum=1,
-            maximum=3_600_000,
             index=True,
         ),
-        Parameter(
-            "batch_size",
-            int,
+        batch_size=number(
             10_000,
+            (1, 10_000_000),
             "documents in memory that are written to disk at once (sensei.index.batchSize)",
-            minimum=1,
-            maximum=10_000_000,
             index=True,
         ),
-        Parameter(
-            "hop",
-            str,
-            "direct",
+        hop=choice(
+            ("direct", "serialized"),
             "between broker and node: a call, or bytes written and read again as over a network",
-            choices=("direct", "serialized"),
         ),
-        Parameter(
-            "heap_mb", int, 512, "heap of the JVM, least and most", minimum=32, maximum=1048576
-        ),
-        Parameter("gc", str, "serial", "garbage collector of the JVM", choices=tuple(_COLLECTORS)),
+        heap_mb=HEAP,
+        gc=COLLECTOR,
     )
 
     def service(self, params: Parameters, schema: Schema) -> Service:
         """A JVM of its own. What its defaults would take from the machine is spelled out."""
-        heap = params["heap_mb"]
         return Service(
             argv=(
-                # The JVM would take more arguments from these.
-                *(
-                    "env",
-                    "-u",
-                    "JAVA_TOOL_OPTIONS",
-                    "-u",
-                    "JDK_JAVA_OPTIONS",
-                    "-u",
-                    "_JAVA_OPTIONS",
-                ),
-                *("java", f"-Xms{heap}m", f"-Xmx{heap}m"),
-                _COLLECTORS.get(str(params["gc"]), f"-XX:+Use{params['gc']}GC"),
-                *("-XX:+ExitOnOutOfMemoryError", "-XX:-UsePerfData"),
-                "-Djava.net.preferIPv4Stack=true",
+                *jvm(params),
                 f"-Dsearchbench.hop={params['hop']}",
                 *("--add-opens", "java.management/java.lang.management=ALL-UNNAMED"),
                 *("--add-exports", "java.management/com.sun.jmx.mbeanserver=ALL-UNNAMED"),
@@ -159,8 +124,7 @@ class Sensei:
                 "sensei/log4j.properties": _LOG,
             },
             needs={
-                "java": "install Java 17 or later (Debian: apt-get install "
-                "openjdk-17-jdk-headless maven), then `make java`",
+                "java": JAVA_17,
                 f"{_PLACE}/sensei-server.jar": "`make java` builds it",
             },
             ready_timeout_s=90.0,
