@@ -13,8 +13,10 @@ import orjson
 
 from searchbench.corpora.corpus import Document, FieldType, Schema
 from searchbench.engines.engine import (
+    CacheCounters,
     CacheState,
     Capabilities,
+    Companion,
     Facts,
     Hit,
     Hits,
@@ -23,10 +25,12 @@ from searchbench.engines.engine import (
     Parameter,
     Parameters,
     Request,
+    Service,
 )
 from searchbench.engines.http_form import HttpReply, Pairs, get, post, put, split
-from searchbench.engines.opensearch import counters
 from searchbench.engines.opensearch import query as dsl
+from searchbench.engines.opensearch.levers import LOGGING, configuration
+from searchbench.errors import Unsupported
 from searchbench.workload.queries.algebra import Query
 
 INDEX = "/docs"
@@ -47,13 +51,62 @@ _REFUSALS = range(400, 429)  # of one document, by HTTP status; 429 and 5xx are 
 
 
 class RestSearch:
-    """An index behind the REST interface; subclasses fill in the declarations."""
+    """An index behind the REST interface; subclasses fill in the declarations.
+
+    ``electing``: the setting that names the first electors; ``settings``: of a node, beside those
+    that both have. ``alone_s``: how long to wait for a node that starts alone.
+    """
 
     name: str
     can: Capabilities
     parameters: tuple[Parameter, ...]
     analysis: Mapping[str, Any]
     merge_policy: Mapping[str, Level]
+    electing: str
+    settings: Mapping[str, str]
+    needs: Mapping[str, str]
+    alone_s: float
+
+    def service(self, params: Parameters, schema: Schema) -> Service:
+        """A process a node. The first is asked; all share the cores while they start."""
+        count = int(params["nodes"])
+        if int(params["replicas"]) >= count:
+            raise Unsupported(
+                f"{self.can.title} cannot keep {params['replicas']} replicas on {count} node(s): a "
+                "copy of a shard never stands beside another; take more nodes or fewer replicas"
+            )
+        names = [f"n{number}" for number in range(1, count + 1)]
+        first, *others = (Companion(n, self.command(n, params), self.env(n)) for n in names)
+        files: dict[str, str] = {}
+        for name in names:
+            settings = configuration(name, names, params, self.electing, self.settings)
+            files[f"{name}/config/{self.name}.yml"] = settings
+            files[f"{name}/config/log4j2.properties"] = LOGGING
+            files |= {f"{name}/{path}": text for path, text in self.files(name, params).items()}
+        return Service(
+            argv=first.argv,
+            wire="http",
+            ready=self.ready(params),
+            whole=whole(params),
+            files=files,
+            env=first.env,
+            needs=self.needs,
+            companions=tuple(others),
+            refuses_root=True,
+            ready_timeout_s=self.alone_s * count,
+        )
+
+    def command(self, name: str, params: Parameters) -> tuple[str, ...]:
+        """What starts the node ``name``, which lives below ``{run}/NAME``."""
+        raise NotImplementedError
+
+    def env(self, name: str) -> dict[str, str]:
+        """The environment of the node."""
+        return {}
+
+    def files(self, name: str, params: Parameters) -> dict[str, str]:
+        """Files of the node below ``{run}/NAME``, beside its configuration."""
+        raise NotImplementedError
 
     def offline(self, schema: Schema, params: Parameters) -> Offline | None:
         """It is ingested into."""
@@ -216,12 +269,20 @@ class RestSearch:
         )
 
     def cache_request(self) -> Request:
-        """The counters of its two caches."""
-        return counters.request()
+        """The statistics of its two caches, over all indexes."""
+        return Request((get("/_stats/request_cache,query_cache"),))
 
     def cache_state(self, reply: bytes) -> CacheState:
-        """Of whole requests first, and of filters beside."""
-        return counters.state(reply)
+        """Of whole requests first, and of filters beside.
+
+        Both count once for each shard, and hold bytes, not a number of answers. Where requests are
+        not cached whole, the query cache may still have their filters.
+        """
+        (http,) = split(reply)
+        if http.status != 200:
+            raise ValueError(f"HTTP status {http.status}")
+        total: dict[str, Any] = orjson.loads(http.body)["_all"]["total"]
+        return CacheState(_counters(total, "request_cache", _counters(total, "query_cache")))
 
     def analyse(self, text: str) -> Request | None:
         """The index's own analysis."""
@@ -285,6 +346,14 @@ def _unstored(schema: Schema) -> list[str]:
 
 def _do(path: str, pairs: Pairs = ()) -> bytes:
     return post(path, pairs, b"")
+
+
+def _counters(
+    total: dict[str, Any], name: str, other: CacheCounters | None = None
+) -> CacheCounters:
+    hits = int(total[name]["hit_count"])
+    lookups = hits + int(total[name]["miss_count"])
+    return CacheCounters(hits, lookups, f"the {name.replace('_', ' ')}", False, other)
 
 
 def _hit(hit: dict[str, Any]) -> Hit:

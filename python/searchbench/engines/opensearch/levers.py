@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+
 from searchbench.engines.engine import Parameters, choice, levers, number, switch
-from searchbench.errors import Unsupported
 
 _REQUEST = "never: it goes with each request and is not kept"
 LEVERS = levers(
@@ -71,26 +72,14 @@ rootLogger.appenderRef.console.ref = console
 """
 
 
-def names(params: Parameters) -> tuple[str, ...]:
-    """n1, which is asked, and its companions."""
-    return tuple(f"n{number}" for number in range(1, int(params["nodes"]) + 1))
-
-
-def refuse_idle_copies(title: str, params: Parameters) -> None:
-    """Unsupported where copies were asked for that would have no node."""
-    if int(params["replicas"]) >= int(params["nodes"]):
-        raise Unsupported(
-            f"{title} cannot keep {params['replicas']} replicas on {params['nodes']} node(s): a "
-            "copy of a shard never stands beside another; take more nodes or fewer replicas"
-        )
-
-
-def configuration(name: str, params: Parameters, electing: str, more: dict[str, str]) -> str:
+def configuration(
+    name: str, every: Sequence[str], params: Parameters, electing: str, more: Mapping[str, str]
+) -> str:
     """The settings of the node ``name`` as YAML.
 
-    ``electing``: the setting that names the first electors; ``more``: settings beside these.
+    ``every``: the nodes, of which the first is asked; ``electing``: the setting that names the
+    first electors; ``more``: settings beside these.
     """
-    every = names(params)
     found = {
         "cluster.name": "searchbench",
         "node.name": name,
@@ -115,8 +104,3 @@ def configuration(name: str, params: Parameters, electing: str, more: dict[str, 
         # At a new start shards are looked for once all nodes are back, not copied anew before.
         found["gateway.expected_data_nodes"] = str(len(every))
     return "".join(f"{k}: {v}\n" for k, v in {**found, **more}.items())
-
-
-def ready_timeout_s(alone_s: float, params: Parameters) -> float:
-    """How long to wait for all nodes where one takes ``alone_s``; they share the cores."""
-    return alone_s * int(params["nodes"])
