@@ -6,7 +6,8 @@ this one.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import orjson
@@ -47,6 +48,21 @@ _KINDS: dict[FieldType, dict[str, Any]] = {
 _PREFERENCES = {"any": "", "local": "_local"}
 _UNLIMITED = 2**31 - 1
 _SETTLE_TIMEOUT = "540s"  # less than is waited for an answer
+_OF_A_NODE = (
+    *("name", "version", "settings", "os.allocated_processors"),
+    *("jvm.version", "jvm.mem.heap_max_in_bytes", "jvm.input_arguments"),
+)
+_ABOUT = (
+    get(
+        "/_nodes/settings,jvm,os",
+        [
+            ("flat_settings", "true"),
+            ("filter_path", ",".join(f"nodes.*.{key}" for key in _OF_A_NODE)),
+        ],
+    ),
+    get(f"{INDEX}/_settings", [("flat_settings", "true")]),
+    get(f"{INDEX}/_stats/docs,store,request_cache,query_cache,segments"),
+)
 _REFUSALS = range(400, 429)  # of one document, by HTTP status; 429 and 5xx are of the server
 
 
@@ -114,10 +130,11 @@ class RestSearch:
 
     def create(self, schema: Schema, params: Parameters) -> Iterable[Request]:
         """The index: its shards, its analysis, a type for each field, and nothing guessed."""
-        fields = {dsl.own(f.name): self.kind(f.type) for f in schema.fields}
+        fields = {dsl.own(f.name): _KINDS[f.type] for f in schema.fields}
         if _numbered(params):
             fields[dsl.ORDER] = {"type": "long", "index": False}
         refresh_ms = int(params["refresh_ms"])
+        unstored = [dsl.own(f.name) for f in schema.fields if not f.stored]
         made = {
             "settings": {
                 "number_of_shards": params["shards"],
@@ -132,15 +149,11 @@ class RestSearch:
             },
             "mappings": {
                 "dynamic": "strict",
-                "_source": {"excludes": [dsl.ORDER, *_unstored(schema)]},
+                "_source": {"excludes": [dsl.ORDER, *unstored]},
                 "properties": fields,
             },
         }
         return [Request((put(INDEX, (), orjson.dumps(made)),))]
-
-    def kind(self, type_of: FieldType) -> Mapping[str, Any]:
-        """How a field of that type is mapped."""
-        return _KINDS[type_of]
 
     def batch(
         self, documents: Sequence[Document], start: int, schema: Schema, params: Parameters
@@ -159,13 +172,13 @@ class RestSearch:
 
     def settle(self, schema: Schema, params: Parameters) -> Iterable[Request]:
         """Everything searchable and on disk, merged if asked for, on all its nodes."""
-        merged = [_do(f"{INDEX}/_forcemerge", [("max_num_segments", 1)])]
         wanted = [
-            *(merged if params["segments"] == "merged" else ()),
-            _do(f"{INDEX}/_flush", [("force", "true"), ("wait_if_ongoing", "true")]),
-            _do(f"{INDEX}/_refresh"),
-            self.health(params, _SETTLE_TIMEOUT),
+            post(f"{INDEX}/_flush", [("force", "true"), ("wait_if_ongoing", "true")], b""),
+            post(f"{INDEX}/_refresh", (), b""),
+            health(params, _SETTLE_TIMEOUT),
         ]
+        if params["segments"] == "merged":
+            wanted.insert(0, post(f"{INDEX}/_forcemerge", [("max_num_segments", 1)], b""))
         return [Request((exchange,)) for exchange in wanted]
 
     def compile(self, query: Query, schema: Schema, params: Parameters) -> Request:
@@ -189,9 +202,16 @@ class RestSearch:
         trouble = _trouble(http, answer)
         if trouble is not None:
             return Hits(total=None, error=trouble)
-        found, shards = answer["hits"], answer["_shards"]
-        counted = {k: _counts(v) for k, v in answer.get("aggregations", {}).items()}
-        warnings = [*_failures(shards), *_inexact(answer.get("aggregations", {}))]
+        found, shards, counts = answer["hits"], answer["_shards"], answer.get("aggregations", {})
+        counted = {
+            name: [(_key(b), b["doc_count"]) for b in of["buckets"]] for name, of in counts.items()
+        }
+        warnings = _failures(shards)
+        warnings += [
+            f"counts of {dsl.field(name)} may be too small by {of['doc_count_error_upper_bound']}"
+            for name, of in counts.items()
+            if of.get("doc_count_error_upper_bound")
+        ]
         if answer["timed_out"]:
             warnings.append("the time for the search ran out on some of the shards")
         return Hits(
@@ -206,35 +226,11 @@ class RestSearch:
 
     def facts_request(self) -> Request:
         """Version, cluster, nodes, and of the index its settings and figures."""
-        return Request((get("/_cluster/health"), *self._about()))
+        return Request((get("/_cluster/health"), *_ABOUT))
 
     def ready(self, params: Parameters) -> Request:
         """The same, but the cluster is waited for, before it is asked for figures."""
-        return Request((self.health(params, "1s"), *self._about()))
-
-    def health(self, params: Parameters, timeout: str) -> bytes:
-        """Asks for a cluster of all nodes in which every shard that can be is in its place."""
-        complete = int(params["replicas"]) < int(params["nodes"])
-        pairs: Pairs = [
-            ("wait_for_nodes", str(params["nodes"])),
-            ("wait_for_status", "green" if complete else "yellow"),
-            ("wait_for_no_initializing_shards", "true"),
-            ("wait_for_no_relocating_shards", "true"),
-            ("timeout", timeout),
-        ]
-        return get("/_cluster/health", pairs)
-
-    def _about(self) -> tuple[bytes, ...]:
-        kept = (
-            *("name", "version", "settings", "os.allocated_processors"),
-            *("jvm.version", "jvm.mem.heap_max_in_bytes", "jvm.input_arguments"),
-        )
-        nodes = ",".join(f"nodes.*.{k}" for k in kept)
-        return (
-            get("/_nodes/settings,jvm,os", [("flat_settings", "true"), ("filter_path", nodes)]),
-            get(f"{INDEX}/_settings", [("flat_settings", "true")]),
-            get(f"{INDEX}/_stats/docs,store,request_cache,query_cache,segments"),
-        )
+        return Request((health(params, "1s"), *_ABOUT))
 
     def facts(self, reply: bytes) -> Facts:
         """Before ``create`` there is no index to read back. ValueError while nodes are missing."""
@@ -248,25 +244,12 @@ class RestSearch:
                 raise ValueError(_trouble(http, answer))
         if health["timed_out"]:
             raise ValueError(_unfinished(health))
-        levers: dict[str, Level] = {"nodes": health["number_of_nodes"], **_of_nodes(nodes)}
-        extra: dict[str, Any] = {
-            "status": health["status"],
-            "nodes": {n["name"]: _node_facts(n) for n in nodes["nodes"].values()},
-        }
-        figures: dict[str, Any] = {}
-        if replies[2].status == replies[3].status == 200:
-            levers |= _of_index(settings["docs"]["settings"])
-            figures = stats["_all"]
-            if not figures["primaries"]:
-                raise ValueError(_unfinished(health))
-            extra |= _figures(figures)
-        return Facts(
-            version=_version(nodes),
-            documents=figures["primaries"]["docs"]["count"] if figures else None,
-            index_bytes=figures["total"]["store"]["size_in_bytes"] if figures else None,
-            parameters=levers,
-            extra=extra,
-        )
+        found = _of_nodes(health, nodes["nodes"].values())
+        if (replies[2].status, replies[3].status) != (200, 200):
+            return found
+        if not stats["_all"]["primaries"]:
+            raise ValueError(_unfinished(health))
+        return _with_index(found, settings["docs"]["settings"], stats["_all"])
 
     def cache_request(self) -> Request:
         """The statistics of its two caches, over all indexes."""
@@ -335,17 +318,22 @@ def whole(params: Parameters) -> tuple[bytes, ...]:
     return (b'"timed_out":false', every.encode(), b'"failed":0')
 
 
+def health(params: Parameters, timeout: str) -> bytes:
+    """Asks for a cluster of all nodes in which every shard that can be is in its place."""
+    complete = int(params["replicas"]) < int(params["nodes"])
+    pairs: Pairs = [
+        ("wait_for_nodes", str(params["nodes"])),
+        ("wait_for_status", "green" if complete else "yellow"),
+        ("wait_for_no_initializing_shards", "true"),
+        ("wait_for_no_relocating_shards", "true"),
+        ("timeout", timeout),
+    ]
+    return get("/_cluster/health", pairs)
+
+
 def _numbered(params: Parameters) -> bool:
     """Do documents carry their place in the corpus? Within one shard they keep it anyway."""
     return int(params["shards"]) > 1
-
-
-def _unstored(schema: Schema) -> list[str]:
-    return [dsl.own(f.name) for f in schema.fields if not f.stored]
-
-
-def _do(path: str, pairs: Pairs = ()) -> bytes:
-    return post(path, pairs, b"")
 
 
 def _counters(
@@ -365,21 +353,9 @@ def _hit(hit: dict[str, Any]) -> Hit:
     )
 
 
-def _counts(aggregation: dict[str, Any]) -> list[tuple[Any, int]]:
-    return [(_key(bucket), bucket["doc_count"]) for bucket in aggregation["buckets"]]
-
-
 def _key(bucket: dict[str, Any]) -> Any:
     named = bucket.get("key_as_string")
     return named == "true" if named in ("true", "false") else bucket["key"]
-
-
-def _inexact(aggregations: dict[str, Any]) -> list[str]:
-    return [
-        f"counts of {dsl.field(name)} may be too small by {found['doc_count_error_upper_bound']}"
-        for name, found in aggregations.items()
-        if found.get("doc_count_error_upper_bound")
-    ]
 
 
 def _failures(shards: dict[str, Any]) -> list[str]:
@@ -426,48 +402,51 @@ def _unfinished(health: dict[str, Any]) -> str:
     )
 
 
-def _version(nodes: dict[str, Any]) -> str:
-    """Of all nodes; where they differ, each of them."""
-    return ", ".join(sorted({node["version"] for node in nodes["nodes"].values()}))
-
-
-def _of_nodes(nodes: dict[str, Any]) -> dict[str, Level]:
-    """Levers that the nodes read back; of nodes that differ, the text of all."""
-    each = nodes["nodes"].values()
-    heaps = sorted({n["jvm"]["mem"]["heap_max_in_bytes"] >> 20 for n in each})
-    caches = {n["settings"].get("indices.requests.cache.size") for n in each}
-    return {
-        "heap_mb": heaps[0] if len(heaps) == 1 else str(heaps),
-        "request_cache": caches != {"0%"},
+def _of_nodes(health: dict[str, Any], nodes: Collection[dict[str, Any]]) -> Facts:
+    """Before there is an index; of nodes that differ, what each of them says."""
+    heaps = sorted({n["jvm"]["mem"]["heap_max_in_bytes"] >> 20 for n in nodes})
+    caches = {n["settings"].get("indices.requests.cache.size") for n in nodes}
+    of_each = {
+        n["name"]: {
+            "java": n["jvm"]["version"],
+            "jvm_arguments": n["jvm"]["input_arguments"],
+            "processors": n["os"]["allocated_processors"],
+            "settings": n["settings"],
+        }
+        for n in nodes
     }
+    return Facts(
+        version=", ".join(sorted({n["version"] for n in nodes})),
+        parameters={
+            "nodes": health["number_of_nodes"],
+            "heap_mb": heaps[0] if len(heaps) == 1 else str(heaps),
+            "request_cache": caches != {"0%"},
+        },
+        extra={"status": health["status"], "nodes": of_each},
+    )
 
 
-def _of_index(settings: dict[str, Any]) -> dict[str, Level]:
+def _with_index(found: Facts, settings: dict[str, str], figures: dict[str, Any]) -> Facts:
     refresh = settings["index.refresh_interval"]
-    return {
+    primaries, total = figures["primaries"], figures["total"]
+    levers: dict[str, Level] = {
         "shards": int(settings["index.number_of_shards"]),
         "replicas": int(settings["index.number_of_replicas"]),
         "refresh_ms": 0 if refresh == "-1" else int(refresh.removesuffix("ms")),
         "query_cache": settings["index.queries.cache.enabled"] == "true",
     }
-
-
-def _node_facts(node: dict[str, Any]) -> dict[str, Any]:
-    return {
-        "java": node["jvm"]["version"],
-        "jvm_arguments": node["jvm"]["input_arguments"],
-        "processors": node["os"]["allocated_processors"],
-        "settings": node["settings"],
-    }
-
-
-def _figures(figures: dict[str, Any]) -> dict[str, Any]:
-    total = figures["total"]
-    return {
+    extra = {
         "segments": total["segments"]["count"],
-        "primaries_bytes": figures["primaries"]["store"]["size_in_bytes"],
+        "primaries_bytes": primaries["store"]["size_in_bytes"],
         "request_cache_hits": total["request_cache"]["hit_count"],
         "request_cache_misses": total["request_cache"]["miss_count"],
         "query_cache_hits": total["query_cache"]["hit_count"],
         "query_cache_misses": total["query_cache"]["miss_count"],
     }
+    return replace(
+        found,
+        documents=primaries["docs"]["count"],
+        index_bytes=total["store"]["size_in_bytes"],
+        parameters={**found.parameters, **levers},
+        extra={**found.extra, **extra},
+    )
