@@ -252,7 +252,10 @@ class CountsTaken(Protocol):
 
 
 class Engine(Protocol):
-    """One kind of system under test. ``CountsHits`` and ``CountsTaken`` may come beside this."""
+    """One kind of system under test. ``CountsHits`` and ``CountsTaken`` may come beside this.
+
+    Adapters are derived from it: what has a body here is what most of them do.
+    """
 
     @property
     def name(self) -> str:
@@ -271,6 +274,7 @@ class Engine(Protocol):
 
     def offline(self, schema: Schema, params: Parameters) -> Offline | None:
         """How the index is made before the server starts; None where it is ingested into."""
+        return None
 
     def create(self, schema: Schema, params: Parameters) -> Iterable[Request]:
         """Requests that make an empty index."""

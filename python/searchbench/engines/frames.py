@@ -15,11 +15,10 @@ import orjson
 
 from searchbench.corpora.corpus import Document, FieldType, Schema
 from searchbench.engines.engine import (
-    Capabilities,
+    Engine,
     Facts,
     Hit,
     Hits,
-    Offline,
     Parameter,
     Parameters,
     Request,
@@ -51,12 +50,8 @@ def unframe(reply: bytes) -> tuple[int, bytes]:
     return status, reply[_REPLY.size :]
 
 
-class LibraryHost:
+class LibraryHost(Engine):
     """An engine behind the framed protocol; subclasses fill in the declarations."""
-
-    name: str
-    can: Capabilities
-    parameters: tuple[Parameter, ...]
 
     def service(self, params: Parameters, schema: Schema) -> Service:
         """The host as a process of its own: our extension module, run as a server."""
@@ -67,10 +62,6 @@ class LibraryHost:
             wire="frames",
             ready=self.facts_request(),
         )
-
-    def offline(self, schema: Schema, params: Parameters) -> Offline | None:
-        """Ingested into over the wire."""
-        return None
 
     def create(self, schema: Schema, params: Parameters) -> Iterable[Request]:
         """One request: the fields."""

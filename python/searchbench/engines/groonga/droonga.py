@@ -19,11 +19,10 @@ from searchbench.engines.engine import (
     CacheCounters,
     CacheState,
     Capabilities,
+    Engine,
     Facts,
     Hit,
     Hits,
-    Level,
-    Offline,
     Parameters,
     Request,
     Service,
@@ -61,7 +60,7 @@ _MEANT = {
 }
 
 
-class Droonga:
+class Droonga(Engine):
     """Engine nodes that each hold everything, behind an HTTP front that caches by URL."""
 
     name = "droonga"
@@ -106,10 +105,6 @@ class Droonga:
             ready=self.facts_request(),
             needs={"droonga-engine": _NOT_HERE},
         )
-
-    def offline(self, schema: Schema, params: Parameters) -> Offline | None:
-        """Ingested into over the wire."""
-        return None
 
     def create(self, schema: Schema, params: Parameters) -> Iterable[Request]:
         """All of it to one front, one after another: schema changes that cross break a cluster."""
@@ -168,19 +163,10 @@ class Droonga:
     def facts_request(self) -> Request:
         """Nodes, the front's cache, the number of documents."""
         # The front answers the same URL from its cache, so this one never is the same.
-        counted: list[tuple[str, str | int]] = [
-            ("table", "Docs"),
-            ("limit", 0),
-            ("output_columns", "_key"),
-            ("fresh", secrets.token_hex(4)),
-        ]
-        return Request(
-            (
-                get("/droonga/system/status"),
-                get("/statistics/cache"),
-                get("/d/select", counted),
-            )
-        )
+        fresh = ("fresh", secrets.token_hex(4))
+        counted = [("table", "Docs"), ("limit", 0), ("output_columns", "_key"), fresh]
+        status, cache = get("/droonga/system/status"), get("/statistics/cache")
+        return Request((status, cache, get("/d/select", counted)))
 
     def facts(self, reply: bytes) -> Facts:
         """It does not tell its version; the form of its status tells it apart from before 1.1.1."""
@@ -192,10 +178,6 @@ class Droonga:
             raise ValueError(f"HTTP status {status.status}")
         nodes: dict[str, Any] = orjson.loads(status.body)["nodes"]
         statistics = _statistics(cache)
-        levers: dict[str, Level] = {
-            "nodes": sum(map(_lives, nodes.values())),
-            "cache": statistics is not None,
-        }
         named = any("status" in node for node in nodes.values())
         documents = None
         if counted.status not in _NO_TABLE:
@@ -203,22 +185,22 @@ class Droonga:
             if trouble is not None:
                 raise ValueError(trouble)
             documents = _body(counted)[0][0][0]
+        states = {k: "active" if _lives(n) else n.get("status", "dead") for k, n in nodes.items()}
+        extra: dict[str, Any] = {"nodes": states}
+        if statistics is not None:
+            extra |= {
+                "cache_hit_rate_percent": statistics["hitRatio"],
+                "cache_hits": statistics.get("nHits"),
+                "cache_gets": statistics.get("nGets"),
+            }
         return Facts(
             version="1.1.1 or later" if named else "1.1.0 or before",
             documents=documents,
-            parameters=levers,
-            extra={
-                "nodes": {name: "active" if _lives(n) else _state(n) for name, n in nodes.items()},
-                **(
-                    {}
-                    if statistics is None
-                    else {
-                        "cache_hit_rate_percent": statistics["hitRatio"],
-                        "cache_hits": statistics.get("nHits"),
-                        "cache_gets": statistics.get("nGets"),
-                    }
-                ),
+            parameters={
+                "nodes": sum(map(_lives, nodes.values())),
+                "cache": statistics is not None,
             },
+            extra=extra,
         )
 
     def cache_request(self) -> Request:
@@ -264,10 +246,6 @@ class Droonga:
 def _lives(node: Mapping[str, Any]) -> bool:
     """Both forms: ``{"live": true}`` until 1.1.0, ``{"status": "active"}`` since."""
     return node.get("status") == "active" or node.get("live") is True
-
-
-def _state(node: Mapping[str, Any]) -> str:
-    return str(node.get("status", "dead"))
 
 
 def _statistics(http: HttpReply) -> dict[str, Any] | None:

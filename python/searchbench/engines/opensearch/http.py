@@ -16,14 +16,12 @@ from searchbench.corpora.corpus import Document, FieldType, Schema
 from searchbench.engines.engine import (
     CacheCounters,
     CacheState,
-    Capabilities,
     Companion,
+    Engine,
     Facts,
     Hit,
     Hits,
     Level,
-    Offline,
-    Parameter,
     Parameters,
     Request,
     Service,
@@ -66,16 +64,13 @@ _ABOUT = (
 _REFUSALS = range(400, 429)  # of one document, by HTTP status; 429 and 5xx are of the server
 
 
-class RestSearch:
+class RestSearch(Engine):
     """An index behind the REST interface; subclasses fill in the declarations.
 
     ``electing``: the setting that names the first electors; ``settings``: of a node, beside those
     that both have. ``alone_s``: how long to wait for a node that starts alone.
     """
 
-    name: str
-    can: Capabilities
-    parameters: tuple[Parameter, ...]
     analysis: Mapping[str, Any]
     merge_policy: Mapping[str, Level]
     electing: str
@@ -123,10 +118,6 @@ class RestSearch:
     def files(self, name: str, params: Parameters) -> dict[str, str]:
         """Files of the node below ``{run}/NAME``, beside its configuration."""
         raise NotImplementedError
-
-    def offline(self, schema: Schema, params: Parameters) -> Offline | None:
-        """It is ingested into."""
-        return None
 
     def create(self, schema: Schema, params: Parameters) -> Iterable[Request]:
         """The index: its shards, its analysis, a type for each field, and nothing guessed."""

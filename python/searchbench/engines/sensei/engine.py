@@ -10,10 +10,10 @@ import orjson
 from searchbench.corpora.corpus import Document, FieldType, Schema
 from searchbench.engines.engine import (
     Capabilities,
+    Engine,
     Facts,
     Hit,
     Hits,
-    Offline,
     Parameters,
     Request,
     Service,
@@ -44,7 +44,7 @@ log4j.appender.log.layout.ConversionPattern=%d %p %c %m%n
 """
 
 
-class Sensei:
+class Sensei(Engine):
     """One node with all partitions and the broker, in one JVM."""
 
     name = "sensei"
@@ -129,10 +129,6 @@ class Sensei:
             },
             ready_timeout_s=90.0,
         )
-
-    def offline(self, schema: Schema, params: Parameters) -> Offline | None:
-        """None: it is ingested into."""
-        return None
 
     def create(self, schema: Schema, params: Parameters) -> Iterable[Request]:
         """The schema came with the server's files; an index that is there already is refused."""
