@@ -55,10 +55,11 @@ class LibraryHost(Engine):
 
     def service(self, params: Parameters, schema: Schema) -> Service:
         """The host as a process of its own: our extension module, run as a server."""
-        options = host_options(self.parameters, params)
-        host = ("{python}", "-m", "searchbench.library_host", self.name)
         return Service(
-            argv=(*host, "--port", "{port}", "--data", "{data}", *options),
+            argv=(
+                *("{python}", "-m", "searchbench.library_host", self.name),
+                *host_options(self.parameters, params),
+            ),
             wire="frames",
             ready=self.facts_request(),
         )
@@ -88,8 +89,7 @@ class LibraryHost(Engine):
 
     def decode(self, reply: bytes) -> Hits:
         """Hits, or the host's own error text."""
-        status, payload = unframe(reply)
-        answer = orjson.loads(payload)
+        status, answer = _answer(reply)
         if status in (ERROR, UNSUPPORTED):
             return Hits(total=None, error=str(answer.get("error", "no reason given")))
         return Hits(
@@ -108,10 +108,7 @@ class LibraryHost(Engine):
 
     def facts(self, reply: bytes) -> Facts:
         """What the host says of itself."""
-        status, payload = unframe(reply)
-        answer = orjson.loads(payload)
-        if status != OK:
-            raise ValueError(str(answer.get("error")))
+        answer = _ok(reply)
         return Facts(
             version=answer["version"],
             documents=answer.get("documents"),
@@ -126,29 +123,36 @@ class LibraryHost(Engine):
 
     def terms(self, reply: bytes) -> tuple[str, ...]:
         """The terms in order."""
-        status, payload = unframe(reply)
-        answer = orjson.loads(payload)
-        if status != OK:
-            raise ValueError(str(answer.get("error")))
-        return tuple(answer["terms"])
+        return tuple(_ok(reply)["terms"])
 
     def check(self, reply: bytes) -> str | None:
         """The error text, or the reasons of refused documents."""
-        status, payload = unframe(reply)
-        answer = orjson.loads(payload)
-        if status != OK:
-            return str(answer.get("error", "no reason given"))
-        return None
+        status, answer = _answer(reply)
+        return None if status == OK else str(answer.get("error", "no reason given"))
 
     def refused(self, reply: bytes) -> tuple[tuple[str, str], ...]:
         """Documents of a batch that the host refused: (id, reason)."""
-        _status, payload = unframe(reply)
-        return tuple((r["id"], r["reason"]) for r in orjson.loads(payload).get("refused", ()))
+        _status, answer = _answer(reply)
+        return tuple((r["id"], r["reason"]) for r in answer.get("refused", ()))
 
 
 def host_options(parameters: Iterable[Parameter], params: Parameters) -> list[str]:
-    """The levels as a host's command line has them: ``--name value``."""
-    return [part for p in parameters for part in (f"--{p.name}", _option(params[p.name]))]
+    """The command line of every host: where it serves, and the levels as ``--name value``."""
+    levels = [part for p in parameters for part in (f"--{p.name}", _option(params[p.name]))]
+    return ["--port", "{port}", "--data", "{data}", *levels]
+
+
+def _answer(reply: bytes) -> tuple[int, Any]:
+    status, payload = unframe(reply)
+    return status, orjson.loads(payload)
+
+
+def _ok(reply: bytes) -> Any:
+    """What a host answers where nothing went wrong; else ValueError in its words."""
+    status, answer = _answer(reply)
+    if status != OK:
+        raise ValueError(str(answer.get("error")))
+    return answer
 
 
 def _hit(

@@ -82,7 +82,6 @@ class Lucene(LibraryHost):
                 *jvm(params, self.java),
                 *("-cp", f"{self.place}/lucene-host.jar:{self.place}/lib/*"),
                 "searchbench.lucene.Host",
-                *("--port", "{port}", "--data", "{data}"),
                 *host_options(own, params),
             ),
             wire="frames",

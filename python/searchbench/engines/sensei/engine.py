@@ -24,9 +24,8 @@ from searchbench.engines.engine import (
 from searchbench.engines.features import refuse
 from searchbench.engines.http_form import HttpReply, get, post, split
 from searchbench.engines.jvm_form import COLLECTOR, HEAP, JAVA_17, jvm
-from searchbench.engines.sensei import bql as sensei_bql
-from searchbench.engines.sensei import columns as sensei_columns
-from searchbench.engines.sensei import json as sensei_json
+from searchbench.engines.sensei import columns
+from searchbench.engines.sensei.languages import in_bql, in_json
 from searchbench.engines.sensei.request import SCORE, SOURCE, asked, told
 from searchbench.workload.queries.algebra import Query
 
@@ -117,9 +116,7 @@ class Sensei(Engine):
             ready=self.facts_request(),
             whole=(b'"errorCode":0,',),
             files={
-                "sensei/schema.xml": sensei_columns.schema_xml(
-                    schema, ranges=params["protocol"] == "bql"
-                ),
+                "sensei/schema.xml": columns.schema_xml(schema, ranges=params["protocol"] == "bql"),
                 "sensei/sensei.properties": _properties(params, schema),
                 "sensei/log4j.properties": _LOG,
             },
@@ -138,7 +135,7 @@ class Sensei(Engine):
         self, documents: Sequence[Document], start: int, schema: Schema, params: Parameters
     ) -> Request:
         """One event a line, for the stream that Sensei indexes."""
-        lines = sensei_columns.events(documents, start, schema)
+        lines = columns.events(documents, start, schema)
         return Request((post("/searchbench/documents", (), lines),))
 
     def settle(self, schema: Schema, params: Parameters) -> Iterable[Request]:
@@ -149,8 +146,8 @@ class Sensei(Engine):
         """One request in the language that is asked for."""
         refuse(self.can, query)
         text = [f.name for f in schema.of_type(FieldType.TEXT)]
-        language = sensei_bql if params["protocol"] == "bql" else sensei_json
-        body = language.request(query, text, schema, asked(query, schema))
+        language = in_bql if params["protocol"] == "bql" else in_json
+        body = language(query, text, schema, asked(query, schema))
         return Request((post("/sensei", (), orjson.dumps(body)),))
 
     def decode(self, reply: bytes) -> Hits:
@@ -174,7 +171,7 @@ class Sensei(Engine):
             hits=tuple(_hit(row, about["field"]) for row in answer["hits"]),
             total_exact=not errors,
             facets={
-                sensei_columns.field_name(column): counted[column][:limit]
+                columns.field_name(column): counted[column][:limit]
                 for column, limit in about["facet"].items()
             },
             groups=[
@@ -260,7 +257,7 @@ def _properties(params: Parameters, schema: Schema) -> str:
         "sensei.broker.webapp.path": "{run}/sensei",
         # For our own endpoint, which refuses what is no number there.
         "searchbench.numbers": ",".join(
-            sensei_columns.column(f) for f in schema.of_type(*sensei_columns.NUMBERS)
+            columns.column(f) for f in schema.of_type(*columns.NUMBERS)
         ),
     }
     return "".join(f"{key}={value}\n" for key, value in lines.items())
@@ -268,13 +265,13 @@ def _properties(params: Parameters, schema: Schema) -> str:
 
 def _counts(column: str, found: list[dict[str, Any]]) -> list[tuple[Any, int]]:
     """(value, count): the most frequent first, ties by value as the corpus has it."""
-    pairs = [(sensei_columns.value(column, f["value"]), f["count"]) for f in found if f["count"]]
+    pairs = [(columns.value(column, f["value"]), f["count"]) for f in found if f["count"]]
     return sorted(pairs, key=lambda pair: (-pair[1], pair[0]))
 
 
 def _hit(row: dict[str, Any], wanted: dict[str, int]) -> Hit:
     source = orjson.loads(row[SOURCE])
-    names = {sensei_columns.field_name(column) for column in wanted}
+    names = {columns.field_name(column) for column in wanted}
     return Hit(source["id"], row.get(SCORE), {k: v for k, v in source["v"].items() if k in names})
 
 
