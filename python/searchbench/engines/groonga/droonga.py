@@ -33,7 +33,7 @@ from searchbench.engines.engine import (
 from searchbench.engines.features import refuse
 from searchbench.engines.groonga import script
 from searchbench.engines.groonga.commands import columns, do, indexes, load, rows
-from searchbench.engines.http_form import HttpReply, get, split
+from searchbench.engines.http_form import HttpReply, Pairs, get, split
 from searchbench.workload.queries.algebra import Query
 
 _LEXICON = {
@@ -164,7 +164,7 @@ class Droonga(Engine):
         """Nodes, the front's cache, the number of documents."""
         # The front answers the same URL from its cache, so this one never is the same.
         fresh = ("fresh", secrets.token_hex(4))
-        counted = [("table", "Docs"), ("limit", 0), ("output_columns", "_key"), fresh]
+        counted: Pairs = [("table", "Docs"), ("limit", 0), ("output_columns", "_key"), fresh]
         status, cache = get("/droonga/system/status"), get("/statistics/cache")
         return Request((status, cache, get("/d/select", counted)))
 
