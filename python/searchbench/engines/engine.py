@@ -304,9 +304,11 @@ class Engine(Protocol):
 
     def analyse(self, text: str) -> Request | None:
         """Asks for the terms of ``text`` as the engine sees them; None where it cannot say."""
+        return None
 
     def terms(self, reply: bytes) -> tuple[str, ...]:
         """The terms in a reply to ``analyse``."""
+        raise ValueError(f"{self.can.title} does not tell its terms")
 
     def refused(self, reply: bytes) -> tuple[tuple[str, str], ...]:
         """Documents of a batch that the engine refused: (id, reason)."""

@@ -21,7 +21,6 @@ from searchbench.engines.engine import (
     Capabilities,
     Engine,
     Facts,
-    Hit,
     Hits,
     Parameters,
     Request,
@@ -108,11 +107,9 @@ class Droonga(Engine):
 
     def create(self, schema: Schema, params: Parameters) -> Iterable[Request]:
         """All of it to one front, one after another: schema changes that cross break a cluster."""
-        tables = [
-            do("table_create", name="Docs", flags="TABLE_HASH_KEY", key_type="ShortText"),
-            do("table_create", name="Terms", **_LEXICON),
-        ]
-        return [Request((*tables, *columns(schema)))]
+        documents = do("table_create", name="Docs", flags="TABLE_HASH_KEY", key_type="ShortText")
+        terms = do("table_create", name="Terms", **_LEXICON)
+        return [Request((documents, terms, *columns(schema)))]
 
     def batch(
         self, documents: Sequence[Document], start: int, schema: Schema, params: Parameters
@@ -156,9 +153,7 @@ class Droonga(Engine):
         if not isinstance(total, int):
             raise ValueError(f"the answer has no count, but {total!r}")
         labels = [name for name, _type in names]
-        return Hits(
-            total=total, hits=tuple(_hit(dict(zip(labels, row, strict=True))) for row in found)
-        )
+        return Hits(total=total, hits=tuple(script.hit(labels, row) for row in found))
 
     def facts_request(self) -> Request:
         """Nodes, the front's cache, the number of documents."""
@@ -217,14 +212,6 @@ class Droonga(Engine):
             CacheCounters(int(found["nHits"]), int(found["nGets"]), "Droonga's front")
         )
 
-    def analyse(self, text: str) -> Request | None:
-        """It passes no such command on."""
-        return None
-
-    def terms(self, reply: bytes) -> tuple[str, ...]:
-        """Never asked."""
-        raise ValueError("Droonga does not tell its terms")
-
     def refused(self, reply: bytes) -> tuple[tuple[str, str], ...]:
         """``load`` says how many documents it took, not which it did not."""
         return ()
@@ -261,11 +248,6 @@ def _statistics(http: HttpReply) -> dict[str, Any] | None:
 def _body(http: HttpReply) -> Any:
     _header, body = orjson.loads(http.body)
     return body
-
-
-def _hit(row: dict[str, Any]) -> Hit:
-    held = [c for c in row if c.startswith("v_") and row["h_" + c[2:]]]
-    return Hit(row["_key"], row.get("_score"), {script.field(c): row[c] for c in held})
 
 
 def _trouble(http: HttpReply) -> str | None:

@@ -17,7 +17,6 @@ from searchbench.engines.engine import (
     Capabilities,
     Engine,
     Facts,
-    Hit,
     Hits,
     Level,
     Parameters,
@@ -41,7 +40,6 @@ _NORMALIZERS = {"declared": 'NormalizerTable("normalized", "Lower.to")'}
 # Snippets take no normalizer with options; this one folds all that ours does, and more.
 _FOLDS = {"declared": "NormalizerNFKC150"}
 _GROUPS = "groups"
-_RELEVANCE = "relevance"
 
 
 class Groonga(Engine):
@@ -159,7 +157,7 @@ class Groonga(Engine):
         if query.filters:
             pairs.append(("post_filter", script.filters(query.filters, schema)))
             if scored:  # filters add to the score, so what it was before them is kept
-                score = _RELEVANCE
+                score = script.RELEVANCE
                 made = f"columns[{score}]"
                 pairs += [(f"{made}.stage", "filtered"), (f"{made}.type", "Float")]
                 pairs.append((f"{made}.value", "_score"))
@@ -202,7 +200,7 @@ class Groonga(Engine):
         groups = body.get("slices", {}).get(_GROUPS, {}).get("drilldowns", {})
         return Hits(
             total=body["n_hits"],
-            hits=tuple(_hit(dict(zip(names, row, strict=True))) for row in body["records"]),
+            hits=tuple(script.hit(names, row) for row in body["records"]),
             facets={
                 script.field(label): _pairs(found)
                 for label, found in body.get("drilldowns", {}).items()
@@ -355,16 +353,6 @@ def _counted(where: str, label: str, field: str, limit: int) -> list[tuple[str, 
 
 def _pairs(drilldown: dict[str, Any]) -> list[tuple[str, int]]:
     return [(value, count) for value, count in drilldown["records"]]
-
-
-def _hit(row: dict[str, Any]) -> Hit:
-    held = [c for c in row if c.startswith("v_") and row["h_" + c[2:]]]
-    return Hit(
-        row["_key"],
-        row.get("_score", row.get(_RELEVANCE)),
-        {script.field(c): row[c] for c in held},
-        {script.field(c): tuple(row[c]) for c in row if c.startswith("s_") and row[c]},
-    )
 
 
 def _trouble(http: HttpReply, answer: Any) -> str | None:
