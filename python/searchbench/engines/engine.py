@@ -6,7 +6,7 @@ replies into hits. ``lab`` starts it, and the measuring core sends the bytes.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol, runtime_checkable
 
@@ -33,32 +33,6 @@ class Parameter:
     minimum: float | None = None
     maximum: float | None = None
     index: bool = False
-
-
-Lever = Callable[[str], Parameter]  # all of a parameter but its name
-
-
-def levers(**named: Lever) -> tuple[Parameter, ...]:
-    """The parameters of an engine, in this order."""
-    return tuple(lever(name) for name, lever in named.items())
-
-
-def number(default: float, between: tuple[float, float], doc: str, *, index: bool = False) -> Lever:
-    """A number of the default's type, least and most included."""
-    return lambda name: Parameter(name, type(default), default, doc, (), *between, index)
-
-
-def choice(
-    among: Sequence[Level], doc: str, *, default: Level | None = None, index: bool = False
-) -> Lever:
-    """One of several levels of one type; the first of them is the default if none is given."""
-    level = among[0] if default is None else default
-    return lambda name: Parameter(name, type(level), level, doc, tuple(among), index=index)
-
-
-def switch(default: bool, doc: str, *, index: bool = False) -> Lever:
-    """On or off."""
-    return lambda name: Parameter(name, bool, default, doc, index=index)
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from searchbench.engines.engine import Parameters, choice, number
+from searchbench.engines.engine import Parameters
+from searchbench.engines.levers import choice, number
 
 _COLLECTORS = {
     "serial": "-XX:+UseSerialGC",
     "parallel": "-XX:+UseParallelGC",
     "g1": "-XX:+UseG1GC",
 }
-HEAP = number(512, (32, 1048576), "heap of the JVM, least and most")
-COLLECTOR = choice(tuple(_COLLECTORS), "garbage collector of the JVM")
+JVM_LEVERS = {
+    number("heap_mb", 512, (32, 1048576)): "heap of the JVM, least and most",
+    choice("gc", *_COLLECTORS): "garbage collector of the JVM",
+}
 # The JVM would take more arguments from these.
 PLAIN = ("env", "-u", "JAVA_TOOL_OPTIONS", "-u", "JDK_JAVA_OPTIONS", "-u", "_JAVA_OPTIONS")
 JAVA_17 = (

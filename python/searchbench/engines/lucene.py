@@ -7,11 +7,12 @@ from dataclasses import replace
 from typing import ClassVar
 
 from searchbench.corpora.corpus import Schema
-from searchbench.engines.engine import Capabilities, Parameters, Service, choice, levers, number
+from searchbench.engines.engine import Capabilities, Parameters, Service
 from searchbench.engines.frames import LibraryHost, host_options
-from searchbench.engines.jvm_form import COLLECTOR, HEAP, JAVA_17, jvm
+from searchbench.engines.jvm_form import JAVA_17, JVM_LEVERS, jvm
+from searchbench.engines.levers import choice, described, number
 
-_OF_THE_JVM = ("heap_mb", "gc")
+_OF_THE_JVM = [lever.name for lever in JVM_LEVERS]
 
 
 class Lucene(LibraryHost):
@@ -42,36 +43,22 @@ class Lucene(LibraryHost):
             "missing ones",
         },
     )
-    parameters = levers(
-        parts=number(
-            1, (1, 64), "indexes in one process, searched one after another as one", index=True
-        ),
-        searcher=choice(
-            ("shared", "per-thread"), "one searcher for all connections or one for each"
-        ),
-        segments=choice(
-            ("merged", "as-is"),
-            "merge each part to one segment, or leave the segments as they are",
-            index=True,
-        ),
-        directory=choice(
-            ("mmap", "nio", "ram"),
-            "how the index is read: mapped, with read calls, or copied into the heap",
-        ),
-        indexing_memory_mb=number(
-            64,
-            (16, 65536),
-            "memory of the index writers of all parts together, within the heap",
-            index=True,
-        ),
-        refresh_ms=number(
-            0,
-            (0, 3_600_000),
-            "show new documents this often while batches come in; 0: only when asked",
-            index=True,
-        ),
-        heap_mb=HEAP,
-        gc=COLLECTOR,
+    parameters = described(
+        {
+            number("parts", 1, (1, 64), index=True): "indexes in one process, searched one after "
+            "another as one",
+            choice("searcher", "shared", "per-thread"): "one searcher for all connections or one "
+            "for each",
+            choice("segments", "merged", "as-is", index=True): "merge each part to one segment, "
+            "or leave the segments as they are",
+            choice("directory", "mmap", "nio", "ram"): "how the index is read: mapped, with read "
+            "calls, or copied into the heap",
+            number("indexing_memory_mb", 64, (16, 65536), index=True): "memory of the index "
+            "writers of all parts together, within the heap",
+            number("refresh_ms", 0, (0, 3_600_000), index=True): "show new documents this often "
+            "while batches come in; 0: only when asked",
+            **JVM_LEVERS,
+        }
     )
 
     def service(self, params: Parameters, schema: Schema) -> Service:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from searchbench.engines.engine import Capabilities, choice, levers, number, switch
+from searchbench.engines.engine import Capabilities
 from searchbench.engines.frames import LibraryHost
+from searchbench.engines.levers import choice, described, number, switch
 
 
 class Sqlite(LibraryHost):
@@ -19,15 +20,14 @@ class Sqlite(LibraryHost):
             "than half of the documents counts next to nothing (IDF never below 1e-6)",
         },
     )
-    parameters = levers(
-        cache_mb=number(64, (0, 65536), "page cache of each connection"),
-        mmap_mb=number(256, (0, 1048576), "how much of the file is mapped into memory"),
-        page_size=choice(
-            (512, 1024, 2048, 4096, 8192, 16384, 32768, 65536),
-            "bytes a page",
-            default=4096,
-            index=True,
-        ),
-        merged=switch(True, "merge the full-text index into one b-tree after ingest", index=True),
-        journal=choice(("wal", "off"), "how a commit is made safe", index=True),
+    parameters = described(
+        {
+            number("cache_mb", 64, (0, 65536)): "page cache of each connection",
+            number("mmap_mb", 256, (0, 1048576)): "how much of the file is mapped into memory",
+            choice("page_size", *(512 << n for n in range(8)), default=4096, index=True): "bytes a "
+            "page",
+            switch("merged", True, index=True): "merge the full-text index into one b-tree after "
+            "ingest",
+            choice("journal", "wal", "off", index=True): "how a commit is made safe",
+        }
     )

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from searchbench.engines.engine import Capabilities, choice, levers, number
+from searchbench.engines.engine import Capabilities
 from searchbench.engines.frames import LibraryHost
+from searchbench.engines.levers import choice, described, number
 
 
 class Tantivy(LibraryHost):
@@ -18,35 +19,25 @@ class Tantivy(LibraryHost):
             "several fields add up",
         },
     )
-    parameters = levers(
-        parts=number(1, (1, 64), "indexes in one process, searched together", index=True),
-        split=choice(("round-robin", "hash"), "which part a document goes to", index=True),
-        search_threads=number(
-            0,
-            (0, 256),
-            "threads over which the parts of one query are spread; 0: one after another",
-        ),
-        statistics=choice(
-            ("global", "local"), "term statistics for BM25: over all parts or of each part"
-        ),
-        merge=choice(("flat", "two-level"), "merge the parts' results at once or in two levels"),
-        searcher=choice(
-            ("shared", "per-thread"), "one searcher for all connections or one for each"
-        ),
-        indexing_threads=number(2, (1, 64), "threads that index", index=True),
-        indexing_memory_mb=number(
-            256, (16, 65536), "memory of the index writers of all parts together", index=True
-        ),
-        segments=choice(
-            ("merged", "as-is"),
-            "merge each part to one segment, or leave the segments as they are",
-            index=True,
-        ),
-        refresh_ms=number(
-            0,
-            (0, 3_600_000),
-            "commit and reload this often while batches come in; 0: only when asked",
-            index=True,
-        ),
-        directory=choice(("mmap", "ram"), "where the index is read from"),
+    parameters = described(
+        {
+            number("parts", 1, (1, 64), index=True): "indexes in one process, searched together",
+            choice("split", "round-robin", "hash", index=True): "which part a document goes to",
+            number("search_threads", 0, (0, 256)): "threads over which the parts of one query are "
+            "spread; 0: one after another",
+            choice("statistics", "global", "local"): "term statistics for BM25: over all parts or "
+            "of each part",
+            choice("merge", "flat", "two-level"): "merge the parts' results at once or in two "
+            "levels",
+            choice("searcher", "shared", "per-thread"): "one searcher for all connections or one "
+            "for each",
+            number("indexing_threads", 2, (1, 64), index=True): "threads that index",
+            number("indexing_memory_mb", 256, (16, 65536), index=True): "memory of the index "
+            "writers of all parts together",
+            choice("segments", "merged", "as-is", index=True): "merge each part to one segment, "
+            "or leave the segments as they are",
+            number("refresh_ms", 0, (0, 3_600_000), index=True): "commit and reload this often "
+            "while batches come in; 0: only when asked",
+            choice("directory", "mmap", "ram"): "where the index is read from",
+        }
     )

@@ -25,14 +25,12 @@ from searchbench.engines.engine import (
     Parameters,
     Request,
     Service,
-    levers,
-    number,
-    switch,
 )
 from searchbench.engines.features import refuse
 from searchbench.engines.groonga import script
 from searchbench.engines.groonga.commands import columns, do, indexes, load, rows
 from searchbench.engines.http_form import HttpReply, Pairs, get, split
+from searchbench.engines.levers import described, number, switch
 from searchbench.workload.queries.algebra import Query
 
 _LEXICON = {
@@ -85,15 +83,13 @@ class Droonga(Engine):
             "was started with --cache-size 0",
         },
     )
-    parameters = levers(
-        nodes=number(
-            1, (1, 1000), "engine nodes that live, each with all documents; read back, not set"
-        ),
-        cache=switch(
-            True,
-            "whether its HTTP front answers from a cache; read back, not set: "
-            "`droonga-http-server --cache-size 0` turns it off",
-        ),
+    parameters = described(
+        {
+            number("nodes", 1, (1, 1000)): "engine nodes that live, each with all documents; read "
+            "back, not set",
+            switch("cache", True): "whether its HTTP front answers from a cache; read back, not "
+            "set: `droonga-http-server --cache-size 0` turns it off",
+        }
     )
 
     def service(self, params: Parameters, schema: Schema) -> Service:

@@ -22,16 +22,13 @@ from searchbench.engines.engine import (
     Parameters,
     Request,
     Service,
-    choice,
-    levers,
-    number,
-    switch,
 )
 from searchbench.engines.features import refuse
 from searchbench.engines.groonga import script
 from searchbench.engines.groonga.commands import column, columns, do, indexes, load, rows, short
 from searchbench.engines.groonga.service import service
 from searchbench.engines.http_form import HttpReply, get, split
+from searchbench.engines.levers import choice, described, number, switch
 from searchbench.workload.queries.algebra import Query
 from searchbench.workload.queries.analysis import lower
 
@@ -68,40 +65,31 @@ class Groonga(Engine):
             "keyword": "the empty string is no value; a keyword has at most 4096 bytes",
         },
     )
-    parameters = levers(
-        server=choice(
-            ("groonga", "httpd"),
-            "its own server, which closes each connection, or groonga-httpd, which keeps it",
-        ),
-        threads=number(
-            2, (1, 256), "threads of its own server (Groonga's own default: one a core)"
-        ),
-        httpd_workers=number(2, (1, 256), "worker processes of groonga-httpd, of one thread each"),
-        cache_limit=number(
-            0,
-            (0, 1_000_000),
-            "answers kept in the query cache, of groonga-httpd in that of each worker; 0: off, "
-            "so that the speed is not the cache's",
-        ),
-        tokenizer=choice(
-            (
+    parameters = described(
+        {
+            choice("server", "groonga", "httpd"): "its own server, which closes each connection, "
+            "or groonga-httpd, which keeps it",
+            number("threads", 2, (1, 256)): "threads of its own server (Groonga's own default: "
+            "one a core)",
+            number("httpd_workers", 2, (1, 256)): "worker processes of groonga-httpd, of one "
+            "thread each",
+            number("cache_limit", 0, (0, 1_000_000)): "answers kept in the query cache, of "
+            "groonga-httpd in that of each worker; 0: off, so that the speed is not the cache's",
+            choice(
+                "tokenizer",
                 "declared",
                 "TokenBigram",
                 "TokenBigramSplitSymbolAlphaDigit",
                 "TokenUnigram",
                 "TokenTrigram",
-            ),
-            "how text is split; declared: at everything that is not a letter or a digit",
-            index=True,
-        ),
-        normalizer=choice(
-            ("declared", "NormalizerAuto", "NormalizerNFKC150"),
-            "how characters are folded; declared: to lower case, each alone, and nothing else",
-            index=True,
-        ),
-        index_first=switch(
-            False, "make the text indexes before the documents come, not after", index=True
-        ),
+                index=True,
+            ): "how text is split; declared: at everything that is not a letter or a digit",
+            choice(
+                "normalizer", "declared", "NormalizerAuto", "NormalizerNFKC150", index=True
+            ): "how characters are folded; declared: to lower case, each alone, and nothing else",
+            switch("index_first", False, index=True): "make the text indexes before the documents "
+            "come, not after",
+        }
     )
 
     def service(self, params: Parameters, schema: Schema) -> Service:

@@ -4,47 +4,32 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from searchbench.engines.engine import Parameters, choice, levers, number, switch
+from searchbench.engines.engine import Parameters
+from searchbench.engines.levers import choice, described, number, switch
 
 _REQUEST = "never: it goes with each request and is not kept"
-LEVERS = levers(
-    nodes=number(1, (1, 5), "processes of the cluster, on this machine", index=True),
-    shards=number(1, (1, 64), "parts of the index", index=True),
-    replicas=number(
-        0, (0, 4), "further copies of each shard, on other nodes: less than nodes", index=True
-    ),
-    segments=choice(
-        ("merged", "as-is"),
-        "merge each shard to one segment, or leave the segments as they are",
-        index=True,
-    ),
-    refresh_ms=number(
-        0,
-        (0, 3_600_000),
-        "show new documents this often while batches come in; 0: only when asked",
-        index=True,
-    ),
-    query_cache=switch(
-        True,
-        "cache the documents of filters that come again (the engines' own default)",
-        index=True,
-    ),
-    request_cache=switch(
-        False, "cache whole answers of each shard; off, so that the speed is not the cache's"
-    ),
-    statistics=choice(
-        ("local", "global"),
-        "term statistics for BM25: of each shard, or of all (dfs_query_then_fetch)",
-    ),
-    ties=choice(
-        ("ingest", "shard"),
-        "break ties over several shards by the order of ingest, a sort key more, or by shard",
-    ),
-    preference=choice(
-        ("any", "local"),
-        "which copy of a shard is asked: any, or one on the node that was asked if it has one",
-    ),
-    heap_mb=number(512, (64, 1048576), "heap of each node's JVM, least and most"),
+LEVERS = described(
+    {
+        number("nodes", 1, (1, 5), index=True): "processes of the cluster, on this machine",
+        number("shards", 1, (1, 64), index=True): "parts of the index",
+        number("replicas", 0, (0, 4), index=True): "further copies of each shard, on other nodes: "
+        "less than nodes",
+        choice("segments", "merged", "as-is", index=True): "merge each shard to one segment, or "
+        "leave the segments as they are",
+        number("refresh_ms", 0, (0, 3_600_000), index=True): "show new documents this often while "
+        "batches come in; 0: only when asked",
+        switch("query_cache", True, index=True): "cache the documents of filters that come again "
+        "(the engines' own default)",
+        switch("request_cache", False): "cache whole answers of each shard; off, so that the "
+        "speed is not the cache's",
+        choice("statistics", "local", "global"): "term statistics for BM25: of each shard, or of "
+        "all (dfs_query_then_fetch)",
+        choice("ties", "ingest", "shard"): "break ties over several shards by the order of "
+        "ingest, a sort key more, or by shard",
+        choice("preference", "any", "local"): "which copy of a shard is asked: any, or one on the "
+        "node that was asked if it has one",
+        number("heap_mb", 512, (64, 1048576)): "heap of each node's JVM, least and most",
+    }
 )
 UNREAD = {
     "segments": "never: whether a single segment was merged or came so leaves no trace",

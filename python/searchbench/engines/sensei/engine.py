@@ -17,13 +17,11 @@ from searchbench.engines.engine import (
     Parameters,
     Request,
     Service,
-    choice,
-    levers,
-    number,
 )
 from searchbench.engines.features import refuse
 from searchbench.engines.http_form import HttpReply, get, post, split
-from searchbench.engines.jvm_form import COLLECTOR, HEAP, JAVA_17, jvm
+from searchbench.engines.jvm_form import JAVA_17, JVM_LEVERS, jvm
+from searchbench.engines.levers import choice, described, number
 from searchbench.engines.sensei import columns
 from searchbench.engines.sensei.languages import in_bql, in_json
 from searchbench.engines.sensei.request import SCORE, SOURCE, asked, told
@@ -68,37 +66,21 @@ class Sensei(Engine):
             "them in a field",
         },
     )
-    parameters = levers(
-        parts=number(
-            1,
-            (1, 64),
-            "partitions in the node; one query's are searched at the same time",
-            index=True,
-        ),
-        protocol=choice(("json", "bql"), "how a query is asked: JSON or BQL"),
-        freshness_s=number(
-            10,
-            (0, 3600),
-            "documents may be invisible for so long (sensei.index.freshness); 0: never",
-        ),
-        batch_delay_ms=number(
-            300_000,
-            (1, 3_600_000),
-            "from the index in memory to disk at least this often (sensei.index.batchDelay)",
-            index=True,
-        ),
-        batch_size=number(
-            10_000,
-            (1, 10_000_000),
-            "documents in memory that are written to disk at once (sensei.index.batchSize)",
-            index=True,
-        ),
-        hop=choice(
-            ("direct", "serialized"),
-            "between broker and node: a call, or bytes written and read again as over a network",
-        ),
-        heap_mb=HEAP,
-        gc=COLLECTOR,
+    parameters = described(
+        {
+            number("parts", 1, (1, 64), index=True): "partitions in the node; one query's are "
+            "searched at the same time",
+            choice("protocol", "json", "bql"): "how a query is asked: JSON or BQL",
+            number("freshness_s", 10, (0, 3600)): "documents may be invisible for so long "
+            "(sensei.index.freshness); 0: never",
+            number("batch_delay_ms", 300_000, (1, 3_600_000), index=True): "from the index in "
+            "memory to disk at least this often (sensei.index.batchDelay)",
+            number("batch_size", 10_000, (1, 10_000_000), index=True): "documents in memory that "
+            "are written to disk at once (sensei.index.batchSize)",
+            choice("hop", "direct", "serialized"): "between broker and node: a call, or bytes "
+            "written and read again as over a network",
+            **JVM_LEVERS,
+        }
     )
 
     def service(self, params: Parameters, schema: Schema) -> Service:
