@@ -20,6 +20,7 @@ from searchbench.engines import defaults
 from searchbench.engines.engine import Hits, Parameters, Request, Service
 from searchbench.engines.http_form import put
 from searchbench.engines.opensearch import OpenSearch
+from searchbench.engines.opensearch.http import health
 from searchbench.errors import LabError
 from searchbench.lab.conduct.ingest import spool
 from searchbench.lab.conduct.serve import serving
@@ -147,7 +148,7 @@ def test_a_node_killed_while_asked_is_seen_in_answers_and_its_copies_take_over(
     assert ENGINE.check(cluster.ask(gone)) is None
     trouble: str | None = "not asked"
     while trouble and time.monotonic() < give_up:
-        trouble = ENGINE.check(cluster.ask(Request((ENGINE.health(cluster.params, "30s"),))))
+        trouble = ENGINE.check(cluster.ask(Request((health(cluster.params, "30s"),))))
     assert trouble is None
     agree(cluster)
 

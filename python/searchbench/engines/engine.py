@@ -226,7 +226,10 @@ class CountsTaken(Protocol):
 
 
 class Engine(Protocol):
-    """One kind of system under test. ``CountsHits`` and ``CountsTaken`` may come beside this."""
+    """One kind of system under test. ``CountsHits`` and ``CountsTaken`` may come beside this.
+
+    Adapters are derived from it: what has a body here is what most of them do.
+    """
 
     @property
     def name(self) -> str:
@@ -245,6 +248,7 @@ class Engine(Protocol):
 
     def offline(self, schema: Schema, params: Parameters) -> Offline | None:
         """How the index is made before the server starts; None where it is ingested into."""
+        return None
 
     def create(self, schema: Schema, params: Parameters) -> Iterable[Request]:
         """Requests that make an empty index."""
@@ -274,9 +278,11 @@ class Engine(Protocol):
 
     def analyse(self, text: str) -> Request | None:
         """Asks for the terms of ``text`` as the engine sees them; None where it cannot say."""
+        return None
 
     def terms(self, reply: bytes) -> tuple[str, ...]:
         """The terms in a reply to ``analyse``."""
+        raise ValueError(f"{self.can.title} does not tell its terms")
 
     def refused(self, reply: bytes) -> tuple[tuple[str, str], ...]:
         """Documents of a batch that the engine refused: (id, reason)."""

@@ -15,11 +15,10 @@ import orjson
 
 from searchbench.corpora.corpus import Document, FieldType, Schema
 from searchbench.engines.engine import (
-    Capabilities,
+    Engine,
     Facts,
     Hit,
     Hits,
-    Offline,
     Parameter,
     Parameters,
     Request,
@@ -51,26 +50,19 @@ def unframe(reply: bytes) -> tuple[int, bytes]:
     return status, reply[_REPLY.size :]
 
 
-class LibraryHost:
+class LibraryHost(Engine):
     """An engine behind the framed protocol; subclasses fill in the declarations."""
-
-    name: str
-    can: Capabilities
-    parameters: tuple[Parameter, ...]
 
     def service(self, params: Parameters, schema: Schema) -> Service:
         """The host as a process of its own: our extension module, run as a server."""
-        options = host_options(self.parameters, params)
-        host = ("{python}", "-m", "searchbench.library_host", self.name)
         return Service(
-            argv=(*host, "--port", "{port}", "--data", "{data}", *options),
+            argv=(
+                *("{python}", "-m", "searchbench.library_host", self.name),
+                *host_options(self.parameters, params),
+            ),
             wire="frames",
             ready=self.facts_request(),
         )
-
-    def offline(self, schema: Schema, params: Parameters) -> Offline | None:
-        """Ingested into over the wire."""
-        return None
 
     def create(self, schema: Schema, params: Parameters) -> Iterable[Request]:
         """One request: the fields."""
@@ -97,8 +89,7 @@ class LibraryHost:
 
     def decode(self, reply: bytes) -> Hits:
         """Hits, or the host's own error text."""
-        status, payload = unframe(reply)
-        answer = orjson.loads(payload)
+        status, answer = _answer(reply)
         if status in (ERROR, UNSUPPORTED):
             return Hits(total=None, error=str(answer.get("error", "no reason given")))
         return Hits(
@@ -117,10 +108,7 @@ class LibraryHost:
 
     def facts(self, reply: bytes) -> Facts:
         """What the host says of itself."""
-        status, payload = unframe(reply)
-        answer = orjson.loads(payload)
-        if status != OK:
-            raise ValueError(str(answer.get("error")))
+        answer = _ok(reply)
         return Facts(
             version=answer["version"],
             documents=answer.get("documents"),
@@ -135,29 +123,36 @@ class LibraryHost:
 
     def terms(self, reply: bytes) -> tuple[str, ...]:
         """The terms in order."""
-        status, payload = unframe(reply)
-        answer = orjson.loads(payload)
-        if status != OK:
-            raise ValueError(str(answer.get("error")))
-        return tuple(answer["terms"])
+        return tuple(_ok(reply)["terms"])
 
     def check(self, reply: bytes) -> str | None:
         """The error text, or the reasons of refused documents."""
-        status, payload = unframe(reply)
-        answer = orjson.loads(payload)
-        if status != OK:
-            return str(answer.get("error", "no reason given"))
-        return None
+        status, answer = _answer(reply)
+        return None if status == OK else str(answer.get("error", "no reason given"))
 
     def refused(self, reply: bytes) -> tuple[tuple[str, str], ...]:
         """Documents of a batch that the host refused: (id, reason)."""
-        _status, payload = unframe(reply)
-        return tuple((r["id"], r["reason"]) for r in orjson.loads(payload).get("refused", ()))
+        _status, answer = _answer(reply)
+        return tuple((r["id"], r["reason"]) for r in answer.get("refused", ()))
 
 
 def host_options(parameters: Iterable[Parameter], params: Parameters) -> list[str]:
-    """The levels as a host's command line has them: ``--name value``."""
-    return [part for p in parameters for part in (f"--{p.name}", _option(params[p.name]))]
+    """The command line of every host: where it serves, and the levels as ``--name value``."""
+    levels = [part for p in parameters for part in (f"--{p.name}", _option(params[p.name]))]
+    return ["--port", "{port}", "--data", "{data}", *levels]
+
+
+def _answer(reply: bytes) -> tuple[int, Any]:
+    status, payload = unframe(reply)
+    return status, orjson.loads(payload)
+
+
+def _ok(reply: bytes) -> Any:
+    """What a host answers where nothing went wrong; else ValueError in its words."""
+    status, answer = _answer(reply)
+    if status != OK:
+        raise ValueError(str(answer.get("error")))
+    return answer
 
 
 def _hit(

@@ -7,15 +7,12 @@ from dataclasses import replace
 from typing import ClassVar
 
 from searchbench.corpora.corpus import Schema
-from searchbench.engines.engine import Capabilities, Parameter, Parameters, Service
+from searchbench.engines.engine import Capabilities, Parameters, Service
 from searchbench.engines.frames import LibraryHost, host_options
+from searchbench.engines.jvm_form import JAVA_17, JVM_LEVERS, jvm
+from searchbench.engines.levers import choice, described, number
 
-_COLLECTORS = {
-    "serial": "-XX:+UseSerialGC",
-    "parallel": "-XX:+UseParallelGC",
-    "g1": "-XX:+UseG1GC",
-}
-_OF_THE_JVM = ("heap_mb", "gc")
+_OF_THE_JVM = [lever.name for lever in JVM_LEVERS]
 
 
 class Lucene(LibraryHost):
@@ -28,8 +25,7 @@ class Lucene(LibraryHost):
     place: ClassVar[str] = "{hosts}/lucene/target"
     java: ClassVar[tuple[str, ...]] = ("java",)
     needs: ClassVar[Mapping[str, str]] = {
-        "java": "install Java 17 or later (Debian: apt-get install "
-        "openjdk-17-jdk-headless maven), then `make java`",
+        "java": JAVA_17,
         "{hosts}/lucene/target/lucene-host.jar": "`make java` builds it",
     }
 
@@ -47,89 +43,32 @@ class Lucene(LibraryHost):
             "missing ones",
         },
     )
-    parameters = (
-        Parameter(
-            "parts",
-            int,
-            1,
-            "indexes in one process, searched one after another as one",
-            minimum=1,
-            maximum=64,
-            index=True,
-        ),
-        Parameter(
-            "searcher",
-            str,
-            "shared",
-            "one searcher for all connections or one for each",
-            choices=("shared", "per-thread"),
-        ),
-        Parameter(
-            "segments",
-            str,
-            "merged",
-            "merge each part to one segment, or leave the segments as they are",
-            choices=("merged", "as-is"),
-            index=True,
-        ),
-        Parameter(
-            "directory",
-            str,
-            "mmap",
-            "how the index is read: mapped, with read calls, or copied into the heap",
-            choices=("mmap", "nio", "ram"),
-        ),
-        Parameter(
-            "indexing_memory_mb",
-            int,
-            64,
-            "memory of the index writers of all parts together, within the heap",
-            minimum=16,
-            maximum=65536,
-            index=True,
-        ),
-        Parameter(
-            "refresh_ms",
-            int,
-            0,
-            "show new documents this often while batches come in; 0: only when asked",
-            minimum=0,
-            maximum=3_600_000,
-            index=True,
-        ),
-        Parameter(
-            "heap_mb", int, 512, "heap of the JVM, least and most", minimum=32, maximum=1048576
-        ),
-        Parameter("gc", str, "serial", "garbage collector of the JVM", choices=tuple(_COLLECTORS)),
+    parameters = described(
+        {
+            number("parts", 1, (1, 64), index=True): "indexes in one process, searched one after "
+            "another as one",
+            choice("searcher", "shared", "per-thread"): "one searcher for all connections or one "
+            "for each",
+            choice("segments", "merged", "as-is", index=True): "merge each part to one segment, "
+            "or leave the segments as they are",
+            choice("directory", "mmap", "nio", "ram"): "how the index is read: mapped, with read "
+            "calls, or copied into the heap",
+            number("indexing_memory_mb", 64, (16, 65536), index=True): "memory of the index "
+            "writers of all parts together, within the heap",
+            number("refresh_ms", 0, (0, 3_600_000), index=True): "show new documents this often "
+            "while batches come in; 0: only when asked",
+            **JVM_LEVERS,
+        }
     )
 
     def service(self, params: Parameters, schema: Schema) -> Service:
         """A JVM of its own. What its defaults would take from the machine is spelled out."""
-        heap = params["heap_mb"]
         own = [p for p in self.parameters if p.name not in _OF_THE_JVM]
         return Service(
             argv=(
-                # The JVM would take more arguments from these.
-                *(
-                    "env",
-                    "-u",
-                    "JAVA_TOOL_OPTIONS",
-                    "-u",
-                    "JDK_JAVA_OPTIONS",
-                    "-u",
-                    "_JAVA_OPTIONS",
-                ),
-                *self.java,
-                f"-Xms{heap}m",
-                f"-Xmx{heap}m",
-                _COLLECTORS.get(str(params["gc"]), f"-XX:+Use{params['gc']}GC"),
-                "-XX:+ExitOnOutOfMemoryError",
-                "-XX:-UsePerfData",
-                "-Djava.net.preferIPv4Stack=true",
-                "-cp",
-                f"{self.place}/lucene-host.jar:{self.place}/lib/*",
+                *jvm(params, self.java),
+                *("-cp", f"{self.place}/lucene-host.jar:{self.place}/lib/*"),
                 "searchbench.lucene.Host",
-                *("--port", "{port}", "--data", "{data}"),
                 *host_options(own, params),
             ),
             wire="frames",

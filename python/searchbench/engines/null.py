@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from searchbench.engines.engine import Capabilities, Parameter
+from searchbench.engines.engine import Capabilities
 from searchbench.engines.frames import LibraryHost
+from searchbench.engines.levers import described, number
 
 
 class Null(LibraryHost):
@@ -17,36 +18,14 @@ class Null(LibraryHost):
         cannot={"snippets": "never: it has no text, only a size of reply"},
         deviations={"results": "every query has the same, declared total and no hits"},
     )
-    parameters = (
-        Parameter(
-            "delay_us",
-            int,
-            0,
-            "time between request and reply, microseconds",
-            minimum=0,
-            maximum=60_000_000,
-        ),
-        Parameter("bytes", int, 64, "size of the reply's payload", minimum=32, maximum=1_000_000),
-        Parameter(
-            "stall_every_ms", int, 0, "period of stalls; 0: none", minimum=0, maximum=3_600_000
-        ),
-        Parameter(
-            "stall_ms",
-            int,
-            0,
-            "length of a stall: no reply leaves in it",
-            minimum=0,
-            maximum=3_600_000,
-        ),
-        Parameter(
-            "total", int, 0, "the total that every query is told", minimum=0, maximum=1_000_000_000
-        ),
-        Parameter(
-            "workers",
-            int,
-            0,
-            "requests served at a time, `delay_us` each, the others in line; 0: each delayed alone",
-            minimum=0,
-            maximum=65_536,
-        ),
+    parameters = described(
+        {
+            number("delay_us", 0, (0, 60_000_000)): "time between request and reply, microseconds",
+            number("bytes", 64, (32, 1_000_000)): "size of the reply's payload",
+            number("stall_every_ms", 0, (0, 3_600_000)): "period of stalls; 0: none",
+            number("stall_ms", 0, (0, 3_600_000)): "length of a stall: no reply leaves in it",
+            number("total", 0, (0, 1_000_000_000)): "the total that every query is told",
+            number("workers", 0, (0, 65_536)): "requests served at a time, `delay_us` each, the "
+            "others in line; 0: each delayed alone",
+        }
     )

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from searchbench.engines.engine import Capabilities, Parameter
+from searchbench.engines.engine import Capabilities
 from searchbench.engines.frames import LibraryHost
+from searchbench.engines.levers import choice, described, number, switch
 
 
 class Sqlite(LibraryHost):
@@ -19,32 +20,14 @@ class Sqlite(LibraryHost):
             "than half of the documents counts next to nothing (IDF never below 1e-6)",
         },
     )
-    parameters = (
-        Parameter("cache_mb", int, 64, "page cache of each connection", minimum=0, maximum=65536),
-        Parameter(
-            "mmap_mb",
-            int,
-            256,
-            "how much of the file is mapped into memory",
-            minimum=0,
-            maximum=1048576,
-        ),
-        Parameter(
-            "page_size",
-            int,
-            4096,
-            "bytes a page",
-            choices=(512, 1024, 2048, 4096, 8192, 16384, 32768, 65536),
-            index=True,
-        ),
-        Parameter(
-            "merged",
-            bool,
-            True,
-            "merge the full-text index into one b-tree after ingest",
-            index=True,
-        ),
-        Parameter(
-            "journal", str, "wal", "how a commit is made safe", choices=("wal", "off"), index=True
-        ),
+    parameters = described(
+        {
+            number("cache_mb", 64, (0, 65536)): "page cache of each connection",
+            number("mmap_mb", 256, (0, 1048576)): "how much of the file is mapped into memory",
+            choice("page_size", *(512 << n for n in range(8)), default=4096, index=True): "bytes a "
+            "page",
+            switch("merged", True, index=True): "merge the full-text index into one b-tree after "
+            "ingest",
+            choice("journal", "wal", "off", index=True): "how a commit is made safe",
+        }
     )

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from searchbench.engines.engine import Capabilities, Parameter
+from searchbench.engines.engine import Capabilities
 from searchbench.engines.frames import LibraryHost
+from searchbench.engines.levers import choice, described, number
 
 
 class Tantivy(LibraryHost):
@@ -18,83 +19,25 @@ class Tantivy(LibraryHost):
             "several fields add up",
         },
     )
-    parameters = (
-        Parameter(
-            "parts",
-            int,
-            1,
-            "indexes in one process, searched together",
-            minimum=1,
-            maximum=64,
-            index=True,
-        ),
-        Parameter(
-            "split",
-            str,
-            "round-robin",
-            "which part a document goes to",
-            choices=("round-robin", "hash"),
-            index=True,
-        ),
-        Parameter(
-            "search_threads",
-            int,
-            0,
-            "threads over which the parts of one query are spread; 0: one after another",
-            minimum=0,
-            maximum=256,
-        ),
-        Parameter(
-            "statistics",
-            str,
-            "global",
-            "term statistics for BM25: over all parts or of each part",
-            choices=("global", "local"),
-        ),
-        Parameter(
-            "merge",
-            str,
-            "flat",
-            "merge the parts' results at once or in two levels",
-            choices=("flat", "two-level"),
-        ),
-        Parameter(
-            "searcher",
-            str,
-            "shared",
-            "one searcher for all connections or one for each",
-            choices=("shared", "per-thread"),
-        ),
-        Parameter(
-            "indexing_threads", int, 2, "threads that index", minimum=1, maximum=64, index=True
-        ),
-        Parameter(
-            "indexing_memory_mb",
-            int,
-            256,
-            "memory of the index writers of all parts together",
-            minimum=16,
-            maximum=65536,
-            index=True,
-        ),
-        Parameter(
-            "segments",
-            str,
-            "merged",
-            "merge each part to one segment, or leave the segments as they are",
-            choices=("merged", "as-is"),
-            index=True,
-        ),
-        Parameter(
-            "refresh_ms",
-            int,
-            0,
-            "commit and reload this often while batches come in; 0: only when asked",
-            minimum=0,
-            maximum=3_600_000,
-            index=True,
-        ),
-        Parameter(
-            "directory", str, "mmap", "where the index is read from", choices=("mmap", "ram")
-        ),
+    parameters = described(
+        {
+            number("parts", 1, (1, 64), index=True): "indexes in one process, searched together",
+            choice("split", "round-robin", "hash", index=True): "which part a document goes to",
+            number("search_threads", 0, (0, 256)): "threads over which the parts of one query are "
+            "spread; 0: one after another",
+            choice("statistics", "global", "local"): "term statistics for BM25: over all parts or "
+            "of each part",
+            choice("merge", "flat", "two-level"): "merge the parts' results at once or in two "
+            "levels",
+            choice("searcher", "shared", "per-thread"): "one searcher for all connections or one "
+            "for each",
+            number("indexing_threads", 2, (1, 64), index=True): "threads that index",
+            number("indexing_memory_mb", 256, (16, 65536), index=True): "memory of the index "
+            "writers of all parts together",
+            choice("segments", "merged", "as-is", index=True): "merge each part to one segment, "
+            "or leave the segments as they are",
+            number("refresh_ms", 0, (0, 3_600_000), index=True): "commit and reload this often "
+            "while batches come in; 0: only when asked",
+            choice("directory", "mmap", "ram"): "where the index is read from",
+        }
     )

@@ -5,7 +5,6 @@ service        its two servers, groonga -s and groonga-httpd
 droonga        Droonga, which is attached to
 commands       commands as HTTP requests, for both
 script         the query algebra in Groonga's script syntax, for both
-counters       what Groonga says of its query cache
 select_answer  answers to a select that somebody else wrote
 """
 

@@ -11,7 +11,7 @@ import orjson
 
 from searchbench.corpora.corpus import Document, FieldType, Schema
 from searchbench.engines.groonga import script
-from searchbench.engines.http_form import get, post
+from searchbench.engines.http_form import Pairs, get, post
 
 _COLUMN_TYPES = {
     FieldType.TEXT: ("COLUMN_SCALAR", "Text"),
@@ -37,12 +37,13 @@ def column(table: str, name: str, flags: str, kind: str, source: str = "") -> by
 
 def load(table: str, values: bytes) -> bytes:
     """``load`` of a JSON list."""
-    pairs: list[tuple[str, str | int]] = [
-        ("table", table),
-        ("command_version", 3),
-        ("output_errors", "yes"),
-    ]
+    pairs: Pairs = [("table", table), ("command_version", 3), ("output_errors", "yes")]
     return post("/d/load", pairs, values)
+
+
+def short(message: str) -> str:
+    """At most 200 characters: a message of Groonga's holds what it is about, whole."""
+    return message if len(message) <= 200 else message[:200] + "..."
 
 
 def columns(schema: Schema) -> list[bytes]:

@@ -19,12 +19,9 @@ from searchbench.engines.engine import (
     CacheCounters,
     CacheState,
     Capabilities,
+    Engine,
     Facts,
-    Hit,
     Hits,
-    Level,
-    Offline,
-    Parameter,
     Parameters,
     Request,
     Service,
@@ -32,7 +29,8 @@ from searchbench.engines.engine import (
 from searchbench.engines.features import refuse
 from searchbench.engines.groonga import script
 from searchbench.engines.groonga.commands import columns, do, indexes, load, rows
-from searchbench.engines.http_form import HttpReply, get, split
+from searchbench.engines.http_form import HttpReply, Pairs, get, split
+from searchbench.engines.levers import described, number, switch
 from searchbench.workload.queries.algebra import Query
 
 _LEXICON = {
@@ -59,7 +57,7 @@ _MEANT = {
 }
 
 
-class Droonga:
+class Droonga(Engine):
     """Engine nodes that each hold everything, behind an HTTP front that caches by URL."""
 
     name = "droonga"
@@ -85,22 +83,13 @@ class Droonga:
             "was started with --cache-size 0",
         },
     )
-    parameters = (
-        Parameter(
-            "nodes",
-            int,
-            1,
-            "engine nodes that live, each with all documents; read back, not set",
-            minimum=1,
-            maximum=1000,
-        ),
-        Parameter(
-            "cache",
-            bool,
-            True,
-            "whether its HTTP front answers from a cache; read back, not set: "
-            "`droonga-http-server --cache-size 0` turns it off",
-        ),
+    parameters = described(
+        {
+            number("nodes", 1, (1, 1000)): "engine nodes that live, each with all documents; read "
+            "back, not set",
+            switch("cache", True): "whether its HTTP front answers from a cache; read back, not "
+            "set: `droonga-http-server --cache-size 0` turns it off",
+        }
     )
 
     def service(self, params: Parameters, schema: Schema) -> Service:
@@ -112,17 +101,11 @@ class Droonga:
             needs={"droonga-engine": _NOT_HERE},
         )
 
-    def offline(self, schema: Schema, params: Parameters) -> Offline | None:
-        """Ingested into over the wire."""
-        return None
-
     def create(self, schema: Schema, params: Parameters) -> Iterable[Request]:
         """All of it to one front, one after another: schema changes that cross break a cluster."""
-        tables = [
-            do("table_create", name="Docs", flags="TABLE_HASH_KEY", key_type="ShortText"),
-            do("table_create", name="Terms", **_LEXICON),
-        ]
-        return [Request((*tables, *columns(schema)))]
+        documents = do("table_create", name="Docs", flags="TABLE_HASH_KEY", key_type="ShortText")
+        terms = do("table_create", name="Terms", **_LEXICON)
+        return [Request((documents, terms, *columns(schema)))]
 
     def batch(
         self, documents: Sequence[Document], start: int, schema: Schema, params: Parameters
@@ -166,26 +149,15 @@ class Droonga:
         if not isinstance(total, int):
             raise ValueError(f"the answer has no count, but {total!r}")
         labels = [name for name, _type in names]
-        return Hits(
-            total=total, hits=tuple(_hit(dict(zip(labels, row, strict=True))) for row in found)
-        )
+        return Hits(total=total, hits=tuple(script.hit(labels, row) for row in found))
 
     def facts_request(self) -> Request:
         """Nodes, the front's cache, the number of documents."""
         # The front answers the same URL from its cache, so this one never is the same.
-        counted: list[tuple[str, str | int]] = [
-            ("table", "Docs"),
-            ("limit", 0),
-            ("output_columns", "_key"),
-            ("fresh", secrets.token_hex(4)),
-        ]
-        return Request(
-            (
-                get("/droonga/system/status"),
-                get("/statistics/cache"),
-                get("/d/select", counted),
-            )
-        )
+        fresh = ("fresh", secrets.token_hex(4))
+        counted: Pairs = [("table", "Docs"), ("limit", 0), ("output_columns", "_key"), fresh]
+        status, cache = get("/droonga/system/status"), get("/statistics/cache")
+        return Request((status, cache, get("/d/select", counted)))
 
     def facts(self, reply: bytes) -> Facts:
         """It does not tell its version; the form of its status tells it apart from before 1.1.1."""
@@ -197,10 +169,6 @@ class Droonga:
             raise ValueError(f"HTTP status {status.status}")
         nodes: dict[str, Any] = orjson.loads(status.body)["nodes"]
         statistics = _statistics(cache)
-        levers: dict[str, Level] = {
-            "nodes": sum(map(_lives, nodes.values())),
-            "cache": statistics is not None,
-        }
         named = any("status" in node for node in nodes.values())
         documents = None
         if counted.status not in _NO_TABLE:
@@ -208,22 +176,22 @@ class Droonga:
             if trouble is not None:
                 raise ValueError(trouble)
             documents = _body(counted)[0][0][0]
+        states = {k: "active" if _lives(n) else n.get("status", "dead") for k, n in nodes.items()}
+        extra: dict[str, Any] = {"nodes": states}
+        if statistics is not None:
+            extra |= {
+                "cache_hit_rate_percent": statistics["hitRatio"],
+                "cache_hits": statistics.get("nHits"),
+                "cache_gets": statistics.get("nGets"),
+            }
         return Facts(
             version="1.1.1 or later" if named else "1.1.0 or before",
             documents=documents,
-            parameters=levers,
-            extra={
-                "nodes": {name: "active" if _lives(n) else _state(n) for name, n in nodes.items()},
-                **(
-                    {}
-                    if statistics is None
-                    else {
-                        "cache_hit_rate_percent": statistics["hitRatio"],
-                        "cache_hits": statistics.get("nHits"),
-                        "cache_gets": statistics.get("nGets"),
-                    }
-                ),
+            parameters={
+                "nodes": sum(map(_lives, nodes.values())),
+                "cache": statistics is not None,
             },
+            extra=extra,
         )
 
     def cache_request(self) -> Request:
@@ -239,14 +207,6 @@ class Droonga:
         return CacheState(
             CacheCounters(int(found["nHits"]), int(found["nGets"]), "Droonga's front")
         )
-
-    def analyse(self, text: str) -> Request | None:
-        """It passes no such command on."""
-        return None
-
-    def terms(self, reply: bytes) -> tuple[str, ...]:
-        """Never asked."""
-        raise ValueError("Droonga does not tell its terms")
 
     def refused(self, reply: bytes) -> tuple[tuple[str, str], ...]:
         """``load`` says how many documents it took, not which it did not."""
@@ -271,10 +231,6 @@ def _lives(node: Mapping[str, Any]) -> bool:
     return node.get("status") == "active" or node.get("live") is True
 
 
-def _state(node: Mapping[str, Any]) -> str:
-    return str(node.get("status", "dead"))
-
-
 def _statistics(http: HttpReply) -> dict[str, Any] | None:
     """Of the front's cache; None where it was started without one, and has no such page."""
     if http.status == 404:
@@ -288,11 +244,6 @@ def _statistics(http: HttpReply) -> dict[str, Any] | None:
 def _body(http: HttpReply) -> Any:
     _header, body = orjson.loads(http.body)
     return body
-
-
-def _hit(row: dict[str, Any]) -> Hit:
-    held = [c for c in row if c.startswith("v_") and row["h_" + c[2:]]]
-    return Hit(row["_key"], row.get("_score"), {script.field(c): row[c] for c in held})
 
 
 def _trouble(http: HttpReply) -> str | None:

@@ -12,23 +12,23 @@ import orjson
 
 from searchbench.corpora.corpus import Document, FieldType, Schema
 from searchbench.engines.engine import (
+    CacheCounters,
     CacheState,
     Capabilities,
+    Engine,
     Facts,
-    Hit,
     Hits,
     Level,
-    Offline,
-    Parameter,
     Parameters,
     Request,
     Service,
 )
 from searchbench.engines.features import refuse
-from searchbench.engines.groonga import counters, script
-from searchbench.engines.groonga.commands import column, columns, do, indexes, load, rows
+from searchbench.engines.groonga import script
+from searchbench.engines.groonga.commands import column, columns, do, indexes, load, rows, short
 from searchbench.engines.groonga.service import service
 from searchbench.engines.http_form import HttpReply, get, split
+from searchbench.engines.levers import choice, described, number, switch
 from searchbench.workload.queries.algebra import Query
 from searchbench.workload.queries.analysis import lower
 
@@ -36,12 +36,10 @@ _TOKENIZERS = {"declared": 'TokenDelimit("pattern", "[^\\\\p{L}\\\\p{N}]+")'}
 _NORMALIZERS = {"declared": 'NormalizerTable("normalized", "Lower.to")'}
 # Snippets take no normalizer with options; this one folds all that ours does, and more.
 _FOLDS = {"declared": "NormalizerNFKC150"}
-_LONGEST = 200  # characters of a message
 _GROUPS = "groups"
-_RELEVANCE = "relevance"
 
 
-class Groonga:
+class Groonga(Engine):
     """One database, one server; a lexicon for all text fields, one for each keyword field."""
 
     name = "groonga"
@@ -67,77 +65,36 @@ class Groonga:
             "keyword": "the empty string is no value; a keyword has at most 4096 bytes",
         },
     )
-    parameters = (
-        Parameter(
-            "server",
-            str,
-            "groonga",
-            "its own server, which closes each connection, or groonga-httpd, which keeps it",
-            choices=("groonga", "httpd"),
-        ),
-        Parameter(
-            "threads",
-            int,
-            2,
-            "threads of its own server (Groonga's own default: one a core)",
-            minimum=1,
-            maximum=256,
-        ),
-        Parameter(
-            "httpd_workers",
-            int,
-            2,
-            "worker processes of groonga-httpd, of one thread each",
-            minimum=1,
-            maximum=256,
-        ),
-        Parameter(
-            "cache_limit",
-            int,
-            0,
-            "answers kept in the query cache, of groonga-httpd in that of each worker; 0: off, "
-            "so that the speed is not the cache's",
-            minimum=0,
-            maximum=1_000_000,
-        ),
-        Parameter(
-            "tokenizer",
-            str,
-            "declared",
-            "how text is split; declared: at everything that is not a letter or a digit",
-            choices=(
+    parameters = described(
+        {
+            choice("server", "groonga", "httpd"): "its own server, which closes each connection, "
+            "or groonga-httpd, which keeps it",
+            number("threads", 2, (1, 256)): "threads of its own server (Groonga's own default: "
+            "one a core)",
+            number("httpd_workers", 2, (1, 256)): "worker processes of groonga-httpd, of one "
+            "thread each",
+            number("cache_limit", 0, (0, 1_000_000)): "answers kept in the query cache, of "
+            "groonga-httpd in that of each worker; 0: off, so that the speed is not the cache's",
+            choice(
+                "tokenizer",
                 "declared",
                 "TokenBigram",
                 "TokenBigramSplitSymbolAlphaDigit",
                 "TokenUnigram",
                 "TokenTrigram",
-            ),
-            index=True,
-        ),
-        Parameter(
-            "normalizer",
-            str,
-            "declared",
-            "how characters are folded; declared: to lower case, each alone, and nothing else",
-            choices=("declared", "NormalizerAuto", "NormalizerNFKC150"),
-            index=True,
-        ),
-        Parameter(
-            "index_first",
-            bool,
-            False,
-            "make the text indexes before the documents come, not after",
-            index=True,
-        ),
+                index=True,
+            ): "how text is split; declared: at everything that is not a letter or a digit",
+            choice(
+                "normalizer", "declared", "NormalizerAuto", "NormalizerNFKC150", index=True
+            ): "how characters are folded; declared: to lower case, each alone, and nothing else",
+            switch("index_first", False, index=True): "make the text indexes before the documents "
+            "come, not after",
+        }
     )
 
     def service(self, params: Parameters, schema: Schema) -> Service:
         """Its own server, or groonga-httpd."""
         return service(params, self.facts_request())
-
-    def offline(self, schema: Schema, params: Parameters) -> Offline | None:
-        """Ingested into over the wire."""
-        return None
 
     def create(self, schema: Schema, params: Parameters) -> Iterable[Request]:
         """Tables, columns, lexicons; the text indexes too if they are to be first."""
@@ -188,12 +145,10 @@ class Groonga:
         if query.filters:
             pairs.append(("post_filter", script.filters(query.filters, schema)))
             if scored:  # filters add to the score, so what it was before them is kept
-                score = _RELEVANCE
-                pairs += [
-                    (f"columns[{score}].stage", "filtered"),
-                    (f"columns[{score}].type", "Float"),
-                    (f"columns[{score}].value", "_score"),
-                ]
+                score = script.RELEVANCE
+                made = f"columns[{score}]"
+                pairs += [(f"{made}.stage", "filtered"), (f"{made}.type", "Float")]
+                pairs.append((f"{made}.value", "_score"))
         shown = ["_key", *([score] if scored else ())]
         for name in query.fields:
             shown += [script.value(name), script.here(name)]
@@ -202,12 +157,9 @@ class Groonga:
             if cut is None:  # nothing is searched for, so there is nothing to cut around
                 continue
             shown.append(script.pieces(name))
-            pairs += [
-                (f"columns[{script.pieces(name)}].stage", "output"),
-                (f"columns[{script.pieces(name)}].type", "ShortText"),
-                (f"columns[{script.pieces(name)}].flags", "COLUMN_VECTOR"),
-                (f"columns[{script.pieces(name)}].value", cut),
-            ]
+            made = f"columns[{script.pieces(name)}]"
+            pairs += [(f"{made}.stage", "output"), (f"{made}.type", "ShortText")]
+            pairs += [(f"{made}.flags", "COLUMN_VECTOR"), (f"{made}.value", cut)]
         pairs += [
             ("output_columns", ",".join(shown)),
             ("sort_keys", script.sort_keys(query.sort, schema, score)),
@@ -236,7 +188,7 @@ class Groonga:
         groups = body.get("slices", {}).get(_GROUPS, {}).get("drilldowns", {})
         return Hits(
             total=body["n_hits"],
-            hits=tuple(_hit(dict(zip(names, row, strict=True))) for row in body["records"]),
+            hits=tuple(script.hit(names, row) for row in body["records"]),
             facets={
                 script.field(label): _pairs(found)
                 for label, found in body.get("drilldowns", {}).items()
@@ -246,15 +198,8 @@ class Groonga:
 
     def facts_request(self) -> Request:
         """Version and cache, two levers, the tables with their analysis, the documents."""
-        return Request(
-            (
-                do("status"),
-                do("thread_limit"),
-                do("cache_limit"),
-                do("table_list"),
-                do("object_inspect", name="Docs"),
-            )
-        )
+        asked = map(do, ("status", "thread_limit", "cache_limit", "table_list"))
+        return Request((*asked, do("object_inspect", name="Docs")))
 
     def facts(self, reply: bytes) -> Facts:
         """Before ``create`` there are no documents to count, and no analysis to read back."""
@@ -268,7 +213,7 @@ class Groonga:
             if trouble is not None and not no_table:
                 raise ValueError(trouble)
         status, threads, cached, tables, docs = (answer.get("body") for answer in answers)
-        own = replies[0].headers.get("server", "").startswith("Groonga")
+        own = _is_own(replies[0])
         levers: dict[str, Level] = {"server": "groonga" if own else "httpd", "cache_limit": cached}
         if own:  # a worker of groonga-httpd always has one
             levers["threads"] = threads
@@ -290,12 +235,29 @@ class Groonga:
         )
 
     def cache_request(self) -> Request:
-        """The counters of its query cache, and how many answers it holds."""
-        return counters.request()
+        """The counters of its query cache, and how many answers it holds; neither is a lookup."""
+        return Request((do("status"), do("cache_limit")))
 
     def cache_state(self, reply: bytes) -> CacheState:
-        """Of groonga-httpd without counters: each worker counts by itself."""
-        return counters.state(reply)
+        """Hits among the selects, and the size; ValueError where these are not the two replies.
+
+        ``status`` counts every ``select`` since the start as a lookup (``n_queries``) and gives
+        the hits among them in percent. Groonga takes nothing from its cache that it answered in
+        the second in which its database last changed, or before: a warm-up begins a second after
+        the last document came in. groonga-httpd counts in each of its workers by itself and does
+        not say which one answers, so its counters are not taken; the size of its cache is.
+        """
+        replies = split(reply)
+        if len(replies) != 2:
+            raise ValueError(f"two replies were asked for, {len(replies)} came")
+        status, limit = map(_body, replies)
+        if not isinstance(limit, int):
+            raise ValueError(f"the size of the cache is no number, but {limit!r}")
+        if not _is_own(replies[0]):
+            return CacheState(entries=limit)
+        lookups = int(status["n_queries"])
+        hits = round(float(status["cache_hit_rate"]) * lookups / 100)
+        return CacheState(CacheCounters(hits, lookups, "Groonga's status"), limit)
 
     def analyse(self, text: str) -> Request | None:
         """The lexicon's own analysis, on a table beside it."""
@@ -343,20 +305,27 @@ def _answer(http: HttpReply) -> dict[str, Any]:
     return {"header": {"return_code": code, **error}, "body": body[0] if body else None}
 
 
+def _body(http: HttpReply) -> Any:
+    if http.status != 200:
+        raise ValueError(f"HTTP status {http.status}")
+    answer = orjson.loads(http.body)
+    return answer["body"] if isinstance(answer, dict) else answer[1]
+
+
+def _is_own(http: HttpReply) -> bool:
+    """Did its own server answer, and not groonga-httpd?"""
+    return http.headers.get("server", "").startswith("Groonga")
+
+
 def _errors(answer: dict[str, Any]) -> list[tuple[int, str]]:
     """Place in the batch, from 1, and message of the documents of a ``load`` that had errors."""
     body = answer.get("body")
     errors = body.get("errors", ()) if isinstance(body, dict) else ()
     return [
-        (place, _short(str(error["message"])))
+        (place, short(str(error["message"])))
         for place, error in enumerate(errors, 1)
         if error["return_code"]
     ]
-
-
-def _short(message: str) -> str:
-    """A message of Groonga's holds what it is about, whole."""
-    return message if len(message) <= _LONGEST else message[:_LONGEST] + "..."
 
 
 def _counted(where: str, label: str, field: str, limit: int) -> list[tuple[str, str | int]]:
@@ -374,21 +343,11 @@ def _pairs(drilldown: dict[str, Any]) -> list[tuple[str, int]]:
     return [(value, count) for value, count in drilldown["records"]]
 
 
-def _hit(row: dict[str, Any]) -> Hit:
-    held = [c for c in row if c.startswith("v_") and row["h_" + c[2:]]]
-    return Hit(
-        row["_key"],
-        row.get("_score", row.get(_RELEVANCE)),
-        {script.field(c): row[c] for c in held},
-        {script.field(c): tuple(row[c]) for c in row if c.startswith("s_") and row[c]},
-    )
-
-
 def _trouble(http: HttpReply, answer: Any) -> str | None:
     """Groonga's own words where it refused."""
     error = answer["header"].get("error")
     if error:
-        return _short(str(error["message"]))
+        return short(str(error["message"]))
     return f"HTTP status {http.status}" if http.status >= 400 else None
 
 

@@ -9,13 +9,16 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from decimal import Decimal
+from typing import Any
 
 from searchbench.corpora.corpus import FieldType, Schema
+from searchbench.engines.engine import Hit
 from searchbench.errors import Unsupported
 from searchbench.workload.queries.algebra import Filter, In, Match, Mode, NotIn, Range, Sort, Terms
 from searchbench.workload.queries.analysis import is_term
 
 EVERY = "all_records()"
+RELEVANCE = "relevance"  # the column that keeps the score as it was before the filters
 NONE = "_id == 0"  # record numbers begin at 1
 _ESCAPED = re.compile(r"_(?:_|([0-9a-f]+)_)")
 _WORDED = (FieldType.KEYWORD, FieldType.KEYWORDS)
@@ -39,6 +42,17 @@ def pieces(name: str) -> str:
 def field(column: str) -> str:
     """The field whose value or snippets are in ``column``."""
     return _ESCAPED.sub(lambda m: chr(int(m[1], 16)) if m[1] else "_", column[2:])
+
+
+def hit(columns: Sequence[str], values: Sequence[Any]) -> Hit:
+    """One row of an answer, without the fields that the document does not have."""
+    row = dict(zip(columns, values, strict=True))
+    return Hit(
+        row["_key"],
+        row.get("_score", row.get(RELEVANCE)),
+        {field(c): row[c] for c in columns if c[:2] == "v_" and row["h_" + c[2:]]},
+        {field(c): tuple(row[c]) for c in columns if c[:2] == "s_" and row[c]},
+    )
 
 
 def match(part: Match, text: Sequence[str]) -> str:

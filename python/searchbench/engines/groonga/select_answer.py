@@ -15,10 +15,10 @@ from typing import Any
 import orjson
 
 from searchbench.engines.engine import Hit, Hits
+from searchbench.engines.groonga.commands import short
 from searchbench.engines.http_form import HttpReply, split
 
 _IDS = ("_key", "_id")  # the first of these that was asked for names a hit, else the first column
-_LONGEST = 200  # characters of a message
 
 
 def decode(reply: bytes) -> Hits:
@@ -43,8 +43,7 @@ def decode(reply: bytes) -> Hits:
 
 def _message(answer: Any) -> str | None:
     """The error's own words; None where there is none."""
-    code: Any = 0
-    words: Any = None
+    code, words = 0, None
     if isinstance(answer, dict) and isinstance(answer.get("header"), dict):
         code, error = answer["header"].get("return_code", 0), answer["header"].get("error") or {}
         words = error.get("message")
@@ -53,8 +52,7 @@ def _message(answer: Any) -> str | None:
         words = rest[2] if len(rest) > 2 else None
     if not code and not words:
         return None
-    said = str(words or f"return code {code}")
-    return said if len(said) <= _LONGEST else said[:_LONGEST] + "..."
+    return short(str(words or f"return code {code}"))
 
 
 def _body(answer: Any, http: HttpReply) -> tuple[int, list[str], Sequence[Sequence[Any]]]:

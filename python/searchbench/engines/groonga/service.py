@@ -7,6 +7,8 @@ its own that nginx hands these commands to, and the workers only read.
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from searchbench.engines.engine import Companion, Parameters, Request, Service
 
 _GET = "`searchbench engines install groonga` gets it"
@@ -57,32 +59,25 @@ http {
 
 def service(params: Parameters, ready: Request) -> Service:
     """What to start for the level of ``server``; the database is made before the first start."""
-    return _httpd(params, ready) if params["server"] == "httpd" else _own(params, ready)
-
-
-def _own(params: Parameters, ready: Request) -> Service:
-    return Service(
+    own = Service(
         argv=_groonga("{port}", str(params["threads"]), str(params["cache_limit"])),
         wire="http",
         ready=ready,
         needs={"groonga": _GET},
         first=_MAKE,
     )
-
-
-def _httpd(params: Parameters, ready: Request) -> Service:
+    if params["server"] == "groonga":
+        return own
     config = (
         _NGINX.replace("WORKERS", str(params["httpd_workers"]))
         .replace("CACHED", str(params["cache_limit"]))
         .replace("WRITES", _WRITES)
     )
-    return Service(
+    return replace(
+        own,
         argv=("groonga-httpd", "-e", "stderr", "-c", "{run}/nginx.conf"),
-        wire="http",
-        ready=ready,
         files={"nginx.conf": config},
         needs={"groonga": _GET, "groonga-httpd": _GET},
-        first=_MAKE,
         companions=(Companion("writer", _groonga("{port:writer}", "1", "0")),),
     )
 

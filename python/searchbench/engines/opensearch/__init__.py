@@ -1,12 +1,10 @@
 """OpenSearch and Elasticsearch.
 
-engine         OpenSearch: how its nodes start, its analysis
+engine         OpenSearch: how a node starts, its analysis
 elasticsearch  Elasticsearch: the same of its own
-http           what both have in common on the wire
+http           what both have in common: the cluster, and what goes over the wire
 query          the query algebra in the Query DSL
 levers         the levers of both, and the settings of their nodes
-node           the nodes of an OpenSearch cluster
-counters       what both say of their caches
 """
 
 from searchbench.engines.opensearch.elasticsearch import Elasticsearch

@@ -2,20 +2,10 @@
 
 from __future__ import annotations
 
-from searchbench.corpora.corpus import Schema
-from searchbench.engines.engine import Capabilities, Companion, Parameters, Service
-from searchbench.engines.opensearch.http import RestSearch, whole
-from searchbench.engines.opensearch.levers import (
-    DEVIATIONS,
-    LEVERS,
-    LOGGING,
-    UNREAD,
-    WITHOUT_OPTIONS,
-    configuration,
-    names,
-    ready_timeout_s,
-    refuse_idle_copies,
-)
+from searchbench.engines.engine import Capabilities, Parameters
+from searchbench.engines.jvm_form import PLAIN
+from searchbench.engines.opensearch.http import RestSearch
+from searchbench.engines.opensearch.levers import DEVIATIONS, LEVERS, UNREAD
 
 _VERSION = "8.19.0"
 _TREE = f"{{engines}}/elasticsearch-{_VERSION}"
@@ -55,62 +45,42 @@ class Elasticsearch(RestSearch):
     analysis = {"analyzer": {"declared": {"type": "searchbench_declared"}}}  # noqa: RUF012
     # It has two policies; the one for data that come in order of time joins only neighbours.
     merge_policy = {"merge.policy.type": "time_based"}  # noqa: RUF012
+    electing = "cluster.initial_master_nodes"
+    settings = {"xpack.security.enabled": "false"}  # noqa: RUF012
+    needs = {  # noqa: RUF012
+        "java": "install Java 17 (Debian: apt-get install openjdk-17-jdk-headless maven)",
+        f"{_TREE}/lib": "`searchbench engines install elasticsearch` gets it from Maven Central",
+        _PLUGIN: "`make java` builds it",
+    }
+    alone_s = 180.0
 
-    def service(self, params: Parameters, schema: Schema) -> Service:
-        """One launcher and one JVM a node."""
-        refuse_idle_copies(self.can.title, params)
-        return Service(
-            argv=_command("n1"),
-            wire="http",
-            ready=self.ready(params),
-            whole=whole(params),
-            files=_files(params),
-            env=_env("n1"),
-            needs={
-                "java": "install Java 17 (Debian: apt-get install openjdk-17-jdk-headless maven)",
-                f"{_TREE}/lib": "`searchbench engines install elasticsearch` gets it from Maven "
-                "Central",
-                _PLUGIN: "`make java` builds it",
-            },
-            companions=tuple(Companion(n, _command(n), _env(n)) for n in names(params)[1:]),
-            refuses_root=True,
-            ready_timeout_s=ready_timeout_s(180.0, params),
+    def command(self, name: str, params: Parameters) -> tuple[str, ...]:
+        """The launcher of a node, which starts the node's own JVM with ``jvm.options``."""
+        here = f"{{run}}/{name}"
+        return (
+            *("sh", "-c", _PREPARE, "node", _TREE, _PLUGIN, here, *PLAIN),
+            *("java", "-Xms4m", "-Xmx64m", "-XX:+UseSerialGC"),
+            *("-Dcli.name=server", f"-Dcli.script={here}/home/bin/elasticsearch"),
+            "-Dcli.libs=lib/tools/server-cli",
+            *(f"-Des.path.home={here}/home", f"-Des.path.conf={here}/config"),
+            *("-Des.distribution.type=zip", f"-Djava.io.tmpdir={here}/tmp"),
+            *("-cp", f"{_TREE}/lib/*:{_TREE}/lib/cli-launcher/*"),
+            "org.elasticsearch.launcher.CliToolLauncher",
         )
 
+    def env(self, name: str) -> dict[str, str]:
+        """What the launcher would take from ours."""
+        return {"ES_TMPDIR": f"{{run}}/{name}/tmp", "ES_JAVA_OPTS": "", "CLI_JAVA_OPTS": ""}
 
-def _command(name: str) -> tuple[str, ...]:
-    """The launcher of a node, which starts the node's own JVM with ``jvm.options``."""
-    here = f"{{run}}/{name}"
-    return (
-        *("sh", "-c", _PREPARE, "node", _TREE, _PLUGIN, here, "env", *WITHOUT_OPTIONS),
-        *("java", "-Xms4m", "-Xmx64m", "-XX:+UseSerialGC"),
-        *("-Dcli.name=server", f"-Dcli.script={here}/home/bin/elasticsearch"),
-        "-Dcli.libs=lib/tools/server-cli",
-        *(f"-Des.path.home={here}/home", f"-Des.path.conf={here}/config"),
-        *("-Des.distribution.type=zip", f"-Djava.io.tmpdir={here}/tmp"),
-        *("-cp", f"{_TREE}/lib/*:{_TREE}/lib/cli-launcher/*"),
-        "org.elasticsearch.launcher.CliToolLauncher",
-    )
-
-
-def _env(name: str) -> dict[str, str]:
-    return {"ES_TMPDIR": f"{{run}}/{name}/tmp", "ES_JAVA_OPTS": "", "CLI_JAVA_OPTS": ""}
-
-
-def _files(params: Parameters) -> dict[str, str]:
-    found = {}
-    heap = int(params["heap_mb"])
-    security = {"xpack.security.enabled": "false"}
-    for name in names(params):
-        settings = configuration(name, params, "cluster.initial_master_nodes", security)
-        found[f"{name}/config/elasticsearch.yml"] = settings
-        found[f"{name}/config/log4j2.properties"] = LOGGING
-        # A temporary folder above the jars would let plugins read them, which is refused.
-        found[f"{name}/config/jvm.options"] = (
-            f"-Xms{heap}m\n-Xmx{heap}m\n-XX:+UseG1GC\n-XX:+ExitOnOutOfMemoryError\n"
-            f"-XX:-UsePerfData\n-Djava.io.tmpdir={{run}}/{name}/tmp\n"
-        )
-        plugin = f"{name}/home/plugins/searchbench-analysis"
-        found[f"{plugin}/stable-plugin-descriptor.properties"] = _DESCRIPTOR
-        found[f"{plugin}/named_components.json"] = _COMPONENTS
-    return found
+    def files(self, name: str, params: Parameters) -> dict[str, str]:
+        """The arguments of the node's JVM, and what makes a plugin of the jar with the analysis."""
+        heap = int(params["heap_mb"])
+        plugin = "home/plugins/searchbench-analysis"
+        return {
+            # A temporary folder above the jars would let plugins read them, which is refused.
+            "config/jvm.options": f"-Xms{heap}m\n-Xmx{heap}m\n-XX:+UseG1GC\n"
+            "-XX:+ExitOnOutOfMemoryError\n-XX:-UsePerfData\n"
+            f"-Djava.io.tmpdir={{run}}/{name}/tmp\n",
+            f"{plugin}/stable-plugin-descriptor.properties": _DESCRIPTOR,
+            f"{plugin}/named_components.json": _COMPONENTS,
+        }

@@ -6,27 +6,30 @@ this one.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import orjson
 
 from searchbench.corpora.corpus import Document, FieldType, Schema
 from searchbench.engines.engine import (
+    CacheCounters,
     CacheState,
-    Capabilities,
+    Companion,
+    Engine,
     Facts,
     Hit,
     Hits,
     Level,
-    Offline,
-    Parameter,
     Parameters,
     Request,
+    Service,
 )
 from searchbench.engines.http_form import HttpReply, Pairs, get, post, put, split
-from searchbench.engines.opensearch import counters
 from searchbench.engines.opensearch import query as dsl
+from searchbench.engines.opensearch.levers import LOGGING, configuration
+from searchbench.errors import Unsupported
 from searchbench.workload.queries.algebra import Query
 
 INDEX = "/docs"
@@ -43,28 +46,86 @@ _KINDS: dict[FieldType, dict[str, Any]] = {
 _PREFERENCES = {"any": "", "local": "_local"}
 _UNLIMITED = 2**31 - 1
 _SETTLE_TIMEOUT = "540s"  # less than is waited for an answer
+_OF_A_NODE = (
+    *("name", "version", "settings", "os.allocated_processors"),
+    *("jvm.version", "jvm.mem.heap_max_in_bytes", "jvm.input_arguments"),
+)
+_ABOUT = (
+    get(
+        "/_nodes/settings,jvm,os",
+        [
+            ("flat_settings", "true"),
+            ("filter_path", ",".join(f"nodes.*.{key}" for key in _OF_A_NODE)),
+        ],
+    ),
+    get(f"{INDEX}/_settings", [("flat_settings", "true")]),
+    get(f"{INDEX}/_stats/docs,store,request_cache,query_cache,segments"),
+)
 _REFUSALS = range(400, 429)  # of one document, by HTTP status; 429 and 5xx are of the server
 
 
-class RestSearch:
-    """An index behind the REST interface; subclasses fill in the declarations."""
+class RestSearch(Engine):
+    """An index behind the REST interface; subclasses fill in the declarations.
 
-    name: str
-    can: Capabilities
-    parameters: tuple[Parameter, ...]
+    ``electing``: the setting that names the first electors; ``settings``: of a node, beside those
+    that both have. ``alone_s``: how long to wait for a node that starts alone.
+    """
+
     analysis: Mapping[str, Any]
     merge_policy: Mapping[str, Level]
+    electing: str
+    settings: Mapping[str, str]
+    needs: Mapping[str, str]
+    alone_s: float
 
-    def offline(self, schema: Schema, params: Parameters) -> Offline | None:
-        """It is ingested into."""
-        return None
+    def service(self, params: Parameters, schema: Schema) -> Service:
+        """A process a node. The first is asked; all share the cores while they start."""
+        count = int(params["nodes"])
+        if int(params["replicas"]) >= count:
+            raise Unsupported(
+                f"{self.can.title} cannot keep {params['replicas']} replicas on {count} node(s): a "
+                "copy of a shard never stands beside another; take more nodes or fewer replicas"
+            )
+        names = [f"n{number}" for number in range(1, count + 1)]
+        first, *others = (Companion(n, self.command(n, params), self.env(n)) for n in names)
+        files: dict[str, str] = {}
+        for name in names:
+            settings = configuration(name, names, params, self.electing, self.settings)
+            files[f"{name}/config/{self.name}.yml"] = settings
+            files[f"{name}/config/log4j2.properties"] = LOGGING
+            files |= {f"{name}/{path}": text for path, text in self.files(name, params).items()}
+        return Service(
+            argv=first.argv,
+            wire="http",
+            ready=self.ready(params),
+            whole=whole(params),
+            files=files,
+            env=first.env,
+            needs=self.needs,
+            companions=tuple(others),
+            refuses_root=True,
+            ready_timeout_s=self.alone_s * count,
+        )
+
+    def command(self, name: str, params: Parameters) -> tuple[str, ...]:
+        """What starts the node ``name``, which lives below ``{run}/NAME``."""
+        raise NotImplementedError
+
+    def env(self, name: str) -> dict[str, str]:
+        """The environment of the node."""
+        return {}
+
+    def files(self, name: str, params: Parameters) -> dict[str, str]:
+        """Files of the node below ``{run}/NAME``, beside its configuration."""
+        raise NotImplementedError
 
     def create(self, schema: Schema, params: Parameters) -> Iterable[Request]:
         """The index: its shards, its analysis, a type for each field, and nothing guessed."""
-        fields = {dsl.own(f.name): self.kind(f.type) for f in schema.fields}
+        fields = {dsl.own(f.name): _KINDS[f.type] for f in schema.fields}
         if _numbered(params):
             fields[dsl.ORDER] = {"type": "long", "index": False}
         refresh_ms = int(params["refresh_ms"])
+        unstored = [dsl.own(f.name) for f in schema.fields if not f.stored]
         made = {
             "settings": {
                 "number_of_shards": params["shards"],
@@ -79,15 +140,11 @@ class RestSearch:
             },
             "mappings": {
                 "dynamic": "strict",
-                "_source": {"excludes": [dsl.ORDER, *_unstored(schema)]},
+                "_source": {"excludes": [dsl.ORDER, *unstored]},
                 "properties": fields,
             },
         }
         return [Request((put(INDEX, (), orjson.dumps(made)),))]
-
-    def kind(self, type_of: FieldType) -> Mapping[str, Any]:
-        """How a field of that type is mapped."""
-        return _KINDS[type_of]
 
     def batch(
         self, documents: Sequence[Document], start: int, schema: Schema, params: Parameters
@@ -106,13 +163,13 @@ class RestSearch:
 
     def settle(self, schema: Schema, params: Parameters) -> Iterable[Request]:
         """Everything searchable and on disk, merged if asked for, on all its nodes."""
-        merged = [_do(f"{INDEX}/_forcemerge", [("max_num_segments", 1)])]
         wanted = [
-            *(merged if params["segments"] == "merged" else ()),
-            _do(f"{INDEX}/_flush", [("force", "true"), ("wait_if_ongoing", "true")]),
-            _do(f"{INDEX}/_refresh"),
-            self.health(params, _SETTLE_TIMEOUT),
+            post(f"{INDEX}/_flush", [("force", "true"), ("wait_if_ongoing", "true")], b""),
+            post(f"{INDEX}/_refresh", (), b""),
+            health(params, _SETTLE_TIMEOUT),
         ]
+        if params["segments"] == "merged":
+            wanted.insert(0, post(f"{INDEX}/_forcemerge", [("max_num_segments", 1)], b""))
         return [Request((exchange,)) for exchange in wanted]
 
     def compile(self, query: Query, schema: Schema, params: Parameters) -> Request:
@@ -136,9 +193,16 @@ class RestSearch:
         trouble = _trouble(http, answer)
         if trouble is not None:
             return Hits(total=None, error=trouble)
-        found, shards = answer["hits"], answer["_shards"]
-        counted = {k: _counts(v) for k, v in answer.get("aggregations", {}).items()}
-        warnings = [*_failures(shards), *_inexact(answer.get("aggregations", {}))]
+        found, shards, counts = answer["hits"], answer["_shards"], answer.get("aggregations", {})
+        counted = {
+            name: [(_key(b), b["doc_count"]) for b in of["buckets"]] for name, of in counts.items()
+        }
+        warnings = _failures(shards)
+        warnings += [
+            f"counts of {dsl.field(name)} may be too small by {of['doc_count_error_upper_bound']}"
+            for name, of in counts.items()
+            if of.get("doc_count_error_upper_bound")
+        ]
         if answer["timed_out"]:
             warnings.append("the time for the search ran out on some of the shards")
         return Hits(
@@ -153,35 +217,11 @@ class RestSearch:
 
     def facts_request(self) -> Request:
         """Version, cluster, nodes, and of the index its settings and figures."""
-        return Request((get("/_cluster/health"), *self._about()))
+        return Request((get("/_cluster/health"), *_ABOUT))
 
     def ready(self, params: Parameters) -> Request:
         """The same, but the cluster is waited for, before it is asked for figures."""
-        return Request((self.health(params, "1s"), *self._about()))
-
-    def health(self, params: Parameters, timeout: str) -> bytes:
-        """Asks for a cluster of all nodes in which every shard that can be is in its place."""
-        complete = int(params["replicas"]) < int(params["nodes"])
-        pairs: Pairs = [
-            ("wait_for_nodes", str(params["nodes"])),
-            ("wait_for_status", "green" if complete else "yellow"),
-            ("wait_for_no_initializing_shards", "true"),
-            ("wait_for_no_relocating_shards", "true"),
-            ("timeout", timeout),
-        ]
-        return get("/_cluster/health", pairs)
-
-    def _about(self) -> tuple[bytes, ...]:
-        kept = (
-            *("name", "version", "settings", "os.allocated_processors"),
-            *("jvm.version", "jvm.mem.heap_max_in_bytes", "jvm.input_arguments"),
-        )
-        nodes = ",".join(f"nodes.*.{k}" for k in kept)
-        return (
-            get("/_nodes/settings,jvm,os", [("flat_settings", "true"), ("filter_path", nodes)]),
-            get(f"{INDEX}/_settings", [("flat_settings", "true")]),
-            get(f"{INDEX}/_stats/docs,store,request_cache,query_cache,segments"),
-        )
+        return Request((health(params, "1s"), *_ABOUT))
 
     def facts(self, reply: bytes) -> Facts:
         """Before ``create`` there is no index to read back. ValueError while nodes are missing."""
@@ -195,33 +235,28 @@ class RestSearch:
                 raise ValueError(_trouble(http, answer))
         if health["timed_out"]:
             raise ValueError(_unfinished(health))
-        levers: dict[str, Level] = {"nodes": health["number_of_nodes"], **_of_nodes(nodes)}
-        extra: dict[str, Any] = {
-            "status": health["status"],
-            "nodes": {n["name"]: _node_facts(n) for n in nodes["nodes"].values()},
-        }
-        figures: dict[str, Any] = {}
-        if replies[2].status == replies[3].status == 200:
-            levers |= _of_index(settings["docs"]["settings"])
-            figures = stats["_all"]
-            if not figures["primaries"]:
-                raise ValueError(_unfinished(health))
-            extra |= _figures(figures)
-        return Facts(
-            version=_version(nodes),
-            documents=figures["primaries"]["docs"]["count"] if figures else None,
-            index_bytes=figures["total"]["store"]["size_in_bytes"] if figures else None,
-            parameters=levers,
-            extra=extra,
-        )
+        found = _of_nodes(health, nodes["nodes"].values())
+        if (replies[2].status, replies[3].status) != (200, 200):
+            return found
+        if not stats["_all"]["primaries"]:
+            raise ValueError(_unfinished(health))
+        return _with_index(found, settings["docs"]["settings"], stats["_all"])
 
     def cache_request(self) -> Request:
-        """The counters of its two caches."""
-        return counters.request()
+        """The statistics of its two caches, over all indexes."""
+        return Request((get("/_stats/request_cache,query_cache"),))
 
     def cache_state(self, reply: bytes) -> CacheState:
-        """Of whole requests first, and of filters beside."""
-        return counters.state(reply)
+        """Of whole requests first, and of filters beside.
+
+        Both count once for each shard, and hold bytes, not a number of answers. Where requests are
+        not cached whole, the query cache may still have their filters.
+        """
+        (http,) = split(reply)
+        if http.status != 200:
+            raise ValueError(f"HTTP status {http.status}")
+        total: dict[str, Any] = orjson.loads(http.body)["_all"]["total"]
+        return CacheState(_counters(total, "request_cache", _counters(total, "query_cache")))
 
     def analyse(self, text: str) -> Request | None:
         """The index's own analysis."""
@@ -274,17 +309,30 @@ def whole(params: Parameters) -> tuple[bytes, ...]:
     return (b'"timed_out":false', every.encode(), b'"failed":0')
 
 
+def health(params: Parameters, timeout: str) -> bytes:
+    """Asks for a cluster of all nodes in which every shard that can be is in its place."""
+    complete = int(params["replicas"]) < int(params["nodes"])
+    pairs: Pairs = [
+        ("wait_for_nodes", str(params["nodes"])),
+        ("wait_for_status", "green" if complete else "yellow"),
+        ("wait_for_no_initializing_shards", "true"),
+        ("wait_for_no_relocating_shards", "true"),
+        ("timeout", timeout),
+    ]
+    return get("/_cluster/health", pairs)
+
+
 def _numbered(params: Parameters) -> bool:
     """Do documents carry their place in the corpus? Within one shard they keep it anyway."""
     return int(params["shards"]) > 1
 
 
-def _unstored(schema: Schema) -> list[str]:
-    return [dsl.own(f.name) for f in schema.fields if not f.stored]
-
-
-def _do(path: str, pairs: Pairs = ()) -> bytes:
-    return post(path, pairs, b"")
+def _counters(
+    total: dict[str, Any], name: str, other: CacheCounters | None = None
+) -> CacheCounters:
+    hits = int(total[name]["hit_count"])
+    lookups = hits + int(total[name]["miss_count"])
+    return CacheCounters(hits, lookups, f"the {name.replace('_', ' ')}", False, other)
 
 
 def _hit(hit: dict[str, Any]) -> Hit:
@@ -296,21 +344,9 @@ def _hit(hit: dict[str, Any]) -> Hit:
     )
 
 
-def _counts(aggregation: dict[str, Any]) -> list[tuple[Any, int]]:
-    return [(_key(bucket), bucket["doc_count"]) for bucket in aggregation["buckets"]]
-
-
 def _key(bucket: dict[str, Any]) -> Any:
     named = bucket.get("key_as_string")
     return named == "true" if named in ("true", "false") else bucket["key"]
-
-
-def _inexact(aggregations: dict[str, Any]) -> list[str]:
-    return [
-        f"counts of {dsl.field(name)} may be too small by {found['doc_count_error_upper_bound']}"
-        for name, found in aggregations.items()
-        if found.get("doc_count_error_upper_bound")
-    ]
 
 
 def _failures(shards: dict[str, Any]) -> list[str]:
@@ -357,48 +393,51 @@ def _unfinished(health: dict[str, Any]) -> str:
     )
 
 
-def _version(nodes: dict[str, Any]) -> str:
-    """Of all nodes; where they differ, each of them."""
-    return ", ".join(sorted({node["version"] for node in nodes["nodes"].values()}))
-
-
-def _of_nodes(nodes: dict[str, Any]) -> dict[str, Level]:
-    """Levers that the nodes read back; of nodes that differ, the text of all."""
-    each = nodes["nodes"].values()
-    heaps = sorted({n["jvm"]["mem"]["heap_max_in_bytes"] >> 20 for n in each})
-    caches = {n["settings"].get("indices.requests.cache.size") for n in each}
-    return {
-        "heap_mb": heaps[0] if len(heaps) == 1 else str(heaps),
-        "request_cache": caches != {"0%"},
+def _of_nodes(health: dict[str, Any], nodes: Collection[dict[str, Any]]) -> Facts:
+    """Before there is an index; of nodes that differ, what each of them says."""
+    heaps = sorted({n["jvm"]["mem"]["heap_max_in_bytes"] >> 20 for n in nodes})
+    caches = {n["settings"].get("indices.requests.cache.size") for n in nodes}
+    of_each = {
+        n["name"]: {
+            "java": n["jvm"]["version"],
+            "jvm_arguments": n["jvm"]["input_arguments"],
+            "processors": n["os"]["allocated_processors"],
+            "settings": n["settings"],
+        }
+        for n in nodes
     }
+    return Facts(
+        version=", ".join(sorted({n["version"] for n in nodes})),
+        parameters={
+            "nodes": health["number_of_nodes"],
+            "heap_mb": heaps[0] if len(heaps) == 1 else str(heaps),
+            "request_cache": caches != {"0%"},
+        },
+        extra={"status": health["status"], "nodes": of_each},
+    )
 
 
-def _of_index(settings: dict[str, Any]) -> dict[str, Level]:
+def _with_index(found: Facts, settings: dict[str, str], figures: dict[str, Any]) -> Facts:
     refresh = settings["index.refresh_interval"]
-    return {
+    primaries, total = figures["primaries"], figures["total"]
+    levers: dict[str, Level] = {
         "shards": int(settings["index.number_of_shards"]),
         "replicas": int(settings["index.number_of_replicas"]),
         "refresh_ms": 0 if refresh == "-1" else int(refresh.removesuffix("ms")),
         "query_cache": settings["index.queries.cache.enabled"] == "true",
     }
-
-
-def _node_facts(node: dict[str, Any]) -> dict[str, Any]:
-    return {
-        "java": node["jvm"]["version"],
-        "jvm_arguments": node["jvm"]["input_arguments"],
-        "processors": node["os"]["allocated_processors"],
-        "settings": node["settings"],
-    }
-
-
-def _figures(figures: dict[str, Any]) -> dict[str, Any]:
-    total = figures["total"]
-    return {
+    extra = {
         "segments": total["segments"]["count"],
-        "primaries_bytes": figures["primaries"]["store"]["size_in_bytes"],
+        "primaries_bytes": primaries["store"]["size_in_bytes"],
         "request_cache_hits": total["request_cache"]["hit_count"],
         "request_cache_misses": total["request_cache"]["miss_count"],
         "query_cache_hits": total["query_cache"]["hit_count"],
         "query_cache_misses": total["query_cache"]["miss_count"],
     }
+    return replace(
+        found,
+        documents=primaries["docs"]["count"],
+        index_bytes=total["store"]["size_in_bytes"],
+        parameters={**found.parameters, **levers},
+        extra={**found.extra, **extra},
+    )

@@ -2,82 +2,34 @@
 
 from __future__ import annotations
 
-from searchbench.engines.engine import Parameter, Parameters
-from searchbench.errors import Unsupported
+from collections.abc import Mapping, Sequence
+
+from searchbench.engines.engine import Parameters
+from searchbench.engines.levers import choice, described, number, switch
 
 _REQUEST = "never: it goes with each request and is not kept"
-LEVERS = (
-    Parameter("nodes", int, 1, "processes of the cluster, on this machine", (), 1, 5, index=True),
-    Parameter("shards", int, 1, "parts of the index", (), 1, 64, index=True),
-    Parameter(
-        "replicas",
-        int,
-        0,
-        "further copies of each shard, on other nodes: less than nodes",
-        (),
-        0,
-        4,
-        index=True,
-    ),
-    Parameter(
-        "segments",
-        str,
-        "merged",
-        "merge each shard to one segment, or leave the segments as they are",
-        choices=("merged", "as-is"),
-        index=True,
-    ),
-    Parameter(
-        "refresh_ms",
-        int,
-        0,
-        "show new documents this often while batches come in; 0: only when asked",
-        minimum=0,
-        maximum=3_600_000,
-        index=True,
-    ),
-    Parameter(
-        "query_cache",
-        bool,
-        True,
-        "cache the documents of filters that come again (the engines' own default)",
-        index=True,
-    ),
-    Parameter(
-        "request_cache",
-        bool,
-        False,
-        "cache whole answers of each shard; off, so that the speed is not the cache's",
-    ),
-    Parameter(
-        "statistics",
-        str,
-        "local",
-        "term statistics for BM25: of each shard, or of all (dfs_query_then_fetch)",
-        choices=("local", "global"),
-    ),
-    Parameter(
-        "ties",
-        str,
-        "ingest",
-        "break ties over several shards by the order of ingest, a sort key more, or by shard",
-        choices=("ingest", "shard"),
-    ),
-    Parameter(
-        "preference",
-        str,
-        "any",
-        "which copy of a shard is asked: any, or one on the node that was asked if it has one",
-        choices=("any", "local"),
-    ),
-    Parameter(
-        "heap_mb",
-        int,
-        512,
-        "heap of each node's JVM, least and most",
-        minimum=64,
-        maximum=1048576,
-    ),
+LEVERS = described(
+    {
+        number("nodes", 1, (1, 5), index=True): "processes of the cluster, on this machine",
+        number("shards", 1, (1, 64), index=True): "parts of the index",
+        number("replicas", 0, (0, 4), index=True): "further copies of each shard, on other nodes: "
+        "less than nodes",
+        choice("segments", "merged", "as-is", index=True): "merge each shard to one segment, or "
+        "leave the segments as they are",
+        number("refresh_ms", 0, (0, 3_600_000), index=True): "show new documents this often while "
+        "batches come in; 0: only when asked",
+        switch("query_cache", True, index=True): "cache the documents of filters that come again "
+        "(the engines' own default)",
+        switch("request_cache", False): "cache whole answers of each shard; off, so that the "
+        "speed is not the cache's",
+        choice("statistics", "local", "global"): "term statistics for BM25: of each shard, or of "
+        "all (dfs_query_then_fetch)",
+        choice("ties", "ingest", "shard"): "break ties over several shards by the order of "
+        "ingest, a sort key more, or by shard",
+        choice("preference", "any", "local"): "which copy of a shard is asked: any, or one on the "
+        "node that was asked if it has one",
+        number("heap_mb", 512, (64, 1048576)): "heap of each node's JVM, least and most",
+    }
 )
 UNREAD = {
     "segments": "never: whether a single segment was merged or came so leaves no trace",
@@ -94,12 +46,6 @@ DEVIATIONS = {
     "keyword": "a document with a keyword of more than 32,766 bytes is refused; ids have "
     "1 to 512 bytes",
 }
-# The JVM would take more arguments from these.
-WITHOUT_OPTIONS = tuple(
-    part
-    for name in ("JAVA_TOOL_OPTIONS", "JDK_JAVA_OPTIONS", "_JAVA_OPTIONS")
-    for part in ("-u", name)
-)
 LOGGING = """\
 status = error
 appender.console.type = Console
@@ -111,26 +57,14 @@ rootLogger.appenderRef.console.ref = console
 """
 
 
-def names(params: Parameters) -> tuple[str, ...]:
-    """n1, which is asked, and its companions."""
-    return tuple(f"n{number}" for number in range(1, int(params["nodes"]) + 1))
-
-
-def refuse_idle_copies(title: str, params: Parameters) -> None:
-    """Unsupported where copies were asked for that would have no node."""
-    if int(params["replicas"]) >= int(params["nodes"]):
-        raise Unsupported(
-            f"{title} cannot keep {params['replicas']} replicas on {params['nodes']} node(s): a "
-            "copy of a shard never stands beside another; take more nodes or fewer replicas"
-        )
-
-
-def configuration(name: str, params: Parameters, electing: str, more: dict[str, str]) -> str:
+def configuration(
+    name: str, every: Sequence[str], params: Parameters, electing: str, more: Mapping[str, str]
+) -> str:
     """The settings of the node ``name`` as YAML.
 
-    ``electing``: the setting that names the first electors; ``more``: settings beside these.
+    ``every``: the nodes, of which the first is asked; ``electing``: the setting that names the
+    first electors; ``more``: settings beside these.
     """
-    every = names(params)
     found = {
         "cluster.name": "searchbench",
         "node.name": name,
@@ -155,8 +89,3 @@ def configuration(name: str, params: Parameters, electing: str, more: dict[str, 
         # At a new start shards are looked for once all nodes are back, not copied anew before.
         found["gateway.expected_data_nodes"] = str(len(every))
     return "".join(f"{k}: {v}\n" for k, v in {**found, **more}.items())
-
-
-def ready_timeout_s(alone_s: float, params: Parameters) -> float:
-    """How long to wait for all nodes where one takes ``alone_s``; they share the cores."""
-    return alone_s * int(params["nodes"])

@@ -26,8 +26,8 @@ from searchbench.workload.queries.analysis import is_term
 
 ORDER = "%order"  # the place of a document in the corpus; no field's name can become this
 GROUPS = "%groups"  # the aggregation of group_by; no facet's name can become this
-NONE: dict[str, Any] = {"match_none": {}}
-EVERY: dict[str, Any] = {"match_all": {}}
+_NONE: dict[str, Any] = {"match_none": {}}
+_EVERY: dict[str, Any] = {"match_all": {}}
 # A shard that keeps all its values counts exactly. Its queue is no longer than its values are.
 _ALL_VALUES = 2**31 - 1
 _ESCAPED = re.compile(r"%([0-9a-f]+);")
@@ -76,20 +76,20 @@ def body(query: Query, schema: Schema, *, ties: bool) -> dict[str, Any]:
     return asked
 
 
-def match(part: Match, text: Sequence[str]) -> dict[str, Any]:
+def _match(part: Match, text: Sequence[str]) -> dict[str, Any]:
     """A scoring query; ``text``: the fields that are meant where none is named."""
     if isinstance(part, Terms):
         return _terms(part, [own(name) for name in part.fields or text])
     must, should, must_not = (
-        [match(m, text) for m in parts] for parts in (part.must, part.should, part.must_not)
+        [_match(m, text) for m in parts] for parts in (part.must, part.should, part.must_not)
     )
     if not must and not should:
-        must = [EVERY]
+        must = [_EVERY]
     return _bool(must=must, should=should, must_not=must_not, least=0 if must else 1)
 
 
 def _question(query: Query, text: Sequence[str]) -> dict[str, Any]:
-    wanted = EVERY if query.match is None else match(query.match, text)
+    wanted = _EVERY if query.match is None else _match(query.match, text)
     if not query.filters:
         return wanted
     return {
@@ -103,7 +103,7 @@ def _question(query: Query, text: Sequence[str]) -> dict[str, Any]:
 
 def _terms(part: Terms, fields: Sequence[str]) -> dict[str, Any]:
     if not part.terms or not fields:
-        return NONE
+        return _NONE
     if part.mode is Mode.PHRASE:
         return _phrase(part.terms, fields)
     if part.mode is Mode.ANY:
@@ -113,27 +113,19 @@ def _terms(part: Terms, fields: Sequence[str]) -> dict[str, Any]:
 
 
 def _term(part: Terms, name: str, term: str) -> dict[str, Any]:
-    if part.mode is Mode.PREFIX:
-        return {"prefix": {name: {"value": term, "rewrite": "constant_score"}}}
+    sought: dict[str, Any] = {"value": term}
+    if part.mode not in (Mode.PREFIX, Mode.FUZZY):
+        return {"term": {name: sought}}
     if part.mode is Mode.FUZZY:
-        # Any other rewrite takes the fifty nearest terms, and totals are too small.
-        return {
-            "fuzzy": {
-                name: {
-                    "value": term,
-                    "fuzziness": part.distance,
-                    "transpositions": True,
-                    "rewrite": "constant_score",
-                }
-            }
-        }
-    return {"term": {name: {"value": term}}}
+        sought |= {"fuzziness": part.distance, "transpositions": True}
+    # Any other rewrite of a fuzzy term takes the fifty nearest, and totals are too small.
+    return {str(part.mode): {name: {**sought, "rewrite": "constant_score"}}}
 
 
 def _phrase(terms: Sequence[str], fields: Sequence[str]) -> dict[str, Any]:
     # The whitespace analyzer gives the terms back as they are, if they are terms.
     if not all(is_term(term) for term in terms):
-        return NONE
+        return _NONE
     words = {"query": " ".join(terms), "analyzer": "whitespace"}
     return _any([{"match_phrase": {name: words}} for name in fields])
 
@@ -149,10 +141,8 @@ def _bool(
     must_not: Sequence[dict[str, Any]] = (),
     least: int | None = None,
 ) -> dict[str, Any]:
-    found: dict[str, Any] = {}
-    for name, parts in (("must", must), ("should", should), ("must_not", must_not)):
-        if parts:
-            found[name] = list(parts)
+    occurring = {"must": must, "should": should, "must_not": must_not}
+    found: dict[str, Any] = {name: list(parts) for name, parts in occurring.items() if parts}
     if should and least is not None:
         found["minimum_should_match"] = least
     return {"bool": found}
@@ -168,17 +158,14 @@ def _filter(part: Filter) -> dict[str, Any]:
             )
             if bound is not None
         }
-        return {"range": {own(part.field): bounds}} if bounds else _there(part.field)
+        name = own(part.field)
+        return {"range": {name: bounds}} if bounds else {"exists": {"field": name}}
     assert isinstance(part, In)
     return _one_of(part)
 
 
 def _one_of(part: In | NotIn) -> dict[str, Any]:
     return {"terms": {own(part.field): list(part.values)}}
-
-
-def _there(name: str) -> dict[str, Any]:
-    return {"exists": {"field": own(name)}}
 
 
 def _sort_key(key: Sort) -> dict[str, Any]:

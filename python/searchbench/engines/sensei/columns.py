@@ -25,26 +25,18 @@ FIRST = 10**18
 HERE = "h"
 SEVERAL = "m_"
 _WORD = "="
-_TYPES = {
-    FieldType.TEXT: "t",
-    FieldType.KEYWORD: "k",
-    FieldType.KEYWORDS: "m",
-    FieldType.INTEGER: "i",
-    FieldType.FLOAT: "f",
-    FieldType.DATE: "d",
-    FieldType.BOOLEAN: "b",
-}
+_STRING = 'type="string"'
 _COLUMNS = {
-    FieldType.TEXT: 'type="text"',
-    FieldType.KEYWORD: 'type="string"',
-    FieldType.KEYWORDS: 'type="string" multi="true" delimiter=","',
-    FieldType.INTEGER: 'type="string"',
-    FieldType.FLOAT: 'type="string"',
-    FieldType.DATE: 'type="string"',
-    FieldType.BOOLEAN: 'type="string"',
+    FieldType.TEXT: ("t", 'type="text"'),
+    FieldType.KEYWORD: ("k", _STRING),
+    FieldType.KEYWORDS: ("m", f'{_STRING} multi="true" delimiter=","'),
+    FieldType.INTEGER: ("i", _STRING),
+    FieldType.FLOAT: ("f", _STRING),
+    FieldType.DATE: ("d", _STRING),
+    FieldType.BOOLEAN: ("b", _STRING),
 }
 NUMBERS = (FieldType.INTEGER, FieldType.FLOAT, FieldType.DATE)
-_NUMBERED = tuple(_TYPES[kind] for kind in NUMBERS)
+_NUMBERED = tuple(_COLUMNS[kind][0] for kind in NUMBERS)
 _ESCAPED = re.compile(r"_(?:_|([0-9a-f]+)_)")
 _HALF = 2**63
 _MAGNITUDE = 2**63 - 1
@@ -52,7 +44,7 @@ _MAGNITUDE = 2**63 - 1
 
 def column(field: Field) -> str:
     """The column of a field: letters and digits as they are, the rest escaped, so one to one."""
-    return f"{_TYPES[field.type]}_{_escaped(field.name)}"
+    return f"{_COLUMNS[field.type][0]}_{_escaped(field.name)}"
 
 
 def here(field: Field) -> str:
@@ -112,7 +104,7 @@ def schema_xml(schema: Schema, ranges: bool) -> str:
     """
     columns, facets = [], []
     for field in schema.fields:
-        columns.append(f'<column name="{column(field)}" {_COLUMNS[field.type]} />')
+        columns.append(f'<column name="{column(field)}" {_COLUMNS[field.type][1]} />')
         if field.type is FieldType.TEXT:
             continue
         several = field.type is FieldType.KEYWORDS

@@ -10,29 +10,24 @@ import orjson
 from searchbench.corpora.corpus import Document, FieldType, Schema
 from searchbench.engines.engine import (
     Capabilities,
+    Engine,
     Facts,
     Hit,
     Hits,
-    Offline,
-    Parameter,
     Parameters,
     Request,
     Service,
 )
 from searchbench.engines.features import refuse
 from searchbench.engines.http_form import HttpReply, get, post, split
-from searchbench.engines.sensei import bql as sensei_bql
-from searchbench.engines.sensei import columns as sensei_columns
-from searchbench.engines.sensei import json as sensei_json
+from searchbench.engines.jvm_form import JAVA_17, JVM_LEVERS, jvm
+from searchbench.engines.levers import choice, described, number
+from searchbench.engines.sensei import columns
+from searchbench.engines.sensei.languages import in_bql, in_json
 from searchbench.engines.sensei.request import SCORE, SOURCE, asked, told
 from searchbench.workload.queries.algebra import Query
 
 _PLACE = "{hosts}/sensei/target"
-_COLLECTORS = {
-    "serial": "-XX:+UseSerialGC",
-    "parallel": "-XX:+UseParallelGC",
-    "g1": "-XX:+UseG1GC",
-}
 # What is handed to the indexers of the partitions at once, and no limit on how many a minute:
 # the limit that Sensei has by itself, 40,000, would be all that an ingest shows.
 _HANDED = 1000
@@ -46,7 +41,7 @@ log4j.appender.log.layout.ConversionPattern=%d %p %c %m%n
 """
 
 
-class Sensei:
+class Sensei(Engine):
     """One node with all partitions and the broker, in one JVM."""
 
     name = "sensei"
@@ -71,77 +66,28 @@ class Sensei:
             "them in a field",
         },
     )
-    parameters = (
-        Parameter(
-            "parts",
-            int,
-            1,
-            "partitions in the node; one query's are searched at the same time",
-            minimum=1,
-            maximum=64,
-            index=True,
-        ),
-        Parameter(
-            "protocol", str, "json", "how a query is asked: JSON or BQL", choices=("json", "bql")
-        ),
-        Parameter(
-            "freshness_s",
-            int,
-            10,
-            "documents may be invisible for so long (sensei.index.freshness); 0: never",
-            minimum=0,
-            maximum=3600,
-        ),
-        Parameter(
-            "batch_delay_ms",
-            int,
-            300_000,
-            "from the index in memory to disk at least this often (sensei.index.batchDelay)",
-            minimum=1,
-            maximum=3_600_000,
-            index=True,
-        ),
-        Parameter(
-            "batch_size",
-            int,
-            10_000,
-            "documents in memory that are written to disk at once (sensei.index.batchSize)",
-            minimum=1,
-            maximum=10_000_000,
-            index=True,
-        ),
-        Parameter(
-            "hop",
-            str,
-            "direct",
-            "between broker and node: a call, or bytes written and read again as over a network",
-            choices=("direct", "serialized"),
-        ),
-        Parameter(
-            "heap_mb", int, 512, "heap of the JVM, least and most", minimum=32, maximum=1048576
-        ),
-        Parameter("gc", str, "serial", "garbage collector of the JVM", choices=tuple(_COLLECTORS)),
+    parameters = described(
+        {
+            number("parts", 1, (1, 64), index=True): "partitions in the node; one query's are "
+            "searched at the same time",
+            choice("protocol", "json", "bql"): "how a query is asked: JSON or BQL",
+            number("freshness_s", 10, (0, 3600)): "documents may be invisible for so long "
+            "(sensei.index.freshness); 0: never",
+            number("batch_delay_ms", 300_000, (1, 3_600_000), index=True): "from the index in "
+            "memory to disk at least this often (sensei.index.batchDelay)",
+            number("batch_size", 10_000, (1, 10_000_000), index=True): "documents in memory that "
+            "are written to disk at once (sensei.index.batchSize)",
+            choice("hop", "direct", "serialized"): "between broker and node: a call, or bytes "
+            "written and read again as over a network",
+            **JVM_LEVERS,
+        }
     )
 
     def service(self, params: Parameters, schema: Schema) -> Service:
         """A JVM of its own. What its defaults would take from the machine is spelled out."""
-        heap = params["heap_mb"]
         return Service(
             argv=(
-                # The JVM would take more arguments from these.
-                *(
-                    "env",
-                    "-u",
-                    "JAVA_TOOL_OPTIONS",
-                    "-u",
-                    "JDK_JAVA_OPTIONS",
-                    "-u",
-                    "_JAVA_OPTIONS",
-                ),
-                *("java", f"-Xms{heap}m", f"-Xmx{heap}m"),
-                _COLLECTORS.get(str(params["gc"]), f"-XX:+Use{params['gc']}GC"),
-                *("-XX:+ExitOnOutOfMemoryError", "-XX:-UsePerfData"),
-                "-Djava.net.preferIPv4Stack=true",
+                *jvm(params),
                 f"-Dsearchbench.hop={params['hop']}",
                 *("--add-opens", "java.management/java.lang.management=ALL-UNNAMED"),
                 *("--add-exports", "java.management/com.sun.jmx.mbeanserver=ALL-UNNAMED"),
@@ -152,23 +98,16 @@ class Sensei:
             ready=self.facts_request(),
             whole=(b'"errorCode":0,',),
             files={
-                "sensei/schema.xml": sensei_columns.schema_xml(
-                    schema, ranges=params["protocol"] == "bql"
-                ),
+                "sensei/schema.xml": columns.schema_xml(schema, ranges=params["protocol"] == "bql"),
                 "sensei/sensei.properties": _properties(params, schema),
                 "sensei/log4j.properties": _LOG,
             },
             needs={
-                "java": "install Java 17 or later (Debian: apt-get install "
-                "openjdk-17-jdk-headless maven), then `make java`",
+                "java": JAVA_17,
                 f"{_PLACE}/sensei-server.jar": "`make java` builds it",
             },
             ready_timeout_s=90.0,
         )
-
-    def offline(self, schema: Schema, params: Parameters) -> Offline | None:
-        """None: it is ingested into."""
-        return None
 
     def create(self, schema: Schema, params: Parameters) -> Iterable[Request]:
         """The schema came with the server's files; an index that is there already is refused."""
@@ -178,7 +117,7 @@ class Sensei:
         self, documents: Sequence[Document], start: int, schema: Schema, params: Parameters
     ) -> Request:
         """One event a line, for the stream that Sensei indexes."""
-        lines = sensei_columns.events(documents, start, schema)
+        lines = columns.events(documents, start, schema)
         return Request((post("/searchbench/documents", (), lines),))
 
     def settle(self, schema: Schema, params: Parameters) -> Iterable[Request]:
@@ -189,8 +128,8 @@ class Sensei:
         """One request in the language that is asked for."""
         refuse(self.can, query)
         text = [f.name for f in schema.of_type(FieldType.TEXT)]
-        language = sensei_bql if params["protocol"] == "bql" else sensei_json
-        body = language.request(query, text, schema, asked(query, schema))
+        language = in_bql if params["protocol"] == "bql" else in_json
+        body = language(query, text, schema, asked(query, schema))
         return Request((post("/sensei", (), orjson.dumps(body)),))
 
     def decode(self, reply: bytes) -> Hits:
@@ -214,7 +153,7 @@ class Sensei:
             hits=tuple(_hit(row, about["field"]) for row in answer["hits"]),
             total_exact=not errors,
             facets={
-                sensei_columns.field_name(column): counted[column][:limit]
+                columns.field_name(column): counted[column][:limit]
                 for column, limit in about["facet"].items()
             },
             groups=[
@@ -300,7 +239,7 @@ def _properties(params: Parameters, schema: Schema) -> str:
         "sensei.broker.webapp.path": "{run}/sensei",
         # For our own endpoint, which refuses what is no number there.
         "searchbench.numbers": ",".join(
-            sensei_columns.column(f) for f in schema.of_type(*sensei_columns.NUMBERS)
+            columns.column(f) for f in schema.of_type(*columns.NUMBERS)
         ),
     }
     return "".join(f"{key}={value}\n" for key, value in lines.items())
@@ -308,13 +247,13 @@ def _properties(params: Parameters, schema: Schema) -> str:
 
 def _counts(column: str, found: list[dict[str, Any]]) -> list[tuple[Any, int]]:
     """(value, count): the most frequent first, ties by value as the corpus has it."""
-    pairs = [(sensei_columns.value(column, f["value"]), f["count"]) for f in found if f["count"]]
+    pairs = [(columns.value(column, f["value"]), f["count"]) for f in found if f["count"]]
     return sorted(pairs, key=lambda pair: (-pair[1], pair[0]))
 
 
 def _hit(row: dict[str, Any], wanted: dict[str, int]) -> Hit:
     source = orjson.loads(row[SOURCE])
-    names = {sensei_columns.field_name(column) for column in wanted}
+    names = {columns.field_name(column) for column in wanted}
     return Hit(source["id"], row.get(SCORE), {k: v for k, v in source["v"].items() if k in names})
 
 
