@@ -40,7 +40,7 @@ from searchbench.report.figures import capacity as figures
 from searchbench.report.figures.draw import svg
 from searchbench.report.figures.look import DARK, NARROW, WIDE, Look
 from searchbench.report.pdf import lay_out
-from searchbench.report.tables.capacity import between, intervals
+from searchbench.report.tables.steps import between, intervals
 
 LOOKS = pytest.mark.parametrize("look", [WIDE, NARROW], ids=["wide", "narrow"])
 SYSTEMS = tuple(

@@ -8,7 +8,6 @@ from searchbench.report.document.content import Content
 from searchbench.report.document.text import line, short
 from searchbench.report.tables import numbers
 from searchbench.report.tables import study as tables
-from searchbench.report.tables.measures import measures
 
 _EXAMPLES = 300  # queries shown side by side, over all pairs
 _FEWEST_EXAMPLES = 3  # of each pair
@@ -53,7 +52,7 @@ def _measured(pair: Agreement, a: str, b: str) -> list[Block]:
         "equal weight are a group, and the lowest group, which the end of the list may have "
         "cut, is left out. Queries with one group only are not counted there."
     )
-    return [Details(title, (Text(text, "quiet"), measures(pair.groups)))]
+    return [Details(title, (Text(text, "quiet"), tables.measures(pair.groups)))]
 
 
 def _differing(pair: Agreement, a: str, b: str, most: int) -> list[Block]:

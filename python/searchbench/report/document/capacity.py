@@ -18,8 +18,8 @@ from searchbench.report.document.blocks import Badge, Block, Details, Section, T
 from searchbench.report.document.content import Content, Kind, figure
 from searchbench.report.document.text import line, short
 from searchbench.report.figures import capacity as figures
-from searchbench.report.tables import capacity as tables
 from searchbench.report.tables import numbers
+from searchbench.report.tables import steps as tables
 
 _NARROW = 1.1  # the most by which the upper end of a narrow interval exceeds the lower, as a ratio
 _SENTENCES = 2  # intervals whose sentences come before the table

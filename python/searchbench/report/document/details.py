@@ -17,7 +17,6 @@ from searchbench.report.document.reproduce import as_run, reproduce
 from searchbench.report.document.text import fit, line, short
 from searchbench.report.tables import numbers
 from searchbench.report.tables import study as tables
-from searchbench.report.tables.cells import unit_of
 
 _HEAD = 200  # longest file shown whole, in lines; a configuration is shorter, a dump is not
 _MACHINES = 12  # trials of which the client machines are listed
@@ -101,6 +100,15 @@ def _configuration(each: _Configuration, shared: Mapping[str, Any], *, few: bool
     return Details(short(each.name, 200), tuple(blocks), note, open=attached and few)
 
 
+# The unit of a number, from the ending of its name; the first that fits.
+_UNITS = (
+    ("bytes_per_s", "bytes/s"),
+    ("_per_s", "1/s"),
+    ("_bytes", "bytes"),
+    ("bytes_per_query", "bytes"),
+    ("_s", "s"),
+    ("_s_per_query", "s"),
+)
 _PARTS = {
     "parameters": "Parameters, complete",
     "corpus": "Corpus",
@@ -228,7 +236,7 @@ def _value(key: str, value: Any, unit: str) -> str:
     if isinstance(value, bool):
         return "yes" if value else "no"
     if isinstance(value, int | float):
-        unit = unit or unit_of(key)
+        unit = unit or next((u for ending, u in _UNITS if key.endswith(ending)), "")
         if key.endswith("unix_ns"):
             return f"{value}"
         if key.endswith("_ns"):

@@ -15,7 +15,7 @@ from searchbench.report.figures.curves import log_domain, log_ticks, names
 from searchbench.report.figures.look import GHOST, INK, MARK, SERIES, SHADE, SOFT, Look
 from searchbench.report.figures.plots import Axis, Chart, data, six
 from searchbench.report.tables import numbers
-from searchbench.report.tables.capacity import between
+from searchbench.report.tables.steps import between
 
 _COLOURS = {"holds": SERIES[2], "fails": SERIES[1], "unclear": MARK, "void": GHOST}
 _WIDE = 5.0  # a greatest rate so many times the least has a logarithmic axis

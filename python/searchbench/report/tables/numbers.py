@@ -38,21 +38,7 @@ _SCALES: dict[str, tuple[tuple[float, float, str], ...]] = {
     "cores": ((0, 1, ""),),
     "": ((0, 1, ""),),
 }
-_SAME = {
-    "seconds": "s",
-    "per_s": "1/s",
-    "/s": "1/s",
-    "q/s": "1/s",
-    "queries/s": "1/s",
-    "documents/s": "1/s",
-    "B": "bytes",
-    "byte": "bytes",
-    "bytes_per_s": "bytes/s",
-    "x": "ratio",
-    "fraction": "share",
-    "count": "",
-    "1": "",
-}
+_SAME = {"queries/s": "1/s", "documents/s": "1/s"}
 
 
 def digits(value: float, significant: int = 3) -> str:
@@ -119,14 +105,6 @@ def percent(share: float) -> str:
     if 0 < share < 0.0005:
         return "< 0.1 %"
     return f"{100 * share:.1f}".removesuffix(".0") + " %"
-
-
-def ratio_as_change(ratio: float) -> str:
-    """A ratio as people say it: "12 % more", "8.3 % less", "2.5 times"."""
-    if ratio >= 2:
-        return f"{digits(ratio)} times"
-    change = 100 * abs(ratio - 1)
-    return f"{digits(change, 2)} % {'more' if ratio >= 1 else 'less'}"
 
 
 def quantile_name(quantile: float) -> str:
