@@ -20,7 +20,7 @@ from searchbench.record.trial import Load
 from searchbench.report import Report, write_csv, write_html, write_pdf, write_report
 from searchbench.report.document.assemble import document
 from searchbench.report.document.blocks import Details, Facts, Figure, Notice, Table
-from searchbench.report.document.chosen import shown_comparisons
+from searchbench.report.document.compare import shown_comparisons
 from searchbench.report.document.notices import notices
 from searchbench.report.sheets import HEADERS
 
