@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
-from typing import Any, Literal
+from typing import Any
 
 import altair as alt
 
@@ -72,7 +72,7 @@ class Loads:
         return sorted(driven | {level_of(s) for s in self.void})
 
 
-def against_load(loads: Loads, which: Literal["response", "service"], look: Look) -> Chart:
+def against_load(loads: Loads, which: str, look: Look) -> Chart:
     """p50 and p99 of response or service time against the load, a line for each configuration."""
     both = len(loads.found) <= BOTH_UP_TO
     lines: list[Line] = []

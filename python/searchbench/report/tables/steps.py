@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
+from itertools import chain
 from typing import Literal
 
 from searchbench.analysis.judgement import Capacity, CapacityTrial, Step
@@ -60,13 +62,7 @@ def outcomes(found: Steps) -> Table:
         found,
         text("Step", lambda s: named(s.label), 2),
         number("Requests", lambda s: Cell(numbers.count(s.requests))),
-        *(
-            number(
-                line(kind).replace("_", " "),
-                lambda s, kind=kind: _count(s.outcomes.get(kind, 0), bad=kind != "ok"),
-            )
-            for kind in kinds
-        ),
+        *(number(line(kind).replace("_", " "), partial(_ended, kind)) for kind in kinds),
     )
 
 
@@ -117,11 +113,15 @@ def cache(trials: Sequence[Trial]) -> Table | None:
 def intervals(found: Sequence[Capacity]) -> Table:
     """A row for each configuration, a column for each promise."""
     by_place = {(c.subject, c.promise): c for c in found}
+
+    def interval(promise: str, subject: str) -> Cell:
+        return _interval(by_place.get((subject, promise)))
+
     return table(
         dict.fromkeys(c.subject for c in found),
         text("Configuration", named, 1.4),
         *(
-            number(line(p), lambda subject, p=p: _interval(by_place.get((subject, p))), 1.6)
+            number(line(p), partial(interval, p), 1.6)
             for p in dict.fromkeys(c.promise for c in found)
         ),
     )
@@ -155,14 +155,12 @@ def between(found: Capacity) -> str:
 def _times(which: str, *names: str, title: str | None = None) -> list[Made]:
     """A column for each quantile of a time, named by ``title`` and the quantile."""
     before = f"{which.capitalize()} " if title is None else title
-    return [
-        made
-        for name in names
-        for made in number(
-            before + name.replace("p999", "p99.9"),
-            lambda s, name=name: of_estimate(getattr(s, which).get(name)),
-        )
-    ]
+
+    def at(name: str, step: Step) -> Cell:
+        return of_estimate(getattr(step, which).get(name))
+
+    named = [number(before + n.replace("p999", "p99.9"), partial(at, n)) for n in names]
+    return list(chain.from_iterable(named))
 
 
 def _remarked(step: Step) -> Cell:
@@ -203,8 +201,9 @@ def _errors(step: Step) -> Cell:
     return replace(of_estimate(errors), below="", tone="bad" if errors.value > 0.01 else "")
 
 
-def _count(n: int, *, bad: bool) -> Cell:
-    return Cell(numbers.count(n), tone="bad" if bad else "") if n else NONE
+def _ended(kind: str, step: Step) -> Cell:
+    n = step.outcomes.get(kind, 0)
+    return Cell(numbers.count(n), tone="" if kind == "ok" else "bad") if n else NONE
 
 
 def _growth(seconds_per_s: float) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any, Literal
 
 from searchbench.analysis.judgement import (
@@ -68,7 +69,7 @@ def overview(judgement: Judgement, metric: str, *, open_loop: bool) -> Table:
         order,
         text("Treatment", name, 2.2),
         text(title_of(metric), lambda t: of_estimate(e := t.figures.get(metric), bar(e)), 2.2),
-        *(number(title_of(n), lambda t, n=n: of_estimate(t.figures.get(n)), 1.3) for n in others),
+        *(number(title_of(n), partial(_figure, n), 1.3) for n in others),
         number("Valid trials", valid_trials, 0.9),
     )
 
@@ -118,7 +119,7 @@ def comparisons(found: Sequence[Comparison], labels: Mapping[str, str]) -> Table
 def quantiles(judgement: Judgement, which: Literal["service", "response"]) -> Table:
     """Quantiles with their intervals; "–" where there are too few samples for one."""
 
-    def at(treatment: TreatmentResult, quantile: float) -> Cell:
+    def at(quantile: float, treatment: TreatmentResult) -> Cell:
         curve = getattr(treatment, which)
         i = next((i for i, x in enumerate(curve.x) if abs(x - quantile) < 1e-9), None)
         if i is None:
@@ -131,7 +132,7 @@ def quantiles(judgement: Judgement, which: Literal["service", "response"]) -> Ta
     return table(
         judgement.treatments,
         text("Treatment", lambda t: named(t.label), 2),
-        *(number(numbers.quantile_name(q), lambda t, q=q: at(t, q)) for q in QUANTILES),
+        *(number(numbers.quantile_name(q), partial(at, q)) for q in QUANTILES),
         number("Requests", lambda t: Cell(numbers.count(_samples(t)))),
     )
 
@@ -264,10 +265,14 @@ def resources(judgement: Judgement, labels: Mapping[str, str]) -> Table | None:
     shown = [n for n in names if any(f.get(n) is not None for f in held.values())]
     if not shown:
         return None
+
+    def cost(name: str, row: tuple[str, Mapping[str, Any]]) -> Cell:
+        return of_estimate(row[1].get(name))
+
     return table(
         held.items(),
         text("Treatment", lambda row: named(labels.get(row[0], row[0])), 2),
-        *(number(title_of(n), lambda row, n=n: of_estimate(row[1].get(n))) for n in shown),
+        *(number(title_of(n), partial(cost, n)) for n in shown),
     )
 
 
@@ -293,7 +298,7 @@ def trials(treatment: TreatmentResult, positions: Mapping[str, Any]) -> Table:
         text("Trial", trial, 1.6),
         number("Block", lambda t: Cell(str(t.block)), 0.6),
         text("Status", status, 2.4),
-        *(number(title_of(n), lambda t, n=n: of_estimate(t.figures.get(n))) for n in names),
+        *(number(title_of(n), partial(_figure, n)) for n in names),
         text("Outcomes", outcomes, 1.6),
     )
 
@@ -316,6 +321,10 @@ def findings_of(judgement: Judgement) -> list[Finding]:
     order = {"invalid": 0, "warning": 1, "note": 2}
     found = dict.fromkeys([*judgement.findings, *own])
     return sorted(found, key=lambda f: order[f.severity])
+
+
+def _figure(name: str, of: TreatmentResult | TrialResult) -> Cell:
+    return of_estimate(of.figures.get(name))
 
 
 def _samples(treatment: TreatmentResult) -> int:
