@@ -45,21 +45,6 @@ def write_report(record: Record, judgement: Judgement, out_dir: Path | str) -> R
         ) from error
 
 
-def write_html(record: Record, judgement: Judgement, path: Path) -> Path:
-    """Write the page alone."""
-    return _whole(path, page(document(record, judgement)).encode())
-
-
-def write_pdf(record: Record, judgement: Judgement, path: Path) -> Path:
-    """Write the document alone."""
-    return _whole(path, document_pdf(document(record, judgement)))
-
-
-def write_csv(judgement: Judgement, folder: Path) -> list[Path]:
-    """Write the CSV files alone."""
-    return write_sheets(judgement, folder)
-
-
 def _whole(path: Path, content: bytes) -> Path:
     part = path.with_name(f".{path.name}.{os.getpid()}")
     part.write_bytes(content)

@@ -119,7 +119,7 @@ def _together(lines: Sequence[Line], x: Axis, y: Axis, look: Look, *, points: bo
     named = len(lines) > 1 and not direct
     legend = alt.Legend(symbolType="stroke", symbolOpacity=1) if named else None
     scale = alt.Scale(domain=short, range=colours)
-    own = {"color": alt.Color("name:N", scale=scale, sort=None, legend=legend)}
+    own: dict[str, Any] = {"color": alt.Color("name:N", scale=scale, sort=None, legend=legend)}
     dashes = dict(own)
     if any(each.dashed for each in lines):
         scale = alt.Scale(domain=short, range=[[5, 4] if each.dashed else [1, 0] for each in lines])

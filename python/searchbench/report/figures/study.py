@@ -149,8 +149,8 @@ def differences(comparisons: Sequence[Comparison], labels: Mapping[str, str], lo
     values = [v for r in rows for v in (r["ratio"], r.get("low", 1), r.get("high", 1))]
     low, high = min([*values, 1 / floor]) / 1.05, max([*values, floor]) * 1.05
     ticks = sorted({1.0, *_ratio_ticks(low, high)})
-    title, labels = "ratio (right of 1×: better)", "format(datum.value, '.3~r') + '×'"
-    x = Axis(title, (low, high), tuple(ticks), labels, log=True, grid=True)
+    title, times = "ratio (right of 1×: better)", "format(datum.value, '.3~r') + '×'"
+    x = Axis(title, (low, high), tuple(ticks), times, log=True, grid=True)
     y = alt.Y("name:N", sort=None, title=None, axis=alt.Axis(labelColor=INK, labelLimit=320))
     colour = alt.condition("datum.resolved", alt.value(SERIES[0]), alt.value(MARK))
     noise = alt.Chart(data([{"from": 1 / floor, "to": floor}])).mark_rect(color=SHADE, aria=False)
@@ -193,7 +193,7 @@ def _warmup_panel(
     x_axis = alt.Axis(title=x_title, tickCount=4)
     ticks = [0, 0.5, 1, 1.5, 2, 3]
     y_axis = alt.Axis(title=f"{title}, relative", values=ticks, grid=True, format=".3~r")
-    y = {"scale": alt.Scale(domain=list(y_domain), nice=False), "axis": y_axis}
+    y: dict[str, Any] = {"scale": alt.Scale(domain=list(y_domain), nice=False), "axis": y_axis}
 
     def of(field: str) -> alt.Chart:
         return alt.Chart().transform_filter(f"isValid(datum.{field})")
