@@ -80,15 +80,15 @@ CAPACITY = ("subject", "promise", "holds", "fails", "chance_inside", "searches",
 
 def write_sheets(judgement: Judgement, folder: Path) -> list[Path]:
     """Write all that the judgement has into ``folder``, replacing what was there."""
-    stepped = judgement.measure in ("sweep", "capacity")
-    sheets = [
-        *zip(HEADERS.items(), _MAKERS, strict=True),
-        *([(("steps", STEPS), _steps)] if stepped else []),
-        *([(("capacity", CAPACITY), _capacity)] if judgement.measure == "capacity" else []),
+    written = [
+        _write(folder / f"{name}.csv", HEADERS[name], make(judgement))
+        for name, make in _MAKERS.items()
     ]
-    return [
-        _write(folder / f"{name}.csv", header, make(judgement)) for (name, header), make in sheets
-    ]
+    if judgement.measure in ("sweep", "capacity"):
+        written.append(_write(folder / "steps.csv", STEPS, _steps(judgement)))
+    if judgement.measure == "capacity":
+        written.append(_write(folder / "capacity.csv", CAPACITY, _capacity(judgement)))
+    return written
 
 
 def _treatments(judgement: Judgement) -> Iterable[Sequence[Any]]:
@@ -172,7 +172,14 @@ def _findings(judgement: Judgement) -> Iterable[Sequence[Any]]:
         yield (f.severity, f.kind, f.trial, f.number, f.meaning, f.remedy)
 
 
-_MAKERS = (_treatments, _trials, _comparisons, _quantiles, _agreement, _findings)
+_MAKERS = {
+    "treatments": _treatments,
+    "trials": _trials,
+    "comparisons": _comparisons,
+    "quantiles": _quantiles,
+    "agreement": _agreement,
+    "findings": _findings,
+}
 
 
 def _estimate(estimate: Estimate | None) -> tuple[Any, ...]:
