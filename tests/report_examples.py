@@ -449,8 +449,8 @@ def searched(
                 + (" and at each rate driven." if fails is None else f", not at {fails:g}."),
                 trials, None if holds is None or fails is None else 0.957,
             ))  # fmt: skip
-    costs = {"server_cores": Estimate(0.8, "cores", 1),
-             "peak_rss_bytes": Estimate(120_000_000.0, "bytes", 1)}  # fmt: skip
+    memory = Estimate(120_000_000.0, "bytes", 1)
+    costs = {"server_cores": Estimate(0.8, "cores", 1), "peak_rss_bytes": memory}
     words = " ".join(HOSTILE) if hostile else ""
     compared = ["4 parts sustain more than 1."] if len(queues) > 1 else []
     decision = "\n".join([*(c.sentence for c in found), *compared])
