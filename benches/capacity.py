@@ -15,9 +15,8 @@ import numpy as np
 from benches.figure import Figure
 from benches.servers import HOST, drive, serving
 from searchbench.analysis.capacity.bracket import Bracket, bracket
-from searchbench.analysis.capacity.pace import TRIALS, following, warmup_s
+from searchbench.analysis.capacity.pace import TRIALS, Driven, Seen, following, warmup_s
 from searchbench.analysis.capacity.promise import judge
-from searchbench.analysis.capacity.seen import Driven, Seen
 from searchbench.analysis.trial.measured import Trace
 from searchbench.engines.frames import QUERY, frame
 from searchbench.workload.load_table import parse_promise

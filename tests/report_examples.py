@@ -23,6 +23,7 @@ from searchbench.analysis.judgement import (
     GroupAgreement,
     Interval,
     Judgement,
+    Scale,
     Step,
     TreatmentResult,
     TrialResult,
@@ -238,10 +239,10 @@ def judgement(n: int = 4, *, resolved: bool = True, hostile: bool = False) -> Ju
     resources = {
         t.treatment: {
             "cpu_per_query": Estimate(0.00041 * (1 + i / 5), "s", 45000),
-            "peak_rss_bytes": 120_000_000 + 9_000_000 * i,
-            "read_bytes": 4096 * i,
-            "index_bytes": 21_000_000,
-            "ingest_documents_per_s": 31_200.0 / (1 + i),
+            "peak_rss_bytes": Estimate(120_000_000.0 + 9_000_000 * i, "bytes", 5),
+            "read_bytes": Estimate(4096.0 * i, "bytes", 5),
+            "index_bytes": Estimate(21_000_000.0, "bytes", 5),
+            "ingest_documents_per_s": Estimate(31_200.0 / (1 + i), "documents/s", 5),
         }
         for i, t in enumerate(found)
     }
@@ -260,6 +261,11 @@ def judgement(n: int = 4, *, resolved: bool = True, hostile: bool = False) -> Ju
         excluded,
         scaling,
         resources,
+        tuple(
+            Scale(factor, "throughput", "queries/s", {}, curve, curve.x[-1])
+            for factor, curves in scaling.items()
+            for curve in curves
+        ),
     )
 
 
@@ -443,6 +449,8 @@ def searched(
                 + (" and at each rate driven." if fails is None else f", not at {fails:g}."),
                 trials, None if holds is None or fails is None else 0.957,
             ))  # fmt: skip
+    memory = Estimate(120_000_000.0, "bytes", 1)
+    costs = {"server_cores": Estimate(0.8, "cores", 1), "peak_rss_bytes": memory}
     words = " ".join(HOSTILE) if hostile else ""
     compared = ["4 parts sustain more than 1."] if len(queues) > 1 else []
     decision = "\n".join([*(c.sentence for c in found), *compared])
@@ -450,7 +458,7 @@ def searched(
         "What rate do 1, 2 and 4 parts sustain?" + words, words,
         Verdict(decision + words, True, None),
         _of_steps(queues, steps), (), None, (), (), (),
-        {}, {s.treatment: {"server_cores": 0.8, "peak_rss_bytes": 120_000_000} for s in steps},
+        {}, {s.treatment: costs for s in steps},
         metric="response_p99", measure="capacity", steps=tuple(steps), capacity=tuple(found),
     )  # fmt: skip
 

@@ -20,10 +20,9 @@ from queues import Serve, Server
 from records import HOST, good_answer
 from searchbench import _core
 from searchbench.analysis.capacity.bracket import Bracket, bracket
-from searchbench.analysis.capacity.pace import TRIALS, following, warmup_s
+from searchbench.analysis.capacity.pace import TRIALS, Driven, Seen, following, warmup_s
 from searchbench.analysis.capacity.promise import judge
 from searchbench.analysis.capacity.search import next_load
-from searchbench.analysis.capacity.seen import Driven, Seen
 from searchbench.analysis.trial.measured import Trace
 from searchbench.record import REPLIES, SAMPLES, Record, Trial, Writer
 from searchbench.record.trial import Corpus, Load, Queries, Window

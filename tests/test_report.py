@@ -17,12 +17,14 @@ from searchbench.analysis.judgement import Finding, Judgement, Verdict
 from searchbench.errors import RecordError
 from searchbench.record import open_record
 from searchbench.record.trial import Load
-from searchbench.report import Report, write_csv, write_html, write_pdf, write_report
+from searchbench.report import Report, write_report
 from searchbench.report.document.assemble import document
 from searchbench.report.document.blocks import Details, Facts, Figure, Notice, Table
-from searchbench.report.document.chosen import shown_comparisons
+from searchbench.report.document.compare import shown_comparisons
 from searchbench.report.document.notices import notices
-from searchbench.report.sheets import HEADERS
+from searchbench.report.page import page
+from searchbench.report.pdf import document_pdf
+from searchbench.report.sheets import HEADERS, write_sheets
 
 SECTIONS = [
     "answer",
@@ -105,8 +107,9 @@ def test_the_page_says_how_its_systems_were_driven(tmp_path: Path) -> None:
         ),
     ]
     for record, judged, sentence in kinds:
-        page = write_html(record, judged, tmp_path / "page.html").read_text("utf-8")
-        before, _, after = page.partition(f'<p class="about method">{sentence}</p>')
+        before, _, after = page(document(record, judged)).partition(
+            f'<p class="about method">{sentence}</p>'
+        )
         assert "<section" not in before
         assert '<section id="answer">' in after
 
@@ -215,7 +218,7 @@ def test_a_pair_has_the_measures_of_the_sphinx_study_under_their_names() -> None
 
 def test_the_measures_have_their_columns_in_the_sheet(tmp_path: Path) -> None:
     judged = examples.judgement(2)
-    write_csv(judged, tmp_path)
+    write_sheets(judged, tmp_path)
     row = rows(tmp_path / "agreement.csv")[0]
     assert (row["document_groups_match"], row["document_groups_match_of"]) == ("5389", "5993")
     assert (row["document_mismatch"], row["document_mismatch_of"]) == ("4532", "673551")
@@ -223,21 +226,21 @@ def test_the_measures_have_their_columns_in_the_sheet(tmp_path: Path) -> None:
     assert (row["max_mismatch"], row["median_mismatch"]) == ("90", "1.5")
     assert (row["kendall_tau"], row["score_documents"]) == ("0.9712", "669019")
     (pair,) = judged.agreement
-    write_csv(replace(judged, agreement=(replace(pair, groups=None),)), tmp_path)
+    write_sheets(replace(judged, agreement=(replace(pair, groups=None),)), tmp_path)
     row = rows(tmp_path / "agreement.csv")[0]
     assert (row["differing"], row["total_results_match"], row["score_documents"]) == ("2", "", "")
 
 
 def test_sheets_have_their_headers_even_without_rows(tmp_path: Path) -> None:
     empty = Judgement("?", "", Verdict("Nothing.", False, None), (), (), None, (), (), ())
-    for path in write_csv(empty, tmp_path):
+    for path in write_sheets(empty, tmp_path):
         text = path.read_text("utf-8")
         assert text == ",".join(HEADERS[path.stem]) + "\n"
 
 
 def test_sheets_hold_whole_numbers_and_no_formulas(tmp_path: Path) -> None:
     judged = examples.judgement(2, hostile=True)
-    write_csv(judged, tmp_path)
+    write_sheets(judged, tmp_path)
     quantiles = rows(tmp_path / "quantiles.csv")
     first = judged.treatments[0].service
     assert float(quantiles[0]["seconds"]) == first.y[0]
@@ -278,13 +281,12 @@ def test_hostile_text_breaks_neither_page_nor_document(tmp_path: Path) -> None:
     assert report.pdf.read_bytes().startswith(b"%PDF-")
 
 
-def test_the_same_judgement_gives_the_same_bytes(tmp_path: Path) -> None:
+def test_the_same_judgement_gives_the_same_bytes() -> None:
     judged = examples.judgement(3)
     record = examples.record(judged)
-    first = write_html(record, judged, tmp_path / "a.html").read_bytes()
-    assert first == write_html(record, judged, tmp_path / "b.html").read_bytes()
-    one = write_pdf(record, judged, tmp_path / "a.pdf").read_bytes()
-    assert one == write_pdf(record, judged, tmp_path / "b.pdf").read_bytes()
+    one, other = (document(record, judged) for _ in "ab")
+    assert page(one) == page(other)
+    assert document_pdf(one) == document_pdf(other)
 
 
 def test_twelve_treatments_make_a_page_that_is_small_and_not_slower_than_its_content(

@@ -16,7 +16,8 @@ from selenium import webdriver
 from selenium.webdriver.chrome.service import Service
 
 import report_examples as examples
-from searchbench.report import write_html
+from searchbench.report.document.assemble import document
+from searchbench.report.page import page as page_of
 
 SECTIONS = [
     "answer",
@@ -43,7 +44,9 @@ def pages(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     for name, n, hostile in (("plain", 4, False), ("twelve", 12, False), ("hostile", 12, True)):
         judged = examples.judgement(n, hostile=hostile)
         record = examples.record(judged, load="open", hostile=hostile)
-        made[name] = write_html(record, judged, folder / f"{name}.html").as_uri()
+        path = folder / f"{name}.html"
+        path.write_text(page_of(document(record, judged)), "utf-8")
+        made[name] = path.as_uri()
     systems = [
         examples.Queue(name, name, {"system": name}, most)
         for name, most in (("sphinx", 412.0), ("groonga with a long name", 90.0), ("es", 1440.0))
@@ -54,7 +57,9 @@ def pages(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
         ("systems", examples.searched(systems)),
     ):
         record = examples.driven(judged)
-        made[name] = write_html(record, judged, folder / f"{name}.html").as_uri()
+        path = folder / f"{name}.html"
+        path.write_text(page_of(document(record, judged)), "utf-8")
+        made[name] = path.as_uri()
     return made
 
 

@@ -23,7 +23,7 @@ from records import Study, single_queue
 from searchbench.analysis.judge import judge
 from searchbench.analysis.judgement import Capacity, Judgement
 from searchbench.record import open_record
-from searchbench.report import write_csv, write_report
+from searchbench.report import write_report
 from searchbench.report.document.assemble import document
 from searchbench.report.document.blocks import (
     Badge,
@@ -40,7 +40,8 @@ from searchbench.report.figures import capacity as figures
 from searchbench.report.figures.draw import svg
 from searchbench.report.figures.look import DARK, NARROW, WIDE, Look
 from searchbench.report.pdf import lay_out
-from searchbench.report.tables.capacity import between, intervals
+from searchbench.report.sheets import write_sheets
+from searchbench.report.tables.steps import between, intervals
 
 LOOKS = pytest.mark.parametrize("look", [WIDE, NARROW], ids=["wide", "narrow"])
 SYSTEMS = tuple(
@@ -318,7 +319,7 @@ def count(block: Block) -> int:
 
 def test_the_sheets_have_the_intervals_and_the_trials(tmp_path: Path) -> None:
     judged = examples.searched()
-    paths = write_csv(judged, tmp_path)
+    paths = write_sheets(judged, tmp_path)
     sheets = {path.stem: path for path in paths}
     assert list(sheets)[-2:] == ["steps", "capacity"]
     with sheets["capacity"].open(encoding="utf-8", newline="") as file:

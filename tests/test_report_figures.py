@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 import report_examples as examples
 from searchbench.analysis.judgement import Judgement, Scale
-from searchbench.report.document.chosen import scales_of, shown_comparisons
+from searchbench.report.document.compare import shown_comparisons
 from searchbench.report.figures import study as figures
 from searchbench.report.figures.curves import apart, by_nines, log_domain, log_ticks, names, nines
 from searchbench.report.figures.draw import svg
@@ -28,7 +28,7 @@ def all_of(judged: Judgement, look: Look) -> dict[str, Any]:
     found = {
         "service": figures.latency(judged, "service", look),
         "response": figures.latency(judged, "response", look),
-        "scaling": figures.scaling(scales_of(judged), look),
+        "scaling": figures.scaling(judged.scales, look),
         "warmup": figures.warmup(judged, windows, look),
         "differences": figures.differences(shown_comparisons(judged, "throughput"), labels, look),
     }

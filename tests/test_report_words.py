@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from searchbench.analysis.judgement import Estimate, Interval
 from searchbench.report.document.text import fit, line, short
 from searchbench.report.tables import numbers
-from searchbench.report.tables.cells import of_estimate, of_value, spans, title_of
+from searchbench.report.tables.cells import bars, of_estimate, title_of
 
 
 @pytest.mark.parametrize(
@@ -64,13 +64,6 @@ def test_the_exact_value_and_the_method_go_with_an_estimate() -> None:
     assert cell.exact == "0.0021234567 s, n = 40; 95% interval 0.002 to 0.0022 (BCa)"
 
 
-def test_a_bare_number_takes_its_unit_from_its_name() -> None:
-    assert of_value("peak_rss_bytes", 120_000_000).text == "120 MB"
-    assert of_value("ingest_s", 2.5).text == "2.50 s"
-    assert of_value("ingest_documents_per_s", 31_000.0).text == "31,000/s"
-    assert of_value("anything", None).text == "–"
-
-
 def test_figures_have_names_for_people() -> None:
     assert [title_of(n) for n in ("service_p50", "response_p999", "error_share")] == [
         "Service p50",
@@ -81,7 +74,8 @@ def test_figures_have_names_for_people() -> None:
 
 
 def test_bars_stand_on_one_scale_from_nought() -> None:
-    half, whole, none = spans([Estimate(5, "", 1), Estimate(10, "", 1), None])
+    five, ten = Estimate(5, "", 1), Estimate(10, "", 1)
+    half, whole, none = map(bars([five, ten, None]), (five, ten, None))
     assert half is not None
     assert whole is not None
     assert (half.value, whole.value, none) == (0.5, 1.0, None)

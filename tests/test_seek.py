@@ -15,8 +15,7 @@ import pytest
 
 from queues import Serve, fixed, random, shedding
 from searchbench.analysis.capacity.bracket import bracket
-from searchbench.analysis.capacity.pace import TRIALS, following
-from searchbench.analysis.capacity.seen import Seen
+from searchbench.analysis.capacity.pace import TRIALS, Seen, following
 from searches import Arrivals, Found, search
 
 

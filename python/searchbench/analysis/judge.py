@@ -12,7 +12,6 @@ from pathlib import Path
 
 from searchbench.analysis import findings
 from searchbench.analysis.agreement.answers import AnswerBook
-from searchbench.analysis.capacity import found as capacities
 from searchbench.analysis.capacity import search
 from searchbench.analysis.capacity import verdict as of_capacity
 from searchbench.analysis.compare import pairs, scaling, verdict
@@ -105,7 +104,7 @@ def _judge_steps(record: Record) -> Judgement:
     answers = AnswerBook(record, treatments, trials, judging.agreement)
     agreed = _of_subjects(answers, subjects)
     if judging.measure == "capacity":
-        capacity = capacities.capacities(record)
+        capacity = search.capacities(record)
         result = of_capacity.sustained(capacity, subjects, steps, agreed)
     else:
         result = of_sweep.sustained(treatments, subjects, steps, agreed)

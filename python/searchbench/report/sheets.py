@@ -27,6 +27,9 @@ MEASURES = (
     "document_mismatch",
 )
 
+_SCORES = ("score_difference_mean", "score_difference_max", "score_documents")
+ORDERS = ("kendall_tau", "kendall_queries", *_SCORES)
+
 HEADERS: dict[str, tuple[str, ...]] = {
     "treatments": (
         "treatment", "label", "system", "levels", "valid_trials", "trials",
@@ -46,8 +49,7 @@ HEADERS: dict[str, tuple[str, ...]] = {
         "k", "unsupported_a", "unsupported_b", "errors_a", "errors_b", "cause", "differing",
         *(column for name in MEASURES for column in (name, f"{name}_of")),
         "max_mismatch", "median_mismatch", *(f"mismatch_{size}" for size in range(1, 11)),
-        "mismatch_above_10", "kendall_tau", "kendall_queries",
-        "score_difference_mean", "score_difference_max", "score_documents",
+        "mismatch_above_10", *ORDERS,
     ),
     "findings": ("severity", "kind", "trial", "number", "meaning", "remedy"),
 }  # fmt: skip
@@ -78,17 +80,9 @@ CAPACITY = ("subject", "promise", "holds", "fails", "chance_inside", "searches",
 
 def write_sheets(judgement: Judgement, folder: Path) -> list[Path]:
     """Write all that the judgement has into ``folder``, replacing what was there."""
-    makers = {
-        "treatments": _treatments,
-        "trials": _trials,
-        "comparisons": _comparisons,
-        "quantiles": _quantiles,
-        "agreement": _agreement,
-        "findings": _findings,
-    }
     written = [
         _write(folder / f"{name}.csv", HEADERS[name], make(judgement))
-        for name, make in makers.items()
+        for name, make in _MAKERS.items()
     ]
     if judgement.measure in ("sweep", "capacity"):
         written.append(_write(folder / "steps.csv", STEPS, _steps(judgement)))
@@ -151,11 +145,7 @@ def _measures(groups: GroupAgreement | None) -> tuple[Any, ...]:
         groups.median_mismatch,
         *groups.distribution.values(),
         groups.above_10,
-        groups.kendall_tau,
-        groups.kendall_queries,
-        groups.score_difference_mean,
-        groups.score_difference_max,
-        groups.score_documents,
+        *(getattr(groups, name) for name in ORDERS),
     )
 
 
@@ -180,6 +170,16 @@ def _capacity(judgement: Judgement) -> Iterable[Sequence[Any]]:
 def _findings(judgement: Judgement) -> Iterable[Sequence[Any]]:
     for f in findings_of(judgement):
         yield (f.severity, f.kind, f.trial, f.number, f.meaning, f.remedy)
+
+
+_MAKERS = {
+    "treatments": _treatments,
+    "trials": _trials,
+    "comparisons": _comparisons,
+    "quantiles": _quantiles,
+    "agreement": _agreement,
+    "findings": _findings,
+}
 
 
 def _estimate(estimate: Estimate | None) -> tuple[Any, ...]:

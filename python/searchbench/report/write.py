@@ -8,8 +8,8 @@ from pathlib import Path
 
 from searchbench.analysis.judgement import Judgement
 from searchbench.errors import RecordError
+from searchbench.record import Record
 from searchbench.report.document.assemble import document
-from searchbench.report.document.content import RecordView
 from searchbench.report.page import page
 from searchbench.report.pdf import document_pdf
 from searchbench.report.sheets import write_sheets
@@ -24,7 +24,7 @@ class Report:
     csv: list[Path]
 
 
-def write_report(record: RecordView, judgement: Judgement, out_dir: Path | str) -> Report:
+def write_report(record: Record, judgement: Judgement, out_dir: Path | str) -> Report:
     """Write report.html, report.pdf and the CSV files into ``out_dir``, which is made.
 
     What was there of these names is replaced, each file whole. RecordError where the folder
@@ -43,21 +43,6 @@ def write_report(record: RecordView, judgement: Judgement, out_dir: Path | str) 
         raise RecordError(
             f"{folder}: the report cannot be written ({error.strerror}); name another folder"
         ) from error
-
-
-def write_html(record: RecordView, judgement: Judgement, path: Path) -> Path:
-    """Write the page alone."""
-    return _whole(path, page(document(record, judgement)).encode())
-
-
-def write_pdf(record: RecordView, judgement: Judgement, path: Path) -> Path:
-    """Write the document alone."""
-    return _whole(path, document_pdf(document(record, judgement)))
-
-
-def write_csv(judgement: Judgement, folder: Path) -> list[Path]:
-    """Write the CSV files alone."""
-    return write_sheets(judgement, folder)
 
 
 def _whole(path: Path, content: bytes) -> Path:

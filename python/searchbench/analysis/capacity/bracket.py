@@ -9,9 +9,8 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from searchbench.analysis.capacity.pace import DOUBT, WIDTH
+from searchbench.analysis.capacity.pace import DOUBT, WIDTH, Driven, Seen
 from searchbench.analysis.capacity.posterior import Posterior
-from searchbench.analysis.capacity.seen import Driven, Seen
 from searchbench.analysis.words import listed, plural
 
 BEYOND = 1.05  # an end so far outside of all trials rests on the shape of the curve alone
@@ -46,24 +45,23 @@ def bracket(seen: Seen) -> Bracket:
         return Bracket(None, None, "No rate has been driven yet.")
     if not used:
         least = min(d.rate_per_s for d in seen.driven)
-        if not any(d.judged.own_fault for d in seen.driven):
-            return Bracket(
-                None, None,
-                "No request was due in the window of any trial, so nothing is known about the "
-                "system: longer trials (more effort) are needed.",
-            )  # fmt: skip
-        return Bracket(
-            None, None,
+        why = (
             f"The client was late with its own requests even at {per_s(least)}, so nothing is "
-            "known about the system. Give the client more processors, or promise a longer time.",
-        )  # fmt: skip
+            "known about the system. Give the client more processors, or promise a longer time."
+        )
+        if not any(d.judged.own_fault for d in seen.driven):
+            why = (
+                "No request was due in the window of any trial, so nothing is known about the "
+                "system: longer trials (more effort) are needed."
+            )
+        return Bracket(None, None, why)
     rates = [d.rate_per_s for d in used]
     if not any(d.judged.answered_per_s for d in used):
-        return Bracket(
-            None, min(rates),
+        why = (
             f"No request was answered well, down to {per_s(min(rates))}. The rate is not the "
-            "reason; look at the outcomes.",
-        )  # fmt: skip
+            "reason; look at the outcomes."
+        )
+        return Bracket(None, min(rates), why)
     keeps = [d.seems_kept for d in used]
     if not any(keeps):
         return Bracket(None, min(rates), _nothing_holds(used))
@@ -85,21 +83,16 @@ def bracket(seen: Seen) -> Bracket:
 
 def _contradicting(used: list[Driven], low: float, high: float) -> list[Driven]:
     """Trials well outside of the interval whose own verdict, with 95 %, is the opposite of it."""
-    return [
-        d
-        for d in used
-        if (d.judged.verdict == "holds" and d.rate_per_s > high * BEYOND)
-        or (d.judged.verdict == "fails" and d.rate_per_s < low / BEYOND)
-    ]
+    outside = {"holds": (high * BEYOND, math.inf), "fails": (0.0, low / BEYOND)}
+    ends = [(d, *outside.get(d.judged.verdict, (math.inf, 0.0))) for d in used]
+    return [d for d, least, most in ends if least < d.rate_per_s < most]
 
 
 def _changed(against: list[Driven], low: float, high: float) -> Bracket:
     """The trials contradict each other: the interval takes in all of them, and has no odds."""
     said = listed([f"{d.judged.verdict} at {per_s(d.rate_per_s)}" for d in against])
-    low, high = (
-        min(low, *(d.rate_per_s for d in against)),
-        max(high, *(d.rate_per_s for d in against)),
-    )
+    rates = [low, high, *(d.rate_per_s for d in against)]
+    low, high = min(rates), max(rates)
     return Bracket(
         low, high,
         f"The trials contradict each other (the promise {said}): the system or the machine changed "
@@ -136,15 +129,14 @@ def _beyond(used: list[Driven], low: float, high: float, where: Posterior) -> Br
     rates = sorted(d.rate_per_s for d in used)
     holds = low if low >= rates[0] / BEYOND else None
     fails = high if high <= rates[-1] * BEYOND else None
-    known = []
+    known, unsure = [], []
     if holds is not None:
         known.append(f"The promise holds at {per_s(holds)} (95 %).")
+    else:
+        unsure.append(f"whether it holds at {per_s(rates[0])}, the lowest rate driven")
     if fails is not None:
         known.append(f"The promise fails at {per_s(fails)} (95 %).")
-    unsure = []
-    if holds is None:
-        unsure.append(f"whether it holds at {per_s(rates[0])}, the lowest rate driven")
-    if fails is None:
+    else:
         unsure.append(f"whether it fails at {per_s(rates[-1])}, the highest rate driven")
     known.append(f"It is not certain {listed(unsure)}.")
     known.append(

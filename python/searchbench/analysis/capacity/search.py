@@ -1,29 +1,33 @@
-"""The search for capacity as a function of the record so far: what is to be driven next.
+"""The search for capacity as a function of the record so far: what to drive next, what was found.
 
 The lab asks, drives, writes the trial and asks again. Several promises are answered by one search:
 the first promise that is not settled yet decides the next rate, and every trial counts for all.
+What was found is computed from the samples alone: a better judge changes what an old record says.
 """
 
 from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from searchbench.analysis.capacity.bracket import Bracket, between, bracket
 from searchbench.analysis.capacity.pace import (
     FURTHER,
     LONGEST_S,
     TRIALS,
+    Driven,
     Next,
+    Seen,
     following,
     full_s,
     warmup_s,
 )
 from searchbench.analysis.capacity.promise import Judged, judge
-from searchbench.analysis.capacity.seen import Driven, Seen
-from searchbench.analysis.trial import driven
-from searchbench.analysis.trial import throughput as capacity
+from searchbench.analysis.judgement import Capacity, CapacityTrial
+from searchbench.analysis.trial import driven, throughput
 from searchbench.analysis.trial.measured import read_trace
 from searchbench.record import Record, Trial
 from searchbench.workload.load_table import Condition, parse_promise
@@ -31,6 +35,7 @@ from searchbench.workload.load_table import Condition, parse_promise
 FIRST_LOOK: dict[str, Any] = {"kind": "closed", "clients": 16, "seconds": 2.0, "warmup_s": 0.0}
 START = 0.9  # of the throughput of the first look
 _REMEMBERED = 512  # trials
+_OF_THE_STEP = ("load.rate_per_s", "load.probe")  # the second of records of format 1
 
 Promises = tuple[tuple[Condition, ...], ...]
 _known: OrderedDict[tuple[Path, str, str, tuple[str, ...]], tuple[Judged, ...]] = OrderedDict()
@@ -42,15 +47,17 @@ def next_load(record: Record, subject: str, block: int) -> dict[str, Any] | None
     A trial that failed ends the search: what comes after it would not be of the same system.
     """
     texts, effort = record.plan.judging.promises, record.plan.judging.effort
-    trials = of_search(record, subject, block)
+    trials = _of_search(record, subject, block)
     if not trials:
         return dict(FIRST_LOOK)
     if any(t.status != "ok" for t in trials):
         return None
     rates = [t for t in trials if not is_first_look(t)]
     judged = [_judged(record, t, texts) for t in rates]
-    start = 1.0 if rates else START * _throughput(record, trials[0])
-    found = undecided(rates, judged, len(texts), start, effort)
+    start = 1.0
+    if not rates:
+        start = START * throughput.throughput(read_trace(record, trials[0])).value
+    found = _undecided(rates, judged, len(texts), start, effort)
     if found is None:
         return None
     promise, wanted = found
@@ -64,7 +71,7 @@ def next_load(record: Record, subject: str, block: int) -> dict[str, Any] | None
     }
 
 
-def of_search(record: Record, subject: str, block: int) -> list[Trial]:
+def _of_search(record: Record, subject: str, block: int) -> list[Trial]:
     """The trials of one search, in the order driven: the first look, then rates."""
     subjects = driven.subjects(record)
     return [t for t in record.trials if t.block == block and subjects.get(t.treatment) == subject]
@@ -105,13 +112,11 @@ def seen_by(
         if full and not own:
             least = min(LONGEST_S, full_s(Seen(plain), one.rate_per_s)) * effort
             full = one.seconds >= 0.99 * least  # seconds are rounded
-        found.append(
-            Driven(one.rate_per_s, one.seconds, one.judged, full=full, own=own, trial=one.trial)
-        )
+        found.append(replace(one, full=full, own=own))
     return Seen(found)
 
 
-def undecided(
+def _undecided(
     trials: Sequence[Trial],
     judged: Sequence[Sequence[Judged]],
     promises: int,
@@ -128,10 +133,6 @@ def undecided(
     return None
 
 
-def _throughput(record: Record, look: Trial) -> float:
-    return capacity.throughput(read_trace(record, look)).value
-
-
 def _judged(record: Record, trial: Trial, texts: tuple[str, ...]) -> tuple[Judged, ...]:
     """``judge_all``, remembered: else each step of a search would read all traces before it."""
     key = (record.path, trial.trial, trial.started, texts)
@@ -140,3 +141,101 @@ def _judged(record: Record, trial: Trial, texts: tuple[str, ...]) -> tuple[Judge
         while len(_known) > _REMEMBERED:
             _known.popitem(last=False)
     return _known[key]
+
+
+def capacities(record: Record) -> tuple[Capacity, ...]:
+    """For every subject and promise of the plan the interval of its limit, and why it is that.
+
+    Nothing that was stored about it is used. Where several blocks searched, the interval is the
+    hull of theirs.
+    """
+    names = dict.fromkeys(driven.subjects(record).values())
+    return tuple(one for name in names for one in _of_subject(record, name))
+
+
+@dataclass(frozen=True)
+class _Search:
+    """The trials of one block. ``unfinished``: why it ended early; empty where it did not."""
+
+    trials: Sequence[Trial]
+    judged: Sequence[Sequence[Judged]]
+    unfinished: str
+
+
+def _of_subject(record: Record, subject: str) -> list[Capacity]:
+    judging, promises = record.plan.judging, promises_of(record)
+    blocks = dict.fromkeys(t.block for t in record.trials)
+    trials = [own for block in blocks if (own := _of_search(record, subject, block))]
+    searches = [_search(record, own, promises) for own in trials]
+    why = dict.fromkeys(s.unfinished for s in searches if s.unfinished)
+    planned = next(t for t in record.plan.treatments if (t.subject or t.system) == subject)
+    found = []
+    for promise, text in enumerate(judging.promises):
+        seen = [seen_by(s.trials, s.judged, promise, judging.effort) for s in searches]
+        hull = _hull([bracket(one) for one in seen], seen)
+        found.append(
+            Capacity(
+                subject=subject,
+                system=planned.system,
+                levels={f: v for f, v in planned.levels.items() if f not in _OF_THE_STEP},
+                promise=text,
+                holds=hull.holds,
+                fails=hull.fails,
+                sentence=" ".join([hull.sentence, *why]),
+                trials=tuple(_trial(d) for one in seen for d in one.driven),
+                chance_inside=hull.chance_inside,
+                searches=len(seen),
+            )
+        )
+    return found
+
+
+def _search(record: Record, own: Sequence[Trial], promises: Promises) -> _Search:
+    failed = next((t for t in own if t.status != "ok"), None)
+    rates = [t for t in own if t.status == "ok" and not is_first_look(t)]
+    judged = [judge_all(record, t, promises) for t in rates]
+    why = ""
+    if failed is not None:
+        which = "first look" if is_first_look(failed) else f"trial {failed.trial}"
+        reason = failed.reason or "no reason was recorded"
+        why = f"The search ended early: the {which} failed ({reason})."
+    elif all(t.load.promise is not None for t in rates):  # format 1 does not say what it was for
+        effort = record.plan.judging.effort
+        if not rates or _undecided(rates, judged, len(promises), 1.0, effort) is not None:
+            why = "The search was interrupted."
+    return _Search(rates, judged, why)
+
+
+def _hull(brackets: Sequence[Bracket], seen: Sequence[Seen]) -> Bracket:
+    """What several searches say together: each block may have had a limit of its own."""
+    if not brackets:
+        return Bracket(None, None, "No rate has been driven yet.")
+    if len(brackets) == 1:
+        return brackets[0]
+    lows = [b.holds for b in brackets if b.holds is not None]
+    highs = [b.fails for b in brackets if b.fails is not None]
+    low = min(lows) if len(lows) == len(brackets) else None
+    high = max(highs) if len(highs) == len(brackets) else None
+    if low is None or high is None:
+        n = len(brackets)
+        parts = [f"In search {i} of {n}: {b.sentence}" for i, b in enumerate(brackets, 1)]
+        return Bracket(low, high, " ".join(parts))
+    chances = [b.chance_inside for b in brackets if b.chance_inside is not None]
+    sentence = between(low, high, sum(len(s.used) for s in seen), len(brackets))
+    if max(lows) >= min(highs):
+        sentence += " The searches do not agree: the limit changed from one to another."
+    return Bracket(low, high, sentence, min(chances, default=None))
+
+
+def _trial(one: Driven) -> CapacityTrial:
+    """A trial by the condition that it broke most."""
+    kept = one.judged.kept
+    worst = max(kept, key=lambda k: k.share / k.condition.allowed, default=None)
+    condition = ""
+    excess: tuple[float | None, float | None, float | None] = (None, None, None)
+    if worst is not None:
+        condition, allowed = worst.condition.text, worst.condition.allowed
+        excess = worst.share / allowed, worst.low / allowed, worst.high / allowed
+    verdict = "void" if one.judged.own_fault else one.judged.verdict
+    driven_at = (one.trial, one.rate_per_s, one.seconds)
+    return CapacityTrial(*driven_at, verdict, condition, *excess, one.judged.achieved)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from itertools import combinations
+from itertools import combinations, permutations
 
 from searchbench.analysis.capacity.bracket import per_s
 from searchbench.analysis.judgement import Agreement, Capacity, Step, Verdict
@@ -38,12 +38,23 @@ def sustained(
     parts.append(sweep.failed(steps))
     if not capacity:
         parts.append(["The plan has no promise, so there is no capacity to be found."])
-    header, lines = sweep.table(steps) if len(capacity) == 1 else _table(names, promises, found)
+    header, lines = sweep.table(steps)
+    if len(capacity) != 1:
+        header = ("configuration", *promises)
+        lines = tuple((name, *(interval(found[name, p]) for p in promises)) for name in names)
+
+    def sure(a: str, b: str, promise: str) -> bool:
+        """Whether one subject sustains more than another, and they answer alike."""
+        return _comparable(a, b, agreeing) and above(found[a, promise], found[b, promise])
+
+    resolved = any(sure(a, b, p) for a, b in permutations(names, 2) for p in promises)
+    # Above every rival under every promise.
+    best = [a for a in names if all(sure(a, b, p) for b in names if b != a for p in promises)]
     return sweep.Sustained(
         Verdict(
             decision="\n".join(" ".join(part) for part in parts if part),
-            resolved=_any_resolved(names, promises, found, agreeing),
-            best=_best(names, promises, found, agreeing),
+            resolved=resolved,
+            best=best[0] if best and len(names) > 1 else None,
             lines=lines,
             header=header,
         ),
@@ -53,29 +64,18 @@ def sustained(
     )
 
 
-def interval(found: Capacity | None) -> str:
+def interval(found: Capacity) -> str:
     """The limit in a cell: "755–839/s", "> 1,200/s", "< 40/s", "not found"."""
-    if found is None or (found.holds is None and found.fails is None):
-        return "not found"
-    if found.fails is None and found.holds is not None:
-        return f"> {per_s(found.holds)}"
-    if found.holds is None and found.fails is not None:
+    if found.fails is None:
+        return "not found" if found.holds is None else f"> {per_s(found.holds)}"
+    if found.holds is None:
         return f"< {per_s(found.fails)}"
-    return f"{per_s(found.holds or 0.0).removesuffix('/s')}–{per_s(found.fails or 0.0)}"
+    return f"{per_s(found.holds).removesuffix('/s')}–{per_s(found.fails)}"
 
 
-def above(a: Capacity | None, b: Capacity | None) -> bool:
+def above(a: Capacity, b: Capacity) -> bool:
     """Whether a's whole interval is above b's."""
-    if a is None or b is None or a.holds is None or b.fails is None:
-        return False
-    return a.holds > b.fails
-
-
-def _table(
-    names: Sequence[str], promises: Sequence[str], found: Found
-) -> tuple[tuple[str, ...], tuple[tuple[str, ...], ...]]:
-    rows = ((name, *(interval(found.get((name, p))) for p in promises)) for name in names)
-    return ("configuration", *promises), tuple(rows)
+    return a.holds is not None and b.fails is not None and a.holds > b.fails
 
 
 def _of_promise(
@@ -111,49 +111,14 @@ def _pair(a: Capacity, b: Capacity) -> str:
     return f"{a.subject} and {b.subject} are not told apart {spans}"
 
 
-def _agreement(a: str, b: str, agreeing: sweep.Agreeing) -> tuple[int, int]:
-    """How many requests both answer the same, and of how many; (0, 0) where that is not known."""
-    return agreeing.get((a, b)) or agreeing.get((b, a)) or (0, 0)
-
-
 def _comparable(a: str, b: str, agreeing: sweep.Agreeing) -> bool:
-    agree, of = _agreement(a, b, agreeing)
+    agree, of = agreeing.get((a, b), (0, 0))
     return bool(agree) or not of
 
 
 def _differing(names: Sequence[str], agreeing: sweep.Agreeing) -> list[str]:
-    said = []
-    for a, b in combinations(names, 2):
-        agree, of = _agreement(a, b, agreeing)
-        if agree < of:
-            said.append(disagreement(a, b, agree, of))
-    return said
-
-
-def _any_resolved(
-    names: Sequence[str], promises: Sequence[str], found: Found, agreeing: sweep.Agreeing
-) -> bool:
-    return any(
-        above(found.get((a, p)), found.get((b, p))) or above(found.get((b, p)), found.get((a, p)))
-        for a, b in combinations(names, 2)
-        if _comparable(a, b, agreeing)
-        for p in promises
-    )
-
-
-def _best(
-    names: Sequence[str], promises: Sequence[str], found: Found, agreeing: sweep.Agreeing
-) -> str | None:
-    """The subject whose interval is above every rival's under every promise."""
-    for name in names:
-        rivals = [other for other in names if other != name]
-        if rivals and all(
-            _comparable(name, other, agreeing)
-            and all(above(found.get((name, p)), found.get((other, p))) for p in promises)
-            for other in rivals
-        ):
-            return name
-    return None
+    pairs = [(a, b, *agreeing.get((a, b), (0, 0))) for a, b in combinations(names, 2)]
+    return [disagreement(a, b, agree, of) for a, b, agree, of in pairs if agree < of]
 
 
 def _doubtful(found: Capacity, steps: Sequence[Step]) -> list[str]:

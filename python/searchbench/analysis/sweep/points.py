@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from itertools import combinations
 from typing import Literal
 
 from searchbench.analysis.judgement import Comparison, Estimate, Interval, Step
@@ -53,12 +54,8 @@ class Point:
 
     def values(self, metric: str) -> dict[int, Estimate]:
         """A metric of each of its steps, by block: ``answered``, ``response_p99``, ..."""
-        found = {}
-        for step in self.steps:
-            value = of_step(step, metric)
-            if value is not None and value.value > 0:
-                found[step.block] = value
-        return found
+        each = ((step.block, of_step(step, metric)) for step in self.steps)
+        return {block: e for block, e in each if e is not None and e.value > 0}
 
     def of(self, metric: str) -> Estimate | None:
         """A metric over all its steps: the interval is the wider of within and between them."""
@@ -69,15 +66,12 @@ class Point:
         between = geometric_estimate([e.value for e in own], own[0].unit)
         if between is None or between.interval is None or any(e.interval is None for e in own):
             return between
-        spans = [e.interval for e in own if e.interval is not None]
-        low = math.sqrt(sum((e.value - s.low) ** 2 for e, s in zip(own, spans, strict=True)))
-        high = math.sqrt(sum((s.high - e.value) ** 2 for e, s in zip(own, spans, strict=True)))
-        span = between.interval
-        return Estimate(between.value, between.unit, sum(e.n for e in own), Interval(
-            min(span.low, between.value - low / len(own)),
-            max(span.high, between.value + high / len(own)),
-            span.level, f"the wider of {span.method} and {spans[0].method}",
-        ))  # fmt: skip
+        spans = [(e.value, e.interval) for e in own if e.interval is not None]
+        low = math.sqrt(sum((value - s.low) ** 2 for value, s in spans)) / len(own)
+        high = math.sqrt(sum((s.high - value) ** 2 for value, s in spans)) / len(own)
+        inner = Interval(between.value - low, between.value + high, 0.95, spans[0][1].method)
+        wider = _wider(between.interval, inner)
+        return Estimate(between.value, between.unit, sum(e.n for e in own), wider)
 
 
 def of_step(step: Step, metric: str) -> Estimate | None:
@@ -91,12 +85,8 @@ def of_step(step: Step, metric: str) -> Estimate | None:
 
 def level_of(step: Step) -> float:
     """The step's own load: clients, requests a second, or multiples of the log's speed."""
-    asked = {
-        "closed": step.clients_asked,
-        "open": step.rate_asked_per_s,
-        "replay": step.speed_asked,
-    }
-    return float(asked[step.kind] or 1.0)
+    by_kind = {"closed": step.clients_asked, "open": step.rate_asked_per_s}
+    return float(by_kind.get(step.kind, step.speed_asked) or 1.0)
 
 
 def points(steps: Sequence[Step]) -> dict[str, list[Point]]:
@@ -130,10 +120,16 @@ def against(a: Point, b: Point, metric: str) -> tuple[Estimate | None, float | N
     paired, q = paired_ratio(logs, None)
     if paired is None or paired.interval is None or q is None or p is None:
         return found, p
-    inner, outer = _pooled(mine, other, both), paired.interval
-    span = Interval(min(inner.low, outer.low), max(inner.high, outer.high), outer.level,
-                    f"the wider of {outer.method} and {inner.method}")  # fmt: skip
+    inner = _pooled(mine, other, both)
+    span = _wider(paired.interval, inner)
     return Estimate(paired.value, "ratio", len(both), span), max(q, _p_of(inner, paired.value))
+
+
+def _wider(outer: Interval, inner: Interval) -> Interval:
+    """Both intervals together."""
+    method = f"the wider of {outer.method} and {inner.method}"
+    low, high = min(outer.low, inner.low), max(outer.high, inner.high)
+    return Interval(low, high, outer.level, method)
 
 
 def _pooled(a: Mapping[int, Estimate], b: Mapping[int, Estimate], both: Sequence[int]) -> Interval:
@@ -165,16 +161,14 @@ def comparisons(
     ``agreeing``: of two subjects, how many requests both answer the same, and of how many; absent
     where replies were not read. At rates that one does not keep up with, what is answered counts.
     """
-    drafts: list[Comparison] = []
-    names = list(found)
-    for i, a_name in enumerate(names):
-        for b_name in names[i + 1 :]:
-            others = {(p.kind, p.x): p for p in found[b_name]}
-            for a in found[a_name]:
-                b = others.get((a.kind, a.x))
-                if b is not None:
-                    same = agreeing.get((a_name, b_name)) or agreeing.get((b_name, a_name))
-                    drafts += [_draft(a, b, metric, same) for metric in _metrics(a, b)]
+    drafts = [
+        _draft(a, b, metric, *agreeing.get((a.subject, b.subject), (0, 0)))
+        for mine, other in combinations(found.values(), 2)
+        for a in mine
+        for b in other
+        if (a.kind, a.x) == (b.kind, b.x)
+        for metric in _metrics(a, b)
+    ]
     adjusted = holm([c.p_value for c in drafts])
     return tuple(_decide(c, p) for c, p in zip(drafts, adjusted, strict=True))
 
@@ -187,44 +181,36 @@ def _metrics(a: Point, b: Point) -> tuple[str, ...]:
     return ("response_p50", "response_p99")
 
 
-def _draft(a: Point, b: Point, metric: str, same: tuple[int, int] | None) -> Comparison:
-    agree, of = same or (0, 0)
-    blank = Comparison(a.treatment, b.treatment, _named(metric), "not resolved", None, None, 1.0,
-                       of, 0)  # fmt: skip
-    if same is not None and of and not agree:
+def _draft(a: Point, b: Point, metric: str, agree: int, of: int) -> Comparison:
+    named = "throughput" if metric == "answered" else metric
+    draft = Comparison(a.treatment, b.treatment, named, "not resolved", None, None, 1.0, of, 0)
+    if of and not agree:
         why = f"on none of {of} requests do both return the same total"
-        return Comparison(blank.a, blank.b, blank.metric, "not comparable", None, None, 1.0, 0,
-                          of, why)  # fmt: skip
+        return replace(
+            draft, verdict="not comparable", queries_used=0, queries_left_out=of, reason=why
+        )
     ratio, p = against(a, b, metric)
     if ratio is not None and metric != "answered":
         ratio = inverse(ratio)
     reason = "" if ratio is not None else "too few samples for it in one of the steps"
     if agree < of:
         reason = f"over all requests, though {of - agree} of {of} have another total"
-    return Comparison(blank.a, blank.b, blank.metric, "not resolved", ratio, p, 1.0, of, 0, reason)
-
-
-def _named(metric: str) -> str:
-    return "throughput" if metric == "answered" else metric
+    return replace(draft, ratio=ratio, p_value=p, reason=reason)
 
 
 def inverse(ratio: Estimate) -> Estimate:
     """The ratio the other way round."""
     span = ratio.interval
-    if span is not None:
-        span = Interval(1 / span.high, 1 / span.low, span.level, span.method)
-    return Estimate(1 / ratio.value, ratio.unit, ratio.n, span)
+    turned = span and replace(span, low=1 / span.high, high=1 / span.low)
+    return replace(ratio, value=1 / ratio.value, interval=turned)
 
 
 def _decide(c: Comparison, p: float | None) -> Comparison:
-    verdict, reason = c.verdict, c.reason
-    if verdict == "not resolved" and c.ratio is not None:
-        if p is not None and p < ALPHA and within.resolved(c.ratio):
-            verdict = "faster" if c.ratio.value > 1 else "slower"
-        elif not reason:
-            reason = (
-                "too few samples to know how sure it is" if p is None
-                else "the interval includes no difference, after correcting for all comparisons"
-            )  # fmt: skip
-    return Comparison(c.a, c.b, c.metric, verdict, c.ratio, p, c.floor, c.queries_used,
-                      c.queries_left_out, reason)  # fmt: skip
+    if c.verdict != "not resolved" or c.ratio is None:
+        return replace(c, p_value=p)
+    if p is not None and p < ALPHA and within.resolved(c.ratio):
+        return replace(c, p_value=p, verdict="faster" if c.ratio.value > 1 else "slower")
+    why = "the interval includes no difference, after correcting for all comparisons"
+    if p is None:
+        why = "too few samples to know how sure it is"
+    return replace(c, p_value=p, reason=c.reason or why)

@@ -8,7 +8,7 @@ of the server are results, and stay as warnings.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -40,14 +40,6 @@ _PIN = "Keep the server off the client's core (--cpus, taskset), or say --realti
 _NAMES = {"overload": "not kept up"}
 
 Ints = NDArray[np.int64]
-
-
-@dataclass(frozen=True, slots=True)
-class _Columns:
-    """What a step needs beyond the trace. ``connect``: all -1 in records that lack it."""
-
-    connection: NDArray[np.uint16]
-    connect: Ints
 
 
 def rated(findings: Sequence[Finding], trial: Trial, requests: int) -> tuple[Finding, ...]:
@@ -84,13 +76,15 @@ def step_of(
 ) -> Step:
     """The step of a trial that was driven. ``counts``: its outcomes; ``findings``: as ``rated``."""
     window, closed = trace.window, trial.load.kind == "closed"
-    columns = _columns(record, trial.trial)
+    columns = record.samples(trial.trial, ["connection", "connect"])
+    connection = columns.column("connection").to_numpy()
+    connect = columns.column("connect").fill_null(NEVER).to_numpy()  # old records lack it
     inside = trace.measured()
     due = trace.due[inside]
     good = inside & (trace.outcome == 0) & (trace.done >= 0) & (trace.sent >= 0)
     n = int(due.size)
     achieved = None if closed else _achieved(trace)
-    backlog = None if closed else _backlog(trace, columns, inside)
+    backlog = None if closed else _backlog(trace, connect, inside)
     response_growth = capacity.slope(trace.due[good], trace.done[good] - trace.due[good], window)
     heading = _heading(trial, subject)
     asked: int | None = heading["clients_asked"]
@@ -101,7 +95,7 @@ def step_of(
         status="void" if bad else "valid",
         reason="; ".join(f"{f.kind}: {f.number}" for f in bad),
         window_s=trace.window_s,
-        clients=_clients(trial, trace, columns),
+        clients=_clients(trial, trace, connection),
         clients_by_littles_law=share * asked if share is not None and asked else None,
         littles_law_share=share,
         requests=n,
@@ -113,7 +107,7 @@ def step_of(
         keeps_up=_keeps_up(trial, achieved, response_growth, n) if achieved else None,
         service=within.quantiles((trace.done - trace.sent)[good], trace.due[good], window),
         response=within.quantiles((trace.done - trace.due)[good], trace.due[good], window),
-        connect=_connect(trace, columns, inside),
+        connect=_opened(trace, connect, inside),
         lag=_lag(trace, inside),
         backlog=within.quantiles(backlog) if backlog is not None else {},
         backlog_growth=capacity.slope(due, backlog, window) if backlog is not None else None,
@@ -153,13 +147,7 @@ def _heading(trial: Trial, subject: str) -> dict[str, Any]:
     }
 
 
-def _columns(record: Record, trial: str) -> _Columns:
-    table = record.samples(trial, ["connection", "connect"])
-    connect = table.column("connect").fill_null(NEVER).to_numpy()
-    return _Columns(table.column("connection").to_numpy(), connect)
-
-
-def _clients(trial: Trial, trace: Trace, columns: _Columns) -> int:
+def _clients(trial: Trial, trace: Trace, connection: NDArray[np.uint16]) -> int:
     """Distinct clients that had a request under way within the window.
 
     A closed client has a connection to each endpoint that its requests name, so of several
@@ -168,7 +156,7 @@ def _clients(trial: Trial, trace: Trace, columns: _Columns) -> int:
     start, end = trace.window
     under_way = (trace.due < end) & ((trace.done >= start) | (trace.done < 0))
     under_way &= trace.free >= 0
-    connections = int(np.unique(columns.connection[under_way]).size)
+    connections = int(np.unique(connection[under_way]).size)
     began = trial.drive.clients if trial.drive is not None else None
     return min(connections, began) if trial.load.kind == "closed" and began else connections
 
@@ -182,28 +170,27 @@ def _achieved(trace: Trace) -> Estimate | None:
 
 def _keeps_up(trial: Trial, achieved: Estimate, growth: float, requests: int) -> bool | None:
     unsent = trial.drive.unsent if trial.drive is not None else 0
-    span = achieved.interval
-    if unsent or (achieved.value < KEEPS_UP and growth > GROWTH):
-        return False
-    if span is not None and span.high < KEEPS_UP:
+    high = achieved.interval.high if achieved.interval is not None else 1.0
+    if unsent or high < KEEPS_UP or (achieved.value < KEEPS_UP and growth > GROWTH):
         return False
     return True if achieved.value >= KEEPS_UP and growth <= GROWTH and requests else None
 
 
-def _backlog(trace: Trace, columns: _Columns, inside: NDArray[np.bool_]) -> Ints:
+def _backlog(trace: Trace, connect: Ints, inside: NDArray[np.bool_]) -> Ints:
     """How long each request of the window waited for a free connection, in ns.
 
     Opening one is not waiting; what never got one waited until the end of the window.
     """
-    ready = np.where(columns.connect >= 0, columns.connect, trace.free)
+    ready = np.where(connect >= 0, connect, trace.free)
     ready = np.where(ready >= 0, ready, trace.window[1])
     waited: Ints = np.maximum(0, ready - trace.due)[inside]
     return waited
 
 
-def _connect(trace: Trace, columns: _Columns, inside: NDArray[np.bool_]) -> dict[str, Estimate]:
-    opened = inside & (columns.connect >= 0) & (trace.free >= 0)
-    return within.quantiles((trace.free - columns.connect)[opened], trace.due[opened], trace.window)
+def _opened(trace: Trace, connect: Ints, inside: NDArray[np.bool_]) -> dict[str, Estimate]:
+    """How long it took to open connections."""
+    opened = inside & (connect >= 0) & (trace.free >= 0)
+    return within.quantiles((trace.free - connect)[opened], trace.due[opened], trace.window)
 
 
 def _lag(trace: Trace, inside: NDArray[np.bool_]) -> dict[str, Estimate]:
@@ -248,9 +235,6 @@ def _worst_minute(trace: Trace, good: NDArray[np.bool_]) -> dict[str, float]:
         own = response[(due >= at) & (due < at + MINUTE_NS)]
         p99 = within.values(within.quantiles(own), "p99")
         if p99 is not None and p99 > worst.get("response_p99", -1.0):
-            worst = {
-                "from_s": (at - start) / 1e9,
-                "response_p99": p99,
-                "requests": float(own.size),
-            }
+            since = (at - start) / 1e9
+            worst = {"from_s": since, "response_p99": p99, "requests": float(own.size)}
     return worst

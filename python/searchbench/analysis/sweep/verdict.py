@@ -69,8 +69,9 @@ def sustained(
 
 
 def agreeing_of(agreed: Sequence[Agreement], subjects: Mapping[str, str]) -> Agreeing:
-    """By two subjects, how many requests both answer the same, and of how many."""
-    return {(subjects[a.a], subjects[a.b]): (a.agreeing, a.queries) for a in agreed}
+    """By two subjects, in either order: how many requests both answer the same, and of how many."""
+    found = {(subjects[a.a], subjects[a.b]): (a.agreeing, a.queries) for a in agreed}
+    return {(b, a): same for (a, b), same in found.items()} | found
 
 
 def void_of(steps: Sequence[Step], *, searched: bool = False) -> str:
@@ -82,8 +83,7 @@ def void_of(steps: Sequence[Step], *, searched: bool = False) -> str:
     void = [s for s in steps if s.status == "void"]
     if not void:
         return ""
-    kinds = dict.fromkeys(f.kind for s in void for f in s.findings if f.severity == "invalid")
-    why = ", ".join(kinds)
+    why = ", ".join(_kinds(*void))
     driven = [s for s in steps if s.status != "failed"]
     if len(void) == len(driven):
         each = "trial" if searched else "step"
@@ -131,10 +131,9 @@ def table(steps: Sequence[Step]) -> tuple[tuple[str, ...], tuple[tuple[str, ...]
     for s in steps:
         cells = [s.subject] if several else []
         cells += [_clients(s) if closed else _value(s.offered), _value(s.answered), _half(s)]
-        cells += [_ms(s.response.get(name)) for name in ("p50", "p99", "p999")]
-        cells.append(_ms(s.service.get("p99")))
-        if not closed:
-            cells.append(_ms(s.backlog.get("p99")))
+        times = [s.response.get(name) for name in ("p50", "p99", "p999")]
+        times += [s.service.get("p99"), *([] if closed else [s.backlog.get("p99")])]
+        cells += [_value(found, 1e3) for found in times]
         share = s.error_share
         cells.append("–" if share is None else say.percent(share.value) if share.value else "0")
         cells.append(remark(s))
@@ -145,7 +144,7 @@ def table(steps: Sequence[Step]) -> tuple[tuple[str, ...], tuple[tuple[str, ...]
 def remark(step: Step) -> str:
     """What must be known of a step at a glance: void, failed, not kept up, errors."""
     if step.status != "valid":
-        kinds = dict.fromkeys(f.kind for f in step.findings if f.severity == "invalid")
+        kinds = _kinds(step)
         return f"{step.status}: {', '.join(kinds)}" if kinds else step.status
     said = []
     if step.keeps_up is False and step.achieved is not None:
@@ -159,6 +158,11 @@ def remark(step: Step) -> str:
     return ", ".join(said)
 
 
+def _kinds(*steps: Step) -> list[str]:
+    """What makes the steps invalid."""
+    return list(dict.fromkeys(f.kind for s in steps for f in s.findings if f.severity == "invalid"))
+
+
 def _clients(step: Step) -> str:
     asked, seen = step.clients_asked, step.clients
     if seen is None:
@@ -166,8 +170,8 @@ def _clients(step: Step) -> str:
     return f"{seen}" if asked in (None, seen) else f"{seen} of {asked}"
 
 
-def _value(found: Estimate | None) -> str:
-    return "–" if found is None else digits(found.value)
+def _value(found: Estimate | None, by: float = 1.0) -> str:
+    return "–" if found is None else digits(found.value * by)
 
 
 def _half(step: Step) -> str:
@@ -175,7 +179,3 @@ def _half(step: Step) -> str:
     if found is None or found.interval is None or not found.value:
         return "–"
     return say.percent((found.interval.high - found.interval.low) / 2 / found.value)
-
-
-def _ms(found: Estimate | None) -> str:
-    return "–" if found is None else digits(found.value * 1e3)

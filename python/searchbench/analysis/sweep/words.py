@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from itertools import combinations
 
@@ -32,13 +33,8 @@ def of_points(name: str, own: Sequence[Point]) -> list[str]:
             "what it sustains there is unknown: look at the outcomes and at its log."
         )
         return [*of_points(name, alive), stopped, *_errors(name, dead)]
-    if kind == "closed":
-        said = _clients(name, own)
-    elif kind == "open":
-        said = _rates(name, own)
-    else:
-        said = _replay(name, own)
-    return said + _errors(name, own)
+    say = {"closed": _clients, "open": _rates, "replay": _replay}[kind]
+    return say(name, own) + _errors(name, own)
 
 
 def unsure(own: Sequence[Point]) -> list[Point]:
@@ -125,12 +121,10 @@ def _no_more(first: Point, most: Point, after: Sequence[Point]) -> str:
 
 
 def _rates(name: str, own: Sequence[Point]) -> list[str]:
-    kept = [p for p in own if p.keeps_up]
     over = [p for p in own if p.keeps_up is False]
     unclear = [p for p in own if p.keeps_up is None]
     # Above a rate that was not kept up no lower bound is claimed.
-    first_over = min((p.x for p in over), default=float("inf"))
-    kept = [p for p in kept if p.x < first_over]
+    kept = [p for p in own if p.keeps_up and all(p.x < other.x for other in over)]
     said = []
     if kept:
         best = kept[-1]
@@ -189,12 +183,10 @@ def _errors(name: str, own: Sequence[Point]) -> list[str]:
     if not bad:
         return []
     worst = max(bad, key=lambda p: p.errors)
-    counts: dict[str, int] = {}
+    counts: Counter[str] = Counter()
     for step in worst.steps:
-        for kind, n in step.outcomes.items():
-            if kind != "ok":
-                counts[kind.replace("_", " ")] = counts.get(kind.replace("_", " "), 0) + n
-    kinds = ", ".join(f"{n:,} {kind}" for kind, n in sorted(counts.items(), key=lambda c: -c[1]))
+        counts.update({k.replace("_", " "): n for k, n in step.outcomes.items() if k != "ok"})
+    kinds = ", ".join(f"{n:,} {kind}" for kind, n in counts.most_common())
     first = bad[0].x
     unit = {"closed": "clients", "open": "requests per second", "replay": "times the speed"}
     return [
@@ -222,7 +214,7 @@ def of_subjects(
     said = []
     for a, b in pairs:
         said.append(_pair(a, b, found, compared))
-        agree, of = agreeing.get((a, b)) or agreeing.get((b, a)) or (0, 0)
+        agree, of = agreeing.get((a, b), (0, 0))
         if of and agree < of:
             said.append(disagreement(a, b, agree, of))
     return [sentence for sentence in said if sentence]
@@ -252,11 +244,10 @@ def _by(a: str, b: str, metric: str, compared: Sequence[Comparison]) -> str:
     winners = {"faster": b, "slower": a}
     parts = []
     for verdict, name in winners.items():
-        ratios = [c.ratio for c in own if c.verdict == verdict and c.ratio is not None]
+        ratios = [c.ratio.value for c in own if c.verdict == verdict and c.ratio is not None]
         if ratios:
-            values = sorted(r.value if verdict == "faster" else 1 / r.value for r in ratios)
-            ends = list(dict.fromkeys(digits(v) for v in (values[0], values[-1])))
-            span = " to ".join(ends)
+            values = ratios if verdict == "faster" else [1 / r for r in ratios]
+            span = " to ".join(dict.fromkeys(digits(v) for v in (min(values), max(values))))
             parts.append(f"{name} is better at {len(ratios)} of {len(own)} steps ({span} times)")
     rest = sum(c.verdict not in winners for c in own)
     if not parts:
@@ -275,25 +266,20 @@ def _between(a: str, b: str, found: Found, compared: Sequence[Comparison]) -> li
     return [c for c in compared if c.a in mine and c.b in other]
 
 
-def _deciding(own: Sequence[Comparison]) -> str:
-    """Throughput where any step decides by it, else the tail."""
-    return "throughput" if any(c.metric == "throughput" for c in own) else "response_p99"
-
-
 def best_of(found: Found, compared: Sequence[Comparison]) -> str | None:
     """The subject that is nowhere worse and somewhere better; None where none or several are."""
     names = [name for name, own in found.items() if own]
-    won: dict[str, int] = dict.fromkeys(names, 0)
-    lost: dict[str, int] = dict.fromkeys(names, 0)
+    won, lost = set(), set()
     for a, b in combinations(names, 2):
         own = _between(a, b, found, compared)
-        metric = _deciding(own)
-        for c in own:
-            if c.metric == metric and c.verdict in ("faster", "slower"):
+        # Throughput where any step decides by it, else the tail.
+        metric = "throughput" if _of(own, "throughput") else "response_p99"
+        for c in _of(own, metric):
+            if c.verdict in ("faster", "slower"):
                 winner, loser = (b, a) if c.verdict == "faster" else (a, b)
-                won[winner] += 1
-                lost[loser] += 1
-    best = [name for name in names if won[name] and not lost[name]]
+                won.add(winner)
+                lost.add(loser)
+    best = [name for name in names if name in won - lost]
     return best[0] if len(best) == 1 else None
 
 

@@ -2,35 +2,86 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable
 
 from searchbench.analysis.judgement import Judgement
-from searchbench.report.document import capacity, compare, sweep
-from searchbench.report.document.blocks import Document
-from searchbench.report.document.content import Content, Kind, RecordView
-from searchbench.report.document.text import line
+from searchbench.record import Record
+from searchbench.report.document import compare, details, measured, notices, steps
+from searchbench.report.document.blocks import Document, Section
+from searchbench.report.document.content import Content
+from searchbench.report.document.text import line, short
+from searchbench.report.tables.numbers import counted
 
-KINDS: Mapping[str, Kind] = {
-    "trials": compare.KIND,
-    "sweep": sweep.KIND,
-    "capacity": capacity.KIND,
+_Part = Callable[[Content], Section | None]
+_OF_STEPS: tuple[_Part, ...] = (steps.load, steps.table, measured.latency_of_steps, steps.client)
+_OF_ALL: tuple[_Part, ...] = (
+    measured.warmup,
+    measured.agreement,
+    measured.resources,
+    measured.machine,
+    notices.findings,
+    details.section,
+)
+# By what was done: the sections in order; one that has nothing to say gives None and is left out.
+_PARTS: dict[str, tuple[_Part, ...]] = {
+    "trials": (compare.answer, compare.throughput, measured.latency_of_treatments, *_OF_ALL),
+    "sweep": (steps.answer, *_OF_STEPS, *_OF_ALL),
+    "capacity": (steps.answer, steps.evidence, *_OF_STEPS, *_OF_ALL),
+}
+_UNTITLED = {
+    "trials": "A study without a question",
+    "sweep": "A sweep without a question",
+    "capacity": "A search for capacity without a question",
 }
 
 
-def document(record: RecordView, judgement: Judgement) -> Document:
+def document(record: Record, judgement: Judgement) -> Document:
     """What the report says, before it is set in type."""
     content = Content(record, judgement)
-    kind = KINDS[judgement.measure]
-    about = record.about
+    about = [
+        f"measured {line(str(record.about.get('created', 'at an unknown time')))[:10]}",
+        f"searchbench {line(str(record.about.get('searchbench', '')))}",
+        *_counts(content),
+    ]
+    sections = (part(content) for part in _PARTS[judgement.measure])
     return Document(
-        title=line(judgement.question) or kind.untitled,
-        about=" · ".join(
-            [
-                f"measured {line(str(about.get('created', 'at an unknown time')))[:10]}",
-                f"searchbench {line(str(about.get('searchbench', '')))}",
-                *kind.counts(content),
-            ]
-        ),
-        method=kind.method(content),
-        sections=tuple(s for part in kind.parts if (s := part(content)) is not None),
+        title=line(judgement.question) or _UNTITLED[judgement.measure],
+        about=" · ".join(about),
+        method=_method(content),
+        sections=tuple(section for section in sections if section is not None),
+    )
+
+
+def _counts(content: Content) -> list[str]:
+    """What was measured, counted."""
+    judged = content.judgement
+    if not content.stepped:
+        treatments = counted(len(judged.treatments), "treatment")
+        return [treatments, counted(len(content.record.trials), "trial")]
+    promises = {c.promise for c in judged.capacity}
+    return [
+        counted(len(content.subjects), "configuration"),
+        *([counted(len(promises), "promise")] if promises else []),
+        counted(len(content.steps), "trial" if content.searched else "load step"),
+    ]
+
+
+def _method(content: Content) -> str:
+    """How the systems were driven, in a sentence."""
+    if content.searched:
+        return (
+            "For each configuration, rates were driven one after another on one warm system until "
+            "the limit was bracketed."
+        )
+    if content.stepped:
+        return "The steps of a load were driven one after another on the same warm system."
+    systems = {t.system for t in content.judgement.treatments}
+    running = [name for name in content.attached if name in systems]
+    if not running:
+        return "Each treatment was started anew for every measurement."
+    if len(running) == len(systems):
+        return "The systems ran already; each treatment was measured anew in every block."
+    return (
+        "Each treatment was started anew for every measurement, except of the systems that ran "
+        f"already ({', '.join(short(name, 60) for name in running)})."
     )

@@ -53,7 +53,6 @@ class Span:
     value: float
     low: float | None = None
     high: float | None = None
-    mark: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +64,6 @@ class Cell:
     below: str = ""
     span: Span | None = None
     tone: Literal["", "good", "bad", "quiet"] = ""
-    swatch: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +81,6 @@ class Table:
 
     columns: tuple[Column, ...]
     rows: tuple[tuple[Cell, ...], ...]
-    caption: str = ""
     kind: str = field(default="table", init=False)
 
 

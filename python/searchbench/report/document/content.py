@@ -1,57 +1,33 @@
 """What the sections of a page are made from: a record, its judgement, and what both know by name.
 
-A page is assembled (``assemble``) from the sections that its kind of judgement brings: ``compare``,
-``sweep`` or ``capacity``. Each section is a function from a ``Content`` to a ``Section``.
+A page is assembled (``assemble``) from the sections that its kind of judgement brings. Each section
+is a function from a ``Content`` to a ``Section``.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Protocol
+from typing import Any
 
 from searchbench.analysis.judgement import Judgement, Step, TreatmentResult
 from searchbench.analysis.sweep.points import level_of
-from searchbench.record.trial import Trial
-from searchbench.report.document.blocks import Block, Figure, Section
+from searchbench.record import Record
+from searchbench.report.document.blocks import Block, Figure
 from searchbench.report.document.text import line
 from searchbench.report.figures.draw import svg, unchecked
 from searchbench.report.figures.look import NARROW, WIDE, Look
-from searchbench.study.plan import Plan
 
+LONG = 12  # rows of a table that is shown closed
 _DRAWN = 6  # treatments of a load whose latencies are drawn by quantile, and whose warm-up is
-
-
-class RecordView(Protocol):
-    """What the report needs of a record; ``searchbench.record.Record`` has it."""
-
-    @property
-    def about(self) -> Mapping[str, Any]:
-        """record.json."""
-
-    @property
-    def plan(self) -> Plan:
-        """plan.json."""
-
-    @property
-    def host(self) -> Mapping[str, Any]:
-        """host.json."""
-
-    @property
-    def study_text(self) -> str:
-        """The study as run."""
-
-    @property
-    def trials(self) -> list[Trial]:
-        """Every trial.json."""
 
 
 @dataclass(frozen=True)
 class Content:
     """A record with its judgement, and the names and orders that several sections need."""
 
-    record: RecordView
+    record: Record
     judgement: Judgement
 
     @property
@@ -63,6 +39,11 @@ class Content:
     def stepped(self) -> bool:
         """Whether the steps of a load were driven one after another on warm systems."""
         return self.judgement.measure != "trials"
+
+    @property
+    def step(self) -> str:
+        """What a step of a load is called: a search drives trials."""
+        return "trial" if self.searched else "step"
 
     @cached_property
     def labels(self) -> dict[str, str]:
@@ -102,6 +83,11 @@ class Content:
             )
         )
 
+    @property
+    def usable(self) -> int:
+        """How many of the steps can be used."""
+        return sum(s.status == "valid" for s in self.steps)
+
     @cached_property
     def drawn(self) -> tuple[TreatmentResult, ...]:
         """The treatments of which curves are drawn.
@@ -123,24 +109,6 @@ class Content:
             at = {round(i * (len(own) - 1) / max(1, n - 1)) for i in range(n)}
             chosen += [own[i] for i in sorted(at)]
         return tuple(chosen[:_DRAWN])
-
-
-Part = Callable[[Content], Section | None]
-
-
-@dataclass(frozen=True, slots=True)
-class Kind:
-    """What one kind of judgement brings to a page.
-
-    ``parts``: its sections in order; one that has nothing to say gives None and is left out.
-    ``method``: the sentence that says how the systems were driven. ``counts``: what was measured,
-    counted. ``untitled``: the title where the study asks no question.
-    """
-
-    parts: tuple[Part, ...]
-    method: Callable[[Content], str]
-    counts: Callable[[Content], list[str]]
-    untitled: str
 
 
 def figure(name: str, title: str, caption: str, make: Callable[[Look], Any]) -> list[Block]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shlex
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -10,14 +11,13 @@ from typing import Any
 import msgspec
 
 from searchbench.analysis.judgement import TreatmentResult
+from searchbench.record import Record
 from searchbench.record.trial import Trial, Unsupported
 from searchbench.report.document.blocks import Block, Code, Details, Facts, Section, Text
 from searchbench.report.document.content import Content
-from searchbench.report.document.reproduce import as_run, reproduce
 from searchbench.report.document.text import fit, line, short
 from searchbench.report.tables import numbers
 from searchbench.report.tables import study as tables
-from searchbench.report.tables.cells import unit_of
 
 _HEAD = 200  # longest file shown whole, in lines; a configuration is shorter, a dump is not
 _MACHINES = 12  # trials of which the client machines are listed
@@ -40,22 +40,25 @@ class _Configuration:
 def section(content: Content) -> Section:
     """Each configuration, what all share, what was not run, and how to run it again."""
     trials = content.record.trials
-    shared = _shared(trials)
+    shared, found = _shared(trials), _configurations(content)
     blocks: list[Block] = []
     if shared:
-        inner: list[Block] = []
-        for key, facts in shared.items():
-            inner += [Text(_PARTS[key]), Facts(tuple(facts))]
+        inner = [b for k, facts in shared.items() for b in (Text(_PARTS[k]), Facts(tuple(facts)))]
         title = "Held for all trials" if content.stepped else "Held for all treatments"
         blocks.append(Details(title, tuple(inner), ", ".join(shared)))
-    found = _configurations(content)
     blocks += [_configuration(each, shared, few=len(found) <= _OPEN) for each in found]
     blocks += _machines(trials)
     if content.judgement.excluded:
         title = f"{numbers.counted(len(content.judgement.excluded), 'crossing')} not run"
         blocks.append(Details(title, (tables.excluded(content.judgement.excluded),)))
-    blocks.append(as_run(content.record.study_text))
-    blocks.append(reproduce(content.record))
+    study = Code(fit(content.record.study_text), "study.toml")
+    again = (
+        *_again(content.record),
+        Text("It was the same study if these are the same:"),
+        Facts(tuple(_digests(content.record))),
+    )
+    blocks.append(Details("The study as run", (study,)))
+    blocks.append(Details("Run it again", again, open=True))
     return Section("details", "Every detail", tuple(blocks), "Details")
 
 
@@ -85,8 +88,7 @@ def _configuration(each: _Configuration, shared: Mapping[str, Any], *, few: bool
     if each.result is not None and each.result.trials:
         positions = {t.trial: t.position for t in each.trials}
         blocks.append(tables.trials(each.result, positions))
-    first = each.trials[0] if each.trials else None
-    shown = next((t for t in each.trials if t.status == "ok"), first)
+    shown = next((t for t in each.trials if t.status == "ok"), next(iter(each.trials), None))
     attached = shown is not None and shown.attached is not None
     if shown is not None:
         stepped = each.result is None
@@ -101,6 +103,15 @@ def _configuration(each: _Configuration, shared: Mapping[str, Any], *, few: bool
     return Details(short(each.name, 200), tuple(blocks), note, open=attached and few)
 
 
+# The unit of a number, from the ending of its name; the first that fits.
+_UNITS = (
+    ("bytes_per_s", "bytes/s"),
+    ("_per_s", "1/s"),
+    ("_bytes", "bytes"),
+    ("bytes_per_query", "bytes"),
+    ("_s", "s"),
+    ("_s_per_query", "s"),
+)
 _PARTS = {
     "parameters": "Parameters, complete",
     "corpus": "Corpus",
@@ -173,14 +184,9 @@ def _as_started(trial: Trial, without: set[str]) -> list[Block]:
 
 
 def _unsupported(found: Sequence[Unsupported]) -> list[Block]:
-    if not found:
-        return []
-    reasons: dict[str, int] = {}
-    for each in found:
-        reason = line(each.reason)
-        reasons[reason] = reasons.get(reason, 0) + 1
+    reasons = Counter(line(each.reason) for each in found)
     pairs = tuple((numbers.counted(n, "query", "queries"), r) for r, n in reasons.items())
-    return [Details("Queries it cannot express", (Facts(pairs),))]
+    return [Details("Queries it cannot express", (Facts(pairs),))] if pairs else []
 
 
 def _machines(trials: Sequence[Trial]) -> list[Block]:
@@ -190,8 +196,7 @@ def _machines(trials: Sequence[Trial]) -> list[Block]:
         pairs: list[tuple[str, str]] = []
         for each in trial.drive.machines if trial.drive is not None else []:
             own = {k: v for k, v in each.items() if not isinstance(v, Mapping) and k != "host"}
-            host = line(str(each.get("host", "a machine")))
-            pairs += [(f"{host} · {name}", value) for name, value in flat(own)]
+            pairs += flat(own, f"{line(str(each.get('host', 'a machine')))} · ")
         if pairs:
             title = f"Client machines of {line(trial.trial)}"
             found.append(Details(title, (Facts(tuple(pairs)),)))
@@ -228,7 +233,7 @@ def _value(key: str, value: Any, unit: str) -> str:
     if isinstance(value, bool):
         return "yes" if value else "no"
     if isinstance(value, int | float):
-        unit = unit or unit_of(key)
+        unit = unit or next((u for ending, u in _UNITS if key.endswith(ending)), "")
         if key.endswith("unix_ns"):
             return f"{value}"
         if key.endswith("_ns"):
@@ -248,3 +253,33 @@ def _cut(text: str) -> str:
     if len(lines) <= _HEAD:
         return text
     return "\n".join([*lines[:_HEAD], f"… {len(lines) - _HEAD:,} more lines are in the record"])
+
+
+def _again(record: Record) -> list[Block]:
+    """The command that the study was made from, if it was; else how to run its file."""
+    command = record.plan.judging.command
+    if command:
+        return [
+            Code(fit(shlex.join(["searchbench", *command]))),
+            Text("To see what a change did, compare the records from before and after it:"),
+            Code("searchbench compare BEFORE AFTER"),
+        ]
+    commands = (
+        "searchbench check study.toml     # is it right?\n"
+        "searchbench run study.toml       # measure again, with the same seed\n"
+        "searchbench compare OLD NEW      # faster, slower, or not resolved"
+    )
+    return [Text("study.toml is in the record's folder, and above."), Code(commands)]
+
+
+def _digests(record: Record) -> list[tuple[str, str]]:
+    pairs = [
+        ("searchbench", line(str(record.about.get("searchbench", "not known")))),
+        ("seed", str(record.plan.seed)),
+    ]
+    for kind in ("corpus", "queries"):
+        held = [getattr(t, kind) for t in record.trials]
+        seen = dict.fromkeys(f"{line(h.name)}: {line(h.digest)}" for h in held if h.digest)
+        pairs += [(f"{kind} digest", digest) for digest in seen]
+    engines = [f"{line(t.engine)} {line(t.version)}" for t in record.trials if t.version]
+    return pairs + [("engine", version) for version in dict.fromkeys(engines)]

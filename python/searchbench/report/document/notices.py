@@ -1,4 +1,4 @@
-"""What stands beside the verdict: the badge, and whatever must be known before it is believed."""
+"""What stands beside the verdict: whatever must be known before it is believed."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 
 from searchbench.analysis.judgement import Finding, Judgement
-from searchbench.report.document.blocks import Badge, Block, Notice, Section, Text
+from searchbench.report.document.blocks import Block, Details, Notice, Section, Text
 from searchbench.report.document.content import Content
 from searchbench.report.document.text import line
 from searchbench.report.tables import numbers
@@ -21,19 +21,6 @@ CLOSED_LOOP = (
 )
 
 _NUMBER = re.compile(r"\d[\d.,]*")
-
-
-def resolved_badge(judgement: Judgement) -> Badge:
-    """Resolved or not, and how many trials could not be used."""
-    unusable = [t for r in judgement.treatments for t in r.trials if t.status != "valid"]
-    aside = f" {numbers.counted(len(unusable), 'trial')} could not be used." if unusable else ""
-    if judgement.verdict.resolved:
-        text = "At least one difference is larger than the noise of this machine." + aside
-        return Badge("Resolved", "good", text)
-    if not judgement.comparisons:
-        return Badge("Not resolved", "unsure", "There is nothing to compare it with." + aside)
-    text = "No difference is larger than that between two runs of the same system." + aside
-    return Badge("Not resolved", "unsure", text)
 
 
 def notices(found: Sequence[Finding]) -> list[Block]:
@@ -51,42 +38,28 @@ def notices(found: Sequence[Finding]) -> list[Block]:
         where = ", ".join(dict.fromkeys(line(f.trial) for f in same if f.trial))
         each = list(dict.fromkeys(line(f.number) for f in same))
         number = "; ".join(each[:4]) + (f"; and {len(each) - 4} more" if each[4:] else "")
-        blocks.append(
-            Notice(
-                same[0].severity,
-                line(kind).replace("_", " "),
-                where,
-                number,
-                line(meaning),
-                line(remedy),
-            )
-        )
+        title = line(kind).replace("_", " ")
+        severity = same[0].severity
+        blocks.append(Notice(severity, title, where, number, line(meaning), line(remedy)))
     return blocks
 
 
 def warnings(judgement: Judgement) -> list[Block]:
     """What must be known before the verdict is believed."""
     blocks: list[Block] = []
-    bad = [t for treatment in judgement.treatments for t in treatment.trials]
-    total = len(bad)
+    trials = [t for treatment in judgement.treatments for t in treatment.trials]
     for status, meaning in (("invalid", "did not pass the audit"), ("failed", "failed")):
-        named = [t for t in bad if t.status == status]
+        named = [t for t in trials if t.status == status]
         if named:
             which = [line(t.trial) for t in named[:6]] + ["…"] * (len(named) > 6)
             grave = [f.kind for t in named for f in t.findings if f.severity == "invalid"]
             if status == "failed" or not grave:
                 grave = [t.reason for t in named if t.reason]
             reasons = list(dict.fromkeys(line(kind).replace("_", " ") for kind in grave))
-            blocks.append(
-                Notice(
-                    "invalid",
-                    f"{numbers.counted(len(named), 'trial')} of {total} {meaning}",
-                    "",
-                    "; ".join(reasons[:3]) + (" …" if reasons[3:] else ""),
-                    "Shown below and used in no estimate: " + ", ".join(which) + ".",
-                    "",
-                )
-            )
+            title = f"{numbers.counted(len(named), 'trial')} of {len(trials)} {meaning}"
+            number = "; ".join(reasons[:3]) + (" …" if reasons[3:] else "")
+            shown = f"Shown below and used in no estimate: {', '.join(which)}."
+            blocks.append(Notice("invalid", title, "", number, shown, ""))
     found = tables.findings_of(judgement)
     blocks += notices([f for f in found if not f.trial and f.severity != "note"])
     rest = [f for f in found if f.trial and f.severity == "warning"]
@@ -99,10 +72,10 @@ def warnings(judgement: Judgement) -> list[Block]:
 
 def findings(content: Content) -> Section:
     """All findings: the number, what it means, what to do."""
-    found = tables.findings_of(content.judgement)
-    if not found:
-        return Section("findings", "Findings", (Text("The audit found nothing to report."),))
-    return Section("findings", "Findings", tuple(notices(found)))
+    blocks = notices(tables.findings_of(content.judgement)) or [
+        Text("The audit found nothing to report.")
+    ]
+    return Section("findings", "Findings", tuple(blocks))
 
 
 def analysis(judgement: Judgement) -> list[Block]:
@@ -114,14 +87,9 @@ def analysis(judgement: Judgement) -> list[Block]:
     return [Text(line(part)) for part in re.split(r"\n\s*\n", text)]
 
 
-def reading(judgement: Judgement) -> str:
-    """How to read the table of treatments."""
-    text = "Small print: 95 % intervals over the valid trials. Hover or touch for exact values."
-    if judgement.noise_floor:
-        share = judgement.noise_floor.value
-        change = share - 1 if share >= 1 else share
-        text += (
-            f" Noise floor from the A/A control: ±{numbers.digits(100 * change, 2)} %; "
-            "smaller differences are never called a win."
-        )
-    return text
+def compared(content: Content, open_to: int) -> Details:
+    """The table of comparisons; open if it has no more than ``open_to`` rows."""
+    table = tables.comparisons(content.judgement.comparisons, content.labels)
+    title = f"All {numbers.counted(len(table.rows), 'comparison')}"
+    note = "Ratios above 1: the first is better"
+    return Details(title, (table,), note, open=len(table.rows) <= open_to)

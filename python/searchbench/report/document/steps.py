@@ -1,4 +1,4 @@
-"""What a sweep and a search for capacity share: the load against the answers, step by step.
+"""What a system sustains as its load grows: the sections of a sweep, and of a search for capacity.
 
 A step of a sweep is one trial, and so is a rate that a search drove.
 """
@@ -8,22 +8,38 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import partial
 
+from searchbench.analysis.judgement import Capacity
 from searchbench.report.document import notices
 from searchbench.report.document.blocks import Badge, Block, Details, Notice, Section, Text
-from searchbench.report.document.content import Content, figure
-from searchbench.report.document.text import fit, line
+from searchbench.report.document.content import LONG, Content, figure
+from searchbench.report.document.text import fit, line, short
+from searchbench.report.figures import capacity as capacity_figures
 from searchbench.report.figures import steps as figures
-from searchbench.report.figures.steps import Loads
 from searchbench.report.tables import numbers
 from searchbench.report.tables import steps as tables
 from searchbench.report.tables import study as shared
 
-LONG = 12  # rows of a table that is shown closed
 _LEADS = 3  # paragraphs of the answer in large type
+_NARROW = 1.1  # the most by which the upper end of a narrow interval exceeds the lower, as a ratio
+_SENTENCES = 2  # intervals whose sentences come before the table
+_SHOWN = 2  # curves of trials that are shown open
 _OF = {"closed": "clients", "open": "the offered rate", "replay": "the speed of the log"}
 
 
-def opening(content: Content, badge: Badge, first: Sequence[Block] = ()) -> list[Block]:
+def answer(content: Content) -> Section:
+    """What spoils the result before anything else; then every interval, and the sentences."""
+    found = content.judgement.capacity
+    if not content.searched:
+        reading = "Small print below numbers: 95 % intervals. Hover or touch for exact values."
+        blocks = [*_opening(content, _measured(content)), Text(reading, "quiet")]
+    elif len(found) > _SENTENCES:
+        blocks = _opening(content, _bracketed(content), _intervals(found))
+    else:  # one interval or two are a sentence each; of more, a table is quicker to read
+        blocks = _opening(content, _bracketed(content)) + (_intervals(found) if found else [])
+    return Section("answer", "The answer", tuple(blocks), "Answer")
+
+
+def _opening(content: Content, badge: Badge, first: Sequence[Block] = ()) -> list[Block]:
     """How the answer begins: void steps, the badge, the sentences, and what speaks against them.
 
     ``first``: intervals that come before the sentences. Those that only say an interval again come
@@ -33,8 +49,10 @@ def opening(content: Content, badge: Badge, first: Sequence[Block] = ()) -> list
     blocks: list[Block] = []
     if judged.void:
         why = judged.void.removeprefix("Void: ")
+        invalid = [f for s in content.steps for f in s.findings if f.severity == "invalid"]
+        remedies = list(dict.fromkeys(line(f.remedy) for f in invalid if f.remedy))
         why = why[:1].upper() + why[1:]
-        blocks.append(Notice("invalid", "Void", "", "", why, _remedy(content)))
+        blocks.append(Notice("invalid", "Void", "", "", why, " ".join(remedies[:2])))
     blocks += [badge, *first]
     rest = judged.verdict.decision.removeprefix(judged.void).strip()
     sentences = [part for part in rest.split("\n") if part]
@@ -51,14 +69,95 @@ def opening(content: Content, badge: Badge, first: Sequence[Block] = ()) -> list
     return blocks + notices.analysis(judged)
 
 
-def usable(content: Content) -> int:
-    """How many of the steps can be used."""
-    return sum(s.status == "valid" for s in content.steps)
+def _measured(content: Content) -> Badge:
+    """Of a sweep: how many of its steps can be used."""
+    valid, total = content.usable, len(content.steps)
+    if not valid:
+        return Badge("No answer", "bad", "No load step can be used.")
+    text = f"{valid} of {numbers.counted(total, 'load step')} can be used."
+    return Badge("Measured", "good" if valid == total else "unsure", text)
+
+
+def _bracketed(content: Content) -> Badge:
+    """Of a search: whether its intervals are closed and narrow."""
+    found = content.judgement.capacity
+    if all(c.holds is None and c.fails is None for c in found):
+        return Badge("No answer", "bad", "No trial can be used.")
+    aside = f"{content.usable} of {numbers.counted(len(content.steps), 'trial')} passed the audit."
+    if not content.usable:
+        return Badge("Doubtful", "bad", aside)
+    ends = [(c.holds, c.fails) for c in found]
+    closed = [(low, high) for low, high in ends if low is not None and high is not None]
+    if opened := len(found) - len(closed):
+        which = "The interval is"
+        if len(found) > 1:
+            which = f"{opened} of {len(found)} intervals {'is' if opened == 1 else 'are'}"
+        text = "Partly open" if closed else "Open"
+        return Badge(text, "unsure", f"{which} open on one side or both. {aside}")
+    narrow = all(high <= low * _NARROW for low, high in closed)
+    return Badge("Bracketed" if narrow else "Wide", "good" if narrow else "unsure", aside)
+
+
+def _intervals(found: Sequence[Capacity]) -> list[Block]:
+    """Every interval in one table and one figure."""
+    factor = capacity_figures.factor_of(found)
+    reading = (
+        "The greatest rate that keeps the promise is between the two numbers, with the odds below "
+        "them. "
+    )
+    dashed = ""
+    if any(c.holds is None or c.fails is None for c in found):
+        reading += (
+            "≥: no trial shows a rate that breaks it. <: no trial shows a rate that keeps it. "
+        )
+        dashed = " Dashed with an arrow: no trial bounds that side."
+    return [
+        tables.intervals(found),
+        Text(reading + "Hover or touch for exact values.", "quiet"),
+        *figure(
+            "capacity",
+            "The greatest rate that keeps each promise"
+            + (f" against {short(factor, 60)}" if factor else ""),
+            "Bars: from the rate at which the promise holds to the rate at which it fails."
+            f"{' Thin lines join their middles.' if factor else ''}{dashed}",
+            partial(capacity_figures.intervals, found),
+        ),
+    ]
+
+
+def evidence(content: Content) -> Section | None:
+    """The trials that each interval of a search rests on."""
+    found = content.judgement.capacity
+    blocks: list[Block] = []
+    for i, each in enumerate(found):
+        title = "How far each trial used up the promise"
+        if 1 < len(found) <= _SHOWN:
+            title = f"{short(each.subject, 60)}, {short(each.promise, 60)}: {title.lower()}"
+        own: list[Block] = [
+            *figure(
+                f"capacity-{i}",
+                title,
+                "Requests that broke the promise, over those that may: below 1× it was kept. Bars: "
+                "95 % intervals. Shaded: the interval of the capacity. All trials together decide "
+                "where it begins and ends.",
+                partial(capacity_figures.trials, each),
+            ),
+            tables.trials(each),
+        ]
+        if len(found) > _SHOWN:
+            title = f"{short(each.subject, 80)}: {line(each.promise)}"
+            note = f"{tables.between(each)}, {numbers.counted(len(each.trials), 'trial')}"
+            own = [Details(title, tuple(own), note)]
+        blocks += own
+    if not blocks:
+        return None
+    title = "The trials behind each interval" if len(found) > 1 else "The trials behind it"
+    return Section("capacity", title, tuple(blocks), "Capacity")
 
 
 def load(content: Content) -> Section | None:
     """Latency and throughput against the load, a line for each configuration."""
-    points = Loads.of(content.steps)
+    points = figures.Loads.of(content.steps)
     against = f"against {_OF[points.kind]}"
     marks = "Triangles: rates that were not kept up. " if points.kind != "closed" else ""
     marks += "Crosses: void. " if points.void else ""
@@ -70,17 +169,19 @@ def load(content: Content) -> Section | None:
         + ("Dotted: everything offered is answered." if points.kind == "open" else ""),
         partial(figures.throughput, points),
     )
-    meaning = {
-        "response": "From when a request was due to its last byte: how long a user waits.",
-        "service": "From the first byte sent to the last byte received: how long the server takes.",
-    }
     both = len(points.found) <= figures.BOTH_UP_TO
     shown = "Dashed: p50; solid: p99" if both else "Lines: p99"
-    for which in ("response", "service"):
+    for which, meaning in (
+        ("response", "From when a request was due to its last byte: how long a user waits."),
+        (
+            "service",
+            "From the first byte sent to the last byte received: how long the server takes.",
+        ),
+    ):
         blocks += figure(
             f"load-{which}",
             f"{which.capitalize()} time {against}",
-            f"{meaning[which]} {shown}; bands: 95 % intervals. {marks}",
+            f"{meaning} {shown}; bands: 95 % intervals. {marks}",
             partial(figures.against_load, points, which),
         )
     if not blocks:
@@ -93,13 +194,12 @@ def load(content: Content) -> Section | None:
 
 def table(content: Content) -> Section:
     """The table of steps, how their requests ended, and how their systems compare."""
-    found = content.steps
-    name = "trial" if content.searched else "load step"
+    found, searched = content.steps, content.searched
     blocks: list[Block] = []
-    if found and content.searched and len(found) > LONG:
-        blocks.append(Details(f"All {len(found)} trials", (tables.steps(found),)))
-    elif found:
-        blocks.append(tables.steps(found))
+    if found:
+        every = tables.steps(found)
+        closed = searched and len(found) > LONG
+        blocks.append(Details(f"All {len(found)} trials", (every,)) if closed else every)
     total = sum(s.requests for s in found)
     if any(kind != "ok" for s in found for kind in s.outcomes):
         ended = tables.outcomes(found)
@@ -111,13 +211,11 @@ def table(content: Content) -> Section:
         note = "by the server's own count"
         blocks.append(Details("Cache hits", (cached,), note, open=len(cached.rows) <= LONG))
     if content.judgement.comparisons:
-        compared = shared.comparisons(content.judgement.comparisons, content.labels)
-        title = f"All {numbers.counted(len(compared.rows), 'comparison')}"
-        blocks.append(Details(title, (compared,), "Ratios above 1: the first is better"))
+        blocks.append(notices.compared(content, open_to=0))
     if not blocks:
-        blocks.append(Text(f"No {name} is on record."))
-    title = "Trials of the search" if content.searched else "Load steps"
-    return Section("steps", title, tuple(blocks), "Trials" if content.searched else "Steps")
+        blocks.append(Text(f"No {'trial' if searched else 'load step'} is on record."))
+    title = "Trials of the search" if searched else "Load steps"
+    return Section("steps", title, tuple(blocks), "Trials" if searched else "Steps")
 
 
 def client(content: Content) -> Section:
@@ -130,16 +228,5 @@ def client(content: Content) -> Section:
         "quiet",
     )
     table = tables.client(content.steps)
-    title = "Every trial" if content.searched else "Every step"
-    details = Details(title, (table,), open=len(table.rows) <= LONG)
+    details = Details(f"Every {content.step}", (table,), open=len(table.rows) <= LONG)
     return Section("client", "The client", (text, details), "Client")
-
-
-def _remedy(content: Content) -> str:
-    remedies = dict.fromkeys(
-        line(f.remedy)
-        for s in content.steps
-        for f in s.findings
-        if f.severity == "invalid" and f.remedy
-    )
-    return " ".join(list(remedies)[:2])

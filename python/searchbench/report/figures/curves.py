@@ -18,16 +18,10 @@ def thinned(curve: Curve, most: int) -> Curve:
     return _picked(curve, keep)
 
 
-def drawable(curve: Curve, *, log_x: bool = False, log_y: bool = False) -> Curve:
-    """Without points that are not finite, or that a logarithmic axis cannot show."""
-
-    def shows(x: float, y: float) -> bool:
-        return (
-            math.isfinite(x) and math.isfinite(y) and (x > 0 or not log_x) and (y > 0 or not log_y)
-        )
-
-    keep = [i for i, (x, y) in enumerate(zip(curve.x, curve.y, strict=True)) if shows(x, y)]
-    return curve if len(keep) == len(curve.x) else _picked(curve, keep)
+def drawable(curve: Curve) -> Curve:
+    """Without points that are not finite."""
+    points = enumerate(zip(curve.x, curve.y, strict=True))
+    return _picked(curve, [i for i, (x, y) in points if math.isfinite(x) and math.isfinite(y)])
 
 
 def nines(quantile: float) -> float:
@@ -78,8 +72,6 @@ def apart(positions: Sequence[float], gap: float, low: float, high: float) -> li
     moves. Where there is no room for all, they are spread evenly.
     """
     n = len(positions)
-    if n == 0:
-        return []
     if gap * (n - 1) >= high - low:
         gap = (high - low) / max(1, n - 1)
     order = sorted(range(n), key=lambda i: positions[i])
@@ -108,32 +100,31 @@ def names(labels: Sequence[str], limit: int) -> list[str]:
     whole = [line(label) for label in labels]
     if len(whole) > 1 and max(map(len, whole)) > limit:
         whole = _without_shared(whole)
-    cut = [middle(label, limit) for label in whole]
-    seen: dict[str, int] = {}
-    apart_names = []
-    for name in cut:
-        seen[name] = seen.get(name, 0) + 1
-        apart_names.append(name if cut.count(name) == 1 else f"{name} #{seen[name]}")
-    return apart_names
+    cut = [_middle(label, limit) for label in whole]
+    return [
+        name if cut.count(name) == 1 else f"{name} #{cut[: i + 1].count(name)}"
+        for i, name in enumerate(cut)
+    ]
 
 
 def _without_shared(labels: Sequence[str]) -> list[str]:
     words = [label.split(" ") for label in labels]
     room = min(map(len, words)) - 1
-    head = 0
-    while head < room and len({w[head] for w in words}) == 1:
-        head += 1
-    tail = 0
-    while tail < room - head and len({w[len(w) - 1 - tail] for w in words}) == 1:
-        tail += 1
+    head = min(room, _alike(words))
+    tail = min(room - head, _alike([w[::-1] for w in words]))
     kept = [w[head : len(w) - tail] for w in words]
     before, after = "… " if head else "", " …" if tail else ""
     return [f"{before}{' '.join(w).strip(',;: ')}{after}" for w in kept]
 
 
-def middle(label: str, limit: int) -> str:
-    """One line of at most ``limit`` characters; the middle gives way, since ends tell apart."""
-    label = line(label)
+def _alike(words: Sequence[Sequence[str]]) -> int:
+    """How many of the first words of all labels are the same."""
+    apart = (i for i, each in enumerate(zip(*words, strict=False)) if len(set(each)) > 1)
+    return next(apart, min(map(len, words)))
+
+
+def _middle(label: str, limit: int) -> str:
+    """At most ``limit`` characters; the middle gives way, since ends tell apart."""
     if len(label) <= limit:
         return label
     head = (limit - 1) // 2

@@ -7,7 +7,7 @@ each line has a panel of its own, where the others stand behind it in grey.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,8 +16,8 @@ import orjson
 
 from searchbench.analysis.judgement import Curve
 from searchbench.report.document.text import line
-from searchbench.report.figures.curves import apart, names, thinned
-from searchbench.report.figures.look import GHOST, INK, MANY, SERIES, Look
+from searchbench.report.figures.curves import apart, log_domain, log_ticks, names, thinned
+from searchbench.report.figures.look import GHOST, INK, MANY, SERIES, SOFT, Look
 from searchbench.report.tables import numbers
 
 # Altair has no name for "a chart of whatever composition" that type checkers know.
@@ -42,16 +42,21 @@ class Axis:
     ticks: tuple[float, ...] = ()
     labels: str = COUNT_LABELS
     log: bool = False
-    unit: str = ""
     grid: bool = False
 
-    def scale(self) -> alt.Scale:
-        """The scale for Vega-Lite."""
+    def x(self, field: str = "x:Q", *, few: bool = False) -> alt.X:
+        """A field along this axis, from left to right; ``few`` ticks: for a small panel."""
+        return alt.X(field, scale=self._scale(), axis=self._axis(few=few))
+
+    def y(self, field: str = "y:Q", *, few: bool = False) -> alt.Y:
+        """A field along this axis, upwards; ``few`` ticks: for a small panel."""
+        return alt.Y(field, scale=self._scale(), axis=self._axis(few=few))
+
+    def _scale(self) -> alt.Scale:
         kind: Any = "log" if self.log else "linear"
         return alt.Scale(type=kind, domain=list(self.domain), nice=False, zero=False)
 
-    def axis(self, *, titled: bool = True, few: bool = False) -> alt.Axis:
-        """The axis for Vega-Lite; ``few``: for a small panel."""
+    def _axis(self, *, few: bool) -> alt.Axis:
         options: dict[str, Any] = {"labelExpr": self.labels, "grid": self.grid}
         ticks = self.ticks
         if few and self.log and len(ticks) > 5:
@@ -61,7 +66,13 @@ class Axis:
             options["values"] = list(ticks)
         elif few:
             options["tickCount"] = 3
-        return alt.Axis(title=self.title if titled else None, **options)
+        return alt.Axis(title=self.title, **options)
+
+
+def time_axis(values: Iterable[float], title: str) -> Axis:
+    """A logarithmic axis of seconds with room for all ``values`` that can stand on it."""
+    low, high = log_domain([v for v in values if v > 0 and math.isfinite(v)] or [1e-3, 1.0])
+    return Axis(title, (low, high), tuple(log_ticks(low, high)), TIME_LABELS, log=True, grid=True)
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,12 +105,11 @@ def lines_from(
 
 def draw(lines: Sequence[Line], x: Axis, y: Axis, look: Look, *, points: bool = False) -> Chart:
     """All lines in one picture, or a panel for each if they are many."""
-    if len(lines) > MANY:
-        return panels(lines, x, y, look, points=points)
-    return together(lines, x, y, look, points=points)
+    made = _panels if len(lines) > MANY else _together
+    return made(lines, x, y, look, points=points)
 
 
-def together(lines: Sequence[Line], x: Axis, y: Axis, look: Look, *, points: bool) -> Chart:
+def _together(lines: Sequence[Line], x: Axis, y: Axis, look: Look, *, points: bool) -> Chart:
     """One picture; names at the lines' ends on a wide one, below it on a narrow one."""
     direct = look.direct_labels and len(lines) > 1
     short = names([each.name for each in lines], look.label)
@@ -108,45 +118,67 @@ def together(lines: Sequence[Line], x: Axis, y: Axis, look: Look, *, points: boo
     colours = [SERIES[each.colour % len(SERIES)] for each in lines]
     named = len(lines) > 1 and not direct
     legend = alt.Legend(symbolType="stroke", symbolOpacity=1) if named else None
-    colour = alt.Color(
-        "name:N", scale=alt.Scale(domain=short, range=colours), sort=None, legend=legend
-    )
-    base = alt.Chart(data(_rows(lines, short)))
-    layers: list[Chart] = []
-    if any(each.curve.low for each in lines):
-        layers.append(_band(base, x, y, colour))
-    stroke = base.mark_line(strokeWidth=2, clip=True, aria=False).encode(_x(x), _y(y), colour)
+    scale = alt.Scale(domain=short, range=colours)
+    own: dict[str, Any] = {"color": alt.Color("name:N", scale=scale, sort=None, legend=legend)}
+    dashes = dict(own)
     if any(each.dashed for each in lines):
-        dashes = alt.Scale(
-            domain=short, range=[[5, 4] if each.dashed else [1, 0] for each in lines]
-        )
-        stroke = stroke.encode(alt.StrokeDash("name:N", scale=dashes, sort=None, legend=legend))
-    layers.append(stroke)
-    layers.append(_points(base, x, y, points).encode(color=colour))
+        scale = alt.Scale(domain=short, range=[[5, 4] if each.dashed else [1, 0] for each in lines])
+        dashes["strokeDash"] = alt.StrokeDash("name:N", scale=scale, sort=None, legend=legend)
+    base = alt.Chart(data(_rows(lines, short)))
+    layers = _line(base, lines, x, y, own, dashes, points=points)
     if direct:
         layers += [_leaders(lines, x, y), _end_labels(lines, short, y, look, width)]
     return alt.layer(*layers).properties(width=width, height=look.height)
 
 
-def panels(lines: Sequence[Line], x: Axis, y: Axis, look: Look, *, points: bool = False) -> Chart:
+def _panels(lines: Sequence[Line], x: Axis, y: Axis, look: Look, *, points: bool) -> Chart:
     """A panel for each line, on the same scales; the others stand behind it in grey."""
-    columns = min(look.columns, len(lines))
-    width = panel_width(look, columns)
-    short = names([each.name for each in lines], panel_letters(width))
-    x_axis, y_axis = x.axis(few=True), y.axis(few=True)
+    columns, width, short = room_for_panels([each.name for each in lines], look)
     # A layer with data of its own is not divided by the facet, so it is in every panel.
     behind = alt.Chart(data(_ghosts(lines))).mark_line(
         stroke=GHOST, strokeWidth=0.9, opacity=0.7, clip=True, aria=False
     )
-    mine = alt.Chart()
-    layers = [behind.encode(_x(x, x_axis), _y(y, y_axis), detail="line:N")]
-    if any(each.curve.low for each in lines):
-        layers.append(_band(mine, x, y, None, (x_axis, y_axis), SERIES[0]))
-    stroke = mine.mark_line(strokeWidth=2, clip=True, aria=False, color=SERIES[0])
-    layers.append(stroke.encode(_x(x, x_axis), _y(y, y_axis)))
-    layers.append(_points(mine, x, y, points, (x_axis, y_axis)))
-    panel = alt.layer(*layers).properties(width=width, height=round(width * 0.62))
+    ghosts = behind.encode(x.x(few=True), y.y(few=True), detail="line:N")
+    mine = _line(alt.Chart(), lines, x, y, {}, {}, points=points, few=True)
+    panel = alt.layer(ghosts, *mine).properties(width=width, height=round(width * 0.62))
     return in_panels(panel, data(_rows(lines, short)), short, columns)
+
+
+def _line(
+    base: alt.Chart,
+    lines: Sequence[Line],
+    x: Axis,
+    y: Axis,
+    own: Mapping[str, Any],
+    stroke: Mapping[str, Any],
+    *,
+    points: bool,
+    few: bool = False,
+) -> list[Chart]:
+    """Band, line, and points that say what they are; unseen ones are for the pointer alone.
+
+    ``own``: channels of all three, ``stroke``: those of the line.
+    """
+    at = (x.x(few=few), y.y(few=few))
+    layers = []
+    if any(each.curve.low for each in lines):
+        band = base.transform_filter("isValid(datum.low)").mark_area(
+            opacity=0.2, strokeWidth=0, clip=True, aria=False, color=SERIES[0]
+        )
+        layers.append(band.encode(at[0], y.y("low:Q", few=few), alt.Y2("high:Q"), **own))
+    drawn = base.mark_line(strokeWidth=2, clip=True, aria=False, color=SERIES[0])
+    if points:
+        mark = base.mark_point(filled=True, size=34, opacity=1, color=SERIES[0])
+    else:
+        mark = base.mark_square(size=100, opacity=0, color=SERIES[0])
+    return [*layers, drawn.encode(*at, **stroke), mark.encode(*at, description="tip:N", **own)]
+
+
+def room_for_panels(labels: Sequence[str], look: Look) -> tuple[int, int, list[str]]:
+    """How many panels stand side by side, how wide each is without its axis, and their titles."""
+    columns = min(look.columns, len(labels))
+    width = round((look.width - 84 - 18 * (columns - 1)) / columns)
+    return columns, width, names(labels, max(12, int((width + 12) / 6.1)))
 
 
 def in_panels(panel: Any, rows: alt.InlineData, titles: Sequence[str], columns: int) -> Chart:
@@ -164,14 +196,26 @@ def in_panels(panel: Any, rows: alt.InlineData, titles: Sequence[str], columns: 
     return panel.facet(facet=facet, data=rows, columns=columns, spacing={"row": 26, "column": 18})
 
 
-def panel_width(look: Look, columns: int) -> int:
-    """The width of one of so many panels side by side, without its axis."""
-    return round((look.width - 84 - 18 * (columns - 1)) / columns)
+def ruled(channel: Any) -> Chart:
+    """A dashed line across the picture where ``channel`` (of the field "at") is one."""
+    rule = alt.Chart(data([{"at": 1}])).mark_rule(color=SOFT, strokeDash=[3, 3], aria=False)
+    return rule.encode(channel)
 
 
-def panel_letters(width: int) -> int:
-    """How many letters of a title such a panel has room for."""
-    return max(12, int((width + 12) / 6.1))
+def whiskered(
+    rows: Sequence[Mapping[str, Any]], at: Sequence[Any], ends: Sequence[Any], colour: Any
+) -> list[Chart]:
+    """A dot for each row that says what it is, and its interval from low to high if it has one.
+
+    ``at`` and ``ends``: where dots and intervals are.
+    """
+    base = alt.Chart(data(rows))
+    whisker = base.transform_filter("isValid(datum.low)").mark_rule(strokeWidth=2, aria=False)
+    dots = base.mark_point(filled=True, size=70, opacity=1)
+    return [
+        whisker.encode(*ends, color=colour),
+        dots.encode(*at, color=colour, description="tip:N"),
+    ]
 
 
 def data(rows: Sequence[Mapping[str, Any]]) -> alt.InlineData:
@@ -208,44 +252,6 @@ def six(value: float) -> float:
     return float(f"{value:.6g}")
 
 
-def _x(axis: Axis, drawn: alt.Axis | None = None) -> alt.X:
-    return alt.X("x:Q", scale=axis.scale(), axis=drawn or axis.axis())
-
-
-def _y(axis: Axis, drawn: alt.Axis | None = None, field: str = "y:Q") -> alt.Y:
-    return alt.Y(field, scale=axis.scale(), axis=drawn or axis.axis())
-
-
-def _band(
-    base: alt.Chart,
-    x: Axis,
-    y: Axis,
-    colour: Any,
-    axes: tuple[alt.Axis | None, alt.Axis | None] = (None, None),
-    fill: str = INK,
-) -> Chart:
-    band = base.transform_filter("isValid(datum.low)").mark_area(
-        opacity=0.2, strokeWidth=0, clip=True, aria=False, color=fill
-    )
-    band = band.encode(_x(x, axes[0]), _y(y, axes[1], "low:Q"), alt.Y2("high:Q"))
-    return band if colour is None else band.encode(color=colour)
-
-
-def _points(
-    base: alt.Chart,
-    x: Axis,
-    y: Axis,
-    seen: bool,
-    axes: tuple[alt.Axis | None, alt.Axis | None] = (None, None),
-) -> Chart:
-    """Points that say what they are; unseen ones are there for the pointer alone."""
-    if seen:
-        mark = base.mark_point(filled=True, size=34, opacity=1, color=SERIES[0])
-    else:
-        mark = base.mark_square(size=100, opacity=0, color=SERIES[0])
-    return mark.encode(_x(x, axes[0]), _y(y, axes[1]), description="tip:N")
-
-
 def _leaders(lines: Sequence[Line], x: Axis, y: Axis) -> Chart:
     """From the end of a line that stops early, for want of samples, to its name."""
     right = x.domain[1]
@@ -261,7 +267,7 @@ def _leaders(lines: Sequence[Line], x: Axis, y: Axis) -> Chart:
     ]
     mark = alt.Chart(data(rows)).mark_rule(strokeDash=[1, 4], strokeWidth=1.5, aria=False)
     colour = alt.Color("colour:N", scale=None, legend=None)
-    return mark.encode(_x(x), _y(y), x2="end:Q", color=colour)
+    return mark.encode(x.x(), y.y(), x2="end:Q", color=colour)
 
 
 def _end_labels(

@@ -11,17 +11,16 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
-from typing import Any, Literal
+from typing import Any
 
 import altair as alt
 
 from searchbench.analysis.judgement import Curve, Estimate, Step
 from searchbench.analysis.sweep.points import Point, level_of, of_step, points
 from searchbench.report.document.text import line
-from searchbench.report.figures.curves import log_domain, log_ticks
+from searchbench.report.figures.curves import log_ticks
 from searchbench.report.figures.look import GHOST, INK, MANY, Look
 from searchbench.report.figures.plots import (
-    TIME_LABELS,
     Axis,
     Chart,
     Line,
@@ -29,6 +28,7 @@ from searchbench.report.figures.plots import (
     draw,
     lines_from,
     six,
+    time_axis,
 )
 from searchbench.report.tables import numbers
 
@@ -72,7 +72,7 @@ class Loads:
         return sorted(driven | {level_of(s) for s in self.void})
 
 
-def against_load(loads: Loads, which: Literal["response", "service"], look: Look) -> Chart:
+def against_load(loads: Loads, which: str, look: Look) -> Chart:
     """p50 and p99 of response or service time against the load, a line for each configuration."""
     both = len(loads.found) <= BOTH_UP_TO
     lines: list[Line] = []
@@ -86,10 +86,7 @@ def against_load(loads: Loads, which: Literal["response", "service"], look: Look
         return None
     values = [v for each in lines for v in (*each.curve.y, *each.curve.low, *each.curve.high)]
     values += loads.void_values(f"{which}_p50", f"{which}_p99")
-    low, high = log_domain([v for v in values if v > 0 and math.isfinite(v)] or [1e-3, 1.0])
-    title = f"{which} time (logarithmic)"
-    y = Axis(title, (low, high), tuple(log_ticks(low, high)), TIME_LABELS, log=True, unit="s",
-             grid=True)  # fmt: skip
+    y = time_axis(values, f"{which} time (logarithmic)")
     names = [f"{which}_p99", f"{which}_p50"] if both else [f"{which}_p99"]
     return _drawn(lines, loads, y, names, look)
 
@@ -115,23 +112,18 @@ def throughput(loads: Loads, look: Look) -> Chart:
         ideal = alt.Chart(data([{"x": v, "y": v} for v in at])).mark_line(
             stroke=GHOST, strokeDash=[2, 3], strokeWidth=1.2, clip=True, aria=False
         )
-        chart = ideal.encode(_at(x), alt.Y("y:Q", scale=y.scale(), axis=y.axis())) + chart
+        chart = ideal.encode(x.x(), y.y()) + chart
     return chart
 
 
 def _line(own: Sequence[Point], metric: str, name: str, unit: str, kind: str) -> Line | None:
-    known: list[tuple[float, Estimate]] = []
-    for point in own:
-        value = point.of(metric)
-        if value is not None and value.value > 0:
-            known.append((point.x, value))
+    """The line of one metric of a configuration; None where it is not known at any load."""
+    known = [(p.x, e) for p in own if (e := p.of(metric)) is not None and e.value > 0]
     if not known:
         return None
-    x, y = [x for x, _ in known], [e.value for _, e in known]
-    spans = [e.interval for _, e in known]
-    low = [s.low if s else e.value for s, (_, e) in zip(spans, known, strict=True)]
-    high = [s.high if s else e.value for s, (_, e) in zip(spans, known, strict=True)]
-    curve = Curve(name, tuple(x), tuple(y), tuple(low), tuple(high))
+    ends = [(e.interval.low, e.interval.high) if e.interval else (e.value,) * 2 for _, e in known]
+    x, y = (p for p, _ in known), (e.value for _, e in known)
+    curve = Curve(name, tuple(x), tuple(y), *(tuple(end) for end in zip(*ends, strict=True)))
     unit_of_x = {"closed": " clients", "open": "/s", "replay": "×"}[kind]
     (made,) = lines_from([curve], [name], lambda v: f"{numbers.digits(v)}{unit_of_x}", unit)
     return made
@@ -157,10 +149,6 @@ def _crowded(levels: Sequence[float], look: Look, *, log: bool) -> bool:
     return nearest / (at[-1] - at[0]) < (0.05 if look.direct_labels else 0.12)
 
 
-def _at(x: Axis) -> alt.X:
-    return alt.X("x:Q", scale=x.scale(), axis=x.axis())
-
-
 def _drawn(
     lines: Sequence[Line], loads: Loads, y: Axis, metrics: Sequence[str], look: Look
 ) -> Chart:
@@ -173,8 +161,8 @@ def _drawn(
         size=120, strokeWidth=2, color=INK, opacity=1, clip=True
     )
     return chart + drawn.encode(
-        _at(x),
-        alt.Y("y:Q", scale=y.scale(), axis=y.axis()),
+        x.x(),
+        y.y(),
         shape=alt.Shape("shape:N", scale=None, legend=None),
         description="tip:N",
     )

@@ -13,26 +13,20 @@ import altair as alt
 
 from searchbench.analysis.judgement import Comparison, Judgement, Scale, TrialResult
 from searchbench.report.document.text import line
-from searchbench.report.figures.curves import (
-    by_nines,
-    drawable,
-    log_domain,
-    log_ticks,
-    names,
-    thinned,
-)
-from searchbench.report.figures.look import GHOST, INK, MANY, MARK, SERIES, SHADE, SOFT, Look
+from searchbench.report.figures.curves import by_nines, drawable, names, nines, thinned
+from searchbench.report.figures.look import GHOST, INK, MANY, MARK, SERIES, SHADE, Look
 from searchbench.report.figures.plots import (
-    TIME_LABELS,
     Axis,
     Chart,
     data,
     draw,
     in_panels,
     lines_from,
-    panel_letters,
-    panel_width,
+    room_for_panels,
+    ruled,
     six,
+    time_axis,
+    whiskered,
 )
 from searchbench.report.tables import numbers
 from searchbench.report.tables.cells import title_of
@@ -55,17 +49,16 @@ def latency(
         return None
     curves = [curve for _, curve in found]
     right = max(curve.x[-1] for curve in curves)
-    y = _time_axis([v for c in curves for v in (*c.y, *c.low, *c.high)], f"{which} time", log=True)
+    y = time_axis([v for c in curves for v in (*c.y, *c.low, *c.high)], f"{which} time")
+    room = look.direct_labels and len(found) <= MANY
     x = Axis(
-        "quantile (share of requests that took at most this long)",
+        "quantile (share of requests that took at most this long)" if room else "quantile",
         (0, max(right, 1.0)),
-        tuple(-math.log10(1 - q) for q in QUANTILE_TICKS if -math.log10(1 - q) <= right + 0.01),
+        tuple(at for at in map(nines, QUANTILE_TICKS) if at <= right + 0.01),
         "datum.value < 0.5 ? 'p50' : datum.value < 1.5 ? 'p90' : datum.value < 2.5 ? 'p99' : "
         "datum.value < 3.5 ? 'p99.9' : 'p99.99'",
         grid=True,
     )
-    if not look.direct_labels or len(found) > MANY:
-        x = _retitled(x, "quantile")
     lines = lines_from(curves, [label for label, _ in found], _quantile_at, "s")
     return draw(lines, x, y, look)
 
@@ -87,7 +80,7 @@ def scaling(scales: Sequence[Scale], look: Look) -> Chart:
     x = Axis(line(factor), (xs[0] - margin, xs[-1] + margin), tuple(xs), log=log)
     ys = [v for c in curves for v in (*c.y, *c.high)]
     if unit == "s":
-        y = _time_axis(ys, f"{title_of(metric)} (logarithmic)", log=True)
+        y = time_axis(ys, f"{title_of(metric)} (logarithmic)")
     else:
         title = f"{title_of(metric)}, {line(unit)}" if unit else title_of(metric)
         y = Axis(title, (0, max(ys) * 1.05 or 1), grid=True)
@@ -114,13 +107,13 @@ def warmup(judgement: Judgement, windows: Mapping[str, tuple[float, float]], loo
     shown = [(label, trials) for label, trials in shown if trials]
     if not shown:
         return None
-    columns = min(look.columns, len(shown))
-    width = panel_width(look, columns)
-    short = names([label for label, _ in shown], panel_letters(width))
-    rows: list[dict[str, Any]] = []
-    for name, (_, trials) in zip(short, shown, strict=True):
-        for trial in trials:
-            rows += _warmup_rows(trial, name, windows.get(trial.trial))
+    columns, width, short = room_for_panels([label for label, _ in shown], look)
+    rows = [
+        row
+        for name, (_, trials) in zip(short, shown, strict=True)
+        for trial in trials
+        for row in _warmup_rows(trial, name, windows.get(trial.trial))
+    ]
     what = next(r.warmup.label for _, trials in shown for r in trials if r.warmup)
     last = max((row["x"] for row in rows if "x" in row), default=1.0)
     top = max((row["y"] for row in rows if "y" in row), default=1.0)
@@ -156,42 +149,15 @@ def differences(comparisons: Sequence[Comparison], labels: Mapping[str, str], lo
     values = [v for r in rows for v in (r["ratio"], r.get("low", 1), r.get("high", 1))]
     low, high = min([*values, 1 / floor]) / 1.05, max([*values, floor]) * 1.05
     ticks = sorted({1.0, *_ratio_ticks(low, high)})
-    scale = alt.Scale(type="log", domain=[low, high], nice=False)
-    x = alt.X(
-        "ratio:Q",
-        scale=scale,
-        axis=alt.Axis(
-            title="ratio (right of 1×: better)",
-            values=ticks,
-            labelExpr="format(datum.value, '.3~r') + '×'",
-            grid=True,
-        ),
-    )
+    title, times = "ratio (right of 1×: better)", "format(datum.value, '.3~r') + '×'"
+    x = Axis(title, (low, high), tuple(ticks), times, log=True, grid=True)
     y = alt.Y("name:N", sort=None, title=None, axis=alt.Axis(labelColor=INK, labelLimit=320))
-    base = alt.Chart(data(rows))
     colour = alt.condition("datum.resolved", alt.value(SERIES[0]), alt.value(MARK))
-    noise = (
-        alt.Chart(data([{"from": 1 / floor, "to": floor}]))
-        .mark_rect(color=SHADE, aria=False)
-        .encode(x=alt.X("from:Q", scale=scale), x2="to:Q")
-    )
-    one = (
-        alt.Chart(data([{"at": 1}]))
-        .mark_rule(color=SOFT, strokeDash=[3, 3], aria=False)
-        .encode(x=alt.X("at:Q", scale=scale))
-    )
-    whisker = (
-        base.transform_filter("isValid(datum.low)")
-        .mark_rule(strokeWidth=2, aria=False)
-        .encode(x=alt.X("low:Q", scale=scale), x2="high:Q", y=y, color=colour)
-    )
-    dot = base.mark_point(filled=True, size=70, opacity=1).encode(
-        x=x, y=y, color=colour, description="tip:N"
-    )
+    noise = alt.Chart(data([{"from": 1 / floor, "to": floor}])).mark_rect(color=SHADE, aria=False)
+    layers = [noise.encode(x.x("from:Q"), x2="to:Q"), ruled(x.x("at:Q"))]
+    layers += whiskered(rows, (x.x("ratio:Q"), y), (x.x("low:Q"), alt.X2("high:Q"), y), colour)
     room = min(round(5.8 * max(map(len, cut))), 320) + 26
-    return alt.layer(noise, one, whisker, dot).properties(
-        width=look.width - room, height=alt.Step(26)
-    )
+    return alt.layer(*layers).properties(width=look.width - room, height=alt.Step(26))
 
 
 def _warmup_rows(
@@ -225,52 +191,28 @@ def _warmup_panel(
     x_scale = alt.Scale(domain=list(x_domain), nice=False)
     x_title = "seconds since the first request" if look.direct_labels else "seconds"
     x_axis = alt.Axis(title=x_title, tickCount=4)
-    y_axis = alt.Axis(
-        title=f"{title}, relative", values=[0, 0.5, 1, 1.5, 2, 3], grid=True, format=".3~r"
-    )
-    y_scale = alt.Scale(domain=list(y_domain), nice=False)
-    measured = (
-        alt.Chart()
-        .transform_filter("isValid(datum.from)")
-        # The windows of replicates are the same to within microseconds: one stands for all.
-        .transform_aggregate(start="min(from)", end="max(to)", groupby=["name"])
-        .mark_rect(color=GHOST, opacity=0.25, aria=False, clip=True)
-        .encode(x=alt.X("start:Q", scale=x_scale, axis=x_axis), x2="end:Q")
-    )
-    trace = (
-        alt.Chart()
-        .transform_filter("isValid(datum.y)")
-        .mark_line(strokeWidth=1.2, opacity=0.65, clip=True, color=SERIES[0])
-        .encode(
-            x=alt.X("x:Q", scale=x_scale, axis=x_axis),
-            y=alt.Y("y:Q", scale=y_scale, axis=y_axis),
-            detail="trial:N",
-            description="trial:N",
-        )
-    )
-    steady = (
-        alt.Chart()
-        .transform_filter("isValid(datum.steady)")
-        .mark_point(shape="triangle-up", filled=True, size=50, opacity=0.9, color=SERIES[1])
-        .encode(
-            x=alt.X("steady:Q", scale=x_scale, axis=x_axis),
-            y=alt.YDatum(y_domain[0], scale=y_scale, axis=y_axis),
-            description="tip:N",
-        )
-    )
-    return alt.layer(measured, trace, steady)
+    ticks = [0, 0.5, 1, 1.5, 2, 3]
+    y_axis = alt.Axis(title=f"{title}, relative", values=ticks, grid=True, format=".3~r")
+    y: dict[str, Any] = {"scale": alt.Scale(domain=list(y_domain), nice=False), "axis": y_axis}
 
+    def of(field: str) -> alt.Chart:
+        return alt.Chart().transform_filter(f"isValid(datum.{field})")
 
-def _time_axis(values: Sequence[float], title: str, *, log: bool) -> Axis:
-    positive = [v for v in values if v > 0 and math.isfinite(v)]
-    low, high = log_domain(positive or [1e-3, 1.0])
-    return Axis(
-        title, (low, high), tuple(log_ticks(low, high)), TIME_LABELS, log=log, unit="s", grid=True
+    def x(field: str) -> alt.X:
+        return alt.X(field, scale=x_scale, axis=x_axis)
+
+    # The windows of replicates are the same to within microseconds: one stands for all.
+    window = of("from").transform_aggregate(start="min(from)", end="max(to)", groupby=["name"])
+    measured = window.mark_rect(color=GHOST, opacity=0.25, aria=False, clip=True)
+    trace = of("y").mark_line(strokeWidth=1.2, opacity=0.65, clip=True, color=SERIES[0])
+    steady = of("steady").mark_point(
+        shape="triangle-up", filled=True, size=50, opacity=0.9, color=SERIES[1]
     )
-
-
-def _retitled(axis: Axis, title: str) -> Axis:
-    return Axis(title, axis.domain, axis.ticks, axis.labels, axis.log, axis.unit, axis.grid)
+    return alt.layer(
+        measured.encode(x("start:Q"), x2="end:Q"),
+        trace.encode(x("x:Q"), alt.Y("y:Q", **y), detail="trial:N", description="trial:N"),
+        steady.encode(x("steady:Q"), alt.YDatum(y_domain[0], **y), description="tip:N"),
+    )
 
 
 def _quantile_at(nines: float) -> str:

@@ -9,50 +9,21 @@ import math
 
 from searchbench.analysis.judgement import Estimate, Interval
 
-# unit → its names by size, smallest first: (from this value on, divisor, name)
-_SCALES: dict[str, tuple[tuple[float, float, str], ...]] = {
-    "s": (
-        (0, 1e-9, " ns"),
-        (1e-6, 1e-6, " µs"),
-        (1e-3, 1e-3, " ms"),
-        (1, 1, " s"),
-        (120, 60, " min"),
-        (7200, 3600, " h"),
-    ),
-    "bytes": (
-        (0, 1, " B"),
-        (1e3, 1e3, " kB"),
-        (1e6, 1e6, " MB"),
-        (1e9, 1e9, " GB"),
-        (1e12, 1e12, " TB"),
-    ),
-    "bytes/s": (
-        (0, 1, " B/s"),
-        (1e3, 1e3, " kB/s"),
-        (1e6, 1e6, " MB/s"),
-        (1e9, 1e9, " GB/s"),
-    ),
-    "1/s": ((0, 1, "/s"), (1e6, 1e6, " M/s")),
-    "share": ((0, 0.01, " %"),),
-    "ratio": ((0, 1, "×"),),
-    "cores": ((0, 1, ""),),
-    "": ((0, 1, ""),),
+# unit → its names by divisor, smallest first; those in _FROM_TWO are used from two on.
+_PER_S = {1: "/s", 1e6: " M/s"}
+_SCALES: dict[str, dict[float, str]] = {
+    "s": {1e-9: " ns", 1e-6: " µs", 1e-3: " ms", 1: " s", 60: " min", 3600: " h"},
+    "bytes": {1: " B", 1e3: " kB", 1e6: " MB", 1e9: " GB", 1e12: " TB"},
+    "bytes/s": {1: " B/s", 1e3: " kB/s", 1e6: " MB/s", 1e9: " GB/s"},
+    "1/s": _PER_S,
+    "queries/s": _PER_S,
+    "documents/s": _PER_S,
+    "share": {0.01: " %"},
+    "ratio": {1: "×"},
+    "cores": {1: ""},
+    "": {1: ""},
 }
-_SAME = {
-    "seconds": "s",
-    "per_s": "1/s",
-    "/s": "1/s",
-    "q/s": "1/s",
-    "queries/s": "1/s",
-    "documents/s": "1/s",
-    "B": "bytes",
-    "byte": "bytes",
-    "bytes_per_s": "bytes/s",
-    "x": "ratio",
-    "fraction": "share",
-    "count": "",
-    "1": "",
-}
+_FROM_TWO = (" min", " h")
 
 
 def digits(value: float, significant: int = 3) -> str:
@@ -121,25 +92,15 @@ def percent(share: float) -> str:
     return f"{100 * share:.1f}".removesuffix(".0") + " %"
 
 
-def ratio_as_change(ratio: float) -> str:
-    """A ratio as people say it: "12 % more", "8.3 % less", "2.5 times"."""
-    if ratio >= 2:
-        return f"{digits(ratio)} times"
-    change = 100 * abs(ratio - 1)
-    return f"{digits(change, 2)} % {'more' if ratio >= 1 else 'less'}"
-
-
 def quantile_name(quantile: float) -> str:
     """The name of a quantile: 0.5 is "p50", 0.999 is "p99.9", 1 is "max"."""
     return "max" if quantile >= 1 else f"p{100 * quantile:.6g}"
 
 
 def _scale(size: float, unit: str) -> tuple[float, str]:
-    unit = _SAME.get(unit, unit)
-    scale = _SCALES.get(unit)
-    if scale is None:
-        return 1.0, f" {unit}"
+    scale = _SCALES.get(unit, {1: f" {unit}"})
     if unit == "s" and size == 0:
-        return 1.0, " s"
-    fitting = [(divisor, name) for start, divisor, name in scale if size >= start * 0.9995]
-    return fitting[-1] if fitting else (scale[0][1], scale[0][2])
+        return 1, scale[1]
+    starts = {by: by * 2 if name in _FROM_TWO else by for by, name in scale.items()}
+    by = max((by for by in scale if size >= starts[by] * 0.9995), default=min(scale))
+    return by, scale[by]

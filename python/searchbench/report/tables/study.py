@@ -1,9 +1,10 @@
-"""The tables of the report, each from judgement data alone."""
+"""The tables of a study: treatments, trials, comparisons, curves, agreement, resources."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any, Literal
 
 from searchbench.analysis.judgement import (
@@ -12,22 +13,27 @@ from searchbench.analysis.judgement import (
     Difference,
     Estimate,
     Finding,
+    GroupAgreement,
     Interval,
     Judgement,
     Scale,
     TreatmentResult,
+    TrialResult,
 )
-from searchbench.report.document.blocks import Cell, Column, Table
+from searchbench.report.document.blocks import Cell, Table
 from searchbench.report.document.text import line, short
 from searchbench.report.tables import numbers
 from searchbench.report.tables.cells import (
     NAME,
     NONE,
+    bars,
+    known,
     named,
+    number,
     of_estimate,
-    of_value,
-    quantile_at,
-    spans,
+    share,
+    table,
+    text,
     title_of,
 )
 
@@ -48,42 +54,33 @@ LESS_IS_BETTER = ("service", "response", "error", "backlog", "host")
 def overview(judgement: Judgement, metric: str, *, open_loop: bool) -> Table:
     """Every treatment by the metric that decides, the best first."""
     order = ranked(judgement, metric)
-    bars = spans([t.figures.get(metric) for t in order])
+    bar = bars([t.figures.get(metric) for t in order])
     others = ["throughput", "service_p50", "service_p99"]
     others += ["response_p99"] if open_loop else []
-    others = [name for name in others if name != metric]
-    others = [name for name in others if any(name in t.figures for t in order)]
+    others = [n for n in others if n != metric and any(n in t.figures for t in order)]
     failing = any((e := t.figures.get("error_share")) and e.value > 0 for t in order)
     others += ["error_share"] if failing else []
-    columns = [Column("Treatment", weight=2.2), Column(title_of(metric), weight=2.2)]
-    columns += [Column(title_of(name), number=True, weight=1.3) for name in others]
-    columns += [Column("Valid trials", number=True, weight=0.9)]
-    rows = []
-    for treatment, bar in zip(order, bars, strict=True):
-        best = treatment.treatment == judgement.verdict.best
-        cells = [
-            replace(
-                named(treatment.label),
-                tone="good" if best else "",
-                below="best" if best else "",
-            ),
-            of_estimate(treatment.figures.get(metric), bar),
-            *(of_estimate(treatment.figures.get(name)) for name in others),
-            valid_trials(treatment),
-        ]
-        rows.append(tuple(cells))
-    return Table(tuple(columns), tuple(rows))
+
+    def name(t: TreatmentResult) -> Cell:
+        best = t.treatment == judgement.verdict.best
+        return replace(named(t.label), tone="good", below="best") if best else named(t.label)
+
+    return table(
+        order,
+        text("Treatment", name, 2.2),
+        text(title_of(metric), lambda t: of_estimate(e := t.figures.get(metric), bar(e)), 2.2),
+        *(number(title_of(n), partial(_figure, n), 1.3) for n in others),
+        number("Valid trials", valid_trials, 0.9),
+    )
 
 
 def ranked(judgement: Judgement, metric: str) -> list[TreatmentResult]:
     """The treatments by one figure, the best first, those without it last."""
-    rising = metric.startswith(LESS_IS_BETTER)
+    sign = 1 if metric.startswith(LESS_IS_BETTER) else -1
 
     def key(treatment: TreatmentResult) -> tuple[bool, float]:
         estimate = treatment.figures.get(metric)
-        if estimate is None:
-            return True, 0.0
-        return False, estimate.value if rising else -estimate.value
+        return estimate is None, sign * estimate.value if estimate else 0.0
 
     return sorted(judgement.treatments, key=key)
 
@@ -97,216 +94,237 @@ def valid_trials(treatment: TreatmentResult) -> Cell:
 
 def comparisons(found: Sequence[Comparison], labels: Mapping[str, str]) -> Table:
     """Each pair: the ratio and its interval, whether it is more than noise, on which queries."""
-    columns = (
-        Column("This", weight=2),
-        Column("against", weight=2),
-        Column("by", weight=1.3),
-        Column("is", weight=1.5),
-        Column("Ratio", number=True, weight=1.6),
-        Column("p (Holm)", number=True),
-        Column("Noise floor", number=True),
-        Column("Queries", number=True, weight=1.2),
-    )
-    tones: dict[str, Literal["", "good", "bad", "quiet"]] = {"faster": "good", "slower": "bad"}
-    rows = []
-    for c in found:
-        used = numbers.count(c.queries_used)
+    tones: dict[str, Literal["good", "bad"]] = {"faster": "good", "slower": "bad"}
+
+    def verdict(c: Comparison) -> Cell:
+        return Cell(c.verdict, below=line(c.reason), tone=tones.get(c.verdict, "quiet"))
+
+    def queries(c: Comparison) -> Cell:
         left = f"{numbers.count(c.queries_left_out)} left out" if c.queries_left_out else ""
-        rows.append(
-            (
-                named(labels.get(c.b, c.b)),
-                named(labels.get(c.a, c.a)),
-                Cell(title_of(c.metric)),
-                Cell(c.verdict, below=line(c.reason), tone=tones.get(c.verdict, "quiet")),
-                NONE if c.ratio is None else _ratio(c.ratio),
-                NONE if c.p_value is None else _p_value(c.p_value),
-                Cell(f"±{numbers.digits(100 * (c.floor - 1), 2)} %", repr(c.floor)),
-                Cell(used, below=left),
-            )
-        )
-    return Table(columns, tuple(rows))
+        return Cell(numbers.count(c.queries_used), below=left)
+
+    return table(
+        found,
+        text("This", lambda c: named(labels.get(c.b, c.b)), 2),
+        text("against", lambda c: named(labels.get(c.a, c.a)), 2),
+        text("by", lambda c: Cell(title_of(c.metric)), 1.3),
+        text("is", verdict, 1.5),
+        number("Ratio", lambda c: of_estimate(c.ratio and replace(c.ratio, unit="ratio")), 1.6),
+        number("p (Holm)", lambda c: known(c.p_value, _p_value)),
+        number("Noise floor", lambda c: known(c.floor, _floor)),
+        number("Queries", queries, 1.2),
+    )
 
 
 def quantiles(judgement: Judgement, which: Literal["service", "response"]) -> Table:
     """Quantiles with their intervals; "–" where there are too few samples for one."""
-    columns = [Column("Treatment", weight=2)]
-    columns += [Column(numbers.quantile_name(q), number=True) for q in QUANTILES]
-    columns += [Column("Requests", number=True)]
-    rows = []
-    for treatment in judgement.treatments:
+
+    def at(quantile: float, treatment: TreatmentResult) -> Cell:
         curve = getattr(treatment, which)
-        cells = [named(treatment.label)]
-        for q in QUANTILES:
-            at = quantile_at(curve.x, q)
-            if at is None:
-                cells.append(Cell("–", "too few samples for this quantile", tone="quiet"))
-                continue
-            interval = None
-            if curve.low and curve.high:
-                interval = Interval(curve.low[at], curve.high[at], 0.95, "order statistics")
-            cells.append(of_estimate(Estimate(curve.y[at], "s", _samples(treatment), interval)))
-        cells.append(Cell(numbers.count(_samples(treatment))))
-        rows.append(tuple(cells))
-    return Table(tuple(columns), tuple(rows))
+        i = next((i for i, x in enumerate(curve.x) if abs(x - quantile) < 1e-9), None)
+        if i is None:
+            return Cell("–", "too few samples for this quantile", tone="quiet")
+        interval = None
+        if curve.low and curve.high:
+            interval = Interval(curve.low[i], curve.high[i], 0.95, "order statistics")
+        return of_estimate(Estimate(curve.y[i], "s", _samples(treatment), interval))
+
+    return table(
+        judgement.treatments,
+        text("Treatment", lambda t: named(t.label), 2),
+        *(number(numbers.quantile_name(q), partial(at, q)) for q in QUANTILES),
+        number("Requests", lambda t: Cell(numbers.count(_samples(t)))),
+    )
 
 
 def agreement(found: Sequence[Agreement], labels: Mapping[str, str]) -> Table:
     """A row a pair: the shares of queries on which both return the same."""
-    k = max((a.k for a in found), default=10)
-    columns = (
-        Column("Pair", weight=2.6),
-        Column("Queries", number=True),
-        Column("Same total", number=True),
-        Column(f"Same top {k}", number=True),
-        Column("Same order", number=True),
-        Column("RBO", number=True),
-        Column("Cannot express", number=True, weight=1.2),
-        Column("Errors", number=True),
-        Column("Causes of difference", weight=2),
+
+    def pair(a: Agreement) -> Cell:
+        first, second = a.label_a or labels.get(a.a, a.a), a.label_b or labels.get(a.b, a.b)
+        return Cell(short(first, NAME), below="and " + short(second, NAME))
+
+    def causes(a: Agreement) -> Cell:
+        most = sorted(a.causes.items(), key=lambda item: -item[1])
+        return Cell(", ".join(f"{line(c)} {n:,}" for c, n in most) or "none")
+
+    return table(
+        found,
+        text("Pair", pair, 2.6),
+        number("Queries", lambda a: Cell(numbers.count(a.queries))),
+        number("Same total", lambda a: _whole(a.totals_match)),
+        number(
+            f"Same top {max((a.k for a in found), default=10)}", lambda a: _whole(a.top_k_set_match)
+        ),
+        number("Same order", lambda a: _whole(a.top_k_order_match)),
+        number("RBO", lambda a: known(a.rbo_mean, "{:.3f}".format)),
+        number("Cannot express", lambda a: _both(a.unsupported_a, a.unsupported_b), 1.2),
+        number("Errors", lambda a: _both(a.errors_a, a.errors_b)),
+        text("Causes of difference", causes, 2),
     )
-    rows = []
-    for a in found:
-        causes = sorted(a.causes.items(), key=lambda item: -item[1])
-        rows.append(
-            (
-                Cell(
-                    short(a.label_a or labels.get(a.a, a.a), NAME),
-                    below="and " + short(a.label_b or labels.get(a.b, a.b), NAME),
-                ),
-                Cell(numbers.count(a.queries)),
-                *(_share(s) for s in (a.totals_match, a.top_k_set_match, a.top_k_order_match)),
-                Cell(f"{a.rbo_mean:.3f}", repr(a.rbo_mean)),
-                _both(a.unsupported_a, a.unsupported_b),
-                _both(a.errors_a, a.errors_b),
-                Cell(", ".join(f"{line(c)} {n:,}" for c, n in causes) or "none"),
-            )
-        )
-    return Table(columns, tuple(rows))
+
+
+MATCHES = {
+    "Total results match": "total_results_match",
+    "Total found match": "total_found_match",
+    "Top 10 match": "top_10_match",
+    "Document set match": "document_set_match",
+    "Document groups match": "document_groups_match",
+}
+
+
+def measures(groups: GroupAgreement) -> Table:
+    """One pair by the measures of the Sphinx comparison study, under its names.
+
+    A row a measure: how many, of how many, and as per cent.
+    """
+    rows = [_matching(title, *getattr(groups, name)) for title, name in MATCHES.items()]
+    rows.append(_matching("Document mismatch", *groups.document_mismatch, unit="document"))
+    most, median = groups.max_mismatch, groups.median_mismatch
+    medians = f"{median:,g} {'document' if median == 1 else 'documents'}"
+    sizes = [*groups.distribution.items(), ("above 10", groups.above_10)]
+    spread = ", ".join(f"{size}: {numbers.count(n)}" for size, n in sizes if n)
+    distribution = Cell("Mismatch distribution", below="mismatches of a query: queries")
+    tau = Cell("no query has two documents of both in an order")
+    if groups.kendall_tau is not None:
+        mean = f"mean {groups.kendall_tau:.4f}".replace("-", "−")
+        over = numbers.counted(groups.kendall_queries, "query", "queries")
+        tau = Cell(f"{mean}, over {over}", repr(groups.kendall_tau))
+    rows += [
+        (Cell("Max mismatch"), Cell(f"{numbers.counted(most, 'document')} of a query"), NONE),
+        (Cell("Median mismatch"), Cell(f"{medians}, of queries that have any"), NONE),
+        (distribution, Cell(spread or "none"), NONE),
+        (Cell("Kendall's tau-b"), tau, NONE),
+    ]
+    if groups.score_difference_mean is not None and groups.score_difference_max is not None:
+        ends = groups.score_difference_mean, groups.score_difference_max
+        mean, worst = (f"{value:.3g}" for value in ends)
+        of = numbers.counted(groups.score_documents, "document")
+        said = Cell(f"mean {mean}, greatest {worst}, of {of}", f"{ends[0]!r}, {ends[1]!r}")
+        rows.append((Cell("Score difference"), said, NONE))
+    return table(
+        rows,
+        text("Measure", lambda row: row[0], 2),
+        text("Count", lambda row: row[1], 3),
+        number("Share", lambda row: row[2]),
+    )
 
 
 def side_by_side(difference: Difference, a: str, b: str) -> Table:
     """The hits of one query from two systems, rank by rank; a hit the other lacks is marked."""
-    ids_a = {hit for hit, _ in difference.hits_a}
-    ids_b = {hit for hit, _ in difference.hits_b}
-    columns = (
-        Column("Rank", number=True, weight=0.4),
-        Column(short(a, NAME), weight=2),
-        Column("Score", number=True, weight=0.7),
-        Column(short(b, NAME), weight=2),
-        Column("Score", number=True, weight=0.7),
-    )
-    total = (
-        Cell("total"),
-        *_total(difference.total_a, difference.total_b),
-        *_total(difference.total_b, difference.total_a),
-    )
-    rows = [total]
-    for i in range(max(len(difference.hits_a), len(difference.hits_b))):
-        left = _hit(difference.hits_a, i, ids_b)
-        right = _hit(difference.hits_b, i, ids_a)
+    hits_a, hits_b = difference.hits_a, difference.hits_b
+    total_a, total_b = difference.total_a, difference.total_b
+    rows = [(Cell("total"), *_total(total_a, total_b), *_total(total_b, total_a))]
+    for i in range(max(len(hits_a), len(hits_b))):
+        left, right = _hit(hits_a, i, dict(hits_b)), _hit(hits_b, i, dict(hits_a))
         rows.append((Cell(str(i + 1)), *left, *right))
-    return Table(columns, tuple(rows))
+    return table(
+        rows,
+        number("Rank", lambda row: row[0], 0.4),
+        text(short(a, NAME), lambda row: row[1], 2),
+        number("Score", lambda row: row[2], 0.7),
+        text(short(b, NAME), lambda row: row[3], 2),
+        number("Score", lambda row: row[4], 0.7),
+    )
 
 
 def scales(found: Sequence[Scale]) -> Table:
     """Where each curve is best, what cannot be told from that, and where a model sees its peak."""
-    columns = (
-        Column("Of", weight=2),
-        Column("by", weight=1.3),
-        Column("Best at", number=True),
-        Column("Not resolved from", number=True, weight=1.3),
-        Column("Model", weight=2.4),
-        Column("R²", number=True, weight=0.7),
-    )
-    rows = []
-    for s in found:
+
+    def of(s: Scale) -> Cell:
         held = ", ".join(line(str(v)) for v in s.held.values())
-        model, r_squared = NONE, NONE
-        if s.fit:
-            fitted = ", ".join(
-                f"{line(k)} {numbers.digits(v)}" for k, v in s.fit.parameters.items()
-            )
-            peak = f"peak at {numbers.digits(s.fit.peak)}" if s.fit.peak is not None else ""
-            below = f"{fitted}{'; ' if peak else ''}{peak}"
-            model = Cell(line(s.fit.model), fitted, below=below)
-            r_squared = Cell(f"{s.fit.r_squared:.3f}", repr(s.fit.r_squared))
-        others = ", ".join(numbers.digits(v) for v in s.best_not_resolved_from)
-        rows.append(
-            (
-                Cell(line(s.curve.label) or held or "all"),
-                Cell(title_of(s.metric)),
-                Cell(numbers.digits(s.best), repr(s.best)),
-                Cell(others) if others else NONE,
-                model,
-                r_squared,
-            )
-        )
-    return Table(columns, tuple(rows))
+        return Cell(line(s.curve.label) or held or "all")
+
+    def others(s: Scale) -> Cell:
+        levels = ", ".join(numbers.digits(v) for v in s.best_not_resolved_from)
+        return Cell(levels) if levels else NONE
+
+    def model(s: Scale) -> Cell:
+        if s.fit is None:
+            return NONE
+        said = [f"{line(k)} {numbers.digits(v)}" for k, v in s.fit.parameters.items()]
+        peak = [] if s.fit.peak is None else [f"peak at {numbers.digits(s.fit.peak)}"]
+        fitted = ", ".join(said)
+        return Cell(line(s.fit.model), fitted, "; ".join([fitted, *peak]))
+
+    return table(
+        found,
+        text("Of", of, 2),
+        text("by", lambda s: Cell(title_of(s.metric)), 1.3),
+        number("Best at", lambda s: known(s.best, numbers.digits)),
+        number("Not resolved from", others, 1.3),
+        text("Model", model, 2.4),
+        number("R²", lambda s: known(s.fit and s.fit.r_squared, "{:.3f}".format), 0.7),
+    )
 
 
 def resources(judgement: Judgement, labels: Mapping[str, str]) -> Table | None:
     """What each treatment cost: a column a resource, as the analysis names them."""
-    names = list(RESOURCES)
-    for figures in judgement.resources.values():
-        names += [name for name in figures if name not in names]
-    shown = [n for n in names if any(f.get(n) is not None for f in judgement.resources.values())]
+    held = judgement.resources
+    names = dict.fromkeys([*RESOURCES, *(name for figures in held.values() for name in figures)])
+    shown = [n for n in names if any(f.get(n) is not None for f in held.values())]
     if not shown:
         return None
-    columns = [Column("Treatment", weight=2)]
-    columns += [Column(title_of(name), number=True) for name in shown]
-    rows = []
-    for treatment, figures in judgement.resources.items():
-        cells = [named(labels.get(treatment, treatment))]
-        cells += [of_value(name, figures.get(name)) for name in shown]
-        rows.append(tuple(cells))
-    return Table(tuple(columns), tuple(rows))
+
+    def cost(name: str, row: tuple[str, Mapping[str, Any]]) -> Cell:
+        return of_estimate(row[1].get(name))
+
+    return table(
+        held.items(),
+        text("Treatment", lambda row: named(labels.get(row[0], row[0])), 2),
+        *(number(title_of(n), partial(cost, n)) for n in shown),
+    )
 
 
 def trials(treatment: TreatmentResult, positions: Mapping[str, Any]) -> Table:
     """A row a trial, those not used with the reason why."""
-    names: list[str] = []
-    for trial in treatment.trials:
-        names += [n for n in trial.figures if n not in names]
     wanted = ("throughput", "service_p50", "service_p99", "response_p99", "error_share")
-    names = [n for n in wanted if n in names]
-    columns = [Column("Trial", weight=1.6), Column("Block", number=True, weight=0.6)]
-    columns += [Column("Status", weight=2.4)]
-    columns += [Column(title_of(n), number=True) for n in names]
-    columns += [Column("Outcomes", weight=1.6)]
-    rows = []
-    for t in treatment.trials:
-        status = t.status if not t.control else f"{t.status}, A/A twin"
-        outcomes = ", ".join(f"{line(k)} {v:,}" for k, v in t.outcomes.items() if v)
-        rows.append(
-            (
-                Cell(line(t.trial), below=_position(positions.get(t.trial))),
-                Cell(str(t.block)),
-                Cell(status, below=line(t.reason), tone="" if t.status == "valid" else "bad"),
-                *(of_estimate(t.figures.get(n)) for n in names),
-                Cell(outcomes or "–"),
-            )
-        )
-    return Table(tuple(columns), tuple(rows))
+    names = [n for n in wanted if any(n in t.figures for t in treatment.trials)]
+
+    def trial(t: TrialResult) -> Cell:
+        position = positions.get(t.trial)
+        below = "" if position is None else f"run as number {int(position) + 1}"
+        return Cell(line(t.trial), below=below)
+
+    def status(t: TrialResult) -> Cell:
+        said = f"{t.status}, A/A twin" if t.control else t.status
+        return Cell(said, below=line(t.reason), tone="" if t.status == "valid" else "bad")
+
+    def outcomes(t: TrialResult) -> Cell:
+        return Cell(", ".join(f"{line(k)} {v:,}" for k, v in t.outcomes.items() if v) or "–")
+
+    return table(
+        treatment.trials,
+        text("Trial", trial, 1.6),
+        number("Block", lambda t: Cell(str(t.block)), 0.6),
+        text("Status", status, 2.4),
+        *(number(title_of(n), partial(_figure, n)) for n in names),
+        text("Outcomes", outcomes, 1.6),
+    )
 
 
 def excluded(found: Iterable[tuple[Mapping[str, Any], str]]) -> Table:
     """Crossings that were not run, each with the reason."""
-    columns = (Column("Levels", weight=2), Column("Why it was not run", weight=3))
-    rows = tuple(
-        (Cell(", ".join(f"{line(k)} = {line(str(v))}" for k, v in levels.items())), Cell(line(why)))
-        for levels, why in found
+    return table(
+        (
+            (", ".join(f"{line(k)} = {line(str(v))}" for k, v in held.items()), why)
+            for held, why in found
+        ),
+        text("Levels", lambda row: Cell(row[0]), 2),
+        text("Why it was not run", lambda row: Cell(line(row[1])), 3),
     )
-    return Table(columns, rows)
 
 
 def findings_of(judgement: Judgement) -> list[Finding]:
     """Every finding of the study and of its trials, once each, the most severe first."""
-    found = list(judgement.findings)
-    for treatment in judgement.treatments:
-        for trial in treatment.trials:
-            found += trial.findings
+    own = [f for t in judgement.treatments for trial in t.trials for f in trial.findings]
     order = {"invalid": 0, "warning": 1, "note": 2}
-    return sorted(dict.fromkeys(found), key=lambda f: order[f.severity])
+    found = dict.fromkeys([*judgement.findings, *own])
+    return sorted(found, key=lambda f: order[f.severity])
+
+
+def _figure(name: str, of: TreatmentResult | TrialResult) -> Cell:
+    return of_estimate(of.figures.get(name))
 
 
 def _samples(treatment: TreatmentResult) -> int:
@@ -314,37 +332,41 @@ def _samples(treatment: TreatmentResult) -> int:
     return sum(t.outcomes.get("ok", 0) for t in used)
 
 
-def _ratio(ratio: Estimate) -> Cell:
-    cell = of_estimate(Estimate(ratio.value, "ratio", ratio.n, ratio.interval))
-    return Cell(cell.text, cell.exact, cell.below)
+def _p_value(p: float) -> str:
+    return "< 0.001" if p < 0.001 else f"{p:.3f}"
 
 
-def _p_value(p: float) -> Cell:
-    return Cell("< 0.001" if p < 0.001 else f"{p:.3f}", repr(p))
+def _floor(ratio: float) -> str:
+    return f"±{numbers.digits(100 * (ratio - 1), 2)} %"
 
 
-def _share(share: float) -> Cell:
-    return Cell(numbers.percent(share), repr(share), tone="" if share >= 1 else "bad")
+def _whole(matching: float) -> Cell:
+    return replace(share(matching), tone="" if matching >= 1 else "bad")
 
 
 def _both(a: int, b: int) -> Cell:
     return Cell("none") if not a and not b else Cell(f"{a:,} and {b:,}", tone="bad")
 
 
+def _matching(title: str, count: int, of: int, unit: str = "query") -> tuple[Cell, Cell, Cell]:
+    many = "queries" if unit == "query" else f"{unit}s"
+    if not of:
+        return Cell(title), Cell(f"no {many} to count"), NONE
+    good = count == (of if unit == "query" else 0)
+    said = f"{numbers.count(count)} of {numbers.counted(of, unit, many)}"
+    return Cell(title), Cell(said), replace(share(count / of), tone="" if good else "bad")
+
+
 def _total(this: int | None, other: int | None) -> tuple[Cell, Cell]:
-    text = "not reported" if this is None else numbers.counted(this, "match", "matches")
-    return Cell(text, tone="" if this == other else "bad"), Cell("")
+    said = "not reported" if this is None else numbers.counted(this, "match", "matches")
+    return Cell(said, tone="" if this == other else "bad"), Cell("")
 
 
 def _hit(
-    hits: Sequence[tuple[str, float | None]], rank: int, others: set[str]
+    hits: Sequence[tuple[str, float | None]], rank: int, others: Mapping[str, Any]
 ) -> tuple[Cell, Cell]:
     if rank >= len(hits):
         return Cell(""), Cell("")
     name, score = hits[rank]
     cell = Cell(short(name, 120), tone="" if name in others else "bad")
-    return cell, NONE if score is None else Cell(f"{score:.4g}", repr(score))
-
-
-def _position(position: Any) -> str:
-    return "" if position is None else f"run as number {int(position) + 1}"
+    return cell, known(score, "{:.4g}".format)

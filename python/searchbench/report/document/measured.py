@@ -1,0 +1,197 @@
+"""What every page shows of what was measured: latency, warm-up, agreement, cost, the machine."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import partial
+from typing import Literal
+
+from searchbench.analysis.judgement import Agreement
+from searchbench.report.document import notices
+from searchbench.report.document.blocks import Block, Details, Facts, Section, Text
+from searchbench.report.document.content import LONG, Content, figure
+from searchbench.report.document.details import flat
+from searchbench.report.document.text import line, short
+from searchbench.report.figures import study as figures
+from searchbench.report.tables import numbers
+from searchbench.report.tables import steps as step_tables
+from searchbench.report.tables import study as tables
+
+_CURVE = 30  # points of a line by quantile, where there are many lines on a page
+_EXAMPLES = 300  # queries shown side by side, over all pairs
+_FEWEST_EXAMPLES = 3  # of each pair
+_OF_INGEST = ("index_bytes", "ingest_s", "ingest_documents_per_s")
+_OF_CLIENT = ("client_cpu_share",)  # which the section about the client has
+Which = Literal["service", "response"]
+
+
+def latency_of_treatments(content: Content) -> Section:
+    """Curves of all treatments, and tables of the quantiles with intervals."""
+    blocks: list[Block] = [
+        Text(
+            "Service time is from the first byte sent to the last byte received. Response "
+            "time begins when the request was due, so it includes the wait for a connection."
+        )
+    ]
+    if "closed" in content.loads:
+        blocks.append(Text(notices.CLOSED_LOOP))
+    kinds: tuple[Which, ...] = ("service", "response")
+    for which in kinds[:1] if content.loads == {"closed"} else kinds:
+        blocks += _curves(content, which)
+        blocks.append(tables.quantiles(content.judgement, which))
+    return Section("latency", "Latency", tuple(blocks))
+
+
+def latency_of_steps(content: Content) -> Section:
+    """Curves of some steps, and tables of all."""
+    fewer = len(content.drawn) < len(content.judgement.treatments)
+    name = content.step
+    some = f" Drawn: {len(content.drawn)} of the {name}s; the table has all." if fewer else ""
+    blocks = _curves(content, "response", some, _CURVE)
+    kinds: tuple[Which, ...] = ("response", "service")
+    for which in kinds:
+        table = step_tables.quantiles(content.steps, which)
+        title = f"{which.capitalize()} time, every {name}"
+        blocks.append(Details(title, (table,), open=len(table.rows) <= LONG))
+    if any(s.connect for s in content.steps):
+        table = step_tables.quantiles(content.steps, "connect")
+        blocks.append(Details("Time to open a connection", (table,)))
+    for s in content.steps:
+        if s.worst_minute:
+            at, worst = (numbers.human(s.worst_minute[k], "s") for k in ("from_s", "response_p99"))
+            text = f"the worst minute begins {at} into the window; its response p99 was {worst}."
+            blocks.append(Text(f"{line(s.label)}: {text}"))
+    return Section("latency", "Latency", tuple(blocks))
+
+
+def _curves(content: Content, which: Which, more: str = "", most: int = 0) -> list[Block]:
+    drawn = replace(content.judgement, treatments=content.drawn)
+    return figure(
+        f"latency-{which}",
+        f"{which.capitalize()} time by quantile",
+        "Both axes are logarithmic; the quantiles from the middle to the tail have equal room for "
+        "each nine. Bands: the intervals. A line ends where its quantiles have too few samples."
+        f"{more}",
+        partial(figures.latency, drawn, which, most=most),
+    )
+
+
+def warmup(content: Content) -> Section:
+    """How each trial that is drawn came to a steady state, and which were steady too late."""
+    windows = {
+        t.trial: (t.window.start / 1e9, t.window.end / 1e9)
+        for t in content.record.trials
+        if t.window is not None
+    }
+    blocks = figure(
+        "warmup",
+        "From the first request to the last",
+        "A line for each trial, relative to its own mean over the measured window (shaded). What "
+        "is before the window is warm-up and counts for nothing. Triangles: steady from here on.",
+        partial(figures.warmup, replace(content.judgement, treatments=content.drawn), windows),
+    )
+    late = [
+        f"{line(t.trial)} ({numbers.human(t.steady_from_s, 's')})"
+        for treatment in content.drawn
+        for t in treatment.trials
+        if t.steady_from_s is not None
+        and t.trial in windows
+        and t.steady_from_s > windows[t.trial][0]
+    ]
+    few = [
+        line(treatment.label)
+        for treatment in content.drawn
+        if treatment.trials and not any(t.warmup for t in treatment.trials)
+    ]
+    if late:
+        blocks.append(Text("Steady only after the window had begun: " + ", ".join(late) + "."))
+    if not blocks:
+        blocks = [Text("No trial has enough samples to draw its warm-up.")]
+    elif few:
+        blocks.append(Text("Too few requests to draw: " + ", ".join(few) + "."))
+    return Section("warmup", "Warm-up", tuple(blocks))
+
+
+def agreement(content: Content) -> Section | None:
+    """Whether the systems return the same: all pairs, then of each what differs, and why."""
+    found = content.judgement.agreement
+    if not found:
+        if content.stepped and len({t.system for t in content.judgement.treatments}) <= 1:
+            return None
+        text = "There is nothing to compare: at most one system's answers are on record."
+        return Section("agreement", "Agreement", (Text(text),))
+    blocks: list[Block] = [
+        Text(
+            "Speed is worth comparing only between systems that answer the same. Before the "
+            "timing, every distinct query was asked once and its reply kept."
+        ),
+        tables.agreement(found, content.labels),
+    ]
+    # Ten systems are 45 pairs: fewer examples of each are shown, so that the page stays a page.
+    examples = max(_FEWEST_EXAMPLES, _EXAMPLES // len(found))
+    for pair in found:
+        a = pair.label_a or content.labels.get(pair.a, pair.a)
+        b = pair.label_b or content.labels.get(pair.b, pair.b)
+        both = f"{short(a, 60)} and {short(b, 60)}"
+        if pair.groups is not None:
+            title = f"{both}, by document sets and groups"
+            measures = tables.measures(pair.groups)
+            blocks.append(Details(title, (Text(_MEASURES, "quiet"), measures)))
+        if pair.examples and examples:
+            blocks.append(_differing(pair, a, b, f"{both}, side by side", examples))
+    return Section("agreement", "Agreement", tuple(blocks))
+
+
+_MEASURES = (
+    "The measures of the Sphinx comparison study (2011), over all hits on record; the "
+    "first is the reference. Ties are excused in the document groups only: documents of "
+    "equal weight are a group, and the lowest group, which the end of the list may have "
+    "cut, is left out. Queries with one group only are not counted there."
+)
+
+
+def _differing(pair: Agreement, a: str, b: str, title: str, most: int) -> Details:
+    """At most so many of the queries that two systems answer differently."""
+    blocks: list[Block] = []
+    shown = pair.examples[:most]
+    for difference in shown:
+        query = f"{difference.query}: {short(difference.text, 600)}"
+        blocks.append(Facts((("Query", query), ("Cause", line(difference.cause) or "not known"))))
+        blocks.append(tables.side_by_side(difference, a, b))
+    differing = sum(pair.causes.values())
+    note = f"{len(shown)} of {numbers.counted(differing, 'query', 'queries')} that differ"
+    return Details(title, tuple(blocks), note if differing else "")
+
+
+def resources(content: Content) -> Section | None:
+    """What each treatment cost, where the server's process was seen."""
+    judged = content.judgement
+    if content.stepped:
+        left_out = (*_OF_CLIENT, *(_OF_INGEST if content.attached else ()))
+        driven = {s.treatment for s in content.steps}
+        judged = replace(
+            judged,
+            resources={
+                treatment: {k: v for k, v in own.items() if k not in left_out}
+                for treatment, own in judged.resources.items()
+                if treatment in driven
+            },
+        )
+    table = tables.resources(judged, content.labels)
+    if table is None:
+        if content.stepped:
+            return None
+        return Section("resources", "Resources", (Text("No resources were recorded."),))
+    text = "Over the measured window, by the operating system's own accounts"
+    text += "." if content.attached else "; ingest apart."
+    shown: Block = table
+    if content.stepped and len(table.rows) > LONG:
+        shown = Details(f"Every {content.step}", (table,))
+    return Section("resources", "Resources", (Text(text, "quiet"), shown))
+
+
+def machine(content: Content) -> Section:
+    """The fingerprint of the machine as pairs; nested ones are named by their path."""
+    pairs = flat(content.record.host)
+    text = Text("The record holds nothing about the machine.")
+    return Section("machine", "The machine", (Facts(tuple(pairs)) if pairs else text,), "Machine")
