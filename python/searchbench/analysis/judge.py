@@ -6,9 +6,14 @@ do → scale → say it.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import dataclasses
+import math
+from collections.abc import Mapping, Sequence
 from itertools import combinations
 from pathlib import Path
+from typing import Any
+
+import numpy as np
 
 from searchbench.analysis import findings
 from searchbench.analysis.agreement.answers import AnswerBook
@@ -16,9 +21,7 @@ from searchbench.analysis.capacity import found as capacities
 from searchbench.analysis.capacity import search
 from searchbench.analysis.capacity import verdict as of_capacity
 from searchbench.analysis.compare import pairs, scaling, verdict
-from searchbench.analysis.judgement import Agreement, Judgement
-from searchbench.analysis.plain import steps_json as steps_json
-from searchbench.analysis.plain import to_json as to_json
+from searchbench.analysis.judgement import Agreement, Judgement, RecordComparison
 from searchbench.analysis.sweep import verdict as of_sweep
 from searchbench.analysis.trial import driven, replicates
 from searchbench.analysis.trial.measured import Samples
@@ -172,3 +175,31 @@ def metric_of(stated: str, loads: Sequence[Load]) -> str:
     if stated and (stated != "throughput" or any(closed)):
         return stated
     return "throughput" if all(closed) else "response_p99"
+
+
+def to_json(judged: Judgement | RecordComparison) -> dict[str, Any]:
+    """Plain dicts, lists, strings, numbers, null; field names as in judgement.py.
+
+    What is not a finite number becomes null. Mapping keys become strings.
+    """
+    plain: dict[str, Any] = _plain(judged)
+    return plain
+
+
+def steps_json(judged: Judgement) -> list[dict[str, Any]]:
+    """One object for each load step, in the order they were driven; fields as in ``Step``."""
+    return [_plain(step) for step in judged.steps]
+
+
+def _plain(value: Any) -> Any:
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        return {f.name: _plain(getattr(value, f.name)) for f in dataclasses.fields(value)}
+    if isinstance(value, Mapping):
+        return {str(key): _plain(item) for key, item in value.items()}
+    if isinstance(value, list | tuple | set | frozenset | np.ndarray):
+        return [_plain(item) for item in value]
+    if isinstance(value, np.generic):
+        value = value.item()
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
+    return value
