@@ -57,12 +57,10 @@ def _judge_trials(record: Record) -> Judgement:
     answers = AnswerBook(record, treatments, trials, judging.agreement)
     metrics = sorted({m for load in loads.values() for m in pairs.metrics_for(load, wanted)})
     floors = pairs.noise_floors(treatments, metrics)
-    found = pairs.comparisons(
-        treatments, loads, samples, answers.pair, floors, wanted, answers.distinct
-    )
+    found = pairs.comparisons(treatments, loads, samples, answers, floors, wanted)
     agreed = answers.shown()
     scales = scaling.scales(treatments, metrics)
-    noise_floor = pairs.floor_estimate(floors, wanted)
+    noise_floor = floors.get(wanted)
     own_findings = findings.of_trials(record, treatments, bool(floors), agreed, answers)
     return Judgement(
         question=judging.question or plan.question,

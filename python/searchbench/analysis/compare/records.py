@@ -107,7 +107,7 @@ class _Side:
     by_key: Mapping[Key, TreatmentResult]
     loads: Mapping[str, Load]
     trials: Mapping[str, Trial]
-    floors: Mapping[str, pairs.Floor]
+    floors: Mapping[str, Estimate]
 
     @classmethod
     def of(cls, record: Record, judged: Judgement) -> _Side:
@@ -197,9 +197,7 @@ def _lines(a: _Side, b: _Side, key: Key, pair: agreement.Pair | None) -> Iterato
             value_b=y.figures.get(metric),
             ratio=None,
             p_value=None,
-            floor=math.exp(
-                max(s.floors[metric].log if metric in s.floors else 0.0 for s in (a, b))
-            ),
+            floor=max(s.floors[metric].value if metric in s.floors else 1.0 for s in (a, b)),
             reason=reason,
         )
         if reason:
