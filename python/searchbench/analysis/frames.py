@@ -103,7 +103,7 @@ def treatments_frame(judged: Judgement) -> pa.Table:
             "treatment": treatment.treatment,
             "label": treatment.label,
             "system": treatment.system,
-            "valid_trials": sum(t.status == "valid" and not t.control for t in treatment.trials),
+            "valid_trials": sum(t.counts for t in treatment.trials),
             **{f"level.{factor}": level for factor, level in treatment.levels.items()},
         }
         figures = {**treatment.figures, **judged.resources.get(treatment.treatment, {})}

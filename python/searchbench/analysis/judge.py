@@ -74,7 +74,10 @@ def _judge_trials(record: Record) -> Judgement:
         agreement=agreed,
         findings=findings.in_order([*own_findings, *shared], treatments),
         excluded=tuple((e.levels, e.reason) for e in plan.excluded),
-        scaling=scaling.throughput_by_factor(scales),
+        scaling={
+            factor: tuple(s.curve for s in scales if (s.factor, s.metric) == (factor, "throughput"))
+            for factor in dict.fromkeys(s.factor for s in scales if s.metric == "throughput")
+        },
         resources={
             t.treatment: replicates.resources(trials.get(t.treatment, []), t) for t in treatments
         },

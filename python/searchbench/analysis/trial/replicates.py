@@ -84,7 +84,7 @@ def judge_treatment(planned: Treatment, judged: Sequence[Judged]) -> TreatmentRe
     replicates, t on the logs (machine noise between trials). A curve's band is the wider of
     order statistics and the range of the replicates.
     """
-    used = [j for j in judged if j.result.status == "valid" and not j.result.control]
+    used = [j for j in judged if j.result.counts]
     figures: dict[str, Estimate] = {}
     names = sorted({name for j in used for name in j.result.figures})
     for name in names:
@@ -120,7 +120,7 @@ def resources(trials: Sequence[Trial], result: TreatmentResult) -> dict[str, Est
     An index that several trials used was ingested once and counts once.
     """
     builds: set[str] = set()
-    valid = {t.trial for t in result.trials if t.status == "valid" and not t.control}
+    valid = {t.trial for t in result.trials if t.counts}
     values: dict[str, list[float]] = {}
     for trial in trials:
         if trial.trial not in valid:
