@@ -54,7 +54,7 @@ def _judge_trials(record: Record) -> Judgement:
 
     loads = driven.loads(record)
     wanted = metric_of(judging.metric, list(loads.values()))
-    answers = AnswerBook(record, treatments, trials, judging.agreement)
+    answers = AnswerBook(record, treatments)
     metrics = sorted({m for load in loads.values() for m in pairs.metrics_for(load, wanted)})
     floors = pairs.noise_floors(treatments, metrics)
     found = pairs.comparisons(treatments, loads, samples, answers, floors, wanted)
@@ -106,7 +106,7 @@ def _judge_steps(record: Record) -> Judgement:
     order = {t.trial: i for i, t in enumerate(record.trials)}
     steps.sort(key=lambda step: order[step.trial])
     treatments, shared = findings.hoist(treatments)
-    answers = AnswerBook(record, treatments, trials, judging.agreement)
+    answers = AnswerBook(record, treatments)
     agreed = _of_subjects(answers, subjects)
     if judging.measure == "capacity":
         capacity = capacities.capacities(record)
@@ -157,9 +157,8 @@ def _of_subjects(answers: AnswerBook, subjects: dict[str, str]) -> tuple[Agreeme
 
 def agreements(record: Record) -> tuple[Agreement, ...]:
     """How far the treatments of a record return the same; needs no timing, so no samples."""
-    trials = driven.by_treatment(record)
     treatments = [replicates.judge_treatment(planned, []) for planned in record.plan.treatments]
-    answers = AnswerBook(record, treatments, trials, record.plan.judging.agreement)
+    answers = AnswerBook(record, treatments)
     answering = [t.treatment for t in treatments if answers.of(t.treatment) is not None]
     for a, b in combinations(answering, 2):
         answers.pair(a, b)

@@ -13,9 +13,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from searchbench.analysis.agreement.ranking import TIE
+from searchbench.analysis.agreement.ranking import TIE, tau_b
 from searchbench.analysis.judgement import GroupAgreement
-from searchbench.analysis.stats import kendall
 from searchbench.record import Trial
 
 TOP = 10
@@ -130,7 +129,7 @@ def _compare(a: Hits, b: Hits) -> _Compared:
         only_a=by_row(first.row) - shared,
         only_b=by_row(second.row) - shared,
         lost=lost,
-        tau=kendall.tau_b(row, first.group[i], second.group[j], queries),
+        tau=tau_b(row, first.group[i], second.group[j], queries),
         apart=np.abs(first.score[i] - second.score[j]),
         documents=int(first.row.size),
     )
