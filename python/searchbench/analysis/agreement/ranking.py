@@ -199,8 +199,8 @@ def as_matrix(values: NDArray[Any], offsets: Ints, k: int, fill: Any) -> NDArray
 def tau_b(row: Ints, x: Ints, y: Ints, rows: int) -> Floats:
     """Kendall's tau with ties (tau-b) of x and y, for each of so many ``rows``.
 
-    The items of a row come in any order.     ``x``, ``y``: ranks from 0, equal where tied. NaN where a row has fewer than two items or one
-    side ties them all: then there is no order to agree with.
+    The items of a row come in any order. ``x``, ``y``: ranks from 0, equal where tied. NaN where a
+    row has fewer than two items or one side ties them all: there is no order to agree with.
 
     Pairs in opposite orders are counted bit by bit: in a block of hits whose higher bits are equal,
     each 0 that stands behind a 1 is one such pair; then the block is parted into its 0s and its 1s.

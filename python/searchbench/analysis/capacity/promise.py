@@ -24,7 +24,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import stats
 
-from searchbench.analysis.stats import series
+from searchbench.analysis.stats import within
 from searchbench.analysis.trial import offered
 from searchbench.analysis.trial.measured import Trace
 from searchbench.analysis.trial.offered import KEEPS_UP
@@ -129,12 +129,12 @@ def _kept(
         return Kept(condition, 0, 1.0, 0.0, 1.0, 0.0)
     failed = response >= (_NEVER if condition.limit_ns is None else condition.limit_ns)
     share = float(failed.mean())
-    effect = series.design_effect(due, failed, edges)
+    effect = within.design_effect(due, failed, edges)
     quantile = spread = None
     if condition.limit_ns is not None:
         ordered = np.sort(response)
         quantile = _upper(ordered, condition.allowed)
-        slowest = series.design_effect(due, response >= quantile, edges)
+        slowest = within.design_effect(due, response >= quantile, edges)
         if share < condition.allowed:
             # Too few late ones to see how they cluster: the slowest of this window cluster alike.
             effect = max(effect, slowest)

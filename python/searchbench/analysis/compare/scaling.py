@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from scipy import optimize
 
 from searchbench.analysis.judgement import Curve, Fit, Level, Scale, TreatmentResult
-from searchbench.analysis.stats.intervals import p_value_of_zero_mean
+from searchbench.analysis.stats.intervals import paired_ratio
 
 USL_LEVELS = 4
 USL_R_SQUARED = 0.9
@@ -100,10 +100,8 @@ def _differs(a: TreatmentResult, b: TreatmentResult, metric: str) -> bool:
         {t.block: t.figures[metric].value for t in of.trials if t.counts and metric in t.figures}
         for of in (a, b)
     ]
-    blocks = sorted(values[0].keys() & values[1].keys())
-    if len(blocks) < 2:
-        return False
-    p = p_value_of_zero_mean([float(np.log(values[1][i] / values[0][i])) for i in blocks])
+    logs = [float(np.log(values[1][i] / values[0][i])) for i in values[0] if i in values[1]]
+    _, p = paired_ratio(logs, None)
     return p is not None and p < 0.05
 
 

@@ -115,17 +115,6 @@ def paired_ratio(
     return Estimate(math.exp(mean), "ratio", n, interval), p
 
 
-def p_value_of_zero_mean(values: Sequence[float] | Floats) -> float | None:
-    """Two-sided p of Student's t-test that the mean of ``values`` is 0; None below two."""
-    x = np.asarray(values, dtype=np.float64)
-    if x.size < 2:
-        return None
-    error, mean = _standard_error(x), float(x.mean())
-    if error <= 1e-12 * max(abs(mean), 1e-300):
-        return 1.0 if mean == 0 else 0.0
-    return float(2 * stats.t.sf(abs(mean) / error, x.size - 1))
-
-
 def welch_log_ratio(a: Floats, b: Floats) -> tuple[Interval, float] | None:
     """Interval of mean(log b) − mean(log a) for unpaired samples, and its two-sided p.
 

@@ -10,15 +10,13 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import stats
 
 from searchbench.analysis.judgement import Estimate, Interval
-from searchbench.analysis.stats import series, within
+from searchbench.analysis.stats import within
 from searchbench.analysis.trial.measured import Trace
 
 SLICES = 200
 KEEPS_UP = 0.99  # of what was offered; below, a system does not keep up
-_Z = float(stats.norm.ppf(0.5 + within.LEVEL / 2))
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +44,9 @@ class Achieved:
         A promise asks whether this rate can be kept up with for ever, and another window of it
         would have other arrivals.
         """
-        return self._interval(_Z * math.sqrt(2 * self._sway() + series.long_run(self.grew)[0]))
+        return self._interval(
+            within.Z * math.sqrt(2 * self._sway() + within.long_run(self.grew)[0])
+        )
 
     def _sway(self) -> float:
         """Variance of the queue's length about its own trend."""

@@ -7,33 +7,22 @@ from itertools import pairwise
 from typing import Any
 
 import numpy as np
-from scipy import stats
 
-from searchbench.analysis.judgement import Estimate, Interval
+from searchbench.analysis.judgement import Estimate
+from searchbench.analysis.stats import within
 from searchbench.analysis.trial.measured import Measured, Trace
 from searchbench.record import Trial
 from searchbench.record.trial import Load
 
-BATCHES = 20  # for the interval within one trial
+BATCHES = 20  # slices of the window
 
 
 def throughput(trace: Trace) -> Estimate:
     """Requests answered well per second, of those due within the window.
 
-    The interval is of batch means: 20 slices of the window are nearly independent where single
-    requests are not (Law, Simulation Modeling and Analysis, 2015, 9.5.3). It speaks of this trial
-    alone; replicates say more.
+    Its interval speaks of this trial alone; replicates say more.
     """
-    good = trace.measured() & (trace.outcome == 0)
-    n = int(np.count_nonzero(good))
-    value = n / trace.window_s if trace.window_s > 0 else 0.0
-    interval = None
-    if n >= 10 * BATCHES:
-        edges = np.linspace(*trace.window, BATCHES + 1)
-        rates = np.histogram(trace.due[good], edges)[0] / (trace.window_s / BATCHES)
-        half = float(stats.t.ppf(0.975, BATCHES - 1) * rates.std(ddof=1) / BATCHES**0.5)
-        interval = Interval(max(0.0, value - half), value + half, 0.95, "batch means, 20 slices")
-    return Estimate(value, "queries/s", n, interval)
+    return within.rate(trace.due[trace.outcome == 0], trace.window)
 
 
 def cycle_throughput(clients: int, think_s: float, response_ns: Any) -> float | None:
