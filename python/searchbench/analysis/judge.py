@@ -9,6 +9,7 @@ from __future__ import annotations
 import dataclasses
 import math
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from itertools import combinations
 from pathlib import Path
 from typing import Any
@@ -21,7 +22,7 @@ from searchbench.analysis.capacity import found as capacities
 from searchbench.analysis.capacity import search
 from searchbench.analysis.capacity import verdict as of_capacity
 from searchbench.analysis.compare import pairs, scaling, verdict
-from searchbench.analysis.judgement import Agreement, Judgement, RecordComparison
+from searchbench.analysis.judgement import Agreement, Judgement, RecordComparison, Step, Verdict
 from searchbench.analysis.sweep import verdict as of_sweep
 from searchbench.analysis.trial import driven, replicates
 from searchbench.analysis.trial.measured import Samples
@@ -36,100 +37,90 @@ def judge(record: Record | Path | str) -> Judgement:
     RecordError where it is none, or its files are damaged.
     """
     record = record if isinstance(record, Record) else open_record(record)
-    if record.plan.judging.measure == "trials":
-        return _judge_trials(record)
-    return _judge_steps(record)
-
-
-def _judge_trials(record: Record) -> Judgement:
-    """Treatments that were each started anew and measured once a block."""
     plan, samples = record.plan, Samples(record)
     judging, trials = plan.judging, driven.by_treatment(record)
-    treatments = []
+    subjects = driven.subjects(record) if judging.measure != "trials" else {}
+    judged = []
     for planned in plan.treatments:
-        own = trials.get(planned.id, [])
-        judged = [replicates.judge_trial(record, trial, samples) for trial in own]
-        treatments.append(replicates.judge_treatment(planned, judged))
-    treatments, shared = findings.hoist(treatments)
-
+        own, subject = trials.get(planned.id, []), subjects.get(planned.id)
+        if judging.measure != "capacity" or _has_a_rate(planned, own):
+            each = [replicates.judge_trial(record, t, samples, subject=subject) for t in own]
+            judged.append((replicates.judge_treatment(planned, each), each))
+    treatments, shared = findings.hoist([treatment for treatment, _ in judged])
     loads = driven.loads(record)
-    wanted = metric_of(judging.metric, list(loads.values()))
-    answers = AnswerBook(record, treatments)
-    metrics = sorted({m for load in loads.values() for m in pairs.metrics_for(load, wanted)})
-    floors = pairs.noise_floors(treatments, metrics)
-    found = pairs.comparisons(treatments, loads, samples, answers, floors, wanted)
-    agreed = answers.shown()
-    scales = scaling.scales(treatments, metrics)
-    noise_floor = floors.get(wanted)
-    own_findings = findings.of_trials(record, treatments, bool(floors), agreed, answers)
-    return Judgement(
+    found = Judgement(
         question=judging.question or plan.question,
         analysis=judging.analysis,
-        verdict=verdict.decide(
-            treatments, found, loads, wanted, noise_floor, judging.agreement.require, scales
-        ),
+        verdict=Verdict("", False, None),
         treatments=tuple(treatments),
-        comparisons=found,
-        noise_floor=noise_floor,
-        agreement=agreed,
-        findings=findings.in_order([*own_findings, *shared], treatments),
-        excluded=tuple((e.levels, e.reason) for e in plan.excluded),
-        scaling={
-            factor: tuple(s.curve for s in scales if (s.factor, s.metric) == (factor, "throughput"))
-            for factor in dict.fromkeys(s.factor for s in scales if s.metric == "throughput")
-        },
-        resources={
-            t.treatment: replicates.resources(trials.get(t.treatment, []), t) for t in treatments
-        },
-        scales=scales,
-        metric=wanted,
-    )
-
-
-def _judge_steps(record: Record) -> Judgement:
-    """A sweep or a search for capacity: its steps, what they sustain, and which sustains more.
-
-    Steps of one subject are not compared for their answers: these were captured once, before all.
-    """
-    plan, samples = record.plan, Samples(record)
-    judging, subjects = plan.judging, driven.subjects(record)
-    trials = driven.by_treatment(record)
-    treatments, steps = [], []
-    for planned in plan.treatments:
-        own = trials.get(planned.id, [])
-        if judging.measure == "capacity" and not _has_a_rate(planned, own):
-            continue
-        subject = subjects[planned.id]
-        judged = [replicates.judge_trial(record, t, samples, subject=subject) for t in own]
-        treatments.append(replicates.judge_treatment(planned, judged))
-        steps += [j.step for j in judged if j.step is not None]
-    order = {t.trial: i for i, t in enumerate(record.trials)}
-    steps.sort(key=lambda step: order[step.trial])
-    treatments, shared = findings.hoist(treatments)
-    answers = AnswerBook(record, treatments)
-    agreed = _of_subjects(answers, subjects)
-    if judging.measure == "capacity":
-        capacity = capacities.capacities(record)
-        result = of_capacity.sustained(capacity, subjects, steps, agreed)
-    else:
-        result = of_sweep.sustained(treatments, subjects, steps, agreed)
-    own_findings = [*findings.incomplete(record), *findings.disagreeing(agreed), *shared]
-    loads = driven.loads(record)
-    return Judgement(
-        question=judging.question or plan.question,
-        analysis=judging.analysis,
-        verdict=result.verdict,
-        treatments=tuple(treatments),
-        comparisons=result.comparisons,
+        comparisons=(),
         noise_floor=None,
-        agreement=agreed,
-        findings=findings.in_order(own_findings, treatments),
+        agreement=(),
+        findings=tuple(shared),
         excluded=tuple((e.levels, e.reason) for e in plan.excluded),
         resources={
             t.treatment: replicates.resources(trials.get(t.treatment, []), t) for t in treatments
         },
         metric=metric_of(judging.metric, [loads[t.treatment] for t in treatments]),
         measure=judging.measure,
+    )
+    if judging.measure == "trials":
+        return _of_trials(record, found, loads, samples)
+    order = {t.trial: i for i, t in enumerate(record.trials)}
+    steps = [j.step for _, each in judged for j in each if j.step is not None]
+    steps.sort(key=lambda step: order[step.trial])
+    return _of_steps(record, found, subjects, steps)
+
+
+def _of_trials(
+    record: Record, found: Judgement, loads: Mapping[str, Load], samples: Samples
+) -> Judgement:
+    """Treatments that were each started anew and measured once a block."""
+    treatments, wanted = found.treatments, found.metric
+    answers = AnswerBook(record, treatments)
+    metrics = sorted({m for load in loads.values() for m in pairs.metrics_for(load, wanted)})
+    floors = pairs.noise_floors(treatments, metrics)
+    compared = pairs.comparisons(treatments, loads, samples, answers, floors, wanted)
+    agreed = answers.shown()
+    scales = scaling.scales(treatments, metrics)
+    noise_floor, require = floors.get(wanted), record.plan.judging.agreement.require
+    own = findings.of_trials(record, treatments, bool(floors), agreed, answers)
+    return replace(
+        found,
+        verdict=verdict.decide(treatments, compared, loads, wanted, noise_floor, require, scales),
+        comparisons=compared,
+        noise_floor=noise_floor,
+        agreement=agreed,
+        findings=findings.in_order([*own, *found.findings], treatments),
+        scaling={
+            factor: tuple(s.curve for s in scales if (s.factor, s.metric) == (factor, "throughput"))
+            for factor in dict.fromkeys(s.factor for s in scales if s.metric == "throughput")
+        },
+        scales=scales,
+    )
+
+
+def _of_steps(
+    record: Record, found: Judgement, subjects: Mapping[str, str], steps: Sequence[Step]
+) -> Judgement:
+    """A sweep or a search for capacity: its steps, what they sustain, and which sustains more.
+
+    Steps of one subject are not compared for their answers: these were captured once, before all.
+    """
+    treatments = found.treatments
+    agreed = _of_subjects(AnswerBook(record, treatments), subjects)
+    if found.measure == "capacity":
+        capacity = capacities.capacities(record)
+        result = of_capacity.sustained(capacity, subjects, steps, agreed)
+    else:
+        result = of_sweep.sustained(treatments, subjects, steps, agreed)
+    own = [*findings.incomplete(record), *findings.disagreeing(agreed), *found.findings]
+    return replace(
+        found,
+        verdict=result.verdict,
+        comparisons=result.comparisons,
+        agreement=agreed,
+        findings=findings.in_order(own, treatments),
         steps=tuple(steps),
         capacity=result.capacity,
         void=result.void,
@@ -143,7 +134,7 @@ def _has_a_rate(planned: Treatment, own: Sequence[Trial]) -> bool:
     return "rate_per_s" in planned.load
 
 
-def _of_subjects(answers: AnswerBook, subjects: dict[str, str]) -> tuple[Agreement, ...]:
+def _of_subjects(answers: AnswerBook, subjects: Mapping[str, str]) -> tuple[Agreement, ...]:
     """How far subjects return the same, each by the first of its treatments that was driven."""
     first: dict[str, str] = {}
     for t in answers.treatments:
