@@ -51,7 +51,7 @@ def judge(record: Record | Path | str) -> Judgement:
     found = Judgement(
         question=judging.question or plan.question,
         analysis=judging.analysis,
-        verdict=Verdict("", False, None),
+        verdict=Verdict("", False, None),  # decided below, by the kind of study
         treatments=tuple(treatments),
         comparisons=(),
         noise_floor=None,

@@ -172,7 +172,8 @@ def _lag(trial: Trial, trace: Trace) -> Iterator[Row]:
     response = trace.done[kept] - trace.due[kept]
     lag_p50, lag_p99 = (float(v) for v in np.quantile(lag, (0.5, 0.99)))
     p50, p99 = (float(v) for v in np.quantile(response, (0.5, 0.99)))
-    number, meaning, severity = "", "", cast("Severity", "warning")
+    number, meaning = "", ""
+    severity: Severity = "warning"
     if trial.load.kind == "closed":
         think_ns = (trial.load.think_s or 0.0) * 1e9
         share = float(lag.mean()) / max(1.0, float(response.mean()) + think_ns)
