@@ -25,9 +25,9 @@ from numpy.typing import NDArray
 from scipy import stats
 
 from searchbench.analysis.stats import within
-from searchbench.analysis.trial import offered
+from searchbench.analysis.trial import throughput
 from searchbench.analysis.trial.measured import Trace
-from searchbench.analysis.trial.offered import KEEPS_UP
+from searchbench.analysis.trial.throughput import KEEPS_UP
 from searchbench.workload.promises import Condition, parse
 
 __all__ = ["Condition", "Judged", "Kept", "judge", "parse"]
@@ -93,12 +93,12 @@ def judge(promise: tuple[Condition, ...], trace: Trace) -> Judged:
     """Whether the requests that were due within the window keep the promise."""
     inside = trace.measured()
     due, done, free = trace.due[inside], trace.done[inside], trace.free[inside]
-    edges = np.linspace(*trace.window, offered.SLICES + 1)
+    edges = np.linspace(*trace.window, throughput.SLICES + 1)
     ended = (done >= 0) & (trace.outcome[inside] == 0)
     # What never ended well is later than anything.
     response = np.where(ended, np.maximum(done - due, 1), _NEVER)
     kept = tuple(_kept(condition, due, response, edges) for condition in promise)
-    found = offered.achieved(trace)
+    found = throughput.achieved(trace)
     share = found.share if found is not None else 0.0
     span = found.in_the_long_run() if found is not None else None
     low, high = (span.low, span.high) if span is not None else (0.0, 0.0)
@@ -110,8 +110,8 @@ def judge(promise: tuple[Condition, ...], trace: Trace) -> Judged:
         verdict = "holds"
     return Judged(
         kept,
-        offered.offered(trace).value,
-        offered.answered(trace).value,
+        throughput.offered(trace).value,
+        throughput.answered(trace).value,
         share,
         low,
         high,

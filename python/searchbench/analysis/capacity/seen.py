@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from searchbench.analysis.capacity.posterior import Posterior, posterior
 from searchbench.analysis.capacity.promise import Judged
-from searchbench.analysis.trial.offered import KEEPS_UP
+from searchbench.analysis.trial.throughput import KEEPS_UP
 
 NEAR = (0.74, 1.35)  # limit / quantile of a trial that is near the limit
 LOWEST_PER_S = 1.0

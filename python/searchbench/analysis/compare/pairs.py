@@ -28,7 +28,6 @@ from searchbench.analysis.stats.intervals import (
     replicates_to_resolve,
 )
 from searchbench.analysis.trial import latency
-from searchbench.analysis.trial import throughput as capacity
 from searchbench.analysis.trial.measured import Measured, Samples
 from searchbench.record.trial import Load
 
@@ -82,7 +81,9 @@ def value(trial: TrialResult, load: Load, samples: Samples, metric: str, keep: A
         if load.kind != "closed":
             return None
         responses = measured.response_ns[chosen]
-        return capacity.cycle_throughput(load.clients or 1, load.think_s or 0.0, responses)
+        # A client's cycle is response + think time: Little's law solved for the rate.
+        cycle_s = float(responses.mean()) / 1e9 + (load.think_s or 0.0) if responses.size else 0.0
+        return (load.clients or 1) / cycle_s if cycle_s > 0 else None
     kind, _, name = metric.partition("_")
     durations = (measured.service_ns if kind == "service" else measured.response_ns)[chosen]
     if name in ("mean", "max"):

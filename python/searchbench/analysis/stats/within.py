@@ -65,9 +65,9 @@ def quantiles(
         estimate = latency.quantile(ordered, q)
         if estimate is None:
             continue
-        found[name] = estimate
         if number is not None:
-            found[name] = _dependent(estimate, q, durations_ns, ordered, number)
+            estimate = _dependent(estimate, q, durations_ns, ordered, number)
+        found[name] = estimate
     n = int(ordered.size)
     found["max"] = Estimate(float(ordered[-1]) / 1e9, "s", n)
     found["mean"] = Estimate(float(ordered.mean()) / 1e9, "s", n)

@@ -193,7 +193,8 @@ def _figures(
             found[f"{kind}_max"] = Estimate(float(ordered[-1]) / 1e9, "s", size)
             found[f"{kind}_mean"] = Estimate(float(ordered.mean()) / 1e9, "s", size)
     found["server_cores"] = capacity.utilisation(trial, measured.window_s)
-    found["cpu_s_per_query"] = capacity.cpu_per_query(trial, measured)
+    if (cpu_s := trial.server.cpu_s) is not None and (answered := int(measured.query.size)):
+        found["cpu_s_per_query"] = Estimate(cpu_s / answered, "s", answered)
     return {name: estimate for name, estimate in found.items() if estimate is not None}
 
 

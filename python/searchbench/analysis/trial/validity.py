@@ -16,7 +16,6 @@ from searchbench.analysis.trial import throughput as capacity
 from searchbench.analysis.trial.cache import cache_hits
 from searchbench.analysis.trial.latency import minimum_samples
 from searchbench.analysis.trial.measured import Trace
-from searchbench.analysis.trial.offered import KEEPS_UP, achieved
 from searchbench.analysis.trial.warmup import Warmup
 from searchbench.record import Trial
 
@@ -242,14 +241,14 @@ def _steal(trial: Trial, trace: Trace) -> Iterator[Row]:
 
 
 def _offered(trial: Trial, trace: Trace) -> Iterator[Row]:
-    found = achieved(trace) if trial.load.kind != "closed" else None
+    found = capacity.achieved(trace) if trial.load.kind != "closed" else None
     if found is None:
         return
     kept = trace.measured() & (trace.done >= 0)
     # Seconds by which the median response grows each second of the window.
     growth = capacity.slope(trace.due[kept], trace.done[kept] - trace.due[kept], trace.window)
     unsent = trial.drive.unsent if trial.drive is not None else 0
-    if unsent or (found.share < KEEPS_UP and growth > GROWTH):
+    if unsent or (found.share < capacity.KEEPS_UP and growth > GROWTH):
         number = f"{_percent(found.share)} of the offered load" + (
             f", {unsent:,} requests never sent" if unsent else ""
         )
@@ -261,7 +260,7 @@ def _offered(trial: Trial, trace: Trace) -> Iterator[Row]:
             f"window (by {growth * 1e3:.0f} ms a second): the latencies depend on its length.",
             "Offer less; the throughput of a closed loop says about how much is sustained.",
         )
-    elif found.share < KEEPS_UP:
+    elif found.share < capacity.KEEPS_UP:
         yield (
             "behind at the end",
             "note",
