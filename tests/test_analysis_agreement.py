@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from records import OUTCOMES, Study, good_answer
-from searchbench.analysis.agreement import agreement, causes, ranking
+from searchbench.analysis.agreement import agreement, ranking
 from searchbench.analysis.agreement.agreement import Pair
 from searchbench.record import Trial, open_record
 from searchbench.study.plan import Require
@@ -108,7 +108,7 @@ def test_the_same_answers_agree_in_everything(tmp_path: Path) -> None:
 def test_other_totals_of_plain_terms_are_put_down_to_analysis(tmp_path: Path) -> None:
     pair = agree(tmp_path, lambda q, a: {"total": a["total"] + 1} if q < 4 else {})
     assert pair.agreement.totals_match == 0.9
-    assert pair.agreement.causes == {causes.ANALYSIS: 4}
+    assert pair.agreement.causes == {agreement.ANALYSIS: 4}
     assert pair.agreeing.tolist() == list(range(4, 40))
     example = pair.agreement.examples[0]
     assert (example.query, example.total_a, example.total_b) == (0, 20, 21)
@@ -131,8 +131,8 @@ def test_terms_on_record_tell_analysis_from_operators(tmp_path: Path) -> None:
     a, b = (agreement.read_answers(record, t) for t in by_treatment(record.trials))
     found = agreement.compare(a, b, require="totals", k=10, queries=record.queries("beef"))
     assert found.agreement.causes == {
-        causes.OPERATOR: 3,
-        causes.ANALYSIS: 1,
+        agreement.OPERATOR: 3,
+        agreement.ANALYSIS: 1,
     }
 
 
@@ -153,7 +153,7 @@ def test_hits_tied_with_the_cut_may_swap(tmp_path: Path) -> None:
     found = agreement.compare(a, b, require="order", k=10).agreement
     # ... and where both are tied at the cut, it is none.
     assert found.top_k_set_match == found.top_k_order_match == 1
-    assert found.causes == {causes.TIE: 20}
+    assert found.causes == {agreement.TIE: 20}
     assert found.agreeing == 40
 
 
@@ -176,7 +176,7 @@ def test_other_order_of_the_same_documents_is_scoring(tmp_path: Path) -> None:
         return {"ids": a["ids"][::-1]}
 
     found = agree(tmp_path, turned, "order").agreement
-    assert found.causes == {causes.SCORING: 40}
+    assert found.causes == {agreement.SCORING: 40}
     assert found.top_k_set_match == 1
     assert found.top_k_order_match == 0
     assert found.agreeing == 0
@@ -185,19 +185,19 @@ def test_other_order_of_the_same_documents_is_scoring(tmp_path: Path) -> None:
 
 def test_one_engine_with_other_parts_differs_by_part_statistics(tmp_path: Path) -> None:
     found = agree(tmp_path, lambda q, a: {"ids": a["ids"][::-1]}, parameters={"parts": 4}).agreement
-    assert found.causes == {causes.PARTS: 40}
+    assert found.causes == {agreement.PARTS: 40}
 
 
 def test_a_total_that_is_only_a_bound_is_truncation_even_if_equal(tmp_path: Path) -> None:
     pair = agree(tmp_path, lambda q, a: {"total_exact": False} if q == 5 else {})
-    assert pair.agreement.causes == {causes.TRUNCATION: 1}
+    assert pair.agreement.causes == {agreement.TRUNCATION: 1}
     assert 5 not in pair.agreeing
 
 
 def test_an_answer_from_a_part_of_the_index_is_partial_even_if_equal(tmp_path: Path) -> None:
     partial = OUTCOMES.index("partial")
     pair = agree(tmp_path, lambda q, a: {"outcome": partial} if q == 5 else {})
-    assert pair.agreement.causes == {causes.PARTIAL: 1}
+    assert pair.agreement.causes == {agreement.PARTIAL: 1}
     assert 5 not in pair.agreeing
 
 
@@ -215,7 +215,7 @@ def test_facets_must_be_the_same_but_not_their_spelling(tmp_path: Path) -> None:
     record = open_record(study.write(tmp_path / "record"))
     a, b = (agreement.read_answers(record, t) for t in by_treatment(record.trials))
     pair = agreement.compare(a, b, require="totals", k=10)
-    assert pair.agreement.causes == {causes.EXTRAS: 1}
+    assert pair.agreement.causes == {agreement.EXTRAS: 1}
     assert pair.agreeing.tolist() == [0, 1, 3]
 
 
@@ -228,7 +228,7 @@ def test_errors_and_unsupported_queries_are_left_out_and_counted(tmp_path: Path)
     assert (found.errors_a, found.errors_b) == (0, 2)
     assert (found.unsupported_a, found.unsupported_b) == (0, 1)
     assert found.queries == 37
-    assert found.causes == {causes.ERROR: 2}
+    assert found.causes == {agreement.ERROR: 2}
     assert not {0, 1, 7} & set(pair.agreeing.tolist())
 
 

@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 
 from records import Study, good_answer, lognormal
-from searchbench.analysis.compare.records import compare_records, comparison_json
+from searchbench.analysis.compare.records import compare_records
+from searchbench.analysis.judge import to_json
 from searchbench.record import Record, open_record
 
 
@@ -81,4 +82,4 @@ def test_a_record_without_valid_trials_is_not_comparable(tmp_path: Path) -> None
     found = compare_records(record(tmp_path / "a"), record(tmp_path / "b", fails_at="deploy"))
     assert {line.verdict for line in found.comparisons} == {"not comparable"}
     assert not found.regressed
-    json.dumps(comparison_json(found), allow_nan=False)
+    json.dumps(to_json(found), allow_nan=False)

@@ -158,7 +158,7 @@ def test_holm_keeps_the_share_of_studies_with_any_false_win_below_five_percent()
     rng = np.random.default_rng(8)
     wrong = 0
     for _ in range(1000):
-        p = [intervals.p_value_of_zero_mean(rng.standard_normal(4)) for _ in range(10)]
+        p = [intervals.paired_ratio(rng.standard_normal(4), None)[1] for _ in range(10)]
         wrong += any(v is not None and v < 0.05 for v in intervals.holm(p))
     assert wrong / 1000 < 0.065
 
@@ -181,7 +181,7 @@ def test_the_number_of_blocks_said_to_resolve_a_difference_does() -> None:
     spread = float(np.std([0.03, 0.05, 0.01, 0.03], ddof=1))
     found = []
     for _ in range(2000):
-        p = intervals.p_value_of_zero_mean(0.03 + spread * rng.standard_normal(needed))
+        _, p = intervals.paired_ratio(0.03 + spread * rng.standard_normal(needed), None)
         found.append(p is not None and p < 0.05)
     power = np.mean(found)
     assert power >= 0.78

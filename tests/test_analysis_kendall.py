@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import kendalltau
 
-from searchbench.analysis.stats import kendall
+from searchbench.analysis.agreement.ranking import tau_b
 
 RANKS = st.lists(st.tuples(st.integers(0, 9), st.integers(0, 9)), max_size=14)
 
@@ -17,7 +17,7 @@ def taus(rows: list[list[tuple[int, int]]]) -> list[float]:
     row = np.array([r for r, items in enumerate(rows) for _ in items], dtype=np.int64)
     x = np.array([a for items in rows for a, _ in items], dtype=np.int64)
     y = np.array([b for items in rows for _, b in items], dtype=np.int64)
-    return kendall.tau_b(row, x, y, len(rows)).tolist()
+    return tau_b(row, x, y, len(rows)).tolist()
 
 
 def test_one_swap_among_four_leaves_five_pairs_against_one() -> None:

@@ -74,6 +74,11 @@ class TrialResult:
     warmup: Curve | None = None
     steady_from_s: float | None = None
 
+    @property
+    def counts(self) -> bool:
+        """Whether estimates rest on it: it is valid, and no control."""
+        return self.status == "valid" and not self.control
+
 
 @dataclass(frozen=True, slots=True)
 class TreatmentResult:

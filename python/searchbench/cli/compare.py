@@ -26,7 +26,8 @@ def compare(a: Path, b: Path, *, threshold: str = "5%", as_json: Json = False) -
     as_json
         Print JSON.
     """
-    from searchbench.analysis.compare.records import compare_records, comparison_json
+    from searchbench.analysis.compare.records import compare_records
+    from searchbench.analysis.judge import to_json
     from searchbench.record import open_record
     from searchbench.terminal import out
 
@@ -35,7 +36,7 @@ def compare(a: Path, b: Path, *, threshold: str = "5%", as_json: Json = False) -
         raise SearchbenchError(f"--threshold {threshold}: give a percentage such as 5%")
     result = compare_records(open_record(a), open_record(b), float(match[1]) / 100)
     if as_json:
-        out.as_json(comparison_json(result))
+        out.as_json(to_json(result))
     else:
         if result.lines:
             out.table(result.header, result.lines)

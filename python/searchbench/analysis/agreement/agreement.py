@@ -14,15 +14,32 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 from numpy.typing import NDArray
 
-from searchbench.analysis.agreement import causes, groups, ranking
+from searchbench.analysis.agreement import groups, ranking
 from searchbench.analysis.judgement import Agreement, Difference
 from searchbench.record import Record, Trial
 from searchbench.study.plan import Require
 
 EXAMPLES = 20
 
+# Why two systems answer a query differently, where the record can tell.
+ERROR = "error"  # one of them refused or failed
+PARTIAL = "partial"  # one of them answered from a part of its index only
+TRUNCATION = "truncation"  # a total is only a bound, or there is no total
+ANALYSIS = "analysis"  # other totals, and the text is cut into other terms
+OPERATOR = "operator"  # other totals from the same terms: the operators mean different things
+ANALYSIS_OR_OPERATOR = "analysis or operator"  # other totals, and no terms on record to tell which
+EXTRAS = "facets or groups"  # the same documents match, counted differently
+PARTS = "part statistics"  # one engine, with other parts: each scores by its own frequencies
+SCORING = "scoring"  # the same documents match, ranked differently
+TIE = "tie"  # only hits of equal score swapped; counts as the same
+
+# Parameters that say how an index is cut up and whose statistics are used for scoring.
+PART_PARAMETERS = frozenset({"parts", "part_kind", "levels", "shards", "statistics", "merge"})
+
+Ints = NDArray[np.int64]
 Bools = NDArray[np.bool_]
 
 
@@ -36,17 +53,16 @@ class Answers:
     ``digest``: the same for treatments that answer the same, scores apart.
     """
 
-    query: NDArray[np.int64]
+    query: Ints
     ok: Bools
-    total: NDArray[np.int64]
+    total: Ints
     exact: Bools
     partial: Bools
     ids: Any
     scores: NDArray[np.float64]
-    offsets: NDArray[np.int64]
+    offsets: Ints
     facets: NDArray[Any]
     groups: NDArray[Any]
-    error: NDArray[Any]
     unsupported: Mapping[int, str]
     about: Trial
     digest: str
@@ -65,35 +81,30 @@ class Pair:
     """
 
     agreement: Agreement
-    agreeing: NDArray[np.int64]
+    agreeing: Ints
 
 
 def read_answers(record: Record, trial: Trial) -> Answers:
     """The captured replies of a trial; of several for a query, the first."""
     table = record.replies(trial.trial).combine_chunks()
-    phase = table.column("phase").to_pylist()
-    number = table.column("query").to_numpy().astype(np.int64)
-    captured = np.array([p == "captured" for p in phase], dtype=bool)
-    _, first = np.unique(number[captured], return_index=True)
-    table = table.take(np.flatnonzero(captured)[first]).combine_chunks()
-    outcome = table.column("outcome").to_numpy()
+    captured = np.array(table.column("phase").to_pylist(), dtype=object) == "captured"
+    _, first = np.unique(table.column("query").to_numpy()[captured], return_index=True)
+    table = table.take(np.flatnonzero(captured)[first])
     names = trial.outcomes or ["ok"]
+    outcome = table.column("outcome").to_numpy()
     good = np.isin(outcome, [i for i, name in enumerate(names) if name in ("ok", "partial")])
-    error = np.array(table.column("error").to_pylist(), dtype=object)
+    partial = np.isin(outcome, [i for i, name in enumerate(names) if name == "partial"])
     lists = table.column("ids").combine_chunks()
     scores = table.column("scores").combine_chunks()
-    if hasattr(lists, "chunks"):  # older pyarrow: a chunked array of one chunk
-        lists, scores = lists.chunk(0), scores.chunk(0)
     offsets = _offsets(lists)
     flat = lists.flatten()
     flat_scores = np.full(len(flat), np.nan)
     given = scores.flatten().fill_null(float("nan")).to_numpy(zero_copy_only=False)
     if np.array_equal(_offsets(scores), offsets):
         flat_scores = given.astype(np.float64)
-    partial = np.array([i < len(names) and names[i] == "partial" for i in outcome], dtype=bool)
     answers: dict[str, Any] = {
         "query": table.column("query").to_numpy().astype(np.int64),
-        "ok": good & np.array([e is None for e in error], dtype=bool),
+        "ok": good & table.column("error").is_null().to_numpy(),
         "total": table.column("total").fill_null(-1).to_numpy(),
         "exact": table.column("total_exact").fill_null(False).to_numpy() & ~partial,
         "partial": partial,
@@ -112,7 +123,6 @@ def read_answers(record: Record, trial: Trial) -> Answers:
         offsets=offsets,
         facets=facets,
         groups=groups,
-        error=error,
         unsupported={row.query: row.reason for row in trial.unsupported},
         about=trial,
         digest=seen.hexdigest(),
@@ -126,7 +136,6 @@ def compare(
     require: Require,
     k: int,
     queries: Sequence[Mapping[str, Any]] = (),
-    examples: int = EXAMPLES,
 ) -> Pair:
     """How far two treatments return the same, over the distinct queries that both answered.
 
@@ -137,8 +146,7 @@ def compare(
     answered = a.ok[at_a] & b.ok[at_b]
     both, at_a, at_b = asked[answered], at_a[answered], at_b[answered]
     numbers = _number(a.ids, b.ids)
-    lists_a, lists_b = _lists(a, b, at_a, at_b, numbers, k)
-    found = ranking.match(lists_a, lists_b)
+    found = ranking.match(_top(a, numbers[0], at_a, k), _top(b, numbers[1], at_b, k))
     extras = (a.facets[at_a] == b.facets[at_b]) & (a.groups[at_a] == b.groups[at_b])
     total_a, total_b = a.total[at_a], b.total[at_b]
     known = a.exact[at_a] & b.exact[at_b] & (total_a >= 0) & (total_b >= 0)
@@ -150,26 +158,20 @@ def compare(
         "order": totals & extras & found.order_same,
     }[require]
     by_number = {int(row["query"]): row for row in queries}
-    namer = causes.Namer(a.about, b.about, by_number)
-    counts: Counter[str] = Counter()
-    shown: list[tuple[int, int, str]] = []
-    same_all = totals & extras & found.same
-    for i in np.flatnonzero(~same_all):
-        cause = namer.name(
-            int(both[i]),
-            totals_same=bool(totals[i]),
-            totals_known=bool(known[i]),
-            partial=bool(a.partial[at_a[i]] or b.partial[at_b[i]]),
-            extras_same=bool(extras[i]),
-            ties_only=bool(found.order_same[i]),
-        )
-        counts[cause] += 1
-        shown.append((int(i), 1 if cause == causes.TIE else 0, cause))
-    errors_a = int(np.count_nonzero(~a.ok))
-    errors_b = int(np.count_nonzero(~b.ok))
-    one_sided = int(np.count_nonzero(~answered))
-    if one_sided:
-        counts[causes.ERROR] += one_sided
+    # The first that holds; "" is to be named query by query.
+    named = np.select(
+        [a.partial[at_a] | b.partial[at_b], ~known, ~totals, ~extras, found.order_same],
+        [PARTIAL, TRUNCATION, "", EXTRAS, TIE],
+        PARTS if _only_parts_differ(a.about, b.about) else SCORING,
+    )
+    shown: list[tuple[int, str]] = []
+    for i in np.flatnonzero(~(totals & extras & found.same)).tolist():
+        query = int(both[i])
+        cause = str(named[i]) or _of_totals(a.about, b.about, query, by_number.get(query))
+        shown.append((i, cause))
+    counts = Counter(cause for _, cause in shown)
+    if one_sided := int(np.count_nonzero(~answered)):
+        counts[ERROR] += one_sided
     n = both.size
     agreement = Agreement(
         a=a.about.treatment,
@@ -182,8 +184,8 @@ def compare(
         k=k,
         unsupported_a=len(a.unsupported),
         unsupported_b=len(b.unsupported),
-        errors_a=errors_a,
-        errors_b=errors_b,
+        errors_a=int(np.count_nonzero(~a.ok)),
+        errors_b=int(np.count_nonzero(~b.ok)),
         causes=dict(counts.most_common()),
         examples=tuple(
             Difference(
@@ -195,7 +197,7 @@ def compare(
                 hits_a=_hits(a, int(at_a[i]), k),
                 hits_b=_hits(b, int(at_b[i]), k),
             )
-            for i, _, cause in _varied(shown, examples)
+            for i, cause in _varied(shown)
         ),
         label_a=a.about.label,
         label_b=b.about.label,
@@ -238,40 +240,26 @@ def under_load(record: Record, trial: Trial) -> tuple[int, int]:
     return differ, looked
 
 
-def _offsets(lists: Any) -> NDArray[np.int64]:
+def _offsets(lists: Any) -> Ints:
     """Offsets from 0 of a list array; a null is an empty list."""
     lengths = lists.value_lengths().fill_null(0).to_numpy(zero_copy_only=False)
-    offsets: NDArray[np.int64] = np.concatenate(([0], np.cumsum(lengths, dtype=np.int64)))
-    return offsets
+    return np.concatenate(([0], np.cumsum(lengths, dtype=np.int64)))
 
 
-def _lists(
-    a: Answers,
-    b: Answers,
-    at_a: NDArray[np.int64],
-    at_b: NDArray[np.int64],
-    encoded: tuple[NDArray[np.int32], NDArray[np.int32]],
-    k: int,
-) -> tuple[ranking.Lists, ranking.Lists]:
-    """Both sides' top k as matrices, the documents numbered alike."""
-    made = []
-    for answers, numbers, at in ((a, encoded[0], at_a), (b, encoded[1], at_b)):
-        length = np.minimum(np.diff(answers.offsets), k)[at]
-        total = answers.total[at]
+def _top(answers: Answers, numbers: NDArray[np.int32], at: Ints, k: int) -> ranking.Lists:
+    """The top k of the queries ``at`` as matrices."""
+    length = np.minimum(np.diff(answers.offsets), k)[at]
+    total = answers.total[at]
+    return ranking.Lists(
+        ids=ranking.as_matrix(numbers, answers.offsets, k, -1)[at],
+        scores=ranking.as_matrix(answers.scores, answers.offsets, k, np.nan)[at],
+        length=length,
         # A list is cut where more match than it holds; an unknown total counts as more.
-        cut = (total < 0) | (total > length)
-        made.append(
-            ranking.Lists(
-                ids=ranking.as_matrix(numbers, answers.offsets, k, -1)[at],
-                scores=ranking.as_matrix(answers.scores, answers.offsets, k, np.nan)[at],
-                length=length,
-                cut=cut,
-            )
-        )
-    return made[0], made[1]
+        cut=(total < 0) | (total > length),
+    )
 
 
-def _all_hits(answers: Answers, numbers: NDArray[np.int32], at: NDArray[np.int64]) -> groups.Hits:
+def _all_hits(answers: Answers, numbers: NDArray[np.int32], at: Ints) -> groups.Hits:
     """Every hit of the queries ``at``, however deep the lists are."""
     length = np.diff(answers.offsets)[at]
     begin = answers.offsets[:-1][at] - (np.cumsum(length) - length)
@@ -281,11 +269,7 @@ def _all_hits(answers: Answers, numbers: NDArray[np.int32], at: NDArray[np.int64
 
 def _number(a: Any, b: Any) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
     """A number for each id, the same for the same id on both sides."""
-    import pyarrow as pa
-
-    both: Any = pa.chunked_array([a, b], type=a.type).combine_chunks()
-    if hasattr(both, "chunks"):
-        both = both.chunk(0)
+    both = pa.concat_arrays([a, b])
     numbers = both.dictionary_encode().indices.to_numpy(zero_copy_only=False).astype(np.int32)
     return numbers[: len(a)], numbers[len(a) :]
 
@@ -319,11 +303,42 @@ def _share(matches: Bools) -> float:
     return float(matches.mean()) if matches.size else 0.0
 
 
-def _varied(shown: list[tuple[int, int, str]], limit: int) -> list[tuple[int, int, str]]:
+def _varied(shown: list[tuple[int, str]]) -> list[tuple[int, str]]:
     """Examples of every cause in turn, real differences before mere ties."""
     turn: Counter[str] = Counter()
     keyed = []
-    for row in shown:
-        keyed.append((row[1], turn[row[2]], row))
-        turn[row[2]] += 1
-    return [row for _, _, row in sorted(keyed)[:limit]]
+    for i, cause in shown:
+        keyed.append((cause == TIE, turn[cause], i, cause))
+        turn[cause] += 1
+    return [(i, cause) for _, _, i, cause in sorted(keyed)[:EXAMPLES]]
+
+
+def _of_totals(a: Trial, b: Trial, query: int, asked: Mapping[str, Any] | None) -> str:
+    """Why totals differ. ``asked``: the query's row, None where it is not on record."""
+    algebra = (asked or {}).get("algebra") or {}
+    matched = algebra.get("match") or {}
+    if asked is not None and a.terms is not None and b.terms is not None:
+        # ``other`` has only the queries whose terms an engine sees otherwise than declared.
+        declared = _declared_terms(matched)
+        x, y = (tuple(seen.other.get(str(query), declared)) for seen in (a.terms, b.terms))
+        return OPERATOR if x == y else ANALYSIS
+    simple = isinstance(matched, Mapping) and matched.get("mode") in ("any", "all")
+    # Any and all of plain terms mean one thing only, and the conformance suite holds every
+    # engine to it; so what differs must be the terms.
+    return ANALYSIS if simple and not algebra.get("filters") else ANALYSIS_OR_OPERATOR
+
+
+def _declared_terms(match: Any) -> tuple[str, ...]:
+    """All terms of a match in its JSON form, at any depth, in order."""
+    if not isinstance(match, Mapping):
+        return ()
+    if "terms" in match:
+        return tuple(str(term) for term in match["terms"])
+    parts = [p for key in ("must", "should", "must_not") for p in match.get(key) or ()]
+    return tuple(term for part in parts for term in _declared_terms(part))
+
+
+def _only_parts_differ(a: Trial, b: Trial) -> bool:
+    x, y = a.parameters, b.parameters
+    differing = {name for name in {*x, *y} if x.get(name) != y.get(name)}
+    return (a.engine, a.version) == (b.engine, b.version) and bool(differing & PART_PARAMETERS)

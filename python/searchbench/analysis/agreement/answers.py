@@ -2,27 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
-from searchbench.analysis.agreement import agreement, causes
+from searchbench.analysis.agreement import agreement
 from searchbench.analysis.judgement import Agreement, TreatmentResult
+from searchbench.analysis.trial import driven
 from searchbench.record import Record, Trial
-from searchbench.study.plan import AgreementRule
+
+Kind = tuple[str, str, str, str]  # system, digest of the answers, version, what may explain them
 
 
-@dataclass
 class AnswerBook:
     """The captured answers of each treatment, and how pairs of them agree; each read once."""
 
-    record: Record
-    treatments: Sequence[TreatmentResult]
-    trials: Mapping[str, Sequence[Trial]]
-    rule: AgreementRule
-    _answers: dict[str, agreement.Answers | None] = field(default_factory=dict)
-    _pairs: dict[tuple[str, ...], agreement.Pair] = field(default_factory=dict)
-    _asked: dict[str, list[dict[str, Any]]] = field(default_factory=dict)
+    def __init__(self, record: Record, treatments: Sequence[TreatmentResult]) -> None:
+        self.record = record
+        self.treatments = treatments
+        self.trials = driven.by_treatment(record)
+        self.rule = record.plan.judging.agreement
+        self._answers: dict[str, agreement.Answers | None] = {}
+        self._pairs: dict[tuple[Kind, Kind], agreement.Pair] = {}
+        self._asked: dict[str, list[dict[str, Any]]] = {}
 
     def trial_of(self, treatment: str, last: bool = False) -> Trial | None:
         """The first (or last) trial of a treatment that answered and is no control.
@@ -37,9 +39,7 @@ class AnswerBook:
         """The answers of a treatment; None where none of its trials is valid."""
         if treatment not in self._answers:
             trial = self.trial_of(treatment)
-            self._answers[treatment] = (
-                agreement.read_answers(self.record, trial) if trial is not None else None
-            )
+            self._answers[treatment] = agreement.read_answers(self.record, trial) if trial else None
         return self._answers[treatment]
 
     def distinct(self, treatment: str) -> int:
@@ -55,45 +55,35 @@ class AnswerBook:
         x, y = self.of(a), self.of(b)
         if x is None or y is None or not same_question(x.about, y.about):
             return None
-        key = (_class(x), _class(y))
+        key = (_kind(x), _kind(y))
         if key not in self._pairs:
+            digest = x.about.queries.digest
+            if digest not in self._asked:
+                self._asked[digest] = self.record.queries(digest) if digest else []
+            rule, queries = self.rule, self._asked[digest]
             self._pairs[key] = agreement.compare(
-                x,
-                y,
-                require=self.rule.require,
-                k=self.rule.k,
-                queries=self.queries(x.about),
+                x, y, require=rule.require, k=rule.k, queries=queries
             )
         return self._pairs[key]
-
-    def queries(self, trial: Trial) -> list[dict[str, Any]]:
-        """The query set of a trial, read once."""
-        digest = trial.queries.digest
-        if digest not in self._asked:
-            self._asked[digest] = self.record.queries(digest) if digest else []
-        return self._asked[digest]
 
     def shown(self) -> tuple[Agreement, ...]:
         """The pairs worth a look: of each two kinds of answer one, named after all that give it.
 
         Treatments of one system that answer the same are one; two systems are shown even then.
         """
-        made = {}
-        for (a, b), pair in self._pairs.items():
-            system_a, system_b = a.split("\0")[0], b.split("\0")[0]
-            if a == b or (system_a == system_b and a.split("\0")[1] == b.split("\0")[1]):
-                continue
-            made[a, b] = pair.agreement
-        return tuple(self._labelled(key, found) for key, found in made.items())
+        return tuple(
+            self._labelled((a, b), pair.agreement)
+            for (a, b), pair in self._pairs.items()
+            if a[:2] != b[:2]
+        )
 
-    def _labelled(self, key: tuple[str, ...], found: Agreement) -> Agreement:
+    def _labelled(self, kinds: tuple[Kind, Kind], found: Agreement) -> Agreement:
         labels = []
-        for kind in key:
-            system = kind.split("\0")[0]
-            answers = [(t, self.of(t.treatment)) for t in self.treatments if t.system == system]
+        for kind in kinds:
+            answers = [(t, self.of(t.treatment)) for t in self.treatments if t.system == kind[0]]
             known = [(t, x) for t, x in answers if x is not None]
-            same = [t.label for t, x in known if _class(x) == kind]
-            labels.append(system if len(same) == len(known) else " / ".join(same[:3]))
+            same = [t.label for t, x in known if _kind(x) == kind]
+            labels.append(kind[0] if len(same) == len(known) else " / ".join(same[:3]))
         return replace(found, label_a=labels[0], label_b=labels[1])
 
     def unstable(self) -> list[tuple[str, str]]:
@@ -105,11 +95,11 @@ class AnswerBook:
             if last is None or first is None or last.trial == first.about.trial:
                 continue
             again = agreement.read_answers(self.record, last)
-            if again.digest != first.digest:
-                compared = agreement.compare(first, again, require="order", k=self.rule.k)
-                differ = compared.agreement.queries - compared.agreement.agreeing
-                if differ:
-                    found.append((treatment.label, f"{differ} of {compared.agreement.queries}"))
+            if again.digest == first.digest:
+                continue
+            compared = agreement.compare(first, again, require="order", k=self.rule.k).agreement
+            if differ := compared.queries - compared.agreeing:
+                found.append((treatment.label, f"{differ} of {compared.queries}"))
         return found
 
 
@@ -118,14 +108,9 @@ def same_question(a: Trial, b: Trial) -> bool:
     return (a.corpus.digest, a.queries.digest) == (b.corpus.digest, b.queries.digest)
 
 
-def _class(answers: agreement.Answers) -> str:
-    """Treatments of one class give the same answers for the same reasons."""
+def _kind(answers: agreement.Answers) -> Kind:
+    """Treatments of one kind give the same answers for the same reasons."""
     about = answers.about
-    parts = sorted(
-        (name, str(level))
-        for name, level in about.parameters.items()
-        if name in causes.PART_PARAMETERS
-    )
-    barred = ",".join(map(str, sorted(answers.unsupported)))
-    question = f"{about.corpus.digest}/{barred}/{parts}"
-    return f"{about.system}\0{answers.digest}\0{about.version}\0{question}"
+    parts = [(k, str(v)) for k, v in about.parameters.items() if k in agreement.PART_PARAMETERS]
+    why = f"{about.corpus.digest}/{sorted(answers.unsupported)}/{sorted(parts)}"
+    return about.system, answers.digest, about.version, why

@@ -13,9 +13,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from searchbench.analysis.agreement.ranking import TIE
+from searchbench.analysis.agreement.ranking import TIE, tau_b
 from searchbench.analysis.judgement import GroupAgreement
-from searchbench.analysis.stats import kendall
 from searchbench.record import Trial
 
 TOP = 10
@@ -56,26 +55,22 @@ def measure(a: Hits, b: Hits, *, found_same: int, scores_alike: bool) -> GroupAg
     """
     queries = a.length.size
     slices = [_compare(x, y) for x, y in zip(_slices(a, b), _slices(b, a), strict=True)]
-
-    def all_of(name: str) -> Any:
-        return np.concatenate([getattr(found, name) for found in slices])
+    found = {name: np.concatenate([part[name] for part in slices]) for name in slices[0]}
 
     def counted(matches: Bools) -> int:
         return int(np.count_nonzero(matches))
 
-    only_a, only_b, in_groups, lost = (all_of(n) for n in ("only_a", "only_b", "counted", "lost"))
-    mismatches = lost[in_groups & (lost > 0)]
-    tau = all_of("tau")
-    tau = tau[np.isfinite(tau)]
-    apart = all_of("apart") if scores_alike else np.zeros(0)
-    apart = apart[np.isfinite(apart)]
+    in_groups = found["counted"]
+    mismatches = found["lost"][in_groups & (found["lost"] > 0)]
+    tau = found["tau"][np.isfinite(found["tau"])]
+    apart = found["apart"][np.isfinite(found["apart"]) & scores_alike]
     return GroupAgreement(
         total_results_match=(counted(a.length == b.length), queries),
         total_found_match=(found_same, queries),
-        top_10_match=(counted(all_of("top_same")), queries),
-        document_set_match=(counted((only_a == 0) & (only_b == 0)), queries),
-        document_groups_match=(counted(all_of("groups_same") & in_groups), counted(in_groups)),
-        document_mismatch=(int(only_a.sum()), sum(found.documents for found in slices)),
+        top_10_match=(counted(found["top_same"]), queries),
+        document_set_match=(counted((found["only_a"] == 0) & (found["only_b"] == 0)), queries),
+        document_groups_match=(counted(found["groups_same"] & in_groups), counted(in_groups)),
+        document_mismatch=(int(found["only_a"].sum()), int(found["documents"].sum())),
         max_mismatch=int(mismatches.max(initial=0)),
         median_mismatch=float(np.median(mismatches)) if mismatches.size else 0.0,
         distribution={str(n): counted(mismatches == n) for n in range(1, LISTED + 1)},
@@ -88,25 +83,11 @@ def measure(a: Hits, b: Hits, *, found_same: int, scores_alike: bool) -> GroupAg
     )
 
 
-@dataclass(frozen=True, slots=True)
-class _Compared:
+def _compare(a: Hits, b: Hits) -> dict[str, NDArray[Any]]:
     """By query: ``top_same``, ``groups_same``, ``counted`` (it has groups to compare), documents
-    of one list only, ``lost`` (mismatches), ``tau`` (NaN: no order). ``apart``: by shared document,
-    how far its scores are apart. ``documents``: of all first lists.
+    of one list only and of the first, ``lost`` (mismatches), ``tau`` (NaN: no order). ``apart``: by
+    shared document, how far its scores are apart.
     """
-
-    top_same: Bools
-    groups_same: Bools
-    counted: Bools
-    only_a: Ints
-    only_b: Ints
-    lost: Ints
-    tau: Floats
-    apart: Floats
-    documents: int
-
-
-def _compare(a: Hits, b: Hits) -> _Compared:
     queries = a.length.size
     documents = int(max(a.document.max(initial=0), b.document.max(initial=0))) + 1
     first, second = _Side.of(a, documents), _Side.of(b, documents)
@@ -122,18 +103,18 @@ def _compare(a: Hits, b: Hits) -> _Compared:
     same_group = first.upper[i] & second.upper[j] & (first.group[i] == second.group[j])
     kept = by_row(row[same_group])
     lost = by_row(first.row[first.upper]) - kept
-    return _Compared(
-        top_same=(by_row(first.row[top_a]) == top_shared)
+    return {
+        "top_same": (by_row(first.row[top_a]) == top_shared)
         & (by_row(second.row[top_b]) == top_shared),
-        groups_same=(lost == 0) & (by_row(second.row[second.upper]) == kept),
-        counted=first.weighed & second.weighed & (first.groups > 1),
-        only_a=by_row(first.row) - shared,
-        only_b=by_row(second.row) - shared,
-        lost=lost,
-        tau=kendall.tau_b(row, first.group[i], second.group[j], queries),
-        apart=np.abs(first.score[i] - second.score[j]),
-        documents=int(first.row.size),
-    )
+        "groups_same": (lost == 0) & (by_row(second.row[second.upper]) == kept),
+        "counted": first.weighed & second.weighed & (first.groups > 1),
+        "only_a": by_row(first.row) - shared,
+        "only_b": by_row(second.row) - shared,
+        "documents": by_row(first.row),
+        "lost": lost,
+        "tau": tau_b(row, first.group[i], second.group[j], queries),
+        "apart": np.abs(first.score[i] - second.score[j]),
+    }
 
 
 def _slices(hits: Hits, other: Hits) -> Iterator[Hits]:

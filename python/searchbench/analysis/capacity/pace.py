@@ -15,7 +15,7 @@ from dataclasses import dataclass
 
 from searchbench.analysis.capacity.posterior import Posterior, posterior
 from searchbench.analysis.capacity.promise import Judged
-from searchbench.analysis.trial.offered import KEEPS_UP
+from searchbench.analysis.trial.throughput import KEEPS_UP
 
 WIDTH = 0.05
 TRIALS = 9  # of a search for one promise

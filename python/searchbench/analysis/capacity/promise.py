@@ -24,10 +24,10 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import stats
 
-from searchbench.analysis.stats import series
-from searchbench.analysis.trial import offered
+from searchbench.analysis.stats import within
+from searchbench.analysis.trial import throughput
 from searchbench.analysis.trial.measured import Trace
-from searchbench.analysis.trial.offered import KEEPS_UP
+from searchbench.analysis.trial.throughput import KEEPS_UP
 from searchbench.workload.load_table import Condition
 
 Verdict = Literal["holds", "fails", "unclear"]
@@ -91,12 +91,12 @@ def judge(promise: tuple[Condition, ...], trace: Trace) -> Judged:
     """Whether the requests that were due within the window keep the promise."""
     inside = trace.measured()
     due, done, free = trace.due[inside], trace.done[inside], trace.free[inside]
-    edges = np.linspace(*trace.window, offered.SLICES + 1)
+    edges = np.linspace(*trace.window, throughput.SLICES + 1)
     ended = (done >= 0) & (trace.outcome[inside] == 0)
     # What never ended well is later than anything.
     response = np.where(ended, np.maximum(done - due, 1), _NEVER)
     kept = tuple(_kept(condition, due, response, edges) for condition in promise)
-    found = offered.achieved(trace)
+    found = throughput.achieved(trace)
     share = found.share if found is not None else 0.0
     span = found.in_the_long_run() if found is not None else None
     low, high = (span.low, span.high) if span is not None else (0.0, 0.0)
@@ -108,8 +108,8 @@ def judge(promise: tuple[Condition, ...], trace: Trace) -> Judged:
         verdict = "holds"
     return Judged(
         kept,
-        offered.offered(trace).value,
-        offered.answered(trace).value,
+        throughput.offered(trace).value,
+        throughput.answered(trace).value,
         share,
         low,
         high,
@@ -127,12 +127,12 @@ def _kept(
         return Kept(condition, 0, 1.0, 0.0, 1.0, 0.0)
     failed = response >= (_NEVER if condition.limit_ns is None else condition.limit_ns)
     share = float(failed.mean())
-    effect = series.design_effect(due, failed, edges)
+    effect = within.design_effect(due, failed, edges)
     quantile = spread = None
     if condition.limit_ns is not None:
         ordered = np.sort(response)
         quantile = _upper(ordered, condition.allowed)
-        slowest = series.design_effect(due, response >= quantile, edges)
+        slowest = within.design_effect(due, response >= quantile, edges)
         if share < condition.allowed:
             # Too few late ones to see how they cluster: the slowest of this window cluster alike.
             effect = max(effect, slowest)

@@ -9,8 +9,8 @@ control. Everything else is "not resolved", with the reason.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from itertools import combinations
 from typing import Any
 
@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from searchbench.analysis.agreement.agreement import Pair
+from searchbench.analysis.agreement.answers import AnswerBook
 from searchbench.analysis.judgement import Comparison, Estimate, TreatmentResult, TrialResult
 from searchbench.analysis.stats.intervals import (
     Noise,
@@ -27,7 +28,6 @@ from searchbench.analysis.stats.intervals import (
     replicates_to_resolve,
 )
 from searchbench.analysis.trial import latency
-from searchbench.analysis.trial import throughput as capacity
 from searchbench.analysis.trial.measured import Measured, Samples
 from searchbench.record.trial import Load
 
@@ -37,16 +37,6 @@ MOST = 0.9  # of the agreeing queries must be measured on both sides to go unrem
 MANY_TWINS = 20  # from here on the floor is the 95 % quantile, not the greatest
 
 Floats = NDArray[np.float64]
-# (treatment a, treatment b) -> how they agree; None where they were not asked the same
-Agreeing = Callable[[str, str], Pair | None]
-
-
-@dataclass(frozen=True, slots=True)
-class Floor:
-    """The noise floor of one metric: how far a treatment and its own twin lay apart, as logs."""
-
-    log: float
-    twins: int
 
 
 def metrics_for(load: Load, wanted: str) -> tuple[str, ...]:
@@ -91,7 +81,9 @@ def value(trial: TrialResult, load: Load, samples: Samples, metric: str, keep: A
         if load.kind != "closed":
             return None
         responses = measured.response_ns[chosen]
-        return capacity.cycle_throughput(load.clients or 1, load.think_s or 0.0, responses)
+        # A client's cycle is response + think time: Little's law solved for the rate.
+        cycle_s = float(responses.mean()) / 1e9 + (load.think_s or 0.0) if responses.size else 0.0
+        return (load.clients or 1) / cycle_s if cycle_s > 0 else None
     kind, _, name = metric.partition("_")
     durations = (measured.service_ns if kind == "service" else measured.response_ns)[chosen]
     if name in ("mean", "max"):
@@ -133,27 +125,31 @@ def same_mix_rates(
     return (rates[0], rates[1]), int(np.count_nonzero(common))
 
 
-def noise_floors(treatments: Sequence[TreatmentResult], metrics: Sequence[str]) -> dict[str, Floor]:
-    """By metric, the noise floor from every A/A pair of the same block.
+def noise_floors(
+    treatments: Sequence[TreatmentResult], metrics: Sequence[str]
+) -> dict[str, Estimate]:
+    """By metric, the noise floor as a ratio (1.03: 3 %), from every A/A pair of the same block.
 
     The greatest |log ratio| seen; from 20 pairs on their 95 % quantile. With n pairs, a further
     one exceeds the greatest with probability 1/(n + 1).
     """
+    twins = [
+        (own[block], twin)
+        for own, twins in ((_by_block(t), _by_block(t, control=True)) for t in treatments)
+        for block, twin in twins.items()
+        if block in own
+    ]
     floors = {}
     for metric in metrics:
-        logs = []
-        for treatment in treatments:
-            own = _by_block(treatment, control=False)
-            for block, twin in _by_block(treatment, control=True).items():
-                if block in own:
-                    x, y = own[block].figures.get(metric), twin.figures.get(metric)
-                    if x and y and x.value > 0 and y.value > 0:
-                        logs.append(abs(math.log(y.value / x.value)))
-        if logs:
-            ordered = sorted(logs)
-            n = len(ordered)
+        values = [(x.figures.get(metric), y.figures.get(metric)) for x, y in twins]
+        ordered = sorted(
+            abs(math.log(y.value / x.value))
+            for x, y in values
+            if x and y and x.value > 0 and y.value > 0
+        )
+        if n := len(ordered):
             at = n - 1 if n < MANY_TWINS else math.ceil(0.95 * (n + 1)) - 1
-            floors[metric] = Floor(ordered[min(at, n - 1)], n)
+            floors[metric] = Estimate(math.exp(ordered[min(at, n - 1)]), "ratio", n)
     return floors
 
 
@@ -161,22 +157,20 @@ def comparisons(
     treatments: Sequence[TreatmentResult],
     loads: Mapping[str, Load],
     samples: Samples,
-    agreeing: Agreeing,
-    floors: Mapping[str, Floor],
+    answers: AnswerBook,
+    floors: Mapping[str, Estimate],
     metric: str,
-    distinct: Callable[[str], int],
 ) -> tuple[Comparison, ...]:
-    """Every comparison of the study, corrected together. ``distinct``: queries of a treatment."""
+    """Every comparison of the study, corrected together."""
     by_id = {t.treatment: t for t in treatments}
     noises = {m: _noise(treatments, m) for m in {name for t in treatments for name in t.figures}}
     drafts: list[tuple[Comparison, list[float]]] = []
     for a, b in family(treatments):
-        pair = agreeing(a, b)
-        wanted = metrics_for(loads[a], metric)
-        shared = [m for m in wanted if m in metrics_for(loads[b], metric)]
-        for name in shared:
-            floor = math.exp(floors[name].log) if name in floors else 1.0
-            draft, logs = _draft(by_id[a], by_id[b], loads, samples, pair, name, floor, distinct(a))
+        pair, distinct = answers.pair(a, b), answers.distinct(a)
+        other = metrics_for(loads[b], metric)
+        for name in (name for name in metrics_for(loads[a], metric) if name in other):
+            floor = floors[name].value if name in floors else 1.0
+            draft, logs = _draft(by_id[a], by_id[b], loads, samples, pair, name, floor, distinct)
             if logs:
                 ratio, p = paired_ratio(logs, noises.get(name))
                 draft = replace(draft, ratio=ratio, p_value=p)
@@ -199,41 +193,35 @@ def _draft(
     floor: float,
     distinct: int,
 ) -> tuple[Comparison, list[float]]:
-    keep, used, reason = None, distinct, ""
-    if pair is not None:
-        keep, used = pair.agreeing, int(pair.agreeing.size)
-    else:
-        reason = "they were not asked the same over the same documents, so answers are not compared"
-    blank = Comparison(
-        a.treatment, b.treatment, metric, "not resolved", None, None, floor, used, 0, reason
-    )
-    if pair is not None:
-        blank = replace(blank, queries_left_out=max(0, distinct - used))
-        if not used:
-            return replace(blank, verdict="not comparable", reason=_nothing_agrees(pair)), []
-        if used >= distinct:
-            keep = None
-    mine, other = _by_block(a, control=False), _by_block(b, control=False)
+    used = distinct if pair is None else int(pair.agreeing.size)
+    keep = pair.agreeing if pair is not None and used < distinct else None
+    left_out = 0 if pair is None else max(0, distinct - used)
+    reason = "they were not asked the same over the same documents, so answers are not compared"
+    ids, reason = (a.treatment, b.treatment), reason if pair is None else ""
+    blank = Comparison(*ids, metric, "not resolved", None, None, floor, used, left_out, reason)
+    if pair is not None and not used:
+        return replace(blank, verdict="not comparable", reason=_nothing_agrees(pair)), []
+    mine, other = _by_block(a), _by_block(b)
     unusable = [t.label for t, found in ((a, mine), (b, other)) if not found]
     if unusable:
         why = f"no trial of {' nor of '.join(unusable)} is valid"
         return replace(blank, verdict="not comparable", reason=why), []
+    own_loads = loads[a.treatment], loads[b.treatment]
     logs: list[float] = []
     both: list[int] = []
     for block in sorted(mine.keys() & other.keys()):
+        trials = mine[block], other[block]
         if metric == "throughput" and pair is not None:
-            rates, common = same_mix_rates(
-                samples.measured(mine[block].trial),
-                samples.measured(other[block].trial),
-                (loads[a.treatment], loads[b.treatment]),
-                pair.agreeing,
-            )
+            measured = samples.measured(trials[0].trial), samples.measured(trials[1].trial)
+            rates, common = same_mix_rates(*measured, own_loads, pair.agreeing)
             both.append(common)
             if rates is not None:
                 logs.append(math.log(rates[1] / rates[0]))
             continue
-        x = value(mine[block], loads[a.treatment], samples, metric, keep)
-        y = value(other[block], loads[b.treatment], samples, metric, keep)
+        x, y = (
+            value(trial, load, samples, metric, keep)
+            for trial, load in zip(trials, own_loads, strict=True)
+        )
         if x and y:
             logs.append(math.log(y / x) if metric == "throughput" else math.log(x / y))
     if both and min(both) < MOST * used:
@@ -256,22 +244,21 @@ def _decide(
             "how much repetition changes the result"
         )
         return replace(comparison, reason=_join(comparison.reason, extra))
-    size = abs(math.log(ratio.value))
+    size, floor = abs(math.log(ratio.value)), comparison.floor
     excludes_one = ratio.interval.low > 1 or ratio.interval.high < 1
-    if excludes_one and p < ALPHA and size > math.log(comparison.floor):
-        return replace(comparison, verdict="faster" if ratio.value > 1 else "slower")
-    if size <= math.log(comparison.floor):
+    if size <= math.log(floor):
         why = (
             f"the difference of {_percent(math.expm1(size))} is within the noise floor of "
-            f"{_percent(comparison.floor - 1)} that the A/A control shows"
+            f"{_percent(floor - 1)} that the A/A control shows"
         )
+    elif excludes_one and p < ALPHA:
+        return replace(comparison, verdict="faster" if ratio.value > 1 else "slower")
     else:
-        needed = replicates_to_resolve(logs, tests)
-        why = (
-            "the interval includes no difference"
-            if not excludes_one
-            else f"p = {p:.2g} after correcting for {tests} comparisons"
-        ) + (f"; about {max(needed, len(logs) + 1)} blocks would resolve it" if needed else "")
+        why = "the interval includes no difference"
+        if excludes_one:
+            why = f"p = {p:.2g} after correcting for {tests} comparisons"
+        if needed := replicates_to_resolve(logs, tests):
+            why += f"; about {max(needed, len(logs) + 1)} blocks would resolve it"
     return replace(comparison, reason=_join(comparison.reason, why))
 
 
@@ -300,11 +287,10 @@ def _chosen(measured: Measured, keep: NDArray[np.int64]) -> NDArray[np.bool_]:
     top = int(max(measured.query.max(initial=0), keep.max(initial=0)))
     table = np.zeros(top + 1, dtype=bool)
     table[keep] = True
-    chosen: NDArray[np.bool_] = table[measured.query]
-    return chosen
+    return table[measured.query]
 
 
-def _by_block(treatment: TreatmentResult, *, control: bool) -> dict[int, TrialResult]:
+def _by_block(treatment: TreatmentResult, *, control: bool = False) -> dict[int, TrialResult]:
     return {
         trial.block: trial
         for trial in treatment.trials
@@ -318,17 +304,10 @@ def _neighbours(
     levels = {t.levels[factor] for t in all_of if factor in t.levels}
     if not all(isinstance(x, int | float) and not isinstance(x, bool) for x in levels):
         return True
-    ordered = sorted(float(x) for x in levels)
     if factor not in a.levels or factor not in b.levels:
         return False
-    x, y = ordered.index(float(a.levels[factor])), ordered.index(float(b.levels[factor]))
-    return abs(x - y) == 1
-
-
-def floor_estimate(floors: Mapping[str, Floor], metric: str) -> Estimate | None:
-    """The floor of one metric as a ratio (1.03: 3 %), from how many A/A pairs."""
-    found = floors.get(metric)
-    return Estimate(math.exp(found.log), "ratio", found.twins) if found else None
+    ordered = sorted(float(x) for x in levels)
+    return abs(ordered.index(float(a.levels[factor])) - ordered.index(float(b.levels[factor]))) == 1
 
 
 def _join(first: str, second: str) -> str:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -17,17 +17,15 @@ import numpy as np
 
 from searchbench.analysis import judge
 from searchbench.analysis.agreement import agreement, answers
-from searchbench.analysis.compare import capacities, pairs, sweeps
+from searchbench.analysis.compare import pairs, sweeps
 from searchbench.analysis.judgement import (
     Estimate,
     Finding,
-    Interval,
     Judgement,
     RecordComparison,
     RecordLine,
     TreatmentResult,
 )
-from searchbench.analysis.plain import to_json
 from searchbench.analysis.stats.intervals import holm, welch_log_ratio
 from searchbench.analysis.trial import driven
 from searchbench.analysis.trial.measured import Samples
@@ -38,10 +36,7 @@ ALPHA = 0.05
 MACHINE = ("cpu", "cores", "memory_bytes", "kernel", "governor", "clocksource", "virtual")
 WIDTH_LABEL = 34
 
-
-def comparison_json(compared: RecordComparison) -> dict[str, Any]:
-    """The comparison for machines; field names as in judgement.py."""
-    return to_json(compared)
+Key = tuple[str, str]
 
 
 def compare_records(a: Record, b: Record, threshold: float = 0.05) -> RecordComparison:
@@ -50,104 +45,76 @@ def compare_records(a: Record, b: Record, threshold: float = 0.05) -> RecordComp
     Treatments are matched by system and levels. ``threshold``: the share of a quantity where
     more is better that b may lose before ``regressed`` is true; only resolved losses count.
     """
-    sides = _Side.of(a), _Side.of(b)
-    if all(side.judged.measure != "trials" for side in sides):
-        return _compare_sweeps(sides, threshold)
-    keys = [key for key in sides[0].by_key if key in sides[1].by_key]
-    only = [
-        tuple(t.label for key, t in one.by_key.items() if key not in other.by_key)
-        for one, other in (sides, sides[::-1])
-    ]
-    drafts: list[tuple[RecordLine, float | None]] = []
-    changed: dict[str, tuple[int, int]] = {}
-    for key in keys:
-        pair = _agreement(sides[0], sides[1], key)
-        label = sides[0].by_key[key].label
-        if pair is not None:
-            found = pair.agreement
-            changed[label] = (found.queries - found.agreeing, found.queries)
-        drafts += _lines(sides[0], sides[1], key, pair)
-    adjusted = holm([p for _, p in drafts])
-    lines = tuple(_decide(line, p) for (line, _), p in zip(drafts, adjusted, strict=True))
-    return _compared(sides, lines, changed, only, threshold, sides[0].judged.metric)
-
-
-def _compare_sweeps(sides: tuple[_Side, _Side], threshold: float) -> RecordComparison:
-    a, b = sides
-    searched = a.judged.measure == b.judged.measure == "capacity"
-    match = capacities.match if searched else sweeps.match
-    found = match((a.record, a.judged), (b.record, b.judged))
+    sides = judge.judge(a), judge.judge(b)
+    trials = any(judged.measure == "trials" for judged in sides)
+    if trials:
+        found = _match(_Side.of(a, sides[0]), _Side.of(b, sides[1]))
+    elif all(judged.measure == "capacity" for judged in sides):
+        found = sweeps.match_capacities((a, sides[0]), (b, sides[1]))
+    else:
+        found = sweeps.match((a, sides[0]), (b, sides[1]))
     adjusted = holm([p for _, p in found.drafts])
     lines = tuple(_decide(line, p) for (line, _), p in zip(found.drafts, adjusted, strict=True))
-    shown = {line.metric for line in lines}
-    metric = a.judged.metric if a.judged.metric in shown else next(iter(sorted(shown)), "")
-    compared = _compared(sides, lines, found.changed, list(found.only), threshold, metric)
-    said = [
-        side.judged.void.replace("Void:", f"Void, in the {which} record:", 1)
-        for which, side in (("first", a), ("second", b))
-        if side.judged.void
-    ]
-    said.append(compared.decision)
-    behind = [line for line in lines if "keep up with it" in line.reason]
-    said += [f"{line.label}: {line.reason}." for line in behind[:3]]
-    if found.note:
-        said.append(found.note)
-    return replace(compared, decision=" ".join(said))
-
-
-def _compared(
-    sides: tuple[_Side, _Side],
-    lines: tuple[RecordLine, ...],
-    changed: Mapping[str, tuple[int, int]],
-    only: list[tuple[str, ...]],
-    threshold: float,
-    metric: str,
-) -> RecordComparison:
-    a, b = (side.record for side in sides)
     worse = [
         line
         for line in lines
         if line.verdict == "slower" and line.ratio and line.ratio.value < 1 - threshold
     ]
+    metric, shown = sides[0].metric, {line.metric for line in lines}
+    if not trials and metric not in shown:
+        metric = min(shown, default="")
+    decision = _decision(lines, worse, found, metric, threshold)
+    if not trials:
+        decision = " ".join(_around(decision, sides, lines, found.note))
     header, rows = _table(lines, metric)
     return RecordComparison(
         a=str(a.path),
         b=str(b.path),
         threshold=threshold,
         comparisons=lines,
-        only_in_a=only[0],
-        only_in_b=only[1],
-        answers_changed=changed,
-        findings=tuple(_findings(a, b, sides, changed)),
+        only_in_a=found.only[0],
+        only_in_b=found.only[1],
+        answers_changed=found.changed,
+        findings=tuple(_findings(a, b, found.changed)),
         regressed=bool(worse),
-        decision=_decision(lines, worse, changed, only, metric, threshold),
+        decision=decision,
         header=header,
         lines=rows,
     )
 
 
-Key = tuple[str, str]
+def _around(
+    decision: str, sides: Sequence[Judgement], lines: Sequence[RecordLine], note: str
+) -> Iterator[str]:
+    """The decision on two sweeps or searches, after what is void and before what is not known."""
+    for which, judged in zip(("first", "second"), sides, strict=True):
+        if judged.void:
+            yield judged.void.replace("Void:", f"Void, in the {which} record:", 1)
+    yield decision
+    behind = [line for line in lines if "keep up with it" in line.reason]
+    yield from (f"{line.label}: {line.reason}." for line in behind[:3])
+    if note:
+        yield note
 
 
 @dataclass(frozen=True)
 class _Side:
-    """One of the two records, judged."""
+    """One of two records of independent trials, judged."""
 
     record: Record
-    judged: Judgement
+    metric: str
     samples: Samples
     by_key: Mapping[Key, TreatmentResult]
     loads: Mapping[str, Load]
     trials: Mapping[str, Trial]
-    floors: Mapping[str, pairs.Floor]
+    floors: Mapping[str, Estimate]
 
     @classmethod
-    def of(cls, record: Record) -> _Side:
-        judged = judge.judge(record)
+    def of(cls, record: Record, judged: Judgement) -> _Side:
         metrics = sorted({c for t in judged.treatments for c in t.figures})
         return cls(
             record,
-            judged,
+            judged.metric,
             Samples(record),
             {_key(t): t for t in judged.treatments},
             driven.loads(record),
@@ -155,20 +122,45 @@ class _Side:
             pairs.noise_floors(judged.treatments, metrics),
         )
 
-    def first_trial(self, treatment: TreatmentResult) -> Trial | None:
+    def first_trial(self, key: Key) -> Trial | None:
         """The first valid trial that is no control."""
-        for trial in treatment.trials:
-            if trial.status == "valid" and not trial.control:
-                return self.trials[trial.trial]
-        return None
+        return next((self.trials[t.trial] for t in self.by_key[key].trials if t.counts), None)
+
+    def values(self, key: Key, metric: str, keep: Any) -> pairs.Floats:
+        """A metric of each valid trial, over the queries in ``keep``."""
+        treatment = self.by_key[key]
+        load = self.loads[treatment.treatment]
+        own = [
+            pairs.value(trial, load, self.samples, metric, keep)
+            for trial in treatment.trials
+            if trial.counts
+        ]
+        return np.array([v for v in own if v])
 
 
 def _key(treatment: TreatmentResult) -> Key:
     return treatment.system, json.dumps(dict(treatment.levels), sort_keys=True, default=str)
 
 
+def _match(a: _Side, b: _Side) -> sweeps.Matched:
+    """Match the treatments of two records, first and second, and compare them."""
+    drafts: list[sweeps.Draft] = []
+    changed: dict[str, tuple[int, int]] = {}
+    for key in (key for key in a.by_key if key in b.by_key):
+        pair = _agreement(a, b, key)
+        if pair is not None:
+            found = pair.agreement
+            changed[a.by_key[key].label] = (found.queries - found.agreeing, found.queries)
+        drafts += _lines(a, b, key, pair)
+    only = [
+        tuple(t.label for key, t in one.by_key.items() if key not in other.by_key)
+        for one, other in ((a, b), (b, a))
+    ]
+    return sweeps.Matched(drafts, changed, (only[0], only[1]))
+
+
 def _agreement(a: _Side, b: _Side, key: Key) -> agreement.Pair | None:
-    x, y = a.first_trial(a.by_key[key]), b.first_trial(b.by_key[key])
+    x, y = a.first_trial(key), b.first_trial(key)
     if x is None or y is None or not answers.same_question(x, y):
         return None
     rule, digest = a.record.plan.judging.agreement, x.queries.digest
@@ -181,200 +173,146 @@ def _agreement(a: _Side, b: _Side, key: Key) -> agreement.Pair | None:
     )
 
 
-def _lines(
-    a: _Side, b: _Side, key: Key, pair: agreement.Pair | None
-) -> list[tuple[RecordLine, float | None]]:
+def _lines(a: _Side, b: _Side, key: Key, pair: agreement.Pair | None) -> Iterator[sweeps.Draft]:
     x, y = a.by_key[key], b.by_key[key]
-    load_a, load_b = a.loads[x.treatment], b.loads[y.treatment]
-    metrics = pairs.metrics_for(load_a, a.judged.metric)
-    found: list[tuple[RecordLine, float | None]] = []
-    for metric in (m for m in metrics if m in pairs.metrics_for(load_b, a.judged.metric)):
-        floor = math.exp(max(s.floors[metric].log if metric in s.floors else 0.0 for s in (a, b)))
-        reason, keep = "", None
-        if a.first_trial(x) is None or b.first_trial(y) is None:
-            reason = "it has no valid trial in one of the records"
-        elif pair is None:
-            reason = "the documents or the queries are not the same in both records"
-        elif not pair.agreeing.size:
-            reason = f"on no query do both return the same {pair.agreement.require}"
-        elif pair.agreement.agreeing < max(pair.agreement.queries, 1):
-            keep = pair.agreeing
-        values = (x.figures.get(metric), y.figures.get(metric))
+    reason, keep = "", None
+    if a.first_trial(key) is None or b.first_trial(key) is None:
+        reason = "it has no valid trial in one of the records"
+    elif pair is None:
+        reason = "the documents or the queries are not the same in both records"
+    elif not pair.agreeing.size:
+        reason = f"on no query do both return the same {pair.agreement.require}"
+    elif pair.agreement.agreeing < max(pair.agreement.queries, 1):
+        keep = pair.agreeing
+    other = pairs.metrics_for(b.loads[y.treatment], a.metric)
+    for metric in pairs.metrics_for(a.loads[x.treatment], a.metric):
+        if metric not in other:
+            continue
         line = RecordLine(
-            x.label, x.levels, metric, "not comparable", *values, None, None, floor, reason
+            label=x.label,
+            levels=x.levels,
+            metric=metric,
+            verdict="not comparable" if reason else "not resolved",
+            value_a=x.figures.get(metric),
+            value_b=y.figures.get(metric),
+            ratio=None,
+            p_value=None,
+            floor=max(s.floors[metric].value if metric in s.floors else 1.0 for s in (a, b)),
+            reason=reason,
         )
         if reason:
-            found.append((line, None))
-            continue
-        sides = [
-            np.array(
-                [
-                    v
-                    for trial in treatment.trials
-                    if trial.status == "valid" and not trial.control
-                    if (v := pairs.value(trial, load, side.samples, metric, keep))
-                ]
-            )
-            for side, treatment, load in ((a, x, load_a), (b, y, load_b))
-        ]
-        found.append(_ratio(line, sides[0], sides[1]))
-    return found
+            yield line, None
+        else:
+            yield _ratio(line, a.values(key, metric, keep), b.values(key, metric, keep))
 
 
-def _ratio(line: RecordLine, a: pairs.Floats, b: pairs.Floats) -> tuple[RecordLine, float | None]:
-    values = (line.value_a, line.value_b)
+def _ratio(line: RecordLine, a: pairs.Floats, b: pairs.Floats) -> sweeps.Draft:
     if not a.size or not b.size:
-        reason = "too few samples in one of the records"
-        return _with(line, "not resolved", values, None, reason), None
+        return replace(line, reason="too few samples in one of the records"), None
     if line.metric != "throughput":
         a, b = b, a
     value = math.exp(float(np.log(b).mean() - np.log(a).mean()))
+    ratio = Estimate(value, "ratio", min(a.size, b.size))
     tested = welch_log_ratio(a, b)
-    n = min(a.size, b.size)
     if tested is None:
         reason = "each record needs two valid trials to know how much repetition changes it"
-        return _with(line, "not resolved", values, Estimate(value, "ratio", n), reason), None
+        return replace(line, ratio=ratio, reason=reason), None
     span, p = tested
-    interval = Interval(math.exp(span.low), math.exp(span.high), span.level, span.method)
-    ratio = Estimate(value, "ratio", n, interval)
-    return _with(line, "not resolved", values, ratio, ""), p
-
-
-def _with(
-    line: RecordLine,
-    verdict: Any,
-    values: tuple[Estimate | None, Estimate | None],
-    ratio: Estimate | None,
-    reason: str,
-) -> RecordLine:
-    return RecordLine(
-        line.label, line.levels, line.metric, verdict, *values, ratio, None, line.floor, reason
-    )
+    span = replace(span, low=math.exp(span.low), high=math.exp(span.high))
+    return replace(line, ratio=replace(ratio, interval=span)), p
 
 
 def _decide(line: RecordLine, p: float | None) -> RecordLine:
     ratio = line.ratio
     if line.verdict == "not comparable" or ratio is None or p is None or ratio.interval is None:
         return line
-    size = abs(math.log(ratio.value))
-    apart = ratio.interval.low > 1 or ratio.interval.high < 1
-    verdict, reason = "not resolved", line.reason
-    if line.floor > 1 and size <= math.log(line.floor):
-        reason = f"within the noise floor of {100 * (line.floor - 1):.1f} %"
-    elif not apart or p >= ALPHA:
-        said = "the interval includes no difference, after correcting for all comparisons"
-        reason = f"{reason}; {said}" if reason else said
-    else:
-        verdict = "faster" if ratio.value > 1 else "slower"
-    changed = _with(line, verdict, (line.value_a, line.value_b), ratio, reason)
-    return RecordLine(
-        changed.label,
-        changed.levels,
-        changed.metric,
-        changed.verdict,
-        changed.value_a,
-        changed.value_b,
-        changed.ratio,
-        p,
-        changed.floor,
-        changed.reason,
-    )
+    line = replace(line, verdict="not resolved", p_value=p)
+    if line.floor > 1 and abs(math.log(ratio.value)) <= math.log(line.floor):
+        return replace(line, reason=f"within the noise floor of {100 * (line.floor - 1):.1f} %")
+    if p < ALPHA and (ratio.interval.low > 1 or ratio.interval.high < 1):
+        return replace(line, verdict="faster" if ratio.value > 1 else "slower")
+    said = "the interval includes no difference, after correcting for all comparisons"
+    return replace(line, reason=f"{line.reason}; {said}" if line.reason else said)
 
 
-def _findings(
-    a: Record, b: Record, sides: tuple[_Side, _Side], changed: Mapping[str, tuple[int, int]]
-) -> list[Finding]:
-    found = []
+def _findings(a: Record, b: Record, changed: Mapping[str, tuple[int, int]]) -> Iterator[Finding]:
     differing = [f for f in MACHINE if a.host.get(f) != b.host.get(f)]
     if differing:
-        said = "; ".join(f"{f}: {a.host.get(f)} and {b.host.get(f)}" for f in differing)
-        found.append(
-            Finding(
-                "other machine",
-                "warning",
-                "",
-                said,
-                "The records were made on machines that differ, so a difference in speed may be "
-                "the machine's.",
-                "Run both studies on one machine, one after the other.",
-            )
+        yield Finding(
+            "other machine",
+            "warning",
+            "",
+            "; ".join(f"{f}: {a.host.get(f)} and {b.host.get(f)}" for f in differing),
+            "The records were made on machines that differ, so a difference in speed may be "
+            "the machine's.",
+            "Run both studies on one machine, one after the other.",
         )
-    versions = [{(t.engine, t.version) for t in s.record.trials if t.version} for s in sides]
+    versions = [{(t.engine, t.version) for t in record.trials if t.version} for record in (a, b)]
     if versions[0] != versions[1]:
-        names = [", ".join(sorted(f"{e} {v}" for e, v in side)) for side in versions]
-        found.append(
-            Finding(
-                "other versions",
-                "note",
-                "",
-                f"{names[0]} and {names[1]}",
-                "The engines are not of the same version.",
-                "None, if that is what is being compared.",
-            )
+        yield Finding(
+            "other versions",
+            "note",
+            "",
+            " and ".join(", ".join(sorted(f"{e} {v}" for e, v in own)) for own in versions),
+            "The engines are not of the same version.",
+            "None, if that is what is being compared.",
         )
     for label, (differ, n) in changed.items():
         if differ:
-            found.append(
-                Finding(
-                    "answers changed",
-                    "warning",
-                    "",
-                    f"{differ} of {n} queries of {label}",
-                    "The two records answer these queries differently; ratios are over the rest.",
-                    "searchbench report shows the examples; see whether the change was meant.",
-                )
+            yield Finding(
+                "answers changed",
+                "warning",
+                "",
+                f"{differ} of {n} queries of {label}",
+                "The two records answer these queries differently; ratios are over the rest.",
+                "searchbench report shows the examples; see whether the change was meant.",
             )
-    return found
 
 
 def _decision(
-    lines: tuple[RecordLine, ...],
-    worse: list[RecordLine],
-    changed: Mapping[str, tuple[int, int]],
-    only: list[tuple[str, ...]],
+    lines: Sequence[RecordLine],
+    worse: Sequence[RecordLine],
+    found: sweeps.Matched,
     metric: str,
     threshold: float,
 ) -> str:
     own = [line for line in lines if line.metric == metric]
-    counts = {
-        verdict: sum(line.verdict == verdict for line in own)
-        for verdict in ("faster", "slower", "not resolved", "not comparable")
-    }
-    if not own:
-        said = "The records have no treatment in common, so there is nothing to compare."
-    else:
+    if own:
+        counts = {
+            verdict: sum(line.verdict == verdict for line in own)
+            for verdict in ("faster", "slower", "not resolved", "not comparable")
+        }
         parts = ", ".join(f"{n} {verdict}" for verdict, n in counts.items() if n)
         said = f"By {metric.replace('_', ' ')}, of {len(own)} treatments: {parts}."
+    else:
+        said = "The records have no treatment in common, so there is nothing to compare."
     if worse:
-        worst = min(worse, key=lambda line: line.ratio.value if line.ratio else 1.0)
-        ratio = worst.ratio.value if worst.ratio else 1.0
+        ratio, worst = min(
+            ((line.ratio.value, line) for line in worse if line.ratio), key=lambda one: one[0]
+        )
         said += (
             f" A regression beyond {100 * threshold:g} %: {worst.label} by "
             f"{worst.metric.replace('_', ' ')} is {100 * (1 - ratio):.1f} % worse than before."
         )
     elif own:
         said += f" No resolved loss exceeds {100 * threshold:g} %."
-    differ, n = (sum(x) for x in zip(*changed.values(), strict=True)) if changed else (0, 0)
-    if n:
-        said += (
-            f" Answers changed on {differ} of {n} queries."
-            if differ
-            else f" The answers to all {n} queries are the same."
-        )
-    for which, labels in zip(("first", "second"), only, strict=True):
+    differ, n = (sum(one[i] for one in found.changed.values()) for i in (0, 1))
+    if differ:
+        said += f" Answers changed on {differ} of {n} queries."
+    elif n:
+        said += f" The answers to all {n} queries are the same."
+    for which, labels in zip(("first", "second"), found.only, strict=True):
         if labels:
             said += f" Only in the {which}: {', '.join(labels[:4])}."
     return said
 
 
 def _table(
-    lines: tuple[RecordLine, ...], metric: str
+    lines: Sequence[RecordLine], metric: str
 ) -> tuple[tuple[str, ...], tuple[tuple[str, ...], ...]]:
-    header = ("treatment", "metric", "b/a", "95 %", "verdict")
     rows = []
     for line in sorted(lines, key=lambda line: line.metric != metric):
-        ratio, span = line.ratio, line.ratio.interval if line.ratio else None
-        label = line.label
+        label, ratio, span = line.label, line.ratio, line.ratio.interval if line.ratio else None
         rows.append(
             (
                 label if len(label) <= WIDTH_LABEL else label[: WIDTH_LABEL - 1] + "…",
@@ -384,4 +322,4 @@ def _table(
                 line.verdict,
             )
         )
-    return header, tuple(rows)
+    return ("treatment", "metric", "b/a", "95 %", "verdict"), tuple(rows)

@@ -5,15 +5,18 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy import optimize
 
 from searchbench.analysis.judgement import Curve, Fit, Level, Scale, TreatmentResult
-from searchbench.analysis.stats.intervals import p_value_of_zero_mean
+from searchbench.analysis.stats.intervals import paired_ratio
 
 USL_LEVELS = 4
 USL_R_SQUARED = 0.9
 PEAK_WITHIN = 4.0  # times the greatest level measured
 CONCURRENCY = ("clients", "threads", "connections", "parts", "shards", "cores", "nodes")
+
+Floats = NDArray[np.float64]
 
 
 def scales(treatments: Sequence[TreatmentResult], metrics: Sequence[str]) -> tuple[Scale, ...]:
@@ -37,15 +40,6 @@ def scales(treatments: Sequence[TreatmentResult], metrics: Sequence[str]) -> tup
     return tuple(found)
 
 
-def throughput_by_factor(found: Sequence[Scale]) -> dict[str, tuple[Curve, ...]]:
-    """The throughput curves by factor, as they are drawn together: one for each held crossing."""
-    by_factor: dict[str, tuple[Curve, ...]] = {}
-    for scale in found:
-        if scale.metric == "throughput":
-            by_factor[scale.factor] = (*by_factor.get(scale.factor, ()), scale.curve)
-    return by_factor
-
-
 def fit_usl(x: Sequence[float], y: Sequence[float]) -> Fit | None:
     """The Universal Scalability Law, where there are four levels and it explains the data.
 
@@ -57,12 +51,8 @@ def fit_usl(x: Sequence[float], y: Sequence[float]) -> Fit | None:
     if n.size < USL_LEVELS or np.any(n < 1) or np.any(rate <= 0):
         return None
 
-    def residuals(
-        p: np.ndarray[tuple[int], np.dtype[np.float64]],
-    ) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
-        model: np.ndarray[tuple[int], np.dtype[np.float64]] = (
-            p[0] * n / (1 + p[1] * (n - 1) + p[2] * n * (n - 1))
-        )
+    def residuals(p: Floats) -> Floats:
+        model = p[0] * n / (1 + p[1] * (n - 1) + p[2] * n * (n - 1))
         return np.asarray(np.log(model) - np.log(rate))
 
     first = np.array([rate[0] / n[0], 0.05, 0.001])
@@ -71,9 +61,7 @@ def fit_usl(x: Sequence[float], y: Sequence[float]) -> Fit | None:
     )
     rate_of_one, sigma, kappa = (float(v) for v in solved.x)
     spread = float(np.sum((np.log(rate) - np.log(rate).mean()) ** 2))
-    if spread <= 0:
-        return None
-    r_squared = 1 - float(np.sum(solved.fun**2)) / spread
+    r_squared = 1 - float(np.sum(solved.fun**2)) / spread if spread > 0 else 0.0
     if not solved.success or r_squared < USL_R_SQUARED:
         return None
     peak = float(np.sqrt((1 - sigma) / kappa)) if kappa > 0 and sigma < 1 else None
@@ -95,9 +83,9 @@ def _scale(
     more_is_better = metric in ("throughput", "ingest_documents_per_s")
     at = int(np.argmax(y) if more_is_better else np.argmin(y))
     unclear = tuple(
-        x[i]
-        for i, treatment in enumerate(ordered)
-        if i != at and not _differs(treatment, ordered[at], metric)
+        level
+        for level, treatment in zip(x, ordered, strict=True)
+        if treatment is not ordered[at] and not _differs(treatment, ordered[at], metric)
     )
     counts = factor.rsplit(".", 1)[-1]
     fit = fit_usl(x, y) if metric == "throughput" and counts in CONCURRENCY else None
@@ -109,17 +97,11 @@ def _scale(
 def _differs(a: TreatmentResult, b: TreatmentResult, metric: str) -> bool:
     """Whether paired by block two levels differ at 5 %, uncorrected: for a remark, no verdict."""
     values = [
-        {
-            t.block: t.figures[metric].value
-            for t in treatment.trials
-            if t.status == "valid" and not t.control and metric in t.figures
-        }
-        for treatment in (a, b)
+        {t.block: t.figures[metric].value for t in of.trials if t.counts and metric in t.figures}
+        for of in (a, b)
     ]
-    blocks = sorted(values[0].keys() & values[1].keys())
-    if len(blocks) < 2:
-        return False
-    p = p_value_of_zero_mean([float(np.log(values[1][i] / values[0][i])) for i in blocks])
+    logs = [float(np.log(values[1][i] / values[0][i])) for i in values[0] if i in values[1]]
+    _, p = paired_ratio(logs, None)
     return p is not None and p < 0.05
 
 

@@ -1,96 +1,129 @@
-"""Two sweeps, step by step: before and after an upgrade, say.
+"""Two sweeps, step by step, or two searches for capacity: before and after an upgrade, say.
 
-Steps are matched by subject and load; where each record has one subject its name does not matter,
-since it is often only a port. Where each step was driven once, the intervals are of slices within
-the windows: they know nothing of how much the machine differs from one hour to the next.
+Steps are matched by subject and load, limits by subject and promise; where each record has one
+subject its name does not matter, since it is often only a port. Where each step was driven once,
+the intervals are of slices within the windows: they know nothing of how much the machine differs
+from one hour to the next.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import math
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 from searchbench.analysis.agreement import agreement, answers
-from searchbench.analysis.judgement import Judgement, RecordLine
+from searchbench.analysis.capacity.verdict import above, interval
+from searchbench.analysis.judgement import Capacity, Estimate, Interval, Judgement, RecordLine
 from searchbench.analysis.sweep import points as at
 from searchbench.analysis.sweep.points import Point
 from searchbench.analysis.sweep.words import percent
 from searchbench.analysis.trial import driven
 from searchbench.record import Record, Trial
 
-ONCE = (
+STEPS_ONCE = (
     "Each step was driven once in a record, so the intervals are of those windows alone: how much "
     "the machine differs from one hour to the next is not known (--repeat 5 tells a part of it)."
 )
+SEARCHED_ONCE = (
+    "Each record has one search, so how much the machine differs from one hour to the next is not "
+    "known."
+)
 Draft = tuple[RecordLine, float | None]
+Side = tuple[Record, Judgement]
+Differing = tuple[int, int]  # captured replies that differ, and of how many
 
 
 @dataclass(frozen=True)
 class Matched:
-    """What two sweeps have in common. ``drafts``: lines to be decided, each with its p.
+    """What two records have in common. ``drafts``: lines to be decided, each with its p.
 
-    ``changed``: by label, captured replies that differ, and of how many; ``note``: what
-    is not known of them all.
+    ``changed``: by label, captured replies that differ, and of how many; ``only``: the labels of
+    what one record alone has; ``note``: what is not known of them all.
     """
 
-    drafts: tuple[Draft, ...]
-    changed: Mapping[str, tuple[int, int]]
+    drafts: Sequence[Draft]
+    changed: Mapping[str, Differing]
     only: tuple[tuple[str, ...], tuple[str, ...]]
     note: str = ""
 
 
-def match(a: tuple[Record, Judgement], b: tuple[Record, Judgement]) -> Matched:
+def match(a: Side, b: Side) -> Matched:
     """Match the steps of two sweeps, first and second, and compare them."""
     sides = at.points(a[1].steps), at.points(b[1].steps)
-    subjects = in_common(sides)
+    subjects = list(_in_common(a[0], b[0], sides))
     drafts: list[Draft] = []
-    changed: dict[str, tuple[int, int]] = {}
     only: tuple[list[str], list[str]] = [], []
-    for x_name, y_name in subjects:
-        barrier, differ = answers_of(a[0], b[0], x_name, y_name)
-        if differ is not None:
-            changed[x_name if x_name == y_name else f"{x_name} and {y_name}"] = differ
+    for x_name, y_name, barrier, differ in subjects:
         mine = {(p.kind, p.x): p for p in sides[0][x_name]}
         other = {(p.kind, p.x): p for p in sides[1][y_name]}
-        for key, point in mine.items():
-            if key in other:
-                drafts += _lines(point, other[key], barrier, differ)
-            else:
-                only[0].append(point.steps[0].label)
+        for key in (key for key in mine if key in other):
+            drafts += _lines(mine[key], other[key], barrier, differ)
+        only[0].extend(p.steps[0].label for key, p in mine.items() if key not in other)
         only[1].extend(p.steps[0].label for key, p in other.items() if key not in mine)
     for which, side in enumerate(only):
         taken = {pair[which] for pair in subjects}
         side.extend(name for name in sides[which] if name not in taken)
     shared = [p for side in sides for own in side.values() for p in own]
     once = not any(len({s.block for s in p.steps}) > 1 for p in shared)
-    note = ONCE if once and drafts else ""
-    return Matched(tuple(drafts), changed, (tuple(only[0]), tuple(only[1])), note)
+    note = STEPS_ONCE if once and drafts else ""
+    return Matched(drafts, _changed(subjects), (tuple(only[0]), tuple(only[1])), note)
 
 
-def in_common(sides: tuple[Mapping[str, Any], Mapping[str, Any]]) -> list[tuple[str, str]]:
-    """Subjects to be compared: those of the same name, or the only one of each side."""
+def match_capacities(a: Side, b: Side) -> Matched:
+    """Match the capacities of two records by subject and promise: did the limit move?"""
+    sides: list[dict[str, dict[str, Capacity]]] = [{}, {}]
+    for side, (_, judged) in zip(sides, (a, b), strict=True):
+        for one in judged.capacity:
+            side.setdefault(one.subject, {})[one.promise] = one
+    subjects = list(_in_common(a[0], b[0], (sides[0], sides[1])))
+    both = [
+        (x_name, y_name, promise, barrier)
+        for x_name, y_name, barrier, _ in subjects
+        for promise in sides[0][x_name]
+        if promise in sides[1][y_name]
+    ]
+    drafts = [(_limits(sides[0][x][p], sides[1][y][p], barrier), None) for x, y, p, barrier in both]
+    only = [
+        tuple(f"{name} {p}" for name, own in side.items() for p in own if (name, p) not in taken)
+        for side, taken in (
+            (sides[0], {(x, promise) for x, _, promise, _ in both}),
+            (sides[1], {(y, promise) for _, y, promise, _ in both}),
+        )
+    ]
+    once = all(c.searches == 1 for _, judged in (a, b) for c in judged.capacity)
+    note = SEARCHED_ONCE if once and drafts else ""
+    return Matched(drafts, _changed(subjects), (only[0], only[1]), note)
+
+
+_Subjects = tuple[str, str, str, Differing | None]
+
+
+def _in_common(
+    a: Record, b: Record, sides: tuple[Mapping[str, Any], Mapping[str, Any]]
+) -> Iterator[_Subjects]:
+    """Subjects to be compared: those of the same name, or the only one of each side.
+
+    With each pair why their speeds may not be compared (empty: they may), and how many of their
+    answers differ.
+    """
     names = [list(side) for side in sides]
+    pairs = [(name, name) for name in names[0] if name in names[1]]
     if len(names[0]) == len(names[1]) == 1:
-        return [(names[0][0], names[1][0])]
-    return [(name, name) for name in names[0] if name in names[1]]
-
-
-def answers_of(
-    a: Record, b: Record, x_name: str, y_name: str
-) -> tuple[str, tuple[int, int] | None]:
-    """Why the speeds may not be compared (empty: they may), and which answers differ."""
-    x, y = _first(a, x_name), _first(b, y_name)
-    if x is None or y is None:
-        return "", None
-    if not answers.same_question(x, y):
-        return "the requests are not the same in both records", None
-    mine, other = agreement.read_answers(a, x), agreement.read_answers(b, y)
-    if not (mine.readable and other.readable):
-        return "", None
+        pairs = [(names[0][0], names[1][0])]
     rule = a.plan.judging.agreement
-    found = agreement.compare(mine, other, require=rule.require, k=rule.k).agreement
-    return "", (found.queries - found.agreeing, found.queries)
+    for x_name, y_name in pairs:
+        x, y = _first(a, x_name), _first(b, y_name)
+        barrier, differ = "", None
+        if x is not None and y is not None and not answers.same_question(x, y):
+            barrier = "the requests are not the same in both records"
+        elif x is not None and y is not None:
+            mine, other = agreement.read_answers(a, x), agreement.read_answers(b, y)
+            if mine.readable and other.readable:
+                found = agreement.compare(mine, other, require=rule.require, k=rule.k).agreement
+                differ = (found.queries - found.agreeing, found.queries)
+        yield x_name, y_name, barrier, differ
 
 
 def _first(record: Record, subject: str) -> Trial | None:
@@ -99,12 +132,18 @@ def _first(record: Record, subject: str) -> Trial | None:
     return next(own, None)
 
 
-def _lines(a: Point, b: Point, barrier: str, differ: tuple[int, int] | None) -> list[Draft]:
-    found: list[Draft] = []
-    label = a.steps[0].label if a.subject == b.subject else _without(a.steps[0].label, a.subject)
+def _changed(subjects: Sequence[_Subjects]) -> dict[str, Differing]:
+    return {
+        x if x == y else f"{x} and {y}": differ
+        for x, y, _, differ in subjects
+        if differ is not None
+    }
+
+
+def _lines(a: Point, b: Point, barrier: str, differ: Differing | None) -> Iterator[Draft]:
+    first = a.steps[0]
+    label = first.label if a.subject == b.subject else first.label.removeprefix(a.subject).strip()
     for metric in _metrics(a, b):
-        named = "throughput" if metric == "answered" else metric
-        values = a.of(metric), b.of(metric)
         ratio, p = at.against(a, b, metric)
         if ratio is not None and metric != "answered":
             ratio = at.inverse(ratio)
@@ -114,12 +153,18 @@ def _lines(a: Point, b: Point, barrier: str, differ: tuple[int, int] | None) -> 
         if metric == "answered" and a.kind != "closed":
             reason = "; ".join(part for part in (_behind(a, b), reason) if part)
         line = RecordLine(
-            label or a.steps[0].label, a.steps[0].levels, named,
-            "not comparable" if barrier else "not resolved", *values,
-            None if barrier else ratio, None, 1.0, reason,
-        )  # fmt: skip
-        found.append((line, None if barrier else p))
-    return found
+            label=label or first.label,
+            levels=first.levels,
+            metric="throughput" if metric == "answered" else metric,
+            verdict="not comparable" if barrier else "not resolved",
+            value_a=a.of(metric),
+            value_b=b.of(metric),
+            ratio=None if barrier else ratio,
+            p_value=None,
+            floor=1.0,
+            reason=reason,
+        )
+        yield line, None if barrier else p
 
 
 def _metrics(a: Point, b: Point) -> Sequence[str]:
@@ -139,5 +184,48 @@ def _behind(a: Point, b: Point) -> str:
     return ", ".join(said)
 
 
-def _without(label: str, subject: str) -> str:
-    return label.removeprefix(subject).strip()
+def _limits(x: Capacity, y: Capacity, barrier: str) -> RecordLine:
+    verdict: Literal["faster", "slower", "not resolved", "not comparable"] = "not resolved"
+    reason = f"{interval(x)} and {interval(y)}"
+    if barrier:
+        verdict, reason = "not comparable", barrier
+    elif above(y, x):
+        verdict = "faster"
+    elif above(x, y):
+        verdict = "slower"
+    else:
+        reason += ": the intervals overlap"
+    return RecordLine(
+        label=x.subject,
+        levels=x.levels,
+        metric=f"capacity at {x.promise}",
+        verdict=verdict,
+        value_a=_middle(x),
+        value_b=_middle(y),
+        ratio=None if barrier else _ratio(x, y),
+        p_value=None,
+        floor=1.0,
+        reason=reason,
+    )
+
+
+def _middle(one: Capacity) -> Estimate | None:
+    """The middle of an interval; None where a side is open."""
+    if one.holds is None or one.fails is None:
+        return None
+    span = Interval(one.holds, one.fails, 0.95, "posterior of all trials")
+    return Estimate(math.sqrt(one.holds * one.fails), "queries/s", len(one.trials), span)
+
+
+def _ratio(x: Capacity, y: Capacity) -> Estimate | None:
+    """y over x, as far apart as both intervals allow; of open sides as far as is known."""
+    a, b = _middle(x), _middle(y)
+    if a is not None and b is not None and a.interval is not None and b.interval is not None:
+        low, high = b.interval.low / a.interval.high, b.interval.high / a.interval.low
+        span = Interval(low, high, 0.95, "the intervals of both searches")
+        return Estimate(b.value / a.value, "ratio", min(a.n, b.n), span)
+    if above(y, x):  # at least so much more
+        return Estimate((y.holds or 0.0) / (x.fails or 1.0), "ratio", len(y.trials))
+    if above(x, y):  # at most so much is left
+        return Estimate((y.fails or 0.0) / (x.holds or 1.0), "ratio", len(y.trials))
+    return None

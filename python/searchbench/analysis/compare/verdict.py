@@ -2,18 +2,26 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from searchbench.analysis.compare.systems import by_system, question_of, questions
-from searchbench.analysis.judgement import Comparison, Estimate, Scale, TreatmentResult, Verdict
+from searchbench.analysis.judgement import (
+    Comparison,
+    Estimate,
+    Scale,
+    TreatmentResult,
+    TrialResult,
+    Verdict,
+)
+from searchbench.analysis.sweep.points import inverse
 from searchbench.analysis.words import amount, digits, listed, plural, times, upper, words
 from searchbench.record.trial import Load
 
 WIDTH = 80
 MOST_QUESTIONS = 4
-MORE_IS_BETTER = ("throughput",)
+FEW = 3  # systems of which each pair has a sentence; of more, the best against each other
 
 
 def decide(
@@ -26,33 +34,32 @@ def decide(
     scales: Sequence[Scale] = (),
 ) -> Verdict:
     """The verdict on a study by one metric. ``loads``: the load of each treatment."""
-    usable = [t for t in treatments if metric in t.figures]
     trials = [trial for t in treatments for trial in t.trials]
+    usable = [t for t in treatments if metric in t.figures]
     if not usable:
-        return Verdict(_no_verdict(treatments, metric), False, None)
-    better = metric in MORE_IS_BETTER
-    ranked = sorted(usable, key=lambda t: t.figures[metric].value, reverse=better)
+        return Verdict(_no_verdict(trials, metric), False, None)
+    ranked = sorted(usable, key=lambda t: t.figures[metric].value, reverse=metric == "throughput")
     own = [c for c in comparisons if c.metric == metric]
-    resolved = any(c.verdict in ("faster", "slower") for c in own)
-    by_question = questions(ranked)
+    by_question = _questions(ranked)
     several = len(by_question) > 1
     first = ranked[0]
     mine = _of_first(first, own)
-    sentences = []
+    labels = {t.treatment: t.label for t in treatments}
     if len(treatments) == 1:
-        sentences.append(f"{first.label} {_has(metric, first.figures[metric])}.")
-        sentences.append("There is nothing to compare it with.")
+        sentences = [
+            f"{first.label} {_has(metric, first.figures[metric])}.",
+            "There is nothing to compare it with.",
+        ]
     elif len(treatments) == 2 and len(own) == 1:
-        sentences += _of_two(treatments, ranked, own[0], loads, metric, require)
+        sentences = _of_two(labels, ranked, own[0], loads, metric, require)
     else:
         # The systems first: which of them is what most questions ask.
-        labels = {t.treatment: t.label for t in treatments}
-        sentences += by_system(treatments, own, metric, require)
+        sentences = _by_system(treatments, own, metric, require)
         if not several:
-            sentences += _of_many(ranked, mine, metric, labels)
+            sentences += _of_many(first, mine, metric, labels)
         elif len(by_question) <= MOST_QUESTIONS:
             sentences += [
-                f"Asked {question_of(asked)}: {_leader(members, own, metric, labels)}"
+                f"Asked {_question_of(asked)}: {_leader(members, own, metric, labels)}"
                 for asked, members in by_question.items()
             ]
     sentences += _peaks(scales, metric)
@@ -68,12 +75,17 @@ def decide(
         said = " and ".join(f"{n} {status}" for status, n in not_used.items())
         sentences.append(f"Of {len(trials)} trials, {said}; they are shown and not used.")
     won = any(c.verdict == "faster" for c in mine)
-    best = first.treatment if won and not several else None
-    header, lines = table(list(by_question.values()), own, loads, metric)
-    return Verdict(" ".join(s for s in sentences if s), resolved, best, lines, header)
+    header, lines = _table(list(by_question.values()), own, loads, metric)
+    return Verdict(
+        decision=" ".join(s for s in sentences if s),
+        resolved=any(c.verdict in ("faster", "slower") for c in own),
+        best=first.treatment if won and not several else None,
+        lines=lines,
+        header=header,
+    )
 
 
-def table(
+def _table(
     groups: Sequence[Sequence[TreatmentResult]],
     own: Sequence[Comparison],
     loads: Mapping[str, Load],
@@ -84,25 +96,17 @@ def table(
     ``groups``: treatments that were asked the same, the best of each group first. ``own``: the
     comparisons by ``metric``.
     """
-    everyone = [t for ranked in groups for t in ranked]
-    opened = any(loads[t.treatment].kind != "closed" for t in everyone)
-    kind = "response" if opened else "service"
+    closed = all(loads[t.treatment].kind == "closed" for ranked in groups for t in ranked)
+    kind = "service" if closed else "response"
     header = ("treatment", "queries/s", f"{kind} p50", "p99", "best is")
     lines = []
     for ranked in groups:
         first = ranked[0]
         against = {c.b: c for c in _of_first(first, own)}
         for t in ranked:
+            p50, p99 = (t.figures.get(f"{kind}_{name}") for name in ("p50", "p99"))
             rank = "the best" if t is first else _short(against.get(t.treatment), t, first, metric)
-            figures = [t.figures.get(f"{kind}_{name}") for name in ("p50", "p99")]
-            lines.append(
-                (
-                    t.label,
-                    _rate(t.figures.get("throughput")),
-                    *(_ms(figure) for figure in figures),
-                    rank,
-                )
-            )
+            lines.append((t.label, _rate(t.figures.get("throughput")), _ms(p50), _ms(p99), rank))
     room = WIDTH - sum(
         2 + max(len(header[i]), *(len(row[i]) for row in lines)) for i in range(1, len(header))
     )
@@ -130,7 +134,7 @@ def _leader(
 
 
 def _of_two(
-    treatments: Sequence[TreatmentResult],
+    labels: Mapping[str, str],
     ranked: Sequence[TreatmentResult],
     comparison: Comparison,
     loads: Mapping[str, Load],
@@ -138,57 +142,55 @@ def _of_two(
     require: str,
 ) -> list[str]:
     both = (comparison.a, comparison.b)
-    labels = {t.treatment: t.label for t in treatments}
+    first = ranked[0]
     if len(ranked) < 2:
-        missing = next(labels[t] for t in both if t != ranked[0].treatment)
+        missing = next(labels[t] for t in both if t != first.treatment)
         return [
-            f"Only {ranked[0].label} has a valid result: it "
-            f"{_has(metric, ranked[0].figures[metric])}.",
+            f"Only {first.label} has a valid result: it {_has(metric, first.figures[metric])}.",
             f"{missing} has none ({comparison.reason}).",
         ]
     if comparison.verdict == "not comparable":
         return [f"Not comparable: {comparison.reason}, so no speed ratio is given."]
-    winner = ranked[0].treatment
+    winner = first.treatment
     if comparison.ratio is not None and (comparison.ratio.value > 1) == (winner == comparison.a):
         winner = next(t for t in both if t != winner)  # over the queries that agree
     seen = _seen_from(winner, comparison)
-    where = _where([loads[t] for t in both])
-    used, left = comparison.queries_used, comparison.queries_left_out
-    over = f", over the {used} of {used + left} queries on which both return the same {require}"
-    over = over if require != "none" else f", over all {used} queries, whatever they return"
+    over = f", over all {comparison.queries_used} queries, whatever they return"
+    over = _where([loads[t] for t in both]) + (
+        _over([comparison], require) if require != "none" else over
+    )
     if seen.verdict == "faster" and seen.ratio is not None:
-        said = f"{labels[seen.a]} {_beats(metric, seen.ratio, labels[seen.b])}{where}{over}"
+        left = comparison.queries_left_out
+        said = f"{labels[seen.a]} {_beats(metric, seen.ratio, labels[seen.b])}{over}"
         gone = f"; {left} {plural(left, 'query was', 'queries were')} left out" if left else ""
         return [f"{said}{gone}."]
     ratio = f" (ratio {times(seen.ratio)})" if seen.ratio else ""
     return [
         f"Not resolved: {labels[seen.a]} and {labels[seen.b]} cannot be told apart by "
-        f"{words(metric)}{where}{over}{ratio}.",
+        f"{words(metric)}{over}{ratio}.",
         f"{upper(seen.reason)}." if seen.reason else "",
     ]
 
 
 def _of_many(
-    ranked: Sequence[TreatmentResult],
+    first: TreatmentResult,
     mine: Sequence[Comparison],
     metric: str,
     labels: Mapping[str, str],
 ) -> list[str]:
-    first = ranked[0]
-    more = "highest" if metric in MORE_IS_BETTER else "lowest"
+    more = "highest" if metric == "throughput" else "lowest"
     sentences = [f"{first.label} has the {more} {words(metric)}: {amount(first.figures[metric])}."]
-    wins = [c for c in mine if c.verdict == "faster" and c.ratio]
+    wins = [(c.ratio, c.b) for c in mine if c.verdict == "faster" and c.ratio]
     even = [c for c in mine if c.verdict == "not resolved"]
     other = [c for c in mine if c.verdict == "not comparable"]
     if wins:
-        nearest = min(wins, key=lambda c: c.ratio.value if c.ratio else 0.0)
-        if nearest.ratio is not None:
-            count = f"{len(wins)} of the {len(mine)} others"
-            whom = "each of the others" if len(wins) == len(mine) else count
-            sentences.append(
-                f"It is better than {whom} it was compared with, and {times(nearest.ratio)} as "
-                f"good as the nearest of these, {labels.get(nearest.b, nearest.b)}."
-            )
+        ratio, nearest = min(wins, key=lambda win: win[0].value)
+        count = f"{len(wins)} of the {len(mine)} others"
+        whom = "each of the others" if len(wins) == len(mine) else count
+        sentences.append(
+            f"It is better than {whom} it was compared with, and {times(ratio)} as "
+            f"good as the nearest of these, {labels.get(nearest, nearest)}."
+        )
     if even:
         names = listed([labels.get(c.b, c.b) for c in even])
         sentences.append(f"Not resolved: it cannot be told apart from {names}.")
@@ -201,18 +203,14 @@ def _of_many(
 
 def _peaks(scales: Sequence[Scale], metric: str) -> list[str]:
     sentences = []
-    for scale in scales:
-        if scale.metric != metric:
-            continue
+    for scale in (scale for scale in scales if scale.metric == metric):
         levels = (
-            str(v) if k == "system" else f"{k.rsplit('.', 1)[-1]}={v}"
-            for k, v in scale.held.items()
+            str(v) if k == "system" else f"{_short_name(k)}={v}" for k, v in scale.held.items()
         )
         held = f" ({' '.join(levels)})" if scale.held else ""
         unclear = scale.best_not_resolved_from
         tail = f", not told apart from {listed([f'{x:g}' for x in unclear])}" if unclear else ""
-        factor = scale.factor.rsplit(".", 1)[-1]
-        sentences.append(f"Of {factor}, {scale.best:g} is the best{held}{tail}.")
+        sentences.append(f"Of {_short_name(scale.factor)}, {scale.best:g} is the best{held}{tail}.")
     return sentences if len(sentences) <= 4 else []
 
 
@@ -228,8 +226,7 @@ def _control(noise_floor: Estimate | None) -> str:
     )
 
 
-def _no_verdict(treatments: Sequence[TreatmentResult], metric: str) -> str:
-    trials = [trial for t in treatments for trial in t.trials]
+def _no_verdict(trials: Sequence[TrialResult], metric: str) -> str:
     if not trials:
         return "No verdict: no trial is on record yet."
     reasons = Counter(t.reason for t in trials if t.status != "valid" and t.reason)
@@ -243,21 +240,145 @@ def _no_verdict(treatments: Sequence[TreatmentResult], metric: str) -> str:
     )
 
 
+def _by_system(
+    treatments: Sequence[TreatmentResult], own: Sequence[Comparison], metric: str, require: str
+) -> list[str]:
+    """The systems against each other, wherever they differ in nothing else.
+
+    ``own``: the comparisons by ``metric``. Ratios are those of the comparisons, so over the
+    queries that both answer alike.
+    """
+    by_id = {t.treatment: t for t in treatments}
+    found: dict[tuple[str, str], list[Comparison]] = {}
+    for c in own:
+        a, b = by_id[c.a], by_id[c.b]
+        levels = ({k: v for k, v in t.levels.items() if k != "system"} for t in (a, b))
+        if a.system != b.system and next(levels) == next(levels):
+            found.setdefault((a.system, b.system), []).append(c)
+    if len({name for pair in found for name in pair}) > FEW:
+        return _many(found, metric, require)
+    sentences = (_pair(*pair, several, metric, require) for pair, several in found.items())
+    return [sentence for sentence in sentences if sentence]
+
+
+def _pair(
+    a_name: str, b_name: str, several: Sequence[Comparison], metric: str, require: str
+) -> str:
+    """The range of the ratios of two systems; empty where no comparison is resolved."""
+    ratios = [c.ratio.value for c in several if c.ratio and c.verdict in ("faster", "slower")]
+    if not ratios:
+        return ""
+    open_ones = len(several) - len(ratios)
+    rest = f" ({open_ones} not resolved or not comparable)" if open_ones else ""
+    if len({r > 1 for r in ratios}) == 2:
+        return (
+            f"Between {a_name} and {b_name} it depends: {b_name} is better at "
+            f"{sum(r > 1 for r in ratios)} and {a_name} at {sum(r < 1 for r in ratios)} of "
+            f"{len(several)} otherwise equal settings{rest}."
+        )
+    if ratios[0] < 1:
+        a_name, b_name, ratios = b_name, a_name, [1 / r for r in ratios]
+    span = f"{digits(min(ratios))} to {digits(max(ratios))}"
+    span = span if len(ratios) > 1 else digits(ratios[0])
+    return (
+        f"At otherwise equal settings {b_name} is {span} times as good as {a_name} by "
+        f"{words(metric)}{rest}{_over(several, require)}."
+    )
+
+
+def _many(found: dict[tuple[str, str], list[Comparison]], metric: str, require: str) -> list[str]:
+    """The system that is best over all settings, and by how much, against each of the others."""
+    systems = list(dict.fromkeys(name for pair in found for name in pair))
+    means = {name: _against(name, found) for name in systems}
+    best = max(systems, key=lambda name: sum(math.log(r) for r, _n in means[name].values()))
+    others = sorted(means[best].items(), key=lambda item: item[1][0])
+    if not others:
+        return []
+    asked = [
+        (c, "faster" if pair[1] == best else "slower")
+        for pair, several in found.items()
+        for c in several
+        if best in pair
+    ]
+    won = sum(c.verdict == wins for c, wins in asked)
+    open_ones = sum(c.verdict not in ("faster", "slower") for c, _ in asked)
+    lost = len(asked) - won - open_ones
+    rest = [f"{won} times better" if won != 1 else "once better"]
+    rest += [f"{lost} times worse" if lost != 1 else "once worse"] if lost else []
+    rest += [f"{open_ones} times not resolved or not comparable"] if open_ones else []
+    shown = ", ".join(f"{digits(r)} times {name}" for name, (r, _n) in others)
+    if not won:
+        return [
+            f"Not resolved: which of {len(systems)} systems is the best by {words(metric)}. "
+            f"Nearest to it is {best}, in the geometric mean of the ratios {shown}, but none of "
+            f"its {len(asked)} comparisons at otherwise equal settings resolves."
+        ]
+    over = _over([c for c, _ in asked], require)
+    return [
+        f"Of {len(systems)} systems {best} is the best by {words(metric)} over the otherwise equal "
+        f"settings ({', '.join(rest)} in {len(asked)} comparisons{over}). In "
+        f"the geometric mean of the ratios it reaches {shown}."
+    ]
+
+
+def _against(
+    name: str, found: dict[tuple[str, str], list[Comparison]]
+) -> dict[str, tuple[float, int]]:
+    """Geometric mean of this system's ratios over each other one, and of how many settings."""
+    means = {}
+    for (a, b), several in found.items():
+        if name not in (a, b):
+            continue
+        logs = [math.log(c.ratio.value) for c in several if c.ratio and c.ratio.value > 0]
+        if logs:
+            mean = sum(logs) / len(logs)
+            means[a if name == b else b] = (math.exp(mean if name == b else -mean), len(logs))
+    return means
+
+
+def _questions(
+    treatments: Sequence[TreatmentResult],
+) -> dict[tuple[tuple[str, object], ...], list[TreatmentResult]]:
+    """The treatments by what was asked of what: levels of [queries] and [corpus].
+
+    Who chooses a system does not choose the question, so there is no best across them.
+    """
+    found: dict[tuple[tuple[str, object], ...], list[TreatmentResult]] = {}
+    for t in treatments:
+        asked = tuple((f, v) for f, v in t.levels.items() if f.startswith(("queries.", "corpus.")))
+        found.setdefault(asked, []).append(t)
+    return found
+
+
+def _question_of(asked: tuple[tuple[str, object], ...]) -> str:
+    """A question in a sentence: "match=any"."""
+    return listed([f"{_short_name(f)}={v}" for f, v in asked]) if asked else ""
+
+
+def _short_name(factor: str) -> str:
+    """ "load.clients" → "clients"."""
+    return factor.rsplit(".", 1)[-1]
+
+
+def _over(several: Sequence[Comparison], require: str) -> str:
+    """On how many queries the ratios rest; the fewest, where they differ."""
+    fewest = min(several, key=lambda c: c.queries_used)
+    total = fewest.queries_used + fewest.queries_left_out
+    if require == "none":
+        return f", over all {total} queries, whatever they return"
+    used = fewest.queries_used
+    return f", over the {used} of {total} queries on which both return the same {require}"
+
+
 def _seen_from(treatment: str, c: Comparison) -> Comparison:
     """The same comparison with ``treatment`` as the one that is better or worse: it becomes ``a``
     here, ``b`` the other, and the ratio says how many times as good ``a`` is.
     """
     if treatment == c.b:
         return replace(c, a=c.b, b=c.a)
-    turned = c.ratio
-    if turned is not None:
-        span = turned.interval
-        inverse = replace(span, low=1 / span.high, high=1 / span.low) if span else None
-        turned = replace(turned, value=1 / turned.value, interval=inverse)
-    if c.verdict == "faster":
-        return replace(c, ratio=turned, verdict="slower")
-    if c.verdict == "slower":
-        return replace(c, ratio=turned, verdict="faster")
+    turned = inverse(c.ratio) if c.ratio else None
+    if c.verdict in ("faster", "slower"):
+        return replace(c, ratio=turned, verdict="slower" if c.verdict == "faster" else "faster")
     return replace(c, ratio=turned)
 
 
@@ -289,7 +410,7 @@ def _short(
 ) -> str:
     if c is None:  # no comparison was planned: the plain ratio, marked as such
         ratio = first.figures[metric].value / other.figures[metric].value
-        return f"({digits(ratio if metric in MORE_IS_BETTER else 1 / ratio)}x, untested)"
+        return f"({digits(ratio if metric == 'throughput' else 1 / ratio)}x, untested)"
     if c.verdict == "not comparable":
         return "not comparable"
     if c.verdict == "not resolved" or c.ratio is None:
@@ -317,12 +438,9 @@ def clip(label: str, width: int) -> str:
     middle: systems stand at the beginning, and what was varied last at the end.
     """
     if len(label) > width:
-        parts = (part.partition("=") for part in label.split(" "))
         label = " ".join(
-            value
-            if value and value[0].isalpha() and value not in ("true", "false")
-            else name + eq + value
-            for name, eq, value in parts
+            value if value[:1].isalpha() and value not in ("true", "false") else name + eq + value
+            for name, eq, value in (part.partition("=") for part in label.split(" "))
         )
     if len(label) <= width:
         return label

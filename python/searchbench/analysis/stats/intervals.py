@@ -30,7 +30,8 @@ def mean_interval(values: Sequence[float] | Floats) -> Interval | None:
     mean = float(x.mean())
     if float(np.ptp(x)) <= 1e-12 * float(np.max(np.abs(x)) + 1e-300):
         return Interval(mean, mean, LEVEL, "no spread between replicates")
-    half = float(stats.t.ppf(0.5 + LEVEL / 2, x.size - 1)) * _standard_error(x)
+    error = float(x.std(ddof=1)) / math.sqrt(x.size)
+    half = float(stats.t.ppf(0.5 + LEVEL / 2, x.size - 1)) * error
     return Interval(mean - half, mean + half, LEVEL, "t over replicates")
 
 
@@ -42,9 +43,8 @@ def geometric_estimate(values: Sequence[float] | Floats, unit: str) -> Estimate 
     logs = np.log(x)
     interval = mean_interval(logs)
     if interval is not None:
-        interval = Interval(
-            _exp(interval.low), _exp(interval.high), interval.level, f"{interval.method}, on logs"
-        )
+        low, high = _exp(interval.low), _exp(interval.high)
+        interval = Interval(low, high, interval.level, f"{interval.method}, on logs")
     return Estimate(math.exp(float(logs.mean())), unit, int(x.size), interval)
 
 
@@ -66,16 +66,12 @@ def block_noise(cells: Mapping[tuple[str, int], float]) -> Noise | None:
     randomised blocks (Montgomery, Design and Analysis of Experiments, ch. 4), by least squares.
     The variance of a ratio of two is twice the residual one. None without degrees of freedom.
     """
-    rows = sorted({t for t, _ in cells})
-    columns = sorted({b for _, b in cells})
-    design = np.zeros((len(cells), len(rows) + len(columns)))
-    y = np.zeros(len(cells))
-    for i, ((treatment, block), value) in enumerate(cells.items()):
-        design[i, rows.index(treatment)] = 1.0
-        design[i, len(rows) + columns.index(block)] = 1.0
-        y[i] = value
-    if not len(cells):
+    if not cells:
         return None
+    _, row = np.unique([treatment for treatment, _ in cells], return_inverse=True)
+    _, column = np.unique([block for _, block in cells], return_inverse=True)
+    design = np.hstack([np.eye(row.max() + 1)[row], np.eye(column.max() + 1)[column]])
+    y = np.array(list(cells.values()))
     solution, _, matrix_rank, _ = np.linalg.lstsq(design, y, rcond=None)
     df = len(cells) - int(matrix_rank)
     if df < 1:
@@ -113,17 +109,6 @@ def paired_ratio(
     interval = Interval(_exp(mean - half), _exp(mean + half), LEVEL, method)
     p = float(2 * stats.t.sf(abs(mean) / error, df))
     return Estimate(math.exp(mean), "ratio", n, interval), p
-
-
-def p_value_of_zero_mean(values: Sequence[float] | Floats) -> float | None:
-    """Two-sided p of Student's t-test that the mean of ``values`` is 0; None below two."""
-    x = np.asarray(values, dtype=np.float64)
-    if x.size < 2:
-        return None
-    error, mean = _standard_error(x), float(x.mean())
-    if error <= 1e-12 * max(abs(mean), 1e-300):
-        return 1.0 if mean == 0 else 0.0
-    return float(2 * stats.t.sf(abs(mean) / error, x.size - 1))
 
 
 def welch_log_ratio(a: Floats, b: Floats) -> tuple[Interval, float] | None:
@@ -179,10 +164,6 @@ def replicates_to_resolve(log_ratios: Sequence[float] | Floats, tests: int = 1) 
     t = stats.t.ppf(1 - alpha / 2, n - 1) + stats.t.ppf(0.8, n - 1)
     enough = np.flatnonzero(mean >= t * spread / np.sqrt(n))
     return int(n[enough[0]]) if enough.size else None
-
-
-def _standard_error(x: Floats) -> float:
-    return float(x.std(ddof=1)) / math.sqrt(x.size)
 
 
 def _exp(x: float) -> float:

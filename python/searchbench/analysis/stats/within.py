@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,7 +23,7 @@ SLICES = 20
 LEVEL = 0.95
 LANDMARKS = {"p50": 0.5, "p90": 0.9, "p95": 0.95, "p99": 0.99, "p999": 0.999}
 BATCH_MEANS = f"batch means, {SLICES} slices"
-_Z = float(stats.norm.ppf(0.5 + LEVEL / 2))
+Z = float(stats.norm.ppf(0.5 + LEVEL / 2))
 T = float(stats.t.ppf(0.5 + LEVEL / 2, SLICES - 1))
 
 Ints = NDArray[np.int64]
@@ -64,9 +65,9 @@ def quantiles(
         estimate = latency.quantile(ordered, q)
         if estimate is None:
             continue
-        found[name] = estimate
         if number is not None:
-            found[name] = _dependent(estimate, q, durations_ns, ordered, number)
+            estimate = _dependent(estimate, q, durations_ns, ordered, number)
+        found[name] = estimate
     n = int(ordered.size)
     found["max"] = Estimate(float(ordered[-1]) / 1e9, "s", n)
     found["mean"] = Estimate(float(ordered.mean()) / 1e9, "s", n)
@@ -126,6 +127,35 @@ def values(found: Mapping[str, Estimate], name: str) -> float | None:
     return found[name].value if name in found else None
 
 
+def long_run(steps: NDArray[Any]) -> tuple[float, float]:
+    """Variance of the sum of a stationary series, and degrees of freedom of that estimate.
+
+    Geyer's initial monotone sequence: autocovariances in pairs, until a pair is not positive.
+    """
+    n = steps.size
+    centred = steps - steps.mean()
+    spectrum = np.fft.rfft(centred, 2 * n)
+    covariance = np.fft.irfft(spectrum * np.conj(spectrum))[:n] / n
+    pairs = covariance[: n // 2 * 2].reshape(-1, 2).sum(axis=1)
+    stop = int(np.argmax(pairs <= 0)) if np.any(pairs <= 0) else pairs.size
+    total = 2 * float(np.minimum.accumulate(pairs[:stop]).sum()) - float(covariance[0])
+    # Never below what independent slices would have by more than their own chance.
+    variance = n * max(total, 0.1 * float(covariance[0]))
+    return variance, max(3.0, n / (2.0 * max(1, stop)) - 1)
+
+
+def design_effect(due: Ints, failed: NDArray[np.bool_], edges: NDArray[np.float64]) -> float:
+    """Variance of the share over that of independent requests, at least 1; by Student's t."""
+    p = float(failed.mean())
+    if p in (0.0, 1.0):
+        return 1.0
+    of = np.histogram(due, edges)[0]
+    late = np.histogram(due[failed], edges)[0]
+    variance, freedom = long_run(late - p * of)
+    wider = float(stats.t.ppf(0.5 + LEVEL / 2, freedom)) / Z
+    return max(1.0, variance / (due.size * p * (1 - p))) * wider**2
+
+
 def _slices(due_ns: Ints, window: tuple[int, int]) -> Ints:
     start, end = window
     number = (due_ns - start) * SLICES // max(1, end - start)
@@ -157,7 +187,7 @@ def _dependent(
     p, error = float(above.mean()), _error_of_share(above, number)
     lows, highs = [q - T * error], [q + T * error]
     if 0 < p < 1:
-        effect = max(1.0, n * error**2 / (p * (1 - p))) * (T / _Z) ** 2
+        effect = max(1.0, n * error**2 / (p * (1 - p))) * (T / Z) ** 2
         worth = n / effect
         lows.append(1 - float(stats.beta.ppf(0.5 + LEVEL / 2, p * worth + 1, (1 - p) * worth)))
         highs.append(1 - float(stats.beta.ppf((1 - LEVEL) / 2, p * worth, (1 - p) * worth + 1)))

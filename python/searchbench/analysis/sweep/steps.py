@@ -16,10 +16,9 @@ from numpy.typing import NDArray
 
 from searchbench.analysis.judgement import Estimate, Finding, Step
 from searchbench.analysis.stats import within
-from searchbench.analysis.trial import offered
 from searchbench.analysis.trial import throughput as capacity
 from searchbench.analysis.trial.measured import NEVER, Trace
-from searchbench.analysis.trial.offered import KEEPS_UP
+from searchbench.analysis.trial.throughput import KEEPS_UP
 from searchbench.analysis.trial.validity import GROWTH
 from searchbench.record import Record, Trial
 
@@ -101,8 +100,8 @@ def step_of(
         requests=n,
         outcomes=dict(counts),
         error_share=within.share(trace.outcome[inside] != 0, due, window),
-        offered=offered.offered(trace),
-        answered=offered.answered(trace),
+        offered=capacity.offered(trace),
+        answered=capacity.answered(trace),
         achieved=achieved,
         keeps_up=_keeps_up(trial, achieved, response_growth, n) if achieved else None,
         service=within.quantiles((trace.done - trace.sent)[good], trace.due[good], window),
@@ -162,7 +161,7 @@ def _clients(trial: Trial, trace: Trace, connection: NDArray[np.uint16]) -> int:
 
 
 def _achieved(trace: Trace) -> Estimate | None:
-    found = offered.achieved(trace)
+    found = capacity.achieved(trace)
     if found is None:
         return None
     return Estimate(found.share, "share", found.requests, found.of_this_window())

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import msgspec
 
 from searchbench.errors import RecordError
@@ -21,15 +19,17 @@ def by_treatment(record: Record) -> dict[str, list[Trial]]:
 
 
 def loads(record: Record) -> dict[str, Load]:
-    """The load of each treatment, as it was driven; of one that was not, as it is planned."""
+    """The load of each treatment, as it was driven; of one that was not, as it is planned.
+
+    RecordError where the plan's table is not a load.
+    """
     trials = by_treatment(record)
-    return {t.id: load_of(t, trials.get(t.id, [])) for t in record.plan.treatments}
+    return {
+        t.id: trials[t.id][0].load if t.id in trials else _load(t) for t in record.plan.treatments
+    }
 
 
-def load_of(treatment: Treatment, trials: Sequence[Trial]) -> Load:
-    """The load of one treatment; RecordError where the plan's table is not a load."""
-    if trials:
-        return trials[0].load
+def _load(treatment: Treatment) -> Load:
     known = {key: treatment.load[key] for key in Load.__struct_fields__ if key in treatment.load}
     try:
         return msgspec.convert(known, Load)

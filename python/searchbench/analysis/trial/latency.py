@@ -7,7 +7,6 @@ samples at or below it. It is always a time that really happened; nothing is int
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from functools import lru_cache
 
 import numpy as np
@@ -18,6 +17,8 @@ from searchbench.analysis.judgement import Curve, Estimate, Interval
 
 LEVEL = 0.95
 LANDMARKS = {"p50": 0.5, "p90": 0.9, "p95": 0.95, "p99": 0.99, "p999": 0.999, "p9999": 0.9999}
+# From p0 to p99.99, evenly spaced in −log10(1 − q), with the usual landmarks.
+TAIL = sorted({round(1 - 10 ** (-step / 12), 8) for step in range(49)} | {*LANDMARKS.values()})
 METHOD = "order statistics, exact binomial"
 
 Nanoseconds = NDArray[np.int64]
@@ -85,20 +86,14 @@ def quantile(ordered_ns: Nanoseconds, q: float) -> Estimate | None:
     return Estimate(float(ordered_ns[rank(n, q)]) / 1e9, "s", n, Interval(low, high, LEVEL, METHOD))
 
 
-def tail_grid() -> tuple[float, ...]:
-    """Quantiles from p0 to p99.99, evenly spaced in −log10(1 − q), with the usual landmarks."""
-    even = {round(1 - 10 ** (-step / 12), 8) for step in range(49)}
-    return tuple(sorted(even | set(LANDMARKS.values())))
-
-
-def curve(label: str, ordered_ns: Nanoseconds, grid: Sequence[float] | None = None) -> Curve:
-    """Quantiles of ascending durations over a grid, in seconds, with their intervals.
+def curve(label: str, ordered_ns: Nanoseconds) -> Curve:
+    """Quantiles of ascending durations over ``TAIL``, in seconds, with their intervals.
 
     Where there are too few samples for a quantile it is absent. The least (q = 0) is itself.
     """
     n = int(ordered_ns.size)
     rows: list[tuple[float, float, float, float]] = []
-    for q in grid or tail_grid():
+    for q in TAIL:
         if q == 0.0 and n:
             least = float(ordered_ns[0]) / 1e9
             rows.append((0.0, least, least, least))

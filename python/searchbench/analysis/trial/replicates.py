@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -49,15 +48,25 @@ def judge_trial(
     None: it is a trial by itself.
     """
     empty = np.empty(0, dtype=np.int64)
+    blank = TrialResult(
+        trial=trial.trial,
+        treatment=trial.treatment,
+        block=trial.block,
+        control=trial.control,
+        status="failed",
+        reason="",
+        figures={},
+        outcomes={},
+        findings=(),
+    )
     if trial.status != "ok":
         finding = validity.failed_finding(trial)
         reason = f"failed {finding.number}: {finding.meaning}"
-        failed = _result(trial, "failed", reason, {}, {}, (finding,), None)
         step = steps.failed_step(trial, subject, finding) if subject is not None else None
-        return Judged(failed, empty, empty, step)
+        return Judged(replace(blank, reason=reason, findings=(finding,)), empty, empty, step)
     trace = samples.trace(trial.trial)
     warm = warmup.find(trace, trial.load.kind == "closed")
-    findings = validity.audit(trial, trace, warm) + _answers_under_load(record, trial)
+    findings = (*validity.audit(trial, trace, warm), *_answers_under_load(record, trial))
     counts = validity.outcomes(trial, trace)
     measured = measured_of(trace)
     throughput, step = capacity.throughput(trace), None
@@ -68,12 +77,18 @@ def judge_trial(
     del trace
     samples.keep(trial.trial, measured)
     service, response = np.sort(measured.service_ns), np.sort(measured.response_ns)
-    figures = _figures(trial, measured, counts, service, response, throughput)
     bad = [f for f in findings if f.severity == "invalid"]
-    status: Literal["valid", "invalid"] = "invalid" if bad else "valid"
-    reason = "; ".join(f"{f.kind}: {f.number}" for f in bad)
-    result = _result(trial, status, reason, figures, counts, findings, warm)
-    return Judged(result, service if not bad else empty, response if not bad else empty, step)
+    result = replace(
+        blank,
+        status="invalid" if bad else "valid",
+        reason="; ".join(f"{f.kind}: {f.number}" for f in bad),
+        figures=_figures(trial, measured, counts, service, response, throughput),
+        outcomes=counts,
+        findings=findings,
+        warmup=warm.curve,
+        steady_from_s=warm.steady_from_s,
+    )
+    return Judged(result, empty if bad else service, empty if bad else response, step)
 
 
 def judge_treatment(planned: Treatment, judged: Sequence[Judged]) -> TreatmentResult:
@@ -84,20 +99,17 @@ def judge_treatment(planned: Treatment, judged: Sequence[Judged]) -> TreatmentRe
     replicates, t on the logs (machine noise between trials). A curve's band is the wider of
     order statistics and the range of the replicates.
     """
-    used = [j for j in judged if j.result.status == "valid" and not j.result.control]
-    figures: dict[str, Estimate] = {}
-    names = sorted({name for j in used for name in j.result.figures})
-    for name in names:
-        values = [j.result.figures[name].value for j in used if name in j.result.figures]
-        unit = next(j.result.figures[name].unit for j in used if name in j.result.figures)
-        found = geometric_estimate(values, unit)
-        figures[name] = found or Estimate(
-            float(np.mean(values)), unit, len(values), mean_interval(values)
-        )
+    used = [j for j in judged if j.result.counts]
+    each: dict[str, list[Estimate]] = {}
+    for j in used:
+        for name, figure in j.result.figures.items():
+            each.setdefault(name, []).append(figure)
+    figures = {name: _over_replicates(own) for name, own in sorted(each.items())}
     curves: dict[str, Curve] = {}
     for kind in ("service", "response"):
         parts = [j.service_ns if kind == "service" else j.response_ns for j in used]
-        pooled = _merge(parts)
+        # Stable sorting of ascending runs is a merge: linear, where a fresh sort is not.
+        pooled = np.sort(np.concatenate([np.empty(0, dtype=np.int64), *parts]), kind="stable")
         curves[kind] = _with_range(latency.curve(kind, pooled), parts)
         for name, q in latency.LANDMARKS.items():
             if found := latency.quantile(pooled, q):
@@ -120,18 +132,15 @@ def resources(trials: Sequence[Trial], result: TreatmentResult) -> dict[str, Est
     An index that several trials used was ingested once and counts once.
     """
     builds: set[str] = set()
-    valid = {t.trial for t in result.trials if t.status == "valid" and not t.control}
+    valid = {t.trial for t in result.trials if t.counts}
     values: dict[str, list[float]] = {}
-    for trial in trials:
-        if trial.trial not in valid:
-            continue
+    for trial in (trial for trial in trials if trial.trial in valid):
         row: dict[str, float | None] = {
             "peak_rss_bytes": trial.server.peak_rss_bytes,
             "read_bytes": trial.server.read_bytes,
             "write_bytes": trial.server.write_bytes,
         }
-        if trial.ingest is not None:
-            ingest = trial.ingest
+        if (ingest := trial.ingest) is not None:
             row["index_bytes"] = ingest.index_bytes
             build = ingest.reused or trial.trial
             if build not in builds and ingest.seconds:
@@ -145,19 +154,23 @@ def resources(trials: Sequence[Trial], result: TreatmentResult) -> dict[str, Est
         for name, value in row.items():
             if value is not None:
                 values.setdefault(name, []).append(float(value))
-    found = {
-        name: Estimate(float(np.mean(v)), _unit(name), len(v), _not_negative(mean_interval(v)))
-        for name, v in values.items()
-    }
+    found = {}
+    for name, own in values.items():
+        span = mean_interval(own)
+        if span is not None:  # what cannot be less than nothing is not said to be perhaps less
+            span = replace(span, low=max(0.0, span.low))
+        found[name] = Estimate(float(np.mean(own)), _unit(name), len(own), span)
     for name in ("server_cores", "cpu_s_per_query"):
         if name in result.figures:
             found[name] = result.figures[name]
     return found
 
 
-def _not_negative(interval: Interval | None) -> Interval | None:
-    """What cannot be less than nothing is not said to be perhaps less."""
-    return replace(interval, low=max(0.0, interval.low)) if interval else None
+def _over_replicates(each: Sequence[Estimate]) -> Estimate:
+    values, unit = [e.value for e in each], each[0].unit
+    return geometric_estimate(values, unit) or Estimate(
+        float(np.mean(values)), unit, len(values), mean_interval(values)
+    )
 
 
 def _figures(
@@ -169,17 +182,19 @@ def _figures(
     throughput: Estimate,
 ) -> dict[str, Estimate]:
     n = sum(counts.values())
-    found: dict[str, Estimate | None] = {"throughput": throughput}
-    found["error_share"] = Estimate(1 - counts.get("ok", 0) / n, "share", n) if n else None
+    found: dict[str, Estimate | None] = {
+        "throughput": throughput,
+        "error_share": Estimate(1 - counts.get("ok", 0) / n, "share", n) if n else None,
+    }
     for kind, ordered in (("service", service), ("response", response)):
         for name, q in latency.LANDMARKS.items():
             found[f"{kind}_{name}"] = latency.quantile(ordered, q)
-        if ordered.size:
-            greatest, mean = float(ordered[-1]) / 1e9, float(ordered.mean()) / 1e9
-            found[f"{kind}_max"] = Estimate(greatest, "s", int(ordered.size))
-            found[f"{kind}_mean"] = Estimate(mean, "s", int(ordered.size))
+        if size := int(ordered.size):
+            found[f"{kind}_max"] = Estimate(float(ordered[-1]) / 1e9, "s", size)
+            found[f"{kind}_mean"] = Estimate(float(ordered.mean()) / 1e9, "s", size)
     found["server_cores"] = capacity.utilisation(trial, measured.window_s)
-    found["cpu_s_per_query"] = capacity.cpu_per_query(trial, measured)
+    if (cpu_s := trial.server.cpu_s) is not None and (answered := int(measured.query.size)):
+        found["cpu_s_per_query"] = Estimate(cpu_s / answered, "s", answered)
     return {name: estimate for name, estimate in found.items() if estimate is not None}
 
 
@@ -200,44 +215,13 @@ def _answers_under_load(record: Record, trial: Trial) -> tuple[Finding, ...]:
     )
 
 
-def _result(
-    trial: Trial,
-    status: Literal["valid", "invalid", "failed"],
-    reason: str,
-    figures: Mapping[str, Estimate],
-    counts: Mapping[str, int],
-    findings: tuple[Finding, ...],
-    warm: warmup.Warmup | None,
-) -> TrialResult:
-    return TrialResult(
-        trial=trial.trial,
-        treatment=trial.treatment,
-        block=trial.block,
-        control=trial.control,
-        status=status,
-        reason=reason,
-        figures=figures,
-        outcomes=counts,
-        findings=findings,
-        warmup=warm.curve if warm else None,
-        steady_from_s=warm.steady_from_s if warm else None,
-    )
-
-
-def _merge(parts: Sequence[Nanoseconds]) -> Nanoseconds:
-    if not parts:
-        return np.empty(0, dtype=np.int64)
-    # Stable sorting of ascending runs is a merge: linear, where a fresh sort is not.
-    return np.sort(np.concatenate(parts), kind="stable")
-
-
 def _with_range(curve: Curve, parts: Sequence[Nanoseconds]) -> Curve:
     low, high = list(curve.low), list(curve.high)
     for i, q in enumerate(curve.x):
         own = [float(p[latency.rank(p.size, q)]) / 1e9 for p in parts if p.size]
         low[i] = min(low[i], *own)
         high[i] = max(high[i], *own)
-    return Curve(curve.label, curve.x, curve.y, tuple(low), tuple(high))
+    return replace(curve, low=tuple(low), high=tuple(high))
 
 
 def _wider(pooled: Estimate, replicates: Estimate | None) -> Estimate:
@@ -245,17 +229,13 @@ def _wider(pooled: Estimate, replicates: Estimate | None) -> Estimate:
     if inner is None or replicates is None or replicates.interval is None:
         return pooled
     outer = replicates.interval
-    return Estimate(
-        pooled.value,
-        pooled.unit,
-        pooled.n,
-        Interval(
-            min(inner.low, outer.low),
-            max(inner.high, outer.high),
-            inner.level,
-            f"the wider of order statistics and {outer.method}",
-        ),
+    span = Interval(
+        min(inner.low, outer.low),
+        max(inner.high, outer.high),
+        inner.level,
+        f"the wider of order statistics and {outer.method}",
     )
+    return replace(pooled, interval=span)
 
 
 def _unit(name: str) -> str:

@@ -1,51 +1,99 @@
-"""How much was answered: throughput, Little's law, utilisation."""
+"""How much was offered and how much was answered: achieved share, Little's law, utilisation.
+
+One definition for every reader: the audit, the steps of a sweep and a promise all ask whether a
+system kept up with its load.
+"""
 
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
 
 import numpy as np
-from scipy import stats
+from numpy.typing import NDArray
 
 from searchbench.analysis.judgement import Estimate, Interval
-from searchbench.analysis.trial.measured import Measured, Trace
+from searchbench.analysis.stats import within
+from searchbench.analysis.trial.measured import Trace
 from searchbench.record import Trial
 from searchbench.record.trial import Load
 
-BATCHES = 20  # for the interval within one trial
+SLICES = 200  # of the window, to see how the queue sways
+BATCHES = 20  # slices of the window, to see a trend
+KEEPS_UP = 0.99  # of what was offered; below, a system does not keep up
 
 
 def throughput(trace: Trace) -> Estimate:
     """Requests answered well per second, of those due within the window.
 
-    The interval is of batch means: 20 slices of the window are nearly independent where single
-    requests are not (Law, Simulation Modeling and Analysis, 2015, 9.5.3). It speaks of this trial
-    alone; replicates say more.
+    Its interval speaks of this trial alone; replicates say more.
     """
-    good = trace.measured() & (trace.outcome == 0)
-    n = int(np.count_nonzero(good))
-    value = n / trace.window_s if trace.window_s > 0 else 0.0
-    interval = None
-    if n >= 10 * BATCHES:
-        edges = np.linspace(*trace.window, BATCHES + 1)
-        rates = np.histogram(trace.due[good], edges)[0] / (trace.window_s / BATCHES)
-        half = float(stats.t.ppf(0.975, BATCHES - 1) * rates.std(ddof=1) / BATCHES**0.5)
-        interval = Interval(max(0.0, value - half), value + half, 0.95, "batch means, 20 slices")
-    return Estimate(value, "queries/s", n, interval)
+    return within.rate(trace.due[trace.outcome == 0], trace.window)
 
 
-def cycle_throughput(clients: int, think_s: float, response_ns: Any) -> float | None:
-    """Queries per second of a closed loop that asked only these: clients / mean cycle time.
+@dataclass(frozen=True, slots=True)
+class Achieved:
+    """Replies of any kind that came within the window, over the requests due in it.
 
-    A client's cycle is response + think time, so this is Little's law solved for the rate.
-    ``response_ns``: array of ns. None where it is empty.
+    What is lacking is what the queue grew by. ``grew``: by slice of the window, requests due less
+    replies that came.
     """
-    if not response_ns.size:
+
+    share: float
+    requests: int
+    grew: NDArray[np.float64]
+
+    def of_this_window(self) -> Interval:
+        """How far the share may be off because a steady queue is longer at one end than the other.
+
+        A sweep asks whether this window was kept up with, so the arrivals are taken as they were.
+        """
+        return self._interval(1.96 * math.sqrt(2 * self._sway()))
+
+    def in_the_long_run(self) -> Interval:
+        """The same, and the chance of the arrivals beside it; its upper end may exceed 1.
+
+        A promise asks whether this rate can be kept up with for ever, and another window of it
+        would have other arrivals.
+        """
+        return self._interval(
+            within.Z * math.sqrt(2 * self._sway() + within.long_run(self.grew)[0])
+        )
+
+    def _sway(self) -> float:
+        """Variance of the queue's length about its own trend."""
+        queue = np.cumsum(self.grew)
+        at = np.arange(queue.size) - (queue.size - 1) / 2
+        sway = queue - queue.mean() - at * float((at @ queue) / (at @ at))
+        return float(sway.var())
+
+    def _interval(self, half: float) -> Interval:
+        half /= self.requests
+        low = max(0.0, self.share - half)
+        return Interval(low, self.share + half, within.LEVEL, "sway of the queue")
+
+
+def achieved(trace: Trace) -> Achieved | None:
+    """None where no request was due within the window."""
+    edges = np.linspace(*trace.window, SLICES + 1)
+    due = np.histogram(trace.due, edges)[0]
+    came = np.histogram(trace.done[trace.done >= 0], edges)[0]
+    n = int(due.sum())
+    if not n:
         return None
-    cycle_s = float(response_ns.mean()) / 1e9 + think_s
-    return clients / cycle_s if cycle_s > 0 else None
+    return Achieved(float(came.sum()) / n, n, (due - came).astype(np.float64))
+
+
+def offered(trace: Trace) -> Estimate:
+    """Requests due within the window, per second."""
+    return within.rate(trace.due, trace.window)
+
+
+def answered(trace: Trace) -> Estimate:
+    """Replies that came well within the window, per second."""
+    return within.rate(trace.done[(trace.outcome == 0) & (trace.done >= 0)], trace.window)
 
 
 def little_of(load: Load, trace: Trace) -> float | None:
@@ -137,11 +185,3 @@ def steal_share(trial: Trial, window_s: float) -> float | None:
     """The share of the machine's core time that its hypervisor gave to others."""
     total = (trial.host_window.cores or 0) * window_s
     return (trial.host_window.steal_s or 0.0) / total if total > 0 else None
-
-
-def cpu_per_query(trial: Trial, measured: Measured) -> Estimate | None:
-    """Server CPU seconds per query answered."""
-    cpu_s = trial.server.cpu_s
-    if cpu_s is None or not measured.query.size:
-        return None
-    return Estimate(cpu_s / measured.query.size, "s", int(measured.query.size))

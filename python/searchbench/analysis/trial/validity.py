@@ -5,7 +5,8 @@ The thresholds are constants here, and METHODOLOGY.md gives the reason of each.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from itertools import chain
 from typing import Literal, cast
 
 import numpy as np
@@ -15,7 +16,6 @@ from searchbench.analysis.trial import throughput as capacity
 from searchbench.analysis.trial.cache import cache_hits
 from searchbench.analysis.trial.latency import minimum_samples
 from searchbench.analysis.trial.measured import Trace
-from searchbench.analysis.trial.offered import KEEPS_UP, achieved
 from searchbench.analysis.trial.warmup import Warmup
 from searchbench.record import Trial
 
@@ -34,39 +34,28 @@ GROWTH = 0.01
 FATAL = ("refused", "reset", "timed_out", "truncated")
 DEAD_AT_LEAST = 10  # failed requests in a row, to the end, before a server is called dead
 
+LEAST = {"p50": minimum_samples(0.5), "p99": minimum_samples(0.99)}
+
 Severity = Literal["invalid", "warning", "note"]
+Row = tuple[str, Severity, str, str, str]  # a finding without its trial
 
 
 def audit(trial: Trial, trace: Trace, warm: Warmup) -> tuple[Finding, ...]:
-    """Every finding of one trial that was driven, the most severe first."""
-    name = trial.trial
-    found = [
-        Finding(kind, severity, name, number, meaning, remedy)
-        for check in (
-            _lab_notes,
-            _outcomes,
-            _dead,
-            _little,
-            _lag,
-            _client,
-            _steal,
-            _offered,
-            _unsupported,
-            cache_hits,
-        )
-        for kind, severity, number, meaning, remedy in check(trial, trace)
-    ]
-    found += [Finding(*_named(name, row)) for row in _warm(trace, warm)]
-    rank = {"invalid": 0, "warning": 1, "note": 2}
-    return tuple(sorted(found, key=lambda f: rank[f.severity]))
+    """Every finding of one trial that was driven, the gravest first."""
+    checks = (
+        *(_lab_notes, _outcomes, _dead, _little, _lag, _client, _steal, _offered, _unsupported),
+        cache_hits,
+    )
+    rows = chain(*(check(trial, trace) for check in checks), _warm(trace, warm))
+    return gravest_first(
+        Finding(kind, severity, trial.trial, number, meaning, remedy)
+        for kind, severity, number, meaning, remedy in rows
+    )
 
 
-Row = tuple[str, Severity, str, str, str]
-
-
-def _named(trial: str, row: Row) -> tuple[str, Severity, str, str, str, str]:
-    kind, severity, number, meaning, remedy = row
-    return kind, severity, trial, number, meaning, remedy
+def gravest_first(found: Iterable[Finding]) -> tuple[Finding, ...]:
+    """Invalid, warning, note; else in their order."""
+    return tuple(sorted(found, key=lambda f: ("invalid", "warning", "note").index(f.severity)))
 
 
 def outcomes(trial: Trial, trace: Trace) -> dict[str, int]:
@@ -122,16 +111,16 @@ def _outcomes(trial: Trial, trace: Trace) -> Iterator[Row]:
             "Find the cause in the server's log; lower the load if it is overload.",
         )
     ok = counts["ok"]
-    for label, q in (("p50", 0.5), ("p99", 0.99)):
-        if ok < minimum_samples(q):
-            yield (
-                "too few samples",
-                "warning" if q == 0.5 else "note",
-                f"{ok} samples",
-                f"{label} needs {minimum_samples(q)} samples to be known at all; it is not shown.",
-                "A longer window, or more clients.",
-            )
-            break
+    lacking = [(label, n) for label, n in LEAST.items() if ok < n]
+    if lacking:
+        label, least = lacking[0]
+        yield (
+            "too few samples",
+            "warning" if label == "p50" else "note",
+            f"{ok} samples",
+            f"{label} needs {least} samples to be known at all; it is not shown.",
+            "A longer window, or more clients.",
+        )
 
 
 def _dead(trial: Trial, trace: Trace) -> Iterator[Row]:
@@ -176,48 +165,43 @@ def _little(trial: Trial, trace: Trace) -> Iterator[Row]:
 
 def _lag(trial: Trial, trace: Trace) -> Iterator[Row]:
     kept = trace.measured() & (trace.outcome == 0) & (trace.sent >= 0)
-    if np.count_nonzero(kept) < minimum_samples(0.5):
+    if np.count_nonzero(kept) < LEAST["p50"]:
         return
     lag = np.maximum(0, trace.sent[kept] - np.maximum(trace.due, trace.free)[kept])
     response = trace.done[kept] - trace.due[kept]
     lag_p50, lag_p99 = (float(v) for v in np.quantile(lag, (0.5, 0.99)))
     p50, p99 = (float(v) for v in np.quantile(response, (0.5, 0.99)))
-    remedy = "Give the generator a core of its own, or use the idle policy spin or hybrid."
+    number, meaning = "", ""
+    severity: Severity = "warning"
     if trial.load.kind == "closed":
         think_ns = (trial.load.think_s or 0.0) * 1e9
         share = float(lag.mean()) / max(1.0, float(response.mean()) + think_ns)
         if share > LAG_MEAN_CLOSED_WARNING:
-            yield (
-                "generator lag",
-                "invalid" if share > LAG_MEAN_CLOSED else "warning",
-                f"{_percent(share)} of each client's time",
-                "Requests were sent late by the generator, so throughput is understated by that.",
-                remedy,
+            severity = "invalid" if share > LAG_MEAN_CLOSED else "warning"
+            number = f"{_percent(share)} of each client's time"
+            meaning = (
+                "Requests were sent late by the generator, so throughput is understated by that."
             )
         elif lag_p99 > LAG_P99_OPEN * p99:
-            yield (
-                "generator lag",
-                "warning",
-                f"p99 {_time(lag_p99)} of a response p99 of {_time(p99)}",
+            number = f"p99 {_time(lag_p99)} of a response p99 of {_time(p99)}"
+            meaning = (
                 "Some requests were sent late by the generator; the tail of the response time "
-                "is partly ours. Service time is not affected.",
-                remedy,
+                "is partly ours. Service time is not affected."
             )
-        return
-    for label, ours, theirs, limit in (
-        ("p50", lag_p50, p50, LAG_P50_OPEN),
-        ("p99", lag_p99, p99, LAG_P99_OPEN),
-    ):
-        if ours > limit * theirs / 2:
-            yield (
-                "generator lag",
-                "invalid" if ours > limit * theirs else "warning",
-                f"{label} {_time(ours)}, {_percent(ours / theirs)} of the response {label}",
-                "Requests were sent late by the generator, not by the server's doing, and response "
-                "time counts it.",
-                remedy,
-            )
-            return
+    else:
+        bounds = (("p50", lag_p50, p50, LAG_P50_OPEN), ("p99", lag_p99, p99, LAG_P99_OPEN))
+        for label, ours, theirs, limit in bounds:
+            if ours > limit * theirs / 2:
+                severity = "invalid" if ours > limit * theirs else "warning"
+                number = f"{label} {_time(ours)}, {_percent(ours / theirs)} of the response {label}"
+                meaning = (
+                    "Requests were sent late by the generator, not by the server's doing, and "
+                    "response time counts it."
+                )
+                break
+    remedy = "Give the generator a core of its own, or use the idle policy spin or hybrid."
+    if number:
+        yield "generator lag", severity, number, meaning, remedy
 
 
 def _client(trial: Trial, trace: Trace) -> Iterator[Row]:
@@ -257,12 +241,14 @@ def _steal(trial: Trial, trace: Trace) -> Iterator[Row]:
 
 
 def _offered(trial: Trial, trace: Trace) -> Iterator[Row]:
-    found = achieved(trace) if trial.load.kind != "closed" else None
+    found = capacity.achieved(trace) if trial.load.kind != "closed" else None
     if found is None:
         return
-    growth = _growth(trace)
+    kept = trace.measured() & (trace.done >= 0)
+    # Seconds by which the median response grows each second of the window.
+    growth = capacity.slope(trace.due[kept], trace.done[kept] - trace.due[kept], trace.window)
     unsent = trial.drive.unsent if trial.drive is not None else 0
-    if unsent or (found.share < KEEPS_UP and growth > GROWTH):
+    if unsent or (found.share < capacity.KEEPS_UP and growth > GROWTH):
         number = f"{_percent(found.share)} of the offered load" + (
             f", {unsent:,} requests never sent" if unsent else ""
         )
@@ -274,7 +260,7 @@ def _offered(trial: Trial, trace: Trace) -> Iterator[Row]:
             f"window (by {growth * 1e3:.0f} ms a second): the latencies depend on its length.",
             "Offer less; the throughput of a closed loop says about how much is sustained.",
         )
-    elif found.share < KEEPS_UP:
+    elif found.share < capacity.KEEPS_UP:
         yield (
             "behind at the end",
             "note",
@@ -282,12 +268,6 @@ def _offered(trial: Trial, trace: Trace) -> Iterator[Row]:
             "The window ended while requests waited, but the queue did not grow throughout.",
             "A longer window, if the load was meant to be steady.",
         )
-
-
-def _growth(trace: Trace) -> float:
-    """Seconds by which the median response grows each second of the window."""
-    kept = trace.measured() & (trace.done >= 0)
-    return capacity.slope(trace.due[kept], trace.done[kept] - trace.due[kept], trace.window)
 
 
 def _unsupported(trial: Trial, trace: Trace) -> Iterator[Row]:

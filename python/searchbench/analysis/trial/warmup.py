@@ -16,6 +16,7 @@ PER_BIN = 30  # fewer requests make the bins too noisy to say anything
 LEVEL_SHIFT = 0.05  # what happens before steady state must differ by this share to matter
 
 Floats = NDArray[np.float64]
+Quantity = Literal["throughput", "response_p50"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,12 +29,12 @@ class Warmup:
     """
 
     curve: Curve
-    what: Literal["throughput", "response_p50"]
+    what: Quantity
     steady_from_s: float | None
     off_by: float
 
 
-def binned(trace: Trace, what: Literal["throughput", "response_p50"]) -> Curve:
+def _binned(trace: Trace, what: Quantity) -> Curve:
     """Completions per second, or median response in seconds, by time since the drive began.
 
     Bins are of equal width up to the end of the window (what comes later is the tail of
@@ -56,12 +57,9 @@ def binned(trace: Trace, what: Literal["throughput", "response_p50"]) -> Curve:
     order = np.argsort(number, kind="stable")
     ends = np.cumsum(counts)
     values = response[order]
-    x, y_median = [], []
-    for i in range(bins):
-        if counts[i]:
-            x.append(float(middle[i]))
-            y_median.append(float(np.median(values[ends[i] - counts[i] : ends[i]])))
-    return Curve(what, tuple(x), tuple(y_median))
+    full = np.flatnonzero(counts)
+    medians = [float(np.median(values[ends[i] - counts[i] : ends[i]])) for i in full]
+    return Curve(what, tuple(middle[full].tolist()), tuple(medians))
 
 
 def truncation(y: Floats, batch: int = 5) -> int | None:
@@ -88,10 +86,11 @@ def find(trace: Trace, closed: bool) -> Warmup:
     differs from the rest by 5 % and by three standard errors; else the trial is steady from
     the first bin.
     """
-    what: Literal["throughput", "response_p50"] = "throughput" if closed else "response_p50"
-    curve = binned(trace, what)
+    what: Quantity = "throughput" if closed else "response_p50"
+    curve = _binned(trace, what)
+    steady = Warmup(curve, what, 0.0, 0.0)
     if not curve.x:
-        return Warmup(curve, what, 0.0, 0.0)
+        return steady
     x, y = np.array(curve.x), np.array(curve.y)
     start_s = trace.window[0] / 1e9
     cut = truncation(y)
@@ -99,11 +98,9 @@ def find(trace: Trace, closed: bool) -> Warmup:
         half = y.size // 2
         shift = _shift(y[x >= start_s][: max(5, half // 2)], y[half:])
         return Warmup(curve, what, None if shift else 0.0, shift)
-    if cut == 0:
-        return Warmup(curve, what, 0.0, 0.0)
     rest = y[cut:]
-    if not _shift(y[:cut], rest):
-        return Warmup(curve, what, 0.0, 0.0)
+    if not _shift(y[:cut], rest):  # 0 where nothing is cut
+        return steady
     cut = _walk_back(y, cut)
     steady_from_s = max(0.0, float(x[cut] - (x[1] - x[0]) / 2))
     return Warmup(curve, what, steady_from_s, _shift(y[:cut][x[:cut] >= start_s], rest))
