@@ -66,6 +66,13 @@ def test_a_list_of_clients_or_rates_is_a_sweep(base):
     assert right("replicates = 4\n" + SWEPT, base).replicates == 4
 
 
+def test_of_two_wrong_addresses_each_is_complained_of_where_it_stands(base):
+    text = LOADED.replace("http://127.0.0.1:10041/d/", "htp://127.0.0.1")
+    found = wrong(text.replace('"http://127.0.0.1:10042"', '"127.0.0.1:10042"'), base)
+    columns = [c.split(":")[1:3] for c in found if "s.toml:7:" in c]
+    assert columns == [["7", "11"], ["7", "30"]], found
+
+
 def test_a_search_for_capacity_has_promises_and_chooses_its_loads(base):
     study = right(SEARCHED + "effort = 0.5\n", base)
     assert (study.measure, study.promises, study.replicates) == ("capacity", ("p99 < 50ms",), 1)

@@ -117,9 +117,11 @@ def _verbatim(source: Source, name: str) -> System:
     if "attach" not in table:
         source.at_key(path, "requests are sent as they are to a system that runs already: give its "
                       "address", 'as in attach = "http://127.0.0.1:10041"')  # fmt: skip
-    for i, address in enumerate(attach):
+    for address in attach:
         if not is_url(address):
-            source.at_each((*path, "attach"), i,
+            given = table["attach"]
+            at = 0 if isinstance(given, str) else given.index(address)
+            source.at_each((*path, "attach"), at,
                            f"requests are sent as they are, and {show(address)} does not say what "
                             "is spoken there", f'as in "http://{address}"')  # fmt: skip
     return System(name, engine if isinstance(engine, str) else "", {}, attach, remote)
