@@ -12,7 +12,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from itertools import combinations
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,6 +24,7 @@ from searchbench.analysis.stats.intervals import (
     Noise,
     block_noise,
     holm,
+    inverse,
     paired_ratio,
     replicates_to_resolve,
 )
@@ -181,6 +182,15 @@ def comparisons(
         _decide(comparison, logs, p, tests)
         for (comparison, logs), p in zip(drafts, adjusted, strict=True)
     )
+
+
+def of(treatment: str, c: Comparison) -> Comparison:
+    """The same comparison with ``treatment`` as its ``b``, so that the ratio is of it."""
+    if treatment == c.b:
+        return c
+    turned: dict[str, Literal["faster", "slower"]] = {"faster": "slower", "slower": "faster"}
+    ratio = inverse(c.ratio) if c.ratio else None
+    return replace(c, a=c.b, b=c.a, ratio=ratio, verdict=turned.get(c.verdict, c.verdict))
 
 
 def _draft(

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -164,6 +164,13 @@ def replicates_to_resolve(log_ratios: Sequence[float] | Floats, tests: int = 1) 
     t = stats.t.ppf(1 - alpha / 2, n - 1) + stats.t.ppf(0.8, n - 1)
     enough = np.flatnonzero(mean >= t * spread / np.sqrt(n))
     return int(n[enough[0]]) if enough.size else None
+
+
+def inverse(ratio: Estimate) -> Estimate:
+    """The ratio the other way round."""
+    span = ratio.interval
+    turned = span and replace(span, low=1 / span.high, high=1 / span.low)
+    return replace(ratio, value=1 / ratio.value, interval=turned)
 
 
 def _exp(x: float) -> float:

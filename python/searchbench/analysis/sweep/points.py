@@ -13,7 +13,7 @@ from typing import Literal
 
 from searchbench.analysis.judgement import Comparison, Estimate, Interval, Step
 from searchbench.analysis.stats import within
-from searchbench.analysis.stats.intervals import geometric_estimate, holm, paired_ratio
+from searchbench.analysis.stats.intervals import geometric_estimate, holm, inverse, paired_ratio
 
 ALPHA = 0.05
 ERRORS = 0.01
@@ -125,6 +125,12 @@ def against(a: Point, b: Point, metric: str) -> tuple[Estimate | None, float | N
     return Estimate(paired.value, "ratio", len(both), span), max(q, _p_of(inner, paired.value))
 
 
+def better(a: Point, b: Point, metric: str) -> tuple[Estimate | None, float | None]:
+    """``against`` with the ratio of what is more than one where b is better."""
+    ratio, p = against(a, b, metric)
+    return (inverse(ratio) if ratio is not None and metric != "answered" else ratio), p
+
+
 def _wider(outer: Interval, inner: Interval) -> Interval:
     """Both intervals together."""
     method = f"the wider of {outer.method} and {inner.method}"
@@ -167,13 +173,14 @@ def comparisons(
         for a in mine
         for b in other
         if (a.kind, a.x) == (b.kind, b.x)
-        for metric in _metrics(a, b)
+        for metric in metrics(a, b)
     ]
     adjusted = holm([c.p_value for c in drafts])
     return tuple(_decide(c, p) for c, p in zip(drafts, adjusted, strict=True))
 
 
-def _metrics(a: Point, b: Point) -> tuple[str, ...]:
+def metrics(a: Point, b: Point) -> tuple[str, ...]:
+    """What two points are compared by: latencies of a growing queue are as long as one waits."""
     if a.kind == "closed":
         return ("answered", "response_p50", "response_p99")
     if a.keeps_up is False or b.keeps_up is False:
@@ -189,20 +196,11 @@ def _draft(a: Point, b: Point, metric: str, agree: int, of: int) -> Comparison:
         return replace(
             draft, verdict="not comparable", queries_used=0, queries_left_out=of, reason=why
         )
-    ratio, p = against(a, b, metric)
-    if ratio is not None and metric != "answered":
-        ratio = inverse(ratio)
+    ratio, p = better(a, b, metric)
     reason = "" if ratio is not None else "too few samples for it in one of the steps"
     if agree < of:
         reason = f"over all requests, though {of - agree} of {of} have another total"
     return replace(draft, ratio=ratio, p_value=p, reason=reason)
-
-
-def inverse(ratio: Estimate) -> Estimate:
-    """The ratio the other way round."""
-    span = ratio.interval
-    turned = span and replace(span, low=1 / span.high, high=1 / span.low)
-    return replace(ratio, value=1 / ratio.value, interval=turned)
 
 
 def _decide(c: Comparison, p: float | None) -> Comparison:
