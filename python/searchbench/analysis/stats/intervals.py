@@ -174,4 +174,4 @@ def inverse(ratio: Estimate) -> Estimate:
 
 
 def _exp(x: float) -> float:
-    return math.exp(min(700.0, x))
+    return math.exp(max(-700.0, min(700.0, x)))  # neither 0 nor infinite
