@@ -113,8 +113,9 @@ def _of_steps(
         steps=tuple(steps),
         capacity=search.capacities(record) if found.measure == "capacity" else (),
     )
-    answer = of_capacity if found.measure == "capacity" else of_sweep
-    return answer.sustained(found, subjects)
+    if found.measure == "capacity":
+        return of_capacity.sustained(found, subjects)
+    return of_sweep.sustained(found, subjects)
 
 
 def _has_a_rate(planned: Treatment, own: Sequence[Trial]) -> bool:

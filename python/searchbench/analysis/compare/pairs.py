@@ -21,6 +21,7 @@ from searchbench.analysis.agreement.agreement import Pair
 from searchbench.analysis.agreement.answers import AnswerBook
 from searchbench.analysis.judgement import Comparison, Estimate, TreatmentResult, TrialResult
 from searchbench.analysis.stats.intervals import (
+    ALPHA,
     Noise,
     block_noise,
     holm,
@@ -32,7 +33,6 @@ from searchbench.analysis.trial import latency
 from searchbench.analysis.trial.measured import Measured, Samples
 from searchbench.record.trial import Load
 
-ALPHA = 0.05
 ALL_PAIRS_UP_TO = 6  # treatments; beyond, only pairs that differ in one factor
 MOST = 0.9  # of the agreeing queries must be measured on both sides to go unremarked
 MANY_TWINS = 20  # from here on the floor is the 95 % quantile, not the greatest

@@ -26,12 +26,11 @@ from searchbench.analysis.judgement import (
     RecordLine,
     TreatmentResult,
 )
-from searchbench.analysis.stats.intervals import holm, welch_log_ratio
+from searchbench.analysis.stats.intervals import ALPHA, holm, welch_log_ratio
 from searchbench.analysis.trial import driven
 from searchbench.analysis.trial.measured import Samples
 from searchbench.record import Record, Trial
 
-ALPHA = 0.05
 MACHINE = ("cpu", "cores", "memory_bytes", "kernel", "governor", "clocksource", "virtual")
 WIDTH_LABEL = 34
 

@@ -176,27 +176,20 @@ def _behind(a: Point, b: Point) -> str:
 
 
 def _limits(x: Capacity, y: Capacity, barrier: str) -> RecordLine:
-    verdict: Literal["faster", "slower", "not resolved", "not comparable"] = "not resolved"
-    reason = f"{interval(x)} and {interval(y)}"
-    if barrier:
-        verdict, reason = "not comparable", barrier
-    elif above(y, x):
-        verdict = "faster"
-    elif above(x, y):
-        verdict = "slower"
-    else:
-        reason += ": the intervals overlap"
+    moved: Literal["faster", "slower", "not resolved"]
+    moved = "faster" if above(y, x) else "slower" if above(x, y) else "not resolved"
+    overlap = ": the intervals overlap" if moved == "not resolved" else ""
     return RecordLine(
         label=x.subject,
         levels=x.levels,
         metric=f"capacity at {x.promise}",
-        verdict=verdict,
+        verdict="not comparable" if barrier else moved,
         value_a=_middle(x),
         value_b=_middle(y),
         ratio=None if barrier else _ratio(x, y),
         p_value=None,
         floor=1.0,
-        reason=reason,
+        reason=barrier or f"{interval(x)} and {interval(y)}{overlap}",
     )
 
 

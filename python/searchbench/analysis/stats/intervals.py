@@ -18,6 +18,7 @@ from scipy import stats
 from searchbench.analysis.judgement import Estimate, Interval
 
 LEVEL = 0.95
+ALPHA = 0.05  # below it, after the correction, a difference is one
 
 Floats = NDArray[np.float64]
 

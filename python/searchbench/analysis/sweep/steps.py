@@ -86,6 +86,7 @@ def step_of(
     heading = _heading(trial, subject)
     asked: int | None = heading["clients_asked"]
     share = throughput.little_of(trial.load, trace)
+    cores = throughput.utilisation(trial, trace.window_s)
     bad = [f for f in findings if f.severity == "invalid"]
     return Step(
         **heading,
@@ -111,7 +112,7 @@ def step_of(
         response_growth=response_growth,
         **_client(trial, int(trace.due.size)),
         steal_share=throughput.steal_share(trial, trace.window_s),
-        server_cores=_cores(trial, trace.window_s),
+        server_cores=cores.value if cores else None,
         worst_minute=_worst_minute(trace, good),
         findings=tuple(findings),
     )
@@ -218,11 +219,6 @@ def _client(trial: Trial, sent: int) -> dict[str, Any]:
         "client_cpu_share": max(busy) / drive.elapsed_ns,
         "run_wait_share": _run_wait(trial),
     }
-
-
-def _cores(trial: Trial, window_s: float) -> float | None:
-    found = throughput.utilisation(trial, window_s)
-    return found.value if found else None
 
 
 def _worst_minute(trace: Trace, good: NDArray[np.bool_]) -> dict[str, float]:

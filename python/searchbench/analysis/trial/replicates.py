@@ -228,13 +228,9 @@ def _wider(pooled: Estimate, replicates: Estimate | None) -> Estimate:
     if inner is None or replicates is None or replicates.interval is None:
         return pooled
     outer = replicates.interval
-    span = Interval(
-        min(inner.low, outer.low),
-        max(inner.high, outer.high),
-        inner.level,
-        f"the wider of order statistics and {outer.method}",
-    )
-    return replace(pooled, interval=span)
+    low, high = min(inner.low, outer.low), max(inner.high, outer.high)
+    method = f"the wider of order statistics and {outer.method}"
+    return replace(pooled, interval=Interval(low, high, inner.level, method))
 
 
 def _unit(name: str) -> str:
