@@ -136,6 +136,15 @@ def test_one_replicate_has_no_interval_and_equal_ones_have_no_width() -> None:
     assert same.low == same.high == 2.0
 
 
+def test_a_ratio_of_which_nothing_is_known_has_an_end_near_nought_and_can_be_turned() -> None:
+    ratio, _ = intervals.paired_ratio([-600.0, 600.0], None)
+    assert ratio is not None
+    assert ratio.interval is not None
+    turned = intervals.inverse(ratio).interval
+    assert turned is not None
+    assert turned.low == pytest.approx(1 / ratio.interval.high)
+
+
 def test_a_geometric_estimate_is_symmetric_in_ratios() -> None:
     up = intervals.geometric_estimate([2.0, 2.2, 1.9], "ratio")
     down = intervals.geometric_estimate([1 / 2.0, 1 / 2.2, 1 / 1.9], "ratio")

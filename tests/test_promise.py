@@ -90,13 +90,3 @@ def test_a_clients_own_lateness_is_said_and_not_laid_on_the_system() -> None:
         trace.due + 2_000_000 * (np.arange(len(trace.due)) % 50 == 0), trace.done, trace.window,
     )  # fmt: skip
     assert judge(PROMISE, late).own_fault
-
-
-def test_requests_that_wait_ever_longer_for_a_connection_show_as_growing_backlog() -> None:
-    trace = server().trace(1000, 5, 1)
-    waiting = Trace(
-        trace.query, trace.outcome, trace.due, trace.due + trace.due // 10, trace.sent, trace.done,
-        trace.window,
-    )  # fmt: skip
-    assert judge(PROMISE, trace).backlog_growth == 0
-    assert judge(PROMISE, waiting).backlog_growth == pytest.approx(0.075, rel=0.05)

@@ -50,7 +50,6 @@ def test_a_promise_that_is_broken_at_any_rate_has_no_lower_end() -> None:
     found = search(fixed(4, 0.02), "p99 < 10ms", 100).bracket
     assert found.holds is None
     assert found.fails == 1
-    assert found.width is None
     assert "broken even at 1/s, the lowest rate of" in found.sentence
     assert "(p99 < 10ms: 100.00% of" in found.sentence
 
@@ -121,10 +120,9 @@ def test_a_server_that_answers_nothing_is_no_matter_of_the_rate() -> None:
 def test_too_few_trials_say_how_wide_the_interval_stayed() -> None:
     found = search(fixed(4, 0.002), "p99 < 10ms", 1000, trials=3)
     assert len(found.driven) == 3
-    assert found.bracket.width is not None
-    assert found.bracket.width > 0.05
     assert found.bracket.holds is not None
     assert found.bracket.fails is not None
+    assert found.bracket.fails / found.bracket.holds > 1.05
     assert found.bracket.holds <= 1740 <= found.bracket.fails
     assert "and 5 % was the aim" in found.bracket.sentence
 

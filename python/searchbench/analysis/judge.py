@@ -6,15 +6,12 @@ do → scale → say it.
 
 from __future__ import annotations
 
-import dataclasses
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from itertools import combinations
 from pathlib import Path
 from typing import Any
 
-import numpy as np
+import orjson
 
 from searchbench.analysis import findings
 from searchbench.analysis.agreement.answers import AnswerBook
@@ -108,22 +105,17 @@ def _of_steps(
     """
     treatments = found.treatments
     agreed = _of_subjects(AnswerBook(record, treatments), subjects)
-    if found.measure == "capacity":
-        capacity = search.capacities(record)
-        result = of_capacity.sustained(capacity, subjects, steps, agreed)
-    else:
-        result = of_sweep.sustained(treatments, subjects, steps, agreed)
     own = [*findings.incomplete(record), *findings.disagreeing(agreed), *found.findings]
-    return replace(
+    found = replace(
         found,
-        verdict=result.verdict,
-        comparisons=result.comparisons,
         agreement=agreed,
         findings=findings.in_order(own, treatments),
         steps=tuple(steps),
-        capacity=result.capacity,
-        void=result.void,
+        capacity=search.capacities(record) if found.measure == "capacity" else (),
     )
+    if found.measure == "capacity":
+        return of_capacity.sustained(found, subjects)
+    return of_sweep.sustained(found, subjects)
 
 
 def _has_a_rate(planned: Treatment, own: Sequence[Trial]) -> bool:
@@ -140,19 +132,14 @@ def _of_subjects(answers: AnswerBook, subjects: Mapping[str, str]) -> tuple[Agre
         if answers.trials.get(t.treatment):
             first.setdefault(subjects[t.treatment], t.treatment)
     readable = [t for t in first.values() if (a := answers.of(t)) is not None and a.readable]
-    for one, other in combinations(readable, 2):
-        answers.pair(one, other)
-    return answers.shown()
+    return answers.of_all(readable)
 
 
 def agreements(record: Record) -> tuple[Agreement, ...]:
     """How far the treatments of a record return the same; needs no timing, so no samples."""
     treatments = [replicates.judge_treatment(planned, []) for planned in record.plan.treatments]
     answers = AnswerBook(record, treatments)
-    answering = [t.treatment for t in treatments if answers.of(t.treatment) is not None]
-    for a, b in combinations(answering, 2):
-        answers.pair(a, b)
-    return answers.shown()
+    return answers.of_all([t.treatment for t in treatments])
 
 
 def metric_of(stated: str, loads: Sequence[Load]) -> str:
@@ -182,14 +169,5 @@ def steps_json(judged: Judgement) -> list[dict[str, Any]]:
 
 
 def _plain(value: Any) -> Any:
-    if dataclasses.is_dataclass(value) and not isinstance(value, type):
-        return {f.name: _plain(getattr(value, f.name)) for f in dataclasses.fields(value)}
-    if isinstance(value, Mapping):
-        return {str(key): _plain(item) for key, item in value.items()}
-    if isinstance(value, list | tuple | set | frozenset | np.ndarray):
-        return [_plain(item) for item in value]
-    if isinstance(value, np.generic):
-        value = value.item()
-    if isinstance(value, float) and not math.isfinite(value):
-        return None
-    return value
+    options = orjson.OPT_SERIALIZE_NUMPY | orjson.OPT_NON_STR_KEYS
+    return orjson.loads(orjson.dumps(value, option=options))

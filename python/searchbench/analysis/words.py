@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from searchbench.analysis.judgement import Estimate
+from searchbench.analysis.judgement import Estimate, Interval
 
 
 def words(metric: str) -> str:
@@ -18,24 +18,20 @@ def words(metric: str) -> str:
 
 def amount(figure: Estimate) -> str:
     """A figure with its unit and interval; times in milliseconds."""
-    span = figure.interval
-    if figure.unit == "s":
-        said = f"{digits(figure.value * 1e3)} ms"
-        low, high = (span.low * 1e3, span.high * 1e3) if span else (0.0, 0.0)
-    else:
-        said = f"{digits(figure.value)} {figure.unit}".replace("queries/s", "queries per second")
-        low, high = (span.low, span.high) if span else (0.0, 0.0)
-    return said + (f" (95 % interval {digits(low)}–{digits(high)})" if span else "")
+    by, unit = (1e3, "ms") if figure.unit == "s" else (1.0, figure.unit)
+    said = f"{digits(figure.value * by)} {unit}".replace("queries/s", "queries per second")
+    return said + _between(figure.interval, by)
 
 
 def times(ratio: Estimate | None) -> str:
     """A ratio with its interval."""
     if ratio is None:
         return "unknown"
-    span = ratio.interval
-    if span is None:
-        return f"{digits(ratio.value)} times"
-    return f"{digits(ratio.value)} times (95 % interval {digits(span.low)}–{digits(span.high)})"
+    return f"{digits(ratio.value)} times{_between(ratio.interval)}"
+
+
+def _between(span: Interval | None, by: float = 1.0) -> str:
+    return f" (95 % interval {digits(span.low * by)}–{digits(span.high * by)})" if span else ""
 
 
 def digits(x: float) -> str:

@@ -51,8 +51,8 @@ def _row(record: Record, trial: Trial, step: Step) -> tuple[list[Any], dict[str,
     rate = np.count_nonzero(ok) / trace.window_s if trace.window_s else 0.0
     figures: list[Any] = [step.clients, count, rate]
     figures += [float(f(elapsed)) if elapsed.size else "" for f in (np.min, np.max, np.mean)]
-    quantiles = np.quantile(elapsed, (0.5, 0.9, 0.99)) if elapsed.size else ("", "", "")
-    ours = [*map(_plain, quantiles), step.clients_asked, "yes" if step.status == "valid" else "no"]
+    quantiles = np.quantile(elapsed, (0.5, 0.9, 0.99)).tolist() if elapsed.size else [""] * 3
+    ours = [*quantiles, step.clients_asked, "yes" if step.status == "valid" else "no"]
     return figures, _shares(trial, trace), ours
 
 
@@ -73,10 +73,6 @@ def _shares(trial: Trial, trace: Trace) -> dict[str, float]:
     for status, count in statuses.items():
         shares[str(status)] = 100.0 * count / answered * (outcome.size - lost) / outcome.size
     return shares
-
-
-def _plain(value: Any) -> Any:
-    return value if value == "" else float(value)
 
 
 def listed(record: Record, slow: int, fast: int) -> str:

@@ -80,15 +80,12 @@ CAPACITY = ("subject", "promise", "holds", "fails", "chance_inside", "searches",
 
 def write_sheets(judgement: Judgement, folder: Path) -> list[Path]:
     """Write all that the judgement has into ``folder``, replacing what was there."""
-    written = [
-        _write(folder / f"{name}.csv", HEADERS[name], make(judgement))
-        for name, make in _MAKERS.items()
-    ]
-    if judgement.measure in ("sweep", "capacity"):
-        written.append(_write(folder / "steps.csv", STEPS, _steps(judgement)))
+    made = [(name, HEADERS[name], make) for name, make in _MAKERS.items()]
+    if judgement.measure != "trials":
+        made.append(("steps", STEPS, _steps))
     if judgement.measure == "capacity":
-        written.append(_write(folder / "capacity.csv", CAPACITY, _capacity(judgement)))
-    return written
+        made.append(("capacity", CAPACITY, _capacity))
+    return [_write(folder / f"{name}.csv", head, make(judgement)) for name, head, make in made]
 
 
 def _treatments(judgement: Judgement) -> Iterable[Sequence[Any]]:
@@ -163,13 +160,11 @@ def _steps(judgement: Judgement) -> Iterable[Sequence[Any]]:
 
 def _capacity(judgement: Judgement) -> Iterable[Sequence[Any]]:
     for c in judgement.capacity:
-        found = (c.holds, c.fails, c.chance_inside)
-        yield (c.subject, c.promise, *found, c.searches, len(c.trials))
+        yield (*(getattr(c, name) for name in CAPACITY[:-1]), len(c.trials))
 
 
 def _findings(judgement: Judgement) -> Iterable[Sequence[Any]]:
-    for f in findings_of(judgement):
-        yield (f.severity, f.kind, f.trial, f.number, f.meaning, f.remedy)
+    return ([getattr(f, name) for name in HEADERS["findings"]] for f in findings_of(judgement))
 
 
 _MAKERS = {

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from itertools import combinations
 from typing import Any
 
 from searchbench.analysis.agreement import agreement
@@ -65,6 +66,12 @@ class AnswerBook:
                 x, y, require=rule.require, k=rule.k, queries=queries
             )
         return self._pairs[key]
+
+    def of_all(self, treatments: Sequence[str]) -> tuple[Agreement, ...]:
+        """How every two of these treatments agree, as ``shown``."""
+        for a, b in combinations(treatments, 2):
+            self.pair(a, b)
+        return self.shown()
 
     def shown(self) -> tuple[Agreement, ...]:
         """The pairs worth a look: of each two kinds of answer one, named after all that give it.

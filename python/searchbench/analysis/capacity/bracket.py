@@ -30,13 +30,6 @@ class Bracket:
     sentence: str
     chance_inside: float | None = None
 
-    @property
-    def width(self) -> float | None:
-        """How wide the interval is, relative to its lower end; None where a side is open."""
-        if self.holds is None or self.fails is None:
-            return None
-        return self.fails / self.holds - 1
-
 
 def bracket(seen: Seen) -> Bracket:
     """The interval by all trials of a search."""

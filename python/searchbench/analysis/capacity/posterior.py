@@ -63,14 +63,11 @@ class Posterior:
         return float(self.rates[at])
 
 
-def posterior(
-    rates: Sequence[float], judged: Sequence[Judged], alike: Sequence[int] | None = None
-) -> Posterior:
+def posterior(rates: Sequence[float], judged: Sequence[Judged], alike: Sequence[int]) -> Posterior:
     """From trials at ``rates`` (requests a second); at least one.
 
     ``alike``: of each trial, how many share what the curve is bent there (1: it stands alone).
     """
-    alike = alike or [1] * len(rates)
     low, high = math.log(min(rates) / 8), math.log(max(rates) * 8)
     found = _posterior(rates, judged, alike, np.linspace(low, high, _POINTS))
     for _ in range(2):

@@ -27,7 +27,6 @@ from scipy import stats
 from searchbench.analysis.stats import within
 from searchbench.analysis.trial import throughput
 from searchbench.analysis.trial.measured import Trace
-from searchbench.analysis.trial.throughput import KEEPS_UP
 from searchbench.workload.load_table import Condition
 
 Verdict = Literal["holds", "fails", "unclear"]
@@ -71,8 +70,6 @@ class Judged:
     ``offered_per_s``, ``answered_per_s``: requests due, and those that ended well, in the window.
     ``achieved``: replies that came in the window over requests due in it, with the 95 % interval of
     this share in the long run.
-    ``backlog_growth``: how much longer requests waited for a connection in the last quarter of
-    the window than in the first, as a share of the window; 0 where the queue stands.
     ``own_fault``: the client itself was so late that the window says nothing about the system.
     """
 
@@ -82,7 +79,6 @@ class Judged:
     achieved: float
     achieved_low: float
     achieved_high: float
-    backlog_growth: float
     own_fault: bool
     verdict: Verdict
 
@@ -90,7 +86,7 @@ class Judged:
 def judge(promise: tuple[Condition, ...], trace: Trace) -> Judged:
     """Whether the requests that were due within the window keep the promise."""
     inside = trace.measured()
-    due, done, free = trace.due[inside], trace.done[inside], trace.free[inside]
+    due, done = trace.due[inside], trace.done[inside]
     edges = np.linspace(*trace.window, throughput.SLICES + 1)
     ended = (done >= 0) & (trace.outcome[inside] == 0)
     # What never ended well is later than anything.
@@ -102,9 +98,9 @@ def judge(promise: tuple[Condition, ...], trace: Trace) -> Judged:
     low, high = (span.low, span.high) if span is not None else (0.0, 0.0)
     verdicts = [k.verdict for k in kept]
     verdict: Verdict = "unclear"
-    if not due.size or "fails" in verdicts or high < KEEPS_UP:
+    if not due.size or "fails" in verdicts or high < throughput.KEEPS_UP:
         verdict = "fails"
-    elif share >= KEEPS_UP and all(v == "holds" for v in verdicts):
+    elif share >= throughput.KEEPS_UP and all(v == "holds" for v in verdicts):
         verdict = "holds"
     return Judged(
         kept,
@@ -113,7 +109,6 @@ def judge(promise: tuple[Condition, ...], trace: Trace) -> Judged:
         share,
         low,
         high,
-        _growth(due, free, trace.window),
         _own_fault(promise, trace, inside),
         verdict,
     )
@@ -163,20 +158,6 @@ def _spread(
     thin, thick = (_upper(ordered, min(1.0, tail * math.exp(k * error))) for k in (-1, 1))
     thin = thin if thin < _NEVER else quantile * quantile / max(1.0, thick)
     return quantile, math.log(max(thin, 1.0) / max(thick, 1.0)) / 2
-
-
-def _growth(due: NDArray[np.int64], free: NDArray[np.int64], window: tuple[int, int]) -> float:
-    """Backlog at the end less that at the beginning (means of quarters), over the window."""
-    length = window[1] - window[0]
-    if not due.size or length <= 0:
-        return 0.0
-    # What never got a connection had waited at least until the end.
-    backlog = np.maximum(0, np.where(free >= 0, free, window[1]) - due)
-    first = backlog[due < window[0] + length / 4]
-    last = backlog[due >= window[1] - length / 4]
-    if not first.size or not last.size:
-        return 0.0
-    return float(last.mean() - first.mean()) / length
 
 
 def _own_fault(promise: tuple[Condition, ...], trace: Trace, inside: NDArray[np.bool_]) -> bool:

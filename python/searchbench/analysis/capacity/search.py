@@ -229,13 +229,9 @@ def _hull(brackets: Sequence[Bracket], seen: Sequence[Seen]) -> Bracket:
 
 def _trial(one: Driven) -> CapacityTrial:
     """A trial by the condition that it broke most."""
-    kept = one.judged.kept
-    worst = max(kept, key=lambda k: k.share / k.condition.allowed, default=None)
-    condition = ""
-    excess: tuple[float | None, float | None, float | None] = (None, None, None)
-    if worst is not None:
-        condition, allowed = worst.condition.text, worst.condition.allowed
-        excess = worst.share / allowed, worst.low / allowed, worst.high / allowed
+    worst = max(one.judged.kept, key=lambda k: k.share / k.condition.allowed)
+    allowed, condition = worst.condition.allowed, worst.condition.text
+    excess = worst.share / allowed, worst.low / allowed, worst.high / allowed
     verdict = "void" if one.judged.own_fault else one.judged.verdict
-    driven_at = (one.trial, one.rate_per_s, one.seconds)
+    driven_at = one.trial, one.rate_per_s, one.seconds
     return CapacityTrial(*driven_at, verdict, condition, *excess, one.judged.achieved)

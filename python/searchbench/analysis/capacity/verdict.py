@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from itertools import combinations, permutations
 
 from searchbench.analysis.capacity.bracket import per_s
-from searchbench.analysis.judgement import Agreement, Capacity, Step, Verdict
+from searchbench.analysis.judgement import Capacity, Judgement, Step, Verdict
 from searchbench.analysis.sweep import verdict as sweep
 from searchbench.analysis.sweep.words import disagreement
 from searchbench.analysis.words import listed
@@ -16,17 +17,13 @@ FEW = 3  # subjects of which each pair has a sentence
 Found = Mapping[tuple[str, str], Capacity]  # by subject and promise
 
 
-def sustained(
-    capacity: Sequence[Capacity],
-    subjects: Mapping[str, str],
-    steps: Sequence[Step],
-    agreed: Sequence[Agreement],
-) -> sweep.Sustained:
-    """The answer of a search. ``subjects``: by treatment."""
+def sustained(judged: Judgement, subjects: Mapping[str, str]) -> Judgement:
+    """The same judgement with the answer of a search. ``subjects``: by treatment."""
+    capacity, steps = judged.capacity, judged.steps
     found = {(c.subject, c.promise): c for c in capacity}
     names = list(dict.fromkeys(c.subject for c in capacity))
     promises = list(dict.fromkeys(c.promise for c in capacity))
-    agreeing = sweep.agreeing_of(agreed, subjects)
+    agreeing = sweep.agreeing_of(judged.agreement, subjects)
     void = sweep.void_of(steps, searched=True)
     parts = [[void]] if void else []
     for one in capacity:
@@ -50,18 +47,9 @@ def sustained(
     resolved = any(sure(a, b, p) for a, b in permutations(names, 2) for p in promises)
     # Above every rival under every promise.
     best = [a for a in names if all(sure(a, b, p) for b in names if b != a for p in promises)]
-    return sweep.Sustained(
-        Verdict(
-            decision="\n".join(" ".join(part) for part in parts if part),
-            resolved=resolved,
-            best=best[0] if best and len(names) > 1 else None,
-            lines=lines,
-            header=header,
-        ),
-        comparisons=(),
-        void=void,
-        capacity=tuple(capacity),
-    )
+    decision = "\n".join(" ".join(part) for part in parts if part)
+    winner = best[0] if best and len(names) > 1 else None
+    return replace(judged, verdict=Verdict(decision, resolved, winner, lines, header), void=void)
 
 
 def interval(found: Capacity) -> str:

@@ -12,7 +12,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from itertools import combinations
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,9 +21,11 @@ from searchbench.analysis.agreement.agreement import Pair
 from searchbench.analysis.agreement.answers import AnswerBook
 from searchbench.analysis.judgement import Comparison, Estimate, TreatmentResult, TrialResult
 from searchbench.analysis.stats.intervals import (
+    ALPHA,
     Noise,
     block_noise,
     holm,
+    inverse,
     paired_ratio,
     replicates_to_resolve,
 )
@@ -31,7 +33,6 @@ from searchbench.analysis.trial import latency
 from searchbench.analysis.trial.measured import Measured, Samples
 from searchbench.record.trial import Load
 
-ALPHA = 0.05
 ALL_PAIRS_UP_TO = 6  # treatments; beyond, only pairs that differ in one factor
 MOST = 0.9  # of the agreeing queries must be measured on both sides to go unremarked
 MANY_TWINS = 20  # from here on the floor is the 95 % quantile, not the greatest
@@ -181,6 +182,15 @@ def comparisons(
         _decide(comparison, logs, p, tests)
         for (comparison, logs), p in zip(drafts, adjusted, strict=True)
     )
+
+
+def of(treatment: str, c: Comparison) -> Comparison:
+    """The same comparison with ``treatment`` as its ``b``, so that the ratio is of it."""
+    if treatment == c.b:
+        return c
+    turned: dict[str, Literal["faster", "slower"]] = {"faster": "slower", "slower": "faster"}
+    ratio = inverse(c.ratio) if c.ratio else None
+    return replace(c, a=c.b, b=c.a, ratio=ratio, verdict=turned.get(c.verdict, c.verdict))
 
 
 def _draft(

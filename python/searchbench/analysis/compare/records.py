@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -26,13 +26,11 @@ from searchbench.analysis.judgement import (
     RecordLine,
     TreatmentResult,
 )
-from searchbench.analysis.stats.intervals import holm, welch_log_ratio
+from searchbench.analysis.stats.intervals import ALPHA, holm, welch_log_ratio
 from searchbench.analysis.trial import driven
 from searchbench.analysis.trial.measured import Samples
 from searchbench.record import Record, Trial
-from searchbench.record.trial import Load
 
-ALPHA = 0.05
 MACHINE = ("cpu", "cores", "memory_bytes", "kernel", "governor", "clocksource", "virtual")
 WIDTH_LABEL = 34
 
@@ -48,7 +46,7 @@ def compare_records(a: Record, b: Record, threshold: float = 0.05) -> RecordComp
     sides = judge.judge(a), judge.judge(b)
     trials = any(judged.measure == "trials" for judged in sides)
     if trials:
-        found = _match(_Side.of(a, sides[0]), _Side.of(b, sides[1]))
+        found = _match(_Side(a, sides[0]), _Side(b, sides[1]))
     elif all(judged.measure == "capacity" for judged in sides):
         found = sweeps.match_capacities((a, sides[0]), (b, sides[1]))
     else:
@@ -97,30 +95,16 @@ def _around(
         yield note
 
 
-@dataclass(frozen=True)
 class _Side:
     """One of two records of independent trials, judged."""
 
-    record: Record
-    metric: str
-    samples: Samples
-    by_key: Mapping[Key, TreatmentResult]
-    loads: Mapping[str, Load]
-    trials: Mapping[str, Trial]
-    floors: Mapping[str, Estimate]
-
-    @classmethod
-    def of(cls, record: Record, judged: Judgement) -> _Side:
+    def __init__(self, record: Record, judged: Judgement) -> None:
+        self.record, self.metric = record, judged.metric
+        self.samples, self.loads = Samples(record), driven.loads(record)
+        self.by_key = {_key(t): t for t in judged.treatments}
+        self.trials = {t.trial: t for t in record.trials}
         metrics = sorted({c for t in judged.treatments for c in t.figures})
-        return cls(
-            record,
-            judged.metric,
-            Samples(record),
-            {_key(t): t for t in judged.treatments},
-            driven.loads(record),
-            {t.trial: t for t in record.trials},
-            pairs.noise_floors(judged.treatments, metrics),
-        )
+        self.floors = pairs.noise_floors(judged.treatments, metrics)
 
     def first_trial(self, key: Key) -> Trial | None:
         """The first valid trial that is no control."""
@@ -163,14 +147,9 @@ def _agreement(a: _Side, b: _Side, key: Key) -> agreement.Pair | None:
     x, y = a.first_trial(key), b.first_trial(key)
     if x is None or y is None or not answers.same_question(x, y):
         return None
-    rule, digest = a.record.plan.judging.agreement, x.queries.digest
-    return agreement.compare(
-        agreement.read_answers(a.record, x),
-        agreement.read_answers(b.record, y),
-        require=rule.require,
-        k=rule.k,
-        queries=a.record.queries(digest) if digest else (),
-    )
+    sides = agreement.read_answers(a.record, x), agreement.read_answers(b.record, y)
+    rule = a.record.plan.judging.agreement
+    return agreement.compare(*sides, require=rule.require, k=rule.k)
 
 
 def _lines(a: _Side, b: _Side, key: Key, pair: agreement.Pair | None) -> Iterator[sweeps.Draft]:

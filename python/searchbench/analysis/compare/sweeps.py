@@ -143,10 +143,9 @@ def _changed(subjects: Sequence[_Subjects]) -> dict[str, Differing]:
 def _lines(a: Point, b: Point, barrier: str, differ: Differing | None) -> Iterator[Draft]:
     first = a.steps[0]
     label = first.label if a.subject == b.subject else first.label.removeprefix(a.subject).strip()
-    for metric in _metrics(a, b):
-        ratio, p = at.against(a, b, metric)
-        if ratio is not None and metric != "answered":
-            ratio = at.inverse(ratio)
+    metrics = at.metrics(a, b)
+    for metric in metrics if a.kind == "closed" else reversed(metrics):  # the tail before the rest
+        ratio, p = at.better(a, b, metric)
         reason = barrier or ("" if ratio is not None else "too few samples in one of the records")
         if not reason and differ is not None and differ[0]:
             reason = f"over all requests, though {differ[0]} of {differ[1]} have another total"
@@ -167,14 +166,6 @@ def _lines(a: Point, b: Point, barrier: str, differ: Differing | None) -> Iterat
         yield line, None if barrier else p
 
 
-def _metrics(a: Point, b: Point) -> Sequence[str]:
-    if a.kind == "closed":
-        return ("answered", "response_p50", "response_p99")
-    if a.keeps_up is False or b.keeps_up is False:
-        return ("answered",)  # latencies of a growing queue are as long as one waits
-    return ("response_p99", "response_p50")
-
-
 def _behind(a: Point, b: Point) -> str:
     said = []
     for which, point in (("first", a), ("second", b)):
@@ -185,27 +176,20 @@ def _behind(a: Point, b: Point) -> str:
 
 
 def _limits(x: Capacity, y: Capacity, barrier: str) -> RecordLine:
-    verdict: Literal["faster", "slower", "not resolved", "not comparable"] = "not resolved"
-    reason = f"{interval(x)} and {interval(y)}"
-    if barrier:
-        verdict, reason = "not comparable", barrier
-    elif above(y, x):
-        verdict = "faster"
-    elif above(x, y):
-        verdict = "slower"
-    else:
-        reason += ": the intervals overlap"
+    moved: Literal["faster", "slower", "not resolved"]
+    moved = "faster" if above(y, x) else "slower" if above(x, y) else "not resolved"
+    overlap = ": the intervals overlap" if moved == "not resolved" else ""
     return RecordLine(
         label=x.subject,
         levels=x.levels,
         metric=f"capacity at {x.promise}",
-        verdict=verdict,
+        verdict="not comparable" if barrier else moved,
         value_a=_middle(x),
         value_b=_middle(y),
         ratio=None if barrier else _ratio(x, y),
         p_value=None,
         floor=1.0,
-        reason=reason,
+        reason=barrier or f"{interval(x)} and {interval(y)}{overlap}",
     )
 
 

@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
+from searchbench.analysis.compare import pairs
 from searchbench.analysis.judgement import (
     Comparison,
     Estimate,
@@ -15,7 +16,6 @@ from searchbench.analysis.judgement import (
     TrialResult,
     Verdict,
 )
-from searchbench.analysis.sweep.points import inverse
 from searchbench.analysis.words import amount, digits, listed, plural, times, upper, words
 from searchbench.record.trial import Load
 
@@ -290,8 +290,8 @@ def _many(found: dict[tuple[str, str], list[Comparison]], metric: str, require: 
     """The system that is best over all settings, and by how much, against each of the others."""
     systems = list(dict.fromkeys(name for pair in found for name in pair))
     means = {name: _against(name, found) for name in systems}
-    best = max(systems, key=lambda name: sum(math.log(r) for r, _n in means[name].values()))
-    others = sorted(means[best].items(), key=lambda item: item[1][0])
+    best = max(systems, key=lambda name: sum(map(math.log, means[name].values())))
+    others = sorted(means[best].items(), key=lambda item: item[1])
     if not others:
         return []
     asked = [
@@ -306,7 +306,7 @@ def _many(found: dict[tuple[str, str], list[Comparison]], metric: str, require: 
     rest = [f"{won} times better" if won != 1 else "once better"]
     rest += [f"{lost} times worse" if lost != 1 else "once worse"] if lost else []
     rest += [f"{open_ones} times not resolved or not comparable"] if open_ones else []
-    shown = ", ".join(f"{digits(r)} times {name}" for name, (r, _n) in others)
+    shown = ", ".join(f"{digits(r)} times {name}" for name, r in others)
     if not won:
         return [
             f"Not resolved: which of {len(systems)} systems is the best by {words(metric)}. "
@@ -321,10 +321,8 @@ def _many(found: dict[tuple[str, str], list[Comparison]], metric: str, require: 
     ]
 
 
-def _against(
-    name: str, found: dict[tuple[str, str], list[Comparison]]
-) -> dict[str, tuple[float, int]]:
-    """Geometric mean of this system's ratios over each other one, and of how many settings."""
+def _against(name: str, found: dict[tuple[str, str], list[Comparison]]) -> dict[str, float]:
+    """Geometric mean of this system's ratios over each other one."""
     means = {}
     for (a, b), several in found.items():
         if name not in (a, b):
@@ -332,7 +330,7 @@ def _against(
         logs = [math.log(c.ratio.value) for c in several if c.ratio and c.ratio.value > 0]
         if logs:
             mean = sum(logs) / len(logs)
-            means[a if name == b else b] = (math.exp(mean if name == b else -mean), len(logs))
+            means[a if name == b else b] = math.exp(mean if name == b else -mean)
     return means
 
 
@@ -374,12 +372,8 @@ def _seen_from(treatment: str, c: Comparison) -> Comparison:
     """The same comparison with ``treatment`` as the one that is better or worse: it becomes ``a``
     here, ``b`` the other, and the ratio says how many times as good ``a`` is.
     """
-    if treatment == c.b:
-        return replace(c, a=c.b, b=c.a)
-    turned = inverse(c.ratio) if c.ratio else None
-    if c.verdict in ("faster", "slower"):
-        return replace(c, ratio=turned, verdict="slower" if c.verdict == "faster" else "faster")
-    return replace(c, ratio=turned)
+    c = pairs.of(treatment, c)
+    return replace(c, a=c.b, b=c.a)
 
 
 def _beats(metric: str, ratio: Estimate, other: str) -> str:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,6 +18,7 @@ from scipy import stats
 from searchbench.analysis.judgement import Estimate, Interval
 
 LEVEL = 0.95
+ALPHA = 0.05  # below it, after the correction, a difference is one
 
 Floats = NDArray[np.float64]
 
@@ -166,5 +167,12 @@ def replicates_to_resolve(log_ratios: Sequence[float] | Floats, tests: int = 1) 
     return int(n[enough[0]]) if enough.size else None
 
 
+def inverse(ratio: Estimate) -> Estimate:
+    """The ratio the other way round."""
+    span = ratio.interval
+    turned = span and replace(span, low=1 / span.high, high=1 / span.low)
+    return replace(ratio, value=1 / ratio.value, interval=turned)
+
+
 def _exp(x: float) -> float:
-    return math.exp(min(700.0, x))
+    return math.exp(max(-700.0, min(700.0, x)))  # neither 0 nor infinite

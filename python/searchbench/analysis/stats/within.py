@@ -9,7 +9,6 @@ changes from one trial to the next; only repeated trials do.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -120,11 +119,6 @@ def resolved(found: Estimate) -> bool:
     """Whether a ratio's interval leaves out 1."""
     span = found.interval
     return span is not None and (span.low > 1 or span.high < 1)
-
-
-def values(found: Mapping[str, Estimate], name: str) -> float | None:
-    """The value under a name, or None."""
-    return found[name].value if name in found else None
 
 
 def long_run(steps: NDArray[Any]) -> tuple[float, float]:

@@ -12,10 +12,8 @@ from itertools import combinations
 from typing import Literal
 
 from searchbench.analysis.judgement import Comparison, Estimate, Interval, Step
-from searchbench.analysis.stats import within
-from searchbench.analysis.stats.intervals import geometric_estimate, holm, paired_ratio
+from searchbench.analysis.stats import intervals, within
 
-ALPHA = 0.05
 ERRORS = 0.01
 Kind = Literal["closed", "open", "replay"]
 
@@ -63,7 +61,7 @@ class Point:
         own = [value for value in each if value is not None and value.value > 0]
         if len(own) < 2:
             return own[0] if own else None
-        between = geometric_estimate([e.value for e in own], own[0].unit)
+        between = intervals.geometric_estimate([e.value for e in own], own[0].unit)
         if between is None or between.interval is None or any(e.interval is None for e in own):
             return between
         spans = [(e.value, e.interval) for e in own if e.interval is not None]
@@ -117,12 +115,18 @@ def against(a: Point, b: Point, metric: str) -> tuple[Estimate | None, float | N
     if len(both) < 2 or found.interval is None:
         return found, p
     logs = [math.log(other[k].value / mine[k].value) for k in both]
-    paired, q = paired_ratio(logs, None)
+    paired, q = intervals.paired_ratio(logs, None)
     if paired is None or paired.interval is None or q is None or p is None:
         return found, p
     inner = _pooled(mine, other, both)
     span = _wider(paired.interval, inner)
     return Estimate(paired.value, "ratio", len(both), span), max(q, _p_of(inner, paired.value))
+
+
+def better(a: Point, b: Point, metric: str) -> tuple[Estimate | None, float | None]:
+    """``against`` with the ratio of what is more than one where b is better."""
+    ratio, p = against(a, b, metric)
+    return (intervals.inverse(ratio) if ratio is not None and metric != "answered" else ratio), p
 
 
 def _wider(outer: Interval, inner: Interval) -> Interval:
@@ -167,13 +171,14 @@ def comparisons(
         for a in mine
         for b in other
         if (a.kind, a.x) == (b.kind, b.x)
-        for metric in _metrics(a, b)
+        for metric in metrics(a, b)
     ]
-    adjusted = holm([c.p_value for c in drafts])
+    adjusted = intervals.holm([c.p_value for c in drafts])
     return tuple(_decide(c, p) for c, p in zip(drafts, adjusted, strict=True))
 
 
-def _metrics(a: Point, b: Point) -> tuple[str, ...]:
+def metrics(a: Point, b: Point) -> tuple[str, ...]:
+    """What two points are compared by: latencies of a growing queue are as long as one waits."""
     if a.kind == "closed":
         return ("answered", "response_p50", "response_p99")
     if a.keeps_up is False or b.keeps_up is False:
@@ -189,26 +194,17 @@ def _draft(a: Point, b: Point, metric: str, agree: int, of: int) -> Comparison:
         return replace(
             draft, verdict="not comparable", queries_used=0, queries_left_out=of, reason=why
         )
-    ratio, p = against(a, b, metric)
-    if ratio is not None and metric != "answered":
-        ratio = inverse(ratio)
+    ratio, p = better(a, b, metric)
     reason = "" if ratio is not None else "too few samples for it in one of the steps"
     if agree < of:
         reason = f"over all requests, though {of - agree} of {of} have another total"
     return replace(draft, ratio=ratio, p_value=p, reason=reason)
 
 
-def inverse(ratio: Estimate) -> Estimate:
-    """The ratio the other way round."""
-    span = ratio.interval
-    turned = span and replace(span, low=1 / span.high, high=1 / span.low)
-    return replace(ratio, value=1 / ratio.value, interval=turned)
-
-
 def _decide(c: Comparison, p: float | None) -> Comparison:
     if c.verdict != "not resolved" or c.ratio is None:
         return replace(c, p_value=p)
-    if p is not None and p < ALPHA and within.resolved(c.ratio):
+    if p is not None and p < intervals.ALPHA and within.resolved(c.ratio):
         return replace(c, p_value=p, verdict="faster" if c.ratio.value > 1 else "slower")
     why = "the interval includes no difference, after correcting for all comparisons"
     if p is None:

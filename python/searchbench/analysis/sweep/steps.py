@@ -16,10 +16,9 @@ from numpy.typing import NDArray
 
 from searchbench.analysis.judgement import Estimate, Finding, Step
 from searchbench.analysis.stats import within
-from searchbench.analysis.trial import throughput as capacity
+from searchbench.analysis.trial import throughput
 from searchbench.analysis.trial.measured import NEVER, Trace
-from searchbench.analysis.trial.throughput import KEEPS_UP
-from searchbench.analysis.trial.validity import GROWTH
+from searchbench.analysis.trial.validity import GROWTH, gravest_first
 from searchbench.record import Record, Trial
 
 RUN_WAIT_VOID = 0.20  # of the time ready but without a core: a fifth of its promptness is gone
@@ -61,8 +60,7 @@ def rated(findings: Sequence[Finding], trial: Trial, requests: int) -> tuple[Fin
         elif f.kind in ("never steady", "warm-up not reached") and "overload" in kinds:
             continue  # a queue that grows is never steady; one finding says so
         found.append(f)
-    rank = {"invalid": 0, "warning": 1, "note": 2}
-    return tuple(sorted(found, key=lambda f: rank[f.severity]))
+    return gravest_first(found)
 
 
 def step_of(
@@ -84,10 +82,11 @@ def step_of(
     n = int(due.size)
     achieved = None if closed else _achieved(trace)
     backlog = None if closed else _backlog(trace, connect, inside)
-    response_growth = capacity.slope(trace.due[good], trace.done[good] - trace.due[good], window)
+    response_growth = throughput.slope(trace.due[good], trace.done[good] - trace.due[good], window)
     heading = _heading(trial, subject)
     asked: int | None = heading["clients_asked"]
-    share = capacity.little_of(trial.load, trace)
+    share = throughput.little_of(trial.load, trace)
+    cores = throughput.utilisation(trial, trace.window_s)
     bad = [f for f in findings if f.severity == "invalid"]
     return Step(
         **heading,
@@ -100,8 +99,8 @@ def step_of(
         requests=n,
         outcomes=dict(counts),
         error_share=within.share(trace.outcome[inside] != 0, due, window),
-        offered=capacity.offered(trace),
-        answered=capacity.answered(trace),
+        offered=throughput.offered(trace),
+        answered=throughput.answered(trace),
         achieved=achieved,
         keeps_up=_keeps_up(trial, achieved, response_growth, n) if achieved else None,
         service=within.quantiles((trace.done - trace.sent)[good], trace.due[good], window),
@@ -109,11 +108,11 @@ def step_of(
         connect=_opened(trace, connect, inside),
         lag=_lag(trace, inside),
         backlog=within.quantiles(backlog) if backlog is not None else {},
-        backlog_growth=capacity.slope(due, backlog, window) if backlog is not None else None,
+        backlog_growth=throughput.slope(due, backlog, window) if backlog is not None else None,
         response_growth=response_growth,
         **_client(trial, int(trace.due.size)),
-        steal_share=capacity.steal_share(trial, trace.window_s),
-        server_cores=_cores(trial, trace.window_s),
+        steal_share=throughput.steal_share(trial, trace.window_s),
+        server_cores=cores.value if cores else None,
         worst_minute=_worst_minute(trace, good),
         findings=tuple(findings),
     )
@@ -161,7 +160,7 @@ def _clients(trial: Trial, trace: Trace, connection: NDArray[np.uint16]) -> int:
 
 
 def _achieved(trace: Trace) -> Estimate | None:
-    found = capacity.achieved(trace)
+    found = throughput.achieved(trace)
     if found is None:
         return None
     return Estimate(found.share, "share", found.requests, found.of_this_window())
@@ -170,9 +169,13 @@ def _achieved(trace: Trace) -> Estimate | None:
 def _keeps_up(trial: Trial, achieved: Estimate, growth: float, requests: int) -> bool | None:
     unsent = trial.drive.unsent if trial.drive is not None else 0
     high = achieved.interval.high if achieved.interval is not None else 1.0
-    if unsent or high < KEEPS_UP or (achieved.value < KEEPS_UP and growth > GROWTH):
+    if (
+        unsent
+        or high < throughput.KEEPS_UP
+        or (achieved.value < throughput.KEEPS_UP and growth > GROWTH)
+    ):
         return False
-    return True if achieved.value >= KEEPS_UP and growth <= GROWTH and requests else None
+    return True if achieved.value >= throughput.KEEPS_UP and growth <= GROWTH and requests else None
 
 
 def _backlog(trace: Trace, connect: Ints, inside: NDArray[np.bool_]) -> Ints:
@@ -218,11 +221,6 @@ def _client(trial: Trial, sent: int) -> dict[str, Any]:
     }
 
 
-def _cores(trial: Trial, window_s: float) -> float | None:
-    found = capacity.utilisation(trial, window_s)
-    return found.value if found else None
-
-
 def _worst_minute(trace: Trace, good: NDArray[np.bool_]) -> dict[str, float]:
     """The minute of the window with the greatest p99 of response; of two minutes or more."""
     start, end = trace.window
@@ -232,8 +230,8 @@ def _worst_minute(trace: Trace, good: NDArray[np.bool_]) -> dict[str, float]:
     response, due = (trace.done - trace.due)[good], trace.due[good]
     for at in range(start, end - MINUTE_NS + 1, MINUTE_NS):
         own = response[(due >= at) & (due < at + MINUTE_NS)]
-        p99 = within.values(within.quantiles(own), "p99")
-        if p99 is not None and p99 > worst.get("response_p99", -1.0):
+        p99 = within.quantiles(own).get("p99")
+        if p99 is not None and p99.value > worst.get("response_p99", -1.0):
             since = (at - start) / 1e9
-            worst = {"from_s": since, "response_p99": p99, "requests": float(own.size)}
+            worst = {"from_s": since, "response_p99": p99.value, "requests": float(own.size)}
     return worst

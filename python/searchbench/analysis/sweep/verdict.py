@@ -8,17 +8,9 @@ sentence says so.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import replace
 
-from searchbench.analysis.judgement import (
-    Agreement,
-    Capacity,
-    Comparison,
-    Estimate,
-    Step,
-    TreatmentResult,
-    Verdict,
-)
+from searchbench.analysis.judgement import Agreement, Estimate, Judgement, Step, Verdict
 from searchbench.analysis.sweep import points as at
 from searchbench.analysis.sweep import words as say
 from searchbench.analysis.words import digits, listed, plural
@@ -30,27 +22,12 @@ ONCE = (
 Agreeing = Mapping[tuple[str, str], tuple[int, int]]
 
 
-@dataclass(frozen=True, slots=True)
-class Sustained:
-    """What ``Judgement`` takes of a sweep or of a search for capacity."""
-
-    verdict: Verdict
-    comparisons: tuple[Comparison, ...]
-    void: str
-    capacity: tuple[Capacity, ...] = ()
-
-
-def sustained(
-    treatments: Sequence[TreatmentResult],
-    subjects: Mapping[str, str],
-    steps: Sequence[Step],
-    agreed: Sequence[Agreement],
-) -> Sustained:
-    """The answer of a sweep. ``subjects``: by treatment."""
-    usable = at.points(steps)
-    names = dict.fromkeys(subjects[t.treatment] for t in treatments)
+def sustained(judged: Judgement, subjects: Mapping[str, str]) -> Judgement:
+    """The same judgement with the answer of a sweep. ``subjects``: by treatment."""
+    steps, usable = judged.steps, at.points(judged.steps)
+    names = dict.fromkeys(subjects[t.treatment] for t in judged.treatments)
     found = {name: usable[name] for name in names if name in usable}
-    agreeing = agreeing_of(agreed, subjects)
+    agreeing = agreeing_of(judged.agreement, subjects)
     compared = at.comparisons(found, agreeing)
     void = void_of(steps)
     parts = [[void]] if void else []
@@ -65,7 +42,7 @@ def sustained(
     decision = "\n".join(" ".join(part) for part in parts if part)
     resolved = any(c.verdict in ("faster", "slower") for c in compared)
     verdict = Verdict(decision, resolved, say.best_of(found, compared), lines, header)
-    return Sustained(verdict, compared, void)
+    return replace(judged, verdict=verdict, comparisons=compared, void=void)
 
 
 def agreeing_of(agreed: Sequence[Agreement], subjects: Mapping[str, str]) -> Agreeing:

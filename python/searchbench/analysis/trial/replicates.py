@@ -20,8 +20,7 @@ from searchbench.analysis.judgement import (
 )
 from searchbench.analysis.stats.intervals import geometric_estimate, mean_interval
 from searchbench.analysis.sweep import steps
-from searchbench.analysis.trial import latency, validity, warmup
-from searchbench.analysis.trial import throughput as capacity
+from searchbench.analysis.trial import latency, throughput, validity, warmup
 from searchbench.analysis.trial.measured import Measured, Samples, measured_of
 from searchbench.record import Record, Trial
 from searchbench.study.plan import Treatment
@@ -69,11 +68,11 @@ def judge_trial(
     findings = (*validity.audit(trial, trace, warm), *_answers_under_load(record, trial))
     counts = validity.outcomes(trial, trace)
     measured = measured_of(trace)
-    throughput, step = capacity.throughput(trace), None
+    rate, step = throughput.throughput(trace), None
     if subject is not None:
         findings = steps.rated(findings, trial, sum(counts.values()))
         step = steps.step_of(record, trial, subject, trace, counts, findings)
-        throughput = step.answered or throughput
+        rate = step.answered or rate
     del trace
     samples.keep(trial.trial, measured)
     service, response = np.sort(measured.service_ns), np.sort(measured.response_ns)
@@ -82,7 +81,7 @@ def judge_trial(
         blank,
         status="invalid" if bad else "valid",
         reason="; ".join(f"{f.kind}: {f.number}" for f in bad),
-        figures=_figures(trial, measured, counts, service, response, throughput),
+        figures=_figures(trial, measured, counts, service, response, rate),
         outcomes=counts,
         findings=findings,
         warmup=warm.curve,
@@ -179,11 +178,11 @@ def _figures(
     counts: Mapping[str, int],
     service: Nanoseconds,
     response: Nanoseconds,
-    throughput: Estimate,
+    rate: Estimate,
 ) -> dict[str, Estimate]:
     n = sum(counts.values())
     found: dict[str, Estimate | None] = {
-        "throughput": throughput,
+        "throughput": rate,
         "error_share": Estimate(1 - counts.get("ok", 0) / n, "share", n) if n else None,
     }
     for kind, ordered in (("service", service), ("response", response)):
@@ -192,7 +191,7 @@ def _figures(
         if size := int(ordered.size):
             found[f"{kind}_max"] = Estimate(float(ordered[-1]) / 1e9, "s", size)
             found[f"{kind}_mean"] = Estimate(float(ordered.mean()) / 1e9, "s", size)
-    found["server_cores"] = capacity.utilisation(trial, measured.window_s)
+    found["server_cores"] = throughput.utilisation(trial, measured.window_s)
     if (cpu_s := trial.server.cpu_s) is not None and (answered := int(measured.query.size)):
         found["cpu_s_per_query"] = Estimate(cpu_s / answered, "s", answered)
     return {name: estimate for name, estimate in found.items() if estimate is not None}
@@ -229,13 +228,9 @@ def _wider(pooled: Estimate, replicates: Estimate | None) -> Estimate:
     if inner is None or replicates is None or replicates.interval is None:
         return pooled
     outer = replicates.interval
-    span = Interval(
-        min(inner.low, outer.low),
-        max(inner.high, outer.high),
-        inner.level,
-        f"the wider of order statistics and {outer.method}",
-    )
-    return replace(pooled, interval=span)
+    low, high = min(inner.low, outer.low), max(inner.high, outer.high)
+    method = f"the wider of order statistics and {outer.method}"
+    return replace(pooled, interval=Interval(low, high, inner.level, method))
 
 
 def _unit(name: str) -> str:

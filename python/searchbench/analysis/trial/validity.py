@@ -12,7 +12,7 @@ from typing import Literal, cast
 import numpy as np
 
 from searchbench.analysis.judgement import Finding
-from searchbench.analysis.trial import throughput as capacity
+from searchbench.analysis.trial import throughput
 from searchbench.analysis.trial.cache import cache_hits
 from searchbench.analysis.trial.latency import minimum_samples
 from searchbench.analysis.trial.measured import Trace
@@ -145,7 +145,7 @@ def _dead(trial: Trial, trace: Trace) -> Iterator[Row]:
 
 
 def _little(trial: Trial, trace: Trace) -> Iterator[Row]:
-    share = capacity.little_of(trial.load, trace)
+    share = throughput.little_of(trial.load, trace)
     if share is None:
         return
     clients = trial.load.clients or 1
@@ -229,7 +229,7 @@ def _client(trial: Trial, trace: Trace) -> Iterator[Row]:
 
 
 def _steal(trial: Trial, trace: Trace) -> Iterator[Row]:
-    share = capacity.steal_share(trial, trace.window_s) or 0.0
+    share = throughput.steal_share(trial, trace.window_s) or 0.0
     if share > STEAL_WARNING:
         yield (
             "steal",
@@ -241,14 +241,14 @@ def _steal(trial: Trial, trace: Trace) -> Iterator[Row]:
 
 
 def _offered(trial: Trial, trace: Trace) -> Iterator[Row]:
-    found = capacity.achieved(trace) if trial.load.kind != "closed" else None
+    found = throughput.achieved(trace) if trial.load.kind != "closed" else None
     if found is None:
         return
     kept = trace.measured() & (trace.done >= 0)
     # Seconds by which the median response grows each second of the window.
-    growth = capacity.slope(trace.due[kept], trace.done[kept] - trace.due[kept], trace.window)
+    growth = throughput.slope(trace.due[kept], trace.done[kept] - trace.due[kept], trace.window)
     unsent = trial.drive.unsent if trial.drive is not None else 0
-    if unsent or (found.share < capacity.KEEPS_UP and growth > GROWTH):
+    if unsent or (found.share < throughput.KEEPS_UP and growth > GROWTH):
         number = f"{_percent(found.share)} of the offered load" + (
             f", {unsent:,} requests never sent" if unsent else ""
         )
@@ -260,7 +260,7 @@ def _offered(trial: Trial, trace: Trace) -> Iterator[Row]:
             f"window (by {growth * 1e3:.0f} ms a second): the latencies depend on its length.",
             "Offer less; the throughput of a closed loop says about how much is sustained.",
         )
-    elif found.share < capacity.KEEPS_UP:
+    elif found.share < throughput.KEEPS_UP:
         yield (
             "behind at the end",
             "note",

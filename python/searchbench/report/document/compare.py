@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from functools import partial
-from typing import Literal
 
+from searchbench.analysis.compare import pairs
 from searchbench.analysis.judgement import Comparison, Judgement, Scale
 from searchbench.report.document import notices
 from searchbench.report.document.blocks import Badge, Block, Section, Text
@@ -81,24 +80,10 @@ def shown_comparisons(judgement: Judgement, metric: str) -> list[Comparison]:
     found = [c for c in judgement.comparisons if c.metric == metric and c.ratio is not None]
     order = [t.treatment for t in tables.ranked(judgement, metric)]
     first = judgement.verdict.best or next(iter(order), "")
-    met = [_of(first, c) for c in found if first in (c.a, c.b)]
+    met = [pairs.of(first, c) for c in found if first in (c.a, c.b)]
     if len(met) >= len(order) - 1 or len(met) == len(found):
         return sorted(met, key=lambda c: order.index(c.a))
     return found[:_MOST]
-
-
-def _of(first: str, c: Comparison) -> Comparison:
-    """The same comparison with ``first`` as its b, so that the ratio is of it over the other."""
-    if c.b == first or c.ratio is None or c.ratio.value <= 0:
-        return c
-    i = c.ratio.interval
-    if i is not None and i.low > 0:
-        i = replace(i, low=1 / i.high, high=1 / i.low)
-    turned: dict[str, Literal["faster", "slower"]] = {"faster": "slower", "slower": "faster"}
-    verdict, ratio = turned.get(c.verdict, c.verdict), 1 / c.ratio.value
-    return replace(
-        c, a=c.b, b=c.a, verdict=verdict, ratio=replace(c.ratio, value=ratio, interval=i)
-    )
 
 
 def throughput(content: Content) -> Section:

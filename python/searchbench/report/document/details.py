@@ -11,6 +11,7 @@ from typing import Any
 import msgspec
 
 from searchbench.analysis.judgement import TreatmentResult
+from searchbench.analysis.trial import driven
 from searchbench.record import Record
 from searchbench.record.trial import Trial, Unsupported
 from searchbench.report.document.blocks import Block, Code, Details, Facts, Section, Text
@@ -64,9 +65,7 @@ def section(content: Content) -> Section:
 
 def _configurations(content: Content) -> list[_Configuration]:
     """Treatments; of the steps of a load, what they have in common: the subjects."""
-    by_treatment: dict[str, list[Trial]] = {}
-    for trial in content.record.trials:
-        by_treatment.setdefault(trial.treatment, []).append(trial)
+    by_treatment = driven.by_treatment(content.record)
     if not content.stepped:
         return [
             _Configuration(t.label, t.levels, by_treatment.get(t.treatment, []), t)

@@ -20,6 +20,7 @@ from searchbench.analysis.judgement import (
     TreatmentResult,
     TrialResult,
 )
+from searchbench.analysis.trial.validity import gravest_first
 from searchbench.report.document.blocks import Cell, Table
 from searchbench.report.document.text import line, short
 from searchbench.report.tables import numbers
@@ -315,12 +316,10 @@ def excluded(found: Iterable[tuple[Mapping[str, Any], str]]) -> Table:
     )
 
 
-def findings_of(judgement: Judgement) -> list[Finding]:
+def findings_of(judgement: Judgement) -> tuple[Finding, ...]:
     """Every finding of the study and of its trials, once each, the most severe first."""
     own = [f for t in judgement.treatments for trial in t.trials for f in trial.findings]
-    order = {"invalid": 0, "warning": 1, "note": 2}
-    found = dict.fromkeys([*judgement.findings, *own])
-    return sorted(found, key=lambda f: order[f.severity])
+    return gravest_first(dict.fromkeys([*judgement.findings, *own]))
 
 
 def _figure(name: str, of: TreatmentResult | TrialResult) -> Cell:
@@ -328,8 +327,7 @@ def _figure(name: str, of: TreatmentResult | TrialResult) -> Cell:
 
 
 def _samples(treatment: TreatmentResult) -> int:
-    used = [t for t in treatment.trials if t.status == "valid" and not t.control]
-    return sum(t.outcomes.get("ok", 0) for t in used)
+    return sum(t.outcomes.get("ok", 0) for t in treatment.trials if t.counts)
 
 
 def _p_value(p: float) -> str:
