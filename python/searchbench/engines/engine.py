@@ -285,7 +285,11 @@ class Engine(Protocol):
         raise ValueError(f"{self.can.title} does not tell its terms")
 
     def refused(self, reply: bytes) -> tuple[tuple[str, str], ...]:
-        """Documents of a batch that the engine refused: (id, reason)."""
+        """Documents of a batch that the engine refused: (id, reason); none where it says none.
+
+        One that takes a statement whole or refuses it whole says so in ``check``.
+        """
+        return ()
 
     def check(self, reply: bytes) -> str | None:
         """The error text in a reply to create, batch or settle; None where it succeeded."""

@@ -14,6 +14,7 @@ from typing import Any
 import orjson
 
 from searchbench.corpora.corpus import Document, FieldType, Schema
+from searchbench.engines.algebra_form import each
 from searchbench.engines.engine import (
     Engine,
     Facts,
@@ -173,8 +174,4 @@ def _spelled_out(match: Match, text: tuple[str, ...]) -> Match:
     """The same match with the fields named where it means all text fields."""
     if isinstance(match, Terms):
         return replace(match, fields=match.fields or text)
-    must, should, must_not = (
-        tuple(_spelled_out(m, text) for m in part)
-        for part in (match.must, match.should, match.must_not)
-    )
-    return Boolean(must, should, must_not)
+    return Boolean(*map(tuple, each(match, lambda m: _spelled_out(m, text))))

@@ -208,12 +208,8 @@ class Droonga(Engine):
             CacheCounters(int(found["nHits"]), int(found["nGets"]), "Droonga's front")
         )
 
-    def refused(self, reply: bytes) -> tuple[tuple[str, str], ...]:
-        """``load`` says how many documents it took, not which it did not."""
-        return ()
-
     def taken(self, reply: bytes) -> int:
-        """How many documents of a batch it took; the others it drops with status 200."""
+        """How many documents of a batch it took; which others it drops, it does not say."""
         (http,) = split(reply)
         body = _body(http)
         count = body[0] if isinstance(body, list) and len(body) == 1 else body

@@ -11,11 +11,11 @@ from searchbench.engines.engine import (
     CacheCounters,
     CacheState,
     Capabilities,
+    Engine,
     Facts,
     Hit,
     Hits,
     Level,
-    Offline,
     Parameters,
     Request,
     Service,
@@ -65,7 +65,7 @@ _KINDS: dict[str, Callable[[str], Any]] = {
 }
 
 
-class MariaDB:
+class MariaDB(Engine):
     """One server of its own, one table for the documents, one for each list of keywords."""
 
     name = "mariadb"
@@ -174,10 +174,6 @@ class MariaDB:
             ),
             refuses_root=True,
         )
-
-    def offline(self, schema: Schema, params: Parameters) -> Offline | None:
-        """It is ingested into."""
-        return None
 
     def create(self, schema: Schema, params: Parameters) -> Iterable[Request]:
         """The tables; in InnoDB another one, whose index says what it made of a text."""

@@ -13,6 +13,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from searchbench.corpora.corpus import Document, Schema
 from searchbench.engines.engine import (
     Capabilities,
+    Engine,
     Facts,
     Hits,
     Level,
@@ -59,7 +60,7 @@ _MANTICORE = """searchd
 """
 
 
-class Sphinx:
+class Sphinx(Engine):
     """searchd, with indexes made by indexer or in real time, asked over SphinxQL."""
 
     name = "sphinx"
@@ -215,10 +216,6 @@ class Sphinx:
         if result.error:
             raise ValueError(result.error)
         return tuple(str(row["tokenized"]) for row in result.dicts())
-
-    def refused(self, reply: bytes) -> tuple[tuple[str, str], ...]:
-        """A statement is taken whole or refused whole, which is an error of the batch."""
-        return ()
 
     def check(self, reply: bytes) -> str | None:
         """The first error of the statements."""
