@@ -14,7 +14,6 @@ from typing import Any
 import orjson
 
 from searchbench.corpora.corpus import Document, FieldType, Schema
-from searchbench.engines.algebra_form import each
 from searchbench.engines.engine import (
     Engine,
     Facts,
@@ -25,7 +24,7 @@ from searchbench.engines.engine import (
     Request,
     Service,
 )
-from searchbench.engines.features import refuse
+from searchbench.engines.features import each, refuse
 from searchbench.workload.queries.algebra import Boolean, Match, Query, Terms
 from searchbench.workload.queries.forms import to_json
 

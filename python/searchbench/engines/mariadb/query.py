@@ -12,9 +12,9 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from searchbench.corpora.corpus import FieldType, Schema
-from searchbench.engines.algebra_form import bounds, each, joined, keys, scored, sought
 from searchbench.engines.column_form import escaped, unescaped
 from searchbench.engines.engine import Parameters
+from searchbench.engines.features import bounds, each, joined, keys, scored, sought
 from searchbench.engines.mariadb.table import (
     NUMBER,
     TABLE,

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from searchbench.corpora.corpus import FieldType, Schema
-from searchbench.engines.algebra_form import bounds, each, keys
+from searchbench.engines.features import bounds, each, keys
 from searchbench.workload.queries.algebra import (
     Filter,
     In,

@@ -7,7 +7,6 @@ from typing import Any
 
 from searchbench.corpora.corpus import Document, Field, FieldType, Schema
 from searchbench.engines import postgres_form as form
-from searchbench.engines.algebra_form import scored
 from searchbench.engines.engine import (
     Capabilities,
     Engine,
@@ -19,7 +18,7 @@ from searchbench.engines.engine import (
     Request,
     Service,
 )
-from searchbench.engines.features import refuse
+from searchbench.engines.features import refuse, scored
 from searchbench.engines.levers import choice, described, number, switch
 from searchbench.engines.postgresql.query import (
     BETWEEN_PIECES,

@@ -13,7 +13,7 @@ from math import isinf
 
 from searchbench.corpora.corpus import FieldType, Schema
 from searchbench.engines import postgres_form as form
-from searchbench.engines.algebra_form import bounds, each, joined, keys
+from searchbench.engines.features import bounds, each, joined, keys
 from searchbench.engines.postgresql.table import INTEGERS, LONGEST_WORD_BYTES, Layout, column, value
 from searchbench.workload.queries.algebra import (
     Boolean,

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from searchbench.corpora.corpus import Schema
-from searchbench.engines.algebra_form import bounds, each, sought
+from searchbench.engines.features import bounds, each, sought
 from searchbench.engines.sensei import columns
 from searchbench.engines.sensei.request import SOURCE, Among, Asked, Within
 from searchbench.errors import Unsupported

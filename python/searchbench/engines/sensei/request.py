@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from searchbench.corpora.corpus import Field, FieldType, Schema
-from searchbench.engines.algebra_form import keys, scored
+from searchbench.engines.features import keys, scored
 from searchbench.engines.sensei import columns
 from searchbench.errors import Unsupported
 from searchbench.workload.queries.algebra import Filter, In, NotIn, Query, Range, Sort
