@@ -201,7 +201,9 @@ def _listed(values: Sequence[str | int | bool], kind: FieldType) -> str:
     """The values that a document can have, as the constant of an array; "" if there is none."""
     name = _LISTED.get(kind, "text")
     if name == "bigint":
-        found = [str(v) for v in values if v in INTEGERS]
+        # Asked for what is not of type int, a range would compare all of its 2**64 numbers.
+        whole = [int(v) for v in values if not isinstance(v, str) and v % 1 == 0]
+        found = [str(v) for v in whole if v in INTEGERS]
     elif name == "boolean":
         found = ["t" if v else "f" for v in values]
     else:
