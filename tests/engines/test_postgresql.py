@@ -17,7 +17,8 @@ import pytest
 from engines.reference import Reference
 from searchbench.corpora.corpus import Document, Field, FieldType, Schema
 from searchbench.engines import defaults
-from searchbench.engines.engine import Hits, Level
+from searchbench.engines.answer import Hits
+from searchbench.engines.engine import Level
 from searchbench.engines.postgresql import Postgresql
 from searchbench.errors import LabError, Unsupported
 from searchbench.lab.conduct.serve import serving

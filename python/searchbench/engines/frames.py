@@ -14,16 +14,8 @@ from typing import Any
 import orjson
 
 from searchbench.corpora.corpus import Document, FieldType, Schema
-from searchbench.engines.engine import (
-    Engine,
-    Facts,
-    Hit,
-    Hits,
-    Parameter,
-    Parameters,
-    Request,
-    Service,
-)
+from searchbench.engines.answer import Facts, Hit, Hits
+from searchbench.engines.engine import Engine, Parameter, Parameters, Request, Service
 from searchbench.engines.features import each, refuse
 from searchbench.workload.queries.algebra import Boolean, Match, Query, Terms
 from searchbench.workload.queries.forms import to_json

@@ -15,17 +15,8 @@ from typing import Any
 import orjson
 
 from searchbench.corpora.corpus import Document, FieldType, Schema
-from searchbench.engines.engine import (
-    CacheCounters,
-    CacheState,
-    Capabilities,
-    Engine,
-    Facts,
-    Hits,
-    Parameters,
-    Request,
-    Service,
-)
+from searchbench.engines.answer import CacheCounters, CacheState, Facts, Hits
+from searchbench.engines.engine import Capabilities, Engine, Parameters, Request, Service
 from searchbench.engines.features import refuse
 from searchbench.engines.groonga import script
 from searchbench.engines.groonga.commands import columns, do, indexes, load, rows

@@ -11,8 +11,8 @@ from decimal import Decimal
 from typing import Any
 
 from searchbench.corpora.corpus import FieldType, Schema
+from searchbench.engines.answer import Hit
 from searchbench.engines.column_form import escaped, unescaped
-from searchbench.engines.engine import Hit
 from searchbench.engines.features import bounds, each, joined, sought
 from searchbench.errors import Unsupported
 from searchbench.workload.queries.algebra import Filter, In, Match, Mode, NotIn, Range, Sort, Terms

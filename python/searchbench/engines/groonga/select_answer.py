@@ -14,7 +14,7 @@ from typing import Any
 
 import orjson
 
-from searchbench.engines.engine import Hit, Hits
+from searchbench.engines.answer import Hit, Hits
 from searchbench.engines.groonga.commands import short
 from searchbench.engines.http_form import HttpReply, split
 

@@ -7,19 +7,8 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from searchbench.corpora.corpus import Document, Schema
-from searchbench.engines.engine import (
-    CacheCounters,
-    CacheState,
-    Capabilities,
-    Engine,
-    Facts,
-    Hit,
-    Hits,
-    Level,
-    Parameters,
-    Request,
-    Service,
-)
+from searchbench.engines.answer import CacheCounters, CacheState, Facts, Hit, Hits
+from searchbench.engines.engine import Capabilities, Engine, Level, Parameters, Request, Service
 from searchbench.engines.features import refuse
 from searchbench.engines.levers import choice, described, number, switch
 from searchbench.engines.mariadb import query as algebra

@@ -13,19 +13,8 @@ from typing import Any
 import orjson
 
 from searchbench.corpora.corpus import Document, FieldType, Schema
-from searchbench.engines.engine import (
-    CacheCounters,
-    CacheState,
-    Companion,
-    Engine,
-    Facts,
-    Hit,
-    Hits,
-    Level,
-    Parameters,
-    Request,
-    Service,
-)
+from searchbench.engines.answer import CacheCounters, CacheState, Facts, Hit, Hits
+from searchbench.engines.engine import Companion, Engine, Level, Parameters, Request, Service
 from searchbench.engines.http_form import HttpReply, Pairs, get, post, put, split
 from searchbench.engines.opensearch import query as dsl
 from searchbench.engines.opensearch.levers import LOGGING, configuration

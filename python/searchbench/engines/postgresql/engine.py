@@ -7,17 +7,8 @@ from typing import Any
 
 from searchbench.corpora.corpus import Document, Field, FieldType, Schema
 from searchbench.engines import postgres_form as form
-from searchbench.engines.engine import (
-    Capabilities,
-    Engine,
-    Facts,
-    Hit,
-    Hits,
-    Level,
-    Parameters,
-    Request,
-    Service,
-)
+from searchbench.engines.answer import Facts, Hit, Hits
+from searchbench.engines.engine import Capabilities, Engine, Level, Parameters, Request, Service
 from searchbench.engines.features import refuse, scored
 from searchbench.engines.levers import choice, described, number, switch
 from searchbench.engines.postgresql.query import (

@@ -8,16 +8,8 @@ from typing import Any
 import orjson
 
 from searchbench.corpora.corpus import Document, FieldType, Schema
-from searchbench.engines.engine import (
-    Capabilities,
-    Engine,
-    Facts,
-    Hit,
-    Hits,
-    Parameters,
-    Request,
-    Service,
-)
+from searchbench.engines.answer import Facts, Hit, Hits
+from searchbench.engines.engine import Capabilities, Engine, Parameters, Request, Service
 from searchbench.engines.features import refuse
 from searchbench.engines.http_form import HttpReply, get, post, split
 from searchbench.engines.jvm_form import JAVA_17, JVM_LEVERS, jvm

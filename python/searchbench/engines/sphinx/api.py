@@ -12,7 +12,8 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from searchbench.corpora.corpus import Schema
-from searchbench.engines.engine import Facts, Hits, Parameters, Request, Wire
+from searchbench.engines.answer import Facts, Hits
+from searchbench.engines.engine import Parameters, Request, Wire
 from searchbench.engines.features import refuse
 from searchbench.engines.sphinx import conf, values
 from searchbench.engines.sphinx.engine import Sphinx

@@ -11,11 +11,10 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 
 from searchbench.corpora.corpus import Document, Schema
+from searchbench.engines.answer import Facts, Hits
 from searchbench.engines.engine import (
     Capabilities,
     Engine,
-    Facts,
-    Hits,
     Level,
     Offline,
     Parameter,

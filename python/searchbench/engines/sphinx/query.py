@@ -13,8 +13,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from searchbench.corpora.corpus import FieldType, Schema
+from searchbench.engines.answer import Hit, Hits
 from searchbench.engines.column_form import sortable
-from searchbench.engines.engine import Hit, Hits, Parameters
+from searchbench.engines.engine import Parameters
 from searchbench.engines.features import each, scored, sought
 from searchbench.engines.sphinx import values
 from searchbench.errors import Unsupported
