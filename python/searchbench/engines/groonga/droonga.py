@@ -133,8 +133,7 @@ class Droonga(Engine):
     def decode(self, reply: bytes) -> Hits:
         """Hits; an HTTP status that is an error is one, whatever return code the body holds."""
         (http,) = split(reply)
-        trouble = _trouble(http)
-        if trouble is not None:
+        if (trouble := _trouble(http)) is not None:
             return Hits(total=None, error=trouble)
         (total,), names, *found = _body(http)[0]
         if not isinstance(total, int):
@@ -163,8 +162,7 @@ class Droonga(Engine):
         named = any("status" in node for node in nodes.values())
         documents = None
         if counted.status not in _NO_TABLE:
-            trouble = _trouble(counted)
-            if trouble is not None:
+            if (trouble := _trouble(counted)) is not None:
                 raise ValueError(trouble)
             documents = _body(counted)[0][0][0]
         states = {k: "active" if _lives(n) else n.get("status", "dead") for k, n in nodes.items()}
@@ -192,8 +190,7 @@ class Droonga(Engine):
     def cache_state(self, reply: bytes) -> CacheState:
         """Its counters; how many replies it holds, it says only where it holds none."""
         (http,) = split(reply)
-        found = _statistics(http)
-        if found is None:
+        if (found := _statistics(http)) is None:
             return CacheState(entries=0)
         return CacheState(
             CacheCounters(int(found["nHits"]), int(found["nGets"]), "Droonga's front")

@@ -170,8 +170,7 @@ class Groonga(Engine):
         """Hits, facets, groups; Groonga's own error text where it refused."""
         (http,) = split(reply)
         answer = _answer(http)
-        trouble = _trouble(http, answer)
-        if trouble is not None:
+        if (trouble := _trouble(http, answer)) is not None:
             return Hits(total=None, error=trouble)
         body = answer["body"]
         names = [c["name"] for c in body["columns"]]
@@ -257,8 +256,7 @@ class Groonga(Engine):
         """The terms in order."""
         (http,) = split(reply)
         answer = _answer(http)
-        trouble = _trouble(http, answer)
-        if trouble is not None:
+        if (trouble := _trouble(http, answer)) is not None:
             raise ValueError(trouble)
         return tuple(token["value"] for token in answer["body"])
 
@@ -335,8 +333,7 @@ def _pairs(drilldown: dict[str, Any]) -> list[tuple[str, int]]:
 
 def _trouble(http: HttpReply, answer: Any) -> str | None:
     """Groonga's own words where it refused."""
-    error = answer["header"].get("error")
-    if error:
+    if error := answer["header"].get("error"):
         return short(str(error["message"]))
     return f"HTTP status {http.status}" if http.status >= 400 else None
 

@@ -79,8 +79,7 @@ def snippet(name: str, part: Match | None, normalizer: str) -> str | None:
 
     The words are spelled out: left alone, Groonga takes them from the filter, but not prefixes.
     """
-    words = [w for w in dict.fromkeys(_sought(part)) if is_term(w)]
-    if not words:
+    if not (words := [w for w in dict.fromkeys(_sought(part)) if is_term(w)]):
         return None
     marked = ",".join(f'{_text(word)},"<b>","</b>"' for word in words)
     return f'snippet({value(name)},{marked},{{"normalizer":{_text(normalizer)}}})'
@@ -114,8 +113,7 @@ def _sought(part: Match | None) -> Iterator[str]:
 def _terms(part: Terms, fields: Sequence[str]) -> str:
     if part.mode is Mode.FUZZY:
         raise Unsupported("Groonga cannot do fuzzy")
-    known = sought(part)
-    if not known:
+    if not (known := sought(part)):
         return NONE
     if part.mode is Mode.PHRASE:
         return _in_any(fields, "@", " ".join(known))

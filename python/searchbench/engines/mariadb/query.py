@@ -111,8 +111,7 @@ class _Matching:
             return _Found(_ALWAYS)
         if isinstance(part, Terms):
             return self._terms(part)
-        signed = self._signed(part)
-        if signed is not None:
+        if (signed := self._signed(part)) is not None:
             return signed
         must, should, must_not = each(part, self.match)
         wanted = [f.condition for f in must]
@@ -123,11 +122,9 @@ class _Matching:
         return _Found(joined(wanted, "AND") or _ALWAYS, scores)
 
     def _terms(self, part: Terms) -> _Found:
-        known = sought(part)
-        if not known:
+        if not (known := sought(part)):
             return _Found(_NEVER)
-        together = self._together(part.fields)
-        if together is not None:
+        if (together := self._together(part.fields)) is not None:
             against = self._against(together, _searched(part.mode, self._words(known)), part.mode)
             return _Found(against, (against,))
         # Several of the fields, but not all: there is an index for each of them only.

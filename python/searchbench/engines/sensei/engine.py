@@ -162,8 +162,7 @@ class Sensei(Engine):
     def facts(self, reply: bytes) -> Facts:
         """What the server says of itself; it is asked before it has any documents, too."""
         (http,) = split(reply)
-        trouble = _trouble(http)
-        if trouble is not None:
+        if (trouble := _trouble(http)) is not None:
             raise ValueError(trouble)
         answer = orjson.loads(http.body)
         levers = dict(answer["parameters"])
@@ -185,8 +184,7 @@ class Sensei(Engine):
     def terms(self, reply: bytes) -> tuple[str, ...]:
         """The terms in order."""
         (http,) = split(reply)
-        trouble = _trouble(http)
-        if trouble is not None:
+        if (trouble := _trouble(http)) is not None:
             raise ValueError(trouble)
         return tuple(orjson.loads(http.body)["terms"])
 

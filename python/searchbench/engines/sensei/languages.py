@@ -75,8 +75,7 @@ def _json_match(part: Match, text: Sequence[str], schema: Schema) -> dict[str, A
 
 
 def _json_terms(part: Terms, names: Sequence[str]) -> dict[str, Any]:
-    known = sought(part)
-    if not known:
+    if not (known := sought(part)):
         return _JSON_NOTHING
     if part.mode is Mode.PHRASE:
         phrase = {"value": " ".join(known), "type": "phrase"}
@@ -166,8 +165,7 @@ def _bql_match(part: Match, text: Sequence[str], schema: Schema) -> str:
 
 
 def _bql_terms(part: Terms, names: Sequence[str]) -> str:
-    known = sought(part)
-    if not known:
+    if not (known := sought(part)):
         return _BQL_NOTHING
     if part.mode is Mode.PHRASE:
         return " ".join(f'{name}:"{" ".join(known)}"' for name in names)

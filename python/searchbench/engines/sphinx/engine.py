@@ -162,8 +162,7 @@ class Sphinx(Engine):
     def decode(self, reply: bytes) -> Hits:
         """Hits, counts, warnings; a warning means that a part did not answer."""
         results = split(reply)
-        refused = refusal(results)
-        if refused is not None:
+        if (refused := refusal(results)) is not None:
             return Hits(total=None, error=refused)
         if len(results) < 2 or results[-1].columns[:1] != ("Variable_name",):
             raise ValueError(f"a reply ends in SHOW META, this one in {results[-1].columns!r}")
@@ -397,8 +396,7 @@ def _levers(members: Mapping[str, str], tables: Mapping[str, str]) -> dict[str, 
     Over two levels it sees only those in between, whose names say which parts they hold.
     """
     levers: dict[str, Level] = {"index": "realtime" if "rt" in tables.values() else "offline"}
-    between = [found for name in members if (found := _BETWEEN.search(name))]
-    if between:
+    if between := [found for name in members if (found := _BETWEEN.search(name))]:
         levers |= {"levels": 2, "parts": 1 + max(int(found[1]) for found in between)}
         return levers
     levers |= {"levels": 1, "parts": len(members)}
