@@ -5,7 +5,7 @@ What a query needs, by the names of ``Capabilities.cannot``, and refusing it if 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TypeVar
 
 from searchbench.engines.engine import Capabilities
@@ -51,6 +51,15 @@ def sought(part: Terms) -> list[str]:
     """
     known = [term for term in part.terms if is_term(term)]
     return known if part.mode is Mode.ANY or len(known) == len(part.terms) else []
+
+
+def leaves(part: Match | None) -> Iterator[Terms]:
+    """What a document may be found by, at any depth: nothing that must not match."""
+    if isinstance(part, Terms):
+        yield part
+    elif part is not None:
+        for inner in (*part.must, *part.should):
+            yield from leaves(inner)
 
 
 def each(part: Boolean, do: Callable[[Match], _T]) -> tuple[list[_T], list[_T], list[_T]]:

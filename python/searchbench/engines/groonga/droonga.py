@@ -17,7 +17,7 @@ import orjson
 from searchbench.corpora.corpus import Document, FieldType, Schema
 from searchbench.engines.answer import CacheCounters, CacheState, Facts, Hits
 from searchbench.engines.engine import Capabilities, Engine, Parameters, Request, Service
-from searchbench.engines.features import refuse
+from searchbench.engines.features import keys, refuse, scored
 from searchbench.engines.groonga import script
 from searchbench.engines.groonga.commands import columns, do, indexes, load, rows
 from searchbench.engines.http_form import HttpReply, Pairs, get, split
@@ -116,15 +116,14 @@ class Droonga(Engine):
         wanted = script.EVERY if query.match is None else script.match(query.match, text)
         if query.filters:
             wanted = f"{wanted} && {script.filters(query.filters, schema)}"
-        scored = not query.sort or any(s.field == "_score" for s in query.sort)
-        shown = ["_key", *(["_score"] if scored else [])]
+        shown = ["_key", *(["_score"] if scored(query) else [])]
         for name in query.fields:
             shown += [script.value(name), script.here(name)]
         pairs: list[tuple[str, str | int]] = [
             ("table", "Docs"),
             ("filter", wanted),
             ("output_columns", ",".join(shown)),
-            ("sortby", script.sort_keys(query.sort, schema, "_score")),
+            ("sortby", script.sort_keys(keys(query), schema, "_score")),
             ("offset", query.offset),
             ("limit", query.limit),
         ]

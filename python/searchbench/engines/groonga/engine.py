@@ -13,7 +13,7 @@ import orjson
 from searchbench.corpora.corpus import Document, FieldType, Schema
 from searchbench.engines.answer import CacheCounters, CacheState, Facts, Hits
 from searchbench.engines.engine import Capabilities, Engine, Level, Parameters, Request, Service
-from searchbench.engines.features import refuse
+from searchbench.engines.features import keys, refuse, scored
 from searchbench.engines.groonga import script
 from searchbench.engines.groonga.commands import column, columns, do, indexes, load, rows, short
 from searchbench.engines.groonga.service import service
@@ -131,15 +131,14 @@ class Groonga(Engine):
             ("filter", wanted),
         ]
         score = "_score"
-        scored = not query.sort or any(s.field == "_score" for s in query.sort)
         if query.filters:
             pairs.append(("post_filter", script.filters(query.filters, schema)))
-            if scored:  # filters add to the score, so what it was before them is kept
+            if scored(query):  # filters add to the score, so what it was before them is kept
                 score = script.RELEVANCE
                 made = f"columns[{score}]"
                 pairs += [(f"{made}.stage", "filtered"), (f"{made}.type", "Float")]
                 pairs.append((f"{made}.value", "_score"))
-        shown = ["_key", *([score] if scored else ())]
+        shown = ["_key", *([score] if scored(query) else ())]
         for name in query.fields:
             shown += [script.value(name), script.here(name)]
         for name in query.snippets:
@@ -152,7 +151,7 @@ class Groonga(Engine):
             pairs += [(f"{made}.flags", "COLUMN_VECTOR"), (f"{made}.value", cut)]
         pairs += [
             ("output_columns", ",".join(shown)),
-            ("sort_keys", script.sort_keys(query.sort, schema, score)),
+            ("sort_keys", script.sort_keys(keys(query), schema, score)),
             ("offset", query.offset),
             ("limit", query.limit),
         ]

@@ -6,14 +6,14 @@ So each field ``v_NAME`` has a companion ``h_NAME`` that is 1 where the document
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from decimal import Decimal
 from typing import Any
 
 from searchbench.corpora.corpus import FieldType, Schema
 from searchbench.engines.answer import Hit
 from searchbench.engines.column_form import escaped, unescaped
-from searchbench.engines.features import bounds, each, joined, sought
+from searchbench.engines.features import bounds, each, joined, leaves, sought
 from searchbench.errors import Unsupported
 from searchbench.workload.queries.algebra import Filter, In, Match, Mode, NotIn, Range, Sort, Terms
 from searchbench.workload.queries.analysis import is_term
@@ -79,19 +79,20 @@ def snippet(name: str, part: Match | None, normalizer: str) -> str | None:
 
     The words are spelled out: left alone, Groonga takes them from the filter, but not prefixes.
     """
-    if not (words := [w for w in dict.fromkeys(_sought(part)) if is_term(w)]):
+    words = dict.fromkeys(w for found in leaves(part) for w in found.terms if is_term(w))
+    if not words:
         return None
     marked = ",".join(f'{_text(word)},"<b>","</b>"' for word in words)
     return f'snippet({value(name)},{marked},{{"normalizer":{_text(normalizer)}}})'
 
 
 def sort_keys(keys: Sequence[Sort], schema: Schema, score: str) -> str:
-    """Missing values last in both directions, ties by the order of ingest; by relevance if none.
+    """Missing values last in both directions, ties by the order of ingest.
 
     ``score``: the column that holds relevance.
     """
     found = []
-    for key in keys or (Sort("_score", descending=True),):
+    for key in keys:
         sign = "-" if key.descending else ""
         if key.field == "_score":
             found.append(sign + score)
@@ -99,15 +100,6 @@ def sort_keys(keys: Sequence[Sort], schema: Schema, score: str) -> str:
             worded = "._key" if schema[key.field].type in _WORDED else ""
             found += [f"-{here(key.field)}", f"{sign}{value(key.field)}{worded}"]
     return ",".join([*found, "_id"])
-
-
-def _sought(part: Match | None) -> Iterator[str]:
-    """The terms that a document may have been found by."""
-    if isinstance(part, Terms):
-        yield from part.terms
-    elif part is not None:
-        for inner in (*part.must, *part.should):
-            yield from _sought(inner)
 
 
 def _terms(part: Terms, fields: Sequence[str]) -> str:

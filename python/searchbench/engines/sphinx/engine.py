@@ -112,9 +112,7 @@ class Sphinx(Engine):
     def offline(self, schema: Schema, params: Parameters) -> Offline | None:
         """indexer reads the batches as rows of TSV; a real-time index is ingested into."""
         self._sensible(params)
-        if params["index"] == "realtime":
-            return None
-        return conf.offline(schema, params)
+        return None if params["index"] == "realtime" else conf.offline(schema, params)
 
     def _sensible(self, params: Parameters) -> None:
         asked = [params[name] for name in ("part_kind", "levels", "workers")]

@@ -16,7 +16,7 @@ from searchbench.corpora.corpus import FieldType, Schema
 from searchbench.engines.answer import Hit, Hits
 from searchbench.engines.column_form import sortable
 from searchbench.engines.engine import Parameters
-from searchbench.engines.features import each, scored, sought
+from searchbench.engines.features import each, leaves, scored, sought
 from searchbench.engines.sphinx import values
 from searchbench.errors import Unsupported
 from searchbench.workload.queries.algebra import (
@@ -181,14 +181,11 @@ def _terms(part: Terms, schema: Schema) -> str:
     return f'({where} "{words}")' if part.mode is Mode.PHRASE else f"({where} {words})"
 
 
-def _wanted(part: Match | None) -> Iterator[str]:
-    """The words that a match is about: those that must not be there are not."""
-    if isinstance(part, Terms):
+def _wanted(match: Match | None) -> Iterator[str]:
+    """The words that a match is about."""
+    for part in leaves(match):
         star = "*" if part.mode is Mode.PREFIX else ""
         yield from (t + star for t in part.terms if is_term(t))
-    elif part is not None:
-        for each in (*part.must, *part.should):
-            yield from _wanted(each)
 
 
 def _snippet(name: str, words: str) -> str:
