@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import struct
 
+_ODD = {True: re.compile("[^0-9A-Za-z]"), False: re.compile("[^0-9a-z]")}
 _ESCAPED = re.compile(r"_(?:_|([0-9a-f]+)_)")
 _MAGNITUDE = 2**63 - 1
 
@@ -14,14 +15,7 @@ def escaped(name: str, *, capitals: bool = True) -> str:
 
     ``capitals``: the engine tells them from small letters.
     """
-    return "".join(
-        c
-        if c.isascii() and c.isalnum() and (capitals or not c.isupper())
-        else "__"
-        if c == "_"
-        else f"_{ord(c):x}_"
-        for c in name
-    )
+    return _ODD[capitals].sub(lambda m: "__" if m[0] == "_" else f"_{ord(m[0]):x}_", name)
 
 
 def unescaped(text: str) -> str:
@@ -37,7 +31,6 @@ def sortable(number: int | float) -> int:
 
 def unsortable(bits: int) -> float:
     """The double that ``sortable`` was given."""
-    number: float = struct.unpack(
-        ">d", struct.pack(">q", bits if bits >= 0 else bits ^ _MAGNITUDE)
-    )[0]
+    raw = struct.pack(">q", bits if bits >= 0 else bits ^ _MAGNITUDE)
+    number: float = struct.unpack(">d", raw)[0]
     return number

@@ -112,11 +112,11 @@ class Sphinx(Engine):
     def offline(self, schema: Schema, params: Parameters) -> Offline | None:
         """indexer reads the batches as rows of TSV; a real-time index is ingested into."""
         self._sensible(params)
-        return None if params["index"] == "realtime" else conf.offline(schema, params)
+        return conf.offline(schema, params) if params.get("index") == "offline" else None
 
     def _sensible(self, params: Parameters) -> None:
-        asked = [params[name] for name in ("part_kind", "levels", "workers")]
-        if params["index"] == "realtime" and asked != ["local", 1, "threads"]:
+        asked = [params.get(name) for name in ("part_kind", "levels", "workers")]
+        if params.get("index") == "realtime" and asked != ["local", 1, "threads"]:
             raise Unsupported(
                 f"{self.can.title} cannot ingest in real time with these levers: upstream must: "
                 "real-time indexes need workers = threads, and take documents only where they are "
@@ -263,10 +263,6 @@ class Manticore(Sphinx):
             login=("root", "", ""),
             files={"manticore.conf": _MANTICORE},
         )
-
-    def offline(self, schema: Schema, params: Parameters) -> Offline | None:
-        """None: it is ingested into."""
-        return None
 
     def create(self, schema: Schema, params: Parameters) -> Iterable[Request]:
         """One table with the declared analysis."""
