@@ -21,14 +21,8 @@ from searchbench.cli import app
 from searchbench.corpora.corpus import Schema
 from searchbench.engines import defaults
 from searchbench.engines import engine as engine_named
-from searchbench.engines.engine import (
-    CacheCounters,
-    CacheState,
-    CountsHits,
-    Parameters,
-    Request,
-    Service,
-)
+from searchbench.engines.answer import CacheCounters, CacheState
+from searchbench.engines.engine import CountsHits, Parameters, Request, Service
 from searchbench.engines.groonga import Droonga, Groonga
 from searchbench.engines.groonga.commands import column, do, load
 from searchbench.engines.http_form import get

@@ -15,7 +15,8 @@ import pytest
 from engines.reference import Reference
 from searchbench.corpora.corpus import Document, Field, FieldType, Schema
 from searchbench.engines import ENGINES, defaults
-from searchbench.engines.engine import Capabilities, Engine, Hits, Parameters, Request
+from searchbench.engines.answer import Hits
+from searchbench.engines.engine import Capabilities, Engine, Parameters, Request
 from searchbench.engines.features import refuse
 from searchbench.engines.tantivy import Tantivy
 from searchbench.errors import LabError, Unsupported

@@ -17,7 +17,7 @@ import pytest
 from engines.test_conformance import SCHEMA, Shelf
 from searchbench.corpora.corpus import Document, Field, FieldType, Schema
 from searchbench.engines import defaults
-from searchbench.engines.engine import CacheState
+from searchbench.engines.answer import CacheState
 from searchbench.engines.groonga import Droonga, Groonga
 from searchbench.errors import LabError
 from searchbench.lab.conduct.ingest import ingest, spool

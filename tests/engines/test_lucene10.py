@@ -9,7 +9,7 @@ import pytest
 
 from engines.test_conformance import SCHEMA, Shelf, drawn
 from searchbench.engines import ENGINES, defaults
-from searchbench.engines.engine import Hits
+from searchbench.engines.answer import Hits
 from searchbench.errors import LabError
 from searchbench.lab.conduct.serve import serving
 from searchbench.lab.get.install import missing

@@ -15,7 +15,8 @@ from engines.reference import Reference
 from searchbench import _core
 from searchbench.corpora.corpus import Document, Field, FieldType, Schema
 from searchbench.engines import defaults
-from searchbench.engines.engine import Hits, Level, Parameters
+from searchbench.engines.answer import Hits
+from searchbench.engines.engine import Level, Parameters
 from searchbench.engines.mariadb import MariaDB
 from searchbench.engines.mariadb.query import VALUE, label, labelled
 from searchbench.engines.mariadb.table import MOST_CHARACTERS, STORAGE, indexed, term, words

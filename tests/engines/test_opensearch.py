@@ -21,7 +21,8 @@ from engines.reference import Reference
 from engines.test_conformance import SCHEMA, Shelf
 from searchbench.corpora.corpus import Corpus, Document, Field, FieldType, Schema
 from searchbench.engines import defaults
-from searchbench.engines.engine import Engine, Hits, Level, Request
+from searchbench.engines.answer import Hits
+from searchbench.engines.engine import Engine, Level, Request
 from searchbench.engines.http_form import post, split
 from searchbench.engines.opensearch import Elasticsearch, OpenSearch
 from searchbench.engines.opensearch.http import RestSearch, whole

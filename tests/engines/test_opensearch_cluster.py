@@ -17,7 +17,8 @@ from engines.test_conformance import SCHEMA, Shelf
 from searchbench import _core
 from searchbench.corpora.corpus import Schema
 from searchbench.engines import defaults
-from searchbench.engines.engine import Hits, Parameters, Request, Service
+from searchbench.engines.answer import Hits
+from searchbench.engines.engine import Parameters, Request, Service
 from searchbench.engines.http_form import put
 from searchbench.engines.opensearch import OpenSearch
 from searchbench.engines.opensearch.http import health

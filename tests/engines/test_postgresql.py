@@ -9,6 +9,7 @@ import sys
 import unicodedata
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import Any
 
 import psutil
 import pytest
@@ -16,7 +17,8 @@ import pytest
 from engines.reference import Reference
 from searchbench.corpora.corpus import Document, Field, FieldType, Schema
 from searchbench.engines import defaults
-from searchbench.engines.engine import Hits, Level
+from searchbench.engines.answer import Hits
+from searchbench.engines.engine import Level
 from searchbench.engines.postgresql import Postgresql
 from searchbench.errors import LabError, Unsupported
 from searchbench.lab.conduct.serve import serving
@@ -198,6 +200,13 @@ def test_a_name_that_no_column_can_have_is_refused_in_words() -> None:
         schema = Schema((Field(name, T),))
         with pytest.raises(Unsupported, match=r"named .*upstream must: .* 63 bytes"):
             ENGINE.create(schema, levels())
+
+
+def test_values_that_no_whole_number_has_are_compiled_at_once() -> None:
+    schema = Schema((Field("i", FieldType.INTEGER),))
+    odd: tuple[Any, ...] = ("x", 0.5, float("nan"), float("inf"), 2**63, 2.0, 3)
+    (sent,) = ENGINE.compile(Query(filters=(In("i", odd),)), schema, levels()).exchanges
+    assert b"""= ANY ('{"2","3"}'::bigint[])""" in sent
 
 
 def test_documents_that_it_cannot_hold_are_refused_by_id_and_the_others_are_in(

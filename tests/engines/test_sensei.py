@@ -24,7 +24,8 @@ from engines.reference import Reference
 from searchbench import _core
 from searchbench.corpora.corpus import Document, Field, FieldType, Schema
 from searchbench.engines import ENGINES, defaults
-from searchbench.engines.engine import Hits, Level, Request
+from searchbench.engines.answer import Hits
+from searchbench.engines.engine import Level, Request
 from searchbench.engines.http_form import post, split
 from searchbench.errors import LabError, Unsupported
 from searchbench.lab.conduct.serve import serving

@@ -17,8 +17,9 @@ import pytest
 from engines.test_conformance import SCHEMA, Shelf
 from searchbench import _core
 from searchbench.corpora.corpus import Corpus, Document, Field, FieldType, Schema
-from searchbench.engines import ENGINES, defaults
-from searchbench.engines.engine import Engine, Hits, Level, Request
+from searchbench.engines import ENGINES, column_form, defaults
+from searchbench.engines.answer import Hits
+from searchbench.engines.engine import Engine, Level, Request
 from searchbench.engines.mysql_form import query as packet
 from searchbench.engines.sphinx import values as values
 from searchbench.engines.sphinx.conf import halves
@@ -368,9 +369,9 @@ def test_ranges_of_words_are_exact_or_refused(whole: Deployment) -> None:
 
 def test_order_and_equality_of_numbers_and_words_are_kept() -> None:
     numbers = [-1.7e308, -2, -0.5, -5e-324, 0, 5e-324, 0.1, 99.9, 1.7e308]
-    assert sorted(numbers, key=values.sortable) == numbers
-    assert [values.unsortable(values.sortable(n)) for n in numbers] == numbers
-    assert values.sortable(-0.0) == values.sortable(0.0)
+    assert sorted(numbers, key=column_form.sortable) == numbers
+    assert [column_form.unsortable(column_form.sortable(n)) for n in numbers] == numbers
+    assert column_form.sortable(-0.0) == column_form.sortable(0.0)
     words = ["", "a", "a\x01", "aa", "b", "ü", "\U0010ffff"]
     assert sorted(words, key=values.order) == words
     for name in ("A", "a", "a_b", "a__b", "größe", "Ä", "_"):

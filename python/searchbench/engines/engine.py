@@ -8,9 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal, Protocol, runtime_checkable
+from typing import Literal, Protocol, runtime_checkable
 
 from searchbench.corpora.corpus import Document, Schema
+from searchbench.engines.answer import CacheState, Facts, Hits
 from searchbench.workload.queries.algebra import Query
 
 Level = str | int | float | bool
@@ -129,83 +130,6 @@ class Offline:
     files: Mapping[str, str] = field(default_factory=dict)
 
 
-@dataclass(frozen=True, slots=True)
-class Hit:
-    """One returned document. ``score`` None where the engine gives none (sorted by a field).
-
-    ``snippets``: for each text field that they were asked of, pieces of it around found words,
-    which are marked as the engine marks them. How pieces are cut is each engine's own.
-    """
-
-    id: str
-    score: float | None
-    fields: Mapping[str, Any] = field(default_factory=dict)
-    snippets: Mapping[str, Sequence[str]] = field(default_factory=dict)
-
-
-@dataclass(frozen=True, slots=True)
-class Hits:
-    """A decoded reply.
-
-    ``total``: matching documents; ``total_exact`` False where the engine only gives a bound.
-    ``facets``: field to (value, count) pairs. ``groups``: (value, count) pairs.
-    ``warnings``: what the engine itself said about the answer. ``partial``: it answered from a
-    part of the index only. ``error``: the engine's error text where it refused; then there are
-    no hits.
-    """
-
-    total: int | None
-    hits: tuple[Hit, ...] = ()
-    total_exact: bool = True
-    facets: Mapping[str, Sequence[tuple[str, int]]] = field(default_factory=dict)
-    groups: Sequence[tuple[str, int]] = ()
-    warnings: tuple[str, ...] = ()
-    partial: bool = False
-    error: str | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Facts:
-    """What an engine says of itself. ``version`` is never empty: no version, no measurement.
-
-    ``parameters``: levers as the engine reads them back, to verify that they took.
-    """
-
-    version: str
-    documents: int | None = None
-    index_bytes: int | None = None
-    parameters: Mapping[str, Level] = field(default_factory=dict)
-    extra: Mapping[str, Any] = field(default_factory=dict)
-
-
-@dataclass(frozen=True, slots=True)
-class CacheCounters:
-    """How often a server's cache was hit, by its own count: since its start, or over one drive.
-
-    ``hits`` of ``lookups``. ``source``: who counted, as it stands in a sentence.
-    ``single``: a request is one lookup, not one for each shard.
-    ``other``: another cache of the same server, which counts where the first is not asked.
-    """
-
-    hits: int
-    lookups: int
-    source: str
-    single: bool = True
-    other: CacheCounters | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class CacheState:
-    """What a server says of its cache of answers.
-
-    ``counters``: None where it does not count, or counts only a part of its requests.
-    ``entries``: how many answers the cache holds, 0 where it is off; None where it does not say.
-    """
-
-    counters: CacheCounters | None = None
-    entries: int | None = None
-
-
 @runtime_checkable
 class CountsHits(Protocol):
     """What an engine has beside ``Engine`` if its server counts how often its cache was hit."""
@@ -285,7 +209,11 @@ class Engine(Protocol):
         raise ValueError(f"{self.can.title} does not tell its terms")
 
     def refused(self, reply: bytes) -> tuple[tuple[str, str], ...]:
-        """Documents of a batch that the engine refused: (id, reason)."""
+        """Documents of a batch that the engine refused: (id, reason); none where it says none.
+
+        One that takes a statement whole or refuses it whole says so in ``check``.
+        """
+        return ()
 
     def check(self, reply: bytes) -> str | None:
         """The error text in a reply to create, batch or settle; None where it succeeded."""

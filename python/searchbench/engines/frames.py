@@ -14,17 +14,9 @@ from typing import Any
 import orjson
 
 from searchbench.corpora.corpus import Document, FieldType, Schema
-from searchbench.engines.engine import (
-    Engine,
-    Facts,
-    Hit,
-    Hits,
-    Parameter,
-    Parameters,
-    Request,
-    Service,
-)
-from searchbench.engines.features import refuse
+from searchbench.engines.answer import Facts, Hit, Hits
+from searchbench.engines.engine import Engine, Parameter, Parameters, Request, Service
+from searchbench.engines.features import each, refuse
 from searchbench.workload.queries.algebra import Boolean, Match, Query, Terms
 from searchbench.workload.queries.forms import to_json
 
@@ -173,8 +165,4 @@ def _spelled_out(match: Match, text: tuple[str, ...]) -> Match:
     """The same match with the fields named where it means all text fields."""
     if isinstance(match, Terms):
         return replace(match, fields=match.fields or text)
-    must, should, must_not = (
-        tuple(_spelled_out(m, text) for m in part)
-        for part in (match.must, match.should, match.must_not)
-    )
-    return Boolean(must, should, must_not)
+    return Boolean(*map(tuple, each(match, lambda m: _spelled_out(m, text))))

@@ -96,8 +96,7 @@ def _chunks(data: bytes, at: int) -> tuple[bytes, int]:
     parts = []
     while True:
         line, at = _line(data, at)
-        size = int(line.split(b";")[0], 16)
-        if not size:
+        if not (size := int(line.split(b";")[0], 16)):
             break
         part = data[at : at + size]
         if len(part) != size or data[at + size : at + size + 2] != b"\r\n":

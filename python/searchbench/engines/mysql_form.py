@@ -111,8 +111,7 @@ class _Packets:
 
 
 def _one(packets: _Packets) -> Result:
-    first = packets.take()
-    if not first:
+    if not (first := packets.take()):
         raise ValueError("no reply of MySQL: an empty packet")
     if first[0] == _ERR:
         return _refused(first)

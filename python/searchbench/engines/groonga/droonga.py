@@ -15,18 +15,9 @@ from typing import Any
 import orjson
 
 from searchbench.corpora.corpus import Document, FieldType, Schema
-from searchbench.engines.engine import (
-    CacheCounters,
-    CacheState,
-    Capabilities,
-    Engine,
-    Facts,
-    Hits,
-    Parameters,
-    Request,
-    Service,
-)
-from searchbench.engines.features import refuse
+from searchbench.engines.answer import CacheCounters, CacheState, Facts, Hits
+from searchbench.engines.engine import Capabilities, Engine, Parameters, Request, Service
+from searchbench.engines.features import keys, refuse, scored
 from searchbench.engines.groonga import script
 from searchbench.engines.groonga.commands import columns, do, indexes, load, rows
 from searchbench.engines.http_form import HttpReply, Pairs, get, split
@@ -125,15 +116,14 @@ class Droonga(Engine):
         wanted = script.EVERY if query.match is None else script.match(query.match, text)
         if query.filters:
             wanted = f"{wanted} && {script.filters(query.filters, schema)}"
-        scored = not query.sort or any(s.field == "_score" for s in query.sort)
-        shown = ["_key", *(["_score"] if scored else [])]
+        shown = ["_key", *(["_score"] if scored(query) else [])]
         for name in query.fields:
             shown += [script.value(name), script.here(name)]
         pairs: list[tuple[str, str | int]] = [
             ("table", "Docs"),
             ("filter", wanted),
             ("output_columns", ",".join(shown)),
-            ("sortby", script.sort_keys(query.sort, schema, "_score")),
+            ("sortby", script.sort_keys(keys(query), schema, "_score")),
             ("offset", query.offset),
             ("limit", query.limit),
         ]
@@ -142,8 +132,7 @@ class Droonga(Engine):
     def decode(self, reply: bytes) -> Hits:
         """Hits; an HTTP status that is an error is one, whatever return code the body holds."""
         (http,) = split(reply)
-        trouble = _trouble(http)
-        if trouble is not None:
+        if (trouble := _trouble(http)) is not None:
             return Hits(total=None, error=trouble)
         (total,), names, *found = _body(http)[0]
         if not isinstance(total, int):
@@ -172,8 +161,7 @@ class Droonga(Engine):
         named = any("status" in node for node in nodes.values())
         documents = None
         if counted.status not in _NO_TABLE:
-            trouble = _trouble(counted)
-            if trouble is not None:
+            if (trouble := _trouble(counted)) is not None:
                 raise ValueError(trouble)
             documents = _body(counted)[0][0][0]
         states = {k: "active" if _lives(n) else n.get("status", "dead") for k, n in nodes.items()}
@@ -201,19 +189,14 @@ class Droonga(Engine):
     def cache_state(self, reply: bytes) -> CacheState:
         """Its counters; how many replies it holds, it says only where it holds none."""
         (http,) = split(reply)
-        found = _statistics(http)
-        if found is None:
+        if (found := _statistics(http)) is None:
             return CacheState(entries=0)
         return CacheState(
             CacheCounters(int(found["nHits"]), int(found["nGets"]), "Droonga's front")
         )
 
-    def refused(self, reply: bytes) -> tuple[tuple[str, str], ...]:
-        """``load`` says how many documents it took, not which it did not."""
-        return ()
-
     def taken(self, reply: bytes) -> int:
-        """How many documents of a batch it took; the others it drops with status 200."""
+        """How many documents of a batch it took; which others it drops, it does not say."""
         (http,) = split(reply)
         body = _body(http)
         count = body[0] if isinstance(body, list) and len(body) == 1 else body

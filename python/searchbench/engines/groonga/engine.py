@@ -11,19 +11,9 @@ from typing import Any
 import orjson
 
 from searchbench.corpora.corpus import Document, FieldType, Schema
-from searchbench.engines.engine import (
-    CacheCounters,
-    CacheState,
-    Capabilities,
-    Engine,
-    Facts,
-    Hits,
-    Level,
-    Parameters,
-    Request,
-    Service,
-)
-from searchbench.engines.features import refuse
+from searchbench.engines.answer import CacheCounters, CacheState, Facts, Hits
+from searchbench.engines.engine import Capabilities, Engine, Level, Parameters, Request, Service
+from searchbench.engines.features import keys, refuse, scored
 from searchbench.engines.groonga import script
 from searchbench.engines.groonga.commands import column, columns, do, indexes, load, rows, short
 from searchbench.engines.groonga.service import service
@@ -141,15 +131,14 @@ class Groonga(Engine):
             ("filter", wanted),
         ]
         score = "_score"
-        scored = not query.sort or any(s.field == "_score" for s in query.sort)
         if query.filters:
             pairs.append(("post_filter", script.filters(query.filters, schema)))
-            if scored:  # filters add to the score, so what it was before them is kept
+            if scored(query):  # filters add to the score, so what it was before them is kept
                 score = script.RELEVANCE
                 made = f"columns[{score}]"
                 pairs += [(f"{made}.stage", "filtered"), (f"{made}.type", "Float")]
                 pairs.append((f"{made}.value", "_score"))
-        shown = ["_key", *([score] if scored else ())]
+        shown = ["_key", *([score] if scored(query) else ())]
         for name in query.fields:
             shown += [script.value(name), script.here(name)]
         for name in query.snippets:
@@ -162,7 +151,7 @@ class Groonga(Engine):
             pairs += [(f"{made}.flags", "COLUMN_VECTOR"), (f"{made}.value", cut)]
         pairs += [
             ("output_columns", ",".join(shown)),
-            ("sort_keys", script.sort_keys(query.sort, schema, score)),
+            ("sort_keys", script.sort_keys(keys(query), schema, score)),
             ("offset", query.offset),
             ("limit", query.limit),
         ]
@@ -180,8 +169,7 @@ class Groonga(Engine):
         """Hits, facets, groups; Groonga's own error text where it refused."""
         (http,) = split(reply)
         answer = _answer(http)
-        trouble = _trouble(http, answer)
-        if trouble is not None:
+        if (trouble := _trouble(http, answer)) is not None:
             return Hits(total=None, error=trouble)
         body = answer["body"]
         names = [c["name"] for c in body["columns"]]
@@ -267,8 +255,7 @@ class Groonga(Engine):
         """The terms in order."""
         (http,) = split(reply)
         answer = _answer(http)
-        trouble = _trouble(http, answer)
-        if trouble is not None:
+        if (trouble := _trouble(http, answer)) is not None:
             raise ValueError(trouble)
         return tuple(token["value"] for token in answer["body"])
 
@@ -345,8 +332,7 @@ def _pairs(drilldown: dict[str, Any]) -> list[tuple[str, int]]:
 
 def _trouble(http: HttpReply, answer: Any) -> str | None:
     """Groonga's own words where it refused."""
-    error = answer["header"].get("error")
-    if error:
+    if error := answer["header"].get("error"):
         return short(str(error["message"]))
     return f"HTTP status {http.status}" if http.status >= 400 else None
 

@@ -6,13 +6,14 @@ So each field ``v_NAME`` has a companion ``h_NAME`` that is 1 where the document
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from decimal import Decimal
 from typing import Any
 
 from searchbench.corpora.corpus import FieldType, Schema
-from searchbench.engines.engine import Hit
+from searchbench.engines.answer import Hit
+from searchbench.engines.column_form import escaped, unescaped
+from searchbench.engines.features import bounds, each, joined, leaves, sought
 from searchbench.errors import Unsupported
 from searchbench.workload.queries.algebra import Filter, In, Match, Mode, NotIn, Range, Sort, Terms
 from searchbench.workload.queries.analysis import is_term
@@ -20,28 +21,27 @@ from searchbench.workload.queries.analysis import is_term
 EVERY = "all_records()"
 RELEVANCE = "relevance"  # the column that keeps the score as it was before the filters
 NONE = "_id == 0"  # record numbers begin at 1
-_ESCAPED = re.compile(r"_(?:_|([0-9a-f]+)_)")
 _WORDED = (FieldType.KEYWORD, FieldType.KEYWORDS)
 
 
 def value(name: str) -> str:
     """The column of a field: letters and digits as they are, the rest escaped, so one to one."""
-    return "v_" + _escaped(name)
+    return "v_" + escaped(name)
 
 
 def here(name: str) -> str:
     """The column that says whether a document has the field."""
-    return "h_" + _escaped(name)
+    return "h_" + escaped(name)
 
 
 def pieces(name: str) -> str:
     """The column that is made for an answer to hold a field's snippets."""
-    return "s_" + _escaped(name)
+    return "s_" + escaped(name)
 
 
 def field(column: str) -> str:
     """The field whose value or snippets are in ``column``."""
-    return _ESCAPED.sub(lambda m: chr(int(m[1], 16)) if m[1] else "_", column[2:])
+    return unescaped(column[2:])
 
 
 def hit(columns: Sequence[str], values: Sequence[Any]) -> Hit:
@@ -59,21 +59,19 @@ def match(part: Match, text: Sequence[str]) -> str:
     """A filter expression; ``text``: the fields that are meant where none is named."""
     if isinstance(part, Terms):
         return _terms(part, part.fields or tuple(text))
-    must, should, must_not = (
-        [match(m, text) for m in parts] for parts in (part.must, part.should, part.must_not)
-    )
+    must, should, must_not = each(part, lambda m: match(m, text))
     if must:
-        wanted = _joined(must, "&&")
+        wanted = joined(must, "&&")
         if should:  # they only add to the score
             wanted = f"{wanted} && ({' || '.join([EVERY, *should])})"
     else:
-        wanted = _joined(should, "||") if should else EVERY
-    return _joined([wanted, *must_not], "&!")
+        wanted = joined(should, "||") if should else EVERY
+    return joined([wanted, *must_not], "&!")
 
 
 def filters(parts: Sequence[Filter], schema: Schema) -> str:
     """All of the filters, as one expression."""
-    return _joined([_filter(part, schema) for part in parts], "&&")
+    return joined([_filter(part, schema) for part in parts], "&&")
 
 
 def snippet(name: str, part: Match | None, normalizer: str) -> str | None:
@@ -81,7 +79,7 @@ def snippet(name: str, part: Match | None, normalizer: str) -> str | None:
 
     The words are spelled out: left alone, Groonga takes them from the filter, but not prefixes.
     """
-    words = [w for w in dict.fromkeys(_sought(part)) if is_term(w)]
+    words = dict.fromkeys(w for found in leaves(part) for w in found.terms if is_term(w))
     if not words:
         return None
     marked = ",".join(f'{_text(word)},"<b>","</b>"' for word in words)
@@ -89,12 +87,12 @@ def snippet(name: str, part: Match | None, normalizer: str) -> str | None:
 
 
 def sort_keys(keys: Sequence[Sort], schema: Schema, score: str) -> str:
-    """Missing values last in both directions, ties by the order of ingest; by relevance if none.
+    """Missing values last in both directions, ties by the order of ingest.
 
     ``score``: the column that holds relevance.
     """
     found = []
-    for key in keys or (Sort("_score", descending=True),):
+    for key in keys:
         sign = "-" if key.descending else ""
         if key.field == "_score":
             found.append(sign + score)
@@ -104,32 +102,21 @@ def sort_keys(keys: Sequence[Sort], schema: Schema, score: str) -> str:
     return ",".join([*found, "_id"])
 
 
-def _sought(part: Match | None) -> Iterator[str]:
-    """The terms that a document may have been found by."""
-    if isinstance(part, Terms):
-        yield from part.terms
-    elif part is not None:
-        for inner in (*part.must, *part.should):
-            yield from _sought(inner)
-
-
 def _terms(part: Terms, fields: Sequence[str]) -> str:
-    # What is not a term of the declared analysis is in no document, and never becomes syntax.
     if part.mode is Mode.FUZZY:
         raise Unsupported("Groonga cannot do fuzzy")
-    known = [t for t in part.terms if is_term(t)]
-    if not known or (part.mode is not Mode.ANY and len(known) < len(part.terms)):
+    if not (known := sought(part)):
         return NONE
     if part.mode is Mode.PHRASE:
         return _in_any(fields, "@", " ".join(known))
     sign = "@^" if part.mode is Mode.PREFIX else "@"
-    return _joined(
+    return joined(
         [_in_any(fields, sign, term) for term in known], "||" if part.mode is Mode.ANY else "&&"
     )
 
 
 def _in_any(fields: Sequence[str], sign: str, words: str) -> str:
-    return _joined([f"{value(name)} {sign} {_text(words)}" for name in fields], "||")
+    return joined([f"{value(name)} {sign} {_text(words)}" for name in fields], "||")
 
 
 def _filter(part: Filter, schema: Schema) -> str:
@@ -138,28 +125,17 @@ def _filter(part: Filter, schema: Schema) -> str:
     if isinstance(part, Range):
         if kind in _WORDED:
             column += "._key"
-        bounds = [
-            f"{column} {sign}{'=' if inclusive else ''} {_literal(bound)}"
-            for bound, sign, inclusive in (
-                (part.low, ">", part.include_low),
-                (part.high, "<", part.include_high),
-            )
-            if bound is not None
-        ]
-        return _joined([*bounds, there], "&&")
+        within = [f"{column} {sign} {_literal(bound)}" for sign, bound in bounds(part)]
+        return joined([*within, there], "&&")
     sign = "@" if kind is FieldType.KEYWORDS else "=="
     wanted = [f"{column} {sign} {_literal(v)}" for v in part.values]
-    one_of = _joined(wanted, "||") if wanted else NONE
+    one_of = joined(wanted, "||") if wanted else NONE
     if kind not in _WORDED:  # an unset number or boolean would equal 0 or false
-        one_of = _joined([one_of, there], "&&")
+        one_of = joined([one_of, there], "&&")
     if isinstance(part, In):
         return one_of
     assert isinstance(part, NotIn)
     return f"({EVERY} &! {one_of})"
-
-
-def _joined(parts: Sequence[str], sign: str) -> str:
-    return parts[0] if len(parts) == 1 else f"({f' {sign} '.join(parts)})"
 
 
 def _literal(bound: str | int | float | bool) -> str:
@@ -172,9 +148,3 @@ def _literal(bound: str | int | float | bool) -> str:
 
 def _text(text: str) -> str:
     return '"' + text.replace("\\", "\\\\").replace('"', '\\"') + '"'
-
-
-def _escaped(name: str) -> str:
-    return "".join(
-        c if c.isascii() and c.isalnum() else "__" if c == "_" else f"_{ord(c):x}_" for c in name
-    )

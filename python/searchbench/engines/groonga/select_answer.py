@@ -14,7 +14,7 @@ from typing import Any
 
 import orjson
 
-from searchbench.engines.engine import Hit, Hits
+from searchbench.engines.answer import Hit, Hits
 from searchbench.engines.groonga.commands import short
 from searchbench.engines.http_form import HttpReply, split
 
@@ -35,8 +35,7 @@ def decode(reply: bytes) -> Hits:
         if http.status >= 400:  # a front's own page of an error
             return Hits(total=None, error=f"HTTP status {http.status}")
         raise ValueError("the answer is not JSON") from None
-    message = _message(answer)
-    if message is not None or http.status >= 400:
+    if (message := _message(answer)) is not None or http.status >= 400:
         return Hits(total=None, error=message or f"HTTP status {http.status}")
     return _hits(*_body(answer, http))
 

@@ -7,19 +7,8 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from searchbench.corpora.corpus import Document, Schema
-from searchbench.engines.engine import (
-    CacheCounters,
-    CacheState,
-    Capabilities,
-    Facts,
-    Hit,
-    Hits,
-    Level,
-    Offline,
-    Parameters,
-    Request,
-    Service,
-)
+from searchbench.engines.answer import CacheCounters, CacheState, Facts, Hit, Hits
+from searchbench.engines.engine import Capabilities, Engine, Level, Parameters, Request, Service
 from searchbench.engines.features import refuse
 from searchbench.engines.levers import choice, described, number, switch
 from searchbench.engines.mariadb import query as algebra
@@ -65,7 +54,7 @@ _KINDS: dict[str, Callable[[str], Any]] = {
 }
 
 
-class MariaDB:
+class MariaDB(Engine):
     """One server of its own, one table for the documents, one for each list of keywords."""
 
     name = "mariadb"
@@ -175,10 +164,6 @@ class MariaDB:
             refuses_root=True,
         )
 
-    def offline(self, schema: Schema, params: Parameters) -> Offline | None:
-        """It is ingested into."""
-        return None
-
     def create(self, schema: Schema, params: Parameters) -> Iterable[Request]:
         """The tables; in InnoDB another one, whose index says what it made of a text."""
         made = table.create(schema, params)
@@ -219,8 +204,7 @@ class MariaDB:
     def decode(self, reply: bytes) -> Hits:
         """Hits, facets, groups; MariaDB's own words where it refused."""
         results = split(reply)
-        trouble = refusal(results)
-        if trouble is not None:
+        if (trouble := refusal(results)) is not None:
             return Hits(total=None, error=trouble)
         if len(results) < 2 or results[1].columns != (algebra.TOTAL,):
             raise ValueError("this is no reply to a query: it has no total")
@@ -261,8 +245,7 @@ class MariaDB:
     def facts(self, reply: bytes) -> Facts:
         """Before ``create`` there are no documents to count, and no storage to read back."""
         results = split(reply)
-        trouble = refusal(results[:4])
-        if trouble is not None or len(results) != 5:
+        if (trouble := refusal(results[:4])) is not None or len(results) != 5:
             raise ValueError(trouble or f"five results were asked for, {len(results)} came")
         (found,) = results[0].dicts()
         known = {name: value or "" for name, value in found.items()}
@@ -309,8 +292,7 @@ class MariaDB:
         MariaDB counts a hit as a SELECT too (``Com_select``); MySQL to 5.7 does not.
         """
         results = split(reply)
-        trouble = refusal(results)
-        if trouble or len(results) != len(_CACHE_ASKED):
+        if (trouble := refusal(results)) or len(results) != len(_CACHE_ASKED):
             raise ValueError(trouble or f"two results were asked for, {len(results)} came")
         known = {
             str(row["Variable_name"]): row["Value"] or "" for r in results for row in r.dicts()
@@ -337,8 +319,7 @@ class MariaDB:
     def terms(self, reply: bytes) -> tuple[str, ...]:
         """The terms in order; ValueError where the storage engine does not show its index."""
         results = split(reply)
-        trouble = refusal(results)
-        if trouble is not None:
+        if (trouble := refusal(results)) is not None:
             raise ValueError(trouble)
         found: list[tuple[int, str]] = []
         at: dict[str, int] = {}

@@ -8,12 +8,13 @@ parentheses can make Aria search for ever. Only signs without parentheses go int
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from searchbench.corpora.corpus import FieldType, Schema
+from searchbench.engines.column_form import escaped, unescaped
 from searchbench.engines.engine import Parameters
+from searchbench.engines.features import bounds, each, joined, keys, scored, sought
 from searchbench.engines.mariadb.table import (
     NUMBER,
     TABLE,
@@ -35,7 +36,6 @@ from searchbench.workload.queries.algebra import (
     Sort,
     Terms,
 )
-from searchbench.workload.queries.analysis import is_term
 
 TOTAL, SCORE, COUNT = "total", "score", "documents"
 VALUE, FACET, GROUP = "value", "facet", "group"
@@ -49,7 +49,6 @@ _KINDS = {
     FieldType.DATE: "i",
     FieldType.BOOLEAN: "b",
 }
-_ESCAPED = re.compile(r"_(?:_|([0-9a-f]+)_)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,9 +63,8 @@ def statements(query: Query, schema: Schema, params: Parameters) -> list[str]:
     """The page of hits, the total, then the facets in order and the groups."""
     found = _Matching(schema, params).match(query.match)
     parts = [found.condition, *(_filter(part, schema) for part in query.filters)]
-    where = _joined([p for p in parts if p != _ALWAYS], "AND") or _ALWAYS
-    scored = not query.sort or any(key.field == "_score" for key in query.sort)
-    score = " + ".join(dict.fromkeys(found.scores)) if scored else ""
+    where = joined([p for p in parts if p != _ALWAYS], "AND") or _ALWAYS
+    score = " + ".join(dict.fromkeys(found.scores)) if scored(query) else ""
     columns = ["id", f"{score or 'NULL'} AS {SCORE}"]
     columns += [
         f"{column(schema, name)} AS {label(VALUE, schema, name)}"
@@ -74,7 +72,7 @@ def statements(query: Query, schema: Schema, params: Parameters) -> list[str]:
         # A text that is not stored is in the index alone.
         if schema[name].type is not FieldType.TEXT or schema[name].stored
     ]
-    order = ", ".join([*_order(query.sort, schema, bool(score)), NUMBER])
+    order = ", ".join([*_order(keys(query), schema, bool(score)), NUMBER])
     asked = [
         f"SELECT SQL_CALC_FOUND_ROWS {', '.join(columns)} FROM {TABLE} WHERE {where} "
         f"ORDER BY {order} LIMIT {query.offset}, {query.limit}",
@@ -91,15 +89,13 @@ def label(what: str, schema: Schema, name: str) -> str:
     kind = _KINDS[schema[name].type]
     if what != VALUE and kind == "l":
         kind = "s"  # one of the list
-    return f"{what}_{kind}_" + "".join(
-        c if c.isascii() and c.isalnum() else "__" if c == "_" else f"_{ord(c):x}_" for c in name
-    )
+    return f"{what}_{kind}_{escaped(name)}"
 
 
 def labelled(written: str) -> tuple[str, str, str]:
     """What a column of a reply is, the kind of its values and the field: the way back."""
     what, kind, name = written.split("_", 2)
-    return what, kind, _ESCAPED.sub(lambda m: chr(int(m[1], 16)) if m[1] else "_", name)
+    return what, kind, unescaped(name)
 
 
 class _Matching:
@@ -115,25 +111,20 @@ class _Matching:
             return _Found(_ALWAYS)
         if isinstance(part, Terms):
             return self._terms(part)
-        signed = self._signed(part)
-        if signed is not None:
+        if (signed := self._signed(part)) is not None:
             return signed
-        must, should, must_not = (
-            [self.match(m) for m in parts] for parts in (part.must, part.should, part.must_not)
-        )
+        must, should, must_not = each(part, self.match)
         wanted = [f.condition for f in must]
         if not must and should:
-            wanted = [_joined([f.condition for f in should], "OR")]
+            wanted = [joined([f.condition for f in should], "OR")]
         wanted += [f"NOT {f.condition}" for f in must_not]
         scores = tuple(s for f in (*must, *should) for s in f.scores)
-        return _Found(_joined(wanted, "AND") or _ALWAYS, scores)
+        return _Found(joined(wanted, "AND") or _ALWAYS, scores)
 
     def _terms(self, part: Terms) -> _Found:
-        known = _known(part)
-        if known is None:
+        if not (known := sought(part)):
             return _Found(_NEVER)
-        together = self._together(part.fields)
-        if together is not None:
+        if (together := self._together(part.fields)) is not None:
             against = self._against(together, _searched(part.mode, self._words(known)), part.mode)
             return _Found(against, (against,))
         # Several of the fields, but not all: there is an index for each of them only.
@@ -145,7 +136,7 @@ class _Matching:
             ]
             for run in ([known] if whole else [[term] for term in known])
         ]
-        condition = _joined([_joined(way, "OR") for way in ways], "AND")
+        condition = joined([joined(way, "OR") for way in ways], "AND")
         return _Found(condition, tuple(a for way in ways for a in way))
 
     def _signed(self, part: Boolean) -> _Found | None:
@@ -166,13 +157,12 @@ class _Matching:
             or not all(_each(m) for m in (*should, *must_not))
         ):
             return None
-        wanted = [_known(m) for m in must]
-        added = [t for m in should for t in _known(m) or ()]
-        barred = [t for m in must_not for t in _known(m) or ()]
-        if None in wanted or not (must or added):
+        wanted = list(map(sought, must))
+        added, barred = ([t for m in part for t in sought(m)] for part in (should, must_not))
+        if not all(wanted) or not (must or added):
             return _Found(_NEVER)
         signs = [
-            *(f"+{w}" for run in wanted for w in self._words(run or ())),
+            *(f"+{w}" for run in wanted for w in self._words(run)),
             *self._words(added),
             *(f"-{w}" for w in self._words(barred)),
         ]
@@ -194,14 +184,6 @@ class _Matching:
         natural = mode is Mode.ANY and self.params["mode"] == "natural"
         how = "NATURAL LANGUAGE" if natural else "BOOLEAN"
         return f"MATCH ({columns}) AGAINST ({quoted(search)} IN {how} MODE)"
-
-
-def _known(part: Terms) -> list[str] | None:
-    """Its terms; None where nothing can match. What is no declared term is in no document."""
-    known = [t for t in part.terms if is_term(t)]
-    if not known or (part.mode is not Mode.ANY and len(known) < len(part.terms)):
-        return None
-    return known
 
 
 def _every(part: Terms) -> bool:
@@ -227,15 +209,8 @@ def _filter(part: Filter, schema: Schema) -> str:
     listed = schema[part.field].type is FieldType.KEYWORDS
     value = "value" if listed else column(schema, part.field)
     if isinstance(part, Range):
-        bounds = [
-            f"{value} {sign}{'=' if inclusive else ''} {literal(bound)}"
-            for bound, sign, inclusive in (
-                (part.low, ">", part.include_low),
-                (part.high, "<", part.include_high),
-            )
-            if bound is not None
-        ]
-        condition = _joined(bounds, "AND") or f"{value} IS NOT NULL"
+        within = [f"{value} {sign} {literal(bound)}" for sign, bound in bounds(part)]
+        condition = joined(within, "AND") or f"{value} IS NOT NULL"
     elif part.values:
         condition = f"{value} IN ({', '.join(literal(v) for v in part.values)})"
     else:
@@ -254,7 +229,7 @@ def _filter(part: Filter, schema: Schema) -> str:
 
 def _order(keys: Sequence[Sort], schema: Schema, scored: bool) -> Iterable[str]:
     """Missing values last in both directions; by relevance if nothing is said."""
-    for key in keys or (Sort("_score", descending=True),):
+    for key in keys:
         down = " DESC" if key.descending else ""
         if key.field != "_score":
             yield f"{column(schema, key.field)} IS NULL"
@@ -274,9 +249,3 @@ def _counted(what: str, field: str, limit: int, where: str, schema: Schema) -> s
         f"WHERE {where} AND {value} IS NOT NULL GROUP BY {value} "
         f"ORDER BY {COUNT} DESC, {value} LIMIT {limit}"
     )
-
-
-def _joined(parts: Sequence[str], sign: str) -> str:
-    if len(parts) < 2:
-        return parts[0] if parts else ""
-    return f"({f' {sign} '.join(parts)})"

@@ -13,19 +13,8 @@ from typing import Any
 import orjson
 
 from searchbench.corpora.corpus import Document, FieldType, Schema
-from searchbench.engines.engine import (
-    CacheCounters,
-    CacheState,
-    Companion,
-    Engine,
-    Facts,
-    Hit,
-    Hits,
-    Level,
-    Parameters,
-    Request,
-    Service,
-)
+from searchbench.engines.answer import CacheCounters, CacheState, Facts, Hit, Hits
+from searchbench.engines.engine import Companion, Engine, Level, Parameters, Request, Service
 from searchbench.engines.http_form import HttpReply, Pairs, get, post, put, split
 from searchbench.engines.opensearch import query as dsl
 from searchbench.engines.opensearch.levers import LOGGING, configuration
@@ -180,8 +169,7 @@ class RestSearch(Engine):
         ]
         if params["statistics"] == "global":
             pairs.append(("search_type", "dfs_query_then_fetch"))
-        preference = _PREFERENCES[str(params["preference"])]
-        if preference:
+        if preference := _PREFERENCES[str(params["preference"])]:
             pairs.append(("preference", preference))
         asked = dsl.body(query, schema, ties=ties)
         return Request((post(f"{INDEX}/_search", pairs, orjson.dumps(asked)),))
@@ -190,8 +178,7 @@ class RestSearch(Engine):
         """Hits, facets, groups; an answer of some of the shards says so."""
         (http,) = split(reply)
         answer = orjson.loads(http.body)
-        trouble = _trouble(http, answer)
-        if trouble is not None:
+        if (trouble := _trouble(http, answer)) is not None:
             return Hits(total=None, error=trouble)
         found, shards, counts = answer["hits"], answer["_shards"], answer.get("aggregations", {})
         counted = {
@@ -267,8 +254,7 @@ class RestSearch(Engine):
         """The terms in order."""
         (http,) = split(reply)
         answer = orjson.loads(http.body)
-        trouble = _trouble(http, answer)
-        if trouble is not None:
+        if (trouble := _trouble(http, answer)) is not None:
             raise ValueError(trouble)
         return tuple(token["token"] for token in answer.get("tokens", ()))
 
@@ -287,8 +273,7 @@ class RestSearch(Engine):
             answer = orjson.loads(http.body)
             if answer.get("timed_out"):
                 return _unfinished(answer)
-            trouble = _trouble(http, answer)
-            if trouble is not None:
+            if (trouble := _trouble(http, answer)) is not None:
                 return trouble
             shards = answer.get("_shards") or {}
             if shards.get("failed"):
@@ -364,8 +349,7 @@ def _failures(shards: dict[str, Any]) -> list[str]:
 
 def _trouble(http: HttpReply, answer: Any) -> str | None:
     """The server's own words where it refused."""
-    error = answer.get("error")
-    if error:
+    if error := answer.get("error"):
         return _reason(error)
     return f"HTTP status {http.status}" if http.status >= 400 else None
 

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from searchbench.corpora.corpus import FieldType, Schema
+from searchbench.engines.features import bounds, each, keys
 from searchbench.workload.queries.algebra import (
     Filter,
     In,
@@ -26,6 +27,7 @@ from searchbench.workload.queries.analysis import is_term
 
 ORDER = "%order"  # the place of a document in the corpus; no field's name can become this
 GROUPS = "%groups"  # the aggregation of group_by; no facet's name can become this
+_SIGNS = {">": "gt", ">=": "gte", "<": "lt", "<=": "lte"}
 _NONE: dict[str, Any] = {"match_none": {}}
 _EVERY: dict[str, Any] = {"match_all": {}}
 # A shard that keeps all its values counts exactly. Its queue is no longer than its values are.
@@ -64,8 +66,7 @@ def body(query: Query, schema: Schema, *, ties: bool) -> dict[str, Any]:
         "_source": [own(name) for name in query.fields] or False,
     }
     if query.sort or ties:
-        keys = query.sort or (Sort("_score", descending=True),)
-        asked["sort"] = [_sort_key(key) for key in keys] + ([{ORDER: "asc"}] if ties else [])
+        asked["sort"] = [*map(_sort_key, keys(query)), *([{ORDER: "asc"}] if ties else ())]
     counted = {own(facet.field): _counted(facet.field, facet.limit) for facet in query.facets}
     if query.group_by is not None and query.limit:
         counted[GROUPS] = _counted(query.group_by, query.limit)
@@ -80,9 +81,7 @@ def _match(part: Match, text: Sequence[str]) -> dict[str, Any]:
     """A scoring query; ``text``: the fields that are meant where none is named."""
     if isinstance(part, Terms):
         return _terms(part, [own(name) for name in part.fields or text])
-    must, should, must_not = (
-        [_match(m, text) for m in parts] for parts in (part.must, part.should, part.must_not)
-    )
+    must, should, must_not = each(part, lambda m: _match(m, text))
     if not must and not should:
         must = [_EVERY]
     return _bool(must=must, should=should, must_not=must_not, least=0 if must else 1)
@@ -150,16 +149,9 @@ def _bool(
 
 def _filter(part: Filter) -> dict[str, Any]:
     if isinstance(part, Range):
-        bounds = {
-            f"{sign}{'e' if inclusive else ''}": bound
-            for bound, sign, inclusive in (
-                (part.low, "gt", part.include_low),
-                (part.high, "lt", part.include_high),
-            )
-            if bound is not None
-        }
+        within = {_SIGNS[sign]: bound for sign, bound in bounds(part)}
         name = own(part.field)
-        return {"range": {name: bounds}} if bounds else {"exists": {"field": name}}
+        return {"range": {name: within}} if within else {"exists": {"field": name}}
     assert isinstance(part, In)
     return _one_of(part)
 

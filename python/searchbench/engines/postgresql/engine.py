@@ -7,18 +7,9 @@ from typing import Any
 
 from searchbench.corpora.corpus import Document, Field, FieldType, Schema
 from searchbench.engines import postgres_form as form
-from searchbench.engines.engine import (
-    Capabilities,
-    Facts,
-    Hit,
-    Hits,
-    Level,
-    Offline,
-    Parameters,
-    Request,
-    Service,
-)
-from searchbench.engines.features import refuse
+from searchbench.engines.answer import Facts, Hit, Hits
+from searchbench.engines.engine import Capabilities, Engine, Level, Parameters, Request, Service
+from searchbench.engines.features import refuse, scored
 from searchbench.engines.levers import choice, described, number, switch
 from searchbench.engines.postgresql.query import (
     BETWEEN_PIECES,
@@ -77,7 +68,7 @@ FROM unnest(CASE WHEN (SELECT attgenerated = 's' FROM pg_attribute WHERE {_WORDS
 ORDER BY place, word"""
 
 
-class Postgresql:
+class Postgresql(Engine):
     """One table, one server; the vectors of the text fields beside the fields themselves."""
 
     name = "postgresql"
@@ -175,10 +166,6 @@ class Postgresql:
             stop_signal="SIGINT",
         )
 
-    def offline(self, schema: Schema, params: Parameters) -> Offline | None:
-        """Ingested into over the wire."""
-        return None
-
     def create(self, schema: Schema, params: Parameters) -> Iterable[Request]:
         """The table; its indexes too if they are to be first."""
         first = indexes(schema, params) if params["index_first"] else []
@@ -206,9 +193,9 @@ class Postgresql:
         ]
         found = where(conditions)
         columns = ["id"]
-        if not query.sort or any(key.field == "_score" for key in query.sort):
-            scored = matcher.scored(query.match)
-            ranks = [f"{params['rank']}({_EVEN}, {v}, {words})" for v, words in scored.items()]
+        if scored(query):
+            counted = matcher.scored(query.match)
+            ranks = [f"{params['rank']}({_EVEN}, {v}, {words})" for v, words in counted.items()]
             columns.append(f"{' + '.join(ranks) or '0::float4'} AS score")
         columns += [_returned(schema[name]) for name in query.fields if schema[name].stored]
         for name in query.snippets:
@@ -217,7 +204,7 @@ class Postgresql:
         statements = [
             f"SELECT count(*) AS total FROM docs{found}",
             f"SELECT {', '.join(columns)} FROM docs{found} "
-            f"ORDER BY {order(query.sort)} LIMIT {query.limit} OFFSET {query.offset}",
+            f"ORDER BY {order(query)} LIMIT {query.limit} OFFSET {query.offset}",
         ]
         statements += [
             _counted(value(f.field), schema[f.field], conditions, f.limit) for f in query.facets

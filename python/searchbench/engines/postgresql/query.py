@@ -13,6 +13,7 @@ from math import isinf
 
 from searchbench.corpora.corpus import FieldType, Schema
 from searchbench.engines import postgres_form as form
+from searchbench.engines.features import bounds, each, joined, keys
 from searchbench.engines.postgresql.table import INTEGERS, LONGEST_WORD_BYTES, Layout, column, value
 from searchbench.workload.queries.algebra import (
     Boolean,
@@ -20,8 +21,8 @@ from searchbench.workload.queries.algebra import (
     In,
     Match,
     Mode,
+    Query,
     Range,
-    Sort,
     Terms,
 )
 from searchbench.workload.queries.analysis import is_term
@@ -29,7 +30,7 @@ from searchbench.workload.queries.analysis import is_term
 Condition = str | bool
 Words = Mapping[int, str]
 """For each vector that is meant, a text search query."""
-_AND, _OR, _NOT = " & ", " | ", "!"
+_AND, _OR, _NOT = "&", "|", "!"
 BETWEEN_PIECES = "\x1f"
 _HEADLINE = form.literal(
     "StartSel=<b>, StopSel=</b>, MaxFragments=3, MaxWords=20, MinWords=5, "
@@ -50,7 +51,7 @@ class Matcher:
         if match is None:
             return True
         if len(self.layout.vectors) != 1:
-            return self._found(match, self._in_any, (" AND ", " OR ", "NOT "))
+            return self._found(match, self._in_any, ("AND", "OR", "NOT "))
         found = self._found(match, lambda words: words[0], (_AND, _OR, _NOT))
         return self._in_any({0: found}) if isinstance(found, str) else found
 
@@ -90,7 +91,7 @@ class Matcher:
 
     def _in_any(self, words: Words) -> str:
         held = [f"{column(number)} @@ {self.search(found)}" for number, found in words.items()]
-        return held[0] if len(held) == 1 else f"({' OR '.join(held)})"
+        return joined(held, "OR")
 
     def _found(
         self, match: Match, leaf: Callable[[Words], str], signs: tuple[str, str, str]
@@ -101,10 +102,7 @@ class Matcher:
         if isinstance(match, Terms):
             parts = [leaf(words) if words else False for words in self._parts(match)]
             return _joined(parts, both, either, every=match.mode is not Mode.ANY)
-        must, should, must_not = (
-            [self._found(m, leaf, signs) for m in parts]
-            for parts in (match.must, match.should, match.must_not)
-        )
+        must, should, must_not = each(match, lambda m: self._found(m, leaf, signs))
         wanted = _joined(must or should, both, either, every=bool(must) or not should)
         unwanted = [not m if isinstance(m, bool) else f"{negated}({m})" for m in must_not]
         return _joined([wanted, *unwanted], both, either, every=True)
@@ -113,12 +111,12 @@ class Matcher:
         """What can add to the score in one vector; "" where nothing can."""
         if isinstance(match, Terms):
             parts = [words[number] for words in self._parts(match) if number in words]
-            return _plain(parts, _OR if match.mode is Mode.ANY else both)
+            return joined(parts, _OR if match.mode is Mode.ANY else both)
         must, should = (
             [found for m in parts if (found := self._counted(m, number, both))]
             for parts in (match.must, match.should)
         )
-        return _plain([part for part in (_plain(must, both), _plain(should, _OR)) if part], _OR)
+        return joined([part for part in (joined(must, both), joined(should, _OR)) if part], _OR)
 
     def _parts(self, match: Terms) -> list[Words]:
         """Each of the words that are to be found, in each vector; a phrase is one part.
@@ -142,7 +140,7 @@ class Matcher:
     def _phrase(self, terms: Sequence[str], labels: str) -> str:
         # The server's own vectors have no gap between two fields.
         each = [labels] if self.declared or len(self.layout.fields) == 1 else labels or "DCBA"
-        return _plain([_plain([_word(t, label) for t in terms], " <-> ") for label in each], _OR)
+        return joined([joined([_word(t, label) for t in terms], "<->") for label in each], _OR)
 
 
 def _only(match: Match, field: str) -> Match:
@@ -172,14 +170,14 @@ def passed(part: Filter, schema: Schema) -> Condition:
 
 def where(parts: Sequence[Condition]) -> str:
     """All of them as a clause; "" where they are met by every document."""
-    whole = _joined(parts, " AND ", " OR ", every=True)
+    whole = _joined(parts, "AND", "OR", every=True)
     return f" WHERE {whole}" if isinstance(whole, str) else "" if whole else " WHERE false"
 
 
-def order(keys: Sequence[Sort]) -> str:
+def order(query: Query) -> str:
     """Missing values last in both directions, ties by the order of ingest; by relevance if none."""
     found = []
-    for key in keys or (Sort("_score", descending=True),):
+    for key in keys(query):
         down = " DESC" if key.descending else ""
         if key.field == "_score":
             found.append(f"score{down}")
@@ -192,22 +190,20 @@ def _word(term: str, marks: str) -> str:
     return f"'{term}':{marks}" if marks else f"'{term}'"
 
 
-def _plain(parts: Sequence[str], sign: str) -> str:
-    return f"({sign.join(parts)})" if len(parts) > 1 else "".join(parts)
-
-
 def _joined(parts: Sequence[Condition], both: str, either: str, *, every: bool) -> Condition:
     """All of them (``every``) or one of them; none of none is met, all of none are."""
     if any(part is (not every) for part in parts):
         return not every
-    return _plain([p for p in parts if isinstance(p, str)], both if every else either) or every
+    return joined([p for p in parts if isinstance(p, str)], both if every else either) or every
 
 
 def _listed(values: Sequence[str | int | bool], kind: FieldType) -> str:
     """The values that a document can have, as the constant of an array; "" if there is none."""
     name = _LISTED.get(kind, "text")
     if name == "bigint":
-        found = [str(v) for v in values if v in INTEGERS]
+        # Asked for what is not of type int, a range would compare all of its 2**64 numbers.
+        whole = [int(v) for v in values if not isinstance(v, str) and v % 1 == 0]
+        found = [str(v) for v in whole if v in INTEGERS]
     elif name == "boolean":
         found = ["t" if v else "f" for v in values]
     else:
@@ -217,17 +213,12 @@ def _listed(values: Sequence[str | int | bool], kind: FieldType) -> str:
 
 def _range(part: Range, held: str) -> Condition:
     conditions: list[Condition] = []
-    for bound, sign, inclusive in (
-        (part.low, ">", part.include_low),
-        (part.high, "<", part.include_high),
-    ):
-        if bound is None:
-            continue
+    for sign, bound in bounds(part):
         if isinstance(bound, str) and "\0" in bound:
             # No text here has a NUL, so what comes after it lies beyond what comes before.
-            bound, inclusive = bound.split("\0")[0], sign == "<"
-        conditions.append(f"{held} {sign}{'=' if inclusive else ''} {_bound(bound)}")
-    return _joined(conditions, " AND ", " OR ", every=True)
+            bound, sign = bound.split("\0")[0], {">=": ">", "<": "<="}.get(sign, sign)
+        conditions.append(f"{held} {sign} {_bound(bound)}")
+    return _joined(conditions, "AND", "OR", every=True)
 
 
 def _bound(bound: str | int | float) -> str:

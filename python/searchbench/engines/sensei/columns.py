@@ -13,13 +13,12 @@ What is returned, the id among it, is stored as JSON of ours.
 
 from __future__ import annotations
 
-import re
-import struct
 from collections.abc import Iterable
 
 import orjson
 
 from searchbench.corpora.corpus import Document, Field, FieldType, Schema
+from searchbench.engines.column_form import escaped, sortable, unescaped, unsortable
 
 FIRST = 10**18
 HERE = "h"
@@ -37,24 +36,22 @@ _COLUMNS = {
 }
 NUMBERS = (FieldType.INTEGER, FieldType.FLOAT, FieldType.DATE)
 _NUMBERED = tuple(_COLUMNS[kind][0] for kind in NUMBERS)
-_ESCAPED = re.compile(r"_(?:_|([0-9a-f]+)_)")
 _HALF = 2**63
-_MAGNITUDE = 2**63 - 1
 
 
 def column(field: Field) -> str:
     """The column of a field: letters and digits as they are, the rest escaped, so one to one."""
-    return f"{_COLUMNS[field.type][0]}_{_escaped(field.name)}"
+    return f"{_COLUMNS[field.type][0]}_{escaped(field.name)}"
 
 
 def here(field: Field) -> str:
     """The column that has a value where the document has the field."""
-    return f"{HERE}_{_escaped(field.name)}"
+    return f"{HERE}_{escaped(field.name)}"
 
 
 def field_name(name: str) -> str:
     """The field whose column is ``name``."""
-    return _ESCAPED.sub(lambda m: chr(int(m[1], 16)) if m[1] else "_", name[2:])
+    return unescaped(name[2:])
 
 
 def value(name: str, text: str) -> str | int | float | bool:
@@ -62,7 +59,7 @@ def value(name: str, text: str) -> str | int | float | bool:
     kind = name[0]
     if kind in _NUMBERED:
         whole = int(text) - _HALF
-        return _float(whole) if kind == "f" else whole
+        return unsortable(whole) if kind == "f" else whole
     return text == "true" if kind == "b" else text.removeprefix(_WORD)
 
 
@@ -76,20 +73,9 @@ def number(kind: FieldType, held: object) -> str | None:
     if isinstance(held, bool) or not isinstance(held, int | float):
         return None
     if kind is FieldType.FLOAT:
-        return f"{_bits(held) + _HALF:020d}"
+        return f"{sortable(held) + _HALF:020d}"
     whole = int(held)
     return f"{whole + _HALF:020d}" if whole == held and -_HALF <= whole < _HALF else None
-
-
-def _bits(held: float) -> int:
-    (bits,) = struct.unpack(">q", struct.pack(">d", float(held) + 0.0))  # -0.0 becomes 0.0
-    return int(bits) if bits >= 0 else int(bits) ^ _MAGNITUDE
-
-
-def _float(whole: int) -> float:
-    bits = whole if whole >= 0 else whole ^ _MAGNITUDE
-    (found,) = struct.unpack(">d", struct.pack(">q", bits))
-    return float(found)
 
 
 def ranged(column: str) -> str:
@@ -161,9 +147,3 @@ def _written(kind: FieldType, held: object) -> object:
     if kind is FieldType.BOOLEAN and isinstance(held, bool):
         return "true" if held else "false"
     return held
-
-
-def _escaped(name: str) -> str:
-    return "".join(
-        c if c.isascii() and c.isalnum() else "__" if c == "_" else f"_{ord(c):x}_" for c in name
-    )

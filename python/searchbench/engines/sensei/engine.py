@@ -8,16 +8,8 @@ from typing import Any
 import orjson
 
 from searchbench.corpora.corpus import Document, FieldType, Schema
-from searchbench.engines.engine import (
-    Capabilities,
-    Engine,
-    Facts,
-    Hit,
-    Hits,
-    Parameters,
-    Request,
-    Service,
-)
+from searchbench.engines.answer import Facts, Hit, Hits
+from searchbench.engines.engine import Capabilities, Engine, Parameters, Request, Service
 from searchbench.engines.features import refuse
 from searchbench.engines.http_form import HttpReply, get, post, split
 from searchbench.engines.jvm_form import JAVA_17, JVM_LEVERS, jvm
@@ -170,8 +162,7 @@ class Sensei(Engine):
     def facts(self, reply: bytes) -> Facts:
         """What the server says of itself; it is asked before it has any documents, too."""
         (http,) = split(reply)
-        trouble = _trouble(http)
-        if trouble is not None:
+        if (trouble := _trouble(http)) is not None:
             raise ValueError(trouble)
         answer = orjson.loads(http.body)
         levers = dict(answer["parameters"])
@@ -193,8 +184,7 @@ class Sensei(Engine):
     def terms(self, reply: bytes) -> tuple[str, ...]:
         """The terms in order."""
         (http,) = split(reply)
-        trouble = _trouble(http)
-        if trouble is not None:
+        if (trouble := _trouble(http)) is not None:
             raise ValueError(trouble)
         return tuple(orjson.loads(http.body)["terms"])
 

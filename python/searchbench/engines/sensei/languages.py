@@ -13,11 +13,11 @@ from collections.abc import Sequence
 from typing import Any
 
 from searchbench.corpora.corpus import Schema
+from searchbench.engines.features import bounds, each, sought
 from searchbench.engines.sensei import columns
 from searchbench.engines.sensei.request import SOURCE, Among, Asked, Within
 from searchbench.errors import Unsupported
-from searchbench.workload.queries.algebra import Match, Mode, Query, Terms
-from searchbench.workload.queries.analysis import is_term
+from searchbench.workload.queries.algebra import Match, Mode, Query, Range, Terms
 
 _JSON_EVERY: dict[str, Any] = {"match_all": {}}
 _JSON_NOTHING: dict[str, Any] = {"term": {"none": "none"}}  # every column's name has a _
@@ -67,10 +67,7 @@ def _json_match(part: Match, text: Sequence[str], schema: Schema) -> dict[str, A
     if isinstance(part, Terms):
         names = [columns.column(schema[name]) for name in part.fields or text]
         return _json_terms(part, names)
-    must, should, must_not = (
-        [_json_match(m, text, schema) for m in parts]
-        for parts in (part.must, part.should, part.must_not)
-    )
+    must, should, must_not = each(part, lambda m: _json_match(m, text, schema))
     if not must and not should:
         must = [_JSON_EVERY]
     found = {"must": must, "should": should, "must_not": must_not}
@@ -78,9 +75,7 @@ def _json_match(part: Match, text: Sequence[str], schema: Schema) -> dict[str, A
 
 
 def _json_terms(part: Terms, names: Sequence[str]) -> dict[str, Any]:
-    # What is not a term of the declared analysis is in no document.
-    known = [t for t in part.terms if is_term(t)]
-    if not known or (part.mode is not Mode.ANY and len(known) < len(part.terms)):
+    if not (known := sought(part)):
         return _JSON_NOTHING
     if part.mode is Mode.PHRASE:
         phrase = {"value": " ".join(known), "type": "phrase"}
@@ -161,10 +156,7 @@ def _bql_match(part: Match, text: Sequence[str], schema: Schema) -> str:
     """A query in Lucene's syntax: terms are letters and digits, so nothing needs escaping."""
     if isinstance(part, Terms):
         return _bql_terms(part, [columns.column(schema[name]) for name in part.fields or text])
-    must, should, must_not = (
-        [_bql_match(m, text, schema) for m in parts]
-        for parts in (part.must, part.should, part.must_not)
-    )
+    must, should, must_not = each(part, lambda m: _bql_match(m, text, schema))
     if not must and not should:
         must = [_BQL_EVERY]
     return " ".join(
@@ -173,8 +165,7 @@ def _bql_match(part: Match, text: Sequence[str], schema: Schema) -> str:
 
 
 def _bql_terms(part: Terms, names: Sequence[str]) -> str:
-    known = [t for t in part.terms if is_term(t)]
-    if not known or (part.mode is not Mode.ANY and len(known) < len(part.terms)):
+    if not (known := sought(part)):
         return _BQL_NOTHING
     if part.mode is Mode.PHRASE:
         return " ".join(f'{name}:"{" ".join(known)}"' for name in names)
@@ -211,20 +202,14 @@ class _Statement:
                 "facets have one (protocol json has another way)"
             )
         name = columns.ranged(part.column)
-        sides = []
-        for bound, sign, inclusive in (
-            (part.low, ">", part.include_low),
-            (part.high, "<", part.include_high),
-        ):
-            if bound is not None:
-                # BQL compares the bounds; a variable would be compared by its name.
-                if _broken(bound):
-                    raise Unsupported(
-                        "SenseiDB cannot do this range in BQL: upstream must: its texts have no "
-                        "line breaks (protocol json has them)"
-                    )
-                sides.append(f"{name} {sign}{'=' if inclusive else ''} {_quoted(_written(bound))}")
-        return " AND ".join(sides)
+        given = bounds(Range(name, part.low, part.high, part.include_low, part.include_high))
+        # BQL compares the bounds; a variable would be compared by its name.
+        if any(_broken(str(bound)) for _sign, bound in given):
+            raise Unsupported(
+                "SenseiDB cannot do this range in BQL: upstream must: its texts have no "
+                "line breaks (protocol json has them)"
+            )
+        return " AND ".join(f"{name} {sign} {_quoted(_written(str(b)))}" for sign, b in given)
 
     def _value(self, value: str) -> str:
         if not _broken(value):

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from searchbench.corpora.corpus import Field, FieldType, Schema
+from searchbench.engines.features import keys, scored
 from searchbench.engines.sensei import columns
 from searchbench.errors import Unsupported
 from searchbench.workload.queries.algebra import Filter, In, NotIn, Query, Range, Sort
@@ -71,8 +72,7 @@ class Asked:
 def asked(query: Query, schema: Schema) -> Asked:
     """The predicates, sort keys (column, descending), facets (column, how many) and columns."""
     found = [_predicates(part, schema[part.field]) for part in query.filters]
-    scored = not query.sort or any(s.field == SCORE for s in query.sort)
-    select = [UID, SOURCE, *([SCORE] if scored else ())]
+    select = [UID, SOURCE, *([SCORE] if scored(query) else ())]
     facets: dict[str, int] = {}
     wanted = [("facet", f.field, f.limit) for f in query.facets]
     if query.group_by is not None:
@@ -90,7 +90,7 @@ def asked(query: Query, schema: Schema) -> Asked:
     return Asked(
         predicates=_joined(p for some in found if some is not None for p in some),
         nothing=None in found,
-        sort=tuple(_sort(query.sort, schema)),
+        sort=tuple(_sort(keys(query), schema)),
         facets=facets,
         select=tuple(select),
     )
@@ -126,8 +126,8 @@ def told(select: Iterable[str]) -> dict[str, dict[str, int]]:
     return found
 
 
-def _sort(keys: tuple[Sort, ...], schema: Schema) -> Iterable[tuple[str, bool]]:
-    for key in keys or (Sort(SCORE, descending=True),):
+def _sort(keys: Iterable[Sort], schema: Schema) -> Iterable[tuple[str, bool]]:
+    for key in keys:
         if key.field == SCORE:
             if not key.descending:
                 raise Unsupported(

@@ -12,7 +12,8 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from searchbench.corpora.corpus import Schema
-from searchbench.engines.engine import Facts, Hits, Parameters, Request, Wire
+from searchbench.engines.answer import Facts, Hits
+from searchbench.engines.engine import Parameters, Request, Wire
 from searchbench.engines.features import refuse
 from searchbench.engines.sphinx import conf, values
 from searchbench.engines.sphinx.engine import Sphinx
@@ -86,8 +87,7 @@ class SphinxApi(Sphinx):
     def decode(self, reply: bytes) -> Hits:
         """Hits, counts, warnings; a warning means that a part did not answer."""
         (answers,) = _results(reply)
-        error = next((a.error for a in answers if a.error), None)
-        if error is not None:
+        if (error := next((a.error for a in answers if a.error), None)) is not None:
             return Hits(total=None, error=error)
         if not answers:
             raise ValueError("a reply to a search holds no answer")
@@ -106,8 +106,7 @@ class SphinxApi(Sphinx):
     def facts(self, reply: bytes) -> Facts:
         """What searchd tells, and the row that its own program wrote."""
         (about,), (asked,) = _results(reply)
-        trouble = about.error or asked.error or asked.warning
-        if trouble:
+        if trouble := about.error or asked.error or asked.warning:
             raise ValueError(trouble)
         build = str(about.rows[0]["version"])
         return Facts(version=build.split("-", 1)[0], documents=asked.total, extra={"build": build})

@@ -11,10 +11,10 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 
 from searchbench.corpora.corpus import Document, Schema
+from searchbench.engines.answer import Facts, Hits
 from searchbench.engines.engine import (
     Capabilities,
-    Facts,
-    Hits,
+    Engine,
     Level,
     Offline,
     Parameter,
@@ -59,7 +59,7 @@ _MANTICORE = """searchd
 """
 
 
-class Sphinx:
+class Sphinx(Engine):
     """searchd, with indexes made by indexer or in real time, asked over SphinxQL."""
 
     name = "sphinx"
@@ -112,13 +112,11 @@ class Sphinx:
     def offline(self, schema: Schema, params: Parameters) -> Offline | None:
         """indexer reads the batches as rows of TSV; a real-time index is ingested into."""
         self._sensible(params)
-        if params["index"] == "realtime":
-            return None
-        return conf.offline(schema, params)
+        return conf.offline(schema, params) if params.get("index") == "offline" else None
 
     def _sensible(self, params: Parameters) -> None:
-        asked = [params[name] for name in ("part_kind", "levels", "workers")]
-        if params["index"] == "realtime" and asked != ["local", 1, "threads"]:
+        asked = [params.get(name) for name in ("part_kind", "levels", "workers")]
+        if params.get("index") == "realtime" and asked != ["local", 1, "threads"]:
             raise Unsupported(
                 f"{self.can.title} cannot ingest in real time with these levers: upstream must: "
                 "real-time indexes need workers = threads, and take documents only where they are "
@@ -162,8 +160,7 @@ class Sphinx:
     def decode(self, reply: bytes) -> Hits:
         """Hits, counts, warnings; a warning means that a part did not answer."""
         results = split(reply)
-        refused = refusal(results)
-        if refused is not None:
+        if (refused := refusal(results)) is not None:
             return Hits(total=None, error=refused)
         if len(results) < 2 or results[-1].columns[:1] != ("Variable_name",):
             raise ValueError(f"a reply ends in SHOW META, this one in {results[-1].columns!r}")
@@ -216,10 +213,6 @@ class Sphinx:
             raise ValueError(result.error)
         return tuple(str(row["tokenized"]) for row in result.dicts())
 
-    def refused(self, reply: bytes) -> tuple[tuple[str, str], ...]:
-        """A statement is taken whole or refused whole, which is an error of the batch."""
-        return ()
-
     def check(self, reply: bytes) -> str | None:
         """The first error of the statements."""
         return refusal(split(reply))
@@ -270,10 +263,6 @@ class Manticore(Sphinx):
             login=("root", "", ""),
             files={"manticore.conf": _MANTICORE},
         )
-
-    def offline(self, schema: Schema, params: Parameters) -> Offline | None:
-        """None: it is ingested into."""
-        return None
 
     def create(self, schema: Schema, params: Parameters) -> Iterable[Request]:
         """One table with the declared analysis."""
@@ -401,8 +390,7 @@ def _levers(members: Mapping[str, str], tables: Mapping[str, str]) -> dict[str, 
     Over two levels it sees only those in between, whose names say which parts they hold.
     """
     levers: dict[str, Level] = {"index": "realtime" if "rt" in tables.values() else "offline"}
-    between = [found for name in members if (found := _BETWEEN.search(name))]
-    if between:
+    if between := [found for name in members if (found := _BETWEEN.search(name))]:
         levers |= {"levels": 2, "parts": 1 + max(int(found[1]) for found in between)}
         return levers
     levers |= {"levels": 1, "parts": len(members)}

@@ -13,7 +13,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from searchbench.corpora.corpus import FieldType, Schema
-from searchbench.engines.engine import Hit, Hits, Parameters
+from searchbench.engines.answer import Hit, Hits
+from searchbench.engines.column_form import sortable
+from searchbench.engines.engine import Parameters
+from searchbench.engines.features import each, leaves, scored, sought
 from searchbench.engines.sphinx import values
 from searchbench.errors import Unsupported
 from searchbench.workload.queries.algebra import (
@@ -112,7 +115,7 @@ def plan(query: Query, schema: Schema, params: Parameters, title: str) -> Ask:
         parts.filter(part)
     order = tuple(parts.order(query.sort))
     shown = [(values.KEY, values.KEY)]
-    if not query.sort or any(s.field == "_score" for s in query.sort):
+    if scored(query):
         shown.append(("WEIGHT()", _SCORE))
     for name in query.fields:
         if schema[name].type is FieldType.TEXT and not schema[name].stored:
@@ -158,9 +161,7 @@ def _mode(match: Match | None, params: Parameters, title: str) -> tuple[str | No
 def _text(part: Match, schema: Schema) -> str:
     if isinstance(part, Terms):
         return _terms(part, schema)
-    must, should, must_not = (
-        [_text(m, schema) for m in parts] for parts in (part.must, part.should, part.must_not)
-    )
+    must, should, must_not = each(part, lambda m: _text(m, schema))
     wanted = f"({' '.join(must)})" if must else _EVERY
     either = f"({' | '.join(should)})"
     if should:
@@ -170,9 +171,8 @@ def _text(part: Match, schema: Schema) -> str:
 
 def _terms(part: Terms, schema: Schema) -> str:
     fields = part.fields or tuple(f.name for f in schema.of_type(FieldType.TEXT))
-    # What is not a term of the declared analysis is in no document, and never becomes syntax.
-    known = [t for t in part.terms if is_term(t)]
-    if not fields or not known or (part.mode is not Mode.ANY and len(known) < len(part.terms)):
+    known = sought(part)
+    if not fields or not known:
         return _NONE
     where = "@(" + ",".join(f"f_{values.escaped(name)}" for name in fields) + ")"
     if part.mode is Mode.PREFIX:
@@ -181,14 +181,11 @@ def _terms(part: Terms, schema: Schema) -> str:
     return f'({where} "{words}")' if part.mode is Mode.PHRASE else f"({where} {words})"
 
 
-def _wanted(part: Match | None) -> Iterator[str]:
-    """The words that a match is about: those that must not be there are not."""
-    if isinstance(part, Terms):
+def _wanted(match: Match | None) -> Iterator[str]:
+    """The words that a match is about."""
+    for part in leaves(match):
         star = "*" if part.mode is Mode.PREFIX else ""
         yield from (t + star for t in part.terms if is_term(t))
-    elif part is not None:
-        for each in (*part.must, *part.should):
-            yield from _wanted(each)
 
 
 def _snippet(name: str, words: str) -> str:
@@ -304,7 +301,7 @@ class _Parts:
                     )
             bounds = [None if b is None else values.order(str(b)) for b in bounds]
         elif kind is FieldType.FLOAT:
-            bounds = [None if b is None else values.sortable(float(b)) for b in bounds]
+            bounds = [None if b is None else sortable(float(b)) for b in bounds]
         elif any(isinstance(bound, str) for bound in given):
             raise Unsupported(f"{self.title} cannot do a range of {part.field} to a text")
         low, high = bounds
@@ -317,7 +314,7 @@ class _Parts:
 
 def _number(value: str | int | float | bool, kind: FieldType) -> int:
     number = float(value) if isinstance(value, str) else value
-    return values.sortable(number) if kind is FieldType.FLOAT else int(number)
+    return sortable(number) if kind is FieldType.FLOAT else int(number)
 
 
 def selected(columns: Iterable[tuple[str, str]]) -> str:

@@ -20,7 +20,6 @@ and h_NAME, one bit: whether a document has it. Sphinx knows no missing values, 
 from __future__ import annotations
 
 import re
-import struct
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import cache
 from hashlib import blake2b
@@ -29,6 +28,8 @@ from typing import Any
 import orjson
 
 from searchbench.corpora.corpus import FieldType, Schema
+from searchbench.engines import column_form
+from searchbench.engines.column_form import sortable, unescaped, unsortable
 from searchbench.workload.queries.analysis import lower
 
 KEY = "key"
@@ -43,7 +44,6 @@ LOWEST, GREATEST = -(2**63), 2**63 - 1
 _HIGHEST = 0x2FFFF  # the last code point that the table names
 _LINE_CHARACTERS = 240
 _ORDER_BYTES = 8
-_ESCAPED = re.compile(r"_(?:_|([0-9a-f]+)_)")
 # What must not reach a full-text field: control characters that end a column or a row, our own
 # word, and the planes in which Sphinx takes every character for a letter.
 _NO_TEXT = re.compile(f"[\x00-\x1f\x7f{EVERY}\U00030000-\U0010ffff]")
@@ -56,15 +56,12 @@ _CODED = re.compile(f"\\\\([{chr(_CODE)}-{chr(_CODE + 0x7F)}])")
 
 def escaped(name: str) -> str:
     """A field's name in what Sphinx allows, one to one: it does not tell small from capital."""
-    return "".join(
-        c if c.isascii() and (c.isdigit() or c.islower()) else "__" if c == "_" else f"_{ord(c):x}_"
-        for c in name
-    )
+    return column_form.escaped(name, capitals=False)
 
 
 def field(attribute: str) -> str:
     """The field whose value is in an attribute."""
-    return _ESCAPED.sub(lambda m: chr(int(m[1], 16)) if m[1] else "_", attribute[2:])
+    return unescaped(attribute[2:])
 
 
 def attribute(name: str, schema: Schema) -> str:
@@ -110,19 +107,6 @@ def order(text: str) -> int:
 def exact_in_order(text: str) -> bool:
     """Whether ``order`` of this text is that of no other, so that a bound is exact."""
     return len(text.encode()) < _ORDER_BYTES and "\0" not in text
-
-
-def sortable(number: int | float) -> int:
-    """A double as an integer that sorts as it does."""
-    bits: int = struct.unpack(">q", struct.pack(">d", number or 0.0))[0]
-    return bits if bits >= 0 else bits ^ GREATEST
-
-
-def unsortable(bits: int) -> float:
-    """The double that ``sortable`` was given."""
-    number: float
-    (number,) = struct.unpack(">d", struct.pack(">q", bits if bits >= 0 else bits ^ GREATEST))
-    return number
 
 
 def value_of(attribute: str, written: str | int) -> Any:

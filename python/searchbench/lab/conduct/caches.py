@@ -13,7 +13,8 @@ from collections.abc import Iterable
 from dataclasses import replace
 from typing import get_args
 
-from searchbench.engines.engine import CacheCounters, CacheState, CountsHits, Engine
+from searchbench.engines.answer import CacheCounters, CacheState
+from searchbench.engines.engine import CountsHits, Engine
 from searchbench.errors import LabError, QueryError
 from searchbench.lab.conduct.session import Session
 from searchbench.lab.drive.workload import VerbatimRequests

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from msgspec import convert
 
-from searchbench.engines.engine import CacheState
+from searchbench.engines.answer import CacheState
 from searchbench.errors import LabError
 from searchbench.lab.conduct import caches
 from searchbench.lab.conduct.session import Run

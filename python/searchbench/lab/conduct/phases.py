@@ -25,7 +25,8 @@ import pyarrow as pa
 from msgspec import structs
 
 from searchbench import _core
-from searchbench.engines.engine import Engine, Facts
+from searchbench.engines.answer import Facts
+from searchbench.engines.engine import Engine
 from searchbench.errors import LabError
 from searchbench.lab.conduct import measuring
 from searchbench.lab.conduct.ingest import index_offline, ingest, ingest_if_empty

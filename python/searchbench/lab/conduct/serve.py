@@ -10,7 +10,8 @@ from pathlib import Path
 
 from searchbench.corpora.corpus import Corpus, Document, Field, FieldType, Schema
 from searchbench.engines import defaults
-from searchbench.engines.engine import Engine, Hits, Level, Parameters
+from searchbench.engines.answer import Hits
+from searchbench.engines.engine import Engine, Level, Parameters
 from searchbench.engines.features import refuse
 from searchbench.lab.conduct.ingest import index_offline, ingest, spool
 from searchbench.lab.system.deploy import Deployment

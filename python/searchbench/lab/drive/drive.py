@@ -10,7 +10,8 @@ import numpy as np
 import pyarrow as pa
 
 from searchbench import _core
-from searchbench.engines.engine import Engine, Hits
+from searchbench.engines.answer import Hits
+from searchbench.engines.engine import Engine
 from searchbench.lab.drive.workload import Compiled
 from searchbench.lab.wire.exchange import Decoder, Endpoint, Trace, ask, samples_of
 from searchbench.lab.wire.order import I64, U32, Manner, one_by_one

@@ -17,7 +17,8 @@ import psutil
 
 from searchbench.corpora.corpus import Schema
 from searchbench.engines import engine as engine_named
-from searchbench.engines.engine import Engine, Facts, Hits, Parameters, Request
+from searchbench.engines.answer import Facts, Hits
+from searchbench.engines.engine import Engine, Parameters, Request
 from searchbench.engines.groonga import select_answer
 from searchbench.engines.http_form import get, split
 from searchbench.errors import LabError

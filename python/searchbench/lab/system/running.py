@@ -10,7 +10,8 @@ from pathlib import Path
 import psutil
 
 from searchbench.corpora.corpus import Schema
-from searchbench.engines.engine import Engine, Facts, Parameters, Request, Service
+from searchbench.engines.answer import Facts
+from searchbench.engines.engine import Engine, Parameters, Request, Service
 from searchbench.errors import LabError
 from searchbench.lab.wire.exchange import Decoder, Endpoint, ask
 

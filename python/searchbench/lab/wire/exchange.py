@@ -14,7 +14,8 @@ from typing import Protocol
 import numpy as np
 
 from searchbench import _core
-from searchbench.engines.engine import Hits, Request, Wire
+from searchbench.engines.answer import Hits
+from searchbench.engines.engine import Request, Wire
 from searchbench.errors import LabError
 from searchbench.lab.wire.order import Manner, Order, arguments, one_by_one
 from searchbench.lab.wire.trace import Gathered
