@@ -215,10 +215,10 @@ def test_a_scale_is_a_thinning_or_a_multiple(spec, expected) -> None:
     [
         (
             {"scale": 0.3},
-            "0.3 is neither a whole number nor 1 over one; the nearest is 0.333333 (1/3)",
+            "0.3 is neither a whole number n nor 1/n; the nearest is 0.333333 (1/3)",
         ),
         ({"scale": 0.0015}, "neither a whole number"),
-        ({"scale": 1.5}, "1.5 is neither a whole number nor 1 over one; the nearest is 2"),
+        ({"scale": 1.5}, "1.5 is neither a whole number n nor 1/n; the nearest is 2"),
         ({"scale": 0}, "above 0"),
         ({"scale": -1}, "above 0"),
         ({"scale": True}, "must be a number"),

@@ -9,7 +9,7 @@ from searchbench.cli.flags import Json
 
 
 def check(study: Path, *, as_json: Json = False) -> int:
-    """Say every mistake in a study file: line, column, what was expected, the nearest name.
+    """Find every mistake in a study file: line, column, what was expected, the nearest name.
 
     Parameters
     ----------

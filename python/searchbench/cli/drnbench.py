@@ -50,21 +50,21 @@ def drnbench(
         Seconds of each step.
     wait
         Seconds between an answer and a client's next request; drnbench's 0.01 keeps every client
-        below 100 requests a second: 0 for none.
+        below 100 requests a second. 0: no wait.
     interval
         Seconds of silence between steps.
     start_n_clients
-        Clients of the first step (0 is 1, as there).
+        Clients of the first step (0 means 1, as in drnbench).
     end_n_clients
         Clients of the last step.
     step
-        Clients more in each step.
+        How many clients each step adds.
     n_slow_requests
         How many of the slowest requests are listed.
     n_fast_requests
         How many of the fastest requests are listed.
     mode
-        http.
+        Only http is supported.
     request_patterns_file
         Paths, or JSON in any of drnbench's forms.
     default_hosts
@@ -82,7 +82,7 @@ def drnbench(
     output_path
         Where the CSV is written.
     warmup
-        Seconds before each step that do not count; drnbench has none.
+        Seconds of warm-up before each step, which do not count; drnbench has none.
     name
         The system's name on the page.
     remote
@@ -92,7 +92,7 @@ def drnbench(
     report
         Write the page with the two graphs.
     seed
-        Of everything that is random.
+        Seed of everything that is random.
     """
     from searchbench.errors import SearchbenchError
     from searchbench.measure.load import Asked

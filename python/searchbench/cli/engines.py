@@ -17,7 +17,7 @@ _LEVER = ("name", "kind", "default", "choices", "minimum", "maximum", "index", "
 
 app = App(
     name="engines",
-    help="What is here, in which version, how to get the others.",
+    help="List the engines: which are here, in which version, and how to get the others.",
     help_format="plaintext",
 )
 

@@ -1,4 +1,4 @@
-"""``searchbench load``: what load does a running endpoint sustain?"""
+"""``searchbench load``: what load does a running system sustain?"""
 
 from __future__ import annotations
 
@@ -47,13 +47,13 @@ def load(
     report: bool = True,
     as_json: Json = False,
 ) -> int:
-    """Drive endpoints that run already, step by step, and write the page that answers.
+    """Measure what load running systems sustain, and write the report.
 
     Parameters
     ----------
     targets
         http://127.0.0.1:10041, mysql://, postgres://, sphinxql://, sphinx://; several systems one
-        after another, several endpoints of one system with commas, a name before: new=http://...
+        after another; several addresses of one system with commas; a name before: new=http://...
     requests
         A file of paths, of JSON (drnbench's forms too), of SQL statements, or a production log.
     form
@@ -66,20 +66,20 @@ def load(
     replay
         Replay the log at its own times, at this multiple of its speed.
     find_capacity
-        Search the highest rate at which the promise of --slo is kept.
+        Search for the greatest rate that keeps the promise of --slo.
     slo
         A promise: 'p99 < 50ms, errors < 0.1%'; given several times, one search answers them all.
     effort
-        Of a search: how long its trials are; 0.3 for a first look, whose interval holds less
-        often than 95 %.
+        Of a search: multiplies the length of its trials; 0.3 for a first look, whose interval holds
+        the truth in fewer than 95 % of cases.
     seconds
         Length of the measured window of each step (10; a replay lasts as long as its log).
     warmup
-        Seconds before the window (1; none of a replay).
+        Seconds of warm-up before the window (1; a replay has none).
     pause
         Seconds of silence between steps.
     repeat
-        Drive every step so many times, to know how much the machine itself varies.
+        Drive every step this many times, to know how much the machine itself varies.
     think
         Closed loop: seconds between an answer and the next request.
     arrivals
@@ -87,9 +87,9 @@ def load(
     connections
         Open loop: size of the pool; what finds none free waits, and the wait is shown as backlog.
     order
-        The requests as logged, shuffled, or drawn at random.
+        The order of the requests: logged, shuffled, or drawn (at random).
     spread
-        Several endpoints of a system: each client keeps to one, in turn, or requests go round.
+        Several addresses of a system: keep (each client keeps to one) or round (requests go round).
     timeout
         Seconds after which an answer is given up.
     cache_hit
@@ -99,7 +99,7 @@ def load(
     cache_law
         The popularity of the requests: uniform, zipf, or zipf:0.8 for another exponent than 1.
     engine
-        Which engine it is, where it is not recognised; none to take its replies as they are.
+        The system's engine, where it is not recognised; none: take its replies as they are.
     study
         Take the queries of this study, compiled for one of its systems.
     system
@@ -119,7 +119,7 @@ def load(
     cpus
         Processors for the measuring loop: 2,3.
     seed
-        Of everything that is random.
+        Seed of everything that is random.
     remote
         Allow addresses that are not this machine's loopback.
     record

@@ -78,7 +78,7 @@ def make(
     seed: int = 1,
     as_json: Json = False,
 ) -> int:
-    """Sample queries that match from documents, and write them as JSON lines.
+    """Sample queries from documents, so that each matches some, and write them as JSON lines.
 
     Parameters
     ----------

@@ -15,7 +15,7 @@ def report(record: Path, *, out: Path | None = None, as_json: Json = False) -> i
     record
         The folder of the record.
     out
-        Where to write; the folder ``report`` inside the record by default.
+        Where to write; the folder report inside the record by default.
     as_json
         Print the judgement as JSON and write nothing.
     """

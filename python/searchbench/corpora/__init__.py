@@ -52,7 +52,7 @@ _SIZES = (
         "number",
         1,
         "The size as one number, for a factor: below 1 every 1/scale-th document, above 1 all "
-        "documents so many times; a whole number or 1 over one.",
+        "documents so many times; a whole number n, or 1/n.",
         above=0,
         maximum=1_000_000,
     ),
@@ -77,7 +77,7 @@ SPEC_KEYS = (
     _text(
         "format",
         "auto",
-        "How rows are written; auto tells it from the end of the name.",
+        "How rows are written; auto: by the end of the file's name.",
         ("auto", "jsonl", "csv", "tsv", "parquet", "text"),
     ),
     CorpusKey(
@@ -88,10 +88,12 @@ SPEC_KEYS = (
         families=("files", "generated"),
     ),
     _text("id", None, "The column of the id; else `id`, else the row's number."),
-    _text("separator", "|", "What parts the keywords in a cell of CSV or TSV."),
-    _text("delimiter", "", "What parts cells; CSV has a comma, TSV a tab."),
+    _text("separator", "|", "What separates the keywords in a cell of CSV or TSV."),
+    _text("delimiter", "", "What separates cells; by default a comma in CSV, a tab in TSV."),
     _text("quote", '"', "What quotes cells of CSV and TSV; empty for nothing."),
-    _text("date_unit", "ms", "What a date that is a number counts since 1970 UTC.", ("s", "ms")),
+    _text(
+        "date_unit", "ms", "The unit of dates that are numbers, counted from 1970 UTC.", ("s", "ms")
+    ),
     _text(
         "bad_rows",
         "refuse",
@@ -253,7 +255,7 @@ def family_of(spec: Mapping[str, object]) -> str:
 def scale_of(spec: Mapping[str, Any]) -> tuple[int, int]:
     """(k for all documents k times, k for every k-th), by ``scale``, ``duplicate``, ``decimate``.
 
-    ValueError where the scale is neither a whole number nor 1 over one.
+    ValueError where the scale is neither a whole number n nor 1/n.
     """
     scale = spec.get("scale")
     if scale is None:
@@ -262,7 +264,7 @@ def scale_of(spec: Mapping[str, Any]) -> tuple[int, int]:
     whole = round(larger)
     # 0.3333 is meant as 1/3; TOML has no other way to write it.
     if abs(larger - whole) > (0 if scale >= 1 else min(_ROUNDED * whole, _ROUNDED_MOST)):
-        raise ValueError(f"{scale:g} is neither a whole number nor 1 over one")
+        raise ValueError(f"{scale:g} is neither a whole number n nor 1/n")
     return (whole, 1) if scale >= 1 else (1, whole)
 
 

@@ -11,7 +11,7 @@ _COLLECTORS = {
     "g1": "-XX:+UseG1GC",
 }
 JVM_LEVERS = {
-    number("heap_mb", 512, (32, 1048576)): "heap of the JVM, least and most",
+    number("heap_mb", 512, (32, 1048576)): "heap of the JVM (-Xms and -Xmx)",
     choice("gc", *_COLLECTORS): "garbage collector of the JVM",
 }
 # The JVM would take more arguments from these.

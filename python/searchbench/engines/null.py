@@ -24,7 +24,7 @@ class Null(LibraryHost):
             number("bytes", 64, (32, 1_000_000)): "size of the reply's payload",
             number("stall_every_ms", 0, (0, 3_600_000)): "period of stalls; 0: none",
             number("stall_ms", 0, (0, 3_600_000)): "length of a stall: no reply leaves in it",
-            number("total", 0, (0, 1_000_000_000)): "the total that every query is told",
+            number("total", 0, (0, 1_000_000_000)): "the total that every reply reports",
             number("workers", 0, (0, 65_536)): "requests served at a time, `delay_us` each, the "
             "others in line; 0: each delayed alone",
         }

@@ -81,7 +81,7 @@ class Asked:
 def load(
     *targets: str, record: Path | str | None = None, watch: Watch | None = None, **options: Any
 ) -> Record:
-    """Drive endpoints that run already; the record.
+    """Measure what load running systems sustain; the record.
 
     ``options``: the fields of ``Asked``, for example ``requests="paths.txt", clients=[1, 2, 4]``.
     ``record``: the folder, ``records/load-TIME`` if None. TypeError for an unknown option,

@@ -7,17 +7,18 @@ from searchbench.workload.verbatim.files import FORMS
 
 TOP_KEYS: tuple[SpecKey, ...] = (
     SpecKey("question", "text", None, "what you want to know; the report answers it"),
-    SpecKey("analysis", "text", "", "what to look for, and the limits; reaches the report"),
-    SpecKey("seed", "integer", 1, "of everything that is drawn or shuffled", minimum=0,
+    SpecKey("analysis", "text", "", "what to look for, and what the study cannot show; "
+            "the report has it"),
+    SpecKey("seed", "integer", 1, "seed of everything that is drawn or shuffled", minimum=0,
             maximum=2**53),
-    SpecKey("replicates", "integer", None, "blocks, each with every treatment once (default 3; of "
+    SpecKey("replicates", "integer", None, "blocks, each with every treatment once (default 3; for "
             "a sweep or a search for capacity 1)", minimum=1, maximum=1000),
     SpecKey("exclude", "list", (), "crossings that are not to be run, with the reason"),
     SpecKey("command", "texts", None, "the command line that wrote this study; `searchbench load` "
             "writes it"),
 )  # fmt: skip
 CONTROL_KEYS: tuple[SpecKey, ...] = (
-    SpecKey("aa", "boolean", None, "measure one treatment twice a block, to know the noise "
+    SpecKey("aa", "boolean", None, "measure one treatment twice in each block, to know the noise "
             "(default true; sweeps and searches for capacity have no control)"),
     SpecKey("treatment", "text", None, "which one, by its id in the plan; default: the first"),
 )  # fmt: skip
@@ -35,26 +36,28 @@ AGREEMENT_KEYS: tuple[SpecKey, ...] = (
             "outside the measurement, to compare their replies; 0: none", minimum=0,
             maximum=10_000_000),
     SpecKey("capture", "text", "before", "when each distinct query is asked once: before the "
-            "drive, or after it, so that what is measured are first asks", ("before", "after")),
+            "drive, or after it, so that the drive is the first to ask it",
+            ("before", "after")),
 )  # fmt: skip
 SYSTEM_KEYS: tuple[SpecKey, ...] = (
     SpecKey("engine", "text", None, "the engine's name; default: NAME. With [requests] it may be "
-            'absent (it is found out when the system answers) or "none" (replies are taken as they '
-            "are)"),
+            'absent (it is recognised when the system answers) or "none" (replies are taken as '
+            "they are)"),
     SpecKey("attach", "texts", None, "HOST:PORT or a URL (http://, mysql://, postgres://, "
             "sphinxql://, sphinx://, frames://) of one that already runs, or a list of them; it is "
             "then neither started nor stopped"),
-    SpecKey("remote", "boolean", False, "its addresses may be another machine's (else loopback "
-            "alone): a load test is an attack on whoever did not ask for it"),
+    SpecKey("remote", "boolean", False, "its addresses may be another machine's (else only "
+            "loopback is allowed): a load test is an attack on whoever did not ask for it"),
 )  # fmt: skip
 REQUEST_KEYS: tuple[SpecKey, ...] = (
     SpecKey("file", "path", None, "a file of requests: paths, JSON, SQL statements, or a log that "
             "a server wrote; also .gz, .zst"),
     SpecKey("form", "text", "auto", "what the file is, where its name and content do not tell",
             ("auto", *FORMS)),
-    SpecKey("path", "text", None, "one path that is asked of HTTP systems, in place of a file"),
-    SpecKey("method", "text", None, "of HTTP requests that name none; default: POST where there is "
-            "a body, else GET"),
+    SpecKey("path", "text", None, "one path that HTTP systems are asked for, in place of a "
+            "file"),
+    SpecKey("method", "text", None, "method of HTTP requests that name none; default: POST "
+            "where there is a body, else GET"),
 )  # fmt: skip
 METRICS = (
     "throughput",

@@ -41,8 +41,8 @@ file = "queries.txt"
 [systems.sqlite]
 ```
 
-File names are relative to the study file. This page is written from the keys that the program
-checks (`python -m searchbench.study.reference`).
+File names are relative to the study file. This page is generated from the keys that the program
+checks (`python -m searchbench.study.reference > docs/STUDY.md`).
 
 ## Factors
 
@@ -51,11 +51,11 @@ checks (`python -m searchbench.study.reference`).
 "load.clients" = [1, 2, 4]              # any key of [corpus], [queries], [requests] or [load]
 "systems.tantivy.parts" = [1, 2, 4]     # a parameter of one system: crossed within it
 "systems.*.cache_mb" = [16, 64]         # of all systems, where all have it
-"corpus.scale" = [0.1, 1, 10]           # a tenth of the documents, all of them, all ten times
+"corpus.scale" = [0.1, 1, 10]           # a tenth of the documents, all of them, ten copies of all
 ```
 
-All levels of all factors are crossed; the systems are a factor by themselves. Queries that are
-sampled come from the corpus before it is scaled, so that every size is asked the same.
+All levels of all factors are crossed; the systems are a factor too. Sampled queries come from the
+corpus before it is scaled, so that every size is asked the same ones.
 
 A level may set several keys at once. It then has a name, and the factor, whose name has no dot,
 counts as one factor in comparisons, figures and exclusions:
@@ -71,7 +71,7 @@ spread = [
 All levels of such a factor set the same keys, and no key is set twice in a study. A factor that
 sets parameters of one system alone is crossed within that system.
 
-`exclude` leaves crossings out:
+`exclude` leaves out crossings, that is combinations of levels:
 
 ```toml
 exclude = [
@@ -80,20 +80,21 @@ exclude = [
 ]
 ```
 
-`[held]` says in words, or as a table, what is held constant; it reaches the report.
+`[held]` says in words, or as a table, what is held constant; the report shows it.
 
 ## What is measured: trials, a sweep, or a capacity
 
 A study measures in one of three ways, which `[load]` says. All of them are crossed with factors.
 
-**Trials** are the usual way. Each treatment is started anew, measured once a block, in an order
-that the seed shuffles; three blocks and a control give the noise. Take this to compare.
+**Trials** are the usual way. Every treatment is measured once in each block, on a system that was
+started for it, in an order that the seed shuffles; three blocks and a control show the noise. Take
+this to compare.
 
 **A sweep** is a list of steps in `[load]`: `clients` or `rate_per_s`. Each configuration is started
-once a block, and its steps follow one another on the same warm system, in the order of the list.
-Take this to see how latency and throughput go with load. A factor `"load.clients"` starts anew for
-each level: take that where what one step leaves behind (caches, a heap, open connections) must not
-reach the next, and pay a start for each.
+once in each block, and its steps follow one another on the same warm system, in the order of the
+list. Take this to see how latency and throughput go with load. With a factor `"load.clients"` the
+system is started anew for each level: take that where what one step leaves behind (caches, a heap,
+open connections) must not reach the next. It costs a start for each level.
 
 ```toml
 [load]
@@ -102,8 +103,8 @@ seconds = 5
 pause_s = 1        # silence between steps
 ```
 
-Where every system is attached nothing is started, so the systems take turns within each step.
-A replay over systems as found (`[ingest] index = "as-found"`) is a sweep of one step, its speed.
+Where every system is attached nothing is started, so the systems take turns within each step. A
+replay over systems as found (`[ingest] index = "as-found"`) is a sweep of one step, at its `speed`.
 
 **A capacity** is the greatest rate that keeps a promise. A search chooses the rates, and the report
 gives an interval for each promise and configuration. Several promises are answered by one search.
@@ -118,8 +119,9 @@ effort = 0.3       # shorter trials, wider intervals
 "systems.sphinx.parts" = [1, 2, 4]
 ```
 
-The search chooses rates, windows and warm-ups: those keys, and `clients`, are refused beside it.
-Sweeps and searches are made once unless `replicates` says more, and have no control.
+The search chooses rates, windows and warm-ups, so those keys, and `clients`, are refused beside
+`find_capacity`. Sweeps and searches are driven once unless `replicates` says more, and have no
+control.
 
 ## Requests in place of queries
 
@@ -146,16 +148,17 @@ its own times, unless `seconds` says otherwise.
 
 
 _SYSTEMS = """\
-The other keys are the engine's parameters. Those marked ● change the index: a new level, a new
-ingest.
+The other keys are the engine's parameters. Those marked ● change the index: each level of one needs
+an ingest of its own.
 
 An attached system keeps its own settings: where they are not the study's, the report says so. If
-it holds as many documents as the corpus has they are taken to be the corpus's; if none, the corpus
-is put in; if any other number, the trial fails. With `[ingest] index = "as-found"` nobody counts
-or puts in anything. A name may have any characters but control characters, `*` and `=`; quote it
-where it has others than letters, digits, `-` and `_`. User, password and database are read from
-SEARCHBENCH_NAME_USER, SEARCHBENCH_NAME_PASSWORD and SEARCHBENCH_NAME_DATABASE (NAME in capitals,
-`-` as `_`).
+it holds as many documents as the corpus has, they are taken to be the corpus's; if it holds none,
+the corpus is put in; if any other number, the trial fails. With `[ingest] index = "as-found"`
+documents are neither counted nor put in.
+
+A NAME may have any characters but control characters, `*` and `=`; quote it if it has others than
+letters, digits, `-` and `_`. User, password and database are read from SEARCHBENCH_NAME_USER,
+SEARCHBENCH_NAME_PASSWORD and SEARCHBENCH_NAME_DATABASE (NAME in capitals, `-` as `_`).
 """
 
 
@@ -169,7 +172,7 @@ def reference() -> str:
         _section(
             "[requests]", "What is sent as it is, in place of [corpus] and [queries].", REQUEST_KEYS
         ),
-        _section("[load]", "When it is asked.", LOAD_KEYS),
+        _section("[load]", "How requests are sent, and when.", LOAD_KEYS),
         _section("[ingest]", "", INGEST_KEYS),
         _section("[control]", "", CONTROL_KEYS),
         _section("[agreement]", "", AGREEMENT_KEYS),

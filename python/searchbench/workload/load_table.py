@@ -19,26 +19,27 @@ _MOST_CONNECTIONS = 65_535  # a sample names its connection in 16 bits
 _PROMISE = "p99 < 50ms, errors < 0.1%"  # what one looks like, for sentences that ask for it
 
 SPEC_KEYS: tuple[SpecKey, ...] = (
-    SpecKey("kind", "text", None, "default: by the keys given", ("closed", "open", "replay")),
+    SpecKey("kind", "text", None, "kind of loop; default: by the keys given",
+            ("closed", "open", "replay")),
     SpecKey("clients", "integer", 1, "closed loop: clients, a connection each; a list of them: "
-            "the steps of a sweep on one warm system (as a factor: started anew for each)",
+            "the steps of a sweep on one warm system (as a factor: started anew for each level)",
             minimum=1, maximum=_MOST_CONNECTIONS),
     SpecKey("think_s", "number", 0.0, "closed loop: pause after each answer", minimum=0,
             maximum=3600),
     SpecKey("rate_per_s", "number", None, "open loop: requests a second; a list of them: the steps "
-            "of a sweep on one warm system (as a factor: started anew for each)",
+            "of a sweep on one warm system (as a factor: started anew for each level)",
             above=0, maximum=10_000_000),
-    SpecKey("arrivals", "text", "poisson", "open loop: gaps random (exponential) or all the same",
-            ("poisson", "constant")),
-    SpecKey("connections", "integer", 64, "open loop and replay: size of the pool",
+    SpecKey("arrivals", "text", "poisson", "open loop: gaps between requests, random "
+            "(exponential) or all the same", ("poisson", "constant")),
+    SpecKey("connections", "integer", 64, "open loop and replay: size of the pool of connections",
             minimum=1, maximum=_MOST_CONNECTIONS),
-    SpecKey("times", "path", None, "replay: seconds, one a line, or JSONL with `t`; default: the "
-            "query log's own"),
+    SpecKey("times", "path", None, "replay: a file of times in seconds, one a line, or JSONL with "
+            "`t`; default: the query log's own"),
     SpecKey("speed", "number", 1.0, "replay: multiple of the log's own speed", above=0,
             maximum=1_000_000),
-    SpecKey("order", "text", "logged", "in which order the log is asked",
+    SpecKey("order", "text", "logged", "in which order the log is sent; drawn: at random",
             ("logged", "shuffled", "drawn")),
-    SpecKey("warmup_s", "number", None, "seconds before the measured window (default 1; of a "
+    SpecKey("warmup_s", "number", None, "seconds before the measured window (default 1; for a "
             "replay 0)", minimum=0, maximum=86_400),
     SpecKey("seconds", "number", None, "length of the measured window (default 10; a replay lasts "
             "as long as its log)", above=0, maximum=86_400),
@@ -55,12 +56,13 @@ SPEC_KEYS: tuple[SpecKey, ...] = (
             maximum=86_400),
     SpecKey("spread", "text", "keep", "several addresses of one system: each client keeps to one, "
             "or requests go round", ("keep", "round")),
-    SpecKey("find_capacity", "boolean", False, "search the greatest rate that keeps `slo`; the "
+    SpecKey("find_capacity", "boolean", False, "search for the greatest rate that keeps `slo`; the "
             "search chooses rates and windows itself"),
     SpecKey("slo", "texts", None, f'of a search: a promise ("{_PROMISE}"), or a list of them, '
             "which one search answers together"),
     SpecKey("effort", "number", 1.0, "of a search: multiplies the length of its trials; 0.3 for a "
-            "first look, whose intervals hold less often than 95 %", above=0, maximum=100),
+            "first look, whose intervals hold the truth in fewer than 95 % of cases", above=0,
+            maximum=100),
     SpecKey("cache_hit", "number", None, "draw the requests so that the server's cache answers "
             "this share of them", minimum=0, maximum=1),
     SpecKey("cache_entries", "integer", None, "how many answers that cache holds; default: the "

@@ -87,7 +87,7 @@ class MariaDB(Engine):
             choice("storage", *table.STORAGE, index=True): "the storage engine of all tables, each "
             "with a full-text search of its own",
             choice("mode", "boolean", "natural"): "how any-of-terms is asked; all else is asked in "
-            "boolean mode, which alone can",
+            "boolean mode, the only one that can express it",
             choice("analysis", *table.COLLATION, index=True): "what is indexed; declared: a copy "
             "of the text that holds the declared terms; engine: the text itself, case and accents "
             "folded (utf8mb4_general_ci)",
@@ -98,7 +98,7 @@ class MariaDB(Engine):
             number("buffer_pool_mb", 128, (8, 1 << 20)): "memory for pages: InnoDB's buffer pool, "
             "Aria's page cache, MyISAM's key buffer",
             choice("flush", 0, 1, 2, default=1): "innodb_flush_log_at_trx_commit: 1 to disk at "
-            "every commit, 2 to the kernel, 0 once a second; Aria and MyISAM know no such thing",
+            "every commit, 2 to the kernel, 0 once a second; Aria and MyISAM ignore it",
             choice("threads", "one-thread-per-connection", "pool-of-threads"): "how connections "
             "are served (thread_handling)",
             switch("index_first", False, index=True): "make the text indexes before the documents "

@@ -25,10 +25,10 @@ LEVERS = described(
         choice("statistics", "local", "global"): "term statistics for BM25: of each shard, or of "
         "all (dfs_query_then_fetch)",
         choice("ties", "ingest", "shard"): "break ties over several shards by the order of "
-        "ingest, a sort key more, or by shard",
+        "ingest, which is one more sort key, or by shard",
         choice("preference", "any", "local"): "which copy of a shard is asked: any, or one on the "
         "node that was asked if it has one",
-        number("heap_mb", 512, (64, 1048576)): "heap of each node's JVM, least and most",
+        number("heap_mb", 512, (64, 1048576)): "heap of each node's JVM (-Xms and -Xmx)",
     }
 )
 UNREAD = {

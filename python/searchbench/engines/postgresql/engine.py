@@ -100,12 +100,14 @@ class Postgresql(Engine):
             "connections share (128: PostgreSQL's own default)",
             number("work_mem_mb", 4, (1, 1 << 20)): "memory for each sort, hash and bitmap (4: "
             "PostgreSQL's own default)",
-            number("random_page_cost", 1.1, (0.01, 1000)): "what the planner takes a page out of "
-            "order to cost; 4, PostgreSQL's own default, is for disks that turn, and then frequent "
-            "words are looked for in every document",
+            number(
+                "random_page_cost", 1.1, (0.01, 1000)
+            ): "the cost that the planner assumes for a "
+            "page out of order; with 4, PostgreSQL's own default, which is for disks that turn, it "
+            "looks for frequent words in every document",
             number("parallel_workers", 0, (0, 64)): "processes that may help with one query "
             "(PostgreSQL's own default: 2)",
-            switch("jit", False): "compile what the planner takes for expensive queries "
+            switch("jit", False): "compile queries that the planner takes to be expensive "
             "(PostgreSQL's own default: yes)",
             number("max_connections", 256, (4, 10_000)): "connections at most; each is a process",
             choice("rank", "ts_rank", "ts_rank_cd"): "what makes the score: how often words are "

@@ -60,8 +60,8 @@ class Sensei(Engine):
     )
     parameters = described(
         {
-            number("parts", 1, (1, 64), index=True): "partitions in the node; one query's are "
-            "searched at the same time",
+            number("parts", 1, (1, 64), index=True): "partitions in the node; a query searches "
+            "all of them at the same time",
             choice("protocol", "json", "bql"): "how a query is asked: JSON or BQL",
             number("freshness_s", 10, (0, 3600)): "documents may be invisible for so long "
             "(sensei.index.freshness); 0: never",

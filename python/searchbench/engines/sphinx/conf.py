@@ -39,12 +39,12 @@ PARAMETERS = described(
         choice("part_kind", "local", "agent", "mixed"): "who searches a part: the server that is "
         "asked, an agent (a searchd of its own on this machine), or mixed: the first is local, the "
         "others are agents",
-        choice("levels", 1, 2): "merge the parts at once, or by a searchd in between and again by "
-        "the one that is asked",
+        choice("levels", 1, 2): "merge the parts at once, or first by searchds in between and "
+        "then by the one that is asked",
         number("agent_query_timeout_ms", 3000, (1, 3_600_000)): "an agent that takes longer is "
         "left out, with a warning (searchd's own default)",
         choice("match_mode", *MATCH_MODES): "how plain terms are asked: in the extended syntax as "
-        "the algebra has them, or by the match mode of old that means the same, with its own "
+        "the algebra has them, or by the older match mode that means the same, with its own "
         "ranker",
         choice("ranker", *RANKERS): "how matches are weighted, where match_mode is algebra",
         choice("statistics", "local", "global"): "term statistics of each part, or of all local "

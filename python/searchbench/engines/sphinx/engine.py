@@ -247,7 +247,7 @@ class Manticore(Sphinx):
             choice(
                 "match_mode", *conf.MATCH_MODES
             ): "how plain terms are asked: in the extended syntax "
-            "as the algebra has them, or as Sphinx rewrote the match mode of old that means the "
+            "as the algebra has them, or as Sphinx rewrote the older match mode that means the "
             "same, with its own ranker",
             choice("ranker", *RANKERS): "how matches are weighted, where match_mode is algebra",
         }

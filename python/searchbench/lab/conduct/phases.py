@@ -4,7 +4,7 @@
                         → stop → deploy → identify | drive → totals → answers | stop
     keeps no index      compile → prepare → deploy → ingest → identify → capture | drive → ..
     attached            prepare → deploy → ingest → compile → identify → capture | drive → ..
-    verbatim requests   compile → deploy → capture | drive → totals → answers
+    verbatim requests   compile → deploy → identify → capture | drive → totals → answers
     captures afterwards ..  deploy → identify | drive → totals → capture → answers | stop
 
 What is before the first bar opens a session, and is done once for all trials driven on it. The

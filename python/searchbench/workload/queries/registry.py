@@ -68,7 +68,7 @@ _SAMPLE_KEYS: tuple[SpecKey, ...] = (
         get_args(Distribution),
     ),
     SpecKey("length_weights", "numbers", None, "chances of 1, 2, 3 ... words, instead of `words`"),
-    SpecKey("max_words", "integer", 12, "no sampled query is longer", minimum=1, maximum=50),
+    SpecKey("max_words", "integer", 12, "most words of a sampled query", minimum=1, maximum=50),
     SpecKey(
         "draw",
         "text",
@@ -96,8 +96,10 @@ _LOG_KEYS: tuple[SpecKey, ...] = (
         "`logged` is given, else each once, or a file's own log)",
         get_args(Repetition),
     ),
-    SpecKey("exponent", "number", 1.0, "of the Zipf draws", above=0, maximum=10),
-    SpecKey("seed", "integer", None, "default: the study's", minimum=0),
+    SpecKey("exponent", "number", 1.0, "exponent of the Zipf draws", above=0, maximum=10),
+    SpecKey(
+        "seed", "integer", None, "seed of sampling and repetition; default: the study's", minimum=0
+    ),
 )
 SPEC_KEYS: tuple[SpecKey, ...] = _FILE_KEYS + _TEMPLATE_KEYS + _SAMPLE_KEYS + _LOG_KEYS
 
