@@ -152,11 +152,15 @@ def test_each_trial_of_a_search_has_arrivals_of_its_own(tmp_path: Path) -> None:
 
 
 def test_a_server_that_is_gone_is_no_saturation(tmp_path: Path) -> None:
-    """It answers the first step and refuses all that come later."""
-    began = time.monotonic()
+    """It answers the first step, and after the pause that follows it refuses all."""
+    answered = [0, time.monotonic()]
 
     def mortal(peer: socket.socket, head: bytes, number: int) -> bool:
-        return always(peer, head, number) if time.monotonic() - began < 1.0 else False
+        count, last = answered
+        if count > 20 and time.monotonic() - last > 0.5:
+            return False
+        answered[:] = [count + 1, time.monotonic()]
+        return always(peer, head, number)
 
     with serving(mortal) as port:
         record = searchbench.load(
