@@ -68,8 +68,8 @@ $(SENSEI_JAR): java/sensei/pom.xml $(shell find java/sensei/src -type f)
 	@$(MVN) -f java/sensei/pom.xml package
 	@touch $@
 
-# More workers than cores, because many tests wait for servers.
-WORKERS = $(shell echo $$(($$(nproc) + 1)))
+# More workers than cores, because many tests wait for servers and for windows of load.
+WORKERS = $(shell echo $$(($$(nproc) + 2)))
 
 # First what is got and compiled, side by side; then the tests, those last that need the machine
 # for themselves. How long all of it may take stands in CONTRIBUTING.md.
