@@ -184,15 +184,35 @@ def test_welch_covers_the_difference_of_two_records() -> None:
 
 
 def test_the_number_of_blocks_said_to_resolve_a_difference_does() -> None:
+    """At either end: if the noise is as small, or as great, as the interval of it allows."""
     rng = np.random.default_rng(12)
-    needed = intervals.replicates_to_resolve([0.03, 0.05, 0.01, 0.03])
-    assert needed is not None
-    spread = float(np.std([0.03, 0.05, 0.01, 0.03], ddof=1))
-    found = []
-    for _ in range(2000):
-        _, p = intervals.paired_ratio(0.03 + spread * rng.standard_normal(needed), None)
-        found.append(p is not None and p < 0.05)
-    power = np.mean(found)
-    assert power >= 0.78
-    assert intervals.replicates_to_resolve([0.1]) is None
-    assert intervals.replicates_to_resolve([0.001, -0.001]) is None
+    logs = [0.03, 0.05, 0.01, 0.03]
+    found = intervals.replicates_to_resolve(logs, None)
+    assert found is not None
+    spread = float(np.std(logs, ddof=1))
+    for needed, p_of_variance in zip(found, (0.95, 0.05), strict=True):
+        assert needed is not None
+        true = spread * math.sqrt(3 / stats.chi2.ppf(p_of_variance, 3))
+        drawn = 0.03 + true * rng.standard_normal((1000, needed))
+        resolved = [(intervals.paired_ratio(x, None)[1] or 0.0) < 0.05 for x in drawn]
+        assert np.mean(resolved) >= 0.78
+    assert intervals.replicates_to_resolve([0.1], None) is None
+    assert intervals.replicates_to_resolve([0.001, -0.001], None) is None
+
+
+def test_the_range_of_blocks_holds_those_that_the_true_noise_asks_for() -> None:
+    """Six treatments in five blocks: the pair's own four degrees of freedom say next to nothing."""
+    rng = np.random.default_rng(3)
+    within, rounds = 0, 400
+    n = np.arange(2, 1001)
+    t = stats.t.ppf(0.975, 3 * (n - 1)) + stats.t.ppf(0.8, 3 * (n - 1))
+    truth = int(n[0.02 * math.sqrt(2) * t / np.sqrt(n) <= 0.01][0])
+    for _ in range(rounds):
+        y = 0.02 * rng.standard_normal((6, 5))
+        cells = {(str(t), b): y[t, b] for t in range(6) for b in range(5)}
+        logs = y[1] - y[0]
+        logs += 0.01 - logs.mean()  # the difference that is seen
+        found = intervals.replicates_to_resolve(logs, intervals.block_noise(cells))
+        assert found is not None
+        within += found[0] <= truth <= (found[1] or 1001)
+    assert within / rounds >= 0.9

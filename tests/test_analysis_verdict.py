@@ -3,15 +3,26 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
+from itertools import combinations
 from pathlib import Path
+from typing import Any, Literal
 
 import pytest
 
-from records import Study, lognormal
-from searchbench.analysis.compare.verdict import clip
+from records import Study, by_query, lognormal
+from searchbench.analysis.compare.verdict import clip, decide
 from searchbench.analysis.judge import judge
-from searchbench.analysis.judgement import Verdict
+from searchbench.analysis.judgement import (
+    Comparison,
+    Curve,
+    Estimate,
+    Interval,
+    TreatmentResult,
+    Verdict,
+)
 from searchbench.record import open_record
+from searchbench.record.trial import Load
 
 
 @pytest.mark.parametrize(
@@ -55,7 +66,9 @@ def test_many_systems_are_told_in_one_sentence_and_each_question_by_itself(tmp_p
     assert "Asked match=any: " in verdict.decision
     assert "Asked match=all: " in verdict.decision
     assert verdict.best is None, "there is no best across questions"
-    assert [line[-1] for line in verdict.lines].count("the best") == 2
+    assert [line[-1] for line in verdict.lines].count("in the lead") == 2
+    assert "leads with" in verdict.decision
+    assert "not compared with b any 1" in verdict.decision, "they differ in two factors"
 
 
 def test_where_nothing_is_resolved_no_system_is_called_the_best(tmp_path: Path) -> None:
@@ -73,3 +86,178 @@ def test_where_nothing_is_resolved_no_system_is_called_the_best(tmp_path: Path) 
     verdict = judge(open_record(study.write(tmp_path / "r"))).verdict
     assert "Not resolved: which of 4 systems is the best" in verdict.decision
     assert "Of 4 systems" not in verdict.decision
+
+
+NONE = Curve("", (), ())
+
+
+def rated(name: str, rate: float, **levels: Any) -> TreatmentResult:
+    """A treatment whose system is the first word of its name."""
+    figures = {"throughput": Estimate(rate, "queries/s", 5)}
+    system = name.split()[0]
+    levels = {"system": system, **levels}
+    return TreatmentResult(name, name, system, levels, figures, NONE, NONE, ())
+
+
+def compared(
+    a: TreatmentResult, b: TreatmentResult, *, clear: bool = True, measured: int | None = 400
+) -> Comparison:
+    """``b`` against ``a`` by their figures over 400 queries; resolved if ``clear``."""
+    ratio = b.figures["throughput"].value / a.figures["throughput"].value
+    verdict: Literal["faster", "slower", "not resolved"] = "faster" if ratio > 1 else "slower"
+    span = Interval(ratio * 0.99, ratio * 1.01, 0.95, "t over blocks, on logs")
+    return Comparison(
+        a.treatment, b.treatment, "throughput", verdict if clear else "not resolved",
+        Estimate(ratio, "ratio", 5, span), 0.001, 1.02, 400, 0,
+        "" if clear else "the interval includes no difference", measured,
+    )  # fmt: skip
+
+
+def decided(
+    treatments: Sequence[TreatmentResult], found: Sequence[Comparison], ingest: str = "per-block"
+) -> Verdict:
+    loads = {t.treatment: Load(kind="closed", clients=4) for t in treatments}
+    return decide(treatments, found, loads, "throughput", None, "totals", (), ingest)
+
+
+def ranks(verdict: Verdict) -> dict[str, str]:
+    return {line[0]: line[-1] for line in verdict.lines}
+
+
+def test_the_best_is_better_than_every_rival_and_all_say_so() -> None:
+    a, b, c = (rated(name, rate) for name, rate in (("a", 300), ("b", 200), ("c", 100)))
+    verdict = decided([c, b, a], [compared(*pair) for pair in combinations((c, b, a), 2)])
+    assert verdict.best == "a"
+    assert "a is the best with 300 queries per second" in verdict.decision
+    assert ranks(verdict) == {"a": "the best", "b": "1.5x faster", "c": "3x faster"}
+
+
+def test_one_win_does_not_make_the_best_where_another_is_not_told_apart() -> None:
+    a, b, c = (rated(name, rate) for name, rate in (("a", 300), ("b", 299), ("c", 100)))
+    found = [compared(a, b, clear=False), compared(a, c), compared(b, c)]
+    verdict = decided([a, b, c], found)
+    assert verdict.best is None
+    assert verdict.resolved
+    assert "a leads with 300 queries per second, not told apart from b" in verdict.decision
+    assert "It is better than 1 of the 2 others" in verdict.decision
+    assert "the best" not in verdict.decision
+    assert ranks(verdict) == {"a": "in the lead", "b": "not resolved", "c": "3x faster"}
+
+
+def test_a_rival_without_a_comparison_or_a_result_keeps_a_leader_from_being_the_best() -> None:
+    a, b, c = (rated(name, rate) for name, rate in (("a", 300), ("b", 200), ("c", 100)))
+    verdict = decided([a, b, c], [compared(a, b), compared(b, c)])
+    assert verdict.best is None
+    assert "a leads with 300 queries per second, not compared with c" in verdict.decision
+    assert ranks(verdict)["c"] == "(3x, untested)"
+    failed = TreatmentResult("d", "d", "d", {"system": "d"}, {}, NONE, NONE, ())
+    lost = Comparison("a", "d", "throughput", "not comparable", None, None, 1.0, 400, 0, "it died")
+    verdict = decided([a, b, failed], [compared(a, b), lost])
+    assert verdict.best is None
+    assert "not comparable with d" in verdict.decision
+
+
+def test_who_wins_over_the_queries_that_agree_leads_whatever_its_figure_over_all() -> None:
+    a, b = rated("a", 300), rated("b", 200)
+    found = compared(rated("a", 200), rated("b", 300))
+    verdict = decided([a, b], [found])
+    assert verdict.best == "b"
+    assert "b answers 1.5 times" in verdict.decision
+    assert ranks(verdict) == {"b": "the best", "a": "1.5x faster"}
+
+
+def test_who_has_more_comparable_opponents_does_not_win_by_that() -> None:
+    fast, second = rated("fast", 10_000), rated("second", 1_000)
+    slow = [rated(name, 10) for name in ("x", "y", "z")]
+    found = [compared(second, fast), *(compared(t, second) for t in slow)]
+    verdict = decided([*slow, second, fast], found)
+    assert "fast leads by throughput" in verdict.decision
+    assert "it is not compared with x, y and z" in verdict.decision
+    assert "it reaches 10 times second." in verdict.decision
+    assert "the best" not in verdict.decision
+
+
+def test_systems_that_no_comparison_connects_are_not_ranked() -> None:
+    group = [rated(name, rate) for name, rate in (("a", 30), ("b", 20), ("c", 10))]
+    other = [rated("d", 3000), rated("e", 1000)]
+    found = [compared(*pair) for own in (group, other) for pair in combinations(own, 2)]
+    verdict = decided([*group, *other], found)
+    assert "Of 3 systems that can be compared a leads by throughput" in verdict.decision
+    assert "not compared with d and e" in verdict.decision
+    assert verdict.best is None
+
+
+@pytest.mark.parametrize(
+    ("lost", "said"),
+    [
+        (False, "Of 4 systems a is the best by throughput at all otherwise equal settings"),
+        (True, "Of 4 systems a leads by throughput over the otherwise equal settings (5 times"),
+    ],
+)
+def test_of_many_systems_the_best_wins_at_every_setting(lost: bool, said: str) -> None:
+    treatments, found = [], []
+    for clients in (1, 2):
+        own = [
+            rated(f"{name} {clients}", rate * clients, clients=clients)
+            for name, rate in (("a", 80), ("b", 40), ("c", 20), ("d", 10))
+        ]
+        treatments += own
+        for x, y in combinations(own, 2):
+            far = lost and clients == 2 and {x.system, y.system} == {"a", "d"}
+            found.append(compared(x, y, clear=not far))
+    decision = decided(treatments, found).decision
+    assert said in decision
+    assert ("at one or more of them it is not told apart from d" in decision) is lost
+
+
+def test_the_queries_measured_on_both_sides_stand_beside_the_ratio() -> None:
+    a, b = rated("a", 300), rated("b", 100)
+    for measured, said in (
+        (400, "over the 400 of 400 queries on which both return the same totals, all of them"),
+        (380, "return the same totals, at least 380 of them measured on both sides"),
+        (36, "over only 36 queries measured on both sides, of the 400 of 400 queries on which"),
+        (None, "over all queries of each, as it is not known on which both return the same"),
+    ):
+        verdict = decided([a, b], [compared(b, a, measured=measured)])
+        assert said in verdict.decision
+        assert verdict.best == ("a" if measured in (400, 380) else None)
+    c = rated("c", 50)
+    found = [compared(b, a), compared(c, a, measured=36), compared(c, b)]
+    verdict = decided([a, b, c], found)
+    assert "compared over too few queries with c" in verdict.decision
+    assert "ratios are over only 36 queries measured on both sides" in verdict.decision
+    assert verdict.best is None
+
+
+def test_the_fewest_queries_that_a_block_measured_on_both_sides_are_in_the_comparison(
+    tmp_path: Path,
+) -> None:
+    study = Study(blocks=3, queries=200)
+    study.add("a", server=by_query(0.002, {}), clients=1, seconds=3.0)
+    study.add("b", system="sqlite", server=by_query(0.02, {}), clients=1, seconds=3.0)
+    found = judge(open_record(study.write(tmp_path / "r")))
+    assert found.verdict.resolved
+    assert found.verdict.best is None
+    for c in found.comparisons:
+        assert c.queries_used == 200
+        assert c.queries_measured is not None
+        assert 80 < c.queries_measured < 120
+    assert f"over only {found.comparisons[0].queries_measured} queries" in found.verdict.decision
+
+
+@pytest.mark.parametrize(
+    ("ingest", "said"),
+    [
+        ("once", "Each index was built once: the build has no replicate"),
+        ("as-found", "used as they were found: the build has no replicate"),
+        ("per-block", ""),
+        ("", "It is not on record whether each block built its own index"),
+    ],
+)
+def test_a_build_without_a_replicate_is_said(tmp_path: Path, ingest: str, said: str) -> None:
+    study = Study(blocks=2, judging={"ingest": ingest})
+    study.add("a")
+    study.add("b", system="sqlite", server=lognormal(0.02))
+    decision = judge(open_record(study.write(tmp_path / "r"))).verdict.decision
+    assert said in decision
+    assert ("build" in decision) is bool(said)

@@ -19,12 +19,13 @@ from searchbench.record import open_record
 from searchbench.record.trial import Load
 from searchbench.report import Report, write_report
 from searchbench.report.document.assemble import document
-from searchbench.report.document.blocks import Details, Facts, Figure, Notice, Table
+from searchbench.report.document.blocks import Badge, Details, Facts, Figure, Notice, Table
 from searchbench.report.document.compare import shown_comparisons
 from searchbench.report.document.notices import notices
 from searchbench.report.page import page
 from searchbench.report.pdf import document_pdf
 from searchbench.report.sheets import HEADERS, write_sheets
+from searchbench.report.tables.study import comparisons, overview
 
 SECTIONS = [
     "answer",
@@ -88,6 +89,64 @@ def test_the_badge_says_whether_it_is_resolved(resolved: bool, text: str) -> Non
     judged = examples.judgement(2, resolved=resolved)
     badge = document(examples.record(judged), judged).sections[0].blocks[0]
     assert badge.text == text  # type: ignore[union-attr]
+
+
+def badge(judged: Judgement) -> Badge:
+    found = document(examples.record(judged), judged).sections[0].blocks[0]
+    assert isinstance(found, Badge)
+    return found
+
+
+def test_the_badge_says_that_nothing_exceeds_the_noise_only_where_that_is_so() -> None:
+    judged = examples.judgement(2, resolved=False)
+    (within,) = judged.comparisons
+    larger = "No difference is larger than that between two runs of the same system."
+    assert larger in badge(judged).explanation
+    alone = badge(replace(judged, noise_floor=None))
+    assert alone.explanation.startswith("There is no A/A control")
+    reason = "the interval includes no difference"
+    beyond = replace(within, ratio=examples.estimate(1.3, "", 0.4), floor=1.02, reason=reason)
+    unsure = badge(replace(judged, comparisons=(beyond,)))
+    assert (unsure.text, unsure.tone) == ("Not resolved", "unsure")
+    assert unsure.explanation.startswith(
+        "A difference is larger than that between two runs of the same system, but it is not "
+        f"sure: {reason}."
+    )
+    nothing = replace(within, ratio=None, verdict="not comparable", reason="no trial is valid")
+    assert "can be compared: no trial is valid." in (
+        badge(replace(judged, comparisons=(nothing,))).explanation
+    )
+    assert "that could be compared" in (
+        badge(replace(judged, comparisons=(within, nothing))).explanation
+    )
+    assert "nothing to compare" in badge(replace(judged, comparisons=())).explanation
+
+
+def test_the_badge_names_the_best_and_only_that() -> None:
+    judged = examples.judgement(4)
+    best = badge(judged)
+    assert best.text == "Resolved"
+    assert best.explanation.startswith(f"{judged.treatments[0].label} is better than every other.")
+    leads = badge(replace(judged, verdict=replace(judged.verdict, best=None)))
+    assert (leads.text, leads.tone) == ("Partly resolved", "unsure")
+    assert "nothing is shown to be better than all others" in leads.explanation
+    assert "no A/A control" in badge(replace(judged, noise_floor=None)).explanation
+
+
+def test_the_best_is_the_first_row_and_no_other_is_called_so() -> None:
+    judged = examples.judgement(4)
+    second = judged.treatments[1].treatment
+    for best, marks in ((second, ["best", "", "", ""]), (None, [""] * 4)):
+        verdict = replace(judged.verdict, best=best)
+        table = overview(replace(judged, verdict=verdict), "throughput", open_loop=False)
+        assert [row[0].below for row in table.rows] == marks
+
+
+def test_the_table_of_comparisons_has_the_queries_measured_on_both_sides() -> None:
+    judged = examples.judgement(2)
+    found = [replace(judged.comparisons[0], queries_measured=36)]
+    (row,) = comparisons(found, {}).rows
+    assert row[-1].below == "12 left out; 36 measured on both sides"
 
 
 def test_the_page_says_how_its_systems_were_driven(tmp_path: Path) -> None:

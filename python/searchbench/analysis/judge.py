@@ -79,11 +79,21 @@ def _of_trials(
     compared = pairs.comparisons(treatments, loads, samples, answers, floors, wanted)
     agreed = answers.shown()
     scales = scaling.scales(treatments, metrics)
-    noise_floor, require = floors.get(wanted), record.plan.judging.agreement.require
+    noise_floor, judging = floors.get(wanted), record.plan.judging
+    attached = any(t.attach for t in record.plan.treatments)  # filled once, if not found full
     own = findings.of_trials(record, treatments, bool(floors), agreed, answers)
     return replace(
         found,
-        verdict=verdict.decide(treatments, compared, loads, wanted, noise_floor, require, scales),
+        verdict=verdict.decide(
+            treatments,
+            compared,
+            loads,
+            wanted,
+            noise_floor,
+            judging.agreement.require,
+            scales,
+            "as-found" if attached else judging.ingest,
+        ),
         comparisons=compared,
         noise_floor=noise_floor,
         agreement=agreed,

@@ -104,7 +104,9 @@ class Comparison:
 
     ``ratio`` is b/a of a quantity where more is better (throughput; for latencies the inverse),
     so above 1 means b is faster. ``p_value`` is after Holm's correction. ``floor`` is the
-    noise floor as a ratio (1.03: differences up to 3 % are noise).
+    noise floor as a ratio (1.03: differences up to 3 % are noise). ``queries_used`` may count: both
+    return the same; ``queries_measured``: how many of these were measured on both sides, in the
+    block with the fewest; None: not known, as where answers were not compared.
     """
 
     a: str
@@ -117,6 +119,7 @@ class Comparison:
     queries_used: int
     queries_left_out: int
     reason: str = ""
+    queries_measured: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -201,7 +204,8 @@ class Verdict:
     """The answer. ``decision`` is one paragraph, of a sweep one a line; ``lines`` a short table
     for a terminal.
 
-    ``resolved``: did any comparison come out above the noise.
+    ``resolved``: did any comparison come out above the noise. ``best``: what is resolved as better
+    than every rival, over most of the queries on which they agree; None: nothing is.
     """
 
     decision: str

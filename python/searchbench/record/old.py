@@ -20,7 +20,8 @@ def plan(payload: dict[str, Any]) -> dict[str, Any]:
     """A plan.json of format 1 as one of format 2."""
     judging = dict(payload.get("judging") or {})
     load_run = judging.get("kind") == "load"
-    kept = {key: judging[key] for key in _JUDGING if judging.get(key) is not None}
+    kept: dict[str, Any] = {"ingest": ""}  # unknown, unless it is there
+    kept |= {key: judging[key] for key in _JUDGING if judging.get(key) is not None}
     if load_run:
         searched = judging.get("slo") and judging.get("capacity") is not None
         kept["measure"] = "capacity" if searched else "sweep"

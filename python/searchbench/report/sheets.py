@@ -41,7 +41,7 @@ HEADERS: dict[str, tuple[str, ...]] = {
     ),
     "comparisons": (
         "a", "b", "metric", "verdict", "ratio", "low", "high", "level", "n", "method",
-        "p_value", "floor", "queries_used", "queries_left_out", "reason",
+        "p_value", "floor", "queries_used", "queries_left_out", "queries_measured", "reason",
     ),
     "quantiles": ("treatment", "time", "quantile", "seconds", "low_s", "high_s"),
     "agreement": (
@@ -109,8 +109,8 @@ def _trials(judgement: Judgement) -> Iterable[Sequence[Any]]:
 def _comparisons(judgement: Judgement) -> Iterable[Sequence[Any]]:
     for c in judgement.comparisons:
         ratio = _estimate(c.ratio)[1:]
-        used = (c.p_value, c.floor, c.queries_used, c.queries_left_out, c.reason)
-        yield (c.a, c.b, c.metric, c.verdict, *ratio, *used)
+        used = (c.queries_used, c.queries_left_out, c.queries_measured)
+        yield (c.a, c.b, c.metric, c.verdict, *ratio, c.p_value, c.floor, *used, c.reason)
 
 
 def _quantiles(judgement: Judgement) -> Iterable[Sequence[Any]]:

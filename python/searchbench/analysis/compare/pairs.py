@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 
 from searchbench.analysis.agreement.agreement import Pair
 from searchbench.analysis.agreement.answers import AnswerBook
+from searchbench.analysis.compare import standing
 from searchbench.analysis.judgement import Comparison, Estimate, TreatmentResult, TrialResult
 from searchbench.analysis.stats.intervals import (
     ALPHA,
@@ -34,7 +35,6 @@ from searchbench.analysis.trial.measured import Measured, Samples
 from searchbench.record.trial import Load
 
 ALL_PAIRS_UP_TO = 6  # treatments; beyond, only pairs that differ in one factor
-MOST = 0.9  # of the agreeing queries must be measured on both sides to go unremarked
 MANY_TWINS = 20  # from here on the floor is the 95 % quantile, not the greatest
 
 Floats = NDArray[np.float64]
@@ -102,28 +102,36 @@ def same_mix_rates(
     b: Measured,
     loads: tuple[Load, Load],
     agreeing: NDArray[np.int64],
-) -> tuple[tuple[float, float] | None, int]:
-    """Closed-loop rates of two trials over the same mix of queries, and how many queries it has.
+) -> tuple[float, float] | None:
+    """Closed-loop rates of two trials over the same mix of queries.
 
     In a window of seconds the faster system comes further in the log, so each side has asked a mix
     of its own, and slow queries may stand on one side only. Here a query's mean cycle time
     weighs on both sides by its share of both; queries that one side did not come to are left out.
     None where no query was measured on both sides.
     """
-    n = int(max((m.query.max(initial=0) for m in (a, b)), default=0)) + 1
-    counts = [np.bincount(m.query, minlength=n).astype(np.float64) for m in (a, b)]
-    common = np.zeros(n, dtype=bool)
-    common[agreeing[agreeing < n]] = True
-    common &= (counts[0] > 0) & (counts[1] > 0)
+    counts, common = _on_both(a, b, agreeing)
     if not common.any():
-        return None, 0
+        return None
+    n = common.size
     weight = sum(c[common] / c[common].sum() for c in counts) / 2
     rates = []
     for measured, count, load in zip((a, b), counts, loads, strict=True):
         total_ns = np.bincount(measured.query, weights=measured.response_ns, minlength=n)[common]
         cycle_s = total_ns / count[common] / 1e9 + (load.think_s or 0.0)
         rates.append((load.clients or 1) / float(np.sum(weight * cycle_s)))
-    return (rates[0], rates[1]), int(np.count_nonzero(common))
+    return rates[0], rates[1]
+
+
+def _on_both(
+    a: Measured, b: Measured, agreeing: NDArray[np.int64]
+) -> tuple[list[Floats], NDArray[np.bool_]]:
+    """By query: requests of either side, and whether it agrees and was measured on both sides."""
+    n = int(max(m.query.max(initial=0) for m in (a, b))) + 1
+    counts = [np.bincount(m.query, minlength=n).astype(np.float64) for m in (a, b)]
+    common = np.zeros(n, dtype=bool)
+    common[agreeing[agreeing < n]] = True
+    return counts, common & (counts[0] > 0) & (counts[1] > 0)
 
 
 def noise_floors(
@@ -168,6 +176,7 @@ def comparisons(
     drafts: list[tuple[Comparison, list[float]]] = []
     for a, b in family(treatments):
         pair, distinct = answers.pair(a, b), answers.distinct(a)
+        measured = _fewest_on_both(by_id[a], by_id[b], samples, pair)
         other = metrics_for(loads[b], metric)
         for name in (name for name in metrics_for(loads[a], metric) if name in other):
             floor = floors[name].value if name in floors else 1.0
@@ -175,11 +184,11 @@ def comparisons(
             if logs:
                 ratio, p = paired_ratio(logs, noises.get(name))
                 draft = replace(draft, ratio=ratio, p_value=p)
-            drafts.append((draft, logs))
+            drafts.append((replace(draft, queries_measured=measured), logs))
     adjusted = holm([comparison.p_value for comparison, _ in drafts])
     tests = sum(p is not None for p in adjusted)
     return tuple(
-        _decide(comparison, logs, p, tests)
+        _decide(_remarked(comparison), logs, noises.get(comparison.metric), p, tests)
         for (comparison, logs), p in zip(drafts, adjusted, strict=True)
     )
 
@@ -218,13 +227,11 @@ def _draft(
         return replace(blank, verdict="not comparable", reason=why), []
     own_loads = loads[a.treatment], loads[b.treatment]
     logs: list[float] = []
-    both: list[int] = []
     for block in sorted(mine.keys() & other.keys()):
         trials = mine[block], other[block]
         if metric == "throughput" and pair is not None:
             measured = samples.measured(trials[0].trial), samples.measured(trials[1].trial)
-            rates, common = same_mix_rates(*measured, own_loads, pair.agreeing)
-            both.append(common)
+            rates = same_mix_rates(*measured, own_loads, pair.agreeing)
             if rates is not None:
                 logs.append(math.log(rates[1] / rates[0]))
             continue
@@ -234,14 +241,38 @@ def _draft(
         )
         if x and y:
             logs.append(math.log(y / x) if metric == "throughput" else math.log(x / y))
-    if both and min(both) < MOST * used:
-        said = f"in one block only {min(both)} of these {used} queries were measured on both sides"
-        blank = replace(blank, reason=_join(blank.reason, said))
     return blank, logs
 
 
+def _fewest_on_both(
+    a: TreatmentResult, b: TreatmentResult, samples: Samples, pair: Pair | None
+) -> int | None:
+    """The fewest agreeing queries that a block measured on both sides; None: not compared."""
+    if pair is None:
+        return None
+    mine, other = _by_block(a), _by_block(b)
+    counts = []
+    for block in mine.keys() & other.keys():
+        x, y = (samples.measured(side[block].trial) for side in (mine, other))
+        counts.append(int(np.count_nonzero(_on_both(x, y, pair.agreeing)[1])))
+    return min(counts, default=0)
+
+
+def _remarked(c: Comparison) -> Comparison:
+    """With the reason that few queries were measured on both sides, if that is so."""
+    if c.ratio is None or c.queries_measured is None or standing.covered(c):
+        return c
+    found, used = c.queries_measured, c.queries_used
+    said = f"in one block only {found} of these {used} queries were measured on both sides"
+    return replace(c, reason=_join(c.reason, said))
+
+
 def _decide(
-    comparison: Comparison, logs: Sequence[float], p: float | None, tests: int
+    comparison: Comparison,
+    logs: Sequence[float],
+    noise: Noise | None,
+    p: float | None,
+    tests: int,
 ) -> Comparison:
     if comparison.verdict == "not comparable":
         return comparison
@@ -267,9 +298,18 @@ def _decide(
         why = "the interval includes no difference"
         if excludes_one:
             why = f"p = {p:.2g} after correcting for {tests} comparisons"
-        if needed := replicates_to_resolve(logs, tests):
-            why += f"; about {max(needed, len(logs) + 1)} blocks would resolve it"
+        if needed := replicates_to_resolve(logs, noise, tests):
+            why += f"; {_blocks(*needed, len(logs))}"
     return replace(comparison, reason=_join(comparison.reason, why))
+
+
+def _blocks(least: int, most: int | None, now: int) -> str:
+    """How many blocks it takes, more than there are ``now``; ``most`` None: above a thousand."""
+    least = max(least, now + 1)
+    count = f"{least} or many more" if most is None else f"{least} to {most}"
+    if most is not None and most <= least:
+        count = f"{least}"
+    return f"if it is as large as it looks, about {count} blocks would resolve it"
 
 
 def _noise(treatments: Sequence[TreatmentResult], metric: str) -> Noise | None:

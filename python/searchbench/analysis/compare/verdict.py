@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
-from searchbench.analysis.compare import pairs
+from searchbench.analysis.compare import pairs, standing, systems
 from searchbench.analysis.judgement import (
     Comparison,
     Estimate,
@@ -21,7 +20,16 @@ from searchbench.record.trial import Load
 
 WIDTH = 80
 MOST_QUESTIONS = 4
-FEW = 3  # systems of which each pair has a sentence; of more, the best against each other
+_ONE_BUILD = (
+    "the build has no replicate, and how much two builds of it differ is not in the intervals."
+)
+# By how often indexes were built; where each block has its own there is nothing to say.
+BUILDS = {
+    "once": f"Each index was built once: {_ONE_BUILD}",
+    "as-found": f"Indexes were filled once, or used as they were found: {_ONE_BUILD}",
+    "": "It is not on record whether each block built its own index, so differences between "
+    "builds may not be in the intervals.",
+}
 
 
 def decide(
@@ -32,80 +40,116 @@ def decide(
     noise_floor: Estimate | None,
     require: str,
     scales: Sequence[Scale] = (),
+    ingest: str = "",
 ) -> Verdict:
-    """The verdict on a study by one metric. ``loads``: the load of each treatment."""
+    """The verdict on a study by one metric.
+
+    ``loads``: the load of each treatment. ``ingest``: how often indexes were built, as a plan
+    says it.
+    """
     trials = [trial for t in treatments for trial in t.trials]
     usable = [t for t in treatments if metric in t.figures]
     if not usable:
         return Verdict(_no_verdict(trials, metric), False, None)
     ranked = sorted(usable, key=lambda t: t.figures[metric].value, reverse=metric == "throughput")
     own = [c for c in comparisons if c.metric == metric]
-    by_question = _questions(ranked)
-    several = len(by_question) > 1
-    first = ranked[0]
-    mine = _of_first(first, own)
+    rivals = _questions(treatments)
+    groups = [_group(found, rivals[asked], own) for asked, found in _questions(ranked).items()]
+    several, group = len(rivals) > 1, groups[0]
     labels = {t.treatment: t.label for t in treatments}
     if len(treatments) == 1:
         sentences = [
-            f"{first.label} {_has(metric, first.figures[metric])}.",
+            f"{group.first.label} {_has(metric, group.first.figures[metric])}.",
             "There is nothing to compare it with.",
         ]
     elif len(treatments) == 2 and len(own) == 1:
         sentences = _of_two(labels, ranked, own[0], loads, metric, require)
     else:
         # The systems first: which of them is what most questions ask.
-        sentences = _by_system(treatments, own, metric, require)
+        sentences = systems.by_system(treatments, own, metric, require)
         if not several:
-            sentences += _of_many(first, mine, metric, labels)
-        elif len(by_question) <= MOST_QUESTIONS:
+            sentences += _of_many(group, metric, labels, require)
+        elif len(groups) <= MOST_QUESTIONS:
             sentences += [
-                f"Asked {_question_of(asked)}: {_leader(members, own, metric, labels)}"
-                for asked, members in by_question.items()
+                f"Asked {_question_of(one.first)}: {_leads(one, metric)}." for one in groups
             ]
+        sentences.append(_fewest([c for one in groups for c in one.met.values()], require))
     sentences += _peaks(scales, metric)
-    left_out = max((c.queries_left_out for c in mine), default=0)
-    if left_out and len(treatments) > 2:
-        sentences.append(
-            f"Ratios are over the queries that both systems answer the same ({require}); up to "
-            f"{left_out} {plural(left_out, 'query was', 'queries were')} left out."
-        )
-    sentences.append(_control(noise_floor))
+    sentences += [BUILDS.get(ingest, ""), _control(noise_floor)]
     not_used = Counter(t.status for t in trials if t.status != "valid")
     if not_used:
         said = " and ".join(f"{n} {status}" for status, n in not_used.items())
         sentences.append(f"Of {len(trials)} trials, {said}; they are shown and not used.")
-    won = any(c.verdict == "faster" for c in mine)
-    header, lines = _table(list(by_question.values()), own, loads, metric)
+    header, lines = _table(groups, loads, metric)
     return Verdict(
         decision=" ".join(s for s in sentences if s),
         resolved=any(c.verdict in ("faster", "slower") for c in own),
-        best=first.treatment if won and not several else None,
+        best=group.first.treatment if group.best and not several else None,
         lines=lines,
         header=header,
     )
 
 
-def _table(
-    groups: Sequence[Sequence[TreatmentResult]],
-    own: Sequence[Comparison],
-    loads: Mapping[str, Load],
-    metric: str,
-) -> tuple[tuple[str, ...], tuple[tuple[str, ...], ...]]:
-    """Header and lines, at most 80 columns wide with two spaces between.
+@dataclass(frozen=True, slots=True)
+class _Group:
+    """Treatments that were asked the same.
 
-    ``groups``: treatments that were asked the same, the best of each group first. ``own``: the
-    comparisons by ``metric``.
+    ``ranked``: those with a figure, the leader first; ``met``: by treatment, its comparison with
+    the leader as ratio leader/other. ``doubts``: why the leader is not the best; empty: it is, or
+    it is alone.
     """
-    closed = all(loads[t.treatment].kind == "closed" for ranked in groups for t in ranked)
+
+    ranked: Sequence[TreatmentResult]
+    met: Mapping[str, Comparison]
+    doubts: str
+    alone: bool
+
+    @property
+    def first(self) -> TreatmentResult:
+        return self.ranked[0]
+
+    @property
+    def best(self) -> bool:
+        return not self.doubts and not self.alone
+
+
+def _group(
+    ranked: Sequence[TreatmentResult],
+    rivals: Sequence[TreatmentResult],
+    own: Sequence[Comparison],
+) -> _Group:
+    """``ranked``: by figure; ``rivals``: all that were asked the same, also without a figure.
+
+    The leader has the best figure of those that lose to nobody: figures are over all queries,
+    comparisons over those that agree.
+    """
+    there = {t.treatment for t in rivals}
+
+    def met(t: TreatmentResult) -> dict[str, Comparison]:
+        return {c.b: c for c in _of_first(t, own) if c.b in there}
+
+    unbeaten = (t for t in ranked if not any(c.verdict == "slower" for c in met(t).values()))
+    first = next(unbeaten, ranked[0])
+    found = met(first)
+    others = [t for t in rivals if t is not first]
+    in_doubt = standing.doubts((t.label, found.get(t.treatment)) for t in others)
+    return _Group([first, *(t for t in ranked if t is not first)], found, in_doubt, not others)
+
+
+def _table(
+    groups: Sequence[_Group], loads: Mapping[str, Load], metric: str
+) -> tuple[tuple[str, ...], tuple[tuple[str, ...], ...]]:
+    """Header and lines, at most 80 columns wide with two spaces between."""
+    closed = all(loads[t.treatment].kind == "closed" for group in groups for t in group.ranked)
     kind = "service" if closed else "response"
-    header = ("treatment", "queries/s", f"{kind} p50", "p99", "best is")
+    header = ("treatment", "queries/s", f"{kind} p50", "p99", "first is")
     lines = []
-    for ranked in groups:
-        first = ranked[0]
-        against = {c.b: c for c in _of_first(first, own)}
-        for t in ranked:
+    for group in groups:
+        for t in group.ranked:
             p50, p99 = (t.figures.get(f"{kind}_{name}") for name in ("p50", "p99"))
-            rank = "the best" if t is first else _short(against.get(t.treatment), t, first, metric)
+            rank = "-" if group.alone else "the best" if group.best else "in the lead"
+            if t is not group.first:
+                rank = _short(group.met.get(t.treatment), t, group.first, metric)
             lines.append((t.label, _rate(t.figures.get("throughput")), _ms(p50), _ms(p99), rank))
     room = WIDTH - sum(
         2 + max(len(header[i]), *(len(row[i]) for row in lines)) for i in range(1, len(header))
@@ -119,18 +163,13 @@ def _of_first(first: TreatmentResult, own: Sequence[Comparison]) -> list[Compari
     return [_seen_from(first.treatment, c) for c in own if first.treatment in (c.a, c.b)]
 
 
-def _leader(
-    ranked: Sequence[TreatmentResult],
-    own: Sequence[Comparison],
-    metric: str,
-    labels: Mapping[str, str],
-) -> str:
-    """The best answer to one question, and what it cannot be told apart from."""
-    first = ranked[0]
-    there = {t.treatment for t in ranked}
-    even = [c for c in _of_first(first, own) if c.b in there and c.verdict == "not resolved"]
-    tail = f", not told apart from {listed([labels.get(c.b, c.b) for c in even])}" if even else ""
-    return f"{first.label} leads with {amount(first.figures[metric])}{tail}."
+def _leads(group: _Group, metric: str) -> str:
+    """The leader with its figure; whether it is the best, or what keeps it from being it."""
+    label, figure = group.first.label, group.first.figures[metric]
+    if group.alone:
+        return f"{label} {_has(metric, figure)}"
+    tail = f", {group.doubts}" if group.doubts else ""
+    return f"{label} {'is the best' if group.best else 'leads'} with {amount(figure)}{tail}"
 
 
 def _of_two(
@@ -155,10 +194,7 @@ def _of_two(
     if comparison.ratio is not None and (comparison.ratio.value > 1) == (winner == comparison.a):
         winner = next(t for t in both if t != winner)  # over the queries that agree
     seen = _seen_from(winner, comparison)
-    over = f", over all {comparison.queries_used} queries, whatever they return"
-    over = _where([loads[t] for t in both]) + (
-        _over([comparison], require) if require != "none" else over
-    )
+    over = f"{_where([loads[t] for t in both])}, {standing.over([comparison], require)}"
     if seen.verdict == "faster" and seen.ratio is not None:
         left = comparison.queries_left_out
         said = f"{labels[seen.a]} {_beats(metric, seen.ratio, labels[seen.b])}{over}"
@@ -172,33 +208,33 @@ def _of_two(
     ]
 
 
-def _of_many(
-    first: TreatmentResult,
-    mine: Sequence[Comparison],
-    metric: str,
-    labels: Mapping[str, str],
-) -> list[str]:
-    more = "highest" if metric == "throughput" else "lowest"
-    sentences = [f"{first.label} has the {more} {words(metric)}: {amount(first.figures[metric])}."]
-    wins = [(c.ratio, c.b) for c in mine if c.verdict == "faster" and c.ratio]
-    even = [c for c in mine if c.verdict == "not resolved"]
-    other = [c for c in mine if c.verdict == "not comparable"]
+def _of_many(group: _Group, metric: str, labels: Mapping[str, str], require: str) -> list[str]:
+    sentences = [f"By {words(metric)}, {_leads(group, metric)}."]
+    mine = group.met.values()
+    wins = [(c.ratio, c) for c in mine if c.verdict == "faster" and c.ratio]
     if wins:
-        ratio, nearest = min(wins, key=lambda win: win[0].value)
+        ratio, c = min(wins, key=lambda win: win[0].value)
         count = f"{len(wins)} of the {len(mine)} others"
         whom = "each of the others" if len(wins) == len(mine) else count
         sentences.append(
-            f"It is better than {whom} it was compared with, and {times(ratio)} as "
-            f"good as the nearest of these, {labels.get(nearest, nearest)}."
+            f"It is better than {whom} it was compared with, and {times(ratio)} as good as the "
+            f"nearest of these, {labels.get(c.b, c.b)}, {standing.over([c], require)}."
         )
-    if even:
-        names = listed([labels.get(c.b, c.b) for c in even])
-        sentences.append(f"Not resolved: it cannot be told apart from {names}.")
-        sentences.append(f"{upper(even[0].reason)}." if even[0].reason else "")
-    if other:
-        names = listed([labels.get(c.b, c.b) for c in other])
-        sentences.append(f"Not comparable with {names}: {other[0].reason}.")
+    for verdict, said in (("not resolved", "against"), ("not comparable", "with")):
+        found = [c for c in mine if c.verdict == verdict and c.reason]
+        if found:
+            names = listed([labels.get(c.b, c.b) for c in found])
+            eg = ", for example" if len({c.reason for c in found}) > 1 else ""
+            sentences.append(f"{upper(verdict)} {said} {names}{eg}: {found[0].reason}.")
     return sentences
+
+
+def _fewest(several: Sequence[Comparison], require: str) -> str:
+    """Over how many queries the ratios of the table are, where it is not simply all of them."""
+    found = [c for c in several if c.ratio is not None]
+    if all(standing.covered(c) and not c.queries_left_out for c in found):
+        return ""
+    return f"Where they rest on the fewest queries, ratios are {standing.over(found, require)}."
 
 
 def _peaks(scales: Sequence[Scale], metric: str) -> list[str]:
@@ -210,7 +246,8 @@ def _peaks(scales: Sequence[Scale], metric: str) -> list[str]:
         held = f" ({' '.join(levels)})" if scale.held else ""
         unclear = scale.best_not_resolved_from
         tail = f", not told apart from {listed([f'{x:g}' for x in unclear])}" if unclear else ""
-        sentences.append(f"Of {_short_name(scale.factor)}, {scale.best:g} is the best{held}{tail}.")
+        is_what = "leads" if unclear else "is the best"
+        sentences.append(f"Of {_short_name(scale.factor)}, {scale.best:g} {is_what}{held}{tail}.")
     return sentences if len(sentences) <= 4 else []
 
 
@@ -240,100 +277,6 @@ def _no_verdict(trials: Sequence[TrialResult], metric: str) -> str:
     )
 
 
-def _by_system(
-    treatments: Sequence[TreatmentResult], own: Sequence[Comparison], metric: str, require: str
-) -> list[str]:
-    """The systems against each other, wherever they differ in nothing else.
-
-    ``own``: the comparisons by ``metric``. Ratios are those of the comparisons, so over the
-    queries that both answer alike.
-    """
-    by_id = {t.treatment: t for t in treatments}
-    found: dict[tuple[str, str], list[Comparison]] = {}
-    for c in own:
-        a, b = by_id[c.a], by_id[c.b]
-        levels = ({k: v for k, v in t.levels.items() if k != "system"} for t in (a, b))
-        if a.system != b.system and next(levels) == next(levels):
-            found.setdefault((a.system, b.system), []).append(c)
-    if len({name for pair in found for name in pair}) > FEW:
-        return _many(found, metric, require)
-    sentences = (_pair(*pair, several, metric, require) for pair, several in found.items())
-    return [sentence for sentence in sentences if sentence]
-
-
-def _pair(
-    a_name: str, b_name: str, several: Sequence[Comparison], metric: str, require: str
-) -> str:
-    """The range of the ratios of two systems; empty where no comparison is resolved."""
-    ratios = [c.ratio.value for c in several if c.ratio and c.verdict in ("faster", "slower")]
-    if not ratios:
-        return ""
-    open_ones = len(several) - len(ratios)
-    rest = f" ({open_ones} not resolved or not comparable)" if open_ones else ""
-    if len({r > 1 for r in ratios}) == 2:
-        return (
-            f"Between {a_name} and {b_name} it depends: {b_name} is better at "
-            f"{sum(r > 1 for r in ratios)} and {a_name} at {sum(r < 1 for r in ratios)} of "
-            f"{len(several)} otherwise equal settings{rest}."
-        )
-    if ratios[0] < 1:
-        a_name, b_name, ratios = b_name, a_name, [1 / r for r in ratios]
-    span = f"{digits(min(ratios))} to {digits(max(ratios))}"
-    span = span if len(ratios) > 1 else digits(ratios[0])
-    return (
-        f"At otherwise equal settings {b_name} is {span} times as good as {a_name} by "
-        f"{words(metric)}{rest}{_over(several, require)}."
-    )
-
-
-def _many(found: dict[tuple[str, str], list[Comparison]], metric: str, require: str) -> list[str]:
-    """The system that is best over all settings, and by how much, against each of the others."""
-    systems = list(dict.fromkeys(name for pair in found for name in pair))
-    means = {name: _against(name, found) for name in systems}
-    best = max(systems, key=lambda name: sum(map(math.log, means[name].values())))
-    others = sorted(means[best].items(), key=lambda item: item[1])
-    if not others:
-        return []
-    asked = [
-        (c, "faster" if pair[1] == best else "slower")
-        for pair, several in found.items()
-        for c in several
-        if best in pair
-    ]
-    won = sum(c.verdict == wins for c, wins in asked)
-    open_ones = sum(c.verdict not in ("faster", "slower") for c, _ in asked)
-    lost = len(asked) - won - open_ones
-    rest = [f"{won} times better" if won != 1 else "once better"]
-    rest += [f"{lost} times worse" if lost != 1 else "once worse"] if lost else []
-    rest += [f"{open_ones} times not resolved or not comparable"] if open_ones else []
-    shown = ", ".join(f"{digits(r)} times {name}" for name, r in others)
-    if not won:
-        return [
-            f"Not resolved: which of {len(systems)} systems is the best by {words(metric)}. "
-            f"Nearest to it is {best}, in the geometric mean of the ratios {shown}, but none of "
-            f"its {len(asked)} comparisons at otherwise equal settings resolves."
-        ]
-    over = _over([c for c, _ in asked], require)
-    return [
-        f"Of {len(systems)} systems {best} is the best by {words(metric)} over the otherwise equal "
-        f"settings ({', '.join(rest)} in {len(asked)} comparisons{over}). In "
-        f"the geometric mean of the ratios it reaches {shown}."
-    ]
-
-
-def _against(name: str, found: dict[tuple[str, str], list[Comparison]]) -> dict[str, float]:
-    """Geometric mean of this system's ratios over each other one."""
-    means = {}
-    for (a, b), several in found.items():
-        if name not in (a, b):
-            continue
-        logs = [math.log(c.ratio.value) for c in several if c.ratio and c.ratio.value > 0]
-        if logs:
-            mean = sum(logs) / len(logs)
-            means[a if name == b else b] = math.exp(mean if name == b else -mean)
-    return means
-
-
 def _questions(
     treatments: Sequence[TreatmentResult],
 ) -> dict[tuple[tuple[str, object], ...], list[TreatmentResult]]:
@@ -343,29 +286,22 @@ def _questions(
     """
     found: dict[tuple[tuple[str, object], ...], list[TreatmentResult]] = {}
     for t in treatments:
-        asked = tuple((f, v) for f, v in t.levels.items() if f.startswith(("queries.", "corpus.")))
-        found.setdefault(asked, []).append(t)
+        found.setdefault(_question(t), []).append(t)
     return found
 
 
-def _question_of(asked: tuple[tuple[str, object], ...]) -> str:
-    """A question in a sentence: "match=any"."""
-    return listed([f"{_short_name(f)}={v}" for f, v in asked]) if asked else ""
+def _question(t: TreatmentResult) -> tuple[tuple[str, object], ...]:
+    return tuple((f, v) for f, v in t.levels.items() if f.startswith(("queries.", "corpus.")))
+
+
+def _question_of(t: TreatmentResult) -> str:
+    """What a treatment was asked, in a sentence: "match=any"."""
+    return listed([f"{_short_name(f)}={v}" for f, v in _question(t)])
 
 
 def _short_name(factor: str) -> str:
     """ "load.clients" → "clients"."""
     return factor.rsplit(".", 1)[-1]
-
-
-def _over(several: Sequence[Comparison], require: str) -> str:
-    """On how many queries the ratios rest; the fewest, where they differ."""
-    fewest = min(several, key=lambda c: c.queries_used)
-    total = fewest.queries_used + fewest.queries_left_out
-    if require == "none":
-        return f", over all {total} queries, whatever they return"
-    used = fewest.queries_used
-    return f", over the {used} of {total} queries on which both return the same {require}"
 
 
 def _seen_from(treatment: str, c: Comparison) -> Comparison:

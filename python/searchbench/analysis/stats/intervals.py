@@ -97,12 +97,11 @@ def paired_ratio(
     mean, n = float(x.mean()), int(x.size)
     if n < 2:
         return Estimate(math.exp(mean), "ratio", n), None
-    own = float(x.var(ddof=1))
-    variance, df, method = own, n - 1, "t over blocks, on logs"
+    used = _noise_used(x, noise)
+    df, error = used.df, math.sqrt(used.variance / n)
+    method = "t over blocks, on logs"
     if noise is not None and noise.df > n - 1:
-        variance, df = max(own, noise.variance), min(noise.df, 3 * (n - 1))
         method = "t over blocks with the noise of the study, on logs"
-    error = math.sqrt(variance / n)
     if error <= 1e-12 * max(abs(mean), 1e-300):
         exact = Interval(math.exp(mean), math.exp(mean), LEVEL, "no spread between replicates")
         return Estimate(math.exp(mean), "ratio", n, exact), 1.0 if mean == 0 else 0.0
@@ -110,6 +109,14 @@ def paired_ratio(
     interval = Interval(_exp(mean - half), _exp(mean + half), LEVEL, method)
     p = float(2 * stats.t.sf(abs(mean) / error, df))
     return Estimate(math.exp(mean), "ratio", n, interval), p
+
+
+def _noise_used(x: Floats, noise: Noise | None) -> Noise:
+    """What ``paired_ratio`` takes for the noise of these log ratios, two or more."""
+    own, df = float(x.var(ddof=1)), x.size - 1
+    if noise is None or noise.df <= df:
+        return Noise(own, df)
+    return Noise(max(own, noise.variance), min(noise.df, 3 * df))
 
 
 def welch_log_ratio(a: Floats, b: Floats) -> tuple[Interval, float] | None:
@@ -147,24 +154,30 @@ def holm(p_values: Sequence[float | None]) -> list[float | None]:
     return adjusted
 
 
-def replicates_to_resolve(log_ratios: Sequence[float] | Floats, tests: int = 1) -> int | None:
-    """Blocks after which a difference like this one would come out, four times in five.
+def replicates_to_resolve(
+    log_ratios: Sequence[float] | Floats, noise: Noise | None, tests: int = 1
+) -> tuple[int, int | None] | None:
+    """Blocks after which a difference as large as this mean would come out, four times in five.
 
-    Smallest n with |mean| ≥ (t(1 − α/2, n−1) + t(0.8, n−1)) · s/√n, α = 0.05 over ``tests``
-    (Bonferroni, which Holm never exceeds). None where more than 1,000 would be needed or
-    the spread is unknown.
+    The noise is the one that ``paired_ratio`` used. Least and most are for the ends of the 90 %
+    interval of its variance s² (chi-squared, with the blocks that it rests on): the smallest n with
+    |mean| ≥ (t(1 − α/2, f) + t(0.8, f)) · s/√n, where f grows with n as it is now, and α = 0.05
+    over ``tests`` (Bonferroni, which Holm never exceeds). Most is None above 1,000 blocks; all is
+    None where the least is, or where there is nothing to go by.
     """
     x = np.asarray(log_ratios, dtype=np.float64)
-    if x.size < 2:
+    if x.size < 2 or float(x.mean()) == 0:
         return None
-    mean, spread = abs(float(x.mean())), float(x.std(ddof=1))
-    if mean == 0:
-        return None
+    used = _noise_used(x, noise)
     n = np.arange(2, 1001)
-    alpha = (1 - LEVEL) / max(1, tests)
-    t = stats.t.ppf(1 - alpha / 2, n - 1) + stats.t.ppf(0.8, n - 1)
-    enough = np.flatnonzero(mean >= t * spread / np.sqrt(n))
-    return int(n[enough[0]]) if enough.size else None
+    f = (n - 1) * used.df / (x.size - 1)
+    t = stats.t.ppf(1 - (1 - LEVEL) / 2 / max(1, tests), f) + stats.t.ppf(0.8, f)
+    resolvable = math.sqrt(used.variance) * t / np.sqrt(n)  # the least mean, at this variance
+    # Where it is the pair's own variance that counts, it rests on the pair's own blocks alone.
+    known = used.df if noise is not None and used.variance == noise.variance else x.size - 1
+    factors = np.sqrt(known / stats.chi2.ppf([0.95, 0.05], known))
+    least, most = (np.flatnonzero(abs(float(x.mean())) >= k * resolvable) for k in factors)
+    return (int(n[least[0]]), int(n[most[0]]) if most.size else None) if least.size else None
 
 
 def inverse(ratio: Estimate) -> Estimate:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from functools import partial
 
 from searchbench.analysis.compare import pairs
@@ -9,7 +10,7 @@ from searchbench.analysis.judgement import Comparison, Judgement, Scale
 from searchbench.report.document import notices
 from searchbench.report.document.blocks import Badge, Block, Section, Text
 from searchbench.report.document.content import Content, figure
-from searchbench.report.document.text import fit, short
+from searchbench.report.document.text import fit, line, short
 from searchbench.report.figures import study as figures
 from searchbench.report.tables import numbers
 from searchbench.report.tables import study as tables
@@ -50,16 +51,47 @@ def answer(content: Content) -> Section:
 
 
 def _badge(judgement: Judgement) -> Badge:
-    """Resolved or not, and how many trials could not be used."""
+    """Resolved or not and why, and how many trials could not be used."""
     unusable = [t for r in judgement.treatments for t in r.trials if t.status != "valid"]
     aside = f" {numbers.counted(len(unusable), 'trial')} could not be used." if unusable else ""
-    if judgement.verdict.resolved:
-        text = "At least one difference is larger than the noise of this machine." + aside
-        return Badge("Resolved", "good", text)
-    text = "No difference is larger than that between two runs of the same system."
-    if not judgement.comparisons:
-        text = "There is nothing to compare it with."
-    return Badge("Not resolved", "unsure", text + aside)
+    if not judgement.verdict.resolved:
+        return Badge("Not resolved", "unsure", _why_not(judgement) + aside)
+    best = judgement.verdict.best
+    label = next((t.label for t in judgement.treatments if t.treatment == best), "")
+    own = [c for c in judgement.comparisons if c.metric == judgement.metric]
+    whole = label or all(c.verdict in ("faster", "slower") for c in own)
+    text = "At least one difference is resolved, but nothing is shown to be better than all others."
+    if label:
+        text = f"{short(label, 60)} is better than every other."
+    if not judgement.noise_floor:
+        text += " There is no A/A control: it is not known what the machine alone would make."
+    if whole:
+        return Badge("Resolved", "good", text + aside)
+    return Badge("Partly resolved", "unsure", text + aside)
+
+
+def _why_not(judgement: Judgement) -> str:
+    """Why no difference is resolved: only where it is so, because none is beyond the noise."""
+    own = [c for c in judgement.comparisons if c.metric == judgement.metric]
+    sizes = [(abs(math.log(c.ratio.value)), c) for c in own if c.ratio and c.ratio.value > 0]
+    if not own:
+        return "There is nothing to compare it with."
+    if not sizes:
+        return f"No two treatments can be compared{_because(own[0])}."
+    if not judgement.noise_floor:
+        return "There is no A/A control: it is not known how much two runs of one system differ."
+    size, greatest = max(sizes, key=lambda one: one[0])
+    if size > math.log(greatest.floor):
+        return (
+            "A difference is larger than that between two runs of the same system, but it is not "
+            f"sure{_because(greatest)}."
+        )
+    which = "" if len(sizes) == len(own) else " that could be compared"
+    return f"No difference{which} is larger than that between two runs of the same system."
+
+
+def _because(c: Comparison) -> str:
+    return f": {line(c.reason)}" if c.reason else ""
 
 
 def _reading(judgement: Judgement) -> str:

@@ -76,12 +76,16 @@ def overview(judgement: Judgement, metric: str, *, open_loop: bool) -> Table:
 
 
 def ranked(judgement: Judgement, metric: str) -> list[TreatmentResult]:
-    """The treatments by one figure, the best first, those without it last."""
+    """The best first, then by one figure, those without it last.
+
+    What is the best over the queries that agree need not have the best figure over all of them.
+    """
     sign = 1 if metric.startswith(LESS_IS_BETTER) else -1
 
-    def key(treatment: TreatmentResult) -> tuple[bool, float]:
-        estimate = treatment.figures.get(metric)
-        return estimate is None, sign * estimate.value if estimate else 0.0
+    def key(treatment: TreatmentResult) -> tuple[bool, bool, float]:
+        estimate, best = treatment.figures.get(metric), judgement.verdict.best
+        value = sign * estimate.value if estimate else 0.0
+        return treatment.treatment != best, estimate is None, value
 
     return sorted(judgement.treatments, key=key)
 
@@ -101,8 +105,10 @@ def comparisons(found: Sequence[Comparison], labels: Mapping[str, str]) -> Table
         return Cell(c.verdict, below=line(c.reason), tone=tones.get(c.verdict, "quiet"))
 
     def queries(c: Comparison) -> Cell:
-        left = f"{numbers.count(c.queries_left_out)} left out" if c.queries_left_out else ""
-        return Cell(numbers.count(c.queries_used), below=left)
+        said = [f"{numbers.count(c.queries_left_out)} left out"] if c.queries_left_out else []
+        if c.queries_measured is not None and c.queries_measured < c.queries_used:
+            said.append(f"{numbers.count(c.queries_measured)} measured on both sides")
+        return Cell(numbers.count(c.queries_used), below="; ".join(said))
 
     return table(
         found,

@@ -1,0 +1,60 @@
+"""What keeps a leader from being the best, and on how many queries a ratio rests.
+
+The best is resolved as better than every rival; every other leader only leads, and the sentence
+names the rivals that it is not shown to beat.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from searchbench.analysis.judgement import Comparison
+from searchbench.analysis.words import listed
+
+MOST = 0.9  # of the agreeing queries must be measured on both sides to go unremarked
+
+
+def covered(c: Comparison) -> bool:
+    """Whether most of the queries that agree were measured on both sides; False if not known."""
+    return c.queries_measured is not None and c.queries_measured >= MOST * c.queries_used
+
+
+def doubt(c: Comparison | None) -> str:
+    """Why this comparison does not show its ``b`` as the better one; empty: it does.
+
+    The words go before the rival's name. None: there is no comparison.
+    """
+    if c is None:
+        return "not compared with"
+    if c.verdict == "faster":
+        return "" if covered(c) else "compared over too few queries with"
+    said = {"slower": "worse than", "not resolved": "not told apart from"}
+    return said.get(c.verdict, "not comparable with")
+
+
+def doubts(found: Iterable[tuple[str, Comparison | None]]) -> str:
+    """Every doubt with the names of its rivals, in a clause; empty: it is the best.
+
+    ``found``: rival and comparison, the leader its ``b``.
+    """
+    by_doubt: dict[str, dict[str, None]] = {}  # names in their order, each once
+    for rival, c in found:
+        if said := doubt(c):
+            by_doubt.setdefault(said, {})[rival] = None
+    return ", ".join(f"{said} {listed(list(names))}" for said, names in by_doubt.items())
+
+
+def over(several: Sequence[Comparison], require: str) -> str:
+    """A clause: over how many queries the ratios are; of several, where they are the fewest."""
+    c = min(several, key=lambda c: (c.queries_measured or 0) / max(c.queries_used, 1))
+    used, measured = c.queries_used, c.queries_measured
+    if measured is None:
+        return "over all queries of each, as it is not known on which both return the same"
+    total = used + c.queries_left_out
+    which = f"the {used} of {total} queries on which both return the same {require}"
+    if require == "none":
+        which = f"all {total} queries, whatever they return"
+    if not covered(c):
+        return f"over only {measured} queries measured on both sides, of {which}"
+    count = "all" if measured >= used else f"at least {measured}"
+    return f"over {which}, {count} of them measured on both sides"
