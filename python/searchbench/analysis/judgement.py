@@ -169,9 +169,13 @@ class Agreement:
 
     The ``*_match`` are shares 0..1 of ``queries``; hits tied in score may swap, within a list
     and across its cut. ``causes`` counts differing queries by cause; the cause "tie" counts
-    those that differ by such ties alone and are matches all the same. ``a`` and ``b`` are
-    treatments; each stands for all that answer as it does, which ``label_a`` and ``label_b``
-    name. ``require`` is the level at which a query counts as agreeing, ``agreeing`` how many do.
+    those that differ by such ties alone and are matches all the same. ``rbo_mean`` is by rank
+    alone: ties that swap lower it. ``a`` and ``b`` are treatments; each stands for all that answer
+    as it does, which ``label_a`` and ``label_b`` name.
+    ``require`` is the level at which a query counts as agreeing, ``agreeing`` how many do,
+    ``differing`` how many do not; the rest cannot be decided. ``same_top_k``: of ``agreeing``,
+    those whose top k are the same too. ``without_order``: of ``queries``, those that one of them
+    answers with one score for all hits: its order says nothing, and is never the same.
     ``groups``: the measures of the Sphinx comparison study.
     """
 
@@ -193,6 +197,9 @@ class Agreement:
     label_b: str = ""
     require: str = "totals"
     agreeing: int = 0
+    differing: int = 0
+    same_top_k: int = 0
+    without_order: int = 0
     groups: GroupAgreement | None = None
 
 

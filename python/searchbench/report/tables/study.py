@@ -145,6 +145,10 @@ def agreement(found: Sequence[Agreement], labels: Mapping[str, str]) -> Table:
         first, second = a.label_a or labels.get(a.a, a.a), a.label_b or labels.get(a.b, a.b)
         return Cell(short(first, NAME), below="and " + short(second, NAME))
 
+    def order(a: Agreement) -> Cell:
+        none = f"{numbers.count(a.without_order)} have no order" if a.without_order else ""
+        return replace(_whole(a.top_k_order_match), below=none)
+
     def causes(a: Agreement) -> Cell:
         most = sorted(a.causes.items(), key=lambda item: -item[1])
         return Cell(", ".join(f"{line(c)} {n:,}" for c, n in most) or "none")
@@ -157,8 +161,8 @@ def agreement(found: Sequence[Agreement], labels: Mapping[str, str]) -> Table:
         number(
             f"Same top {max((a.k for a in found), default=10)}", lambda a: _whole(a.top_k_set_match)
         ),
-        number("Same order", lambda a: _whole(a.top_k_order_match)),
-        number("RBO", lambda a: known(a.rbo_mean, "{:.3f}".format)),
+        number("Same order", order),
+        number("RBO by rank", lambda a: known(a.rbo_mean, "{:.3f}".format)),
         number("Cannot express", lambda a: _both(a.unsupported_a, a.unsupported_b), 1.2),
         number("Errors", lambda a: _both(a.errors_a, a.errors_b)),
         text("Causes of difference", causes, 2),
