@@ -78,7 +78,7 @@ def _of_trials(
     floors = pairs.noise_floors(treatments, metrics)
     compared = pairs.comparisons(treatments, loads, samples, answers, floors, wanted)
     agreed = answers.shown()
-    scales = scaling.scales(treatments, metrics)
+    scales = scaling.scales(treatments, metrics, compared)
     noise_floor, require = floors.get(wanted), record.plan.judging.agreement.require
     own = findings.of_trials(record, treatments, bool(floors), agreed, answers)
     return replace(

@@ -220,20 +220,27 @@ class Verdict:
 
 @dataclass(frozen=True, slots=True)
 class Fit:
-    """A model fitted to a scaling curve: its parameters, R², the x of its peak (None: no peak)."""
+    """A model fitted to a scaling curve: its R², and what the data say of it.
+
+    ``parameters``: those whose interval leaves out 0, that is no such effect. ``peak``: the x of
+    the greatest y; None unless its interval lies within the levels measured. ``intervals``: of
+    the parameters and of ``peak``, by name.
+    """
 
     model: str
     parameters: Mapping[str, float]
     r_squared: float
     peak: float | None = None
+    intervals: Mapping[str, Interval] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
 class Scale:
     """One metric against one numeric factor, all other factors held.
 
-    ``held``: the levels of the others. ``best``: the level with the best mean.
-    ``best_not_resolved_from``: levels that the data cannot tell from the best.
+    ``held``: the levels of the others. ``best``: of the levels that no other is resolved to be
+    better than, the one with the best mean. ``best_not_resolved_from``: levels that no chain of
+    resolved comparisons puts below it; empty: it is the best, else it only leads.
     """
 
     factor: str

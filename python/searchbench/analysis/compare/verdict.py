@@ -210,7 +210,8 @@ def _peaks(scales: Sequence[Scale], metric: str) -> list[str]:
         held = f" ({' '.join(levels)})" if scale.held else ""
         unclear = scale.best_not_resolved_from
         tail = f", not told apart from {listed([f'{x:g}' for x in unclear])}" if unclear else ""
-        sentences.append(f"Of {_short_name(scale.factor)}, {scale.best:g} is the best{held}{tail}.")
+        is_what = "leads" if unclear else "is the best"
+        sentences.append(f"Of {_short_name(scale.factor)}, {scale.best:g} {is_what}{held}{tail}.")
     return sentences if len(sentences) <= 4 else []
 
 
