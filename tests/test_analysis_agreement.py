@@ -20,10 +20,16 @@ from searchbench.study.plan import Require
 Change = Callable[[int, dict[str, Any]], Mapping[str, Any]]
 
 
-def agree(tmp_path: Path, change: Change, require: Require = "totals", **b: Any) -> Pair:
-    """Compare good answers with changed ones, 40 queries."""
+def agree(
+    tmp_path: Path,
+    change: Change,
+    require: Require = "totals",
+    first: Change = lambda q, a: {},
+    **b: Any,
+) -> Pair:
+    """Compare good answers with changed ones, 40 queries. ``first``: changes of the former."""
     study = Study(blocks=1, control=None, queries=40)
-    study.add("a", seconds=1.5)
+    study.add("a", seconds=1.5, answer=lambda q: good_answer(q) | dict(first(q, good_answer(q))))
     study.add(
         "b", seconds=1.5, answer=lambda q: good_answer(q) | dict(change(q, good_answer(q))), **b
     )
@@ -90,7 +96,8 @@ def test_order_with_ties_is_the_same_exactly_if_no_pair_is_strictly_reversed() -
             for i, j in itertools.combinations(range(6), 2)
             if (s[i] - s[j]) * (place[i] - place[j]) < 0
         ]
-        expected.append(not reversed_pairs)
+        ordered = len(set(s)) > 1 and len(set(t)) > 1
+        expected.append(ordered and not reversed_pairs)
     a_lists = lists_of(rows["a"], 6, rows["score_a"])
     b_lists = lists_of(rows["b"], 6, rows["score_b"])
     assert ranking.match(a_lists, b_lists).order_same.tolist() == expected
@@ -169,6 +176,63 @@ def test_hits_above_the_cut_may_not_be_missing(tmp_path: Path) -> None:
     record = open_record(study.write(tmp_path / "record"))
     a, b = (agreement.read_answers(record, t) for t in by_treatment(record.trials))
     assert agreement.compare(a, b, require="set", k=10).agreement.top_k_set_match == 0
+
+
+FLAT = {"scores": [1.0] * 10}
+
+
+def strangers(q: int, a: dict[str, Any]) -> Mapping[str, Any]:
+    return {"ids": [f"stranger{q}-{i}" for i in range(10)]}
+
+
+@pytest.mark.parametrize("require", ["set", "order"])
+def test_lists_of_one_score_are_undecidable_and_never_the_same(
+    tmp_path: Path, require: Require
+) -> None:
+    pair = agree(
+        tmp_path, lambda q, a: {**FLAT, **strangers(q, a)}, require, first=lambda q, a: FLAT
+    )
+    found = pair.agreement
+    assert (found.top_k_set_match, found.top_k_order_match) == (0, 0)
+    assert (found.agreeing, found.differing, found.without_order) == (0, 0, 40)
+    assert found.causes == {agreement.UNDECIDED: 40}
+
+
+def test_identical_lists_of_one_score_are_the_same_set_and_have_no_order(tmp_path: Path) -> None:
+    found = agree(tmp_path, lambda q, a: FLAT, "order", first=lambda q, a: FLAT).agreement
+    assert (found.top_k_set_match, found.top_k_order_match) == (1, 0)
+    assert (found.agreeing, found.differing, found.without_order) == (0, 0, 40)
+    assert found.causes == {agreement.UNDECIDED: 40}
+
+
+def test_where_all_hits_are_listed_one_score_hides_no_other_documents(tmp_path: Path) -> None:
+    flat = {**FLAT, "total": 10}
+    pair = agree(tmp_path, lambda q, a: {**flat, **strangers(q, a)}, "set", first=lambda q, a: flat)
+    assert (pair.agreement.differing, pair.agreement.without_order) == (40, 0)
+
+
+def test_a_list_of_one_hit_of_many_has_no_order_either() -> None:
+    one, other = lists_of([[1], [1]], 1, [[2.0]] * 2), lists_of([[1], [7]], 1, [[2.0]] * 2)
+    found = ranking.match(one, other)
+    assert found.set_same.tolist() == found.order_same.tolist() == [True, False]
+    assert found.undecided.tolist() == [False, True]
+
+
+def test_where_totals_are_required_it_is_known_how_many_top_k_are_the_same(tmp_path: Path) -> None:
+    def change(q: int, a: dict[str, Any]) -> Mapping[str, Any]:
+        return {"total": 7} if q < 10 else strangers(q, a) if q < 30 else {}
+
+    found = agree(tmp_path, change).agreement
+    assert (found.agreeing, found.same_top_k, found.differing) == (30, 10, 10)
+
+
+def test_a_document_that_is_listed_twice_is_a_difference() -> None:
+    twice = lists_of([[1, 1, 2], [1, 2, 2]], 3, [[3.0, 2.0, 1.0], [3.0, 1.0, 1.0]])
+    once = lists_of([[1, 2, 3], [1, 2, 3]], 3, [[3.0, 2.0, 1.0], [3.0, 1.0, 1.0]])
+    for found in (ranking.match(twice, once), ranking.match(once, twice)):
+        assert not found.set_same.any()
+        assert not found.undecided.any()
+        assert np.all(found.rbo < 1)
 
 
 def test_other_order_of_the_same_documents_is_scoring(tmp_path: Path) -> None:

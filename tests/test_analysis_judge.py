@@ -10,10 +10,9 @@ import pytest
 
 import records
 from records import Study, by_query, exponential, good_answer, lognormal, single_queue
-from searchbench.analysis.compare.scaling import fit_usl
 from searchbench.analysis.frames import frames, tables
 from searchbench.analysis.judge import judge, to_json
-from searchbench.analysis.judgement import Comparison, Judgement
+from searchbench.analysis.judgement import Comparison, Judgement, TrialResult
 from searchbench.record import open_record
 
 
@@ -230,19 +229,12 @@ def test_scaling_finds_the_law_and_the_level_that_serves_best(tmp_path: Path) ->
     assert curve.x == (1, 2, 4, 8, 16)
     assert all(a <= b <= c for a, b, c in zip(curve.low, curve.y, curve.high, strict=True))
     scale = next(s for s in found.scales if s.metric == "throughput")
-    assert scale.best == 8
+    assert (scale.best, scale.best_not_resolved_from) == (8, ())
+    assert "Of clients, 8 is the best" in found.verdict.decision
     assert scale.fit is not None
     assert scale.fit.parameters["sigma"] == pytest.approx(0.05, abs=0.03)
     assert scale.fit.parameters["kappa"] == pytest.approx(0.01, abs=0.003)
     assert scale.fit.peak == pytest.approx(9.7, abs=1.0)
-
-
-def test_a_law_that_does_not_fit_is_not_shown() -> None:
-    assert fit_usl([1, 2, 4], [10, 20, 40]) is None
-    assert fit_usl([1, 2, 4, 8, 16], [10, 50, 3, 80, 2]) is None
-    linear = fit_usl([1, 2, 4, 8], [10, 20, 40, 80])
-    assert linear is not None
-    assert linear.peak is None
 
 
 def test_without_a_control_it_is_said_that_the_noise_is_unknown(tmp_path: Path) -> None:
@@ -302,6 +294,63 @@ def test_fewer_hits_under_load_than_when_asked_alone_make_a_trial_invalid(tmp_pa
     trial = judged(study.write(tmp_path / "r")).treatments[0].trials[0]
     assert trial.status == "invalid"
     assert "other answers under load" in trial.reason
+
+
+def under_load(
+    tmp_path: Path, first: dict[str, Any], later: dict[str, Any], changed: int = 200
+) -> TrialResult:
+    """40 queries asked alone, then 200 replies under load, of which the first few are others."""
+    asked: list[int] = []
+
+    def answer(query: int) -> dict[str, Any]:
+        asked.append(query)
+        return good_answer(query) | first | (later if 40 < len(asked) <= 40 + changed else {})
+
+    study = Study(blocks=1, control=None, under_load=200)
+    study.add("a", answer=answer)
+    return judged(study.write(tmp_path / "r")).treatments[0].trials[0]
+
+
+def other_answers(trial: TrialResult) -> list[str]:
+    return [f.number for f in trial.findings if f.kind == "other answers under load"]
+
+
+UNREADABLE = {"total": None, "ids": [], "scores": [], "error": "the reply cannot be read: no JSON"}
+
+
+@pytest.mark.parametrize(("changed", "status"), [(190, "invalid"), (1, "valid")])
+def test_replies_under_load_that_cannot_be_read_are_changed_answers(
+    tmp_path: Path, changed: int, status: str
+) -> None:
+    trial = under_load(tmp_path, {}, UNREADABLE, changed)
+    assert trial.status == status
+    assert other_answers(trial) == [
+        f"{changed} of 200 sampled replies (errors or unreadable: {changed})"
+    ]
+
+
+STRANGERS = [f"stranger-{i}" for i in range(10)]
+
+
+@pytest.mark.parametrize(
+    ("scores", "found"),
+    [
+        ([10.0 - i for i in range(10)], ["200 of 200 sampled replies"]),  # no two of them tie
+        ([10.0] * 5 + [1.0] * 5, ["200 of 200 sampled replies"]),  # exchanged above the cut, too
+        ([1.0] * 10, []),  # no order: any ten of all that match
+    ],
+)
+def test_other_documents_under_load_are_changed_answers_unless_they_may_tie(
+    tmp_path: Path, scores: list[float], found: list[str]
+) -> None:
+    trial = under_load(tmp_path, {"scores": scores}, {"ids": STRANGERS})
+    assert other_answers(trial) == found
+
+
+def test_documents_that_swap_at_a_tied_cut_under_load_are_the_same_answer(tmp_path: Path) -> None:
+    tied = {"scores": [10.0 - i for i in range(5)] + [1.0] * 5, "ids": STRANGERS}
+    swapped = {"ids": [*STRANGERS[:9], "beyond the cut"]}
+    assert other_answers(under_load(tmp_path, tied, swapped)) == []
 
 
 def test_the_table_fits_a_terminal_and_all_is_json(tmp_path: Path) -> None:

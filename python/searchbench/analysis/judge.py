@@ -78,7 +78,7 @@ def _of_trials(
     floors = pairs.noise_floors(treatments, metrics)
     compared = pairs.comparisons(treatments, loads, samples, answers, floors, wanted)
     agreed = answers.shown()
-    scales = scaling.scales(treatments, metrics)
+    scales = scaling.scales(treatments, metrics, compared)
     noise_floor, judging = floors.get(wanted), record.plan.judging
     attached = any(t.attach for t in record.plan.treatments)  # filled once, if not found full
     own = findings.of_trials(record, treatments, bool(floors), agreed, answers)

@@ -172,9 +172,13 @@ class Agreement:
 
     The ``*_match`` are shares 0..1 of ``queries``; hits tied in score may swap, within a list
     and across its cut. ``causes`` counts differing queries by cause; the cause "tie" counts
-    those that differ by such ties alone and are matches all the same. ``a`` and ``b`` are
-    treatments; each stands for all that answer as it does, which ``label_a`` and ``label_b``
-    name. ``require`` is the level at which a query counts as agreeing, ``agreeing`` how many do.
+    those that differ by such ties alone and are matches all the same. ``rbo_mean`` is by rank
+    alone: ties that swap lower it. ``a`` and ``b`` are treatments; each stands for all that answer
+    as it does, which ``label_a`` and ``label_b`` name.
+    ``require`` is the level at which a query counts as agreeing, ``agreeing`` how many do,
+    ``differing`` how many do not; the rest cannot be decided. ``same_top_k``: of ``agreeing``,
+    those whose top k are the same too. ``without_order``: of ``queries``, those that one of them
+    answers with one score for all hits: its order says nothing, and is never the same.
     ``groups``: the measures of the Sphinx comparison study.
     """
 
@@ -196,6 +200,9 @@ class Agreement:
     label_b: str = ""
     require: str = "totals"
     agreeing: int = 0
+    differing: int = 0
+    same_top_k: int = 0
+    without_order: int = 0
     groups: GroupAgreement | None = None
 
 
@@ -217,20 +224,27 @@ class Verdict:
 
 @dataclass(frozen=True, slots=True)
 class Fit:
-    """A model fitted to a scaling curve: its parameters, R², the x of its peak (None: no peak)."""
+    """A model fitted to a scaling curve: its R², and what the data say of it.
+
+    ``parameters``: those whose interval leaves out 0, that is no such effect. ``peak``: the x of
+    the greatest y; None unless its interval lies within the levels measured. ``intervals``: of
+    the parameters and of ``peak``, by name.
+    """
 
     model: str
     parameters: Mapping[str, float]
     r_squared: float
     peak: float | None = None
+    intervals: Mapping[str, Interval] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
 class Scale:
     """One metric against one numeric factor, all other factors held.
 
-    ``held``: the levels of the others. ``best``: the level with the best mean.
-    ``best_not_resolved_from``: levels that the data cannot tell from the best.
+    ``held``: the levels of the others. ``best``: of the levels that no other is resolved to be
+    better than, the one with the best mean. ``best_not_resolved_from``: levels that no chain of
+    resolved comparisons puts below it; empty: it is the best, else it only leads.
     """
 
     factor: str

@@ -1,7 +1,8 @@
 """Do two systems return the same? Totals, top-k sets, top-k order, RBO; and why not.
 
 Hits whose scores tie may swap, within a list and across its cut: which of them comes first
-is no fault of anybody's. Facets and groups, where asked for, must be the same at every level.
+is no fault of anybody's. But lists in which all hits tie have no order, and nothing is decided by
+it. Facets and groups, where asked for, must be the same at every level.
 """
 
 from __future__ import annotations
@@ -34,6 +35,7 @@ ANALYSIS_OR_OPERATOR = "analysis or operator"  # other totals, and no terms on r
 EXTRAS = "facets or groups"  # the same documents match, counted differently
 PARTS = "part statistics"  # one engine, with other parts: each scores by its own frequencies
 SCORING = "scoring"  # the same documents match, ranked differently
+UNDECIDED = "undecidable by order"  # all hits of a list have one score: their order is chance
 TIE = "tie"  # only hits of equal score swapped; counts as the same
 
 # Parameters that say how an index is cut up and whose statistics are used for scoring.
@@ -87,9 +89,22 @@ class Pair:
 def read_answers(record: Record, trial: Trial) -> Answers:
     """The captured replies of a trial; of several for a query, the first."""
     table = record.replies(trial.trial).combine_chunks()
-    captured = np.array(table.column("phase").to_pylist(), dtype=object) == "captured"
-    _, first = np.unique(table.column("query").to_numpy()[captured], return_index=True)
-    table = table.take(np.flatnonzero(captured)[first])
+    return _decoded(table.take(_captured(table)), trial)
+
+
+def _of_phase(table: pa.Table, phase: str) -> Ints:
+    return np.flatnonzero(np.array(table.column("phase").to_pylist(), dtype=object) == phase)
+
+
+def _captured(table: pa.Table) -> Ints:
+    """The rows of what was asked alone, ascending by query; of several for one the first."""
+    rows = _of_phase(table, "captured")
+    _, first = np.unique(table.column("query").to_numpy()[rows], return_index=True)
+    return rows[first]
+
+
+def _decoded(table: pa.Table, trial: Trial) -> Answers:
+    """Rows of replies.parquet, in their order."""
     names = trial.outcomes or ["ok"]
     outcome = table.column("outcome").to_numpy()
     good = np.isin(outcome, [i for i, name in enumerate(names) if name in ("ok", "partial")])
@@ -151,6 +166,7 @@ def compare(
     total_a, total_b = a.total[at_a], b.total[at_b]
     known = a.exact[at_a] & b.exact[at_b] & (total_a >= 0) & (total_b >= 0)
     totals = (total_a == total_b) & known
+    undecided = totals & extras & found.undecided
     agreeing = {
         "none": np.ones(both.size, dtype=bool),
         "totals": totals & extras,
@@ -160,12 +176,18 @@ def compare(
     by_number = {int(row["query"]): row for row in queries}
     # The first that holds; "" is to be named query by query.
     named = np.select(
-        [a.partial[at_a] | b.partial[at_b], ~known, ~totals, ~extras, found.order_same],
-        [PARTIAL, TRUNCATION, "", EXTRAS, TIE],
+        [
+            *(a.partial[at_a] | b.partial[at_b], ~known, ~totals, ~extras),
+            *(found.undecided, found.order_same),
+        ],
+        [PARTIAL, TRUNCATION, "", EXTRAS, UNDECIDED, TIE],
         PARTS if _only_parts_differ(a.about, b.about) else SCORING,
     )
+    identical = totals & extras & found.same
+    if require == "order":
+        identical &= ~undecided
     shown: list[tuple[int, str]] = []
-    for i in np.flatnonzero(~(totals & extras & found.same)).tolist():
+    for i in np.flatnonzero(~identical).tolist():
         query = int(both[i])
         cause = str(named[i]) or _of_totals(a.about, b.about, query, by_number.get(query))
         shown.append((i, cause))
@@ -203,6 +225,9 @@ def compare(
         label_b=b.about.label,
         require=require,
         agreeing=int(np.count_nonzero(agreeing)),
+        differing=int(np.count_nonzero(~agreeing & ~(undecided & (require in ("set", "order"))))),
+        same_top_k=int(np.count_nonzero(agreeing & found.set_same)),
+        without_order=int(np.count_nonzero(found.undecided)),
         groups=groups.measure(
             _all_hits(a, numbers[0], at_a),
             _all_hits(b, numbers[1], at_b),
@@ -213,31 +238,34 @@ def compare(
     return Pair(agreement, both[agreeing])
 
 
-def under_load(record: Record, trial: Trial) -> tuple[int, int]:
-    """Replies kept from the timed span that are not those captured before; of how many.
+def under_load(record: Record, trial: Trial) -> tuple[int, int, int]:
+    """Replies kept from the timed span that are not those captured before; how many of these are
+    errors or cannot be read; and of how many.
 
-    Another total, or other documents; not documents that merely swapped at equal scores.
+    Looked at are replies to queries that were answered well when asked alone. Another total, other
+    documents or another order differ; ties may swap, as in ``compare``. Where a list has no order,
+    other documents at the same total say nothing, and are not counted.
     """
-    table = record.replies(trial.trial)
-    table = table.select(["query", "phase", "total", "ids", "scores", "error"])
-    phase = np.array(table.column("phase").to_pylist(), dtype=object)
-    number = table.column("query").to_numpy()
-    sampled = np.flatnonzero(phase == "under_load")
-    wanted = np.flatnonzero((phase == "captured") & np.isin(number, number[sampled]))
-    captured: dict[int, dict[str, Any]] = {}
-    for row in table.take(wanted).to_pylist():
-        captured.setdefault(row["query"], row)
-    differ = looked = 0
-    for row in table.take(sampled).to_pylist():
-        alone = captured.get(row["query"])
-        if alone is None or row["error"] is not None or alone["error"] is not None:
-            continue
-        looked += 1
-        same_ids = row["ids"] == alone["ids"]
-        tie = row["scores"] is not None and row["scores"] == alone["scores"]
-        scored = tie and any(score is not None for score in row["scores"])
-        differ += row["total"] != alone["total"] or not (same_ids or scored)
-    return differ, looked
+    table = record.replies(trial.trial).combine_chunks()
+    number, sampled, captured = (
+        table["query"].to_numpy(),
+        _of_phase(table, "under_load"),
+        _captured(table),
+    )
+    captured = captured[np.isin(number[captured], number[sampled])]
+    if not captured.size:
+        return 0, 0, 0
+    alone, loaded = (_decoded(table.take(rows), trial) for rows in (captured, sampled))
+    at_b = np.flatnonzero(np.isin(loaded.query, alone.query[alone.ok]))
+    at_a = np.searchsorted(alone.query, loaded.query[at_b])
+    numbers = _number(alone.ids, loaded.ids)
+    k = max(1, *(int(np.diff(side.offsets).max()) for side in (alone, loaded)))
+    found = ranking.match(_top(alone, numbers[0], at_a, k), _top(loaded, numbers[1], at_b, k))
+    failed = ~loaded.ok[at_b]
+    changed = failed | (alone.total[at_a] != loaded.total[at_b])
+    unknown = found.undecided & ~found.set_same & ~changed
+    changed |= ~found.order_same & ~found.undecided
+    return int(changed.sum()), int(failed.sum()), int((~unknown).sum())
 
 
 def _offsets(lists: Any) -> Ints:
@@ -304,11 +332,11 @@ def _share(matches: Bools) -> float:
 
 
 def _varied(shown: list[tuple[int, str]]) -> list[tuple[int, str]]:
-    """Examples of every cause in turn, real differences before mere ties."""
+    """Examples of every cause in turn, real differences before mere ties and what has no order."""
     turn: Counter[str] = Counter()
     keyed = []
     for i, cause in shown:
-        keyed.append((cause == TIE, turn[cause], i, cause))
+        keyed.append((cause in (TIE, UNDECIDED), turn[cause], i, cause))
         turn[cause] += 1
     return [(i, cause) for _, _, i, cause in sorted(keyed)[:EXAMPLES]]
 

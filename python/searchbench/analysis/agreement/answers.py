@@ -105,8 +105,8 @@ class AnswerBook:
             if again.digest == first.digest:
                 continue
             compared = agreement.compare(first, again, require="order", k=self.rule.k).agreement
-            if differ := compared.queries - compared.agreeing:
-                found.append((treatment.label, f"{differ} of {compared.queries}"))
+            if compared.differing:
+                found.append((treatment.label, f"{compared.differing} of {compared.queries}"))
         return found
 
 

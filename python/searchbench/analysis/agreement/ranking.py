@@ -35,13 +35,18 @@ class Lists:
 
 @dataclass(frozen=True, slots=True)
 class Match:
-    """For each query: ``same`` (identical lists), ``set_same`` and ``order_same`` (ties may swap)
-    and ``rbo``.
+    """For each query: ``same`` (identical lists), ``set_same`` and ``order_same`` (ties may swap),
+    ``undecided``, and ``rbo`` (by rank alone: a tie that swaps lowers it).
+
+    ``undecided``: a list has no order, as all its hits have one score; where more match than it
+    holds, its top k could have been others. Its order is never the same as another's, its set
+    only if both hold the same documents.
     """
 
     same: Bools
     set_same: Bools
     order_same: Bools
+    undecided: Bools
     rbo: Floats
 
 
@@ -49,26 +54,37 @@ def match(a: Lists, b: Lists) -> Match:
     """Compare the lists query by query; a and b have the same shape."""
     n, k = a.ids.shape
     same = (a.length == b.length) & np.all(a.ids == b.ids, axis=1)
-    set_same, order_same, rbo = same.copy(), same.copy(), np.ones(n)
+    unordered = _unordered(a) | _unordered(b)
+    set_same, order_same, undecided = same.copy(), same & ~unordered, same & unordered
+    rbo = np.ones(n)
     rest = np.flatnonzero(~same)
     step = max(1, SLICE_CELLS // max(1, k))
     for begin in range(0, rest.size, step):
         rows = rest[begin : begin + step]
-        found = _match_slice(_take(a, rows), _take(b, rows))
-        set_same[rows], order_same[rows], rbo[rows] = found
-    return Match(same, set_same, order_same, rbo)
+        found = _match_slice(_take(a, rows), _take(b, rows), unordered[rows])
+        set_same[rows], order_same[rows], undecided[rows], rbo[rows] = found
+    return Match(same, set_same, order_same, undecided, rbo)
+
+
+def _tie(x: Floats, y: Floats) -> Bools:
+    """Whether two scores are equal; without a score, never: a hit's place says all there is."""
+    with np.errstate(invalid="ignore"):
+        result: Bools = np.abs(x - y) <= TIE * np.maximum(np.abs(x), np.abs(y))
+    return result
+
+
+def _unordered(lists: Lists) -> Bools:
+    """Whether a list has several hits and one score for all: none is said to be the better one."""
+    beyond = np.arange(1, lists.ids.shape[1]) >= lists.length[:, None]
+    tied = _tie(lists.scores[:, :-1], lists.scores[:, 1:])
+    result: Bools = (lists.length > 1) & np.all(tied | beyond, axis=1)
+    return result
 
 
 def _tie_groups(scores: Floats) -> Ints:
-    """The number of the group of tied neighbours of each hit, from 0 at the top.
-
-    A hit without a score is a group of its own: its place says all there is.
-    """
-    above, below = scores[:, :-1], scores[:, 1:]
-    with np.errstate(invalid="ignore"):
-        tied = np.abs(above - below) <= TIE * np.maximum(np.abs(above), np.abs(below))
+    """The number of the group of tied neighbours of each hit, from 0 at the top."""
     groups = np.zeros(scores.shape, dtype=np.int64)
-    np.cumsum(~tied, axis=1, out=groups[:, 1:])
+    np.cumsum(~_tie(scores[:, :-1], scores[:, 1:]), axis=1, out=groups[:, 1:])
     return groups
 
 
@@ -100,9 +116,10 @@ def _take(lists: Lists, rows: Ints) -> Lists:
     return Lists(lists.ids[rows], lists.scores[rows], lists.length[rows], lists.cut[rows])
 
 
-def _match_slice(a: Lists, b: Lists) -> tuple[Bools, Bools, Floats]:
+def _match_slice(a: Lists, b: Lists, unordered: Bools) -> tuple[Bools, Bools, Bools, Floats]:
+    """``set_same``, ``order_same``, ``undecided`` and ``rbo`` of lists that are not identical."""
     n, k = a.ids.shape
-    query, i, j = _shared(a, b)
+    query, i, j, once = _shared(a, b)
     overlap = np.zeros((n, k))
     np.add.at(overlap, (query, np.maximum(i, j)), 1.0)
     np.cumsum(overlap, axis=1, out=overlap)
@@ -113,31 +130,43 @@ def _match_slice(a: Lists, b: Lists) -> tuple[Bools, Bools, Floats]:
     in_b[query, i] = True
     in_a[query, j] = True
     alike = _same_last_score(a, b)
-    set_same = a.length == b.length
-    set_same &= _only_at_cut(a, group_a, in_b, alike) & _only_at_cut(b, group_b, in_a, alike)
+    unordered = unordered | ((a.length == 1) & alike)  # nor is there an order in one hit of many
+    of_one_length = (a.length == b.length) & once
+    equal = of_one_length & (np.bincount(query, minlength=n) == a.length)
+    tied = _only_at_cut(a, group_a, in_b, alike) & _only_at_cut(b, group_b, in_a, alike)
+    set_same = equal | (of_one_length & tied & ~unordered)
+    undecided = of_one_length & unordered & (equal | a.cut | b.cut)
 
     # Documents in both lists, as pairs of tie groups: an order differs if there are two of them
     # that the one ranks strictly this way and the other strictly that way.
     order = np.lexsort((group_b[query, j], group_a[query, i], query))
     q, ga, gb = query[order], group_a[query, i][order], group_b[query, j][order]
-    return set_same, set_same & ~_discordant(q, ga, gb, n, k), rbo
+    order_same = set_same & ~unordered & ~_discordant(q, ga, gb, n, k)
+    return set_same, order_same, undecided, rbo
 
 
-def _shared(a: Lists, b: Lists) -> tuple[Ints, Ints, Ints]:
-    """The documents that both lists have: query, place in a, place in b; by query and place in a.
+def _shared(a: Lists, b: Lists) -> tuple[Ints, Ints, Ints, Bools]:
+    """The documents that both lists have: query, place in a, place in b; by query.
 
-    Of a document that b lists twice, the first place.
+    A document that is listed twice counts where it first stands. And by query, whether neither
+    list has such a document.
     """
-    query, i = np.nonzero(a.ids >= 0)
-    query_b, place_b = np.nonzero(b.ids >= 0)
-    if not query_b.size:
-        return query[:0], i[:0], i[:0]
-    span = int(max(a.ids.max(initial=0), b.ids.max(initial=0))) + 1
-    key, key_b = query * span + a.ids[query, i], query_b * span + b.ids[query_b, place_b]
-    order = np.argsort(key_b, kind="stable")
-    at = np.minimum(np.searchsorted(key_b[order], key), key_b.size - 1)
-    both = key_b[order][at] == key
-    return query[both], i[both], place_b[order][at[both]]
+    n, span = a.length.size, int(max(a.ids.max(initial=0), b.ids.max(initial=0))) + 1
+    (key_a, place_a), (key_b, place_b) = (_first_places(lists, span) for lists in (a, b))
+    once = np.bincount(key_a // span, minlength=n) == a.length
+    once &= np.bincount(key_b // span, minlength=n) == b.length
+    if not key_b.size:
+        return key_b, place_b, place_b, once
+    at = np.minimum(np.searchsorted(key_b, key_a), key_b.size - 1)
+    both = key_b[at] == key_a
+    return key_a[both] // span, place_a[both], place_b[at[both]], once
+
+
+def _first_places(lists: Lists, span: int) -> tuple[Ints, Ints]:
+    """Each document of each query once, ascending as query * span + document, and its place."""
+    query, place = np.nonzero(lists.ids >= 0)
+    key, first = np.unique(query * span + lists.ids[query, place], return_index=True)
+    return key, place[first]
 
 
 def _only_at_cut(lists: Lists, groups: Ints, shared: Bools, alike: Bools) -> Bools:
@@ -159,9 +188,7 @@ def _only_at_cut(lists: Lists, groups: Ints, shared: Bools, alike: Bools) -> Boo
 def _same_last_score(a: Lists, b: Lists) -> Bools:
     rows = np.arange(a.length.size)
     x, y = (lists.scores[rows, np.maximum(lists.length, 1) - 1] for lists in (a, b))
-    with np.errstate(invalid="ignore"):
-        result: Bools = np.abs(x - y) <= TIE * np.maximum(np.abs(x), np.abs(y))
-    return result
+    return _tie(x, y)
 
 
 def _discordant(query: Ints, ga: Ints, gb: Ints, n: int, k: int) -> Bools:

@@ -134,7 +134,7 @@ def _match(a: _Side, b: _Side) -> sweeps.Matched:
         pair = _agreement(a, b, key)
         if pair is not None:
             found = pair.agreement
-            changed[a.by_key[key].label] = (found.queries - found.agreeing, found.queries)
+            changed[a.by_key[key].label] = (found.differing, found.queries)
         drafts += _lines(a, b, key, pair)
     only = [
         tuple(t.label for key, t in one.by_key.items() if key not in other.by_key)

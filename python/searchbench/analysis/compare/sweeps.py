@@ -122,7 +122,7 @@ def _in_common(
             mine, other = agreement.read_answers(a, x), agreement.read_answers(b, y)
             if mine.readable and other.readable:
                 found = agreement.compare(mine, other, require=rule.require, k=rule.k).agreement
-                differ = (found.queries - found.agreeing, found.queries)
+                differ = (found.differing, found.queries)
         yield x_name, y_name, barrier, differ
 
 

@@ -198,15 +198,16 @@ def _figures(
 
 
 def _answers_under_load(record: Record, trial: Trial) -> tuple[Finding, ...]:
-    differ, looked = agreement.under_load(record, trial)
+    differ, errors, looked = agreement.under_load(record, trial)
     if not differ:
         return ()
+    unread = f" (errors or unreadable: {errors:,})" if errors else ""
     return (
         Finding(
             "other answers under load",
             "invalid" if differ > validity.ERRORS_INVALID * looked else "warning",
             trial.trial,
-            f"{differ} of {looked} sampled replies",
+            f"{differ:,} of {looked:,} sampled replies{unread}",
             "Under load the server answered otherwise than when asked alone: these times are not "
             "those of the answers compared.",
             "Lower the load until the answers agree, or raise the server's own limits.",

@@ -151,6 +151,10 @@ def agreement(found: Sequence[Agreement], labels: Mapping[str, str]) -> Table:
         first, second = a.label_a or labels.get(a.a, a.a), a.label_b or labels.get(a.b, a.b)
         return Cell(short(first, NAME), below="and " + short(second, NAME))
 
+    def order(a: Agreement) -> Cell:
+        none = f"{numbers.count(a.without_order)} have no order" if a.without_order else ""
+        return replace(_whole(a.top_k_order_match), below=none)
+
     def causes(a: Agreement) -> Cell:
         most = sorted(a.causes.items(), key=lambda item: -item[1])
         return Cell(", ".join(f"{line(c)} {n:,}" for c, n in most) or "none")
@@ -163,8 +167,8 @@ def agreement(found: Sequence[Agreement], labels: Mapping[str, str]) -> Table:
         number(
             f"Same top {max((a.k for a in found), default=10)}", lambda a: _whole(a.top_k_set_match)
         ),
-        number("Same order", lambda a: _whole(a.top_k_order_match)),
-        number("RBO", lambda a: known(a.rbo_mean, "{:.3f}".format)),
+        number("Same order", order),
+        number("RBO by rank", lambda a: known(a.rbo_mean, "{:.3f}".format)),
         number("Cannot express", lambda a: _both(a.unsupported_a, a.unsupported_b), 1.2),
         number("Errors", lambda a: _both(a.errors_a, a.errors_b)),
         text("Causes of difference", causes, 2),
@@ -236,7 +240,7 @@ def side_by_side(difference: Difference, a: str, b: str) -> Table:
 
 
 def scales(found: Sequence[Scale]) -> Table:
-    """Where each curve is best, what cannot be told from that, and where a model sees its peak."""
+    """Where each curve is best, what is not resolved from that, and what a model says of it."""
 
     def of(s: Scale) -> Cell:
         held = ", ".join(line(str(v)) for v in s.held.values())
@@ -246,19 +250,24 @@ def scales(found: Sequence[Scale]) -> Table:
         levels = ", ".join(numbers.digits(v) for v in s.best_not_resolved_from)
         return Cell(levels) if levels else NONE
 
+    def best(s: Scale) -> Cell:
+        below = "leads" if s.best_not_resolved_from else ""
+        return replace(known(s.best, numbers.digits), below=below)
+
     def model(s: Scale) -> Cell:
         if s.fit is None:
             return NONE
-        said = [f"{line(k)} {numbers.digits(v)}" for k, v in s.fit.parameters.items()]
-        peak = [] if s.fit.peak is None else [f"peak at {numbers.digits(s.fit.peak)}"]
-        fitted = ", ".join(said)
-        return Cell(line(s.fit.model), fitted, "; ".join([fitted, *peak]))
+        said = [_fitted(line(k), v, s.fit.intervals.get(k)) for k, v in s.fit.parameters.items()]
+        peak = s.fit.peak
+        if peak is not None:
+            said.append(_fitted("peak at", peak, s.fit.intervals.get("peak")))
+        return Cell(line(s.fit.model), ", ".join(said), "; ".join(said))
 
     return table(
         found,
         text("Of", of, 2),
         text("by", lambda s: Cell(title_of(s.metric)), 1.3),
-        number("Best at", lambda s: known(s.best, numbers.digits)),
+        number("Best at", best),
         number("Not resolved from", others, 1.3),
         text("Model", model, 2.4),
         number("R²", lambda s: known(s.fit and s.fit.r_squared, "{:.3f}".format), 0.7),
@@ -342,6 +351,11 @@ def _p_value(p: float) -> str:
 
 def _floor(ratio: float) -> str:
     return f"±{numbers.digits(100 * (ratio - 1), 2)} %"
+
+
+def _fitted(name: str, value: float, span: Interval | None) -> str:
+    ends = f" ({numbers.digits(span.low)} to {numbers.digits(span.high)})" if span else ""
+    return f"{name} {numbers.digits(value)}{ends}"
 
 
 def _whole(matching: float) -> Cell:

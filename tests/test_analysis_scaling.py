@@ -1,0 +1,129 @@
+"""Scaling: which level is the best, and what the Universal Scalability Law may say."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from records import Study, lognormal
+from searchbench.analysis.compare.scaling import fit_usl, scales
+from searchbench.analysis.judge import judge
+from searchbench.analysis.judgement import (
+    Comparison,
+    Curve,
+    Estimate,
+    Fit,
+    TreatmentResult,
+)
+from searchbench.record import open_record
+
+TOLD_AT_MOST = 0.05
+LEVELS = (1.0, 2.0, 4.0, 8.0, 16.0)
+
+
+def law(levels: Sequence[float], sigma: float, kappa: float) -> np.ndarray:
+    n = np.asarray(levels)
+    return 1000 * n / (1 + sigma * (n - 1) + kappa * n * (n - 1))
+
+
+def fits(
+    levels: Sequence[float], sigma: float, kappa: float, noise: float, times: int = 400
+) -> list[Fit]:
+    """The law with log-normal noise, fitted so many times; those fits that are shown."""
+    rng = np.random.default_rng(5)
+    true = law(levels, sigma, kappa)
+    rates = true * np.exp(noise * rng.standard_normal((times, len(levels))))
+    found = (fit_usl(levels, rate.tolist()) for rate in rates)
+    return [fit for fit in found if fit is not None]
+
+
+@pytest.mark.parametrize("levels", [(1, 2, 4, 8), LEVELS, (1, 2, 3, 4, 6, 8, 12, 16)])
+@pytest.mark.parametrize("sigma", [0.0, 0.05, 0.3])
+@pytest.mark.parametrize("noise", [0.01, 0.05])
+def test_without_coherence_neither_a_peak_nor_kappa_is_told(
+    levels: Sequence[float], sigma: float, noise: float
+) -> None:
+    found = fits(levels, sigma, 0.0, noise)
+    assert sum(fit.peak is not None for fit in found) <= TOLD_AT_MOST * 400
+    assert sum("kappa" in fit.parameters for fit in found) <= TOLD_AT_MOST * 400
+
+
+def test_a_peak_within_the_levels_is_found_and_its_interval_holds_it() -> None:
+    levels = (1, 2, 4, 8, 16, 32)
+    found = [fit for fit in fits(levels, 0.05, 0.01, 0.01) if fit.peak is not None]
+    assert len(found) >= 0.9 * 400
+    spans = [fit.intervals["peak"] for fit in found]
+    true = (0.95 / 0.01) ** 0.5
+    assert 0.93 <= np.mean([span.low <= true <= span.high for span in spans]) <= 0.97
+    kappas = [fit.intervals["kappa"] for fit in found]
+    assert 0.93 <= np.mean([span.low <= 0.01 <= span.high for span in kappas]) <= 0.97
+
+
+def test_a_peak_beyond_what_was_measured_is_not_told() -> None:
+    assert all(fit.peak is None for fit in fits(LEVELS, 0.05, 0.001, 0.001))  # it is at 31
+
+
+def test_a_law_that_does_not_fit_is_not_shown() -> None:
+    assert fit_usl([1, 2, 4, 8], [10, 19, 34, 20]) is None, "three parameters, four points"
+    assert fit_usl([1, 2, 4, 8, 16], [10, 50, 3, 80, 2]) is None
+    linear = fit_usl(LEVELS, [10 * n for n in LEVELS])
+    assert linear is not None
+    assert linear.peak is None
+    assert list(linear.parameters) == ["lambda"]
+
+
+def treatment(clients: int, rate: float) -> TreatmentResult:
+    return TreatmentResult(
+        f"c{clients}", f"{clients}", "a", {"load.clients": clients},
+        {"throughput": Estimate(rate, "queries/s", 5)}, Curve("", (), ()), Curve("", (), ()), (),
+    )  # fmt: skip
+
+
+def compared(a: int, b: int, verdict: str) -> Comparison:
+    return Comparison(f"c{a}", f"c{b}", "throughput", verdict, None, None, 1.0, 40, 0)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("comparisons", "best", "unclear"),
+    [
+        ([], 4, (1, 2)),
+        ([compared(1, 2, "faster"), compared(2, 4, "not resolved")], 4, (1, 2)),
+        ([compared(1, 2, "faster"), compared(2, 4, "faster")], 4, ()),  # so 4 is above 1, too
+        ([compared(1, 2, "faster"), compared(2, 4, "slower")], 2, ()),
+        ([compared(1, 4, "faster"), compared(2, 4, "not comparable")], 4, (2,)),
+    ],
+)
+def test_the_best_level_is_decided_by_the_comparisons_of_the_study(
+    comparisons: list[Comparison], best: int, unclear: tuple[int, ...]
+) -> None:
+    treatments = [treatment(n, rate) for n, rate in ((1, 100.0), (2, 180.0), (4, 181.0))]
+    (scale,) = scales(treatments, ["throughput"], comparisons)
+    assert (scale.best, scale.best_not_resolved_from) == (best, unclear)
+
+
+def test_a_level_within_the_noise_floor_is_not_called_the_best(tmp_path: Path) -> None:
+    """The twins differ by more than 1 % here, though the pairs hardly scatter."""
+    study = Study(blocks=5, control="c4", trial_noise=0.0, block_noise=0.0)
+    for n, rate in ((1, 1.0), (2, 1.012)):
+        study.add(
+            f"c{n}",
+            server=lognormal(0.004 * n / rate, 0.1),
+            clients=n,
+            levels={"system": "tantivy", "load.clients": n},
+        )
+    study.add(
+        "c4",
+        server=lambda due, query, rng: np.full(
+            due.size, 0.02 * np.exp(0.02 * rng.standard_normal())
+        ),
+        clients=4,
+        levels={"system": "tantivy", "load.clients": 4},
+    )
+    found = judge(open_record(study.write(tmp_path / "r")))
+    (c,) = (c for c in found.comparisons if (c.a, c.b, c.metric) == ("c1", "c2", "throughput"))
+    assert c.verdict == "not resolved"
+    assert "Of clients, 2 leads" in found.verdict.decision
+    assert "is the best" not in found.verdict.decision
