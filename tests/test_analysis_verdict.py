@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from dataclasses import replace
 from itertools import combinations
 from pathlib import Path
 from typing import Any, Literal
@@ -227,6 +228,12 @@ def test_the_queries_measured_on_both_sides_stand_beside_the_ratio() -> None:
     assert "compared over too few queries with c" in verdict.decision
     assert "ratios are over only 36 queries measured on both sides" in verdict.decision
     assert verdict.best is None
+
+
+def test_where_totals_are_required_it_stands_there_on_how_many_the_first_hits_differ() -> None:
+    a, b = rated("a", 300), rated("b", 100)
+    found = replace(compared(b, a), same_top_k=31)
+    assert "(on 31 of these the same first hits too)" in decided([a, b], [found]).decision
 
 
 def test_the_fewest_queries_that_a_block_measured_on_both_sides_are_in_the_comparison(

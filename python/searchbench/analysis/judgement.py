@@ -106,7 +106,8 @@ class Comparison:
     so above 1 means b is faster. ``p_value`` is after Holm's correction. ``floor`` is the
     noise floor as a ratio (1.03: differences up to 3 % are noise). ``queries_used`` may count: both
     return the same; ``queries_measured``: how many of these were measured on both sides, in the
-    block with the fewest; None: not known, as where answers were not compared.
+    block with the fewest; None: not known, as where answers were not compared. ``same_top_k``: on
+    how many of those used the first hits are the same too; None: as before.
     """
 
     a: str
@@ -120,6 +121,7 @@ class Comparison:
     queries_left_out: int
     reason: str = ""
     queries_measured: int | None = None
+    same_top_k: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

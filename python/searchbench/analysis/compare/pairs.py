@@ -218,8 +218,10 @@ def _draft(
     reason = "they were not asked the same over the same documents, so answers are not compared"
     ids, reason = (a.treatment, b.treatment), reason if pair is None else ""
     blank = Comparison(*ids, metric, "not resolved", None, None, floor, used, left_out, reason)
-    if pair is not None and not used:
-        return replace(blank, verdict="not comparable", reason=_nothing_agrees(pair)), []
+    if pair is not None:
+        if not used:
+            return replace(blank, verdict="not comparable", reason=_nothing_agrees(pair)), []
+        blank = replace(blank, same_top_k=pair.agreement.same_top_k)
     mine, other = _by_block(a), _by_block(b)
     unusable = [t.label for t, found in ((a, mine), (b, other)) if not found]
     if unusable:

@@ -52,6 +52,8 @@ def over(several: Sequence[Comparison], require: str) -> str:
         return "over all queries of each, as it is not known on which both return the same"
     total = used + c.queries_left_out
     which = f"the {used} of {total} queries on which both return the same {require}"
+    if require == "totals" and c.same_top_k is not None:
+        which += f" (on {c.same_top_k} of these the same first hits too)"
     if require == "none":
         which = f"all {total} queries, whatever they return"
     if not covered(c):
