@@ -126,7 +126,7 @@ def test_a_warm_up_that_is_too_short_says_how_long_it_should_be(tmp_path: Path) 
     slow_start = warming(lognormal(0.004), 4.0, 2.5)
     found = audited(tmp_path, server=slow_start, seconds=10.0, warmup_s=0.5)
     assert found["warm-up not reached"].severity == "warning"
-    assert found["warm-up not reached"].remedy in ("Warm up 3 s.", "Warm up 4 s.")
+    assert found["warm-up not reached"].remedy in ("Warm up at least 3 s.", "Warm up at least 4 s.")
     enough = audited(tmp_path / "enough", server=slow_start, seconds=10.0, warmup_s=3.5)
     assert "warm-up not reached" not in enough
 

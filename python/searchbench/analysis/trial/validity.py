@@ -303,10 +303,11 @@ def _warm(trace: Trace, warm: Warmup) -> Iterator[Row]:
         yield (
             "warm-up not reached",
             "warning",
-            f"steady from {warm.steady_from_s:.1f} s, measured from {declared_s:.1f} s",
+            f"one level from {warm.steady_from_s:.1f} s at the earliest, "
+            f"measured from {declared_s:.1f} s",
             f"At its beginning the measured window's {what} is {_percent(warm.off_by)} off "
-            "the steady level.",
-            f"Warm up {np.ceil(1.2 * warm.steady_from_s):.0f} s.",
+            "the later level.",
+            f"Warm up at least {np.ceil(1.2 * warm.steady_from_s):.0f} s.",
         )
     elif found.answer == "not steady":
         yield (

@@ -111,7 +111,9 @@ def warmup(content: Content) -> Section:
         if treatment.trials and not any(t.warmup for t in treatment.trials)
     ]
     if late:
-        blocks.append(Text("Steady only after the window had begun: " + ", ".join(late) + "."))
+        blocks.append(
+            Text("At one level only after the window had begun: " + ", ".join(late) + ".")
+        )
     if not blocks:
         blocks = [Text("No trial has enough samples to draw its warm-up.")]
     elif few:
