@@ -27,6 +27,7 @@ from benches import (
     engines,
     http_clients,
     ingest,
+    judge,
     judging,
     memory,
     schedule,
@@ -47,6 +48,7 @@ BENCHES: dict[str, Callable[[], Iterable[Figure | Table | Missing]]] = {
     "memory": memory.figures,
     "engines": engines.figures,
     "ingest": ingest.figures,
+    "judge": judge.figures,
     "judging": judging.figures,
     "start": start.figures,
 }

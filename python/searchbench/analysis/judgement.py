@@ -59,8 +59,31 @@ class Curve:
 
 
 @dataclass(frozen=True, slots=True)
+class Steadiness:
+    """Whether a measured window was steady: shown to be, shown not to be, or unknown.
+
+    ``what``: the times that it rests on, each compared with those of the same query. ``requests``:
+    how many. ``changes``: by what share they changed, by where: "window" (from its beginning to its
+    end), "ahead" (in ``ahead_s`` at the same pace), "first fifth" and "last fifth" (against the
+    rest); below 0: they became shorter. Empty with too few requests. ``window_needed_s``: where it
+    is unknown, the window that would tell at the same rate; None: not known either.
+    """
+
+    answer: Literal["steady", "not steady", "unknown"]
+    what: str
+    requests: int
+    ahead_s: float
+    changes: Mapping[str, Estimate]
+    window_needed_s: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class TrialResult:
-    """One trial, as judged. ``figures``: throughput, service_p50, response_p99, error_share, ..."""
+    """One trial, as judged. ``figures``: throughput, service_p50, response_p99, error_share, ...
+
+    ``steady_from_s``: seconds since the drive began; None where it was not found to be steady.
+    ``steadiness``: None of a trial that was not driven.
+    """
 
     trial: str
     treatment: str
@@ -73,6 +96,7 @@ class TrialResult:
     findings: tuple[Finding, ...]
     warmup: Curve | None = None
     steady_from_s: float | None = None
+    steadiness: Steadiness | None = None
 
     @property
     def counts(self) -> bool:

@@ -36,6 +36,7 @@ OF_THE_SERVER: Mapping[str, str] = {
 }
 _PIN = "Keep the server off the client's core (--cpus, taskset), or say --realtime."
 _NAMES = {"overload": "not kept up"}
+OF_WARM_UP = ("never steady", "warm-up not reached", "not steady", "steadiness unknown")
 
 Ints = NDArray[np.int64]
 
@@ -57,8 +58,10 @@ def rated(findings: Sequence[Finding], trial: Trial, requests: int) -> tuple[Fin
         elif f.kind == "client starved":
             void = _run_wait(trial) > RUN_WAIT_VOID
             f = replace(f, severity="invalid" if void else f.severity, remedy=f"{_PIN} {f.remedy}")
-        elif f.kind in ("never steady", "warm-up not reached") and "overload" in kinds:
+        elif f.kind in OF_WARM_UP and "overload" in kinds:
             continue  # a queue that grows is never steady; one finding says so
+        elif f.kind == "first asks":
+            continue  # the steps before this one asked the same queries
         found.append(f)
     return gravest_first(found)
 

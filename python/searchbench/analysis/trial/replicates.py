@@ -20,7 +20,7 @@ from searchbench.analysis.judgement import (
 )
 from searchbench.analysis.stats.intervals import geometric_estimate, mean_interval
 from searchbench.analysis.sweep import steps
-from searchbench.analysis.trial import latency, throughput, validity, warmup
+from searchbench.analysis.trial import latency, steadiness, throughput, validity, warmup
 from searchbench.analysis.trial.measured import Measured, Samples, measured_of
 from searchbench.record import Record, Trial
 from searchbench.study.plan import Treatment
@@ -68,7 +68,7 @@ def judge_trial(
     findings = (*validity.audit(trial, trace, warm), *_answers_under_load(record, trial))
     counts = validity.outcomes(trial, trace)
     measured = measured_of(trace)
-    rate, step = throughput.throughput(trace), None
+    rate, step, first_asks = throughput.throughput(trace), None, steadiness.first_asks(trace)
     if subject is not None:
         findings = steps.rated(findings, trial, sum(counts.values()))
         step = steps.step_of(record, trial, subject, trace, counts, findings)
@@ -76,16 +76,20 @@ def judge_trial(
     del trace
     samples.keep(trial.trial, measured)
     service, response = np.sort(measured.service_ns), np.sort(measured.response_ns)
+    figures = _figures(trial, measured, counts, service, response, rate)
+    if first_asks is not None:
+        figures["first_asks"] = first_asks
     bad = [f for f in findings if f.severity == "invalid"]
     result = replace(
         blank,
         status="invalid" if bad else "valid",
         reason="; ".join(f"{f.kind}: {f.number}" for f in bad),
-        figures=_figures(trial, measured, counts, service, response, rate),
+        figures=figures,
         outcomes=counts,
         findings=findings,
         warmup=warm.curve,
         steady_from_s=warm.steady_from_s,
+        steadiness=warm.steadiness,
     )
     return Judged(result, empty if bad else service, empty if bad else response, step)
 

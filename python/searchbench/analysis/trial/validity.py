@@ -11,11 +11,12 @@ from typing import Literal, cast
 
 import numpy as np
 
-from searchbench.analysis.judgement import Finding
+from searchbench.analysis.judgement import Finding, Steadiness
 from searchbench.analysis.trial import throughput
 from searchbench.analysis.trial.cache import cache_hits
 from searchbench.analysis.trial.latency import minimum_samples
 from searchbench.analysis.trial.measured import Trace
+from searchbench.analysis.trial.steadiness import FEWEST, MARGIN, first_asks
 from searchbench.analysis.trial.warmup import Warmup
 from searchbench.record import Trial
 
@@ -31,6 +32,9 @@ RUN_WAIT = 0.05
 STEAL_WARNING = 0.01
 STEAL_INVALID = 0.05
 GROWTH = 0.01
+SERIOUS = 0.20  # a change that cannot be excluded and may well alter a ratio
+ANY = 10.0  # an interval that reaches beyond tenfold says nothing
+FIRST_ASKS = 0.20
 FATAL = ("refused", "reset", "timed_out", "truncated")
 DEAD_AT_LEAST = 10  # failed requests in a row, to the end, before a server is called dead
 
@@ -44,7 +48,7 @@ def audit(trial: Trial, trace: Trace, warm: Warmup) -> tuple[Finding, ...]:
     """Every finding of one trial that was driven, the gravest first."""
     checks = (
         *(_lab_notes, _outcomes, _dead, _little, _lag, _client, _steal, _offered, _unsupported),
-        cache_hits,
+        *(_first_asks, cache_hits),
     )
     rows = chain(*(check(trial, trace) for check in checks), _warm(trace, warm))
     return gravest_first(
@@ -285,24 +289,97 @@ def _unsupported(trial: Trial, trace: Trace) -> Iterator[Row]:
 
 
 def _warm(trace: Trace, warm: Warmup) -> Iterator[Row]:
-    declared_s = trace.window[0] / 1e9
-    what = warm.what.replace("_", " ")
-    if warm.steady_from_s is None:
+    declared_s, end_s = (ns / 1e9 for ns in trace.window)
+    what, found = warm.what.replace("_", " "), warm.steadiness
+    if warm.moved == "never steady":
         yield (
             "never steady",
             "warning",
             f"{what} off by {_percent(warm.off_by)}",
             "No steady state was found in the first half of the trial: it still changes.",
-            f"Warm up {2 * trace.window[1] / 1e9:.0f} s and measure longer.",
+            f"Warm up {2 * end_s:.0f} s and measure longer.",
         )
-    elif warm.off_by and warm.steady_from_s > declared_s:
+    elif warm.moved and warm.steady_from_s is not None:
         yield (
             "warm-up not reached",
             "warning",
-            f"steady from {warm.steady_from_s:.1f} s, measured from {declared_s:.1f} s",
+            f"one level from {warm.steady_from_s:.1f} s at the earliest, "
+            f"measured from {declared_s:.1f} s",
             f"At its beginning the measured window's {what} is {_percent(warm.off_by)} off "
-            "the steady level.",
-            f"Warm up {np.ceil(1.2 * warm.steady_from_s):.0f} s.",
+            "the later level.",
+            f"Warm up at least {np.ceil(1.2 * warm.steady_from_s):.0f} s.",
+        )
+    elif found.answer == "not steady":
+        yield (
+            "not steady",
+            "warning",
+            _change(found, least=True),
+            f"The {found.what} of the same queries changed within the window by more than "
+            f"{_percent(MARGIN)}.",
+            f"Warm up {2 * end_s:.0f} s. If it still changes: look for merges, a growing queue, "
+            "other load.",
+        )
+    elif found.answer == "unknown":
+        yield _unknown(found, end_s)
+
+
+def _unknown(found: Steadiness, end_s: float) -> Row:
+    """That steadiness was not shown: a warning unless a change by a fifth or more is excluded."""
+    spans = [e.interval for e in found.changes.values() if e.interval is not None]
+    small = bool(spans) and all(s.low >= -SERIOUS and s.high <= SERIOUS for s in spans)
+    needed = found.window_needed_s
+    remedy = f"Warm up at least {max(1.0, end_s):.0f} s longer"
+    if not spans:
+        remedy += f", and measure longer: fewer than {FEWEST} requests say nothing."
+    elif needed is None:
+        remedy += ", and measure longer, with fewer distinct queries or more clients."
+    else:
+        remedy += f", and measure about {float(f'{needed:.2g}'):.0f} s."
+    return (
+        "steadiness unknown",
+        "note" if small else "warning",
+        _change(found, least=False),
+        f"The window shows neither that the {found.what} of the same queries stays within "
+        f"{_percent(MARGIN)} nor that it does not: the system may still have been warming up.",
+        remedy,
+    )
+
+
+def _change(found: Steadiness, *, least: bool) -> str:
+    """In words the change that is greatest at the ``least``, or of which most is possible."""
+    where = {
+        "window": "over the window",
+        "ahead": f"in {found.ahead_s:.0f} s at this pace",
+        "first fifth": "in the window's first fifth against the rest",
+        "last fifth": "in the window's last fifth against the rest",
+    }
+    spans = {w: e.interval for w, e in found.changes.items() if e.interval is not None}
+    if not spans:
+        return f"{found.requests:,} requests"
+
+    def size(where: str) -> float:
+        low, high = spans[where].low, spans[where].high
+        if least:
+            return 0.0 if where == "ahead" else max(low, -high)
+        return max(-low / (1 + low + 1e-9), high)  # a half is as much as the double
+
+    worst = max(spans, key=size)
+    low, high = spans[worst].low, spans[worst].high
+    if high > ANY:
+        return f"{found.requests:,} requests, any change possible"
+    return f"{100 * low:+.2g} % to {100 * high:+.2g} % {where[worst]}".replace("-", "−")
+
+
+def _first_asks(trial: Trial, trace: Trace) -> Iterator[Row]:
+    found = first_asks(trace)
+    if found is not None and found.value > FIRST_ASKS:
+        yield (
+            "first asks",
+            "note",
+            f"{_percent(found.value)} of {found.n:,} requests",
+            "These requests were the first of their query in this drive. A slow system asks more "
+            "queries for the first time than a fast one, so a ratio compares cold with warm ones.",
+            "Warm up until every query was asked, or draw fewer distinct queries.",
         )
 
 

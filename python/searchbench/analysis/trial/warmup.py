@@ -1,15 +1,16 @@
-"""When a trial became steady: rates or medians in time bins, and a truncation rule on them."""
+"""When a trial became steady: rates or medians in time bins, a truncation rule, and the test."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
-from searchbench.analysis.judgement import Curve
+from searchbench.analysis.judgement import Curve, Steadiness
 from searchbench.analysis.trial.measured import Trace
+from searchbench.analysis.trial.steadiness import moves, steadiness
 
 BINS = 100
 PER_BIN = 30  # fewer requests make the bins too noisy to say anything
@@ -23,15 +24,18 @@ Quantity = Literal["throughput", "response_p50"]
 class Warmup:
     """The curve over the entire trace, and when it became steady.
 
-    ``steady_from_s``: None where no steady state was found in the first half of the trace.
-    ``off_by``: how far the measured window's beginning is from the steady level, as a share; 0 if
-    it is steady from its beginning.
+    ``steady_from_s``: None where that is not known. ``moved``: what the curve shows: no steady
+    state in the first half of the trace, or only after the window had begun; empty: nothing.
+    ``off_by``: how far the measured window's beginning is from the level later, as a share; 0
+    where the curve shows nothing. ``steadiness``: the answer.
     """
 
     curve: Curve
     what: Quantity
     steady_from_s: float | None
     off_by: float
+    moved: Literal["", "never steady", "warm-up not reached"]
+    steadiness: Steadiness
 
 
 def _binned(trace: Trace, what: Quantity) -> Curve:
@@ -82,28 +86,47 @@ def truncation(y: Floats, batch: int = 5) -> int | None:
 def find(trace: Trace, closed: bool) -> Warmup:
     """The warm-up curve of a trial and whether its measured window is steady.
 
-    MSER alone cuts a little off pure noise. So a cut is believed only where what it leaves out
-    differs from the rest by 5 % and by three standard errors; else the trial is steady from
-    the first bin.
+    The curve can only accuse: that it shows nothing is no proof. As it also moves with the mix of
+    queries, it accuses only where the times of the same queries moved too, by more than chance.
     """
     what: Quantity = "throughput" if closed else "response_p50"
-    curve = _binned(trace, what)
-    steady = Warmup(curve, what, 0.0, 0.0)
+    curve, tested, start_s = _binned(trace, what), steadiness(trace, closed), trace.window[0] / 1e9
+    from_s, off_by = _settled(curve, start_s)
+    if tested.answer == "steady":
+        return Warmup(curve, what, start_s if from_s is None else from_s, 0.0, "", tested)
+    if (from_s is None or (off_by and from_s > start_s)) and moves(tested):
+        moved = replace(tested, answer="not steady", window_needed_s=None)
+        return Warmup(
+            curve,
+            what,
+            from_s,
+            off_by,
+            "never steady" if from_s is None else "warm-up not reached",
+            moved,
+        )
+    return Warmup(curve, what, None, 0.0, "", tested)
+
+
+def _settled(curve: Curve, start_s: float) -> tuple[float | None, float]:
+    """From when on the curve stays at one level (None: never), and how far off the window begins.
+
+    MSER alone cuts a little off pure noise. So a cut is believed only where what it leaves out
+    differs from the rest by 5 % and by three standard errors; else it is the first bin.
+    """
     if not curve.x:
-        return steady
+        return 0.0, 0.0
     x, y = np.array(curve.x), np.array(curve.y)
-    start_s = trace.window[0] / 1e9
     cut = truncation(y)
     if cut is None:
         half = y.size // 2
         shift = _shift(y[x >= start_s][: max(5, half // 2)], y[half:])
-        return Warmup(curve, what, None if shift else 0.0, shift)
+        return None if shift else 0.0, shift
     rest = y[cut:]
     if not _shift(y[:cut], rest):  # 0 where nothing is cut
-        return steady
+        return 0.0, 0.0
     cut = _walk_back(y, cut)
-    steady_from_s = max(0.0, float(x[cut] - (x[1] - x[0]) / 2))
-    return Warmup(curve, what, steady_from_s, _shift(y[:cut][x[:cut] >= start_s], rest))
+    from_s = max(0.0, float(x[cut] - (x[1] - x[0]) / 2))
+    return from_s, _shift(y[:cut][x[:cut] >= start_s], rest)
 
 
 def _walk_back(y: Floats, cut: int, batch: int = 5) -> int:

@@ -20,6 +20,12 @@ from searchbench.report.tables import study as tables
 _CURVE = 30  # points of a line by quantile, where there are many lines on a page
 _EXAMPLES = 300  # queries shown side by side, over all pairs
 _FEWEST_EXAMPLES = 3  # of each pair
+_STEADY = (
+    "Trials by whether the measured window was shown to be steady: the times of the same queries "
+    "change by less than 5 %. Unknown: shown neither to be nor not to be. First asks: requests "
+    "that were the first of their query in the drive; where they differ, a ratio compares cold "
+    "queries with warm ones."
+)
 _OF_INGEST = ("index_bytes", "ingest_s", "ingest_documents_per_s")
 _OF_CLIENT = ("client_cpu_share",)  # which the section about the client has
 Which = Literal["service", "response"]
@@ -87,7 +93,8 @@ def warmup(content: Content) -> Section:
         "warmup",
         "From the first request to the last",
         "A line for each trial, relative to its own mean over the measured window (shaded). What "
-        "is before the window is warm-up and counts for nothing. Triangles: steady from here on.",
+        "is before the window is warm-up and counts for nothing. Triangles: at one level from "
+        "here on.",
         partial(figures.warmup, replace(content.judgement, treatments=content.drawn), windows),
     )
     late = [
@@ -104,11 +111,15 @@ def warmup(content: Content) -> Section:
         if treatment.trials and not any(t.warmup for t in treatment.trials)
     ]
     if late:
-        blocks.append(Text("Steady only after the window had begun: " + ", ".join(late) + "."))
+        blocks.append(
+            Text("At one level only after the window had begun: " + ", ".join(late) + ".")
+        )
     if not blocks:
         blocks = [Text("No trial has enough samples to draw its warm-up.")]
     elif few:
         blocks.append(Text("Too few requests to draw: " + ", ".join(few) + "."))
+    if any(t.steadiness for treatment in content.judgement.treatments for t in treatment.trials):
+        blocks += [Text(_STEADY), tables.steadiness(content.judgement)]
     return Section("warmup", "Warm-up", tuple(blocks))
 
 

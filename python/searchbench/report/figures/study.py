@@ -178,7 +178,7 @@ def _warmup_rows(
     if window:
         rows.append({"name": name, "from": max(0.0, window[0]), "to": window[1]})
     if trial.steady_from_s is not None:
-        tip = f"{line(trial.trial)}\nsteady from {numbers.human(trial.steady_from_s, 's')}"
+        tip = f"{line(trial.trial)}\nat one level from {numbers.human(trial.steady_from_s, 's')}"
         rows.append({"name": name, "steady": trial.steady_from_s, "tip": tip})
     return rows
 

@@ -319,6 +319,21 @@ def trials(treatment: TreatmentResult, positions: Mapping[str, Any]) -> Table:
     )
 
 
+def steadiness(judgement: Judgement) -> Table:
+    """Of each treatment how many trials were steady, and how many requests were first asks."""
+
+    def trials(answer: str, t: TreatmentResult) -> Cell:
+        each = [trial.steadiness.answer == answer for trial in t.trials if trial.steadiness]
+        return Cell(f"{sum(each)} of {len(each)}") if each else NONE
+
+    return table(
+        judgement.treatments,
+        text("Treatment", lambda t: named(t.label), 2),
+        *(number(a.capitalize(), partial(trials, a)) for a in ("steady", "not steady", "unknown")),
+        number("First asks", partial(_figure, "first_asks")),
+    )
+
+
 def excluded(found: Iterable[tuple[Mapping[str, Any], str]]) -> Table:
     """Crossings that were not run, each with the reason."""
     return table(

@@ -1,0 +1,176 @@
+"""Was the measured window steady? Shown to be, shown not to be, or unknown: silence proves nothing.
+
+An equivalence test (Schuirmann 1987): steady is what has been shown to change by less than a stated
+share, however few or many requests there are. Where the interval is too wide for that, and also for
+the contrary, the answer is unknown.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import stats
+
+from searchbench.analysis.judgement import Estimate, Interval, Steadiness
+from searchbench.analysis.stats.within import long_run
+from searchbench.analysis.trial.measured import Trace
+
+MARGIN = 0.05  # a smaller change than this share counts as none
+LEVEL = 0.98  # either end of an interval is passed by chance once in 100
+AHEAD_S = 10.0  # a pace of change is followed at least so far
+FEWEST = 30  # requests; fewer do not even show their own scatter
+SLICES = 100
+PER_SLICE = 5
+FIFTH = 0.2
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+
+
+def steadiness(trace: Trace, closed: bool) -> Steadiness:
+    """The answer for the measured window of a trace.
+
+    Steady where the first and the last fifth are within 5 % of the rest, and where the pace of
+    change, were it to last as long again as the trial has run (at least 10 s), would come to less
+    than 5 %: a system that warms up for a minute changes little within a second. Of a long warm-up
+    the second half of the whole trial may show it too. Not steady where a change within the window
+    is beyond 5 %, as long as the queries are compared each with itself.
+    """
+    what = "service time" if closed else "response time"
+    start, end = trace.window
+    ahead_s = max(AHEAD_S, end / 1e9)
+    changes, alike = _changes(trace, closed, start, ahead_s)
+    if not changes:
+        n = int(np.count_nonzero(trace.measured() & (trace.outcome == 0)))
+        return Steadiness("unknown", what, n, ahead_s, {})
+    n = next(iter(changes.values())).n
+    late = _changes(trace, closed, end // 2, ahead_s)[0] if start > end // 2 else {}
+    if any(found and all(map(_within, found.values())) for found in (changes, late)):
+        return Steadiness("steady", what, n, ahead_s, changes)
+    if alike and any(_beyond(found) for where, found in changes.items() if where != "ahead"):
+        return Steadiness("not steady", what, n, ahead_s, changes)
+    needed = _window_needed(changes["ahead"], trace.window_s, start / 1e9)
+    return Steadiness("unknown", what, n, ahead_s, changes, needed)
+
+
+def moves(found: Steadiness) -> bool:
+    """Whether any change is more than chance, or none could be tested."""
+    spans = [e.interval for e in found.changes.values() if e.interval is not None]
+    return not spans or any(span.low > 0 or span.high < 0 for span in spans)
+
+
+def first_asks(trace: Trace) -> Estimate | None:
+    """The share of measured requests that were the first of their query in the whole drive."""
+    measured = trace.measured()
+    n = int(np.count_nonzero(measured))
+    if not n:
+        return None
+    order = np.argsort(trace.due, kind="stable")[::-1]
+    first = np.zeros(int(trace.query.max()) + 1, dtype=np.int64)
+    first[trace.query[order]] = order  # of several the last one stays: the earliest
+    asked = np.unique(trace.query)
+    return Estimate(float(np.count_nonzero(measured[first[asked]])) / n, "share", n)
+
+
+def _changes(
+    trace: Trace, closed: bool, begin: int, ahead_s: float
+) -> tuple[dict[str, Estimate], bool]:
+    """By what share the times change from ``begin`` (ns) to the window's end, by where.
+
+    "window": over that span; "ahead": in ``ahead_s`` at the same pace; "first fifth" and "last
+    fifth": against the rest. Below 0: they became shorter. And whether queries were compared
+    each with itself, which needs half of the requests to be of queries asked more than once; the
+    others are left out then. Else all are one kind, and their costs add to the scatter.
+    """
+    kept = (trace.outcome == 0) & (trace.done >= 0) & (trace.sent >= 0)
+    kept &= (trace.due >= begin) & (trace.due < trace.window[1])
+    at = np.flatnonzero(kept)
+    if at.size < FEWEST:
+        return {}, False
+    at = at[np.argsort(trace.due[at], kind="stable")]
+    _, query, asked = np.unique(trace.query[at], return_inverse=True, return_counts=True)
+    again = asked[query] > 1
+    alike = 2 * int(np.count_nonzero(again)) >= at.size
+    if alike:
+        at, query = at[again], query[again]
+    else:
+        query = np.zeros_like(query)
+    if at.size < FEWEST:
+        return {}, False
+    took = trace.done[at] - (trace.sent if closed else trace.due)[at]
+    y = np.log(np.maximum(1, took))
+    span_s = (trace.window[1] - begin) / 1e9
+    x = (trace.due[at] - begin) / (trace.window[1] - begin)
+    drift = _slope(x, y, query)
+    each = {
+        "window": drift,
+        "ahead": (drift[0] * ahead_s / span_s, drift[1] * ahead_s / span_s),
+        "first fifth": _slope((x < FIFTH).astype(np.float64), y, query),
+        "last fifth": _slope((x >= 1 - FIFTH).astype(np.float64), y, query),
+    }
+    return {where: _share(value, half, at.size) for where, (value, half) in each.items()}, alike
+
+
+def _slope(x: Floats, y: Floats, query: Ints) -> tuple[float, float]:
+    """Slope of y on x within queries, and half of its interval (least squares with fixed effects).
+
+    The requests are in the order of time and depend on their neighbours, so the variance is the
+    long-run one of the residuals' sums over slices; never less than if slices were independent.
+    """
+    n, groups = x.size, int(np.count_nonzero(np.bincount(query)))
+    if n - groups < FEWEST // 3:
+        return 0.0, math.inf
+    x, y = _centred(x, query), _centred(y, query)
+    xx = float(x @ x)
+    if xx <= 1e-9 * n:  # no query was asked both within the part and outside
+        return 0.0, math.inf
+    value = float(x @ y) / xx
+    slices = min(SLICES, n // PER_SLICE)
+    sums = np.add.reduceat(y - value * x, np.arange(slices) * n // slices)
+    variance, freedom = long_run(sums)
+    variance = max(variance, slices * float(sums.var(ddof=2))) / (n - groups - 1)
+    return value, float(stats.t.ppf(0.5 + LEVEL / 2, freedom)) * math.sqrt(variance / xx)
+
+
+def _centred(values: Floats, query: Ints) -> Floats:
+    """Each less the mean of its query."""
+    means = np.bincount(query, values) / np.maximum(1, np.bincount(query))
+    centred: Floats = values - means[query]
+    return centred
+
+
+def _share(value: float, half: float, n: int) -> Estimate:
+    """A change of the log as a share, with its interval."""
+    low, middle, high = (math.expm1(min(v, 20.0)) for v in (value - half, value, value + half))
+    method = "t on logs, each query against itself, long-run variance"
+    return Estimate(middle, "share", n, Interval(low, high, LEVEL, method))
+
+
+def _within(change: Estimate) -> bool:
+    span = change.interval
+    return span is not None and span.low >= -MARGIN and span.high <= MARGIN
+
+
+def _beyond(change: Estimate) -> bool:
+    span = change.interval
+    return span is not None and (span.low > MARGIN or span.high < -MARGIN)
+
+
+def _window_needed(ahead: Estimate, window_s: float, start_s: float) -> float | None:
+    """Seconds of window, at this rate and scatter, after which half of the margin is enough.
+
+    The error of a drift falls with the square root of the requests; at a pace, also with the
+    window. None where that is more than a day.
+    """
+    span = ahead.interval
+    if span is None or span.low <= -1:
+        return None
+    half = (math.log1p(span.high) - math.log1p(span.low)) / 2 / max(AHEAD_S, start_s + window_s)
+    seconds = window_s
+    while half * (window_s / seconds) ** 1.5 * max(AHEAD_S, start_s + seconds) > MARGIN / 2:
+        seconds *= 1.25
+        if seconds > 86_400:
+            return None
+    return seconds

@@ -1,0 +1,115 @@
+"""Steady, not steady, unknown: on traces whose truth is known, and never steady by default."""
+
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from benches import judge as simulated
+
+from records import Study, constant, lognormal, warming
+from searchbench.analysis.judge import judge
+from searchbench.analysis.judgement import TrialResult
+from searchbench.analysis.trial import warmup
+from searchbench.analysis.trial.measured import Trace
+from searchbench.analysis.trial.steadiness import first_asks, steadiness
+from searchbench.record import open_record
+
+
+def answers(count: int, closed: bool = True, **made: Any) -> Counter[str]:
+    """What is said of so many traces; ``made``: as ``simulated.trace`` has it."""
+    found: Counter[str] = Counter()
+    for seed in range(count):
+        trace = simulated.trace(np.random.default_rng(seed), closed=closed, **made)
+        found[warmup.find(trace, closed).steadiness.answer] += 1
+    return found
+
+
+def judged(path: Path, **treatment: Any) -> TrialResult:
+    study = Study(blocks=1, control=None, trial_noise=0, block_noise=0)
+    study.add("t", **treatment)
+    return judge(open_record(study.write(path / "record"))).treatments[0].trials[0]
+
+
+@pytest.mark.parametrize("closed", [True, False])
+@pytest.mark.parametrize(
+    ("rate", "tau", "warmup_s", "window_s"),
+    [(90, 20, 0.5, 1.5), (400, 5, 0.5, 1.5), (400, 20, 0.5, 1.5), (400, 30, 4, 5),
+     (2000, 5, 0.5, 1.5), (2000, 20, 0.5, 1.5), (20_000, 60, 0.5, 1.5), (2000, 60, 30, 10)],
+)  # fmt: skip
+def test_a_cold_system_is_not_called_steady(
+    rate: float, tau: float, warmup_s: float, window_s: float, closed: bool
+) -> None:
+    count = 3 if rate * window_s > 5000 else 10
+    found = answers(count, closed, rate=rate, tau=tau, warmup_s=warmup_s, window_s=window_s)
+    assert found["steady"] == 0, found
+
+
+def test_a_steady_system_is_shown_to_be_so_whatever_its_queries_cost() -> None:
+    long = {"rate": 2000, "tau": None, "warmup_s": 2.0, "window_s": 20.0}
+    assert answers(8, **long)["steady"] >= 7
+    assert answers(8, **long, by_cost=True)["steady"] >= 7
+
+
+@pytest.mark.parametrize("closed", [True, False])
+def test_a_steady_system_is_hardly_ever_accused(closed: bool) -> None:
+    found = answers(40, closed, rate=400, tau=None, warmup_s=0.5, window_s=1.5)
+    assert found["not steady"] <= 2, found
+    assert found["unknown"] >= 36, "a window of 1.5 s shows little"
+
+
+def test_a_few_requests_of_equal_length_are_enough(tmp_path: Path) -> None:
+    same = judged(tmp_path, server=lognormal(0.1, 0.01), clients=1, seconds=12.0).steadiness
+    assert same is not None
+    assert (same.answer, same.requests) == ("steady", pytest.approx(110, abs=2))
+    slower = warming(lognormal(0.1, 0.01), 1.5, 12.0)
+    found = judged(tmp_path / "slower", server=slower, clients=1, seconds=12.0)
+    assert found.steadiness is not None
+    assert found.steadiness.answer == "not steady"
+    (said,) = (f for f in found.findings if f.kind == "not steady")
+    assert said.number.startswith("−")
+    assert said.remedy.startswith("Warm up 24 s.")
+
+
+def test_what_is_not_known_is_said_with_what_it_would_take(tmp_path: Path) -> None:
+    few = judged(tmp_path, server=constant(0.2), clients=1, seconds=6.0)
+    assert few.status == "valid"
+    assert few.steadiness is not None
+    assert (few.steadiness.answer, few.steady_from_s) == ("unknown", None)
+    (said,) = (f for f in few.findings if f.kind == "steadiness unknown")
+    assert (said.severity, said.number) == ("warning", "25 requests")
+    assert "fewer than 30 requests" in said.remedy
+    short = judged(tmp_path / "short", server=lognormal(0.004), seconds=3.0)
+    (said,) = (f for f in short.findings if f.kind == "steadiness unknown")
+    assert "in 10 s at this pace" in said.number
+    assert short.steadiness is not None
+    assert short.steadiness.window_needed_s == pytest.approx(30, abs=15)
+    assert "and measure about" in said.remedy
+
+
+def test_queries_that_are_asked_once_do_not_accuse(tmp_path: Path) -> None:
+    """Ordered by cost and never asked again, they cannot be told from a system that slows down."""
+    rng = np.random.default_rng(3)
+    trace = simulated.trace(rng, 400, None, 0.5, 1.5, queries=5000, by_cost=True)
+    assert steadiness(trace, closed=True).answer == "unknown"
+
+
+def test_first_asks_are_counted_over_the_whole_drive(tmp_path: Path) -> None:
+    due = np.arange(10) * 10**9
+    none = np.zeros(10, dtype=np.uint8)
+    query = np.array([0, 1, 0, 2, 1, 3, 3, 0, 4, 2], dtype=np.uint32)
+    mixed = np.random.default_rng(0).permutation(10)
+    trace = Trace(query[mixed], none, *[due[mixed]] * 4, (4 * 10**9, 10 * 10**9))
+    found = first_asks(trace)
+    assert found is not None
+    assert (found.value, found.n) == (pytest.approx(2 / 6), 6), "queries 3 and 4"
+    slow = judged(tmp_path, server=lognormal(0.2), clients=1, seconds=6.0)
+    assert slow.figures["first_asks"].value > 0.9
+    (said,) = (f for f in slow.findings if f.kind == "first asks")
+    assert said.severity == "note"
+    fast = judged(tmp_path / "fast", server=lognormal(0.004), seconds=3.0)
+    assert fast.figures["first_asks"].value == 0
+    assert "first asks" not in {f.kind for f in fast.findings}
