@@ -25,6 +25,7 @@ from benches import (
     capacity,
     client_cpu,
     engines,
+    gate,
     http_clients,
     ingest,
     judging,
@@ -48,6 +49,7 @@ BENCHES: dict[str, Callable[[], Iterable[Figure | Table | Missing]]] = {
     "engines": engines.figures,
     "ingest": ingest.figures,
     "judging": judging.figures,
+    "gate": gate.figures,
     "start": start.figures,
 }
 
