@@ -25,6 +25,7 @@ from benches import (
     capacity,
     client_cpu,
     engines,
+    gate,
     http_clients,
     ingest,
     judge,
@@ -50,6 +51,7 @@ BENCHES: dict[str, Callable[[], Iterable[Figure | Table | Missing]]] = {
     "ingest": ingest.figures,
     "judge": judge.figures,
     "judging": judging.figures,
+    "gate": gate.figures,
     "start": start.figures,
 }
 

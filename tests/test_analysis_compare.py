@@ -2,15 +2,23 @@
 
 from __future__ import annotations
 
+import itertools
 import json
+from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
+from scipy.stats import norm
 
 from records import Study, good_answer, lognormal
-from searchbench.analysis.compare.records import compare_records
-from searchbench.analysis.judge import to_json
+from searchbench.analysis.compare.pairs import noise_floors
+from searchbench.analysis.compare.records import Run, compare_records, compare_runs
+from searchbench.analysis.judge import judge, to_json
+from searchbench.analysis.judgement import Estimate
+from searchbench.errors import SearchbenchError
 from searchbench.record import Record, open_record
 
 
@@ -20,32 +28,117 @@ def record(path: Path, median_s: float = 0.004, seed: int = 1, **treatment: Any)
     return open_record(study.write(path))
 
 
-def test_a_slowdown_beyond_the_threshold_is_a_regression(tmp_path: Path) -> None:
+def runs(path: Path, slower_by: Sequence[float], **treatment: Any) -> list[Record]:
+    """Runs of one thing, each slower than 4 ms by so much."""
+    return [
+        record(path / str(i), 0.004 * (1 + share), seed=100 + i, **treatment)
+        for i, share in enumerate(slower_by)
+    ]
+
+
+def test_two_runs_that_differ_are_not_said_to_show_a_regression(tmp_path: Path) -> None:
     found = compare_records(record(tmp_path / "a"), record(tmp_path / "b", 0.0046, seed=2), 0.05)
-    assert found.regressed
+    assert found.beyond_threshold
+    assert found.regressed is None
     line = found.comparisons[0]
-    assert line.verdict == "slower"
+    assert line.verdict == "differs"
+    assert line.run_sd is None
+    assert "does not cover how much runs of one thing differ" in line.reason
     assert line.ratio is not None
     assert line.ratio.value == pytest.approx(1 / 1.15, rel=0.03)
     assert line.ratio.interval is not None
     assert line.ratio.interval.low <= 1 / 1.15 <= line.ratio.interval.high
-    assert "regression" in found.decision
+    assert "These two runs differ by more than 5 %" in found.decision
+    assert "How much runs of the same thing differ is not known" in found.decision
+    for word in ("regression", "slower", "faster"):
+        assert word not in found.decision + " ".join(sum(found.lines, ()))
     lenient = compare_records(record(tmp_path / "a2"), record(tmp_path / "b2", 0.0046, seed=2), 0.2)
-    assert not lenient.regressed
-    assert lenient.comparisons[0].verdict == "slower"
+    assert not lenient.beyond_threshold
+    assert lenient.comparisons[0].verdict == "differs"
+
+
+def test_runs_of_the_same_thing_turn_a_difference_into_a_regression(tmp_path: Path) -> None:
+    first, *same = runs(tmp_path, (0.0, 0.01, -0.01, 0.005))
+    found = compare_records(first, record(tmp_path / "b", 0.0052), 0.05, same)
+    line = found.comparisons[0]
+    assert (line.verdict, line.runs) == ("slower", (4, 1))
+    assert line.run_sd == pytest.approx(0.0085, abs=0.004)
+    assert line.ratio is not None
+    assert line.ratio.interval is not None
+    assert line.ratio.interval.low < 1 / 1.3 < line.ratio.interval.high
+    assert "t over runs" in line.ratio.interval.method
+    assert found.regressed
+    assert found.beyond_threshold
+    assert "A regression beyond 5 %" in found.decision
+    assert "4 runs, 2 degrees of freedom" not in found.decision
+    assert "5 runs, 3 degrees of freedom" in found.decision
+    assert found.same == tuple(str(run.path) for run in same)
+
+
+def test_a_difference_that_runs_of_one_thing_show_too_is_not_resolved(tmp_path: Path) -> None:
+    first, *same = runs(tmp_path, (0.0, 0.08, -0.05, 0.04))
+    after = record(tmp_path / "b", 0.0044)
+    assert compare_records(first, after).beyond_threshold, "within the two runs it is clear"
+    found = compare_records(first, after, 0.05, same)
+    assert {line.verdict for line in found.comparisons} == {"not resolved"}
+    assert found.regressed is False
+    assert not found.beyond_threshold
+    assert "is not excluded" in found.decision
+
+
+def test_runs_of_both_sides_count(tmp_path: Path) -> None:
+    first, *same = runs(tmp_path / "a", (0.0, 0.01))
+    second, *same_b = runs(tmp_path / "b", (0.2, 0.21))
+    line = compare_records(first, second, 0.05, same, same_b).comparisons[0]
+    assert (line.verdict, line.runs) == ("slower", (2, 2))
+
+
+def test_a_run_counts_once_and_has_to_be_of_the_same_study(tmp_path: Path) -> None:
+    a, b = record(tmp_path / "a"), record(tmp_path / "b")
+    with pytest.raises(SearchbenchError, match="given twice"):
+        compare_records(a, b, 0.05, [a])
+    other = record(tmp_path / "c", levels={"load.clients": 8})
+    with pytest.raises(SearchbenchError, match="nothing in it can be compared"):
+        compare_records(a, b, 0.05, [other])
+
+
+def test_runs_of_other_versions_or_made_apart_are_findings(tmp_path: Path) -> None:
+    first, *same = runs(tmp_path / "a", (0.0, 0.01), extra={"started": "2026-01-30T12:00:00Z"})
+    same += runs(tmp_path / "c", (0.0,), extra={"started": "2026-01-30T13:00:00Z"}, version="2.0")
+    found = compare_records(first, record(tmp_path / "b"), 0.05, same)
+    assert {"not the same", "not interleaved"} <= {f.kind for f in found.findings}
+    inside = compare_records(first, record(tmp_path / "d"), 0.05, [record(tmp_path / "e", seed=3)])
+    assert "not interleaved" not in {f.kind for f in inside.findings}
+
+
+def test_equal_systems_are_seldom_called_different_where_runs_differ(tmp_path: Path) -> None:
+    # Runs differ by 2 %, trials by 0.5 %; each of a few records stands for the second in turn.
+    effects = norm.ppf((np.arange(8) + 0.5) / 8) * 0.02
+    pool = [Run(one) for one in runs(tmp_path, np.random.default_rng(4).permutation(effects))]
+    pairs = list(itertools.permutations(range(8), 2))
+    alone = [compare_runs([pool[i]], [pool[j]]) for i, j in pairs[:28]]
+    assert sum(one.comparisons[0].verdict == "differs" for one in alone) > 14
+    assert not any(one.regressed for one in alone)
+    known = [compare_runs([pool[(j + i) % 8] for i in range(1, 6)], [pool[j]]) for j in range(8)]
+    assert all(one.comparisons[0].verdict == "not resolved" for one in known)
 
 
 def test_the_same_again_is_not_resolved_and_no_regression(tmp_path: Path) -> None:
     found = compare_records(record(tmp_path / "a"), record(tmp_path / "b", seed=9), 0.0)
     assert {line.verdict for line in found.comparisons} == {"not resolved"}
-    assert not found.regressed
+    assert not found.beyond_threshold
+    assert found.regressed is None
     assert "answers to all 40 queries are the same" in found.decision
 
 
 def test_an_improvement_is_faster_and_no_regression(tmp_path: Path) -> None:
     found = compare_records(record(tmp_path / "a"), record(tmp_path / "b", 0.003, seed=2))
+    assert {line.verdict for line in found.comparisons} == {"differs"}
+    assert not found.beyond_threshold
+    first, *same = runs(tmp_path / "runs", (0.0, 0.01, -0.01, 0.005))
+    found = compare_records(first, open_record(tmp_path / "b"), 0.05, same)
     assert {line.verdict for line in found.comparisons} == {"faster"}
-    assert not found.regressed
+    assert found.regressed is False
 
 
 def test_changed_answers_are_counted_and_left_out_of_the_ratio(tmp_path: Path) -> None:
@@ -83,3 +176,23 @@ def test_a_record_without_valid_trials_is_not_comparable(tmp_path: Path) -> None
     assert {line.verdict for line in found.comparisons} == {"not comparable"}
     assert not found.regressed
     json.dumps(to_json(found), allow_nan=False)
+
+
+def test_the_floor_pools_the_twins_of_all_treatments(tmp_path: Path) -> None:
+    study = Study(blocks=4, trial_noise=0.01)
+    for name in ("a", "b"):
+        study.add(name, server=lognormal(0.004))
+    found = judge(open_record(study.write(tmp_path / "r")))
+    quiet, noisy = found.treatments
+    # The twin of a quiet treatment in two blocks, of one that is noisier in the others.
+    quiet = replace(quiet, trials=tuple(t for t in quiet.trials if not t.control or t.block < 2))
+    twins = [
+        replace(t, control=True, figures={"throughput": Estimate(figure.value * 1.3, "1/s", 1)})
+        for t in noisy.trials
+        if t.block >= 2 and (figure := t.figures["throughput"])
+    ]
+    noisy = replace(noisy, trials=(*noisy.trials, *twins))
+    floor = noise_floors([quiet, noisy], ["throughput"])["throughput"]
+    assert (floor.n, floor.treatments) == (4, 2)
+    assert floor.value == pytest.approx(1.3)
+    assert "(4 pairs of 1 treatment)" in found.verdict.decision

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from benches.gate import false_wins
 from scipy import stats
 
 from searchbench.analysis.judgement import Interval
@@ -72,7 +73,7 @@ def pooled_coverage(sds: list[float], blocks: int, rounds: int = 1500) -> float:
     hits = 0
     for _ in range(rounds):
         y = scale * rng.standard_normal((len(sds), blocks)) + 5 * rng.standard_normal(blocks)
-        cells = {(f"t{i}", b): y[i, b] for i in range(len(sds)) for b in range(blocks)}
+        cells = {(f"t{i}", b, False): y[i, b] for i in range(len(sds)) for b in range(blocks)}
         ratio, p = intervals.paired_ratio(0.01 * (y[1] - y[0]), _scaled(cells))
         assert ratio is not None
         assert ratio.interval is not None
@@ -83,7 +84,7 @@ def pooled_coverage(sds: list[float], blocks: int, rounds: int = 1500) -> float:
     return hits / rounds
 
 
-def _scaled(cells: dict[tuple[str, int], float]) -> intervals.Noise | None:
+def _scaled(cells: dict[tuple[str, int, bool], float]) -> intervals.Noise | None:
     return intervals.block_noise({key: 0.01 * value for key, value in cells.items()})
 
 
@@ -99,13 +100,13 @@ def test_the_noise_of_the_study_may_be_drawn_upon_and_the_interval_still_covers(
 def test_a_pair_three_times_as_noisy_as_the_rest_is_covered_nearly_as_often(
     sds: list[float], blocks: int
 ) -> None:
-    assert pooled_coverage(sds, blocks) >= 0.87
+    assert pooled_coverage(sds, blocks) >= (0.87 if blocks == 2 else 0.94)
 
 
 def test_two_blocks_can_resolve_a_tenfold_difference_in_a_noisy_study() -> None:
     rng = np.random.default_rng(3)
     y = 0.2 * rng.standard_normal((4, 2)) + np.array([0, math.log(10), 0.3, 0.6])[:, None]
-    cells = {(f"t{i}", b): y[i, b] for i in range(4) for b in range(2)}
+    cells = {(f"t{i}", b, False): y[i, b] for i in range(4) for b in range(2)}
     ratio, p = intervals.paired_ratio(y[1] - y[0], intervals.block_noise(cells))
     assert ratio is not None
     assert ratio.interval is not None
@@ -115,16 +116,16 @@ def test_two_blocks_can_resolve_a_tenfold_difference_in_a_noisy_study() -> None:
 
 
 def test_block_effects_are_no_noise_and_missing_cells_are_no_trouble() -> None:
-    cells = {(t, b): a + 10.0 * b for t, a in (("x", 1.0), ("y", 2.0)) for b in range(4)}
+    cells = {(t, b, False): a + 10.0 * b for t, a in (("x", 1.0), ("y", 2.0)) for b in range(4)}
     found = intervals.block_noise(cells)
     assert found is not None
     assert found.variance == pytest.approx(0, abs=1e-18)
     assert found.df == 3
-    del cells["x", 2]
+    del cells["x", 2, False]
     found = intervals.block_noise(cells)
     assert found is not None
     assert found.df == 2
-    assert intervals.block_noise({("x", 0): 1.0}) is None
+    assert intervals.block_noise({("x", 0, False): 1.0}) is None
     assert intervals.block_noise({}) is None
 
 
@@ -181,6 +182,45 @@ def test_welch_covers_the_difference_of_two_records() -> None:
         assert tested is not None
         hits += tested[0].low <= math.log(1.1) <= tested[0].high
     assert hits / 2000 == pytest.approx(0.95, abs=0.015)
+
+
+@pytest.mark.parametrize("runs", [4, 6])
+def test_equal_things_are_seldom_told_apart_over_runs_and_far_ones_are(runs: int) -> None:
+    rng = np.random.default_rng(runs)
+
+    def found(change: float) -> float:
+        """The share resolved: runs differ by 2 %, trials within a run by 0.5 %."""
+        resolved = 0
+        for _ in range(1000):
+            trials = 0.02 * rng.standard_normal((runs + 1, 1)) + 0.005 * rng.standard_normal(
+                (runs + 1, 5)
+            )
+            values = trials.mean(axis=1)
+            tested = intervals.ratio_over_runs(values[:-1], values[-1:] + change)
+            assert tested is not None
+            assert (tested.ratio.low > 0 or tested.ratio.high < 0) == (tested.p < 0.05)
+            assert tested.noise.df == runs - 1
+            resolved += tested.p < 0.05
+        return resolved / 1000
+
+    assert found(0.0) < 0.065
+    assert found(0.15) > 0.9
+
+
+def test_runs_are_never_surer_than_their_trials_and_copies_tell_nothing() -> None:
+    a, b = np.array([0.0, 0.001, -0.001]), np.array([0.05])
+    narrow, wide = intervals.ratio_over_runs(a, b), intervals.ratio_over_runs(a, b, 0.06)
+    assert narrow is not None
+    assert wide is not None
+    assert narrow.ratio.low > 0
+    assert wide.ratio.low == pytest.approx(-0.01)
+    assert intervals.ratio_over_runs(np.zeros(3), b) is None
+    assert intervals.ratio_over_runs(np.zeros(1), b) is None
+
+
+@pytest.mark.parametrize(("systems", "blocks"), [(2, 3), (2, 5), (4, 3)])
+def test_one_noisy_system_does_not_win_by_chance(systems: int, blocks: int) -> None:
+    assert false_wins((1.0,) * (systems - 1) + (10.0,), blocks, 400) <= 0.05
 
 
 def test_the_number_of_blocks_said_to_resolve_a_difference_does() -> None:

@@ -33,6 +33,13 @@ class Estimate:
 
 
 @dataclass(frozen=True, slots=True)
+class Floor(Estimate):
+    """The noise floor as a ratio; ``n``: its A/A pairs, ``treatments``: how many they are of."""
+
+    treatments: int = 1
+
+
+@dataclass(frozen=True, slots=True)
 class Finding:
     """Something the audit noticed: the number, what it means, what to do.
 
@@ -411,7 +418,7 @@ class Judgement:
     verdict: Verdict
     treatments: tuple[TreatmentResult, ...]
     comparisons: tuple[Comparison, ...]
-    noise_floor: Estimate | None
+    noise_floor: Floor | None
     agreement: tuple[Agreement, ...]
     findings: tuple[Finding, ...]
     excluded: tuple[tuple[Mapping[str, Level], str], ...]
@@ -427,27 +434,38 @@ class Judgement:
 
 @dataclass(frozen=True, slots=True)
 class RecordLine:
-    """One treatment's metric in two records. ``ratio`` is b/a, above 1 means b is better."""
+    """One treatment's metric in two records. ``ratio`` is b/a, above 1 means b is better.
+
+    ``runs``: how many runs of each side it rests on. ``run_sd``: how much runs of the same thing
+    differ, as the standard deviation of the log of a run's value, with ``sum(runs) - 2`` degrees
+    of freedom; None: not known. Then the interval, ``p_value`` and ``floor`` are of the noise
+    within the two runs, and "differs" says that these two runs differ by more than that.
+    "faster" and "slower" are said where ``run_sd`` is known: ``ratio`` is then over all runs.
+    """
 
     label: str
     levels: Mapping[str, Level]
     metric: str
-    verdict: Literal["faster", "slower", "not resolved", "not comparable"]
+    verdict: Literal["faster", "slower", "differs", "not resolved", "not comparable"]
     value_a: Estimate | None
     value_b: Estimate | None
     ratio: Estimate | None
     p_value: float | None
     floor: float
     reason: str = ""
+    runs: tuple[int, int] = (1, 1)
+    run_sd: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class RecordComparison:
-    """Two records, treatment by treatment.
+    """Two records, treatment by treatment. ``same`` and ``same_b``: further runs of either.
 
     ``answers_changed``: by treatment label, the captured replies that differ, and of how many.
-    ``regressed``: a resolved slowdown beyond ``threshold`` (0.05: more than 5 % less of a
-    quantity where more is better). ``header`` and ``lines`` are a short table for a terminal.
+    ``beyond_threshold``: a loss of more than ``threshold`` (0.05: 5 % less of a quantity where
+    more is better) that is "slower" or "differs"; the exit status. ``regressed``: the same of
+    "slower" alone; None where there is none, and how much runs differ is not known of every
+    line. ``header`` and ``lines`` are a short table for a terminal.
     """
 
     a: str
@@ -458,7 +476,10 @@ class RecordComparison:
     only_in_b: tuple[str, ...]
     answers_changed: Mapping[str, tuple[int, int]]
     findings: tuple[Finding, ...]
-    regressed: bool
+    regressed: bool | None
     decision: str
     header: tuple[str, ...] = ()
     lines: tuple[tuple[str, ...], ...] = ()
+    beyond_threshold: bool = False
+    same: tuple[str, ...] = ()
+    same_b: tuple[str, ...] = ()

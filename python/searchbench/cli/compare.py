@@ -4,16 +4,33 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
+from typing import Annotated
+
+from cyclopts import Parameter
 
 from searchbench.cli.flags import Json
 from searchbench.errors import SearchbenchError
 
+Runs = Annotated[tuple[Path, ...], Parameter(consume_multiple=True, negative=())]
 
-def compare(a: Path, b: Path, *, threshold: str = "5%", as_json: Json = False) -> int:
-    """Compare two records: faster, slower, or not resolved; and whether results changed.
 
-    Exits with 1 when B is slower than A by more than the threshold, and the data resolve it; with
-    2 when the records have nothing in common that could be compared.
+def compare(
+    a: Path,
+    b: Path,
+    *,
+    threshold: str = "5%",
+    same: Runs = (),
+    same_b: Runs = (),
+    as_json: Json = False,
+) -> int:
+    """Compare two records: what differs, whether it is the change, and whether results changed.
+
+    Two records alone are two runs: they say that these differ, not that B is faster or slower.
+    That takes further runs of the same thing.
+
+    Exits with 1 when B is worse than A by more than the threshold and by more than the noise that
+    is known (with --same of runs, else only within these two); with 2 when the records have
+    nothing in common that could be compared.
 
     Parameters
     ----------
@@ -22,7 +39,12 @@ def compare(a: Path, b: Path, *, threshold: str = "5%", as_json: Json = False) -
     b
         The record to judge (after).
     threshold
-        How much slower is a regression, as a percentage.
+        How much B may lose, as a percentage.
+    same
+        Further records of what A is, best three or more, some made after B. They show how
+        much runs of the same thing differ.
+    same_b
+        Further records of what B is.
     as_json
         Print JSON.
     """
@@ -34,7 +56,8 @@ def compare(a: Path, b: Path, *, threshold: str = "5%", as_json: Json = False) -
     match = re.fullmatch(r"\s*(\d+(?:\.\d*)?)\s*%?\s*", threshold)
     if not match:
         raise SearchbenchError(f"--threshold {threshold}: give a percentage such as 5%")
-    result = compare_records(open_record(a), open_record(b), float(match[1]) / 100)
+    further = [[open_record(path) for path in paths] for paths in (same, same_b)]
+    result = compare_records(open_record(a), open_record(b), float(match[1]) / 100, *further)
     if as_json:
         out.as_json(to_json(result))
     else:
@@ -42,6 +65,9 @@ def compare(a: Path, b: Path, *, threshold: str = "5%", as_json: Json = False) -
             out.table(result.header, result.lines)
             out.say()
         out.say(result.decision)
+        for finding in result.findings:
+            if finding.severity == "warning":
+                out.say(f"\n{finding.kind}: {finding.number}. {finding.meaning} {finding.remedy}")
     if not result.comparisons and not result.answers_changed:
         return 2
-    return 1 if result.regressed else 0
+    return 1 if result.beyond_threshold else 0

@@ -54,11 +54,19 @@ _READ_LOG_BYTES = 16 << 20
 
 
 def estimate(
-    study: Study, treatments: Sequence[Treatment], control: str | None, documents: int | None
+    study: Study,
+    treatments: Sequence[Treatment],
+    twins: Sequence[Treatment],
+    documents: int | None,
 ) -> float:
-    """About how many seconds the plan takes; ``documents`` as in ``make_plan``."""
-    again = [t for t in treatments if t.id == control]
-    drives_s = sum(_drive_s(study, t) for t in [*treatments, *again]) * study.replicates
+    """About how many seconds the plan takes.
+
+    ``twins``: what is measured twice, a treatment for each block; ``documents`` as in
+    ``make_plan``.
+    """
+    driven = [*treatments] * study.replicates + [*twins]
+    each_s = {t.id: _drive_s(study, t) for t in treatments}
+    drives_s = sum(each_s[t.id] for t in driven)
     if study.verbatim:
         return drives_s + study.agreement.captures * len({t.system for t in treatments}) * _QUERY_S
     counts = {repr(t.corpus): count(t.corpus, study.base, documents) for t in treatments}
@@ -74,11 +82,11 @@ def estimate(
             indexes[index_key(t)] = (held / _READ_PER_S, _INGEST_FIXED_S + held / rate)
     spooled_s = sum(spool for spool, _ in indexes.values())
     if study.ingest == "per-trial":
-        once_s = sum(indexes[index_key(t)][1] for t in [*treatments, *again])
+        ingest_s = sum(indexes[index_key(t)][1] for t in driven)
     else:
-        once_s = sum(ingest for _, ingest in indexes.values())
-    times = 1 if study.ingest == "once" else study.replicates
-    return read_s + spooled_s + times * once_s + study.replicates * asked_s + drives_s
+        times = 1 if study.ingest == "once" else study.replicates
+        ingest_s = times * sum(ingest for _, ingest in indexes.values())
+    return read_s + spooled_s + ingest_s + study.replicates * asked_s + drives_s
 
 
 def count(corpus: Mapping[str, Any], base: Path, documents: int | None = None) -> float:

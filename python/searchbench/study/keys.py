@@ -20,7 +20,7 @@ TOP_KEYS: tuple[SpecKey, ...] = (
 CONTROL_KEYS: tuple[SpecKey, ...] = (
     SpecKey("aa", "boolean", None, "measure one treatment twice in each block, to know the noise "
             "(default true; sweeps and searches for capacity have no control)"),
-    SpecKey("treatment", "text", None, "which one, by its id in the plan; default: the first"),
+    SpecKey("treatment", "text", None, "which one, by its id in the plan; default: each in turn"),
 )  # fmt: skip
 INGEST_KEYS: tuple[SpecKey, ...] = (
     SpecKey("index", "text", None, "how long an index is used before it is built anew (default "

@@ -100,8 +100,9 @@ class Judging(msgspec.Struct, frozen=True, kw_only=True):
 
     ``measure``: "trials" (each treatment is started anew and measured once a block), "sweep" (the
     steps of a load on one warm system), "capacity" (a search for the greatest rate that keeps each
-    of ``promises``). ``control``: the treatment that has a twin. ``factors``: the levels of each,
-    "system" among them. ``ingest``: how often indexes are built; empty: not on record.
+    of ``promises``). ``control``: the treatment that has a twin in every block, or "in turn"; which
+    block has whose is in the trials. ``factors``: the levels of each, "system" among them.
+    ``ingest``: how often indexes are built; empty: not on record.
     ``effort``: of a search, what multiplies the lengths of its trials.
     ``command``: the arguments of the command line that the study was made from, if it was.
     """

@@ -61,16 +61,16 @@ def make_plan(study: Study, documents: int | None = None) -> Plan:
         reasons = "; ".join(dict.fromkeys(e.reason for e in excluded))
         raise StudyError([Complaint(study.path, 0, 0, f"nothing is left to be run: {reasons}")])
     named = tuple(_named(treatments, study.steps.path if study.steps else None))
-    control = _control(study, named)
-    trials = () if study.measure == "capacity" else tuple(_order(study, named, control))
+    twins = list(_twins(study, named))
+    trials = () if study.measure == "capacity" else tuple(_order(study, named, twins))
     return Plan(
         question=study.question,
         seed=study.seed,
         treatments=named,
         trials=trials,
         excluded=tuple(excluded),
-        estimated_s=round(estimate(study, named, control, documents), 1),
-        judging=_judging(study, named, control),
+        estimated_s=round(estimate(study, named, twins, documents), 1),
+        judging=_judging(study, named),
     )
 
 
@@ -182,8 +182,10 @@ def _plain(level: Level) -> str:
     return str(int(level)) if whole else str(level)
 
 
-def _order(study: Study, treatments: Sequence[Treatment], control: str | None) -> Iterator[Trial]:
-    """Every treatment once a block, with the control's twin; each block has its own order.
+def _order(
+    study: Study, treatments: Sequence[Treatment], twins: Sequence[Treatment]
+) -> Iterator[Trial]:
+    """Every treatment once a block, and the block's twin; each block has its own order.
 
     random.Random seeded by a text and its shuffle() are the same in every Python since 3.2.
     """
@@ -192,8 +194,7 @@ def _order(study: Study, treatments: Sequence[Treatment], control: str | None) -
     for block in range(1, study.replicates + 1):
         if study.steps is None:
             members = [(t.id, False) for t in treatments]
-            if control is not None:
-                members.append((control, True))
+            members += [(t.id, True) for t in twins[block - 1 : block]]
             rng.shuffle(members)
         elif all(t.attach for t in treatments):
             members = [(name, False) for name in _in_turn(treatments, study.steps.path, block)]
@@ -230,19 +231,26 @@ def _grouped(pairs: Iterable[tuple[str, str]]) -> list[list[str]]:
     return list(groups.values())
 
 
-def _control(study: Study, treatments: Sequence[Treatment]) -> str | None:
-    """The id of the treatment that has an A/A twin."""
+def _twins(study: Study, treatments: Sequence[Treatment]) -> Iterator[Treatment]:
+    """Block by block the treatment that has an A/A twin; nothing without a control.
+
+    The one that the study names, else all in turn, in an order drawn by lot: one that is quieter
+    than the rest must not speak for them.
+    """
     if not study.control.aa:
-        return None
+        return
     wanted = study.control.treatment
     ids = [t.id for t in treatments]
     if wanted is not None and wanted not in ids:
         sentence = f"[control]: there is no treatment `{wanted}`"
         raise StudyError([Complaint(study.path, 0, 0, sentence, nearest(wanted, ids))])
-    return wanted or ids[0]
+    turns = [t for t in treatments if wanted in (None, t.id)]
+    random.Random(f"searchbench twins {study.seed}").shuffle(turns)
+    for block in range(study.replicates):
+        yield turns[block % len(turns)]
 
 
-def _judging(study: Study, treatments: Sequence[Treatment], control: str | None) -> Judging:
+def _judging(study: Study, treatments: Sequence[Treatment]) -> Judging:
     closed = all(t.load["kind"] == "closed" for t in treatments)
     factors: dict[str, list[Level]] = {}
     if len(study.systems) > 1:
@@ -257,7 +265,7 @@ def _judging(study: Study, treatments: Sequence[Treatment], control: str | None)
         measure=study.measure,
         metric=study.metric or ("throughput" if closed else "response_p99"),
         agreement=study.agreement,
-        control=control,
+        control=(study.control.treatment or "in turn") if study.control.aa else None,
         replicates=study.replicates,
         ingest=study.ingest,
         factors=factors,

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from searchbench.analysis.agreement.agreement import Pair
 from searchbench.analysis.agreement.answers import AnswerBook
 from searchbench.analysis.compare import standing
-from searchbench.analysis.judgement import Comparison, Estimate, TreatmentResult, TrialResult
+from searchbench.analysis.judgement import Comparison, Floor, TreatmentResult, TrialResult
 from searchbench.analysis.stats.intervals import (
     ALPHA,
     Noise,
@@ -134,13 +134,12 @@ def _on_both(
     return counts, common & (counts[0] > 0) & (counts[1] > 0)
 
 
-def noise_floors(
-    treatments: Sequence[TreatmentResult], metrics: Sequence[str]
-) -> dict[str, Estimate]:
+def noise_floors(treatments: Sequence[TreatmentResult], metrics: Sequence[str]) -> dict[str, Floor]:
     """By metric, the noise floor as a ratio (1.03: 3 %), from every A/A pair of the same block.
 
-    The greatest |log ratio| seen; from 20 pairs on their 95 % quantile. With n pairs, a further
-    one exceeds the greatest with probability 1/(n + 1).
+    The pairs of all treatments count alike. The greatest |log ratio| seen; from 20 pairs on
+    their 95 % quantile. With n pairs, a further one exceeds the greatest with probability
+    1/(n + 1), if it is of a treatment that is as noisy as theirs.
     """
     twins = [
         (own[block], twin)
@@ -150,15 +149,16 @@ def noise_floors(
     ]
     floors = {}
     for metric in metrics:
-        values = [(x.figures.get(metric), y.figures.get(metric)) for x, y in twins]
+        values = [(t.treatment, t.figures.get(metric), u.figures.get(metric)) for t, u in twins]
         ordered = sorted(
-            abs(math.log(y.value / x.value))
-            for x, y in values
+            (abs(math.log(y.value / x.value)), treatment)
+            for treatment, x, y in values
             if x and y and x.value > 0 and y.value > 0
         )
         if n := len(ordered):
             at = n - 1 if n < MANY_TWINS else math.ceil(0.95 * (n + 1)) - 1
-            floors[metric] = Estimate(math.exp(ordered[min(at, n - 1)]), "ratio", n)
+            value, of = math.exp(ordered[min(at, n - 1)][0]), len({who for _, who in ordered})
+            floors[metric] = Floor(value, "ratio", n, treatments=of)
     return floors
 
 
@@ -167,7 +167,7 @@ def comparisons(
     loads: Mapping[str, Load],
     samples: Samples,
     answers: AnswerBook,
-    floors: Mapping[str, Estimate],
+    floors: Mapping[str, Floor],
     metric: str,
 ) -> tuple[Comparison, ...]:
     """Every comparison of the study, corrected together."""
@@ -315,11 +315,9 @@ def _blocks(least: int, most: int | None, now: int) -> str:
 
 
 def _noise(treatments: Sequence[TreatmentResult], metric: str) -> Noise | None:
-    """The study's noise in one metric; a twin counts as a treatment of its own."""
+    """The study's noise in one metric; a twin is its treatment measured again."""
     cells = {
-        (f"{t.treatment}{' twin' if trial.control else ''}", trial.block): math.log(
-            trial.figures[metric].value
-        )
+        (t.treatment, trial.block, trial.control): math.log(trial.figures[metric].value)
         for t in treatments
         for trial in t.trials
         if trial.status == "valid" and metric in trial.figures and trial.figures[metric].value > 0

@@ -1,8 +1,10 @@
 """Two records, treatment by treatment: did this change make it faster, slower, or other?
 
-The records were run at different times, so nothing is paired by block: Welch's t on the logs of
-the trials' values, Holm's correction over all treatments and metrics, and the greater of
-the two noise floors.
+A record is one run, so two records are two samples of size one: what differs between them may be
+the change or the run. Within two runs, Welch's t on the logs of the trials' values and the
+greater of the two noise floors tell only whether *these two runs* differ. With further
+runs of the same thing the run is the unit: Student's t on the logs of whole runs.
+Holm's correction over all treatments and metrics either way.
 """
 
 from __future__ import annotations
@@ -17,89 +19,99 @@ import numpy as np
 
 from searchbench.analysis import judge
 from searchbench.analysis.agreement import agreement, answers
-from searchbench.analysis.compare import pairs, sweeps
+from searchbench.analysis.compare import decision, pairs, sweeps
 from searchbench.analysis.judgement import (
     Estimate,
     Finding,
-    Judgement,
     RecordComparison,
     RecordLine,
     TreatmentResult,
 )
-from searchbench.analysis.stats.intervals import ALPHA, holm, welch_log_ratio
+from searchbench.analysis.stats.intervals import ALPHA, holm, ratio_over_runs, welch_log_ratio
 from searchbench.analysis.trial import driven
 from searchbench.analysis.trial.measured import Samples
+from searchbench.errors import SearchbenchError
 from searchbench.record import Record, Trial
 
 MACHINE = ("cpu", "cores", "memory_bytes", "kernel", "governor", "clocksource", "virtual")
-WIDTH_LABEL = 34
+TRIED_ONCE = "each record needs two valid trials to know how much repetition changes it"
+WITHIN = "the interval is of these two runs and does not cover how much runs of one thing differ"
 
 Key = tuple[str, str]
 
 
-def compare_records(a: Record, b: Record, threshold: float = 0.05) -> RecordComparison:
+def compare_records(
+    a: Record,
+    b: Record,
+    threshold: float = 0.05,
+    same: Sequence[Record] = (),
+    same_b: Sequence[Record] = (),
+) -> RecordComparison:
     """Compare record b (after) with record a (before).
 
     Treatments are matched by system and levels. ``threshold``: the share of a quantity where
-    more is better that b may lose before ``regressed`` is true; only resolved losses count.
+    more is better that b may lose before ``beyond_threshold`` is true. ``same``: further runs of
+    what a is, ``same_b`` of what b is; SearchbenchError where one is given twice or has
+    nothing in common with a.
     """
-    sides = judge.judge(a), judge.judge(b)
-    trials = any(judged.measure == "trials" for judged in sides)
-    if trials:
-        found = _match(_Side(a, sides[0]), _Side(b, sides[1]))
-    elif all(judged.measure == "capacity" for judged in sides):
-        found = sweeps.match_capacities((a, sides[0]), (b, sides[1]))
-    else:
-        found = sweeps.match((a, sides[0]), (b, sides[1]))
-    adjusted = holm([p for _, p in found.drafts])
-    lines = tuple(_decide(line, p) for (line, _), p in zip(found.drafts, adjusted, strict=True))
+    before, after = (a, *same), (b, *same_b)
+    paths = [record.path.resolve() for record in (*before, *after)]
+    if len(paths) > 2 and len(set(paths)) < len(paths):
+        twice = next(path for path in paths if paths.count(path) > 1)
+        raise SearchbenchError(f"{twice} is given twice; a run counts once, so leave it out")
+    return compare_runs([Run(r) for r in before], [Run(r) for r in after], threshold)
+
+
+def compare_runs(
+    before: Sequence[Run], after: Sequence[Run], threshold: float = 0.05
+) -> RecordComparison:
+    """Compare the runs of one thing with those of another; the first of each stands for it."""
+    a, b = before[0], after[0]
+    found = _matched(a, b)
+    same, same_b = ([_apart(a, run) for run in runs[1:]] for runs in (before, after))
+    drafts = [_over_runs(*draft, same, same_b) for draft in found.drafts]
+    adjusted = holm([p for _, p in drafts])
+    lines = tuple(_decide(line, p) for (line, _), p in zip(drafts, adjusted, strict=True))
     worse = [
         line
         for line in lines
-        if line.verdict == "slower" and line.ratio and line.ratio.value < 1 - threshold
+        if line.verdict in ("slower", "differs") and line.ratio and line.ratio.value < 1 - threshold
     ]
-    metric, shown = sides[0].metric, {line.metric for line in lines}
+    metric, shown = a.judged.metric, {line.metric for line in lines}
+    trials = "trials" in (a.judged.measure, b.judged.measure)
     if not trials and metric not in shown:
         metric = min(shown, default="")
-    decision = _decision(lines, worse, found, metric, threshold)
+    said = decision.sentences(lines, worse, found, metric, threshold)
     if not trials:
-        decision = " ".join(_around(decision, sides, lines, found.note))
-    header, rows = _table(lines, metric)
+        said = " ".join(decision.around(said, (a.judged, b.judged), lines, found.note))
+    header, rows = decision.table(lines, metric)
+    rated = [line.run_sd for line in lines if line.ratio]
     return RecordComparison(
-        a=str(a.path),
-        b=str(b.path),
+        a=str(a.record.path),
+        b=str(b.record.path),
         threshold=threshold,
         comparisons=lines,
         only_in_a=found.only[0],
         only_in_b=found.only[1],
         answers_changed=found.changed,
-        findings=tuple(_findings(a, b, found.changed)),
-        regressed=bool(worse),
-        decision=decision,
+        findings=tuple(_findings(before, after, found.changed)),
+        regressed=any(line.verdict == "slower" for line in worse)
+        or (None if None in rated or not rated else False),
+        decision=said,
         header=header,
         lines=rows,
+        beyond_threshold=bool(worse),
+        same=tuple(str(run.record.path) for run in before[1:]),
+        same_b=tuple(str(run.record.path) for run in after[1:]),
     )
 
 
-def _around(
-    decision: str, sides: Sequence[Judgement], lines: Sequence[RecordLine], note: str
-) -> Iterator[str]:
-    """The decision on two sweeps or searches, after what is void and before what is not known."""
-    for which, judged in zip(("first", "second"), sides, strict=True):
-        if judged.void:
-            yield judged.void.replace("Void:", f"Void, in the {which} record:", 1)
-    yield decision
-    behind = [line for line in lines if "keep up with it" in line.reason]
-    yield from (f"{line.label}: {line.reason}." for line in behind[:3])
-    if note:
-        yield note
+class Run:
+    """A record, judged."""
 
-
-class _Side:
-    """One of two records of independent trials, judged."""
-
-    def __init__(self, record: Record, judged: Judgement) -> None:
-        self.record, self.metric = record, judged.metric
+    def __init__(self, record: Record) -> None:
+        self.record, self.judged = record, judge.judge(record)
+        judged, self.metric = self.judged, self.judged.metric
         self.samples, self.loads = Samples(record), driven.loads(record)
         self.by_key = {_key(t): t for t in judged.treatments}
         self.trials = {t.trial: t for t in record.trials}
@@ -126,7 +138,16 @@ def _key(treatment: TreatmentResult) -> Key:
     return treatment.system, json.dumps(dict(treatment.levels), sort_keys=True, default=str)
 
 
-def _match(a: _Side, b: _Side) -> sweeps.Matched:
+def _matched(a: Run, b: Run) -> sweeps.Matched:
+    """What two runs have in common, by what was measured."""
+    measures = {a.judged.measure, b.judged.measure}
+    if "trials" in measures:
+        return _match(a, b)
+    sides = (a.record, a.judged), (b.record, b.judged)
+    return sweeps.match_capacities(*sides) if measures == {"capacity"} else sweeps.match(*sides)
+
+
+def _match(a: Run, b: Run) -> sweeps.Matched:
     """Match the treatments of two records, first and second, and compare them."""
     drafts: list[sweeps.Draft] = []
     changed: dict[str, tuple[int, int]] = {}
@@ -143,7 +164,7 @@ def _match(a: _Side, b: _Side) -> sweeps.Matched:
     return sweeps.Matched(drafts, changed, (only[0], only[1]))
 
 
-def _agreement(a: _Side, b: _Side, key: Key) -> agreement.Pair | None:
+def _agreement(a: Run, b: Run, key: Key) -> agreement.Pair | None:
     x, y = a.first_trial(key), b.first_trial(key)
     if x is None or y is None or not answers.same_question(x, y):
         return None
@@ -152,7 +173,7 @@ def _agreement(a: _Side, b: _Side, key: Key) -> agreement.Pair | None:
     return agreement.compare(*sides, require=rule.require, k=rule.k)
 
 
-def _lines(a: _Side, b: _Side, key: Key, pair: agreement.Pair | None) -> Iterator[sweeps.Draft]:
+def _lines(a: Run, b: Run, key: Key, pair: agreement.Pair | None) -> Iterator[sweeps.Draft]:
     x, y = a.by_key[key], b.by_key[key]
     reason, keep = "", None
     if a.first_trial(key) is None or b.first_trial(key) is None:
@@ -194,39 +215,120 @@ def _ratio(line: RecordLine, a: pairs.Floats, b: pairs.Floats) -> sweeps.Draft:
     ratio = Estimate(value, "ratio", min(a.size, b.size))
     tested = welch_log_ratio(a, b)
     if tested is None:
-        reason = "each record needs two valid trials to know how much repetition changes it"
-        return replace(line, ratio=ratio, reason=reason), None
+        return replace(line, ratio=ratio, reason=TRIED_ONCE), None
     span, p = tested
     span = replace(span, low=math.exp(span.low), high=math.exp(span.high))
     return replace(line, ratio=replace(ratio, interval=span)), p
 
 
+def _apart(first: Run, run: Run) -> dict[Key, float]:
+    """By line, the log ratio of a further run to the first. SearchbenchError where none is left."""
+    logs = {
+        _line_key(line): math.log(line.ratio.value)
+        for line, _ in _matched(first, run).drafts
+        if _is_estimate(line) and line.ratio
+    }
+    if not logs:
+        raise SearchbenchError(
+            f"{run.record.path}: nothing in it can be compared with {first.record.path}, so it "
+            "does not tell how much runs differ; give runs of the same study"
+        )
+    return logs
+
+
+def _line_key(line: RecordLine) -> Key:
+    return json.dumps(dict(line.levels), sort_keys=True, default=str), line.metric
+
+
+def _is_estimate(line: RecordLine) -> bool:
+    """Whether its ratio is one; a capacity that is open on a side has a bound."""
+    return bool(line.ratio and line.value_a and line.value_b) and line.verdict != "not comparable"
+
+
+def _over_runs(
+    line: RecordLine,
+    p: float | None,
+    same: Sequence[Mapping[Key, float]],
+    same_b: Sequence[Mapping[Key, float]],
+) -> sweeps.Draft:
+    """The line over all runs of both sides, where these tell how much runs differ."""
+    if not _is_estimate(line) or line.ratio is None:
+        return line, p
+    key, span = _line_key(line), line.ratio.interval
+    a = np.array([0.0, *(logs[key] for logs in same if key in logs)])
+    b = np.array([math.log(line.ratio.value), *(logs[key] for logs in same_b if key in logs)])
+    # Runs are not surer than what was measured within them.
+    found = ratio_over_runs(a, b, math.log(span.high / span.low) / 2 if span else 0.0)
+    if found is None:
+        return line, p
+    low, high = math.exp(found.ratio.low), math.exp(found.ratio.high)
+    interval = replace(found.ratio, low=low, high=high)
+    ratio = Estimate(math.sqrt(low * high), "ratio", min(a.size, b.size), interval)
+    reason = "" if line.reason == TRIED_ONCE else line.reason
+    runs, sd = (a.size, b.size), math.sqrt(found.noise.variance)
+    return replace(line, ratio=ratio, reason=reason, runs=runs, run_sd=sd), found.p
+
+
 def _decide(line: RecordLine, p: float | None) -> RecordLine:
-    ratio = line.ratio
+    ratio, known = line.ratio, line.run_sd is not None
     if line.verdict == "not comparable" or ratio is None or p is None or ratio.interval is None:
         return line
     line = replace(line, verdict="not resolved", p_value=p)
-    if line.floor > 1 and abs(math.log(ratio.value)) <= math.log(line.floor):
+    # Between runs the floor is contained: a run's value has the noise of its trials in it.
+    if not known and line.floor > 1 and abs(math.log(ratio.value)) <= math.log(line.floor):
         return replace(line, reason=f"within the noise floor of {100 * (line.floor - 1):.1f} %")
-    if p < ALPHA and (ratio.interval.low > 1 or ratio.interval.high < 1):
-        return replace(line, verdict="faster" if ratio.value > 1 else "slower")
     said = "the interval includes no difference, after correcting for all comparisons"
+    if p < ALPHA and (ratio.interval.low > 1 or ratio.interval.high < 1):
+        if known:
+            return replace(line, verdict="faster" if ratio.value > 1 else "slower")
+        line, said = replace(line, verdict="differs"), WITHIN
     return replace(line, reason=f"{line.reason}; {said}" if line.reason else said)
 
 
-def _findings(a: Record, b: Record, changed: Mapping[str, tuple[int, int]]) -> Iterator[Finding]:
-    differing = [f for f in MACHINE if a.host.get(f) != b.host.get(f)]
+def _findings(
+    before: Sequence[Run], after: Sequence[Run], changed: Mapping[str, tuple[int, int]]
+) -> Iterator[Finding]:
+    records = [run.record for run in (*before, *after)]
+    hosts = {f: list(dict.fromkeys(str(r.host.get(f)) for r in records)) for f in MACHINE}
+    differing = [f"{f}: {' and '.join(found)}" for f, found in hosts.items() if len(found) > 1]
     if differing:
         yield Finding(
             "other machine",
             "warning",
             "",
-            "; ".join(f"{f}: {a.host.get(f)} and {b.host.get(f)}" for f in differing),
+            "; ".join(differing),
             "The records were made on machines that differ, so a difference in speed may be "
             "the machine's.",
             "Run both studies on one machine, one after the other.",
         )
-    versions = [{(t.engine, t.version) for t in record.trials if t.version} for record in (a, b)]
+    for runs in (before, after):
+        found = [known for run in runs if (known := _versions(run))]
+        if any(one != found[0] for one in found):
+            yield Finding(
+                "not the same",
+                "warning",
+                "",
+                " and ".join(dict.fromkeys(", ".join(sorted(map(" ".join, one))) for one in found)),
+                "Records said to be of the same thing are not of the same versions, so what they "
+                "differ by is more than that of runs.",
+                "Give only records of the same versions with --same or --same-b.",
+            )
+    starts = [
+        [min((t.started for t in run.record.trials), default="") for run in runs]
+        for runs in (before, after)
+    ]
+    apart = max(starts[0]) < min(starts[1]) or max(starts[1]) < min(starts[0])
+    if len(records) > 2 and all(map(all, starts)) and apart:
+        yield Finding(
+            "not interleaved",
+            "warning",
+            "",
+            f"{min(map(min, starts))} to {max(map(max, starts))}",
+            "All runs of one side were made before those of the other, so whatever changed on the "
+            "machine in between counts as the change.",
+            "Run both in turn: the first again after the second, at least.",
+        )
+    versions = [_versions(runs[0]) for runs in (before, after)]
     if versions[0] != versions[1]:
         yield Finding(
             "other versions",
@@ -248,57 +350,5 @@ def _findings(a: Record, b: Record, changed: Mapping[str, tuple[int, int]]) -> I
             )
 
 
-def _decision(
-    lines: Sequence[RecordLine],
-    worse: Sequence[RecordLine],
-    found: sweeps.Matched,
-    metric: str,
-    threshold: float,
-) -> str:
-    own = [line for line in lines if line.metric == metric]
-    if own:
-        counts = {
-            verdict: sum(line.verdict == verdict for line in own)
-            for verdict in ("faster", "slower", "not resolved", "not comparable")
-        }
-        parts = ", ".join(f"{n} {verdict}" for verdict, n in counts.items() if n)
-        said = f"By {metric.replace('_', ' ')}, of {len(own)} treatments: {parts}."
-    else:
-        said = "The records have no treatment in common, so there is nothing to compare."
-    if worse:
-        ratio, worst = min(
-            ((line.ratio.value, line) for line in worse if line.ratio), key=lambda one: one[0]
-        )
-        said += (
-            f" A regression beyond {100 * threshold:g} %: {worst.label} by "
-            f"{worst.metric.replace('_', ' ')} is {100 * (1 - ratio):.1f} % worse than before."
-        )
-    elif own:
-        said += f" No resolved loss exceeds {100 * threshold:g} %."
-    differ, n = (sum(one[i] for one in found.changed.values()) for i in (0, 1))
-    if differ:
-        said += f" Answers changed on {differ} of {n} queries."
-    elif n:
-        said += f" The answers to all {n} queries are the same."
-    for which, labels in zip(("first", "second"), found.only, strict=True):
-        if labels:
-            said += f" Only in the {which}: {', '.join(labels[:4])}."
-    return said
-
-
-def _table(
-    lines: Sequence[RecordLine], metric: str
-) -> tuple[tuple[str, ...], tuple[tuple[str, ...], ...]]:
-    rows = []
-    for line in sorted(lines, key=lambda line: line.metric != metric):
-        label, ratio, span = line.label, line.ratio, line.ratio.interval if line.ratio else None
-        rows.append(
-            (
-                label if len(label) <= WIDTH_LABEL else label[: WIDTH_LABEL - 1] + "…",
-                line.metric.replace("_", " "),
-                f"{ratio.value:.3f}" if ratio else "-",
-                f"{span.low:.2f}–{span.high:.2f}" if span else "-",
-                line.verdict,
-            )
-        )
-    return ("treatment", "metric", "b/a", "95 %", "verdict"), tuple(rows)
+def _versions(run: Run) -> set[tuple[str, str]]:
+    return {(t.engine, t.version) for t in run.record.trials if t.version}

@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any
 
 from searchbench.analysis.agreement import agreement, answers
 from searchbench.analysis.capacity.verdict import above, interval
@@ -23,13 +23,10 @@ from searchbench.analysis.trial import driven
 from searchbench.record import Record, Trial
 
 STEPS_ONCE = (
-    "Each step was driven once in a record, so the intervals are of those windows alone: how much "
-    "the machine differs from one hour to the next is not known (--repeat 5 tells a part of it)."
+    "Each step was driven once in a record, so what is known of the noise within a run is of "
+    "those windows alone (--repeat 5 tells more)."
 )
-SEARCHED_ONCE = (
-    "Each record has one search, so how much the machine differs from one hour to the next is not "
-    "known."
-)
+SEARCHED_ONCE = "Each record has one search."
 Draft = tuple[RecordLine, float | None]
 Side = tuple[Record, Judgement]
 Differing = tuple[int, int]  # captured replies that differ, and of how many
@@ -176,14 +173,13 @@ def _behind(a: Point, b: Point) -> str:
 
 
 def _limits(x: Capacity, y: Capacity, barrier: str) -> RecordLine:
-    moved: Literal["faster", "slower", "not resolved"]
-    moved = "faster" if above(y, x) else "slower" if above(x, y) else "not resolved"
-    overlap = ": the intervals overlap" if moved == "not resolved" else ""
+    moved = above(y, x) or above(x, y)
+    overlap = "" if moved else ": the intervals overlap"
     return RecordLine(
         label=x.subject,
         levels=x.levels,
         metric=f"capacity at {x.promise}",
-        verdict="not comparable" if barrier else moved,
+        verdict="not comparable" if barrier else "differs" if moved else "not resolved",
         value_a=_middle(x),
         value_b=_middle(y),
         ratio=None if barrier else _ratio(x, y),

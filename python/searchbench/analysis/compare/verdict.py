@@ -10,6 +10,7 @@ from searchbench.analysis.compare import pairs, standing, systems
 from searchbench.analysis.judgement import (
     Comparison,
     Estimate,
+    Floor,
     Scale,
     TreatmentResult,
     TrialResult,
@@ -37,7 +38,7 @@ def decide(
     comparisons: Sequence[Comparison],
     loads: Mapping[str, Load],
     metric: str,
-    noise_floor: Estimate | None,
+    noise_floor: Floor | None,
     require: str,
     scales: Sequence[Scale] = (),
     ingest: str = "",
@@ -251,7 +252,7 @@ def _peaks(scales: Sequence[Scale], metric: str) -> list[str]:
     return sentences if len(sentences) <= 4 else []
 
 
-def _control(noise_floor: Estimate | None) -> str:
+def _control(noise_floor: Floor | None) -> str:
     if noise_floor is None:
         return (
             "There is no A/A control in this record, so it is not known which differences "
@@ -259,7 +260,8 @@ def _control(noise_floor: Estimate | None) -> str:
         )
     return (
         f"The A/A control differs by at most {100 * (noise_floor.value - 1):.1f} % "
-        f"({noise_floor.n} {plural(noise_floor.n, 'pair', 'pairs')})."
+        f"({noise_floor.n} {plural(noise_floor.n, 'pair', 'pairs')} of {noise_floor.treatments} "
+        f"{plural(noise_floor.treatments, 'treatment', 'treatments')})."
     )
 
 

@@ -51,26 +51,27 @@ def geometric_estimate(values: Sequence[float] | Floats, unit: str) -> Estimate 
 
 @dataclass(frozen=True, slots=True)
 class Noise:
-    """How far the log ratio of two equal treatments scatters from block to block.
+    """How far a log value scatters: by use, one block's log ratio of two equal treatments.
 
-    ``variance`` of one block's log ratio; ``df``: degrees of freedom that it rests on.
+    ``variance``; ``df``: degrees of freedom that it rests on.
     """
 
     variance: float
     df: int
 
 
-def block_noise(cells: Mapping[tuple[str, int], float]) -> Noise | None:
+def block_noise(cells: Mapping[tuple[str, int, bool], float]) -> Noise | None:
     """The noise that a whole study shows: residual of log value = treatment + block.
 
-    ``cells``: log value by (treatment, block); cells may be missing. The analysis of variance of
+    ``cells``: log value by (treatment, block, whether it is the twin), which may be missing; a
+    twin is its treatment measured again, so both have one mean. The analysis of variance of
     randomised blocks (Montgomery, Design and Analysis of Experiments, ch. 4), by least squares.
     The variance of a ratio of two is twice the residual one. None without degrees of freedom.
     """
     if not cells:
         return None
-    _, row = np.unique([treatment for treatment, _ in cells], return_inverse=True)
-    _, column = np.unique([block for _, block in cells], return_inverse=True)
+    _, row = np.unique([treatment for treatment, _, _ in cells], return_inverse=True)
+    _, column = np.unique([block for _, block, _ in cells], return_inverse=True)
     design = np.hstack([np.eye(row.max() + 1)[row], np.eye(column.max() + 1)[column]])
     y = np.array(list(cells.values()))
     solution, _, matrix_rank, _ = np.linalg.lstsq(design, y, rcond=None)
@@ -88,8 +89,9 @@ def paired_ratio(
 
     Two or three blocks say little of their own scatter, so the study's noise is drawn upon: the
     variance is the greater of the pair's own and the study's, the degrees of freedom those of the
-    study but at most three times the pair's own. So a pair that scatters by chance too little is
-    not believed, one that scatters more than the others keeps its own variance.
+    study but at most three times the pair's own. A pair of three blocks or more that scatters
+    more than the study keeps its own variance with its own degrees of freedom; so one
+    that scatters by chance too little is not believed, and one that is noisier is not trusted more.
     """
     x = np.asarray(logs, dtype=np.float64)
     if not x.size:
@@ -100,7 +102,7 @@ def paired_ratio(
     used = _noise_used(x, noise)
     df, error = used.df, math.sqrt(used.variance / n)
     method = "t over blocks, on logs"
-    if noise is not None and noise.df > n - 1:
+    if used.df > n - 1:
         method = "t over blocks with the noise of the study, on logs"
     if error <= 1e-12 * max(abs(mean), 1e-300):
         exact = Interval(math.exp(mean), math.exp(mean), LEVEL, "no spread between replicates")
@@ -114,7 +116,9 @@ def paired_ratio(
 def _noise_used(x: Floats, noise: Noise | None) -> Noise:
     """What ``paired_ratio`` takes for the noise of these log ratios, two or more."""
     own, df = float(x.var(ddof=1)), x.size - 1
-    if noise is None or noise.df <= df:
+    # A pair that is noisier than the study has the degrees of freedom of its own variance; with
+    # one alone, it could not resolve a thirtyfold difference.
+    if noise is None or noise.df <= df or (own > noise.variance and df > 1):
         return Noise(own, df)
     return Noise(max(own, noise.variance), min(noise.df, 3 * df))
 
@@ -138,6 +142,39 @@ def welch_log_ratio(a: Floats, b: Floats) -> tuple[Interval, float] | None:
     half = float(stats.t.ppf(0.5 + LEVEL / 2, df)) * error
     p = float(2 * stats.t.sf(abs(difference) / error, df))
     return Interval(difference - half, difference + half, LEVEL, "Welch's t, on logs"), p
+
+
+@dataclass(frozen=True, slots=True)
+class Runs:
+    """Runs of one thing against runs of another: ``ratio`` (log), its ``p``, the ``noise``.
+
+    ``noise``: of one run's log value, so its ``variance`` is not that of a ratio.
+    """
+
+    ratio: Interval
+    p: float
+    noise: Noise
+
+
+def ratio_over_runs(a: Floats, b: Floats, least: float = 0.0) -> Runs | None:
+    """Interval of mean(b) − mean(a), logs of whole runs, and its two-sided p.
+
+    Student's two-sample t with one variance for both (Student 1908, Fisher 1925), so that either
+    may be a single run; n_a + n_b − 2 degrees of freedom. ``least``: half the width that the
+    interval has at least, since runs are not surer than what was measured within them. None
+    where nothing was repeated, and where runs do not differ at all: such are copies.
+    """
+    df = a.size + b.size - 2
+    if df < 1 or not a.size or not b.size:
+        return None
+    variance = sum(float(((x - x.mean()) ** 2).sum()) for x in (a, b)) / df
+    if variance <= 1e-24:
+        return None
+    difference = float(b.mean() - a.mean())
+    error = math.sqrt(variance * (1 / a.size + 1 / b.size))
+    half = max(least, float(stats.t.ppf(0.5 + LEVEL / 2, df)) * error)
+    interval = Interval(difference - half, difference + half, LEVEL, "t over runs, on logs")
+    return Runs(interval, float(2 * stats.t.sf(abs(difference) / error, df)), Noise(variance, df))
 
 
 def holm(p_values: Sequence[float | None]) -> list[float | None]:

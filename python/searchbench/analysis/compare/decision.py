@@ -1,0 +1,121 @@
+"""What is said of two records: the decision, what it rests on, a table for the terminal."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+
+from searchbench.analysis.compare.sweeps import Matched
+from searchbench.analysis.judgement import Judgement, RecordLine
+from searchbench.analysis.words import plural
+
+WIDTH_LABEL = 34
+RUNS_UNKNOWN = (
+    "How much runs of the same thing differ is not known, and no interval covers it: run the "
+    "first again, before and after the second, and give those records with --same."
+)
+
+
+def sentences(
+    lines: Sequence[RecordLine],
+    worse: Sequence[RecordLine],
+    found: Matched,
+    metric: str,
+    threshold: float,
+) -> str:
+    """The decision, by ``metric``; ``worse``: lines whose loss is beyond the threshold."""
+    own = [line for line in lines if line.metric == metric]
+    if own:
+        counts = {
+            verdict: sum(line.verdict == verdict for line in own)
+            for verdict in ("faster", "slower", "differs", "not resolved", "not comparable")
+        }
+        parts = ", ".join(f"{n} {verdict}" for verdict, n in counts.items() if n)
+        parts = parts.replace("differs", "different in these two runs")
+        many = plural(len(own), "treatment", "treatments")
+        said = f"By {metric.replace('_', ' ')}, of {len(own)} {many}: {parts}."
+    else:
+        said = "The records have no treatment in common, so there is nothing to compare."
+    if worse:
+        _, ratio, worst = min(
+            ((line.run_sd is None, line.ratio.value, line) for line in worse if line.ratio),
+            key=lambda one: one[:2],
+        )
+        how = (
+            f"{worst.label} by {worst.metric.replace('_', ' ')} is {100 * (1 - ratio):.1f} % worse"
+        )
+        beyond = f"{100 * threshold:g} %"
+        said += (
+            f" These two runs differ by more than {beyond}, and by more than the noise within "
+            f"them: {how} in the second."
+            if worst.verdict == "differs"
+            else f" A regression beyond {beyond}: {how} than before."
+        )
+    elif own:
+        said += f" No resolved loss exceeds {100 * threshold:g} %{_not_excluded(own, threshold)}."
+    said += _of_runs(own)
+    differ, n = (sum(one[i] for one in found.changed.values()) for i in (0, 1))
+    if differ:
+        said += f" Answers changed on {differ} of {n} queries."
+    elif n:
+        said += f" The answers to all {n} queries are the same."
+    for which, labels in zip(("first", "second"), found.only, strict=True):
+        if labels:
+            said += f" Only in the {which}: {', '.join(labels[:4])}."
+    return said
+
+
+def _not_excluded(lines: Sequence[RecordLine], threshold: float) -> str:
+    """What loss may hide in the intervals; empty where none beyond the threshold does."""
+    lows = [line.ratio.interval.low for line in lines if line.ratio and line.ratio.interval]
+    most = 1 - min(lows, default=1.0)
+    return f", but one of {100 * most:.1f} % is not excluded" if most > threshold else ""
+
+
+def _of_runs(lines: Sequence[RecordLine]) -> str:
+    """What is known of how much runs of one thing differ."""
+    own = [line for line in lines if line.ratio]
+    known = [(math.expm1(line.run_sd), sum(line.runs)) for line in own if line.run_sd is not None]
+    if not known:
+        return f" {RUNS_UNKNOWN}" if own else ""
+    shares = [f"{100 * sd:.1f}" for sd in (min(known)[0], max(known)[0])]
+    runs = min(n for _, n in known)
+    said = (
+        f" Runs of the same thing differ by {' to '.join(dict.fromkeys(shares))} % (standard "
+        f"deviation; {runs} runs, {runs - 2} degrees of freedom), and the intervals cover it"
+    )
+    unknown = len(own) - len(known)
+    return said + (f"; of {unknown} of {len(own)} treatments it is not known." if unknown else ".")
+
+
+def table(
+    lines: Sequence[RecordLine], metric: str
+) -> tuple[tuple[str, ...], tuple[tuple[str, ...], ...]]:
+    """Header and rows for a terminal, those of ``metric`` first."""
+    rows = []
+    for line in sorted(lines, key=lambda line: line.metric != metric):
+        label, ratio, span = line.label, line.ratio, line.ratio.interval if line.ratio else None
+        rows.append(
+            (
+                label if len(label) <= WIDTH_LABEL else label[: WIDTH_LABEL - 1] + "…",
+                line.metric.replace("_", " "),
+                f"{ratio.value:.3f}" if ratio else "-",
+                f"{span.low:.2f}–{span.high:.2f}" if span else "-",
+                line.verdict,
+            )
+        )
+    return ("treatment", "metric", "b/a", "95 %", "verdict"), tuple(rows)
+
+
+def around(
+    decision: str, sides: Sequence[Judgement], lines: Sequence[RecordLine], note: str
+) -> Iterator[str]:
+    """The decision on two sweeps or searches, after what is void and before what is not known."""
+    for which, side in zip(("first", "second"), sides, strict=True):
+        if void := side.void:
+            yield void.replace("Void:", f"Void, in the {which} record:", 1)
+    yield decision
+    behind = [line for line in lines if "keep up with it" in line.reason]
+    yield from (f"{line.label}: {line.reason}." for line in behind[:3])
+    if note:
+        yield note
