@@ -249,7 +249,7 @@ def test_the_range_of_blocks_holds_those_that_the_true_noise_asks_for() -> None:
     truth = int(n[0.02 * math.sqrt(2) * t / np.sqrt(n) <= 0.01][0])
     for _ in range(rounds):
         y = 0.02 * rng.standard_normal((6, 5))
-        cells = {(str(t), b): y[t, b] for t in range(6) for b in range(5)}
+        cells = {(str(t), b, False): y[t, b] for t in range(6) for b in range(5)}
         logs = y[1] - y[0]
         logs += 0.01 - logs.mean()  # the difference that is seen
         found = intervals.replicates_to_resolve(logs, intervals.block_noise(cells))
