@@ -30,6 +30,7 @@ import pyarrow as pa
 from searchbench import _core
 from searchbench.record import PROBE, REPLIES, SAMPLES, Trial, Writer
 from searchbench.record.trial import (
+    CoreTotals,
     Corpus,
     Drive,
     HostTotals,
@@ -364,7 +365,12 @@ class Study:
             cpu_s=0.8 * window_s, peak_rss_bytes=120_000_000, read_bytes=4096, write_bytes=0
         )
         about.host_window = HostTotals(
-            steal_s=0.0, busy_s=1.2 * window_s, idle_s=0.8 * window_s, cores=2
+            steal_s=0.0,
+            busy_s=1.12 * window_s,
+            idle_s=0.88 * window_s,
+            client_cpu_s=0.3 * window_s,
+            cores=2,
+            by_core=[_core(cpu, busy * window_s, window_s) for cpu, busy in enumerate((0.82, 0.3))],
         )
         about.phases = {"deploy": 0.3, "ingest": 4.0, "drive": t.seconds}
         writer.trial(
@@ -506,6 +512,12 @@ def _open(
     return due, service, query, np.arange(due.size) % 1000
 
 
+def _core(cpu: int, busy_s: float, window_s: float) -> CoreTotals:
+    return CoreTotals(
+        cpu=cpu, busy_s=busy_s, interrupts_s=0.0, steal_s=0.0, idle_s=window_s - busy_s
+    )
+
+
 def _probe(seconds: float) -> pa.Table:
     t = np.arange(0, seconds, 0.1)
     zero = np.zeros(t.size)
@@ -529,6 +541,7 @@ def _probe(seconds: float) -> pa.Table:
         "pressure_io": zero,
         "pressure_memory": zero,
     }
+    columns |= {name: [None] * t.size for name in PROBE.names if name not in columns}
     return pa.table(columns, schema=PROBE)
 
 

@@ -156,7 +156,7 @@ def test_one_invalid_replicate_leaves_the_others_in_use(tmp_path: Path) -> None:
     path = records.two_systems(tmp_path / "r", blocks=4)
     trial = next((path / "trials").glob("*-b1-tantivy")) / "trial.json"
     about = json.loads(trial.read_text())
-    about["host_window"]["steal_s"] = 5.0
+    about["host_window"]["by_core"][0]["steal_s"] = 5.0
     trial.write_text(json.dumps(about))
     found = judged(path)
     c = by_metric(found)

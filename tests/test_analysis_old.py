@@ -21,7 +21,12 @@ from searchbench.record import open_record
 
 OLD = Path(__file__).parent / "records_v1"
 EXPECTED: dict[str, Any] = json.loads((OLD / "expected.json").read_text("utf-8"))
-LATER = {"steadiness unknown", "not steady", "first asks"}  # found by later judges alone
+LATER = {
+    "steadiness unknown",
+    "not steady",
+    "first asks",
+    "foreign CPU unknown",
+}  # found by later judges alone
 
 
 def judged(name: str) -> tuple[Judgement, dict[str, Any]]:
@@ -76,6 +81,14 @@ def test_an_old_record_has_the_figures_that_it_had(name: str) -> None:
     _, plain = judged(name)
     expected = {k: v for k, v in EXPECTED[name].items() if k != "capacity"}
     same(compared(plain), expected)
+
+
+@pytest.mark.parametrize("name", ["study", "sweep", "capacity"])
+def test_an_old_record_says_once_that_it_does_not_know_who_else_was_there(name: str) -> None:
+    found, _ = judged(name)
+    (said,) = (f for f in found.findings if f.kind == "foreign CPU unknown")
+    assert said.severity == "note"
+    assert "does not have the generator's CPU time" in said.number
 
 
 def test_an_old_study_is_judged_as_trials_and_agrees_as_far_as_it_did() -> None:

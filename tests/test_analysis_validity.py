@@ -99,23 +99,6 @@ def test_a_server_that_dies_is_found_with_its_instant(tmp_path: Path) -> None:
     assert found.number in ("at 2.99 s", "at 3.00 s")
 
 
-def test_a_saturated_client_is_invalid_only_where_it_blocks_when_idle(tmp_path: Path) -> None:
-    busy = {"drive": {"threads": [{"user_ns": 2 * 10**9, "system_ns": 38 * 10**8}]}}
-    assert "client saturated" not in audited(tmp_path / "hybrid", extra=busy)
-    blocking = busy | {"load": {"idle": "block"}}
-    found = audited(tmp_path / "block", extra=blocking)
-    assert found["client saturated"].severity == "invalid"
-    waits = {"drive": {"threads": [{"run_wait_ns": 6 * 10**8}]}}
-    assert audited(tmp_path / "waits", extra=waits)["client starved"].severity == "warning"
-
-
-def test_steal_beyond_one_percent_is_said_and_beyond_five_is_invalid(tmp_path: Path) -> None:
-    for steal_s, severity in ((0.05, None), (0.2, "warning"), (1.0, "invalid")):
-        host = {"host_window": {"steal_s": steal_s}}
-        found = audited(tmp_path / str(steal_s), extra=host).get("steal")
-        assert (found.severity if found else None) == severity
-
-
 def test_notes_of_the_lab_become_findings_and_a_dead_server_is_invalid(tmp_path: Path) -> None:
     note = {"kind": "server ended", "number": "-", "meaning": "it ended", "remedy": "look"}
     found = audited(tmp_path, extra={"notes": [note]})

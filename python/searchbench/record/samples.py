@@ -40,6 +40,8 @@ REPLIES = pa.schema(
     ]
 )
 
+# An entry for each core, at the place of its number; null where it is not there.
+_OF_A_CORE = ("busy_s", "interrupts_s", "steal_s", "idle_s", "mhz")
 PROBE = pa.schema(
     [
         ("t", pa.int64()),
@@ -57,13 +59,17 @@ PROBE = pa.schema(
         ("pressure_cpu", pa.float64()),
         ("pressure_io", pa.float64()),
         ("pressure_memory", pa.float64()),
+        ("server_major_faults", pa.int64()),
+        *((f"stalled_{name}_s", pa.float64()) for name in ("cpu", "io", "memory")),
+        ("throttled", pa.int64()),
+        *((f"core_{name}", pa.list_(pa.float64())) for name in _OF_A_CORE),
     ]
 )
 
 _NO_HOST_TIME = (1 << 40) - 1
 
-# Columns of samples.parquet that records written before them lack: read as null.
-_LATER = ("connect", "role")
+# Columns that records written before them lack: read as null.
+_LATER = {"connect", "role", *PROBE.names[PROBE.get_field_index("server_major_faults") :]}
 
 
 def samples_table(
@@ -108,7 +114,7 @@ def read_table(path: Path, schema: pa.Schema, columns: list[str] | None) -> pa.T
     except (pa.ArrowInvalid, OSError) as error:
         raise RecordError(f"{path}: cannot be read ({error}); the file is damaged") from error
     missing = [name for name in wanted if name not in there]
-    if not set(missing) <= set(_LATER):
+    if not set(missing) <= _LATER:
         raise RecordError(f"{path}: has no column {', '.join(missing)}; it is not ours")
     for name in missing:
         nulls = pa.nulls(table.num_rows, schema.field(name).type)

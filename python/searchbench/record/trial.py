@@ -193,10 +193,32 @@ class ServerTotals(msgspec.Struct, frozen=True, kw_only=True):
     peak_rss_bytes: int | None = None
     read_bytes: float | None = None
     write_bytes: float | None = None
+    major_faults: float | None = None
+
+
+class CoreTotals(msgspec.Struct, frozen=True, kw_only=True):
+    """One core over the measured window, in CPU seconds. ``cpu``: its number.
+
+    ``busy_s``: user, nice and system; ``interrupts_s``: irq and softirq; ``idle_s``: waiting for
+    disks too. ``mhz_least`` and ``mhz_most``: the frequencies seen; None where it cannot be read.
+    """
+
+    cpu: int
+    busy_s: float
+    interrupts_s: float
+    steal_s: float
+    idle_s: float
+    mhz_least: float | None = None
+    mhz_most: float | None = None
 
 
 class HostTotals(msgspec.Struct, frozen=True, kw_only=True):
-    """The machine over the measured window: CPU seconds over all cores."""
+    """The machine over the measured window: CPU seconds over all cores.
+
+    ``stalled_*``: seconds in which some task waited for it (pressure stall information).
+    ``throttled``: how often a control group of ours, or one above it, was stopped at its CPU limit.
+    Empty and None: not known, as in records that did not look for it yet.
+    """
 
     idle_s: float | None = None
     iowait_s: float | None = None
@@ -205,6 +227,12 @@ class HostTotals(msgspec.Struct, frozen=True, kw_only=True):
     client_cpu_s: float | None = None
     cores: int | None = None
     seconds: float | None = None
+    by_core: list[CoreTotals] = []
+    stalled_cpu_s: float | None = None
+    stalled_io_s: float | None = None
+    stalled_memory_s: float | None = None
+    throttled: float | None = None
+    memory_bytes: int | None = None
 
 
 class UnderLoad(msgspec.Struct, frozen=True, kw_only=True):

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from searchbench.terminal import out
 
 if TYPE_CHECKING:
-    from searchbench.analysis.judgement import Judgement
+    from searchbench.analysis.judgement import Finding, Judgement
     from searchbench.measure.load import Asked
     from searchbench.record import Record
 
@@ -96,3 +96,27 @@ def show(judgement: Judgement) -> None:
         out.say(f"! {place}{finding.kind}: {finding.number}. {finding.meaning}")
     if len(invalid) > 3:
         out.say(f"! and {len(invalid) - 3} more findings that make trials invalid")
+    for line in warnings(judgement):
+        out.say(line)
+
+
+def warnings(judgement: Judgement) -> list[str]:
+    """A line for each kind of warning that the answer rests on, and how many trials have it.
+
+    Trials that the answer does not use are left out: what they lack is said as invalid.
+    """
+    from searchbench.analysis.words import upper
+
+    used = {t.trial for r in judgement.treatments for t in r.trials if t.status == "valid"}
+    by_kind: dict[str, list[Finding]] = {}
+    for f in judgement.findings:
+        if f.severity == "warning" and (not f.trial or f.trial in used):
+            by_kind.setdefault(f.kind, []).append(f)
+    lines = []
+    for kind, found in by_kind.items():
+        first, trials = found[0], len({f.trial for f in found if f.trial})
+        eg = "e.g. " if len({f.number for f in found}) > 1 else ""
+        of = f" ({trials} of {len(used)} trials)" if trials else ""
+        said = (f"{eg}{first.number}", upper(first.meaning), upper(first.remedy))
+        lines.append(f"? {kind}{of}: " + " ".join(f"{s.rstrip('.')}." for s in said if s))
+    return lines

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from searchbench.analysis.judgement import Estimate, Finding, Step
 from searchbench.analysis.stats import within
-from searchbench.analysis.trial import throughput
+from searchbench.analysis.trial import machine, throughput
 from searchbench.analysis.trial.measured import NEVER, Trace
 from searchbench.analysis.trial.validity import GROWTH, gravest_first
 from searchbench.record import Record, Trial
@@ -114,7 +114,7 @@ def step_of(
         backlog_growth=throughput.slope(due, backlog, window) if backlog is not None else None,
         response_growth=response_growth,
         **_client(trial, int(trace.due.size)),
-        steal_share=throughput.steal_share(trial, trace.window_s),
+        steal_share=machine.steal_share(trial, trace.window_s),
         server_cores=cores.value if cores else None,
         worst_minute=_worst_minute(trace, good),
         findings=tuple(findings),

@@ -196,8 +196,11 @@ def _figures(
             found[f"{kind}_max"] = Estimate(float(ordered[-1]) / 1e9, "s", size)
             found[f"{kind}_mean"] = Estimate(float(ordered.mean()) / 1e9, "s", size)
     found["server_cores"] = throughput.utilisation(trial, measured.window_s)
-    if (cpu_s := trial.server.cpu_s) is not None and (answered := int(measured.query.size)):
-        found["cpu_s_per_query"] = Estimate(cpu_s / answered, "s", answered)
+    if answered := int(measured.query.size):
+        distinct = np.count_nonzero(np.bincount(measured.query))
+        found["requests_per_query"] = Estimate(answered / distinct, "requests", answered)
+        if (cpu_s := trial.server.cpu_s) is not None:
+            found["cpu_s_per_query"] = Estimate(cpu_s / answered, "s", answered)
     return {name: estimate for name, estimate in found.items() if estimate is not None}
 
 

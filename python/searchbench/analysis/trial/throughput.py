@@ -179,9 +179,3 @@ def utilisation(trial: Trial, window_s: float) -> Estimate | None:
     if cpu_s is None or window_s <= 0:
         return None
     return Estimate(cpu_s / window_s, "cores", 1)
-
-
-def steal_share(trial: Trial, window_s: float) -> float | None:
-    """The share of the machine's core time that its hypervisor gave to others."""
-    total = (trial.host_window.cores or 0) * window_s
-    return (trial.host_window.steal_s or 0.0) / total if total > 0 else None

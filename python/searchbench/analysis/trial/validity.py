@@ -15,6 +15,7 @@ from searchbench.analysis.judgement import Finding, Steadiness
 from searchbench.analysis.trial import throughput
 from searchbench.analysis.trial.cache import cache_hits
 from searchbench.analysis.trial.latency import minimum_samples
+from searchbench.analysis.trial.machine import disturbances
 from searchbench.analysis.trial.measured import Trace
 from searchbench.analysis.trial.steadiness import FEWEST, MARGIN, first_asks
 from searchbench.analysis.trial.warmup import Warmup
@@ -27,10 +28,6 @@ LAG_P50_OPEN = 0.05
 LAG_P99_OPEN = 0.10
 LAG_MEAN_CLOSED = 0.05
 LAG_MEAN_CLOSED_WARNING = 0.02
-CLIENT_CPU = 0.90
-RUN_WAIT = 0.05
-STEAL_WARNING = 0.01
-STEAL_INVALID = 0.05
 GROWTH = 0.01
 SERIOUS = 0.20  # a change that cannot be excluded and may well alter a ratio
 ANY = 10.0  # an interval that reaches beyond tenfold says nothing
@@ -47,8 +44,9 @@ Row = tuple[str, Severity, str, str, str]  # a finding without its trial
 def audit(trial: Trial, trace: Trace, warm: Warmup) -> tuple[Finding, ...]:
     """Every finding of one trial that was driven, the gravest first."""
     checks = (
-        *(_lab_notes, _outcomes, _dead, _little, _lag, _client, _steal, _offered, _unsupported),
-        *(_first_asks, cache_hits),
+        *(_lab_notes, _outcomes, _dead, _little, _lag, _offered, _unsupported, _first_asks),
+        disturbances,
+        cache_hits,
     )
     rows = chain(*(check(trial, trace) for check in checks), _warm(trace, warm))
     return gravest_first(
@@ -206,42 +204,6 @@ def _lag(trial: Trial, trace: Trace) -> Iterator[Row]:
     remedy = "Give the generator a core of its own, or use the idle policy spin or hybrid."
     if number:
         yield "generator lag", severity, number, meaning, remedy
-
-
-def _client(trial: Trial, trace: Trace) -> Iterator[Row]:
-    drive = trial.drive
-    if drive is None or drive.elapsed_ns <= 0 or not drive.threads:
-        return
-    cpu = max(t.user_ns + t.system_ns for t in drive.threads) / drive.elapsed_ns
-    waited = max(t.run_wait_ns or 0 for t in drive.threads) / drive.elapsed_ns
-    if trial.load.idle == "block" and cpu > CLIENT_CPU:
-        yield (
-            "client saturated",
-            "invalid",
-            f"{_percent(cpu)} of a core",
-            "The generator had no time left: this measures the generator, not the server.",
-            "More generator threads on cores of their own.",
-        )
-    if waited > RUN_WAIT:
-        yield (
-            "client starved",
-            "warning",
-            f"{_percent(waited)} of the time",
-            "The generator was ready but waited for a core that others used; times may be long.",
-            "Pin the server away from the generator's core, or stop what else runs here.",
-        )
-
-
-def _steal(trial: Trial, trace: Trace) -> Iterator[Row]:
-    share = throughput.steal_share(trial, trace.window_s) or 0.0
-    if share > STEAL_WARNING:
-        yield (
-            "steal",
-            "invalid" if share > STEAL_INVALID else "warning",
-            _percent(share),
-            "The hypervisor gave this machine's cores to others during the window.",
-            "Measure at a quieter hour or on a machine of one's own; more replicates help.",
-        )
 
 
 def _offered(trial: Trial, trace: Trace) -> Iterator[Row]:

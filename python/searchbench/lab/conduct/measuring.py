@@ -22,7 +22,15 @@ from searchbench.lab.fleet.fleet import FleetEndpoint
 from searchbench.lab.fleet.parts import FleetError
 from searchbench.lab.wire.exchange import Trace
 from searchbench.lab.wire.order import Manner, Order
-from searchbench.record.trial import Drive, HostTotals, Note, ServerTotals, UnderLoad, Window
+from searchbench.record.trial import (
+    CoreTotals,
+    Drive,
+    HostTotals,
+    Note,
+    ServerTotals,
+    UnderLoad,
+    Window,
+)
 
 # So many replies of a drive are kept, about.
 _SAMPLED_REPLIES = 200
@@ -154,21 +162,63 @@ def _server(probe: pa.Table, window: Window) -> ServerTotals:
         peak_rss_bytes=pc.max(seen.column("server_rss_bytes")).as_py(),
         read_bytes=_grown(probe, "server_read_bytes", window),
         write_bytes=_grown(probe, "server_write_bytes", window),
+        major_faults=_grown(probe, "server_major_faults", window),
     )
 
 
 def _machine(probe: pa.Table, window: Window) -> HostTotals:
     """The machine's CPU seconds within the window, over all cores."""
+    by_core = _by_core(probe, window)
     user, system = (_grown(probe, f"host_{name}_s", window) for name in ("user", "system"))
+    busy_s = None if user is None or system is None else user + system
     return HostTotals(
         idle_s=_grown(probe, "host_idle_s", window),
         iowait_s=_grown(probe, "host_iowait_s", window),
         steal_s=_grown(probe, "host_steal_s", window),
-        busy_s=None if user is None or system is None else user + system,
+        busy_s=sum(core.busy_s for core in by_core) if by_core else busy_s,
         client_cpu_s=_grown(probe, "client_cpu_s", window),
         cores=psutil.cpu_count(),
         seconds=window.seconds,
+        by_core=by_core,
+        stalled_cpu_s=_grown(probe, "stalled_cpu_s", window),
+        stalled_io_s=_grown(probe, "stalled_io_s", window),
+        stalled_memory_s=_grown(probe, "stalled_memory_s", window),
+        throttled=_grown(probe, "throttled", window),
+        memory_bytes=psutil.virtual_memory().total,
     )
+
+
+def _by_core(probe: pa.Table, window: Window) -> list[CoreTotals]:
+    """What each core did within the window; empty where that was not to be seen."""
+    if not probe.num_rows or probe.column("core_busy_s").null_count:
+        return []
+    t = probe.column("t").to_numpy()
+    inside = (t >= window.start) & (t <= window.end)
+    seen_mhz = [row for row in probe.filter(pa.array(inside)).column("core_mhz").to_pylist() if row]
+
+    def grown(name: str) -> list[float]:
+        """Seconds by core; NaN where a core is not there."""
+        rows = np.array(probe.column(f"core_{name}_s").to_pylist(), dtype=np.float64)
+        ends = [np.interp([window.start, window.end], t, core) for core in rows.T]
+        return [float(end - start) for start, end in ends]
+
+    counted = zip(*map(grown, ("busy", "interrupts", "steal", "idle")), strict=True)
+    found = []
+    for cpu, (busy_s, interrupts_s, steal_s, idle_s) in enumerate(counted):
+        mhz = [row[cpu] for row in seen_mhz if row[cpu] is not None]
+        if not np.isnan(busy_s):
+            found.append(
+                CoreTotals(
+                    cpu=cpu,
+                    busy_s=busy_s,
+                    interrupts_s=interrupts_s,
+                    steal_s=steal_s,
+                    idle_s=idle_s,
+                    mhz_least=min(mhz, default=None),
+                    mhz_most=max(mhz, default=None),
+                )
+            )
+    return found
 
 
 def _changed_under_load(captured: pa.Table, under_load: pa.Table) -> UnderLoad:

@@ -19,6 +19,7 @@ TITLES = {
     "throughput": "Throughput",
     "error_share": "Errors",
     "cpu_s_per_query": "CPU per query",
+    "requests_per_query": "Requests per distinct query",
     "server_cores": "Cores in use",
     "client_cpu_share": "Client CPU",
     "peak_rss_bytes": "Peak memory",

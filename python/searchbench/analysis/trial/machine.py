@@ -1,0 +1,316 @@
+"""What else happened on the machine while a trial was measured: is the trial's time its own?
+
+The server's cores and the generator's are judged each for themselves, so that a machine with many
+cores does not dilute what is taken from one. METHODOLOGY.md gives the reason of each threshold.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+
+from searchbench.analysis.trial.measured import Trace
+from searchbench.analysis.words import plural
+from searchbench.record import Trial
+from searchbench.record.trial import CoreTotals
+
+CLIENT_CPU = 0.90
+RUN_WAIT = 0.05
+STEAL_WARNING, STEAL_INVALID = 0.01, 0.05
+FOREIGN = 0.05
+# CPU time is counted in ticks of 10 ms, and several counters are subtracted: less than this is 0.
+TICKS_S = 0.05
+STALLED_IO, STALLED_MEMORY, STALLED_CPU = 0.05, 0.01, 0.25
+READ_BYTES = 1 << 20
+PAGE_BYTES = 4096
+FAULTS = 10
+SHARE_OF_REQUESTS = 0.01  # from here on what slows single requests is in the p99
+SLOWED = 0.90  # least frequency by the greatest
+
+Severity = Literal["invalid", "warning", "note"]
+Row = tuple[str, Severity, str, str, str]  # a finding without its trial
+
+
+@dataclass(frozen=True, slots=True)
+class Side:
+    """Cores of the server, of the generator, or of both together; CPU seconds in the window.
+
+    ``own_s``: CPU time of the server and the generator on them; None where it is not known.
+    ``idle_s``: waiting for disks too. ``interrupts_s``: 0 where it is not on record.
+    """
+
+    cores: str
+    seconds: float
+    busy_s: float
+    idle_s: float
+    interrupts_s: float
+    steal_s: float
+    own_s: float | None
+
+    def foreign_s(self) -> float:
+        """CPU time of others, at least: 0 below what the kernel's ticks can show.
+
+        By two counts, of which the smaller is believed: busy time is sampled at ticks, and time
+        that was not idle holds whatever the kernel counts nowhere.
+        """
+        not_idle_s = self.seconds - self.idle_s - self.steal_s - self.interrupts_s
+        found = min(self.busy_s, not_idle_s) - (self.own_s or 0.0)
+        return found if found > TICKS_S else 0.0
+
+
+def disturbances(trial: Trial, trace: Trace) -> Iterator[Row]:
+    """What disturbed the server or the generator in the window, and what cannot be known of it."""
+    for check in (_client, _foreign, _steal, _stalls, _disk, _faults, _clock):
+        yield from check(trial, trace)
+
+
+def steal_share(trial: Trial, window_s: float) -> float | None:
+    """The share of its core time that the server or the generator lost to other machines.
+
+    The worse of both; of records without single cores that of the whole machine.
+    """
+    sides = _sides(trial, window_s) or _whole(trial, window_s)
+    return max((side.steal_s / side.seconds for side in sides if side.seconds > 0), default=None)
+
+
+def _sides(trial: Trial, window_s: float) -> list[Side]:
+    """The server's and the generator's cores, or all where these are not apart; none: unknown."""
+    host, by_core = trial.host_window, trial.host_window.by_core
+    server, client = set(trial.service.cpus), set(_client_cpus(trial))
+    server_s, client_s = trial.server.cpu_s, host.client_cpu_s
+    apart = bool(server and client) and not server & client
+    if apart and by_core:
+        named = (("the server's", server, server_s), ("the generator's", client, client_s))
+        return [
+            _side(f"{whose} {_cores(own)}", own, window_s, own_s)
+            for whose, cpus, own_s in named
+            if (own := [core for core in by_core if core.cpu in cpus])
+        ]
+    both_s = None if server_s is None or client_s is None else server_s + client_s
+    if by_core:
+        return [_side("all cores", by_core, window_s, both_s)]
+    return (
+        _whole(trial, window_s, both_s) if not apart or len(server | client) == host.cores else []
+    )
+
+
+def _side(name: str, cores: Sequence[CoreTotals], window_s: float, own_s: float | None) -> Side:
+    return Side(
+        name,
+        len(cores) * window_s,
+        sum(core.busy_s for core in cores),
+        sum(core.idle_s for core in cores),
+        sum(core.interrupts_s for core in cores),
+        sum(core.steal_s for core in cores),
+        own_s,
+    )
+
+
+def _whole(trial: Trial, window_s: float, own_s: float | None = None) -> list[Side]:
+    """The machine of a record that does not have its single cores."""
+    host = trial.host_window
+    idle_s = (host.idle_s or 0.0) + (host.iowait_s or 0.0)
+    busy_s, steal_s = host.busy_s or 0.0, host.steal_s or 0.0
+    seconds = (host.cores or 0) * window_s
+    return [Side("all cores", seconds, busy_s, idle_s, 0.0, steal_s, own_s)]
+
+
+def _foreign(trial: Trial, trace: Trace) -> Iterator[Row]:
+    kind, unknown = "foreign CPU", _unknown(trial)
+    old = not trial.host_window.by_core
+    sides = [] if unknown else [s for s in _sides(trial, trace.window_s) if s.seconds > 0]
+    # What threads of ours used on cores of the other side is nobody else's.
+    together_s = _together(sides).foreign_s() if sides else 0.0
+
+    def share(side: Side) -> float:
+        return min(side.foreign_s(), together_s) / side.seconds
+
+    worst = max(sides, key=share, default=None)
+    if worst is not None and share(worst) >= FOREIGN:
+        ours = trial.attached is None
+        yield (
+            kind,
+            "warning",
+            f"{_percent(share(worst))} of {worst.cores}, "
+            f"{share(worst) * worst.seconds:.2f} CPU seconds",
+            "Other processes ran on the cores of the server or of the generator in the window, so "
+            "these times are not the system's alone"
+            + ("." if ours else ", unless those processes belong to the attached system."),
+            "Stop what else runs here, or pin it to other cores; then measure again.",
+        )
+    elif worst is None or old:
+        yield (
+            f"{kind} unknown",
+            "note",
+            unknown or "the record does not have the CPU time of each core",
+            "Whether other processes took CPU time in the window cannot be told.",
+            "Look at the server's machine while it is measured, or measure again.",
+        )
+    elif share(worst) + (of := max(s.interrupts_s / s.seconds for s in sides)) >= FOREIGN:
+        yield (
+            "interrupts",
+            "note",
+            f"{_percent(of)} of the cores of the server or of the generator",
+            "The kernel served interrupts. Those of the trial's own requests are among them; "
+            "whether there were others cannot be told.",
+            "See that no other traffic uses this machine's network and disks.",
+        )
+
+
+def _unknown(trial: Trial) -> str:
+    """Why the CPU time of others cannot be known at all; empty where it may be."""
+    if trial.drive is not None and trial.drive.machines:
+        return "the load came from other machines, which are not watched"
+    if trial.server.cpu_s is None:
+        return "the server's processes are not seen from here"
+    if trial.host_window.client_cpu_s is None:
+        return "the record does not have the generator's CPU time"
+    return ""
+
+
+def _together(sides: Sequence[Side]) -> Side:
+    rows = [(s.seconds, s.busy_s, s.idle_s, s.interrupts_s, s.steal_s, s.own_s) for s in sides]
+    return Side("", *(sum(value or 0.0 for value in column) for column in zip(*rows, strict=True)))
+
+
+def _client_cpus(trial: Trial) -> list[int]:
+    threads = trial.drive.threads if trial.drive is not None else []
+    return [t.cpu for t in threads if t.cpu is not None and t.host is None]
+
+
+def _client(trial: Trial, trace: Trace) -> Iterator[Row]:
+    drive = trial.drive
+    if drive is None or drive.elapsed_ns <= 0 or not drive.threads:
+        return
+    cpu = max(t.user_ns + t.system_ns for t in drive.threads) / drive.elapsed_ns
+    waited = max(t.run_wait_ns or 0 for t in drive.threads) / drive.elapsed_ns
+    if trial.load.idle == "block" and cpu > CLIENT_CPU:
+        yield (
+            "client saturated",
+            "invalid",
+            f"{_percent(cpu)} of a core",
+            "The generator had no time left: this measures the generator, not the server.",
+            "More generator threads on cores of their own.",
+        )
+    if waited > RUN_WAIT:
+        yield (
+            "client starved",
+            "warning",
+            f"{_percent(waited)} of the time",
+            "The generator was ready but waited for a core that others used; times may be long.",
+            "Pin the server away from the generator's core, or stop what else runs here.",
+        )
+
+
+def _steal(trial: Trial, trace: Trace) -> Iterator[Row]:
+    share = steal_share(trial, trace.window_s) or 0.0
+    if share > STEAL_WARNING:
+        yield (
+            "steal",
+            "invalid" if share > STEAL_INVALID else "warning",
+            _percent(share),
+            "The hypervisor gave cores that the trial used to others during the window.",
+            "Measure at a quieter hour or on a machine of one's own; more replicates help.",
+        )
+
+
+def _stalls(trial: Trial, trace: Trace) -> Iterator[Row]:
+    """Pressure stall information: the share of the window in which some task had to wait."""
+    host = trial.host_window
+    stalled: tuple[tuple[str, float | None, float, Severity, str, str], ...] = (
+        (
+            "disk", host.stalled_io_s, STALLED_IO, "warning",
+            "Some process of this machine waited for a disk; if it was the server, its times "
+            "include that.",
+            "Warm up until the index is in memory, and stop what else uses the disks.",
+        ),
+        (
+            "memory", host.stalled_memory_s, STALLED_MEMORY, "warning",
+            "Some process of this machine waited for memory to be freed.",
+            "Give the server less memory or the machine more, and stop what else needs it.",
+        ),
+        (
+            "cores", host.stalled_cpu_s, STALLED_CPU, "note",
+            "Some process was ready and had no core. The server's own threads count too, where "
+            "they are more than its cores.",
+            "Nothing, unless foreign CPU or a starved client is found as well.",
+        ),
+    )  # fmt: skip
+    for what, seconds, least, severity, meaning, remedy in stalled:
+        share = (seconds or 0.0) / trace.window_s if trace.window_s > 0 else 0.0
+        if share >= least:
+            yield f"pressure on {what}", severity, f"{_percent(share)} of the time", meaning, remedy
+
+
+def _disk(trial: Trial, trace: Trace) -> Iterator[Row]:
+    read, host = trial.server.read_bytes, trial.host_window
+    n = int(np.count_nonzero(trace.measured()))
+    if read is None or read < max(READ_BYTES, SHARE_OF_REQUESTS * n * PAGE_BYTES):
+        return
+    index = trial.ingest.index_bytes if trial.ingest is not None else None
+    larger = index is not None and host.memory_bytes is not None and index > host.memory_bytes
+    yield (
+        "reads from disk",
+        "note" if larger else "warning",
+        f"{read / 1e6:,.1f} MB, {read / 1e3 / max(1, n):,.1f} kB a request",
+        "The server read from a disk in the window: "
+        + ("the index is larger than the memory." if larger else "not all it needs was in memory."),
+        "Warm up longer, or give it more memory, unless a cold system is what is measured.",
+    )
+
+
+def _faults(trial: Trial, trace: Trace) -> Iterator[Row]:
+    faults, n = trial.server.major_faults, int(np.count_nonzero(trace.measured()))
+    if faults is not None and faults >= max(FAULTS, SHARE_OF_REQUESTS * n):
+        yield (
+            "major faults",
+            "warning",
+            f"{faults:,.0f}, {faults / max(1, n):.2g} a request",
+            "The server waited for pages of memory that had to be read from a disk.",
+            "Warm up longer, give the machine more memory, and see that it does not swap.",
+        )
+
+
+def _clock(trial: Trial, trace: Trace) -> Iterator[Row]:
+    """What held the cores back: a lower frequency, a limit of our control group."""
+    host = trial.host_window
+    used = {*trial.service.cpus, *_client_cpus(trial)} if trial.service.cpus else set()
+    seen = [
+        (core.mhz_least / core.mhz_most, core)
+        for core in host.by_core
+        if core.mhz_least is not None and core.mhz_most and (not used or core.cpu in used)
+    ]
+    ratio, core = min(seen, key=lambda s: s[0], default=(1.0, None))
+    if core is not None and ratio < SLOWED:
+        yield (
+            "CPU frequency",
+            "warning",
+            f"core {core.cpu} between {core.mhz_least:,.0f} and {core.mhz_most:,.0f} MHz",
+            "A core that was used changed its frequency in the window, so equal work took "
+            "unequal time.",
+            "cpupower frequency-set -g performance; turn turbo off; see to the cooling.",
+        )
+    if host.throttled:
+        times = max(1, round(host.throttled))
+        yield (
+            "CPU limit",
+            "warning",
+            f"throttled {times:,} {plural(times, 'time', 'times')} in the window",
+            "The control group had used up its share of CPU time, and its processes were stopped "
+            "until the next period.",
+            "Raise the limit of the container (cpu.max), or measure outside of it.",
+        )
+
+
+def _cores(cores: Sequence[CoreTotals]) -> str:
+    if len(cores) > 4:
+        return f"{len(cores)} cores"
+    word = "core" if len(cores) == 1 else "cores"
+    return f"{word} {', '.join(str(core.cpu) for core in cores)}"
+
+
+def _percent(share: float) -> str:
+    return f"{100 * share:.2g} %" if share < 0.1 else f"{100 * share:.0f} %"

@@ -1,0 +1,85 @@
+"""The probe's counters, and what they amount to within a window."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import psutil
+import pyarrow as pa
+import pytest
+
+from searchbench.lab.conduct import measuring
+from searchbench.lab.drive import probe
+from searchbench.record import PROBE
+from searchbench.record.trial import Window
+
+SECOND = 1_000_000_000
+
+
+def test_what_a_child_used_is_not_lost_when_it_ends() -> None:
+    burn = "import time\nwhile time.process_time() < 0.3: pass"
+    code = f"import subprocess, sys, time; subprocess.run([sys.executable, '-c', {burn!r}]); "
+    parent = subprocess.Popen([sys.executable, "-c", code + "print(flush=True); time.sleep(60)"],
+                              stdout=subprocess.PIPE)  # fmt: skip
+    try:
+        with probe.Probe([psutil.Process(parent.pid)], interval_s=0.05) as seen:
+            assert parent.stdout is not None
+            parent.stdout.readline()
+            time.sleep(0.1)
+        table = seen.table(0)
+    finally:
+        parent.kill()
+        parent.communicate()
+    used = [s for s in table.column("server_cpu_s").to_pylist() if s is not None]
+    assert used == sorted(used)
+    assert used[-1] - used[0] > 0.25
+    faults = [n for n in table.column("server_major_faults").to_pylist() if n is not None]
+    assert faults == sorted(faults)
+
+
+def test_every_column_of_the_probe_is_filled_or_null_where_the_kernel_has_nothing() -> None:
+    with probe.Probe([psutil.Process()]) as seen:
+        pass
+    table = seen.table(0)
+    assert table.schema == PROBE
+    cores = table.column("core_busy_s").to_pylist()
+    assert all(sum(s is not None for s in row) == psutil.cpu_count() for row in cores)
+    for name in ("cpu", "io", "memory"):
+        there = Path(f"/proc/pressure/{name}").exists()
+        assert (table.column(f"stalled_{name}_s").null_count == 0) is there
+
+
+def test_each_core_has_what_it_grew_by_within_the_window() -> None:
+    rows = [
+        {
+            "t": t * SECOND,
+            "core_busy_s": [100 + 0.5 * t, None, 7.0],
+            "core_interrupts_s": [0.1 * t, None, 0.0],
+            "core_steal_s": [0.0, None, 0.25 * t],
+            "core_idle_s": [0.4 * t, None, 0.75 * t],
+            "core_mhz": [3000.0 - 100 * t, None, None] if t % 2 == 0 else None,
+        }
+        for t in range(9)
+    ]
+    table = pa.Table.from_pylist(rows, schema=PROBE)
+    first, third = measuring._by_core(table, Window(int(1.5 * SECOND), 6 * SECOND))
+    assert (first.cpu, third.cpu) == (0, 2), "core 1 is not there"
+    assert first.busy_s == pytest.approx(2.25)
+    assert first.interrupts_s == pytest.approx(0.45)
+    assert third.steal_s == pytest.approx(1.125)
+    assert (first.mhz_least, first.mhz_most) == (2400.0, 2800.0)
+    assert third.mhz_most is None
+    none = pa.Table.from_pylist([{"t": 0}, {"t": SECOND}], schema=PROBE)
+    assert measuring._by_core(none, Window(0, SECOND)) == []
+
+
+def test_the_times_that_control_groups_were_stopped_are_read(tmp_path: Path) -> None:
+    stat = tmp_path / "cpu.stat"
+    stat.write_text("usage_usec 12\nnr_periods 40\nnr_throttled 7\nthrottled_usec 100\n")
+    assert probe._throttled(stat) == 7
+    stat.write_text("usage_usec 12\n")
+    assert probe._throttled(stat) is None, "the root has no limit"
+    assert probe._throttled(tmp_path / "none") is None
