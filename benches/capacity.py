@@ -41,7 +41,7 @@ def figures() -> Iterator[Figure]:
         f.holds is not None and f.fails is not None and f.holds <= truth <= f.fails
         for truth, f, _ in found
     )
-    widths = [f.width * 100 if f.width is not None else np.inf for _, f, _ in found]
+    widths = [100 * (f.fails / f.holds - 1) if f.holds and f.fails else np.inf for _, f, _ in found]
     trials = [n for _, _, n in found]
     of = f"of {len(found)}, half with constant and half with Poisson arrivals"
     yield Figure("capacity: intervals that hold the truth", held, "", at_least=19, note=of)
