@@ -48,6 +48,15 @@ def test_more_load_than_capacity_is_invalid(tmp_path: Path) -> None:
     assert found["overload"].severity == "invalid"
 
 
+def test_with_few_requests_overload_is_unknown_and_not_absent(tmp_path: Path) -> None:
+    found = audited(tmp_path, server=single_queue(0.04), rate_per_s=40)
+    assert "overload" not in found
+    behind = found["behind at the end"]
+    assert behind.severity == "warning"
+    assert "Whether the queue grew all through it is unknown" in behind.meaning
+    assert "200 requests are the least" in behind.remedy
+
+
 def test_requests_that_were_never_sent_are_overload(tmp_path: Path) -> None:
     found = audited(tmp_path, rate_per_s=500, extra={"drive": {"unsent": 12}})
     assert "12 requests never sent" in found["overload"].number

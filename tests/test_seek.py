@@ -14,6 +14,7 @@ from dataclasses import replace
 import pytest
 
 from queues import Serve, fixed, random, shedding
+from searchbench.analysis.capacity import posterior
 from searchbench.analysis.capacity.bracket import bracket
 from searchbench.analysis.capacity.pace import TRIALS, Seen, following
 from searches import Arrivals, Found, search
@@ -108,6 +109,19 @@ def test_trials_that_contradict_each_other_give_no_narrow_interval_and_no_odds()
     assert found.chance_inside is None
     assert "The trials contradict each other" in found.sentence
     assert "contradict" not in slow.bracket.sentence
+
+
+def test_the_chance_inside_is_right_to_a_tenth_of_a_percent(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    driven = [search(fixed(4, 0.002), "p99 < 10ms", 1000, trials=n).driven for n in (4, 9)]
+    found = [Seen(trials).where() for trials in driven]
+    monkeypatch.setattr(posterior, "_ABOUT", 500)
+    monkeypatch.setattr(posterior, "_STEPS", 3000)
+    for trials, one in zip(driven, found, strict=True):
+        fine = Seen(trials).where()
+        for q in (0.001, 0.025, 0.3, 0.7, 0.975, 0.999):
+            assert one.chance_below(fine.quantile(q)) == pytest.approx(q, abs=0.001)
 
 
 def test_a_server_that_answers_nothing_is_no_matter_of_the_rate() -> None:

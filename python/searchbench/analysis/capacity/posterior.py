@@ -14,8 +14,10 @@ Quantiles far from the limit (FAR_BELOW, FAR_ABOVE) only say on which side they 
 on errors the logit of the share is straight in ln r, likewise cut off, and the trial counts as many
 requests as it is worth. No trial says more than 1 : OUTLIER.
 
-The prior is flat in ln r* and ln b; the posterior is summed on a grid. That the system keeps up is
-a condition more: what is lacking of the offered is max(0, 1 - c / r), and 1 % of it is allowed.
+The prior is flat in ln r* and ln b. The posterior is integrated by trapezoids on a grid that is
+dense about the trials' rates, then once more at equal steps of every condition's chance: the error
+of a chance is below 0.001. That the system keeps up is a condition more: what is lacking of the
+offered is max(0, 1 - c / r), and 1 % of it is allowed.
 The promise's r* is the least of its conditions'.
 """
 
@@ -27,6 +29,7 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy import integrate
 
 from searchbench.analysis.capacity.promise import Judged, Kept
 
@@ -42,7 +45,7 @@ SLOPES = np.geomspace(1.0, 200.0, 24)
 ODDS_SLOPES = np.geomspace(3.0, 600.0, 24)
 _NODES, _WEIGHTS = np.polynomial.hermite_e.hermegauss(7)
 _WEIGHTS = _WEIGHTS / _WEIGHTS.sum()
-_POINTS = 400
+_ABOUT, _STEPS = 40, 800  # points of the first grid on each side of a rate; of the second
 _ALLOWED_LACK = 0.01
 
 
@@ -59,8 +62,7 @@ class Posterior:
 
     def quantile(self, q: float) -> float:
         """The rate that r* is below with chance ``q``."""
-        at = min(int(np.searchsorted(self.below, q)), len(self.rates) - 1)
-        return float(self.rates[at])
+        return math.exp(float(np.interp(q, self.below, np.log(self.rates))))
 
 
 def posterior(rates: Sequence[float], judged: Sequence[Judged], alike: Sequence[int]) -> Posterior:
@@ -69,23 +71,25 @@ def posterior(rates: Sequence[float], judged: Sequence[Judged], alike: Sequence[
     ``alike``: of each trial, how many share what the curve is bent there (1: it stands alone).
     """
     low, high = math.log(min(rates) / 8), math.log(max(rates) * 8)
-    found = _posterior(rates, judged, alike, np.linspace(low, high, _POINTS))
-    for _ in range(2):
-        # Finer, where it is.
-        middle = math.log(found.quantile(0.5))
-        wide = math.log(found.quantile(0.9999) / found.quantile(0.0001)) / 2 + 0.01
-        low, high = max(low, middle - 2 * wide), min(high, middle + 2 * wide)
-        found = _posterior(rates, judged, alike, np.linspace(low, high, _POINTS))
-    return found
+    # The farther from all trials, the less sharp the posterior, and the wider apart the points.
+    apart = np.geomspace(2e-4, high - low, _ABOUT)
+    about = np.concatenate([math.log(rate) + sign * apart for rate in rates for sign in (-1, 1)])
+    grid = np.unique(np.clip(about, low, high))
+    parts = _parts(rates, judged, alike, grid)
+    even = np.linspace(0, 1, _STEPS)
+    grid = np.unique(np.concatenate([grid, *(np.interp(even, below, grid) for below in parts)]))
+    above = np.prod([1 - below for below in _parts(rates, judged, alike, grid)], axis=0)
+    return Posterior(np.exp(grid), 1 - above)
 
 
-def _posterior(
+def _parts(
     rates: Sequence[float], judged: Sequence[Judged], alike: Sequence[int], grid: Floats
-) -> Posterior:
-    above = 1.0 - _cumulated(_lacking(rates, judged, grid))
-    for index in range(len(judged[0].kept)):
-        above *= 1.0 - _cumulated(_condition(rates, judged, alike, index, grid))
-    return Posterior(np.exp(grid), 1.0 - above)
+) -> list[Floats]:
+    """The chance that r* is at most each rate of the grid, of every condition by itself."""
+    found = [_lacking(rates, judged, grid)]
+    conditions = range(len(judged[0].kept))
+    found += [_condition(rates, judged, alike, index, grid) for index in conditions]
+    return [_cumulated(one, grid) for one in found]
 
 
 def _condition(
@@ -196,6 +200,7 @@ def _lacking(rates: Sequence[float], judged: Sequence[Judged], grid: Floats) -> 
     return total
 
 
-def _cumulated(log_likelihood: Floats) -> Floats:
+def _cumulated(log_likelihood: Floats, grid: Floats) -> Floats:
     weights = np.exp(log_likelihood - log_likelihood.max())
-    return np.asarray(np.cumsum(weights) / weights.sum(), np.float64)
+    below = integrate.cumulative_trapezoid(weights, grid, initial=0)
+    return np.asarray(below / below[-1], np.float64)

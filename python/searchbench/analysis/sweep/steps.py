@@ -169,16 +169,16 @@ def _achieved(trace: Trace) -> Estimate | None:
     return Estimate(found.share, "share", found.requests, found.of_this_window())
 
 
-def _keeps_up(trial: Trial, achieved: Estimate, growth: float, requests: int) -> bool | None:
+def _keeps_up(trial: Trial, achieved: Estimate, growth: float | None, requests: int) -> bool | None:
     unsent = trial.drive.unsent if trial.drive is not None else 0
-    high = achieved.interval.high if achieved.interval is not None else 1.0
-    if (
-        unsent
-        or high < throughput.KEEPS_UP
-        or (achieved.value < throughput.KEEPS_UP and growth > GROWTH)
-    ):
+    span = achieved.interval
+    low, high = (span.low, span.high) if span is not None else (0.0, 1.0)
+    kept = achieved.value >= throughput.KEEPS_UP
+    # Too few requests for a trend: the share alone has to be sure.
+    grows = low < throughput.KEEPS_UP if growth is None else growth > GROWTH
+    if unsent or high < throughput.KEEPS_UP or (not kept and growth is not None and grows):
         return False
-    return True if achieved.value >= throughput.KEEPS_UP and growth <= GROWTH and requests else None
+    return True if kept and not grows and requests else None
 
 
 def _backlog(trace: Trace, connect: Ints, inside: NDArray[np.bool_]) -> Ints:

@@ -22,6 +22,7 @@ from searchbench.record.trial import Load
 
 SLICES = 200  # of the window, to see how the queue sways
 BATCHES = 20  # slices of the window, to see a trend
+FOR_A_TREND = 10 * BATCHES  # requests; with fewer a trend is unknown
 KEEPS_UP = 0.99  # of what was offered; below, a system does not keep up
 
 
@@ -148,14 +149,14 @@ def _last_think(trace: Trace, clients: int, think_s: float) -> float:
     return float(np.minimum(end - last, think_s * 1e9).sum(dtype=np.float64))
 
 
-def slope(due_ns: Any, values_ns: Any, window: tuple[int, int]) -> float:
+def slope(due_ns: Any, values_ns: Any, window: tuple[int, int]) -> float | None:
     """Seconds by which the median of ``values_ns`` grows each second of the window.
 
-    Theil-Sen slope over 20 slices: a stall in some slices does not move it, overload does. 0 with
-    fewer than 200 values.
+    Theil-Sen slope over 20 slices: a stall in some slices does not move it, overload does. None
+    (unknown) with fewer than ``FOR_A_TREND`` values, or where all are in one slice.
     """
-    if due_ns.size < 10 * BATCHES:
-        return 0.0
+    if due_ns.size < FOR_A_TREND:
+        return None
     edges = np.linspace(*window, BATCHES + 1)
     order = np.argsort(due_ns, kind="stable")
     cuts = np.searchsorted(due_ns[order], edges)
@@ -170,7 +171,7 @@ def slope(due_ns: Any, values_ns: Any, window: tuple[int, int]) -> float:
         for k, (x1, y1) in enumerate(slices)
         for x2, y2 in slices[k + 1 :]
     ]
-    return float(np.median(slopes)) if slopes else 0.0
+    return float(np.median(slopes)) if slopes else None
 
 
 def utilisation(trial: Trial, window_s: float) -> Estimate | None:

@@ -214,7 +214,8 @@ def _offered(trial: Trial, trace: Trace) -> Iterator[Row]:
     # Seconds by which the median response grows each second of the window.
     growth = throughput.slope(trace.due[kept], trace.done[kept] - trace.due[kept], trace.window)
     unsent = trial.drive.unsent if trial.drive is not None else 0
-    if unsent or (found.share < throughput.KEEPS_UP and growth > GROWTH):
+    behind = found.share < throughput.KEEPS_UP
+    if unsent or (behind and growth is not None and growth > GROWTH):
         number = f"{_percent(found.share)} of the offered load" + (
             f", {unsent:,} requests never sent" if unsent else ""
         )
@@ -222,11 +223,21 @@ def _offered(trial: Trial, trace: Trace) -> Iterator[Row]:
             "overload",
             "invalid",
             number,
-            "Requests came faster than they were answered and the queue grew all through the "
-            f"window (by {growth * 1e3:.0f} ms a second): the latencies depend on its length.",
+            f"Requests came faster than they were answered{_grew(growth)}: the latencies depend on "
+            "the length of the window.",
             "Offer less; the throughput of a closed loop says about how much is sustained.",
         )
-    elif found.share < throughput.KEEPS_UP:
+    elif behind and growth is None:
+        yield (
+            "behind at the end",
+            "warning",
+            f"{_percent(found.share)} of the offered load",
+            "The window ended while requests waited. Whether the queue grew all through it is "
+            f"unknown: {np.count_nonzero(kept)} requests are too few to tell. If it did, the "
+            "latencies depend on the length of the window.",
+            f"A longer window: {throughput.FOR_A_TREND} requests are the least to see a trend.",
+        )
+    elif behind:
         yield (
             "behind at the end",
             "note",
@@ -234,6 +245,13 @@ def _offered(trial: Trial, trace: Trace) -> Iterator[Row]:
             "The window ended while requests waited, but the queue did not grow throughout.",
             "A longer window, if the load was meant to be steady.",
         )
+
+
+def _grew(growth: float | None) -> str:
+    """How fast the response grew, in s per s; nothing where it did not or is unknown."""
+    if growth is None or growth <= 0:
+        return ""
+    return f" and the queue grew all through the window (by {growth * 1e3:.0f} ms a second)"
 
 
 def _unsupported(trial: Trial, trace: Trace) -> Iterator[Row]:
