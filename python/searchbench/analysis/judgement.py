@@ -1,6 +1,7 @@
 """What judging a record yields: plain data, which the report renders and ``--json`` prints.
 
-Nothing here computes. Times are in seconds unless a name says otherwise.
+Nothing here computes. Times are in seconds unless a name says otherwise. One file, though a long
+one: it is what a reader of ``--json`` looks up.
 """
 
 from __future__ import annotations

@@ -74,7 +74,9 @@ def decide(
             sentences += [
                 f"Asked {_question_of(one.first)}: {_leads(one, metric)}." for one in groups
             ]
-        sentences.append(_fewest([c for one in groups for c in one.met.values()], require))
+        fewest = _fewest([c for one in groups for c in one.met.values()], require)
+        if not any(fewest in sentence for sentence in sentences):
+            sentences.append(f"Where they rest on the fewest queries, ratios are {fewest}.")
     sentences += _peaks(scales, metric)
     sentences += [BUILDS.get(ingest, ""), _control(noise_floor)]
     not_used = Counter(t.status for t in trials if t.status != "valid")
@@ -231,11 +233,11 @@ def _of_many(group: _Group, metric: str, labels: Mapping[str, str], require: str
 
 
 def _fewest(several: Sequence[Comparison], require: str) -> str:
-    """Over how many queries the ratios of the table are, where it is not simply all of them."""
+    """Over how many queries the ratios of the table are; empty where it is simply all of them."""
     found = [c for c in several if c.ratio is not None]
     if all(standing.covered(c) and not c.queries_left_out for c in found):
         return ""
-    return f"Where they rest on the fewest queries, ratios are {standing.over(found, require)}."
+    return standing.over(found, require)
 
 
 def _peaks(scales: Sequence[Scale], metric: str) -> list[str]:
