@@ -83,5 +83,5 @@ def test_totals_agree_for_any_all_phrase_and_prefix_and_every_difference_is_name
         assert agreement.unsupported_a == agreement.unsupported_b == 0, pair
         assert agreement.errors_a == agreement.errors_b == 0, pair
         # All see the same terms and find the same documents: what is left is how they score.
-        # A prefix is scored alike in every document, so those lists have no order to compare.
+        # tantivy scores a prefix alike in every document: its lists have no order to compare.
         assert set(agreement.causes) <= {"scoring", "tie", "undecidable by order"}, pair

@@ -12,8 +12,8 @@ from benches import judge as simulated
 
 from records import Study, constant, lognormal, warming
 from searchbench.analysis.judge import judge
-from searchbench.analysis.judgement import TrialResult
-from searchbench.analysis.trial import warmup
+from searchbench.analysis.judgement import Curve, Estimate, Interval, Steadiness, TrialResult
+from searchbench.analysis.trial import validity, warmup
 from searchbench.analysis.trial.measured import Trace
 from searchbench.analysis.trial.steadiness import first_asks, steadiness
 from searchbench.record import open_record
@@ -113,3 +113,13 @@ def test_first_asks_are_counted_over_the_whole_drive(tmp_path: Path) -> None:
     fast = judged(tmp_path / "fast", server=lognormal(0.004), seconds=3.0)
     assert fast.figures["first_asks"].value == 0
     assert "first asks" not in {f.kind for f in fast.findings}
+
+
+def test_a_change_that_is_shown_has_a_least_size_however_wide_its_interval_is() -> None:
+    span = Interval(0.4, 30.0, 0.98, "made by hand")
+    changes = {"window": Estimate(3.0, "share", 200, span)}
+    found = Steadiness("not steady", "service time", 200, 10.0, changes)
+    warm = warmup.Warmup(Curve("throughput", (), ()), "throughput", None, 0.0, "", found)
+    trace = simulated.trace(np.random.default_rng(1), 50, None, 1.0, 1.0)
+    rows = {row[0]: row[2] for row in validity._warm(trace, warm)}
+    assert rows == {"not steady": "+40 % or more over the window"}

@@ -346,6 +346,8 @@ def _change(found: Steadiness, *, least: bool) -> str:
     worst = max(spans, key=size)
     low, high = spans[worst].low, spans[worst].high
     if high > ANY:
+        if least:
+            return f"{100 * low:+.2g} % or more {where[worst]}"
         return f"{found.requests:,} requests, any change possible"
     return f"{100 * low:+.2g} % to {100 * high:+.2g} % {where[worst]}".replace("-", "−")
 
