@@ -15,8 +15,6 @@
 //! header: a connection stays open anyway, but ab believes it of no server that does not say it.
 //! Prints `listening on 127.0.0.1:P`, and ends with exit code 0 on SIGTERM.
 //!
-//! Longer than most files, because an example is one file.
-//!
 //! Longer than most files: an example is one file, and shares nothing with what it measures.
 
 use std::cmp::Reverse;
