@@ -67,7 +67,7 @@ def test_a_machine_that_nobody_else_uses_has_no_findings(plain: Path) -> None:
 
 @pytest.mark.parametrize(
     ("foreign_s", "severity"),
-    [(0.2, None), (0.27, "warning"), (0.9, "warning"), (2.5, "warning")],
+    [(0.2, None), (0.27, "warning"), (0.98, "warning"), (1.0, "invalid"), (2.5, "invalid")],
 )
 def test_the_time_of_others_on_the_servers_core_is_found(
     plain: Path, foreign_s: float, severity: str | None
@@ -77,6 +77,35 @@ def test_the_time_of_others_on_the_servers_core_is_found(
     assert (found.severity if found else None) == severity
     if found is not None:
         assert found.number.endswith(f" % of the server's core 0, {foreign_s:.2f} CPU seconds")
+
+
+def test_the_busiest_others_and_the_remedy_are_named(plain: Path) -> None:
+    others = {"cc1": 4.25, "[kernel]": 0.31, "sshd": 0.2, "cron": 0.1}
+    told = machine(core(0, SERVER_S + 2.5), core(1, CLIENT_S), others=others)
+    found = audited(plain, told)["foreign CPU"]
+    assert found.severity == "invalid"
+    assert found.number == (
+        "50 % of the server's core 0, 2.50 CPU seconds (busiest others on any core in the whole "
+        "drive: cc1 4.2 s, [kernel] 0.3 s, sshd 0.2 s)"
+    )
+    assert "SEARCHBENCH_SHARED_MACHINE=1" in found.remedy
+
+
+def test_on_a_machine_said_to_be_shared_foreign_load_is_only_remarked_on(plain: Path) -> None:
+    told = machine(core(0, SERVER_S + 2.5), core(1, CLIENT_S), shared=True)
+    found = audited(plain, told)
+    assert {k: f.severity for k, f in found.items()} == {
+        "shared machine": "note",
+        "foreign CPU": "warning",
+    }
+    assert set(audited(plain, machine(shared=True))) == {"shared machine"}, "said without any too"
+
+
+def test_what_the_kernels_threads_did_may_have_been_for_the_trial(plain: Path) -> None:
+    told = machine(core(0, SERVER_S + 2.5), core(1, CLIENT_S), others={"[kernel]": 1.8})
+    assert audited(plain, told)["foreign CPU"].severity == "warning"
+    told = machine(core(0, SERVER_S + 2.5), core(1, CLIENT_S), others={"[kernel]": 1.4})
+    assert audited(plain, told)["foreign CPU"].severity == "invalid"
 
 
 def test_many_cores_of_the_server_do_not_dilute_what_the_generator_lost(plain: Path) -> None:
@@ -145,7 +174,7 @@ def test_a_record_of_the_whole_machine_shows_at_least_what_it_has(plain: Path) -
     whole = {"by_core": [], "cores": 2, "steal_s": 0.0}
     taken = machine(**whole, busy_s=9.0, idle_s=1.0, iowait_s=0.0)
     found = audited(plain, taken)
-    assert found["foreign CPU"].severity == "warning"
+    assert found["foreign CPU"].severity == "invalid"
     assert found["foreign CPU"].number == "50 % of all cores, 5.00 CPU seconds"
     calm = machine(**whole, busy_s=4.0, idle_s=6.0, iowait_s=0.0)
     assert set(audited(plain, calm)) == {"foreign CPU unknown"}, "nice was not counted then"
@@ -284,7 +313,11 @@ def burner() -> Iterator[None]:
 
 
 @pytest.mark.usefixtures("burner")
-def test_a_process_that_burns_the_servers_core_is_found(tmp_path: Path) -> None:
+@pytest.mark.parametrize("shared", [False, True])
+def test_a_process_that_burns_the_servers_core_makes_the_trial_invalid(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, shared: bool
+) -> None:
+    monkeypatch.setenv("SEARCHBENCH_SHARED_MACHINE", "1" if shared else "0")
     (tmp_path / "documents.jsonl").write_text('{"id": "1", "text": "red fox"}\n')
     (tmp_path / "queries.txt").write_text("red\n")
     study = tmp_path / "study.toml"
@@ -294,7 +327,12 @@ def test_a_process_that_burns_the_servers_core_is_found(tmp_path: Path) -> None:
         '[queries]\nfile = "queries.txt"\n[load]\nseconds = 1.2\nwarmup_s = 0.2\n[systems.null]\n'
     )
     record = measure(study, tmp_path / "record")
+    host = record.trials[0].host_window
+    assert host.shared is shared
+    assert any(name.startswith("python") and cpu_s > 0.2 for name, cpu_s in host.others.items())
     ((result,),) = (t.trials for t in judge(record).treatments)
     found = {f.kind: f for f in result.findings}
-    assert found["foreign CPU"].severity == "warning", (found, record.trials[0].host_window)
+    assert found["foreign CPU"].severity == ("warning" if shared else "invalid"), (found, host)
     assert "core" in found["foreign CPU"].number
+    assert "python" in found["foreign CPU"].number
+    assert (result.status == "invalid") is not shared

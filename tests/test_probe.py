@@ -5,6 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 import time
+from itertools import pairwise
 from pathlib import Path
 
 import psutil
@@ -12,7 +13,8 @@ import pyarrow as pa
 import pytest
 
 from searchbench.lab.conduct import measuring
-from searchbench.lab.drive import probe
+from searchbench.lab.drive import others, probe
+from searchbench.lab.drive.others import Process
 from searchbench.record import PROBE
 from searchbench.record.trial import Window
 
@@ -34,7 +36,7 @@ def test_what_a_child_used_is_not_lost_when_it_ends() -> None:
         parent.kill()
         parent.communicate()
     used = [s for s in table.column("server_cpu_s").to_pylist() if s is not None]
-    assert used == sorted(used)
+    assert all(later > sooner - 1e-9 for sooner, later in pairwise(used))  # sums of ticks
     assert used[-1] - used[0] > 0.25
     faults = [n for n in table.column("server_major_faults").to_pylist() if n is not None]
     assert faults == sorted(faults)
@@ -83,3 +85,22 @@ def test_the_times_that_control_groups_were_stopped_are_read(tmp_path: Path) -> 
     stat.write_text("usage_usec 12\n")
     assert probe._throttled(stat) is None, "the root has no limit"
     assert probe._throttled(tmp_path / "none") is None
+
+
+def test_who_else_ran_is_named_without_the_server_and_ourselves() -> None:
+    before = {1: Process("init", 0, 1, 9.0), 5: Process("make", 1, 7, 2.0),
+              6: Process("cc1", 5, 8, 1.5), 7: Process("server", 1, 9, 3.0),
+              8: Process("cron", 1, 9, 5.0), 9: Process("[kernel]", 2, 1, 4.0)}  # fmt: skip
+    after = {1: Process("init", 0, 1, 9.0), 5: Process("make", 1, 7, 2.1 + 2.5),
+             7: Process("server", 1, 9, 8.0), 8: Process("other", 1, 40, 0.5),
+             9: Process("[kernel]", 2, 1, 4.2), 10: Process("cc1", 5, 41, 0.25)}  # fmt: skip
+    # cc1 had used 1.5 s before and 1 s more until it ended, which make then has on its account.
+    assert others.used(before, after, {7}) == {
+        "make": 1.1, "other": 0.5, "cc1": 0.25, "[kernel]": 0.2
+    }  # fmt: skip
+
+
+def test_the_processes_of_this_machine_are_seen_with_their_parents() -> None:
+    mine = others.processes()[psutil.Process().pid]
+    assert mine.parent == psutil.Process().ppid()
+    assert mine.cpu_s == pytest.approx(sum(psutil.Process().cpu_times()[:4]), abs=1.0)

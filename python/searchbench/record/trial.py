@@ -12,6 +12,7 @@ import msgspec
 
 from searchbench.study.plan import Level
 
+KERNEL = "[kernel]"  # the name of the kernel's own threads among other processes
 Status = Literal["ok", "failed"]
 LoadKind = Literal["closed", "open", "replay"]
 
@@ -217,6 +218,9 @@ class HostTotals(msgspec.Struct, frozen=True, kw_only=True):
 
     ``stalled_*``: seconds in which some task waited for it (pressure stall information).
     ``throttled``: how often a control group of ours, or one above it, was stopped at its CPU limit.
+    ``others``: of the processes of this machine that are neither the server's nor ours, the
+    busiest by name and ``KERNEL``, with their CPU seconds on any core in the whole drive.
+    ``shared``: the user said that others work on the machine too.
     Empty and None: not known, as in records that did not look for it yet.
     """
 
@@ -233,6 +237,8 @@ class HostTotals(msgspec.Struct, frozen=True, kw_only=True):
     stalled_memory_s: float | None = None
     throttled: float | None = None
     memory_bytes: int | None = None
+    others: dict[str, float] = {}
+    shared: bool = False
 
 
 class UnderLoad(msgspec.Struct, frozen=True, kw_only=True):

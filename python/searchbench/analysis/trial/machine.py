@@ -6,7 +6,7 @@ cores does not dilute what is taken from one. METHODOLOGY.md gives the reason of
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -15,12 +15,12 @@ import numpy as np
 from searchbench.analysis.trial.measured import Trace
 from searchbench.analysis.words import plural
 from searchbench.record import Trial
-from searchbench.record.trial import CoreTotals
+from searchbench.record.trial import KERNEL, CoreTotals
 
 CLIENT_CPU = 0.90
 RUN_WAIT = 0.05
 STEAL_WARNING, STEAL_INVALID = 0.01, 0.05
-FOREIGN = 0.05
+FOREIGN_WARNING, FOREIGN_INVALID = 0.05, 0.20
 # CPU time is counted in ticks of 10 ms, and several counters are subtracted: less than this is 0.
 TICKS_S = 0.05
 STALLED_IO, STALLED_MEMORY, STALLED_CPU = 0.05, 0.01, 0.25
@@ -29,6 +29,8 @@ PAGE_BYTES = 4096
 FAULTS = 10
 SHARE_OF_REQUESTS = 0.01  # from here on what slows single requests is in the p99
 SLOWED = 0.90  # least frequency by the greatest
+
+_SHARED = "Where others always work here, SEARCHBENCH_SHARED_MACHINE=1 has this only remarked on."
 
 Severity = Literal["invalid", "warning", "note"]
 Row = tuple[str, Severity, str, str, str]  # a finding without its trial
@@ -119,29 +121,40 @@ def _whole(trial: Trial, window_s: float, own_s: float | None = None) -> list[Si
 
 
 def _foreign(trial: Trial, trace: Trace) -> Iterator[Row]:
-    kind, unknown = "foreign CPU", _unknown(trial)
-    old = not trial.host_window.by_core
+    kind, unknown, host = "foreign CPU", _unknown(trial), trial.host_window
+    if host.shared:
+        yield (
+            "shared machine",
+            "note",
+            "SEARCHBENCH_SHARED_MACHINE",
+            "The user says that others work on this machine too, so foreign CPU makes no trial "
+            "invalid, however much there is.",
+            "Unset the variable on a machine of one's own.",
+        )
     sides = [] if unknown else [s for s in _sides(trial, trace.window_s) if s.seconds > 0]
     # What threads of ours used on cores of the other side is nobody else's.
     together_s = _together(sides).foreign_s() if sides else 0.0
 
-    def share(side: Side) -> float:
-        return min(side.foreign_s(), together_s) / side.seconds
+    def share(side: Side, kernel_s: float = 0.0) -> float:
+        return max(0.0, min(side.foreign_s(), together_s) - kernel_s) / side.seconds
 
     worst = max(sides, key=share, default=None)
-    if worst is not None and share(worst) >= FOREIGN:
+    if worst is not None and share(worst) >= FOREIGN_WARNING:
         ours = trial.attached is None
+        # What the kernel's threads did (writing to disks, say) may have been for the trial.
+        grave = ours and share(worst, host.others.get(KERNEL, 0.0)) >= FOREIGN_INVALID
         yield (
             kind,
-            "warning",
+            "invalid" if grave and not host.shared else "warning",
             f"{_percent(share(worst))} of {worst.cores}, "
-            f"{share(worst) * worst.seconds:.2f} CPU seconds",
+            f"{share(worst) * worst.seconds:.2f} CPU seconds{_busiest(host.others)}",
             "Other processes ran on the cores of the server or of the generator in the window, so "
             "these times are not the system's alone"
             + ("." if ours else ", unless those processes belong to the attached system."),
-            "Stop what else runs here, or pin it to other cores; then measure again.",
+            "Stop what else runs here, or pin it to other cores; then measure again."
+            + ("" if host.shared else f" {_SHARED}" if grave else ""),
         )
-    elif worst is None or old:
+    elif worst is None or not host.by_core:
         yield (
             f"{kind} unknown",
             "note",
@@ -149,7 +162,7 @@ def _foreign(trial: Trial, trace: Trace) -> Iterator[Row]:
             "Whether other processes took CPU time in the window cannot be told.",
             "Look at the server's machine while it is measured, or measure again.",
         )
-    elif share(worst) + (of := max(s.interrupts_s / s.seconds for s in sides)) >= FOREIGN:
+    elif share(worst) + (of := max(s.interrupts_s / s.seconds for s in sides)) >= FOREIGN_WARNING:
         yield (
             "interrupts",
             "note",
@@ -158,6 +171,12 @@ def _foreign(trial: Trial, trace: Trace) -> Iterator[Row]:
             "whether there were others cannot be told.",
             "See that no other traffic uses this machine's network and disks.",
         )
+
+
+def _busiest(others: Mapping[str, float]) -> str:
+    """The processes that used most in the whole drive, which need not be on these cores."""
+    named = ", ".join(f"{name} {cpu_s:.1f} s" for name, cpu_s in list(others.items())[:3])
+    return f" (busiest others on any core in the whole drive: {named})" if named else ""
 
 
 def _unknown(trial: Trial) -> str:

@@ -20,6 +20,7 @@ from searchbench.lab.drive.probe import Probe
 from searchbench.lab.drive.workload import Spread, VerbatimRequests
 from searchbench.lab.fleet.fleet import FleetEndpoint
 from searchbench.lab.fleet.parts import FleetError
+from searchbench.lab.place import host
 from searchbench.lab.wire.exchange import Trace
 from searchbench.lab.wire.order import Manner, Order
 from searchbench.record.trial import (
@@ -73,7 +74,7 @@ def drive_it(run: Run) -> None:
         accounting = _account(run, trace)
         run.under_load = decoded(running.decoder, trace, compiled, "under_load")
     lived = running.lives()
-    run.probe = probe.table(accounting.started_unix_ns)
+    run.probe, run.others = probe.table(accounting.started_unix_ns), probe.others
     # What several client machines have to say of their clocks.
     run.about.notes += convert(json.loads(trace.accounting()).get("notes", []), list[Note])
     if fleet is not None:
@@ -102,7 +103,7 @@ def totals_of(run: Run) -> None:
     window = run.about.window = Window(*load.bounds_ns(due_ns))
     if run.session.there().processes:
         run.about.server = _server(run.probe, window)
-    run.about.host_window = _machine(run.probe, window)
+    run.about.host_window = _machine(run.probe, window, run.others)
 
 
 def answers(run: Run) -> None:
@@ -166,8 +167,8 @@ def _server(probe: pa.Table, window: Window) -> ServerTotals:
     )
 
 
-def _machine(probe: pa.Table, window: Window) -> HostTotals:
-    """The machine's CPU seconds within the window, over all cores."""
+def _machine(probe: pa.Table, window: Window, others: dict[str, float]) -> HostTotals:
+    """The machine's CPU seconds within the window, over all cores; of ``others`` in the drive."""
     by_core = _by_core(probe, window)
     user, system = (_grown(probe, f"host_{name}_s", window) for name in ("user", "system"))
     busy_s = None if user is None or system is None else user + system
@@ -185,6 +186,8 @@ def _machine(probe: pa.Table, window: Window) -> HostTotals:
         stalled_memory_s=_grown(probe, "stalled_memory_s", window),
         throttled=_grown(probe, "throttled", window),
         memory_bytes=psutil.virtual_memory().total,
+        others=others,
+        shared=host.shared(),
     )
 
 

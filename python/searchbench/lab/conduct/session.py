@@ -207,6 +207,7 @@ class Run:
     samples: Samples | None = None
     replies: pa.Table | None = None
     probe: pa.Table | None = None
+    others: dict[str, float] = field(default_factory=dict)
     under_load: pa.Table | None = None
     logs: dict[str, bytes] = field(default_factory=dict)
 

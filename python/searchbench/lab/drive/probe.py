@@ -10,6 +10,7 @@ import os
 import threading
 import time
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -17,10 +18,10 @@ from typing import Any
 import psutil
 import pyarrow as pa
 
+from searchbench.lab.drive.others import TICKS_PER_S, Process, processes, used
 from searchbench.record import PROBE
 
 _PRESSURES = ("cpu", "io", "memory")
-_TICKS_PER_S = os.sysconf("SC_CLK_TCK")
 _CORES = os.sysconf("SC_NPROCESSORS_CONF")
 # Some kernels interrupt a core to learn its frequency: once in so many samples.
 _FREQUENCY_EVERY = 10
@@ -28,17 +29,25 @@ _FREQUENCY_EVERY = 10
 
 @dataclass
 class Probe:
-    """A context that samples until it is left. ``servers``: the roots of process trees."""
+    """A context that samples until it is left. ``servers``: the roots of process trees.
+
+    ``others``: afterwards, CPU seconds of processes that are neither theirs nor ours, by name.
+    """
 
     servers: Sequence[psutil.Process]
     interval_s: float = 0.1
+    others: dict[str, float] = field(default_factory=dict)
     _rows: list[dict[str, Any]] = field(default_factory=list)
     _stop: threading.Event = field(default_factory=threading.Event)
     _thread: threading.Thread | None = None
     _limits: list[Path] = field(default_factory=lambda: list(_limit_files()))
+    _ours: set[int] = field(default_factory=lambda: {os.getpid()})
+    _before: dict[int, Process] = field(default_factory=dict)
 
     def __enter__(self) -> Probe:
         """Take the first sample and go on in a thread of its own."""
+        self._ours |= _ids(self.servers)
+        self._before = processes()
         self._sample()
         self._thread = threading.Thread(target=self._loop, name="probe", daemon=True)
         self._thread.start()
@@ -50,6 +59,7 @@ class Probe:
         if self._thread is not None:
             self._thread.join()
         self._sample()
+        self.others = used(self._before, processes(), self._ours | _ids(self.servers))
 
     def table(self, started_unix_ns: int) -> pa.Table:
         """The samples on the clock of a drive that began at ``started_unix_ns``."""
@@ -78,6 +88,15 @@ class Probe:
         if len(self._rows) % _FREQUENCY_EVERY == 0:
             host["core_mhz"] = [_mhz(cpu) for cpu in range(_CORES)]
         self._rows.append({**seen, **host})
+
+
+def _ids(roots: Sequence[psutil.Process]) -> set[int]:
+    """The processes of these trees that are there."""
+    found = set()
+    for root in roots:
+        with suppress(psutil.Error, OSError):
+            found |= {p.pid for p in (root, *root.children(recursive=True))}
+    return found
 
 
 def _server(roots: Sequence[psutil.Process]) -> dict[str, Any]:
@@ -126,7 +145,7 @@ def _cores() -> dict[str, list[float | None]]:
     rows: dict[int, list[float]] = {}
     for name, *ticks in (line.split() for line in lines if line.startswith("cpu")):
         if name != "cpu" and int(name[3:]) < _CORES:
-            rows[int(name[3:])] = [int(n) / _TICKS_PER_S for n in ticks[:8]]
+            rows[int(name[3:])] = [int(n) / TICKS_PER_S for n in ticks[:8]]
     found: dict[str, list[float | None]] = {
         f"core_{name}_s": [None] * _CORES for name in ("busy", "interrupts", "steal", "idle")
     }

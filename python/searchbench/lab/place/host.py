@@ -81,6 +81,11 @@ def notes() -> Iterator[Note]:
         )
 
 
+def shared() -> bool:
+    """Whether the user says that others work on this machine too (SEARCHBENCH_SHARED_MACHINE=1)."""
+    return os.environ.get("SEARCHBENCH_SHARED_MACHINE", "") not in ("", "0")
+
+
 def placement() -> Place:
     """This machine, with its cores dealt out: apart where there are two or more.
 
