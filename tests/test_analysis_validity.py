@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -73,6 +74,23 @@ def test_time_that_clients_lost_breaks_littles_law(tmp_path: Path) -> None:
     found = {f.kind: f for f in validity.audit(trial, thinned, warm)}
     assert found["Little's law"].severity == "invalid"
     assert found["Little's law"].number.startswith("3.8")
+
+
+def test_time_that_the_generator_lost_is_seen_by_its_lag_and_not_by_littles_law(
+    tmp_path: Path,
+) -> None:
+    """The generator stalls for 90 % of the time: an identity cannot show it, the lag does."""
+    trial, trace = trial_of(tmp_path, clients=1)
+    due = np.arange(0, 6 * 10**9, 10**7)
+    late = replace(
+        trace, query=np.arange(due.size) % 40, outcome=np.zeros(due.size, np.uint8),
+        due=due, free=due, sent=due + 9 * 10**6, done=due + 10**7,
+    )  # fmt: skip
+    assert capacity.little_of(trial.load, late) == pytest.approx(1.0)
+    found = {f.kind: f for f in validity.audit(trial, late, warmup.find(late, closed=True))}
+    assert "Little's law" not in found
+    assert found["generator lag"].severity == "invalid"
+    assert found["generator lag"].number == "90 % of each client's time"
 
 
 def test_few_long_requests_do_not_break_littles_law(tmp_path: Path) -> None:

@@ -105,13 +105,14 @@ def little_of(load: Load, trace: Trace) -> float | None:
 
 
 def little(trace: Trace, clients: int, think_s: float, timeout_s: float = math.inf) -> float:
-    """Clients accounted for, as a share of those there are: 1 where no time was lost.
+    """Clients accounted for, as a share of those there are: 1 where no sample is missing.
 
-    Little's law N = X (R + Z) over a finite window holds exactly when each request's share of
-    the window is counted and no more: N = Σ |[due − Z, done] ∩ window| / |window| (Little 2011,
-    Little's Law as viewed on its 50th anniversary). So a window that holds few requests is not
-    accused for its edges. A request that never ended lasts until it was given up, at most to the
-    end of the window.
+    In a closed loop an identity: a client is due when its last reply has come, so whatever the
+    generator itself lost is within the response times. Little's law N = X (R + Z) over a finite
+    window holds exactly when each request's share of the window is counted and no more:
+    N = Σ |[due − Z, done] ∩ window| / |window| (Little 2011, Little's Law as viewed on its 50th
+    anniversary). So a window that holds few requests is not accused for its edges. A request that
+    never ended lasts until it was given up, at most to the end of the window.
     """
     start, end = trace.window
     if end <= start or clients <= 0:

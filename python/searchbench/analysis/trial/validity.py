@@ -160,7 +160,7 @@ def _little(trial: Trial, trace: Trace) -> Iterator[Row]:
             "invalid",
             f"{share * clients:.2f} of {clients} clients",
             "The times of all requests in the window do not add up to the clients that ran: "
-            "time was lost, or clients ended before the window did.",
+            "samples were lost, or clients ended before the window did.",
             "Repeat the queries until the window ends; if they are, the generator has a fault.",
         )
 
