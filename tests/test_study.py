@@ -139,6 +139,7 @@ def test_an_empty_file_wants_everything_that_a_study_needs(base):
         ('[ingest]\nindex = "per-blok"', "did you mean `per-block`?"),
         ("[agreement]\nk = 0", "from 1 to 10000, not 0"),
         ("held = 4\n", "[load] has no key `held`"),
+        ('[held]\nclients = 4\n[factors]\n"load.clients" = [1, 2]', "but `load.clients` is varied"),
         ('[factors]\n"systems.solr.heap" = [1]', "there is no system `solr`"),
         ('[factors]\n"systems.tantivy.part" = [1]', "did you mean `parts`?"),
         ('[factors]\n"systems.tantivy.parts" = [1, 65]', "from 1 to 64, not 65"),

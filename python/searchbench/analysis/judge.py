@@ -13,7 +13,7 @@ from typing import Any
 
 import orjson
 
-from searchbench.analysis import findings
+from searchbench.analysis import findings, held
 from searchbench.analysis.agreement.answers import AnswerBook
 from searchbench.analysis.capacity import search
 from searchbench.analysis.capacity import verdict as of_capacity
@@ -52,7 +52,7 @@ def judge(record: Record | Path | str) -> Judgement:
         comparisons=(),
         noise_floor=None,
         agreement=(),
-        findings=tuple(shared),
+        findings=(*held.findings(record), *shared),
         excluded=tuple((e.levels, e.reason) for e in plan.excluded),
         resources={
             t.treatment: replicates.resources(trials.get(t.treatment, []), t) for t in treatments

@@ -51,6 +51,16 @@ def read_factors(
     return tuple(found)
 
 
+def check_held(source: Source, factors: Sequence[Factor], several: bool) -> None:
+    """Complain where ``[held]`` names what is varied. ``several``: systems are compared."""
+    varied = {path for factor in factors for path in (factor.path, *factor.paths)}
+    varied |= {"system"} if several else set()
+    held = source.tables.get("held")
+    for at, path, _ in flat(held if isinstance(held, Mapping) else {}, ("held",)):
+        if found := [v for v in sorted(varied) if v == path or v.endswith(f".{path}")]:
+            source.at_key(at, f"`{path}` is said to be held constant, but `{found[0]}` is varied")
+
+
 def _single(source: Source, at: Path, path: str, value: object, names: Names) -> Varied | None:
     """The factor of one path, or None where no level of it fits."""
     levels = _levels(source, at, path, value)

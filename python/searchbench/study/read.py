@@ -10,7 +10,7 @@ from typing import Any
 from searchbench.errors import Complaint, StudyError
 from searchbench.spec import show
 from searchbench.study import tables
-from searchbench.study.factors import read_exclusions, read_factors
+from searchbench.study.factors import check_held, read_exclusions, read_factors
 from searchbench.study.keys import (
     AGREEMENT_KEYS,
     CONTROL_KEYS,
@@ -82,6 +82,7 @@ def parse_study(text: str, file: str, base: Path) -> Study:
     _as_found(source, study, ingest.get("index"))
     factors = [*study.factors, *([study.steps] if study.steps else [])]
     exclude = read_exclusions(source, factors, named)
+    check_held(source, factors, several=len(study.systems) > 1)
     source.finish()
     return replace(
         study,

@@ -80,7 +80,10 @@ exclude = [
 ]
 ```
 
-`[held]` says in words, or as a table, what is held constant; the report shows it.
+`[held]` says in words, or as a table, what is held constant; the report shows it as the author's
+statement. A key that the study varies is refused. A key whose value is on record (`"load.clients"`,
+`"systems.NAME.LEVER"`, a fact of host.json such as `governor`) is checked against it, unless it is
+prose; the rest is not checked.
 
 ## What is measured: trials, a sweep, or a capacity
 

@@ -10,6 +10,7 @@ from typing import Any
 
 import msgspec
 
+from searchbench.analysis.held import entries
 from searchbench.analysis.judgement import TreatmentResult
 from searchbench.analysis.trial import driven
 from searchbench.record import Record
@@ -47,6 +48,7 @@ def section(content: Content) -> Section:
         inner = [b for k, facts in shared.items() for b in (Text(_PARTS[k]), Facts(tuple(facts)))]
         title = "Held for all trials" if content.stepped else "Held for all treatments"
         blocks.append(Details(title, tuple(inner), ", ".join(shared)))
+    blocks += _held(content.record)
     blocks += [_configuration(each, shared, few=len(found) <= _OPEN) for each in found]
     blocks += _machines(trials)
     if content.judgement.excluded:
@@ -61,6 +63,17 @@ def section(content: Content) -> Section:
     blocks.append(Details("The study as run", (study,)))
     blocks.append(Details("Run it again", again, open=True))
     return Section("details", "Every detail", tuple(blocks), "Details")
+
+
+def _held(record: Record) -> list[Block]:
+    """What the author says was held constant, and which of it the record confirms."""
+    pairs = []
+    for one in entries(record):
+        said = "stated by the author, not checked"
+        if one.found:
+            said = "as on record" if one.true else f"the record has {', '.join(one.found)}"
+        pairs.append((line(one.key) or "In words", f"{line(one.stated)} ({line(said)})"))
+    return [Details("Held constant, as the author says", (Facts(tuple(pairs)),))] if pairs else []
 
 
 def _configurations(content: Content) -> list[_Configuration]:
