@@ -320,7 +320,7 @@ def trials(treatment: TreatmentResult, positions: Mapping[str, Any]) -> Table:
 
 
 def steadiness(judgement: Judgement) -> Table:
-    """Of each treatment how many trials were steady, and how many requests were first asks."""
+    """Of each treatment how many trials were steady, and how often each query was asked."""
 
     def trials(answer: str, t: TreatmentResult) -> Cell:
         each = [trial.steadiness.answer == answer for trial in t.trials if trial.steadiness]
@@ -331,6 +331,7 @@ def steadiness(judgement: Judgement) -> Table:
         text("Treatment", lambda t: named(t.label), 2),
         *(number(a.capitalize(), partial(trials, a)) for a in ("steady", "not steady", "unknown")),
         number("First asks", partial(_figure, "first_asks")),
+        number(title_of("requests_per_query"), partial(_figure, "requests_per_query"), 1.3),
     )
 
 
