@@ -18,6 +18,7 @@ from searchbench.analysis.compare.pairs import noise_floors
 from searchbench.analysis.compare.records import Run, compare_records, compare_runs
 from searchbench.analysis.judge import judge, to_json
 from searchbench.analysis.judgement import Estimate
+from searchbench.analysis.stats.intervals import ratio_over_runs, runs_to_resolve
 from searchbench.errors import SearchbenchError
 from searchbench.record import Record, open_record
 
@@ -196,3 +197,64 @@ def test_the_floor_pools_the_twins_of_all_treatments(tmp_path: Path) -> None:
     assert (floor.n, floor.treatments) == (4, 2)
     assert floor.value == pytest.approx(1.3)
     assert "(4 pairs of 1 treatment)" in found.verdict.decision
+
+
+def test_the_page_has_how_far_both_answer_the_same_by_all_measures(tmp_path: Path) -> None:
+    def other(query: int) -> dict[str, Any]:
+        found = good_answer(query)
+        return found | {"ids": found["ids"][::-1] if query == 7 else ["x", *found["ids"][1:]]}
+
+    a = record(tmp_path / "a")
+    found = compare_records(a, record(tmp_path / "b", seed=2, answer=other))
+    agreed = found.agreement["tantivy"]
+    assert (agreed.queries, agreed.totals_match) == (40, 1.0)
+    assert agreed.top_k_set_match == pytest.approx(1 / 40)
+    assert agreed.groups is not None
+    assert agreed.groups.document_set_match == (1, 40)
+    assert agreed.groups.kendall_tau is not None
+    least = agreed.examples[0]
+    assert least.query == 7, "all in reverse is less alike than another first hit"
+    assert least.text == 'word7 <b>&"common"</b>'
+    assert found.answers_changed == {"tantivy": (0, 40)}, "totals are what this study requires"
+
+
+def test_what_else_differs_is_listed_and_what_is_the_same_is_not(tmp_path: Path) -> None:
+    a = record(tmp_path / "a", version="1.0", parameters={"heap": "1g", "gc": "zgc"})
+    b = record(tmp_path / "b", version="2.0", parameters={"heap": "2g", "gc": "zgc"}, clients=8)
+    host = b.path / "host.json"
+    host.write_text(json.dumps(json.loads(host.read_text()) | {"governor": "powersave"}))
+    found = compare_records(a, open_record(b.path)).differences
+    assert {(d.of, d.what, d.a, d.b) for d in found} >= {
+        ("tantivy", "version", "1.0", "2.0"),
+        ("tantivy", "heap", "1g", "2g"),
+        ("load", "clients", "4", "8"),
+        ("machine", "governor", "performance", "powersave"),
+    }
+    assert not {"gc", "cores", "digest"} & {d.what for d in found}
+    assert compare_records(a, a).differences == ()
+
+
+def test_what_would_change_the_answer_comes_with_its_figures(tmp_path: Path) -> None:
+    first, *same = runs(tmp_path, (0.0, 0.08, -0.05, 0.04))
+    after = record(tmp_path / "b", 0.0044, seed=2)
+    alone = compare_records(first, after).would_change
+    assert alone[0].startswith("Further runs of the first (--same, three or more")
+    assert "if they differ by less than about 2." in alone[0]
+    assert alone[-1].startswith("With a threshold of ")
+    known = compare_records(first, after, 0.05, same).would_change
+    assert known[0].startswith("About ")
+    assert "runs of each would resolve the difference of tantivy" in known[0]
+    broken = compare_records(first, record(tmp_path / "c", fails_at="deploy")).would_change
+    assert "it has no valid trial in one of the records" in broken[0]
+    assert any("trials of the second could not be used" in said for said in broken)
+
+
+def test_the_runs_that_would_resolve_a_difference_do_so_four_times_in_five() -> None:
+    rng = np.random.default_rng(1)
+    found = runs_to_resolve(0.05, 0.02, 1000)
+    assert found is not None
+    n = found[0]
+    logs = rng.normal(0, 0.02, (2000, 2, n)) + np.array([0, 0.05])[:, None]
+    resolved = [bool((r := ratio_over_runs(a, b)) and r.p < 0.05) for a, b in logs]
+    assert np.mean(resolved) == pytest.approx(0.8, abs=0.07)
+    assert runs_to_resolve(0.0, 0.02, 3) is None

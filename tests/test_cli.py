@@ -93,8 +93,10 @@ def test_the_judgement_for_machines_has_the_same_answer(
 def test_a_record_compared_with_itself_is_not_a_regression(
     shop: Path, measured: subprocess.CompletedProcess[str]
 ) -> None:
-    told = searchbench("compare", "records/study", "records/study", cwd=shop)
+    told = searchbench("compare", "records/study", "records/study", "--out", "two.html", cwd=shop)
     assert told.returncode == 0, told.stdout + told.stderr
+    assert told.stdout.endswith("page: two.html\n")
+    assert "What would change this answer" in (shop / "two.html").read_text(encoding="utf-8")
     assert "slower" not in told.stdout.split("\n\n")[0]
     as_json = json.loads(
         searchbench("compare", "records/study", "records/study", "--json", cwd=shop).stdout

@@ -16,6 +16,10 @@ from selenium import webdriver
 from selenium.webdriver.chrome.service import Service
 
 import report_examples as examples
+from records import Study, good_answer, lognormal
+from searchbench.analysis.compare.records import compare_records
+from searchbench.record import Record, open_record
+from searchbench.report import write_comparison
 from searchbench.report.document.assemble import document
 from searchbench.report.page import page as page_of
 
@@ -60,7 +64,33 @@ def pages(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
         path = folder / f"{name}.html"
         path.write_text(page_of(document(record, judged)), "utf-8")
         made[name] = path.as_uri()
+    a, b, *same = two_versions(folder)
+    found = compare_records(a, b, 0.05, same)
+    made["records"] = write_comparison(found, a, b, folder / "records.html").as_uri()
     return made
+
+
+def two_versions(folder: Path) -> list[Record]:
+    """Before, after, before again. After is a third slower and answers 3 of 40 otherwise."""
+
+    def other(query: int) -> dict[str, Any]:
+        found = good_answer(query)
+        if query in (3, 17):
+            return found | {"ids": found["ids"][::-1] if query == 3 else [*found["ids"][1:], "new"]}
+        return found | {"total": 0, "ids": [], "scores": []} if query == 30 else found
+
+    before = [(slower, "1.0", good_answer) for slower in (1.0, 1.01, 0.995, 1.005)]
+    runs = []
+    for i, (slower, version, answer) in enumerate([before[0], (1.33, "2.0", other), *before[1:]]):
+        study = Study(blocks=3, seed=i, block_noise=0.0, control=None)
+        for clients in (1, 4):
+            study.add(
+                f"t{clients}", server=lognormal(0.004 * slower), clients=clients, seconds=2.5,
+                levels={"system": "tantivy", "load.clients": clients}, answer=answer,
+                version=version, parameters={"merge_policy": f"a long name of a policy, {version}"},
+            )  # fmt: skip
+        runs.append(open_record(study.write(folder / f"run-{i}")))
+    return runs
 
 
 @pytest.fixture(scope="module")
@@ -117,7 +147,7 @@ def colours(browser: webdriver.Chrome) -> tuple[str, str]:
     return found[0], found[1]
 
 
-@pytest.mark.parametrize("page", ["plain", "twelve", "hostile", "capacity"])
+@pytest.mark.parametrize("page", ["plain", "twelve", "hostile", "capacity", "records"])
 def test_the_page_is_silent_and_asks_the_network_for_nothing(
     browser: webdriver.Chrome, pages: dict[str, str], page: str
 ) -> None:
@@ -154,8 +184,10 @@ def test_hostile_text_is_shown_and_does_nothing(
         assert text in body
 
 
-@pytest.mark.parametrize("page", ["plain", "twelve", "hostile", "sweep", "capacity", "systems"])
-@pytest.mark.parametrize("width", [360, 768, 1280])
+@pytest.mark.parametrize(
+    "page", ["plain", "twelve", "hostile", "sweep", "capacity", "systems", "records"]
+)
+@pytest.mark.parametrize("width", [360, 390, 768, 1280])
 def test_the_page_is_never_wider_than_the_screen(
     browser: webdriver.Chrome, pages: dict[str, str], page: str, width: int
 ) -> None:
@@ -275,7 +307,7 @@ def test_labels_in_figures_do_not_overlap(
           }
         }
         return found;"""
-    for page in ("plain", "twelve", "sweep", "capacity", "systems"):
+    for page in ("plain", "twelve", "sweep", "capacity", "systems", "records"):
         show(browser, pages[page], width=width)
         script(browser, "for (const d of document.querySelectorAll('details')) d.open = true;")
         assert script(browser, overlaps) == [], page
@@ -340,3 +372,40 @@ def test_without_script_the_page_still_says_everything(
         assert browser.find_element("css selector", "#figure-latency-service").is_displayed()
     finally:
         browser.execute_cdp_cmd("Emulation.setScriptExecutionDisabled", {"value": False})
+
+
+@pytest.mark.parametrize("width", [390, 1280])
+def test_the_page_of_two_records_says_what_changed(
+    browser: webdriver.Chrome, pages: dict[str, str], width: int
+) -> None:
+    show(browser, pages["records"], width=width)
+    assert browser.find_element("css selector", "h1").text == "What changed from run-0 to run-1?"
+    badge = browser.find_element("css selector", ".badge")
+    assert badge.text == "Regression"
+    lead = browser.find_element("css selector", "p.lead")
+    assert "A regression beyond 5 %" in lead.text
+    assert "Answers changed on 2 of 80 queries" in lead.text
+    assert badge.location["y"] < lead.location["y"] < 900, "the decision comes first"
+    rows = script(
+        browser,
+        """return [...document.querySelector("#answer table").rows].map(
+             row => [...row.cells].map(cell => cell.innerText))""",
+    )
+    assert rows[0][:5] == ["Treatment", "Ratio", "is", "First", "Second"]
+    for row in rows[1:]:
+        assert 0.70 < float(row[1].split("×")[0]) < 0.80
+        assert row[2].startswith("slower")
+        assert row[5].startswith("4 and 1")
+    script(browser, "for (const d of document.querySelectorAll('details')) d.open = true;")
+    answers = browser.find_element("id", "answers").text
+    for measure in (
+        *("Total results match", "Total found match", "Top 10 match", "Document set match"),
+        *("Document groups match", "Document mismatch", "Max mismatch", "Median mismatch"),
+        *("Mismatch distribution", "Kendall's tau-b", "RBO by rank"),
+    ):
+        assert measure in answers, measure
+    assert answers.index("30: word30") < answers.index("3: word3"), "the least alike comes first"
+    setup = browser.find_element("id", "setup").text
+    assert "a long name of a policy, 1.0" in setup
+    assert "a long name of a policy, 2.0" in setup
+    assert "1. " in browser.find_element("id", "change").text

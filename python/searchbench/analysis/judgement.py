@@ -213,7 +213,8 @@ class Agreement:
     ``differing`` how many do not; the rest cannot be decided. ``same_top_k``: of ``agreeing``,
     those whose top k are the same too. ``without_order``: of ``queries``, those that one of them
     answers with one score for all hits: its order says nothing, and is never the same.
-    ``groups``: the measures of the Sphinx comparison study.
+    ``groups``: the measures of the Sphinx comparison study. ``examples``: of each cause the least
+    alike first, by RBO.
     """
 
     a: str
@@ -459,6 +460,16 @@ class RecordLine:
 
 
 @dataclass(frozen=True, slots=True)
+class SetupDifference:
+    """One thing in which two records differ. ``of``: a system, "load", "corpus", "machine", ..."""
+
+    of: str
+    what: str
+    a: str
+    b: str
+
+
+@dataclass(frozen=True, slots=True)
 class RecordComparison:
     """Two records, treatment by treatment. ``same`` and ``same_b``: further runs of either.
 
@@ -466,7 +477,10 @@ class RecordComparison:
     ``beyond_threshold``: a loss of more than ``threshold`` (0.05: 5 % less of a quantity where
     more is better) that is "slower" or "differs"; the exit status. ``regressed``: the same of
     "slower" alone; None where there is none, and how much runs differ is not known of every
-    line. ``header`` and ``lines`` are a short table for a terminal.
+    line. ``header`` and ``lines`` are a short table for a terminal. ``agreement``: by label, how
+    far the two return the same, where both were asked the same. ``differences``: what else they do
+    not have in common. ``would_change``: what would change the answer, the most effective first.
+    ``metric``: the one that decides.
     """
 
     a: str
@@ -484,3 +498,7 @@ class RecordComparison:
     beyond_threshold: bool = False
     same: tuple[str, ...] = ()
     same_b: tuple[str, ...] = ()
+    metric: str = ""
+    agreement: Mapping[str, Agreement] = field(default_factory=dict)
+    differences: tuple[SetupDifference, ...] = ()
+    would_change: tuple[str, ...] = ()

@@ -21,6 +21,7 @@ def compare(
     threshold: str = "5%",
     same: Runs = (),
     same_b: Runs = (),
+    out: Path | None = None,
     as_json: Json = False,
 ) -> int:
     """Compare two records: what differs, whether it is the change, and whether results changed.
@@ -45,29 +46,41 @@ def compare(
         much runs of the same thing differ.
     same_b
         Further records of what B is.
+    out
+        Write a page too: this HTML file, with all metrics, the answers, what else differs, and
+        what would change the answer.
     as_json
         Print JSON.
     """
     from searchbench.analysis.compare.records import compare_records
     from searchbench.analysis.judge import to_json
     from searchbench.record import open_record
-    from searchbench.terminal import out
+    from searchbench.terminal import out as terminal
 
     match = re.fullmatch(r"\s*(\d+(?:\.\d*)?)\s*%?\s*", threshold)
     if not match:
         raise SearchbenchError(f"--threshold {threshold}: give a percentage such as 5%")
     further = [[open_record(path) for path in paths] for paths in (same, same_b)]
-    result = compare_records(open_record(a), open_record(b), float(match[1]) / 100, *further)
+    before, after = open_record(a), open_record(b)
+    result = compare_records(before, after, float(match[1]) / 100, *further)
     if as_json:
-        out.as_json(to_json(result))
+        terminal.as_json(to_json(result))
     else:
         if result.lines:
-            out.table(result.header, result.lines)
-            out.say()
-        out.say(result.decision)
+            terminal.table(result.header, result.lines)
+            terminal.say()
+        terminal.say(result.decision)
         for finding in result.findings:
             if finding.severity == "warning":
-                out.say(f"\n{finding.kind}: {finding.number}. {finding.meaning} {finding.remedy}")
+                terminal.say(
+                    f"\n{finding.kind}: {finding.number}. {finding.meaning} {finding.remedy}"
+                )
+    if out is not None:
+        from searchbench.report import write_comparison
+
+        written = write_comparison(result, before, after, out)
+        if not as_json:
+            terminal.say(f"\npage: {written}")
     if not result.comparisons and not result.answers_changed:
         return 2
     return 1 if result.beyond_threshold else 0

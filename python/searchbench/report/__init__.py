@@ -4,6 +4,6 @@ report = write_report(open_record(path), judge(record), path / "report")
 report.html, report.pdf, report.csv
 """
 
-from searchbench.report.write import Report, write_report
+from searchbench.report.write import Report, write_comparison, write_report
 
-__all__ = ["Report", "write_report"]
+__all__ = ["Report", "write_comparison", "write_report"]

@@ -6,10 +6,11 @@ import os
 from dataclasses import dataclass
 from pathlib import Path
 
-from searchbench.analysis.judgement import Judgement
+from searchbench.analysis.judgement import Judgement, RecordComparison
 from searchbench.errors import RecordError
 from searchbench.record import Record
 from searchbench.report.document.assemble import document
+from searchbench.report.document.records import of_two_records
 from searchbench.report.page import page
 from searchbench.report.pdf import document_pdf
 from searchbench.report.sheets import write_sheets
@@ -42,6 +43,17 @@ def write_report(record: Record, judgement: Judgement, out_dir: Path | str) -> R
     except OSError as error:
         raise RecordError(
             f"{folder}: the report cannot be written ({error.strerror}); name another folder"
+        ) from error
+
+
+def write_comparison(found: RecordComparison, a: Record, b: Record, path: Path) -> Path:
+    """Write the page of two records as one HTML file. RecordError where that cannot be."""
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        return _whole(path, page(of_two_records(found, a, b)).encode())
+    except OSError as error:
+        raise RecordError(
+            f"{path}: the page cannot be written ({error.strerror}); name another file"
         ) from error
 
 

@@ -219,7 +219,7 @@ def compare(
                 hits_a=_hits(a, int(at_a[i]), k),
                 hits_b=_hits(b, int(at_b[i]), k),
             )
-            for i, cause in _varied(shown)
+            for i, cause in _varied(sorted(shown, key=lambda one: float(found.rbo[one[0]])))
         ),
         label_a=a.about.label,
         label_b=b.about.label,
@@ -332,13 +332,16 @@ def _share(matches: Bools) -> float:
 
 
 def _varied(shown: list[tuple[int, str]]) -> list[tuple[int, str]]:
-    """Examples of every cause in turn, real differences before mere ties and what has no order."""
+    """Examples of every cause in turn, real differences before mere ties and what has no order.
+
+    Of each cause in the order given.
+    """
     turn: Counter[str] = Counter()
     keyed = []
-    for i, cause in shown:
-        keyed.append((cause in (TIE, UNDECIDED), turn[cause], i, cause))
+    for place, (i, cause) in enumerate(shown):
+        keyed.append((cause in (TIE, UNDECIDED), turn[cause], place, i, cause))
         turn[cause] += 1
-    return [(i, cause) for _, _, i, cause in sorted(keyed)[:EXAMPLES]]
+    return [(i, cause) for *_, i, cause in sorted(keyed)[:EXAMPLES]]
 
 
 def _of_totals(a: Trial, b: Trial, query: int, asked: Mapping[str, Any] | None) -> str:

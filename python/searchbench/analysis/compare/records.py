@@ -19,8 +19,10 @@ import numpy as np
 
 from searchbench.analysis import judge
 from searchbench.analysis.agreement import agreement, answers
-from searchbench.analysis.compare import decision, pairs, sweeps
+from searchbench.analysis.compare import decision, pairs, setup, sweeps
+from searchbench.analysis.compare.reconsider import would_change
 from searchbench.analysis.judgement import (
+    Agreement,
     Estimate,
     Finding,
     RecordComparison,
@@ -85,6 +87,7 @@ def compare_runs(
     if not trials:
         said = " ".join(decision.around(said, (a.judged, b.judged), lines, found.note))
     header, rows = decision.table(lines, metric)
+    findings = tuple(_findings(before, after, found.changed))
     rated = [line.run_sd for line in lines if line.ratio]
     return RecordComparison(
         a=str(a.record.path),
@@ -94,7 +97,7 @@ def compare_runs(
         only_in_a=found.only[0],
         only_in_b=found.only[1],
         answers_changed=found.changed,
-        findings=tuple(_findings(before, after, found.changed)),
+        findings=findings,
         regressed=any(line.verdict == "slower" for line in worse)
         or (None if None in rated or not rated else False),
         decision=said,
@@ -103,6 +106,12 @@ def compare_runs(
         beyond_threshold=bool(worse),
         same=tuple(str(run.record.path) for run in before[1:]),
         same_b=tuple(str(run.record.path) for run in after[1:]),
+        metric=metric,
+        agreement=found.agreed,
+        differences=setup.differences(a.record, b.record),
+        would_change=would_change(
+            lines, metric, found.agreed, findings, (a.judged, b.judged), threshold
+        ),
     )
 
 
@@ -117,10 +126,17 @@ class Run:
         self.trials = {t.trial: t for t in record.trials}
         metrics = sorted({c for t in judged.treatments for c in t.figures})
         self.floors = pairs.noise_floors(judged.treatments, metrics)
+        self._queries: dict[str, list[dict[str, Any]]] = {}
 
     def first_trial(self, key: Key) -> Trial | None:
         """The first valid trial that is no control."""
         return next((self.trials[t.trial] for t in self.by_key[key].trials if t.counts), None)
+
+    def queries(self, digest: str) -> list[dict[str, Any]]:
+        """The rows of a query set; read once."""
+        if digest not in self._queries:
+            self._queries[digest] = self.record.queries(digest) if digest else []
+        return self._queries[digest]
 
     def values(self, key: Key, metric: str, keep: Any) -> pairs.Floats:
         """A metric of each valid trial, over the queries in ``keep``."""
@@ -150,18 +166,18 @@ def _matched(a: Run, b: Run) -> sweeps.Matched:
 def _match(a: Run, b: Run) -> sweeps.Matched:
     """Match the treatments of two records, first and second, and compare them."""
     drafts: list[sweeps.Draft] = []
-    changed: dict[str, tuple[int, int]] = {}
+    agreed: dict[str, Agreement] = {}
     for key in (key for key in a.by_key if key in b.by_key):
         pair = _agreement(a, b, key)
         if pair is not None:
-            found = pair.agreement
-            changed[a.by_key[key].label] = (found.differing, found.queries)
+            label = a.by_key[key].label
+            agreed[label] = replace(pair.agreement, label_a=label, label_b=b.by_key[key].label)
         drafts += _lines(a, b, key, pair)
     only = [
         tuple(t.label for key, t in one.by_key.items() if key not in other.by_key)
         for one, other in ((a, b), (b, a))
     ]
-    return sweeps.Matched(drafts, changed, (only[0], only[1]))
+    return sweeps.Matched(drafts, agreed, (only[0], only[1]))
 
 
 def _agreement(a: Run, b: Run, key: Key) -> agreement.Pair | None:
@@ -170,7 +186,9 @@ def _agreement(a: Run, b: Run, key: Key) -> agreement.Pair | None:
         return None
     sides = agreement.read_answers(a.record, x), agreement.read_answers(b.record, y)
     rule = a.record.plan.judging.agreement
-    return agreement.compare(*sides, require=rule.require, k=rule.k)
+    return agreement.compare(
+        *sides, require=rule.require, k=rule.k, queries=a.queries(x.queries.digest)
+    )
 
 
 def _lines(a: Run, b: Run, key: Key, pair: agreement.Pair | None) -> Iterator[sweeps.Draft]:
@@ -346,7 +364,7 @@ def _findings(
                 "",
                 f"{differ} of {n} queries of {label}",
                 "The two records answer these queries differently; ratios are over the rest.",
-                "searchbench report shows the examples; see whether the change was meant.",
+                "The page (--out) shows them side by side; see whether the change was meant.",
             )
 
 

@@ -10,12 +10,19 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from searchbench.analysis.agreement import agreement, answers
 from searchbench.analysis.capacity.verdict import above, interval
-from searchbench.analysis.judgement import Capacity, Estimate, Interval, Judgement, RecordLine
+from searchbench.analysis.judgement import (
+    Agreement,
+    Capacity,
+    Estimate,
+    Interval,
+    Judgement,
+    RecordLine,
+)
 from searchbench.analysis.sweep import points as at
 from searchbench.analysis.sweep.points import Point
 from searchbench.analysis.sweep.words import percent
@@ -29,21 +36,25 @@ STEPS_ONCE = (
 SEARCHED_ONCE = "Each record has one search."
 Draft = tuple[RecordLine, float | None]
 Side = tuple[Record, Judgement]
-Differing = tuple[int, int]  # captured replies that differ, and of how many
 
 
 @dataclass(frozen=True)
 class Matched:
     """What two records have in common. ``drafts``: lines to be decided, each with its p.
 
-    ``changed``: by label, captured replies that differ, and of how many; ``only``: the labels of
-    what one record alone has; ``note``: what is not known of them all.
+    ``agreed``: by label, how far the two return the same; ``only``: the labels of what one record
+    alone has; ``note``: what is not known of them all.
     """
 
     drafts: Sequence[Draft]
-    changed: Mapping[str, Differing]
+    agreed: Mapping[str, Agreement]
     only: tuple[tuple[str, ...], tuple[str, ...]]
     note: str = ""
+
+    @property
+    def changed(self) -> dict[str, tuple[int, int]]:
+        """By label, captured replies that differ, and of how many."""
+        return {label: (a.differing, a.queries) for label, a in self.agreed.items()}
 
 
 def match(a: Side, b: Side) -> Matched:
@@ -52,11 +63,11 @@ def match(a: Side, b: Side) -> Matched:
     subjects = list(_in_common(a[0], b[0], sides))
     drafts: list[Draft] = []
     only: tuple[list[str], list[str]] = [], []
-    for x_name, y_name, barrier, differ in subjects:
+    for x_name, y_name, barrier, found in subjects:
         mine = {(p.kind, p.x): p for p in sides[0][x_name]}
         other = {(p.kind, p.x): p for p in sides[1][y_name]}
         for key in (key for key in mine if key in other):
-            drafts += _lines(mine[key], other[key], barrier, differ)
+            drafts += _lines(mine[key], other[key], barrier, found)
         only[0].extend(p.steps[0].label for key, p in mine.items() if key not in other)
         only[1].extend(p.steps[0].label for key, p in other.items() if key not in mine)
     for which, side in enumerate(only):
@@ -65,7 +76,7 @@ def match(a: Side, b: Side) -> Matched:
     shared = [p for side in sides for own in side.values() for p in own]
     once = not any(len({s.block for s in p.steps}) > 1 for p in shared)
     note = STEPS_ONCE if once and drafts else ""
-    return Matched(drafts, _changed(subjects), (tuple(only[0]), tuple(only[1])), note)
+    return Matched(drafts, _agreed(subjects), (tuple(only[0]), tuple(only[1])), note)
 
 
 def match_capacities(a: Side, b: Side) -> Matched:
@@ -91,10 +102,10 @@ def match_capacities(a: Side, b: Side) -> Matched:
     ]
     once = all(c.searches == 1 for _, judged in (a, b) for c in judged.capacity)
     note = SEARCHED_ONCE if once and drafts else ""
-    return Matched(drafts, _changed(subjects), (only[0], only[1]), note)
+    return Matched(drafts, _agreed(subjects), (only[0], only[1]), note)
 
 
-_Subjects = tuple[str, str, str, Differing | None]
+_Subjects = tuple[str, str, str, Agreement | None]
 
 
 def _in_common(
@@ -102,8 +113,8 @@ def _in_common(
 ) -> Iterator[_Subjects]:
     """Subjects to be compared: those of the same name, or the only one of each side.
 
-    With each pair why their speeds may not be compared (empty: they may), and how many of their
-    answers differ.
+    With each pair why their speeds may not be compared (empty: they may), and how far their
+    answers agree.
     """
     names = [list(side) for side in sides]
     pairs = [(name, name) for name in names[0] if name in names[1]]
@@ -112,15 +123,17 @@ def _in_common(
     rule = a.plan.judging.agreement
     for x_name, y_name in pairs:
         x, y = _first(a, x_name), _first(b, y_name)
-        barrier, differ = "", None
+        barrier, found = "", None
         if x is not None and y is not None and not answers.same_question(x, y):
             barrier = "the requests are not the same in both records"
         elif x is not None and y is not None:
             mine, other = agreement.read_answers(a, x), agreement.read_answers(b, y)
             if mine.readable and other.readable:
-                found = agreement.compare(mine, other, require=rule.require, k=rule.k).agreement
-                differ = (found.differing, found.queries)
-        yield x_name, y_name, barrier, differ
+                asked = a.queries(x.queries.digest) if x.queries.digest else ()
+                found = agreement.compare(
+                    mine, other, require=rule.require, k=rule.k, queries=asked
+                ).agreement
+        yield x_name, y_name, barrier, found
 
 
 def _first(record: Record, subject: str) -> Trial | None:
@@ -129,23 +142,24 @@ def _first(record: Record, subject: str) -> Trial | None:
     return next(own, None)
 
 
-def _changed(subjects: Sequence[_Subjects]) -> dict[str, Differing]:
+def _agreed(subjects: Sequence[_Subjects]) -> dict[str, Agreement]:
     return {
-        x if x == y else f"{x} and {y}": differ
-        for x, y, _, differ in subjects
-        if differ is not None
+        x if x == y else f"{x} and {y}": replace(found, label_a=x, label_b=y)
+        for x, y, _, found in subjects
+        if found is not None
     }
 
 
-def _lines(a: Point, b: Point, barrier: str, differ: Differing | None) -> Iterator[Draft]:
+def _lines(a: Point, b: Point, barrier: str, found: Agreement | None) -> Iterator[Draft]:
     first = a.steps[0]
     label = first.label if a.subject == b.subject else first.label.removeprefix(a.subject).strip()
     metrics = at.metrics(a, b)
     for metric in metrics if a.kind == "closed" else reversed(metrics):  # the tail before the rest
         ratio, p = at.better(a, b, metric)
         reason = barrier or ("" if ratio is not None else "too few samples in one of the records")
-        if not reason and differ is not None and differ[0]:
-            reason = f"over all requests, though {differ[0]} of {differ[1]} have another total"
+        if not reason and found is not None and found.differing:
+            differ = f"{found.differing} of {found.queries}"
+            reason = f"over all requests, though {differ} have another total"
         if metric == "answered" and a.kind != "closed":
             reason = "; ".join(part for part in (_behind(a, b), reason) if part)
         line = RecordLine(

@@ -212,9 +212,27 @@ def replicates_to_resolve(
     resolvable = math.sqrt(used.variance) * t / np.sqrt(n)  # the least mean, at this variance
     # Where it is the pair's own variance that counts, it rests on the pair's own blocks alone.
     known = used.df if noise is not None and used.variance == noise.variance else x.size - 1
-    factors = np.sqrt(known / stats.chi2.ppf([0.95, 0.05], known))
-    least, most = (np.flatnonzero(abs(float(x.mean())) >= k * resolvable) for k in factors)
-    return (int(n[least[0]]), int(n[most[0]]) if most.size else None) if least.size else None
+    return _from_to(abs(float(x.mean())), resolvable, known)
+
+
+def runs_to_resolve(
+    log_ratio: float, sd: float, df: int, tests: int = 1
+) -> tuple[int, int | None] | None:
+    """Runs of each of two things after which such a ratio would come out, four times in five.
+
+    ``sd``: of a run's log value, with ``df`` degrees of freedom. As ``replicates_to_resolve``, for
+    the test of ``ratio_over_runs``.
+    """
+    n = np.arange(2, 1001)
+    t = stats.t.ppf(1 - (1 - LEVEL) / 2 / max(1, tests), 2 * n - 2) + stats.t.ppf(0.8, 2 * n - 2)
+    return _from_to(abs(log_ratio), sd * t * np.sqrt(2 / n), df)
+
+
+def _from_to(size: float, resolvable: Floats, df: int) -> tuple[int, int | None] | None:
+    """The least n from 2 on with ``size`` ≥ its ``resolvable``, at both ends of the variance."""
+    factors = np.sqrt(df / stats.chi2.ppf([0.95, 0.05], df))
+    least, most = (np.flatnonzero(size >= k * resolvable) for k in factors)
+    return (2 + int(least[0]), 2 + int(most[0]) if most.size else None) if least.size else None
 
 
 def inverse(ratio: Estimate) -> Estimate:

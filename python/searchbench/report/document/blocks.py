@@ -141,10 +141,15 @@ class Section:
 class Document:
     """The whole: the question as title, one line about when and where, sections in order.
 
-    ``method``: how the systems were driven, in one sentence below the title.
+    ``method``: how the systems were driven, in one sentence below the title. ``footer``: the last
+    line of the page.
     """
 
     title: str
     about: str
     method: str
     sections: tuple[Section, ...]
+    footer: str = (
+        "Made by searchbench from a record on disk; the same numbers are in the CSV files beside "
+        "this page."
+    )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Literal
@@ -24,7 +25,8 @@ _STEADY = (
     "Trials by whether the measured window was shown to be steady: the times of the same queries "
     "change by less than 5 %. Unknown: shown neither to be nor not to be. First asks: requests "
     "that were the first of their query in the drive; where they differ, a ratio compares cold "
-    "queries with warm ones."
+    "queries with warm ones. Requests per distinct query: how often each was asked in the window; "
+    "a small hot set is answered from caches, so compare treatments that are alike in this."
 )
 _OF_INGEST = ("index_bytes", "ingest_s", "ingest_documents_per_s")
 _OF_CLIENT = ("client_cpu_share",)  # which the section about the client has
@@ -138,11 +140,18 @@ def agreement(content: Content) -> Section | None:
         ),
         tables.agreement(found, content.labels),
     ]
+    blocks += each_pair(found, content.labels)
+    return Section("agreement", "Agreement", tuple(blocks))
+
+
+def each_pair(found: Sequence[Agreement], labels: Mapping[str, str]) -> list[Block]:
+    """Of each pair the measures by document sets and groups, and queries that differ."""
+    blocks: list[Block] = []
     # Ten systems are 45 pairs: fewer examples of each are shown, so that the page stays a page.
     examples = max(_FEWEST_EXAMPLES, _EXAMPLES // len(found))
     for pair in found:
-        a = pair.label_a or content.labels.get(pair.a, pair.a)
-        b = pair.label_b or content.labels.get(pair.b, pair.b)
+        a = pair.label_a or labels.get(pair.a, pair.a)
+        b = pair.label_b or labels.get(pair.b, pair.b)
         both = f"{short(a, 60)} and {short(b, 60)}"
         if pair.groups is not None:
             title = f"{both}, by document sets and groups"
@@ -150,7 +159,7 @@ def agreement(content: Content) -> Section | None:
             blocks.append(Details(title, (Text(_MEASURES, "quiet"), measures)))
         if pair.examples and examples:
             blocks.append(_differing(pair, a, b, f"{both}, side by side", examples))
-    return Section("agreement", "Agreement", tuple(blocks))
+    return blocks
 
 
 _MEASURES = (

@@ -1,0 +1,162 @@
+"""What would change the answer about two records, the most effective first."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+
+from scipy import stats
+
+from searchbench.analysis.judgement import Agreement, Finding, Judgement, RecordLine
+from searchbench.analysis.stats.intervals import LEVEL, runs_to_resolve
+from searchbench.analysis.words import plural
+
+_MORE = 3  # further runs of the first that are looked at where there are none
+_SHOWN = 3  # treatments that are named for one reason
+
+
+def would_change(
+    lines: Sequence[RecordLine],
+    metric: str,
+    agreed: Mapping[str, Agreement],
+    findings: Sequence[Finding],
+    sides: Sequence[Judgement],
+    threshold: float,
+) -> tuple[str, ...]:
+    """A sentence for each. ``metric``: the one that decides; ``sides``: first and second."""
+    own = [line for line in lines if line.metric == metric]
+    return (
+        *_not_comparable(own),
+        *_of_kinds(findings, "other machine"),
+        *_unrepeated(own),
+        *_unresolved(own, tests=len(lines)),
+        *_of_kinds(findings, "not interleaved", "not the same"),
+        *_answers(agreed),
+        *_trials(sides),
+        *_at_threshold(lines, threshold),
+    )  # fmt: skip
+
+
+def _of_kinds(findings: Sequence[Finding], *kinds: str) -> Iterator[str]:
+    yield from (f"{f.meaning} {f.remedy}" for f in findings if f.kind in kinds)
+
+
+def _not_comparable(lines: Sequence[RecordLine]) -> Iterator[str]:
+    reasons = Counter(line.reason for line in lines if line.verdict == "not comparable")
+    for reason, n in reasons.most_common():
+        many = plural(n, "treatment", "treatments")
+        yield f"Of {n} {many} nothing is known, because {reason}: measure the same in both records."
+
+
+def _unrepeated(lines: Sequence[RecordLine]) -> Iterator[str]:
+    """Runs of the first again: what they would have to show for the greatest difference."""
+    own = [line for line in lines if line.ratio and line.run_sd is None]
+    if not own:
+        return
+    said = (
+        "Further runs of the first (--same, three or more, some of them after the second) would "
+        "show how much runs of the same thing differ."
+    )
+    found = [line for line in own if line.verdict == "differs" and line.ratio]
+    if found:
+        most = max(found, key=_size)
+        per_sd = float(stats.t.ppf(0.5 + LEVEL / 2, _MORE)) * math.sqrt(1 / (1 + _MORE) + 1)
+        said += (
+            f" With {_MORE} more, {most.label} ({_said(most)}) is resolved, before the correction "
+            "for all comparisons, if they differ by less than about "
+            f"{100 * math.expm1(_size(most) / per_sd):.1f} % (standard deviation)."
+        )
+    yield said
+
+
+def _unresolved(lines: Sequence[RecordLine], tests: int) -> Iterator[str]:
+    """What would resolve what is not resolved: runs, or trials where the noise is within runs."""
+    open_ = [line for line in lines if line.verdict == "not resolved" and line.ratio]
+    within = [line.label for line in open_ if _by_trials(line)]
+    if within:
+        more = f" and {len(within) - _SHOWN} more" if len(within) > _SHOWN else ""
+        yield (
+            f"The noise of the trials within a run decides the interval of "
+            f"{', '.join(within[:_SHOWN])}{more}: more trials in each run (replicates), or longer "
+            "ones, would narrow it."
+        )
+    own = [
+        (line, found)
+        for line in open_
+        if line.run_sd is not None and not _by_trials(line)
+        and (found := runs_to_resolve(_log(line), line.run_sd, sum(line.runs) - 2, tests))
+    ]  # fmt: skip
+    for line, (least, most) in sorted(own, key=lambda one: one[1][0])[:_SHOWN]:
+        runs = f"{least} or more" if most is None else f"{least} to {most}"
+        yield (
+            f"About {least if most == least else runs} runs of each would resolve the difference "
+            f"of {line.label}, if it is as large as it looks ({_said(line)})."
+        )
+
+
+def _by_trials(line: RecordLine) -> bool:
+    """Whether the interval is that within runs, and not that between them."""
+    if line.run_sd is None or line.ratio is None or line.ratio.interval is None:
+        return True
+    a, b = line.runs
+    half = float(stats.t.ppf(0.5 + LEVEL / 2, a + b - 2)) * line.run_sd * math.sqrt(1 / a + 1 / b)
+    span = line.ratio.interval
+    return math.log(span.high / span.low) / 2 > 1.001 * half
+
+
+def _answers(agreed: Mapping[str, Agreement]) -> Iterator[str]:
+    differ = {label: a for label, a in agreed.items() if a.differing}
+    if differ:
+        label, worst = max(differ.items(), key=lambda one: one[1].differing)
+        yield (
+            "The ratios leave out the queries that the two answer differently ("
+            f"{label}: {worst.differing} of {worst.queries}). If that change was not meant, mend "
+            "it and run the second again."
+        )
+
+
+def _trials(sides: Sequence[Judgement]) -> Iterator[str]:
+    """Trials that could not be used, and warnings on those that were."""
+    for which, side in zip(("first", "second"), sides, strict=True):
+        trials = [t for treatment in side.treatments for t in treatment.trials]
+        bad = [t for t in trials if t.status != "valid"]
+        if bad:
+            grave = (f.kind for t in bad for f in t.findings if f.severity == "invalid")
+            kinds = ", ".join(dict.fromkeys(grave)) or "they failed"
+            yield (
+                f"{len(bad)} of {len(trials)} trials of the {which} could not be used ({kinds}): "
+                "see its report for the remedies, and run it again."
+            )
+        counts = Counter(f.kind for f in side.findings if f.severity == "warning")
+        if counts:
+            kinds = ", ".join(
+                f"{kind} ({n})" if n > 1 else kind for kind, n in counts.most_common()
+            )
+            yield f"Warnings in the {which}: {kinds}. Its report says what to do about each."
+
+
+def _at_threshold(lines: Sequence[RecordLine], threshold: float) -> Iterator[str]:
+    losses = [
+        1 - line.ratio.value
+        for line in lines
+        if line.verdict in ("slower", "differs") and line.ratio and line.ratio.value < 1
+    ]
+    if losses and max(losses) > threshold:
+        yield f"With a threshold of {100 * max(losses):.1f} % or more, no loss would be beyond it."
+    elif losses:
+        yield f"With a threshold below {100 * max(losses):.1f} %, a loss would be beyond it."
+
+
+def _log(line: RecordLine) -> float:
+    return math.log(line.ratio.value) if line.ratio else 0.0
+
+
+def _size(line: RecordLine) -> float:
+    """How far a ratio is from 1, on logs, which for small differences is a share."""
+    return abs(_log(line))
+
+
+def _said(line: RecordLine) -> str:
+    change = line.ratio.value - 1 if line.ratio else 0.0
+    return f"{100 * abs(change):.1f} % {'better' if change > 0 else 'worse'}"

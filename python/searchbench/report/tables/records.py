@@ -1,0 +1,64 @@
+"""The tables of two records: their speeds side by side, and what else differs."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Literal
+
+from searchbench.analysis.compare.records import WITHIN
+from searchbench.analysis.judgement import RecordLine, SetupDifference
+from searchbench.report.document.blocks import Cell, Table
+from searchbench.report.document.text import line, short
+from searchbench.report.tables import numbers
+from searchbench.report.tables.cells import NONE, named, number, of_estimate, table, text
+
+_VALUE = 160  # letters of a setting
+
+
+def lines(found: Sequence[RecordLine]) -> Table:
+    """A row a treatment, by one metric; the ratio with the noise that it was held against."""
+    tones: dict[str, Literal["good", "bad"]] = {"faster": "good", "slower": "bad"}
+
+    def verdict(of: RecordLine) -> Cell:
+        reason = line(of.reason.replace(WITHIN, "between these two runs; of the change unknown"))
+        return Cell(of.verdict, below=reason, tone=tones.get(of.verdict, ""))
+
+    def runs(of: RecordLine) -> Cell:
+        if of.ratio is None:
+            return NONE
+        differ = "how much they differ is not known"
+        if of.run_sd is not None:
+            differ = f"differ by {numbers.digits(100 * of.run_sd, 2)} %"
+        return Cell(f"{of.runs[0]} and {of.runs[1]}", below=differ)
+
+    def floor(of: RecordLine) -> Cell:
+        if of.run_sd is not None or of.floor <= 1 or of.ratio is None:
+            return NONE
+        return Cell(f"±{numbers.digits(100 * (of.floor - 1), 2)} %", repr(of.floor))
+
+    return table(
+        found,
+        text("Treatment", lambda of: named(of.label), 2),
+        number("Ratio", lambda of: of_estimate(of.ratio and replace(of.ratio, unit="ratio")), 1.3),
+        text("is", verdict, 2),
+        number("First", lambda of: of_estimate(of.value_a), 1.3),
+        number("Second", lambda of: of_estimate(of.value_b), 1.3),
+        text("Runs", runs, 1.3),
+        number("Noise floor", floor, when=any(floor(of) is not NONE for of in found)),
+    )
+
+
+def setup(found: Sequence[SetupDifference]) -> Table:
+    """What two records do not have in common."""
+
+    def value(said: str) -> Cell:
+        cut = short(said, _VALUE)
+        return Cell(cut, "" if cut == line(said) else line(said))
+
+    return table(
+        found,
+        text("What", lambda d: Cell(line(d.what).replace("_", " "), below=line(d.of)), 1.3),
+        text("First", lambda d: value(d.a), 2),
+        text("Second", lambda d: value(d.b), 2),
+    )
