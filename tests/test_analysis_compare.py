@@ -244,6 +244,9 @@ def test_what_would_change_the_answer_comes_with_its_figures(tmp_path: Path) -> 
     known = compare_records(first, after, 0.05, same).would_change
     assert known[0].startswith("About ")
     assert "runs of each would resolve the difference of tantivy" in known[0]
+    quiet = compare_records(first, record(tmp_path / "d", 0.00401, seed=2)).would_change
+    assert quiet[0].startswith("The noise of the trials within a run decides the interval of")
+    assert quiet[1].startswith("Further runs of the first")
     broken = compare_records(first, record(tmp_path / "c", fails_at="deploy")).would_change
     assert "it has no valid trial in one of the records" in broken[0]
     assert any("trials of the second could not be used" in said for said in broken)

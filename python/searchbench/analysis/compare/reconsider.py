@@ -26,11 +26,14 @@ def would_change(
 ) -> tuple[str, ...]:
     """A sentence for each. ``metric``: the one that decides; ``sides``: first and second."""
     own = [line for line in lines if line.metric == metric]
+    noise = [*_unrepeated(own)], [*_unresolved(own, tests=len(lines))]
+    # Where the two runs do not differ by more than the noise within them, that comes first.
+    first, then = noise if any(line.verdict == "differs" for line in own) else noise[::-1]
     return (
         *_not_comparable(own),
         *_of_kinds(findings, "other machine"),
-        *_unrepeated(own),
-        *_unresolved(own, tests=len(lines)),
+        *first,
+        *then,
         *_of_kinds(findings, "not interleaved", "not the same"),
         *_answers(agreed),
         *_trials(sides),
