@@ -122,6 +122,21 @@ def test_more_clients_bring_nothing_where_the_workers_are_all_busy(tmp_path: Pat
     assert not kinds & {"no A/A control", "too few replicates"}
 
 
+@pytest.mark.parametrize(("foreign_s", "shared"), [(3.0, False), (3.0, True), (0.4, False)])
+def test_a_step_beside_which_others_worked_is_void_unless_the_machine_is_shared(
+    tmp_path: Path, foreign_s: float, shared: bool
+) -> None:
+    run = by_clients((1, 2))
+    used = 1.1 * 5  # by the server and the generator
+    one = {"interrupts_s": 0, "steal_s": 0, "idle_s": 0}
+    cores = [{"cpu": cpu, "busy_s": (used + foreign_s) / 2, **one} for cpu in (0, 1)]
+    run.treatments[1].extra = {"host_window": {"by_core": cores, "shared": shared}}
+    first, second = ordered(judged(run, tmp_path / "r"))
+    assert first.status == "valid"
+    assert (second.status == "void") is (foreign_s > 2 and not shared)
+    assert ("foreign CPU: 30 % of all cores" in second.reason) is (second.status == "void")
+
+
 def test_the_last_step_as_the_best_means_that_the_most_is_not_known(tmp_path: Path) -> None:
     said = judged(by_clients((1, 2, 4)), tmp_path / "r").verdict.decision
     assert "at 4 clients." in said

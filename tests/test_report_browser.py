@@ -396,6 +396,7 @@ def test_the_page_of_two_records_says_what_changed(
         assert 0.70 < float(row[1].split("×")[0]) < 0.80
         assert row[2].startswith("slower")
         assert row[5].startswith("4 and 1")
+    assert "Document groups match" in browser.find_element("id", "answers").text, "without a click"
     script(browser, "for (const d of document.querySelectorAll('details')) d.open = true;")
     answers = browser.find_element("id", "answers").text
     for measure in (

@@ -93,7 +93,7 @@ def show(judgement: Judgement) -> None:
     invalid = [f for f in judgement.findings if f.severity == "invalid"]
     for finding in invalid[:3]:
         place = f"{finding.trial}: " if finding.trial else ""
-        out.say(f"! {place}{finding.kind}: {finding.number}. {finding.meaning}")
+        out.say(f"! {place}{finding.kind}: {finding.number}. {finding.meaning} {finding.remedy}")
     if len(invalid) > 3:
         out.say(f"! and {len(invalid) - 3} more findings that make trials invalid")
     for line in warnings(judgement):

@@ -144,8 +144,13 @@ def agreement(content: Content) -> Section | None:
     return Section("agreement", "Agreement", tuple(blocks))
 
 
-def each_pair(found: Sequence[Agreement], labels: Mapping[str, str]) -> list[Block]:
-    """Of each pair the measures by document sets and groups, and queries that differ."""
+def each_pair(
+    found: Sequence[Agreement], labels: Mapping[str, str], *, shown: bool = False
+) -> list[Block]:
+    """Of each pair the measures by document sets and groups, and queries that differ.
+
+    ``shown``: the measures of a single pair stand open.
+    """
     blocks: list[Block] = []
     # Ten systems are 45 pairs: fewer examples of each are shown, so that the page stays a page.
     examples = max(_FEWEST_EXAMPLES, _EXAMPLES // len(found))
@@ -155,8 +160,8 @@ def each_pair(found: Sequence[Agreement], labels: Mapping[str, str]) -> list[Blo
         both = f"{short(a, 60)} and {short(b, 60)}"
         if pair.groups is not None:
             title = f"{both}, by document sets and groups"
-            measures = tables.measures(pair.groups)
-            blocks.append(Details(title, (Text(_MEASURES, "quiet"), measures)))
+            inner = Text(_MEASURES, "quiet"), tables.measures(pair.groups)
+            blocks.append(Details(title, inner, open=shown and len(found) == 1))
         if pair.examples and examples:
             blocks.append(_differing(pair, a, b, f"{both}, side by side", examples))
     return blocks

@@ -152,7 +152,9 @@ def _answers(found: RecordComparison) -> Section:
         "the queries that both answer the same; of those that differ the least alike come first."
     )
     table = study_tables.agreement(pairs, {})
-    return Section("answers", "Answers", (Text(text), table, *measured.each_pair(pairs, {})))
+    return Section(
+        "answers", "Answers", (Text(text), table, *measured.each_pair(pairs, {}, shown=True))
+    )
 
 
 def _pairs(found: RecordComparison) -> list[Agreement]:
