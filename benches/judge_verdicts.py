@@ -68,7 +68,9 @@ def study(
             for twin in ([False, True] if (b + turn) % n == i else [False])
         ]
         built[name] = {b: name if once else f"{name}-{b}" for b in range(blocks)}
-        treatments.append(TreatmentResult(name, name, name, {}, {}, NONE, NONE, tuple(trials)))
+        treatments.append(
+            TreatmentResult(name, name, name, {}, trials[0].figures, NONE, NONE, tuple(trials))
+        )
     metrics = ["throughput"]
     floors = pairs.noise_floors(treatments, metrics)
     loads = {t.treatment: Load(kind="closed", clients=1) for t in treatments}
@@ -94,6 +96,7 @@ def resolved(studies: int = STUDIES, **made: Any) -> float:
 EQUAL = {  # by name, equal systems; False: more than 5 % are known to pass, and METHODOLOGY says so
     "run noise alone, 1 %": ({"sds": (0.01,) * 4}, True),
     "one of two is 3 times as noisy": ({"sds": (0.01, 0.03)}, True),
+    "one of two is 10 times as noisy": ({"sds": (0.01, 0.1)}, True),
     "one of four is 10 times as noisy": ({"sds": (0.005,) * 3 + (0.05,)}, True),
     "builds of 2 % in each block": ({"sds": (0.005,) * 4, "build_sd": 0.02}, True),
     "builds of 1 %, once": ({"sds": (0.005,) * 2, "build_sd": 0.01, "once": True}, True),

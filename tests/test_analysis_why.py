@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from benches import judge_verdicts
 from benches.judge_verdicts import resolved
 
 from records import Study, by_query, good_answer, lognormal, warming
@@ -204,14 +203,8 @@ def test_builds_that_have_no_replicate_do_not_win(monkeypatch: pytest.MonkeyPatc
     assert resolved(100, build_sd=0.01, **one) > 0.3
 
 
-def test_two_blocks_do_not_win_by_a_noise_that_they_cannot_show() -> None:
-    assert resolved(150, sds=(0.01, 0.1), blocks=2) <= 0.06
-    assert resolved(150, sds=(0.01, 0.03), blocks=2) <= 0.06
-
-
 def test_five_percent_at_one_percent_of_noise_is_found_in_five_blocks() -> None:
     assert resolved(60, sds=(0.01, 0.01), blocks=5, faster=0.05) >= 0.8
-    assert judge_verdicts.BLOCKS[-1] == 5
 
 
 # What would change it

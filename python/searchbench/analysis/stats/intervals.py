@@ -87,12 +87,12 @@ def paired_ratio(
 ) -> tuple[Estimate | None, float | None]:
     """Geometric mean of paired ratios with its interval, and the p that it is 1.
 
-    A few blocks say little of their own scatter, so the study's noise is drawn upon: the
+    Two or three blocks say little of their own scatter, so the study's noise is drawn upon: the
     variance is the greater of the pair's own and the study's, the degrees of freedom those of the
-    study but at most three times the pair's own. A pair that scatters
+    study but at most three times the pair's own (of two blocks twice, as these hardly show whether
+    the pair is the noisy one). A pair of three blocks or more that scatters
     more than the study keeps its own variance with its own degrees of freedom; so one
     that scatters by chance too little is not believed, and one that is noisier is not trusted more.
-    Two blocks do not show whether it is noisier, so they keep their one degree of freedom.
     """
     x = np.asarray(logs, dtype=np.float64)
     if not x.size:
@@ -117,9 +117,11 @@ def paired_ratio(
 def _noise_used(x: Floats, noise: Noise | None) -> Noise:
     """What ``paired_ratio`` takes for the noise of these log ratios, two or more."""
     own, df = float(x.var(ddof=1)), x.size - 1
-    if noise is None or noise.df <= df or own > noise.variance:
+    # A pair that is noisier than the study has the degrees of freedom of its own variance; with
+    # one alone, it could not resolve a thirtyfold difference.
+    if noise is None or noise.df <= df or (own > noise.variance and df > 1):
         return Noise(own, df)
-    return Noise(noise.variance, min(noise.df, 3 * df) if df > 1 else df)
+    return Noise(max(own, noise.variance), min(noise.df, 3 * df if df > 1 else 2))
 
 
 def welch_log_ratio(a: Floats, b: Floats) -> tuple[Interval, float] | None:
