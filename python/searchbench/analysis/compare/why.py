@@ -6,6 +6,7 @@ import math
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from statistics import median
 
 from searchbench.analysis.compare import pairs, standing
 from searchbench.analysis.judgement import Comparison, Finding, TreatmentResult
@@ -44,7 +45,7 @@ def _trials(c: Comparison, a: TreatmentResult, b: TreatmentResult) -> Iterator[C
     for t in (a, b):
         if t.trials and not any(x.counts for x in t.trials):
             reason, n = Counter(x.reason for x in t.trials).most_common(1)[0]
-            yield True, f"Valid trials of {t.label}: {n} of {len(t.trials)} {reason}."
+            yield True, f"Valid trials of {t.label}: {reason} ({n} of {len(t.trials)} trials)."
 
 
 def _agreement(c: Comparison, a: TreatmentResult, b: TreatmentResult) -> Iterator[Change]:
@@ -68,8 +69,8 @@ def _state(c: Comparison, a: TreatmentResult, b: TreatmentResult) -> Iterator[Ch
             for x in t.trials
             if x.steadiness is not None and x.steadiness.window_needed_s
         ]
-        most = float(f"{max(needed, default=math.inf):.2g}")
-        about = f"windows of about {most:g} s" if most <= 600 else "far more requests"
+        usual = float(f"{median(needed or [math.inf]):.2g}")
+        about = f"windows of about {usual:g} s" if usual <= 600 else "far more requests"
         yield in_the_way, f"Knowing whether both were steady: {about} would tell."
 
 
