@@ -27,6 +27,7 @@ from searchbench.analysis.judgement import (
 from searchbench.record import open_record
 from searchbench.report.document import assemble
 from searchbench.report.document.blocks import Details, Facts
+from searchbench.terminal.answer import show
 
 EVEN = 0.05  # scatter of service times at which a trial of seconds is shown to be steady
 
@@ -266,7 +267,9 @@ def test_answers_that_differ_and_trials_that_failed_are_named_first(tmp_path: Pa
     assert c.would_change[0].startswith("Valid trials of sqlite: failed")
 
 
-def test_the_page_and_the_json_say_why(tmp_path: Path) -> None:
+def test_the_page_the_json_and_the_terminal_say_why(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     record = open_record(pair(1.01, trial_noise=0.03).write(tmp_path / "r"))
     found = judge(record)
     plain = json.loads(json.dumps(to_json(found), allow_nan=False))
@@ -281,3 +284,5 @@ def test_the_page_and_the_json_say_why(tmp_path: Path) -> None:
         "sqlite against tantivy: not resolved",
         " ".join(f"{i}. {one}" for i, one in enumerate(said, start=1)),
     )
+    show(found)
+    assert "What would change it:\n- " in capsys.readouterr().out

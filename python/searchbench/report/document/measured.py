@@ -23,8 +23,8 @@ _FEWEST_EXAMPLES = 3  # of each pair
 _STEADY = (
     "Trials by whether the measured window was shown to be steady: the times of the same queries "
     "change by less than 5 %. Unknown: shown neither to be nor not to be. First asks: requests "
-    "that were the first of their query in the drive; where they differ, a ratio compares cold "
-    "queries with warm ones."
+    "that were the first of their query in the drive; where they differ by more than 5 points, a "
+    "ratio compares cold queries with warm ones and is not resolved."
 )
 _OF_INGEST = ("index_bytes", "ingest_s", "ingest_documents_per_s")
 _OF_CLIENT = ("client_cpu_share",)  # which the section about the client has
