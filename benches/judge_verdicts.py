@@ -1,4 +1,5 @@
-"""Verdicts on simulated studies whose truth is known: false wins by kind of noise, and the power.
+"""Verdicts on simulated studies whose truth is known: false wins by kind of noise, and the power;
+and whether a system that is only cold could be called slower.
 
 Each study has one twin a block, of its systems in turn, and goes through the comparisons that a
 record goes through; only its trials are drawn, each as one throughput, all of them steady.
@@ -6,14 +7,18 @@ record goes through; only its trials are drawn, each as one throughput, all of t
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from itertools import product
 from typing import Any, cast
 
 import numpy as np
 
+from benches import judge
 from benches.figure import Figure
 from benches.table import Table
-from searchbench.analysis.compare import pairs
+from searchbench.analysis.compare import pairs, state
 from searchbench.analysis.judgement import (
     Comparison,
     Curve,
@@ -22,6 +27,7 @@ from searchbench.analysis.judgement import (
     TreatmentResult,
     TrialResult,
 )
+from searchbench.analysis.trial import warmup
 from searchbench.record.trial import Load
 
 BLOCK_SD = 0.02  # what all trials of a block share
@@ -93,6 +99,49 @@ def resolved(studies: int = STUDIES, **made: Any) -> float:
     return sum(any(c.verdict in ("faster", "slower") for c in one) for one in each) / studies
 
 
+def states(replicates: int = 3) -> Iterator[Figure | Table]:
+    """What is said of a treatment whose trials are as ``judge.trace`` makes them, against one that
+    is steady and as fast when warm; wrong: the two could be told apart.
+    """
+    warm = state.State("steady", 0, replicates, 0.0, 0.0, 1.0, None)
+    counts: dict[str, Counter[str]] = {}
+    kinds = product((None, *judge.CONSTANTS_S), judge.RATES, judge.SPANS_S)
+    for seed, (tau, rate, spans) in enumerate(kinds):
+        lacking = judge.lacking(tau, *spans) if tau else 0.0
+        if rate * sum(spans) > judge.MOST or (tau and lacking < 0.05):
+            continue
+        rng = np.random.default_rng([23, seed])
+        traces = (judge.trace(rng, rate, tau, *spans) for _ in range(replicates))
+        found = (warmup.find(trace, closed=True).steadiness for trace in traces)
+        trials = tuple(
+            replace(_trial("cold", b, False, 0.0), steadiness=one) for b, one in enumerate(found)
+        )
+        cold = state.of(TreatmentResult("cold", "cold", "cold", {}, {}, NONE, NONE, trials))
+        size = -np.log1p(-lacking)
+        floor = state.floor(("cold", cold), ("warm", warm), size)
+        own = counts.setdefault(f"{tau:g} s" if tau else "steady", Counter())
+        own[cold.answer] += 1
+        own["wrong"] += bool(tau) and size > np.log(floor.ratio)
+    yield Table(
+        f"States of treatments of {replicates} trials, by the time constant of their warm-up",
+        ("time constant", "treatments", *judge.ANSWERS, "wrong"),
+        tuple(
+            (
+                name,
+                str(own.total() - own["wrong"]),
+                *(str(own[a]) for a in (*judge.ANSWERS, "wrong")),
+            )
+            for name, own in counts.items()
+        ),
+    )
+    cold_ones = sum((own for name, own in counts.items() if name != "steady"), Counter[str]())
+    wrong = cold_ones["wrong"]
+    yield Figure(
+        "judge: cold systems that could be called slower",
+        100 * wrong / (cold_ones.total() - wrong), "%", at_most=2,
+    )  # fmt: skip
+
+
 EQUAL = {  # by name, equal systems; False: more than 5 % are known to pass, and METHODOLOGY says so
     "run noise alone, 1 %": ({"sds": (0.01,) * 4}, True),
     "one of two is 3 times as noisy": ({"sds": (0.01, 0.03)}, True),
@@ -112,6 +161,7 @@ BLOCKS = (2, 3, 5)
 
 def figures(studies: int = STUDIES) -> Iterator[Figure | Table]:
     """False wins by kind of noise and blocks, and the share of true differences that are found."""
+    yield from states()
     found = {
         (name, blocks): resolved(studies, blocks=blocks, **made)
         for name, (made, _) in EQUAL.items()
