@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from searchbench.analysis.judgement import Comparison
-from searchbench.analysis.words import listed
+from searchbench.analysis.words import listed, plural
 
 MOST = 0.9  # of the agreeing queries must be measured on both sides to go unremarked
 
@@ -47,7 +47,7 @@ def doubts(found: Iterable[tuple[str, Comparison | None]]) -> str:
 def few(several: Sequence[Comparison]) -> str:
     """A clause where a ratio rests on few of the queries that agree; else empty."""
     least = [c.queries_measured for c in several if not covered(c) and c.queries_measured]
-    return f", over only {min(least)} queries" if least else ""
+    return f", over only {_queries(min(least))}" if least else ""
 
 
 def over_all(several: Sequence[Comparison], require: str) -> str:
@@ -74,6 +74,10 @@ def over(c: Comparison, require: str) -> str:
     if require == "none":
         which = f"all {total} queries, whatever they return"
     if not covered(c):
-        return f"over only {measured} queries measured on both sides, of {which}"
+        return f"over only {_queries(measured)} measured on both sides, of {which}"
     count = "all" if measured >= used else f"at least {measured}"
     return f"over {which}, {count} of them measured on both sides"
+
+
+def _queries(n: int) -> str:
+    return f"{n} {plural(n, 'query', 'queries')}"
