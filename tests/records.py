@@ -209,6 +209,7 @@ class Study:
     excluded: list[dict[str, Any]] = field(default_factory=list)
     under_load: int = 20
     run_only: int | None = None
+    built: dict[str, str] = field(default_factory=dict)  # by system, where indexes are built once
 
     def add(
         self,
@@ -338,7 +339,10 @@ class Study:
         replies = self._replies(t, rng)
         window_s = t.seconds - t.warmup_s
         about.window = Window(int(t.warmup_s * 1e9), int(t.seconds * 1e9))
+        once = self.judging.get("ingest") == "once"
+        made_by = self.built.setdefault(t.system, planned.id) if once else planned.id
         about.ingest = Ingest(
+            reused=None if made_by == planned.id else made_by,
             documents=t.corpus["documents"],
             bytes=t.corpus["text_bytes"],
             seconds=4.0 * factor,

@@ -100,7 +100,7 @@ def test_the_noise_of_the_study_may_be_drawn_upon_and_the_interval_still_covers(
 def test_a_pair_three_times_as_noisy_as_the_rest_is_covered_nearly_as_often(
     sds: list[float], blocks: int
 ) -> None:
-    assert pooled_coverage(sds, blocks) >= (0.87 if blocks == 2 else 0.94)
+    assert pooled_coverage(sds, blocks) >= (0.91 if blocks == 2 else 0.94)
 
 
 def test_two_blocks_can_resolve_a_tenfold_difference_in_a_noisy_study() -> None:
@@ -110,9 +110,9 @@ def test_two_blocks_can_resolve_a_tenfold_difference_in_a_noisy_study() -> None:
     ratio, p = intervals.paired_ratio(y[1] - y[0], intervals.block_noise(cells))
     assert ratio is not None
     assert ratio.interval is not None
-    assert ratio.interval.low > 2
+    assert ratio.interval.low > 1.5
     assert p is not None
-    assert p < 0.01
+    assert p < 0.05
 
 
 def test_block_effects_are_no_noise_and_missing_cells_are_no_trouble() -> None:
@@ -218,7 +218,7 @@ def test_runs_are_never_surer_than_their_trials_and_copies_tell_nothing() -> Non
     assert intervals.ratio_over_runs(np.zeros(1), b) is None
 
 
-@pytest.mark.parametrize(("systems", "blocks"), [(2, 3), (2, 5), (4, 3)])
+@pytest.mark.parametrize(("systems", "blocks"), [(2, 2), (2, 3), (2, 5), (4, 2), (4, 3)])
 def test_one_noisy_system_does_not_win_by_chance(systems: int, blocks: int) -> None:
     assert false_wins((1.0,) * (systems - 1) + (10.0,), blocks, 400) <= 0.05
 

@@ -258,8 +258,9 @@ def test_what_the_lab_notes_in_every_trial_is_said_once(tmp_path: Path) -> None:
 
 def test_other_documents_are_compared_but_it_is_said_that_answers_are_not(tmp_path: Path) -> None:
     study = Study(blocks=3)
-    study.add("small", levels={"corpus.size": 1}, corpus={"digest": "one"})
-    study.add("large", levels={"corpus.size": 2}, corpus={"digest": "two"}, server=lognormal(0.008))
+    for i, (size, digest) in enumerate((("small", "one"), ("large", "two")), start=1):
+        server = lognormal(0.004 * i, 0.05)
+        study.add(size, levels={"corpus.size": i}, corpus={"digest": digest}, server=server)
     found = judged(study.write(tmp_path / "r"))
     c = by_metric(found)
     assert c.verdict == "slower"

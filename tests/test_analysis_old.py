@@ -21,6 +21,8 @@ from searchbench.record import open_record
 
 OLD = Path(__file__).parent / "records_v1"
 EXPECTED: dict[str, Any] = json.loads((OLD / "expected.json").read_text("utf-8"))
+# Judged otherwise today: windows of a second do not show whether a system was steady.
+STRICTER = {"comparisons", "best", "resolved"}
 LATER = {
     "steadiness unknown",
     "not steady",
@@ -79,8 +81,13 @@ def compared(found: dict[str, Any]) -> dict[str, Any]:
 @pytest.mark.parametrize("name", ["study", "sweep", "capacity"])
 def test_an_old_record_has_the_figures_that_it_had(name: str) -> None:
     _, plain = judged(name)
-    expected = {k: v for k, v in EXPECTED[name].items() if k != "capacity"}
+    expected = {k: v for k, v in EXPECTED[name].items() if k not in {"capacity", *STRICTER}}
     same(compared(plain), expected)
+    for one, other in zip(plain["comparisons"], EXPECTED[name]["comparisons"], strict=True):
+        kept = {"a", "b", "metric", "queries_used", "queries_left_out"}
+        same(one, {k: v for k, v in other.items() if k in kept})
+        ratios = [c["ratio"] and c["ratio"]["value"] for c in (one, other)]
+        same(*ratios)
 
 
 @pytest.mark.parametrize("name", ["study", "sweep", "capacity"])
@@ -94,7 +101,8 @@ def test_an_old_record_says_once_that_it_does_not_know_who_else_was_there(name: 
 def test_an_old_study_is_judged_as_trials_and_agrees_as_far_as_it_did() -> None:
     found, _ = judged("study")
     assert found.measure == "trials"
-    assert found.verdict.best == "tantivy"
+    assert found.verdict.best is None, "half a second of warm-up, a second of window"
+    assert {c.state for c in found.comparisons if c.ratio} == {"unknown"}
     assert "over the 9 of 10 queries" in found.verdict.decision
     (pair,) = agreements(open_record(OLD / "study"))
     assert (pair.agreeing, pair.queries) == (9, 10)

@@ -109,6 +109,8 @@ def _treatment_row(judged: Judgement, treatment: TreatmentResult) -> dict[str, A
 def _comparison_row(c: Comparison) -> dict[str, Any]:
     row = {f.name: getattr(c, f.name) for f in dataclasses.fields(c) if f.name != "ratio"}
     span = c.ratio.interval if c.ratio else None
+    row["would_change"] = " ".join(c.would_change)
+    row["blocks_needed"] = c.blocks_needed and c.blocks_needed[0]
     row["ratio"] = c.ratio.value if c.ratio else None
     row["ratio_low"], row["ratio_high"] = (span.low, span.high) if span else (None, None)
     return row

@@ -17,7 +17,7 @@ from searchbench.analysis import findings, held
 from searchbench.analysis.agreement.answers import AnswerBook
 from searchbench.analysis.capacity import search
 from searchbench.analysis.capacity import verdict as of_capacity
-from searchbench.analysis.compare import pairs, scaling, verdict
+from searchbench.analysis.compare import builds, pairs, scaling, verdict, why
 from searchbench.analysis.judgement import Agreement, Judgement, RecordComparison, Step, Verdict
 from searchbench.analysis.sweep import verdict as of_sweep
 from searchbench.analysis.trial import driven, replicates
@@ -76,11 +76,14 @@ def _of_trials(
     answers = AnswerBook(record, treatments)
     metrics = sorted({m for load in loads.values() for m in pairs.metrics_for(load, wanted)})
     floors = pairs.noise_floors(treatments, metrics)
-    compared = pairs.comparisons(treatments, loads, samples, answers, floors, wanted)
+    built, by_id = builds.of(record), {t.treatment: t for t in treatments}
+    compared = tuple(
+        why.explained(c, by_id[c.a], by_id[c.b], found.findings)
+        for c in pairs.comparisons(treatments, loads, samples, answers, floors, wanted, built)
+    )
     agreed = answers.shown()
     scales = scaling.scales(treatments, metrics, compared)
     noise_floor, judging = floors.get(wanted), record.plan.judging
-    attached = any(t.attach for t in record.plan.treatments)  # filled once, if not found full
     own = findings.of_trials(record, treatments, bool(floors), agreed, answers)
     return replace(
         found,
@@ -92,7 +95,6 @@ def _of_trials(
             noise_floor,
             judging.agreement.require,
             scales,
-            "as-found" if attached else judging.ingest,
         ),
         comparisons=compared,
         noise_floor=noise_floor,

@@ -140,6 +140,12 @@ class Comparison:
     return the same; ``queries_measured``: how many of these were measured on both sides, in the
     block with the fewest; None: not known, as where answers were not compared. ``same_top_k``: on
     how many of those used the first hits are the same too; None: as before.
+    ``state``: what is known of both while they were measured: "steady", "unknown", "not steady"
+    (either), "other first asks"; ``state_floor``: the ratio that this could make by itself,
+    infinite where it could make any. ``build_floor``: the same of an index that was built once; 1
+    where builds are in the interval. ``blocks_needed``: how many would resolve a difference as
+    large as it looks, least and most (None: above a thousand), where the interval stands in the
+    way. ``would_change``: what would change the verdict or settle it, the most effective first.
     """
 
     a: str
@@ -154,6 +160,11 @@ class Comparison:
     reason: str = ""
     queries_measured: int | None = None
     same_top_k: int | None = None
+    state: Literal["", "steady", "unknown", "not steady", "other first asks"] = ""
+    state_floor: float = 1.0
+    build_floor: float = 1.0
+    blocks_needed: tuple[int, int | None] | None = None
+    would_change: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -248,6 +259,7 @@ class Verdict:
 
     ``resolved``: did any comparison come out above the noise. ``best``: what is resolved as better
     than every rival, over most of the queries on which they agree; None: nothing is.
+    ``would_change``: what would change most of the comparisons that are not resolved, else of all.
     """
 
     decision: str
@@ -255,6 +267,7 @@ class Verdict:
     best: str | None
     lines: tuple[tuple[str, ...], ...] = ()
     header: tuple[str, ...] = ()
+    would_change: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

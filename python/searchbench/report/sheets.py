@@ -42,6 +42,7 @@ HEADERS: dict[str, tuple[str, ...]] = {
     "comparisons": (
         "a", "b", "metric", "verdict", "ratio", "low", "high", "level", "n", "method",
         "p_value", "floor", "queries_used", "queries_left_out", "queries_measured", "reason",
+        "state", "state_floor", "build_floor", "would_change",
     ),
     "quantiles": ("treatment", "time", "quantile", "seconds", "low_s", "high_s"),
     "agreement": (
@@ -110,7 +111,8 @@ def _comparisons(judgement: Judgement) -> Iterable[Sequence[Any]]:
     for c in judgement.comparisons:
         ratio = _estimate(c.ratio)[1:]
         used = (c.queries_used, c.queries_left_out, c.queries_measured)
-        yield (c.a, c.b, c.metric, c.verdict, *ratio, c.p_value, c.floor, *used, c.reason)
+        floors = (c.state, c.state_floor, c.build_floor, " ".join(c.would_change))
+        yield (c.a, c.b, c.metric, c.verdict, *ratio, c.p_value, c.floor, *used, c.reason, *floors)
 
 
 def _quantiles(judgement: Judgement) -> Iterable[Sequence[Any]]:

@@ -98,6 +98,10 @@ def show(judgement: Judgement) -> None:
         out.say(f"! and {len(invalid) - 3} more findings that make trials invalid")
     for line in warnings(judgement):
         out.say(line)
+    if verdict.would_change:
+        out.say("\nWhat would change it:")
+        for change in verdict.would_change:
+            out.say(f"- {change}")
 
 
 def warnings(judgement: Judgement) -> list[str]:

@@ -2,8 +2,9 @@
 
 A difference is resolved only where all of this holds: two valid blocks or more; the 95 %
 interval of the ratio, paired by block, leaves out 1; p after Holm's correction over all
-comparisons of the study is below 0.05; and the ratio is beyond the noise floor of the A/A
-control. Everything else is "not resolved", with the reason.
+comparisons of the study is below 0.05; and the ratio is beyond three floors: the noise of the A/A
+control, what the states of the two could make (``state``), and what two builds of an index could
+(``builds``). Everything else is "not resolved", with the reason.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from numpy.typing import NDArray
 
 from searchbench.analysis.agreement.agreement import Pair
 from searchbench.analysis.agreement.answers import AnswerBook
-from searchbench.analysis.compare import standing
+from searchbench.analysis.compare import builds, standing, state
 from searchbench.analysis.judgement import Comparison, Floor, TreatmentResult, TrialResult
 from searchbench.analysis.stats.intervals import (
     ALPHA,
@@ -169,27 +170,38 @@ def comparisons(
     answers: AnswerBook,
     floors: Mapping[str, Floor],
     metric: str,
+    built: builds.Builds,
 ) -> tuple[Comparison, ...]:
-    """Every comparison of the study, corrected together."""
+    """Every comparison of the study, corrected together. ``built``: as ``builds.of`` has it."""
     by_id = {t.treatment: t for t in treatments}
+    states = {t.treatment: (t.label, state.of(t)) for t in treatments}
+    compared = family(treatments)
+    once = {pair for pair in compared if builds.once(*pair, built)}
+    build_floor = builds.floor(len(once))
     noises = {m: _noise(treatments, m) for m in {name for t in treatments for name in t.figures}}
-    drafts: list[tuple[Comparison, list[float]]] = []
-    for a, b in family(treatments):
+    drafts: list[tuple[Comparison, list[float], str]] = []
+    for a, b in compared:
         pair, distinct = answers.pair(a, b), answers.distinct(a)
         measured = _fewest_on_both(by_id[a], by_id[b], samples, pair)
         other = metrics_for(loads[b], metric)
         for name in (name for name in metrics_for(loads[a], metric) if name in other):
             floor = floors[name].value if name in floors else 1.0
             draft, logs = _draft(by_id[a], by_id[b], loads, samples, pair, name, floor, distinct)
+            said = ""
             if logs:
                 ratio, p = paired_ratio(logs, noises.get(name))
-                draft = replace(draft, ratio=ratio, p_value=p)
-            drafts.append((replace(draft, queries_measured=measured), logs))
-    adjusted = holm([comparison.p_value for comparison, _ in drafts])
+                known = state.floor(states[a], states[b], sum(logs))
+                said = known.said
+                draft = replace(
+                    draft, ratio=ratio, p_value=p, state=known.kind, state_floor=known.ratio,
+                    build_floor=build_floor if (a, b) in once else 1.0,
+                )  # fmt: skip
+            drafts.append((replace(draft, queries_measured=measured), logs, said))
+    adjusted = holm([comparison.p_value for comparison, _, _ in drafts])
     tests = sum(p is not None for p in adjusted)
     return tuple(
-        _decide(_remarked(comparison), logs, noises.get(comparison.metric), p, tests)
-        for (comparison, logs), p in zip(drafts, adjusted, strict=True)
+        _decide(_remarked(comparison), logs, noises.get(comparison.metric), p, tests, said)
+        for (comparison, logs, said), p in zip(drafts, adjusted, strict=True)
     )
 
 
@@ -275,7 +287,9 @@ def _decide(
     noise: Noise | None,
     p: float | None,
     tests: int,
+    of_state: str,
 ) -> Comparison:
+    """``of_state``: why the states of both may make a difference; empty: both are steady."""
     if comparison.verdict == "not comparable":
         return comparison
     comparison = replace(comparison, p_value=p)
@@ -287,31 +301,42 @@ def _decide(
             "how much repetition changes the result"
         )
         return replace(comparison, reason=_join(comparison.reason, extra))
-    size, floor = abs(math.log(ratio.value)), comparison.floor
+    size, against = max(ratio.value, 1 / ratio.value), []
     excludes_one = ratio.interval.low > 1 or ratio.interval.high < 1
-    if size <= math.log(floor):
-        why = (
-            f"the difference of {_percent(math.expm1(size))} is within the noise floor of "
-            f"{_percent(floor - 1)} that the A/A control shows"
+    if size <= comparison.floor:
+        against.append(
+            f"the difference of {_percent(size - 1)} is within the noise floor of "
+            f"{_percent(comparison.floor - 1)} that the A/A control shows"
         )
-    elif excludes_one and p < ALPHA:
-        return replace(comparison, verdict="faster" if ratio.value > 1 else "slower")
-    else:
+    elif not excludes_one or p >= ALPHA:
         why = "the interval includes no difference"
         if excludes_one:
             why = f"p = {p:.2g} after correcting for {tests} comparisons"
         if needed := replicates_to_resolve(logs, noise, tests):
-            why += f"; {_blocks(*needed, len(logs))}"
-    return replace(comparison, reason=_join(comparison.reason, why))
+            least, most = needed
+            least = max(least, len(logs) + 1)
+            needed = least, most and max(least, most)
+            comparison = replace(comparison, blocks_needed=needed)
+            why += f"; if it is as large as it looks, about {blocks(*needed)} would resolve it"
+        against.append(why)
+    if size <= comparison.state_floor and of_state:
+        against.append(of_state)
+    if 1 < size <= comparison.build_floor:
+        against.append(
+            f"the index was built once, and below {_percent(comparison.build_floor - 1)} a "
+            "difference may be that of two builds"
+        )
+    for why in against:
+        comparison = replace(comparison, reason=_join(comparison.reason, why))
+    if against:
+        return comparison
+    return replace(comparison, verdict="faster" if ratio.value > 1 else "slower")
 
 
-def _blocks(least: int, most: int | None, now: int) -> str:
-    """How many blocks it takes, more than there are ``now``; ``most`` None: above a thousand."""
-    least = max(least, now + 1)
+def blocks(least: int, most: int | None) -> str:
+    """How many blocks, in words; ``most`` None: above a thousand."""
     count = f"{least} or many more" if most is None else f"{least} to {most}"
-    if most is not None and most <= least:
-        count = f"{least}"
-    return f"if it is as large as it looks, about {count} blocks would resolve it"
+    return f"{least if most == least else count} blocks"
 
 
 def _noise(treatments: Sequence[TreatmentResult], metric: str) -> Noise | None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from searchbench.analysis.judgement import Comparison
-from searchbench.analysis.words import listed
+from searchbench.analysis.words import listed, plural
 
 MOST = 0.9  # of the agreeing queries must be measured on both sides to go unremarked
 
@@ -44,9 +44,26 @@ def doubts(found: Iterable[tuple[str, Comparison | None]]) -> str:
     return ", ".join(f"{said} {listed(list(names))}" for said, names in by_doubt.items())
 
 
-def over(several: Sequence[Comparison], require: str) -> str:
-    """A clause: over how many queries the ratios are; of several, where they are the fewest."""
-    c = min(several, key=lambda c: (c.queries_measured or 0) / max(c.queries_used, 1))
+def few(several: Sequence[Comparison]) -> str:
+    """A clause where a ratio rests on few of the queries that agree; else empty."""
+    least = [c.queries_measured for c in several if not covered(c) and c.queries_measured]
+    return f", over only {_queries(min(least))}" if least else ""
+
+
+def over_all(several: Sequence[Comparison], require: str) -> str:
+    """A sentence: over how many queries all ratios are, or those that rest on the fewest."""
+    found = [c for c in several if c.ratio is not None]
+    if not found:
+        return ""
+    said = {over(c, require) for c in found}
+    if len(said) == 1:
+        return f"{'All ratios are' if len(found) > 1 else 'The ratio is'} {said.pop()}."
+    least = min(found, key=lambda c: (c.queries_measured or 0) / max(c.queries_used, 1))
+    return f"Where they rest on the fewest queries, ratios are {over(least, require)}."
+
+
+def over(c: Comparison, require: str) -> str:
+    """A clause: over how many queries a ratio is."""
     used, measured = c.queries_used, c.queries_measured
     if measured is None:
         return "over all queries of each, as it is not known on which both return the same"
@@ -57,6 +74,10 @@ def over(several: Sequence[Comparison], require: str) -> str:
     if require == "none":
         which = f"all {total} queries, whatever they return"
     if not covered(c):
-        return f"over only {measured} queries measured on both sides, of {which}"
+        return f"over only {_queries(measured)} measured on both sides, of {which}"
     count = "all" if measured >= used else f"at least {measured}"
     return f"over {which}, {count} of them measured on both sides"
+
+
+def _queries(n: int) -> str:
+    return f"{n} {plural(n, 'query', 'queries')}"

@@ -18,7 +18,7 @@ Found = Mapping[tuple[str, str], Sequence[Comparison]]
 
 
 def by_system(
-    treatments: Sequence[TreatmentResult], own: Sequence[Comparison], metric: str, require: str
+    treatments: Sequence[TreatmentResult], own: Sequence[Comparison], metric: str
 ) -> list[str]:
     """Sentences. ``own``: the comparisons by ``metric``, whose ratios are those that are said."""
     by_id = {t.treatment: t for t in treatments}
@@ -32,8 +32,8 @@ def by_system(
         found.setdefault((a.system, b.system), []).append(c)
     systems = list(dict.fromkeys(t.system for t in treatments))
     if len(systems) > FEW:
-        return _many(systems, found, metric, require)
-    sentences = (_pair(*pair, several, metric, require) for pair, several in found.items())
+        return _many(systems, found, metric)
+    sentences = (_pair(*pair, several, metric) for pair, several in found.items())
     return [sentence for sentence in sentences if sentence]
 
 
@@ -62,9 +62,7 @@ def _others(t: TreatmentResult) -> dict[str, object]:
     return {factor: level for factor, level in t.levels.items() if factor != "system"}
 
 
-def _pair(
-    a_name: str, b_name: str, several: Sequence[Comparison], metric: str, require: str
-) -> str:
+def _pair(a_name: str, b_name: str, several: Sequence[Comparison], metric: str) -> str:
     """The range of the ratios of two systems; empty where no comparison is resolved."""
     resolved = [c for c in several if c.ratio and c.verdict in ("faster", "slower")]
     ratios = [c.ratio.value for c in resolved if c.ratio]
@@ -77,7 +75,7 @@ def _pair(
         return (
             f"Between {a_name} and {b_name} it depends: {b_name} is better at "
             f"{sum(r > 1 for r in ratios)} and {a_name} at {sum(r < 1 for r in ratios)} of "
-            f"{all_of} otherwise equal settings{rest}, {standing.over(resolved, require)}."
+            f"{all_of} otherwise equal settings{rest}{standing.few(resolved)}."
         )
     if ratios[0] < 1:
         a_name, b_name, ratios = b_name, a_name, [1 / r for r in ratios]
@@ -86,11 +84,11 @@ def _pair(
     where = f"{len(ratios)} of {all_of} " if open_ones else ""
     return (
         f"At {where}otherwise equal settings {b_name} is {span} times as good as {a_name} by "
-        f"{words(metric)}{rest}, {standing.over(resolved, require)}."
+        f"{words(metric)}{rest}{standing.few(resolved)}."
     )
 
 
-def _many(systems: Sequence[str], found: Found, metric: str, require: str) -> list[str]:
+def _many(systems: Sequence[str], found: Found, metric: str) -> list[str]:
     """The system that leads over all settings, by how much, and whether it is the best."""
     speed = speeds(found)
     together = max(_connected(found), key=len, default=set())
@@ -118,14 +116,14 @@ def _many(systems: Sequence[str], found: Found, metric: str, require: str) -> li
             f"Nearest to it is {leader}, in the geometric mean of the ratios {shown}, but none of "
             f"its {len(asked)} comparisons at otherwise equal settings shows it better."
         ]
-    over = standing.over([c for c in asked if c.ratio], require)
+    few = standing.few([c for c in asked if c.ratio])
     each = [(name, c) for name, own in met.items() for c in own]
     in_doubt = standing.doubts([*each, *((name, None) for name, own in met.items() if not own)])
     reached = f"In the geometric mean of the ratios it reaches {shown}."
     if not in_doubt:
         return [
             f"Of {len(systems)} systems {leader} is the best by {words(metric)} at all otherwise "
-            f"equal settings (better in each of {len(asked)} comparisons, {over}). {reached}"
+            f"equal settings (better in each of {len(asked)} comparisons{few}). {reached}"
         ]
     open_ones = len(asked) - won - lost
     outcomes = (won, "better"), (lost, "worse"), (open_ones, "not resolved or not comparable")
@@ -134,7 +132,7 @@ def _many(systems: Sequence[str], found: Found, metric: str, require: str) -> li
     return [
         f"Of {len(together)} systems {'that can be compared ' if alone else ''}{leader} leads by "
         f"{words(metric)} over the otherwise equal settings ({', '.join(rest)} in {len(asked)} "
-        f"{plural(len(asked), 'comparison', 'comparisons')}, {over}); at one or more of them it is "
+        f"{plural(len(asked), 'comparison', 'comparisons')}{few}); at one or more of them it is "
         f"{in_doubt}. {reached}"
     ]
 

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from searchbench.analysis.compare import pairs, standing, systems
+from searchbench.analysis.compare import pairs, standing, systems, why
 from searchbench.analysis.judgement import (
     Comparison,
     Estimate,
@@ -21,16 +21,6 @@ from searchbench.record.trial import Load
 
 WIDTH = 80
 MOST_QUESTIONS = 4
-_ONE_BUILD = (
-    "the build has no replicate, and how much two builds of it differ is not in the intervals."
-)
-# By how often indexes were built; where each block has its own there is nothing to say.
-BUILDS = {
-    "once": f"Each index was built once: {_ONE_BUILD}",
-    "as-found": f"Indexes were filled once, or used as they were found: {_ONE_BUILD}",
-    "": "It is not on record whether each block built its own index, so differences between "
-    "builds may not be in the intervals.",
-}
 
 
 def decide(
@@ -41,13 +31,8 @@ def decide(
     noise_floor: Floor | None,
     require: str,
     scales: Sequence[Scale] = (),
-    ingest: str = "",
 ) -> Verdict:
-    """The verdict on a study by one metric.
-
-    ``loads``: the load of each treatment. ``ingest``: how often indexes were built, as a plan
-    says it.
-    """
+    """The verdict on a study by one metric. ``loads``: the load of each treatment."""
     trials = [trial for t in treatments for trial in t.trials]
     usable = [t for t in treatments if metric in t.figures]
     if not usable:
@@ -67,18 +52,16 @@ def decide(
         sentences = _of_two(labels, ranked, own[0], loads, metric, require)
     else:
         # The systems first: which of them is what most questions ask.
-        sentences = systems.by_system(treatments, own, metric, require)
+        sentences = systems.by_system(treatments, own, metric)
         if not several:
-            sentences += _of_many(group, metric, labels, require)
+            sentences += _of_many(group, metric, labels)
         elif len(groups) <= MOST_QUESTIONS:
             sentences += [
                 f"Asked {_question_of(one.first)}: {_leads(one, metric)}." for one in groups
             ]
-        fewest = _fewest([c for one in groups for c in one.met.values()], require)
-        if not any(fewest in sentence for sentence in sentences):
-            sentences.append(f"Where they rest on the fewest queries, ratios are {fewest}.")
+        sentences.append(standing.over_all(own, require))
     sentences += _peaks(scales, metric)
-    sentences += [BUILDS.get(ingest, ""), _control(noise_floor)]
+    sentences += [_state(own, labels), _build(own), _control(noise_floor)]
     not_used = Counter(t.status for t in trials if t.status != "valid")
     if not_used:
         said = " and ".join(f"{n} {status}" for status, n in not_used.items())
@@ -90,6 +73,7 @@ def decide(
         best=group.first.treatment if group.best and not several else None,
         lines=lines,
         header=header,
+        would_change=why.of_all(own),
     )
 
 
@@ -197,7 +181,7 @@ def _of_two(
     if comparison.ratio is not None and (comparison.ratio.value > 1) == (winner == comparison.a):
         winner = next(t for t in both if t != winner)  # over the queries that agree
     seen = _seen_from(winner, comparison)
-    over = f"{_where([loads[t] for t in both])}, {standing.over([comparison], require)}"
+    over = f"{_where([loads[t] for t in both])}, {standing.over(comparison, require)}"
     if seen.verdict == "faster" and seen.ratio is not None:
         left = comparison.queries_left_out
         said = f"{labels[seen.a]} {_beats(metric, seen.ratio, labels[seen.b])}{over}"
@@ -205,13 +189,13 @@ def _of_two(
         return [f"{said}{gone}."]
     ratio = f" (ratio {times(seen.ratio)})" if seen.ratio else ""
     return [
-        f"Not resolved: {labels[seen.a]} and {labels[seen.b]} cannot be told apart by "
+        f"Not resolved: which of {labels[seen.a]} and {labels[seen.b]} is better by "
         f"{words(metric)}{over}{ratio}.",
-        f"{upper(seen.reason)}." if seen.reason else "",
+        f"Reason: {seen.reason}." if seen.reason else "",
     ]
 
 
-def _of_many(group: _Group, metric: str, labels: Mapping[str, str], require: str) -> list[str]:
+def _of_many(group: _Group, metric: str, labels: Mapping[str, str]) -> list[str]:
     sentences = [f"By {words(metric)}, {_leads(group, metric)}."]
     mine = group.met.values()
     wins = [(c.ratio, c) for c in mine if c.verdict == "faster" and c.ratio]
@@ -221,7 +205,7 @@ def _of_many(group: _Group, metric: str, labels: Mapping[str, str], require: str
         whom = "each of the others" if len(wins) == len(mine) else count
         sentences.append(
             f"It is better than {whom} it was compared with, and {times(ratio)} as good as the "
-            f"nearest of these, {labels.get(c.b, c.b)}, {standing.over([c], require)}."
+            f"nearest of these, {labels.get(c.b, c.b)}{standing.few([c])}."
         )
     for verdict, said in (("not resolved", "against"), ("not comparable", "with")):
         found = [c for c in mine if c.verdict == verdict and c.reason]
@@ -230,14 +214,6 @@ def _of_many(group: _Group, metric: str, labels: Mapping[str, str], require: str
             eg = ", for example" if len({c.reason for c in found}) > 1 else ""
             sentences.append(f"{upper(verdict)} {said} {names}{eg}: {found[0].reason}.")
     return sentences
-
-
-def _fewest(several: Sequence[Comparison], require: str) -> str:
-    """Over how many queries the ratios of the table are; empty where it is simply all of them."""
-    found = [c for c in several if c.ratio is not None]
-    if all(standing.covered(c) and not c.queries_left_out for c in found):
-        return ""
-    return standing.over(found, require)
 
 
 def _peaks(scales: Sequence[Scale], metric: str) -> list[str]:
@@ -252,6 +228,29 @@ def _peaks(scales: Sequence[Scale], metric: str) -> list[str]:
         is_what = "leads" if unclear else "is the best"
         sentences.append(f"Of {_short_name(scale.factor)}, {scale.best:g} {is_what}{held}{tail}.")
     return sentences if len(sentences) <= 4 else []
+
+
+def _state(own: Sequence[Comparison], labels: Mapping[str, str]) -> str:
+    """That it is not known how large a difference is, where both may not have been steady."""
+    found = [c for c in own if c.verdict in ("faster", "slower") and c.state == "unknown"]
+    if not found:
+        return ""
+    which = "the difference is" if len(own) == 1 else f"{len(found)} of the differences are"
+    return (
+        f"Whether both were steady is unknown: {which} larger than a warm-up would make, but how "
+        "large is not sure."
+    )
+
+
+def _build(own: Sequence[Comparison]) -> str:
+    size = max((c.build_floor for c in own), default=1.0)
+    if size <= 1:
+        return ""
+    return (
+        "An index was built once, or used as it was found: two builds differ by an unknown share "
+        f"that is in no interval, so nothing below {100 * (size - 1):.1f} % is resolved "
+        '([ingest] index = "per-block" tells more).'
+    )
 
 
 def _control(noise_floor: Floor | None) -> str:
@@ -349,7 +348,8 @@ def _short(
         return "not comparable"
     if c.verdict == "not resolved" or c.ratio is None:
         return "not resolved"
-    return f"{digits(c.ratio.value)}x {c.verdict}"
+    about = "~" if c.state == "unknown" else ""
+    return f"{about}{digits(c.ratio.value)}x {c.verdict}"
 
 
 def _rate(figure: Estimate | None) -> str:

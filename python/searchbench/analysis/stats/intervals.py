@@ -89,7 +89,8 @@ def paired_ratio(
 
     Two or three blocks say little of their own scatter, so the study's noise is drawn upon: the
     variance is the greater of the pair's own and the study's, the degrees of freedom those of the
-    study but at most three times the pair's own. A pair of three blocks or more that scatters
+    study but at most three times the pair's own (of two blocks twice, as these hardly show whether
+    the pair is the noisy one). A pair of three blocks or more that scatters
     more than the study keeps its own variance with its own degrees of freedom; so one
     that scatters by chance too little is not believed, and one that is noisier is not trusted more.
     """
@@ -120,7 +121,7 @@ def _noise_used(x: Floats, noise: Noise | None) -> Noise:
     # one alone, it could not resolve a thirtyfold difference.
     if noise is None or noise.df <= df or (own > noise.variance and df > 1):
         return Noise(own, df)
-    return Noise(max(own, noise.variance), min(noise.df, 3 * df))
+    return Noise(max(own, noise.variance), min(noise.df, 3 * df if df > 1 else 2))
 
 
 def welch_log_ratio(a: Floats, b: Floats) -> tuple[Interval, float] | None:

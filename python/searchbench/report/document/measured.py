@@ -24,9 +24,10 @@ _FEWEST_EXAMPLES = 3  # of each pair
 _STEADY = (
     "Trials by whether the measured window was shown to be steady: the times of the same queries "
     "change by less than 5 %. Unknown: shown neither to be nor not to be. First asks: requests "
-    "that were the first of their query in the drive; where they differ, a ratio compares cold "
-    "queries with warm ones. Requests per distinct query: how often each was asked in the window; "
-    "a small hot set is answered from caches, so compare treatments that are alike in this."
+    "that were the first of their query in the drive; where they differ by more than 5 points, a "
+    "ratio compares cold queries with warm ones and is not resolved. Requests per distinct query: "
+    "how often each was asked in the window; a small hot set is answered from caches, so compare "
+    "treatments that are alike in this."
 )
 _OF_INGEST = ("index_bytes", "ingest_s", "ingest_documents_per_s")
 _OF_CLIENT = ("client_cpu_share",)  # which the section about the client has

@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 
 from searchbench.analysis.judgement import Finding, Judgement
-from searchbench.report.document.blocks import Block, Details, Notice, Section, Text
+from searchbench.report.document.blocks import Block, Details, Facts, Notice, Section, Text
 from searchbench.report.document.content import Content
 from searchbench.report.document.text import line
 from searchbench.report.tables import numbers
@@ -88,8 +88,23 @@ def analysis(judgement: Judgement) -> list[Block]:
 
 
 def compared(content: Content, open_to: int) -> Details:
-    """The table of comparisons; open if it has no more than ``open_to`` rows."""
-    table = tables.comparisons(content.judgement.comparisons, content.labels)
+    """The table of comparisons, open if it has no more than ``open_to`` rows, and what would
+    change those by the metric that decides.
+    """
+    judged = content.judgement
+    table = tables.comparisons(judged.comparisons, content.labels)
     title = f"All {numbers.counted(len(table.rows), 'comparison')}"
     note = "Ratios above 1: the first is better"
-    return Details(title, (table,), note, open=len(table.rows) <= open_to)
+    blocks: list[Block] = [table]
+    label = content.labels
+    pairs = tuple(
+        (
+            f"{line(label.get(c.b, c.b))} against {line(label.get(c.a, c.a))}: {c.verdict}",
+            line(" ".join(f"{i}. {said}" for i, said in enumerate(c.would_change, start=1))),
+        )
+        for c in judged.comparisons
+        if c.metric == judged.metric and c.would_change
+    )
+    if pairs:
+        blocks.append(Details("Why? What would change each verdict", (Facts(pairs),)))
+    return Details(title, tuple(blocks), note, open=len(table.rows) <= open_to)

@@ -102,7 +102,9 @@ def comparisons(found: Sequence[Comparison], labels: Mapping[str, str]) -> Table
     tones: dict[str, Literal["good", "bad"]] = {"faster": "good", "slower": "bad"}
 
     def verdict(c: Comparison) -> Cell:
-        return Cell(c.verdict, below=line(c.reason), tone=tones.get(c.verdict, "quiet"))
+        how_large = c.verdict in tones and c.state == "unknown"
+        reason = "how large is not sure, as steadiness is unknown" if how_large else c.reason
+        return Cell(c.verdict, below=line(reason), tone=tones.get(c.verdict, "quiet"))
 
     def queries(c: Comparison) -> Cell:
         said = [f"{numbers.count(c.queries_left_out)} left out"] if c.queries_left_out else []

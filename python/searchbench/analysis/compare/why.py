@@ -1,0 +1,121 @@
+"""Why a verdict is what it is: what would change it, first what stands in the way, then doubts."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from statistics import median
+
+from searchbench.analysis.compare import pairs, standing
+from searchbench.analysis.judgement import Comparison, Finding, TreatmentResult
+from searchbench.analysis.words import listed
+
+# Findings of the machine, by what is to be done.
+OTHERS = ("foreign CPU", "steal", "pressure", "reads from disk", "major faults", "CPU limit")
+Change = tuple[bool, str]  # whether it stands in the way of a verdict, and what would change it
+
+
+def explained(
+    c: Comparison, a: TreatmentResult, b: TreatmentResult, shared: Sequence[Finding]
+) -> Comparison:
+    """With what would change its verdict, the most effective first.
+
+    ``shared``: findings that most trials have, which the trials themselves no longer name.
+    """
+    order = (_trials, _agreement, _state, _build, _blocks, _windows)
+    found = [change for each in order for change in each(c, a, b)]
+    found += _machine(c, a, b, shared)
+    found.sort(key=lambda change: not change[0])
+    return replace(c, would_change=tuple(said for _, said in found))
+
+
+def of_all(own: Sequence[Comparison]) -> tuple[str, ...]:
+    """What would change most of the verdicts that are not resolved, else of all; at most three."""
+    open_ones = [c for c in own if c.verdict not in ("faster", "slower")]
+    said: dict[str, list[str]] = {}
+    for change in (change for c in open_ones or own for change in c.would_change):
+        said.setdefault(change.partition(":")[0], []).append(change)
+    often = sorted(said.values(), key=len, reverse=True)
+    return tuple(f"{'E.g. ' if len(set(same)) > 1 else ''}{same[0]}" for same in often[:3])
+
+
+def _trials(c: Comparison, a: TreatmentResult, b: TreatmentResult) -> Iterator[Change]:
+    for t in (a, b):
+        if t.trials and not any(x.counts for x in t.trials):
+            reason, n = Counter(x.reason for x in t.trials).most_common(1)[0]
+            yield True, f"Valid trials of {t.label}: {reason} ({n} of {len(t.trials)} trials)."
+
+
+def _agreement(c: Comparison, a: TreatmentResult, b: TreatmentResult) -> Iterator[Change]:
+    if c.queries_left_out:
+        of = c.queries_left_out + c.queries_used
+        said = f"Answers that agree: {c.queries_left_out} of {of} queries are left out."
+        yield not c.queries_used, said
+
+
+def _state(c: Comparison, a: TreatmentResult, b: TreatmentResult) -> Iterator[Change]:
+    in_the_way = c.ratio is not None and _size(c) <= c.state_floor
+    if c.state == "not steady":
+        yield True, "A longer warm-up: not both were steady while they were measured."
+    elif c.state == "other first asks":
+        said = "A warm-up that asks every query, so that first asks do not make the difference."
+        yield True, said
+    elif c.state == "unknown":
+        needed = [
+            x.steadiness.window_needed_s
+            for t in (a, b)
+            for x in t.trials
+            if x.steadiness is not None and x.steadiness.window_needed_s
+        ]
+        usual = float(f"{median(needed or [math.inf]):.2g}")
+        about = f"windows of about {usual:g} s" if usual <= 600 else "far more requests"
+        yield in_the_way, f"Knowing whether both were steady: {about} would tell."
+
+
+def _build(c: Comparison, a: TreatmentResult, b: TreatmentResult) -> Iterator[Change]:
+    if c.build_floor > 1 and c.ratio is not None:
+        said = 'A build of the index in each block: [ingest] index = "per-block".'
+        yield _size(c) <= c.build_floor, said
+
+
+def _blocks(c: Comparison, a: TreatmentResult, b: TreatmentResult) -> Iterator[Change]:
+    if c.blocks_needed is not None and c.ratio is not None:
+        many = pairs.blocks(*c.blocks_needed)
+        yield True, f"More blocks: {many} in place of {c.ratio.n}, if it is as large as it looks."
+    elif c.ratio is not None and c.ratio.n < 2:
+        yield True, "More blocks: at least 2."
+
+
+def _windows(c: Comparison, a: TreatmentResult, b: TreatmentResult) -> Iterator[Change]:
+    if c.queries_measured is not None and c.queries_measured < c.queries_used:
+        few = f"{c.queries_measured} of {c.queries_used}"
+        said = f"Longer windows: in one block only {few} queries were measured on both sides."
+        yield not standing.covered(c), said
+
+
+def _machine(
+    c: Comparison, a: TreatmentResult, b: TreatmentResult, shared: Sequence[Finding]
+) -> Iterator[Change]:
+    noisy = c.ratio is not None and (_size(c) <= c.floor or c.blocks_needed is not None)
+    trials = {x.trial for t in (a, b) for x in t.trials}
+    found = [f for t in (a, b) for x in t.trials for f in x.findings] + [
+        f for f in shared if not f.trial or f.trial in trials
+    ]
+    kinds = Counter(f.kind for f in found if f.kind in OTHERS and f.severity != "note")
+    if kinds:
+        yield noisy, f"A machine left alone: the audit found {listed(list(kinds))}."
+    elif c.ratio is not None and _size(c) <= c.floor and c.floor > 1:
+        yield (
+            True,
+            (
+                "A quieter machine: two runs of one system differ by up to "
+                f"{100 * (c.floor - 1):.1f} %, and more blocks do not lower that."
+            ),
+        )
+
+
+def _size(c: Comparison) -> float:
+    assert c.ratio is not None
+    return max(c.ratio.value, 1 / c.ratio.value)
