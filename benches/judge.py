@@ -42,6 +42,7 @@ ANSWERS = ("steady", "not steady", "unknown")
 HOST_CONSTANTS_S = (1.0, 5.0, 20.0)
 HOST_RATES = (200, 1_000)
 HOST_SPANS_S = ((0.5, 1.5), (2.0, 4.0), (2.0, 10.0))
+HOST_NOISE = 0.2  # as NOISE; the machine has its own
 DRIFT = 0.10  # of the service time, over the window
 ABREAST = 4  # hosts at once; each needs less than a tenth of a core
 
@@ -153,7 +154,7 @@ def driven(kind: Kind, seed: tuple[int, int]) -> Trace:
     options = {
         "delay_us": round(1e6 * service_s),
         "workers": 0 if kind.closed else 1,
-        "service_sd": NOISE,
+        "service_sd": HOST_NOISE,
         "drift_per_min": kind.drift,
         **({"cold_speed": 1 - COLD, "warmup_tau_s": kind.tau} if kind.tau else {}),
     }
