@@ -148,12 +148,12 @@ def simulated(kind: Kind, seed: tuple[int, int]) -> Trace:
 
 
 def driven(kind: Kind, seed: tuple[int, int]) -> Trace:
-    """A trace of a null host that was started for it: four clients, or Poisson arrivals."""
+    """A trace of a null host of four workers, started for it: four clients, or Poisson arrivals."""
     end = kind.warmup_s + kind.window_s
-    service_s = (4 if kind.closed else LOAD) / kind.rate
+    service_s = 4 * (1 if kind.closed else LOAD) / kind.rate
     options = {
         "delay_us": round(1e6 * service_s),
-        "workers": 0 if kind.closed else 1,
+        "workers": 4,
         "service_sd": HOST_NOISE,
         "drift_per_min": kind.drift,
         **({"cold_speed": 1 - COLD, "warmup_tau_s": kind.tau} if kind.tau else {}),
