@@ -3,13 +3,19 @@
 Records are simulated: runs of one thing differ by 2 %, trials of a run by 0.5 %, and the second is
 slower by a known share. Each comparison draws its runs from a pool whose effects are the quantiles
 of a normal distribution. The noise floor likewise: one of several equal systems is noisier.
+
+Then real runs of the null host, whose speed is drawn for each: studies of three blocks, measured
+from end to end. The pools of all changes have the same speeds, and runs of the same speed are never
+compared, so that luck with the few speeds is nobody's advantage.
 """
 
 from __future__ import annotations
 
 import itertools
+import json
+import math
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -18,6 +24,7 @@ from scipy.stats import norm
 from benches.figure import Figure
 from benches.table import Table
 from searchbench.analysis.compare.records import Run, compare_runs
+from searchbench.analysis.judgement import RecordComparison
 from searchbench.analysis.stats.intervals import block_noise, holm, paired_ratio
 from searchbench.record import open_record
 
@@ -27,16 +34,44 @@ SLOWER = (0.0, 0.01, 0.02, 0.05, 0.10, 0.20)
 RUNS = (1, 4, 6, 10)  # of the first; the second is one run
 POOL, PAIRS = 20, 40  # records of each change, comparisons of each cell
 STUDIES = 1000
+HOST_SLOWER = (0.0, 0.01, 0.02, 0.05)
+HOST_RUNS = (1, 4, 6)
+HOST_SEEDS = range(40, 48)  # runs of each change; chosen, for their speeds do scatter by 2 %
+HOST_STUDY = """
+question = "How much do runs of a server differ whose speed is drawn for each?"
+replicates = 3
+[control]
+aa = false
+[corpus]
+files = "documents.jsonl"
+fields = { text = "text" }
+[queries]
+file = "queries.txt"
+[load]
+clients = 2
+seconds = 0.8
+warmup_s = 0.1
+idle = "block"
+[systems.null]
+service_sd = 0.05
+"""
 
 
 def figures() -> Iterator[Figure | Table]:
     """Alarms by change and number of runs, and wins between equal systems of unequal noise."""
     found = gate()
-    yield table(found)
+    yield table(found, "simulated records")
     false = max(found[0.0, runs][0] for runs in RUNS if runs >= 4)
     yield Figure(
         "equal systems called different, 4 runs or more", 100 * false, "%", at_most=5,
         note=f"{PAIRS} comparisons of each number of runs",
+    )  # fmt: skip
+    real = on_host()
+    yield table(real, "real runs of the null host", HOST_RUNS)
+    false = max(real[0.0, runs][0] for runs in HOST_RUNS if runs >= 4)
+    yield Figure(
+        "null host: equal runs called different, 4 runs or more", 100 * false, "%", at_most=5,
+        note=f"{math.perm(len(HOST_SEEDS), 2)} comparisons of each number of runs",
     )  # fmt: skip
     worst = max(
         false_wins((1.0,) * (n - 1) + (noisy,), blocks)
@@ -56,16 +91,58 @@ def gate(pool: int = POOL, pairs: int = PAIRS) -> dict[tuple[float, int], tuple[
         for share in SLOWER:
             second = simulated(Path(folder) / f"{share}", share, pool)
             for runs in RUNS:
-                said = stopped = 0
-                for _ in range(pairs):
-                    drawn = [first[i] for i in rng.choice(pool, runs, replace=False)]
-                    one = compare_runs(drawn, [second[rng.integers(pool)]], THRESHOLD)
-                    said += any(
-                        line.verdict in ("faster", "slower", "differs") for line in one.comparisons
-                    )
-                    stopped += one.beyond_threshold
-                found[share, runs] = said / pairs, stopped / pairs
+                found[share, runs] = shares(
+                    [
+                        compare_runs(
+                            [first[i] for i in rng.choice(pool, runs, replace=False)],
+                            [second[rng.integers(pool)]],
+                            THRESHOLD,
+                        )
+                        for _ in range(pairs)
+                    ]
+                )
     return found
+
+
+def shares(compared: Sequence[RecordComparison]) -> tuple[float, float]:
+    """Of the comparisons, those that say a difference, and those that stop (exit 1)."""
+    said = sum(
+        any(line.verdict in ("faster", "slower", "differs") for line in one.comparisons)
+        for one in compared
+    )
+    return said / len(compared), sum(one.beyond_threshold for one in compared) / len(compared)
+
+
+def on_host(seeds: Sequence[int] = HOST_SEEDS) -> dict[tuple[float, int], tuple[float, float]]:
+    """As ``gate``, of real runs: one for each seed, and each of them against each other one."""
+    rng = np.random.default_rng(1)
+    found = {}
+    with tempfile.TemporaryDirectory(prefix="searchbench-bench-") as folder:
+        pools = driven(Path(folder), seeds)
+        for (share, second), runs in itertools.product(pools.items(), HOST_RUNS):
+            compared = []
+            for one, other in itertools.permutations(range(len(seeds)), 2):
+                more = rng.permutation([i for i in range(len(seeds)) if i not in (one, other)])
+                drawn = [pools[0.0][i] for i in (one, *more[: runs - 1])]
+                compared.append(compare_runs(drawn, [second[other]], THRESHOLD))
+            found[share, runs] = shares(compared)
+    return found
+
+
+def driven(folder: Path, seeds: Sequence[int]) -> dict[float, list[Run]]:
+    """Runs of the null host by the share by which it is slower, measured in turn, and judged."""
+    from searchbench.measure.run import run as measure
+
+    pools: dict[float, list[Run]] = {share: [] for share in HOST_SLOWER}
+    documents = (json.dumps({"id": str(n), "text": f"word{n}"}) for n in range(20))
+    (folder / "documents.jsonl").write_text("\n".join(documents))
+    (folder / "queries.txt").write_text("\n".join(f"word{n}" for n in range(20)))
+    for seed, (share, runs) in itertools.product(seeds, pools.items()):
+        levels = f"delay_us = {5_000 * (1 + share):.0f}\nspeed_sd = {RUN_SD}\nseed = {seed}\n"
+        path = folder / f"{share}-{seed}.toml"
+        path.write_text(HOST_STUDY + levels)
+        runs.append(Run(measure(path, path.with_suffix(""))))
+    return pools
 
 
 def simulated(folder: Path, slower: float, n: int) -> list[Run]:
@@ -85,17 +162,21 @@ def simulated(folder: Path, slower: float, n: int) -> list[Run]:
     return made
 
 
-def table(found: dict[tuple[float, int], tuple[float, float]]) -> Table:
-    """As METHODOLOGY has it."""
+def table(
+    found: Mapping[tuple[float, int], tuple[float, float]],
+    of: str,
+    numbers: Sequence[int] = RUNS,
+) -> Table:
+    """As METHODOLOGY has it; ``numbers``: of runs."""
     rows = tuple(
         (
             f"{100 * share:g} %",
-            *(" / ".join(f"{100 * x:.0f} %" for x in found[share, n]) for n in RUNS),
+            *(" / ".join(f"{100 * x:.0f} %" for x in found[share, n]) for n in numbers),
         )
-        for share in SLOWER
+        for share in dict.fromkeys(share for share, _ in found)
     )
-    columns = ("slower by", "one run", *(f"{n} runs" for n in RUNS[1:]))
-    return Table("Comparisons that say a difference / that exit with 1", columns, rows)
+    columns = ("slower by", "one run", *(f"{n} runs" for n in numbers[1:]))
+    return Table(f"Comparisons of {of} that say a difference / that exit with 1", columns, rows)
 
 
 def false_wins(sds: Sequence[float], blocks: int, studies: int = STUDIES) -> float:

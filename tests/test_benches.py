@@ -5,8 +5,9 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import numpy as np
 import pytest
-from benches import truth
+from benches import judge, truth
 from benches.figure import Figure
 from benches.figures import BENCHES
 from benches.http_clients import Turn, user_us_of
@@ -144,6 +145,12 @@ def test_the_truth_of_the_stalling_server_is_that_of_a_fine_grid() -> None:
     for _, q in truth.QUANTILES:
         at = max(0, round(q * len(response)) - 1)
         assert truth.truth(q) == pytest.approx(response[at], rel=1e-3, abs=2e-5)
+
+
+def test_what_a_warming_host_lacks_is_that_of_a_fine_grid() -> None:
+    at = np.linspace(2.0, 6.0, 100_001)
+    speed = 1 / (1 + (1 / 0.4 - 1) * np.exp(-at / 5.0))
+    assert judge.host_lacking(5.0, 2.0, 4.0) == pytest.approx(1 - speed.mean(), abs=1e-5)
 
 
 def test_a_section_has_its_tables_its_targets_and_what_was_missing() -> None:

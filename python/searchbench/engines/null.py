@@ -1,4 +1,7 @@
-"""The null host: a known answer after a known delay, the instrument's own test weight."""
+"""The null host: a known answer after a known delay, the instrument's own test weight.
+
+What changes the delay is injected, and its size is known: warm-up, drift, slow spells, scatter.
+"""
 
 from __future__ import annotations
 
@@ -20,12 +23,29 @@ class Null(LibraryHost):
     )
     parameters = described(
         {
-            number("delay_us", 0, (0, 60_000_000)): "time between request and reply, microseconds",
+            number("delay_us", 0, (0, 60_000_000)): "service time, between request and reply, in "
+            "microseconds; at full speed where it changes",
             number("bytes", 64, (32, 1_000_000)): "size of the reply's payload",
             number("stall_every_ms", 0, (0, 3_600_000)): "period of stalls; 0: none",
             number("stall_ms", 0, (0, 3_600_000)): "length of a stall: no reply leaves in it",
             number("total", 0, (0, 1_000_000_000)): "the total that every reply reports",
             number("workers", 0, (0, 65_536)): "requests served at a time, `delay_us` each, the "
             "others in line; 0: each delayed alone",
+            number("cold_speed", 1.0, (0.01, 1)): "warm-up: speed at the start as a share of the "
+            "full one; the service time falls exponentially",
+            number("warmup_tau_s", 0.0, (0, 86_400)): "time constant of the warm-up, seconds",
+            number("drift_per_min", 0.0, (-0.9, 10)): "share by which the service time grows in "
+            "each minute",
+            number("slow_every_ms", 0, (0, 3_600_000)): "period of slow spells; the first period "
+            "has none",
+            number("slow_ms", 0, (0, 3_600_000)): "length of a slow spell; 0: none",
+            number("slow_factor", 1.0, (0.01, 100)): "how many times as long a service takes that "
+            "begins in a slow spell",
+            number("service_sd", 0.0, (0, 3)): "standard deviation of the log of service times "
+            "(lognormal, so from 1 on of a heavy tail); the mean stays",
+            number("speed_sd", 0.0, (0, 1)): "standard deviation of the log of the speed, which is "
+            "drawn at each start",
+            number("seed", 0, (0, 2**53)): "of the speed: each start has the same one; 0: another "
+            "at each start",
         }
     )

@@ -1,16 +1,19 @@
 //! The null host: a known reply after a known delay, so that instruments can be held to a truth.
 //!
-//! One thread over epoll. A reply is due `delay_us` after its request was read; one that is due
-//! within a stall, [k·A, k·A + S) since the start for k ≥ 1, leaves at the end of the stall. With
-//! `workers` the delay is a service: so many requests at a time, the others in line, so that the
-//! capacity is known, workers / delay. The line is of virtual time, reckoned when a request is
-//! read: nothing that the host does late moves the replies behind it.
-//! All rules keep the order, so a queue is all that is needed. Waiting is hybrid: asleep until
-//! 60 µs before the next is due, then spinning, for a sleeper wakes up late.
+//! One thread over epoll. A reply is due when its service is over, which `law.rs` says; one that is
+//! due within a stall, [k·A, k·A + S) since the start for k ≥ 1, leaves at the end of the stall. With
+//! `workers` so many requests are served at a time, the others in line, so that the capacity is
+//! known, workers / service. The line is of virtual time, reckoned when a request is read: nothing
+//! that the host does late moves the replies behind it.
+//! A service is waited for and burns nothing, so that two cores serve many clients with exact
+//! truth. Waiting is hybrid: asleep until 60 µs before the next is due, then spinning, for a sleeper
+//! wakes up late.
 //!
 //! Longer than most files, because the loop, its clients and its clock only mean something together.
 
-use std::collections::VecDeque;
+mod law;
+
+use std::collections::BTreeMap;
 use std::io::{self, Write};
 use std::net::{TcpListener, TcpStream};
 use std::os::fd::{AsRawFd, RawFd};
@@ -22,6 +25,7 @@ use crate::engine::{BatchReply, Refused};
 use crate::frame::{self, Buffer, Incoming};
 use crate::options::{Kind, Options, Spec};
 use crate::signal::Wake;
+use law::{Law, Line, Periodic};
 
 /// The parameters; ENGINES.md says what each means.
 pub const OPTIONS: &[Spec] = &[
@@ -55,6 +59,51 @@ pub const OPTIONS: &[Spec] = &[
         kind: Kind::Int(0, 65_536),
         default: "0",
     },
+    Spec {
+        name: "cold_speed",
+        kind: Kind::Real(0.01, 1.0),
+        default: "1",
+    },
+    Spec {
+        name: "warmup_tau_s",
+        kind: Kind::Real(0.0, 86_400.0),
+        default: "0",
+    },
+    Spec {
+        name: "drift_per_min",
+        kind: Kind::Real(-0.9, 10.0),
+        default: "0",
+    },
+    Spec {
+        name: "slow_every_ms",
+        kind: Kind::Int(0, 86_400_000),
+        default: "0",
+    },
+    Spec {
+        name: "slow_ms",
+        kind: Kind::Int(0, 86_400_000),
+        default: "0",
+    },
+    Spec {
+        name: "slow_factor",
+        kind: Kind::Real(0.01, 100.0),
+        default: "1",
+    },
+    Spec {
+        name: "service_sd",
+        kind: Kind::Real(0.0, 3.0),
+        default: "0",
+    },
+    Spec {
+        name: "speed_sd",
+        kind: Kind::Real(0.0, 1.0),
+        default: "0",
+    },
+    Spec {
+        name: "seed",
+        kind: Kind::Int(0, i64::MAX),
+        default: "0",
+    },
 ];
 
 const SPIN: Duration = Duration::from_micros(60);
@@ -66,9 +115,8 @@ const MAX_UNSENT_BYTES: usize = 256 << 20;
 /// The host.
 pub struct Null {
     options: Options,
-    delay: Duration,
-    stall_every: Duration,
-    stall: Duration,
+    stall: Periodic,
+    law: Law,
     workers: usize,
     /// The reply to every query, header included, with no time in it yet.
     reply: Vec<u8>,
@@ -79,8 +127,9 @@ struct Client {
     input: Buffer,
     output: Vec<u8>,
     sent: usize,
-    /// Replies of this client that wait for their time.
+    /// Replies of this client that wait for their time, and when the last of them may leave.
     held: usize,
+    last: Instant,
     /// Tells this client from another that had the same slot before.
     serial: u64,
     wants_write: bool,
@@ -90,51 +139,21 @@ struct Held {
     slot: usize,
     serial: u64,
     read: Instant,
-    due: Instant,
     /// None: the reply to a query.
     other: Option<Vec<u8>>,
-}
-
-/// Requests in line for workers that each take one at a time, first in first out.
-struct Line {
-    service: Duration,
-    /// When each worker is free next. Every service takes the same time, so workers are free again
-    /// in the order in which they began, and the one that is free first is always `next`.
-    free: Vec<Duration>,
-    next: usize,
-}
-
-impl Line {
-    fn new(workers: usize, service: Duration) -> Line {
-        Line {
-            service,
-            free: vec![Duration::ZERO; workers],
-            next: 0,
-        }
-    }
-
-    /// When a request that arrives at `at` has been served; never earlier than the one before it.
-    /// Without workers nothing waits for anything.
-    fn ends(&mut self, at: Duration) -> Duration {
-        let Some(free) = self.free.get_mut(self.next) else {
-            return at + self.service;
-        };
-        *free = at.max(*free) + self.service;
-        let end = *free;
-        self.next = (self.next + 1) % self.free.len();
-        end
-    }
 }
 
 /// What one serving has in hand.
 struct Server<'n> {
     null: &'n Null,
+    line: Line,
     epoll: RawFd,
     start: Instant,
     clients: Vec<Option<Client>>,
     free: Vec<usize>,
-    held: VecDeque<Held>,
-    line: Line,
+    /// By when they leave, and in order of arrival.
+    held: BTreeMap<(Instant, u64), Held>,
+    arrivals: u64,
     serial: u64,
     documents: u64,
     started_monotonic_ns: u64,
@@ -143,12 +162,6 @@ struct Server<'n> {
 impl Null {
     /// From the options; the error is one sentence.
     pub fn new(options: &Options) -> Result<Null, String> {
-        let (every, stall) = (options.size("stall_every_ms"), options.size("stall_ms"));
-        if stall > 0 && stall >= every {
-            return Err(format!(
-                "--stall_ms {stall} must be shorter than --stall_every_ms {every}"
-            ));
-        }
         let total = options.int("total");
         let mut payload = format!(
             "{{\"total\":{total},\"hits\":[],\"facets\":{{}},\"groups\":[],\"warnings\":[]}}"
@@ -162,9 +175,8 @@ impl Null {
         frame::finish(&mut reply, at, frame::OK, 0);
         Ok(Null {
             options: options.clone(),
-            delay: Duration::from_micros(options.size("delay_us") as u64),
-            stall_every: Duration::from_millis(every as u64),
-            stall: Duration::from_millis(stall as u64),
+            stall: Periodic::new(options, "stall_every_ms", "stall_ms")?,
+            law: Law::new(options)?,
             workers: options.size("workers"),
             reply,
         })
@@ -172,16 +184,7 @@ impl Null {
 
     /// When a reply that is due at `due` may leave; both count from the start.
     pub fn leaves(&self, due: Duration) -> Duration {
-        if self.stall.is_zero() || due < self.stall_every {
-            return due;
-        }
-        let every = self.stall_every.as_nanos() as u64;
-        let begin = Duration::from_nanos(due.as_nanos() as u64 / every * every);
-        if due - begin < self.stall {
-            begin + self.stall
-        } else {
-            due
-        }
+        self.stall.end(due).unwrap_or(due)
     }
 
     /// Serves until `wake` is raised.
@@ -195,11 +198,12 @@ impl Null {
         let mut server = Server {
             null: self,
             epoll,
+            line: Line::new(self.workers, self.law.clone()),
             start: Instant::now(),
             clients: Vec::new(),
             free: Vec::new(),
-            held: VecDeque::new(),
-            line: Line::new(self.workers, self.delay),
+            held: BTreeMap::new(),
+            arrivals: 0,
             serial: 0,
             documents: 0,
             started_monotonic_ns: monotonic_ns(),
@@ -262,9 +266,8 @@ impl Server<'_> {
 
     /// Waits for events, but not beyond what is due next.
     fn wait(&self, events: &mut [libc::epoll_event]) -> usize {
-        let limit = self.held.front().map(|held| {
-            let left = held
-                .due
+        let limit = self.held.first_key_value().map(|((due, _), _)| {
+            let left = due
                 .saturating_duration_since(Instant::now())
                 .saturating_sub(SPIN);
             libc::timespec {
@@ -301,12 +304,12 @@ impl Server<'_> {
 
     /// Sends what is due.
     fn release(&mut self) {
-        while let Some(front) = self.held.front() {
+        while let Some(first) = self.held.first_entry() {
             let now = Instant::now();
-            if front.due > now {
+            if first.key().0 > now {
                 return;
             }
-            let held = self.held.pop_front().expect("just seen");
+            let held = first.remove();
             let Some(client) = self.clients[held.slot]
                 .as_mut()
                 .filter(|c| c.serial == held.serial)
@@ -344,6 +347,7 @@ impl Server<'_> {
                 output: Vec::new(),
                 sent: 0,
                 held: 0,
+                last: self.start,
                 serial: self.serial,
                 wants_write: false,
             });
@@ -403,15 +407,16 @@ impl Server<'_> {
                 append(&mut client.output, reply, read.elapsed());
             } else {
                 // Behind what the client waits for already, even if it could be said at once.
-                let due = self.held.back().map_or(due, |last| due.max(last.due));
+                client.last = client.last.max(due);
                 client.held += 1;
-                self.held.push_back(Held {
+                self.arrivals += 1;
+                let held = Held {
                     slot,
                     serial: client.serial,
                     read,
-                    due,
                     other,
-                });
+                };
+                self.held.insert((client.last, self.arrivals), held);
             }
             if closing {
                 break;
@@ -482,7 +487,7 @@ fn respond(host: &Null, verb: u8, payload: &[u8], documents: &mut u64, started: 
             "documents": *documents,
             "index_bytes": 0,
             "parameters": host.options.values(OPTIONS),
-            "extra": { "started_monotonic_ns": started },
+            "extra": { "started_monotonic_ns": started, "speed": host.law.speed },
         }),
         frame::BATCH => {
             let lines = payload.split(|&byte| byte == b'\n');
@@ -528,25 +533,6 @@ mod tests {
                 Duration::from_millis(leaves),
                 "{due}"
             );
-        }
-    }
-
-    #[test]
-    fn a_request_begins_when_the_first_worker_is_free() {
-        let ms = Duration::from_millis;
-        let mut line = Line::new(2, ms(10));
-        let ends: Vec<u128> = [0, 1, 2, 3, 12, 50, 50, 50]
-            .map(|at| line.ends(ms(at)).as_millis())
-            .to_vec();
-        assert_eq!(ends, [10, 11, 20, 21, 30, 60, 60, 70]);
-    }
-
-    #[test]
-    fn without_workers_every_request_is_delayed_alone() {
-        let mut line = Line::new(0, Duration::from_millis(10));
-        for at in [0, 0, 0, 7] {
-            let at = Duration::from_millis(at);
-            assert_eq!(line.ends(at), at + Duration::from_millis(10));
         }
     }
 

@@ -7,6 +7,8 @@ use serde_json::{Map, Value};
 pub enum Kind {
     /// A whole number between two bounds, both included.
     Int(i64, i64),
+    /// A number between two bounds, both included.
+    Real(f64, f64),
     /// One of these words.
     Choice(&'static [&'static str]),
     /// `true` or `false`.
@@ -67,6 +69,11 @@ impl Options {
         self.0[name].as_i64().expect("declared as a whole number")
     }
 
+    /// A number, whole or not.
+    pub fn real(&self, name: &str) -> f64 {
+        self.0[name].as_f64().expect("declared as a number")
+    }
+
     /// A count or size, declared with a lower bound of at least 0.
     pub fn size(&self, name: &str) -> usize {
         usize::try_from(self.int(name)).expect("declared as not negative")
@@ -100,6 +107,13 @@ fn value(spec: &Spec, text: &str) -> Result<Value, String> {
             Ok(number) => Err(format!("--{name} is {low} to {high}, not {number}")),
             Err(_) => Err(format!(
                 "--{name} is a whole number from {low} to {high}, not {text:?}"
+            )),
+        },
+        Kind::Real(low, high) => match text.parse::<f64>() {
+            Ok(number) if (low..=high).contains(&number) => Ok(number.into()),
+            Ok(number) => Err(format!("--{name} is {low} to {high}, not {number}")),
+            Err(_) => Err(format!(
+                "--{name} is a number from {low} to {high}, not {text:?}"
             )),
         },
         Kind::Bool => match text {

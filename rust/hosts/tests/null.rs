@@ -144,3 +144,35 @@ fn many_clients_that_send_ahead_and_leave_are_served_in_order() {
     garbage.send(b"GET / HTTP/1.0\r\n\r\n");
     assert_eq!(garbage.receive().unwrap().status, 1);
 }
+
+#[test]
+fn a_cold_host_is_slower_at_first() {
+    let words = "--delay_us 4000 --cold_speed 0.2 --warmup_tau_s 0.1".split(' ');
+    let (_directory, host) = start(&words.collect::<Vec<_>>());
+    let mut client = host.client();
+    let start = Instant::now();
+    let mut held = Vec::new();
+    while start.elapsed() < Duration::from_millis(900) {
+        held.push(client.ask(QUERY, b"{}").host_ns);
+    }
+    let late = &mut held.clone()[held.len() - 20..];
+    late.sort_unstable();
+    assert!(held[0] > 2 * late[10], "{} and {}", held[0], late[10]);
+    assert!(late.iter().all(|&ns| ns >= 4_000_000));
+}
+
+#[test]
+fn a_client_that_sends_ahead_gets_its_replies_in_order_whatever_each_takes() {
+    let (_directory, host) = start(&["--delay_us", "300", "--service_sd", "2"]);
+    let mut quick = host.client();
+    let mut client = host.client();
+    let mut bytes = frame(QUERY, b"{}").repeat(30);
+    bytes.extend(frame(FACTS, b""));
+    bytes.extend(frame(QUERY, b"{}").repeat(30));
+    client.send(&bytes);
+    assert!(quick.must(FACTS, &Value::Null)["extra"]["speed"] == 1.0);
+    for n in 0..61 {
+        let facts = client.receive().unwrap().json()["engine"] == "null";
+        assert_eq!(facts, n == 30, "{n}");
+    }
+}
