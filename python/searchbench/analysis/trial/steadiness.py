@@ -8,7 +8,6 @@ the contrary, the answer is unknown.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 
 import numpy as np
 from numpy.typing import NDArray
@@ -49,7 +48,7 @@ def steadiness(trace: Trace, closed: bool) -> Steadiness:
         return Steadiness("unknown", what, n, ahead_s, {})
     n = next(iter(found.values())).n
     late = changes(trace, closed, end // 2, ahead_s)[0] if start > end // 2 else {}
-    if within(found, MARGIN) or within(late, MARGIN):
+    if any(each and all(map(_within, each.values())) for each in (found, late)):
         return Steadiness("steady", what, n, ahead_s, found)
     if alike and any(_beyond(change) for where, change in found.items() if where != "ahead"):
         return Steadiness("not steady", what, n, ahead_s, found)
@@ -61,12 +60,6 @@ def moves(found: Steadiness) -> bool:
     """Whether any change is more than chance, or none could be tested."""
     spans = [e.interval for e in found.changes.values() if e.interval is not None]
     return not spans or any(span.low > 0 or span.high < 0 for span in spans)
-
-
-def within(found: Mapping[str, Estimate], margin: float) -> bool:
-    """Whether all of these changes, and there are some, are shown to be smaller than a share."""
-    spans = [change.interval for change in found.values()]
-    return bool(spans) and all(s and s.low >= -margin and s.high <= margin for s in spans)
 
 
 def rate_needed(window_s: float) -> float:
@@ -166,6 +159,11 @@ def _share(value: float, half: float, n: int, level: float) -> Estimate:
     low, middle, high = (math.expm1(min(v, 20.0)) for v in (value - half, value, value + half))
     method = "t on logs, each query against itself, long-run variance"
     return Estimate(middle, "share", n, Interval(low, high, level, method))
+
+
+def _within(change: Estimate) -> bool:
+    span = change.interval
+    return span is not None and span.low >= -MARGIN and span.high <= MARGIN
 
 
 def _beyond(change: Estimate) -> bool:

@@ -5,15 +5,19 @@ Whether the window was steady is judged again, by the whole trace.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import numpy as np
 
+from searchbench.analysis.judgement import Estimate
 from searchbench.analysis.trial.measured import Trace
-from searchbench.analysis.trial.steadiness import AHEAD_S, changes, within
+from searchbench.analysis.trial.steadiness import AHEAD_S, changes
 from searchbench.record.samples import SoFar
 
 # A warm-up may end on less evidence than a window is called steady on. What is far from warm, even
 # if it takes minutes, changes by some 20 % in the time that is followed.
-FLAT, LEVEL = 0.10, 0.90
+FLAT, LEVEL = 0.10, 0.95
+SLOWER = 0.30  # becoming slower is no warm-up; an interval that goes further says too little
 PARTS = (1 / 8, 1 / 4, 1 / 2)  # of the time so far, left out as the beginning
 MOST = 100_000  # requests that are looked at; more make a look slow, not better
 RECENT = 0.2  # of the time so far, where first asks are counted
@@ -40,13 +44,13 @@ def often_asked(seen: SoFar) -> bool:
 
 
 def flat(seen: SoFar) -> bool:
-    """Whether the times of the same queries are shown to change by less than ``FLAT``.
+    """Whether the times of the same queries are shown to become shorter by less than ``FLAT``.
 
-    As in ``steadiness``: over the time so far less its beginning, and if that pace lasted as long
-    again. Of an open loop a request's time begins no earlier than the request before it ended, so
-    that queues add little to the scatter: it is not how long a request takes, but is flat when that
-    is. What is due late is left out as long as the longest request took: of those the long ones are
-    still under way.
+    That they become longer is no warm-up. As in ``steadiness``: over the time so far less its
+    beginning, and if that pace lasted as long again. Of an open loop a request's time begins no
+    earlier than the request before it ended, so that queues add little to the scatter: it is not
+    how long a request takes, but is flat when that is. What is due late is left out as long as the
+    longest request took: of those the long ones are still under way.
     """
     end = int(seen.at_s * 1e9) - int((seen.done - seen.due).max(initial=0))
     if end <= 0:
@@ -59,6 +63,14 @@ def flat(seen: SoFar) -> bool:
     query, due, began, done = seen.query[order][some], due[some], began[some], done[some]
     trace = Trace(query, np.zeros(due.size, np.uint8), due, due, began, done, (0, end))
     ahead_s = max(AHEAD_S, end / 1e9)
-    return any(
-        within(changes(trace, True, int(end * part), ahead_s, LEVEL)[0], FLAT) for part in PARTS
-    )
+    return any(_as_fast(changes(trace, True, int(end * part), ahead_s, LEVEL)[0]) for part in PARTS)
+
+
+def _as_fast(found: Mapping[str, Estimate]) -> bool:
+    """Whether of these changes, if there are any, none may be a speeding up beyond ``FLAT``."""
+    spans = {where: change.interval for where, change in found.items()}
+    for where, span in spans.items():
+        down, up = (SLOWER, FLAT) if where == "first fifth" else (FLAT, SLOWER)
+        if span is None or span.low < -down or span.high > up:
+            return False
+    return bool(spans)

@@ -98,7 +98,7 @@ def find(trace: Trace, closed: bool, *, at_limit: bool = False) -> Warmup:
     if tested.answer == "steady":
         return Warmup(curve, what, start_s if from_s is None else from_s, 0.0, "", tested)
     if at_limit:
-        if moves(tested):
+        if tested.changes and moves(tested):
             tested = replace(tested, answer="not steady", window_needed_s=None)
         return Warmup(curve, what, None, off_by, "warm-up limit", tested)
     if (from_s is None or (off_by and from_s > start_s)) and moves(tested):
