@@ -43,7 +43,7 @@ SPEC_KEYS: tuple[SpecKey, ...] = (
     SpecKey("warmup_s", "number", None, "a fixed warm-up: seconds before the measured window; "
             "default: until the system is steady (a replay: 0)", minimum=0, maximum=86_400),
     SpecKey("warmup_limit_s", "number", None, "a warm-up until steady ends here in any case, and "
-            "the trial is then not steady (default 60)", above=0, maximum=86_400),
+            "the trial is then not shown to be steady (default 60)", above=0, maximum=86_400),
     SpecKey("seconds", "number", None, "length of the measured window (default 10; a replay lasts "
             "as long as its log)", above=0, maximum=86_400),
     SpecKey("warmup_requests", "integer", None, "requests before the measured ones", minimum=0,

@@ -30,7 +30,7 @@ from searchbench.analysis.judgement import Capacity, CapacityTrial
 from searchbench.analysis.trial import driven, throughput
 from searchbench.analysis.trial.measured import read_trace
 from searchbench.record import Record, Trial
-from searchbench.workload.load_table import Condition, parse_promise
+from searchbench.workload.load_table import WARMUP_LIMIT_S, Condition, parse_promise
 
 # Warmed up until steady, which all that follows rests on.
 FIRST_LOOK: dict[str, Any] = {"kind": "closed", "clients": 16, "seconds": 2.0}
@@ -50,7 +50,7 @@ def next_load(record: Record, subject: str, block: int) -> dict[str, Any] | None
     texts, effort = record.plan.judging.promises, record.plan.judging.effort
     trials = _of_search(record, subject, block)
     if not trials:
-        return dict(FIRST_LOOK)
+        return {**FIRST_LOOK, "warmup_limit_s": round(WARMUP_LIMIT_S * min(1.0, effort), 3)}
     if any(t.status != "ok" for t in trials):
         return None
     rates = [t for t in trials if not is_first_look(t)]
