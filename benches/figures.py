@@ -36,6 +36,7 @@ from benches import (
     sql_client,
     start,
     truth,
+    warming,
 )
 from benches.figure import Figure, Missing
 from benches.table import Table, place, section
@@ -55,6 +56,7 @@ BENCHES: dict[str, Callable[[], Iterable[Figure | Table | Missing]]] = {
     "judging": judging.figures,
     "gate": gate.figures,
     "start": start.figures,
+    "warming": warming.figures,
 }
 
 

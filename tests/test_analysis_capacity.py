@@ -40,7 +40,7 @@ def test_a_search_begins_with_a_short_closed_loop_that_says_where_to_start(tmp_p
     assert (look.load.kind, look.load.clients, look.load.seconds, look.load.promise) == (
         "closed", 16, 2.0, None
     )  # fmt: skip
-    assert FIRST_LOOK == {"kind": "closed", "clients": 16, "seconds": 2.0, "warmup_s": 0.0}
+    assert FIRST_LOOK == {"kind": "closed", "clients": 16, "seconds": 2.0}
     assert first.load.rate_per_s == pytest.approx(900, rel=0.1)
     assert (first.load.kind, first.load.promise, first.load.full) == ("open", 0, False)
 

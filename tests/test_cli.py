@@ -30,6 +30,7 @@ match = "any"
 [systems.sqlite]
 [load]
 seconds = 0.5
+warmup_s = 0.5
 """
 
 

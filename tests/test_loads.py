@@ -148,8 +148,11 @@ def test_the_kind_of_a_load_follows_from_its_keys(given_keys, kind):
 
 def test_a_table_becomes_a_load():
     load = open_load({"clients": 4, "think_s": 0.5, "seconds": 5, "cpus": [1]}, Path())
-    assert load == Load(ClosedLoop(4, 0.5), Window(seconds=5, warmup_s=1), cpus=(1,))
-    assert (load.connections, load.think_ns, load.stop_ns) == (4, NS // 2, 6 * NS)
+    until_steady = Window(seconds=5, warmup_s=60, until_steady=True)
+    assert load == Load(ClosedLoop(4, 0.5), until_steady, cpus=(1,))
+    assert (load.connections, load.think_ns, load.stop_ns) == (4, NS // 2, 65 * NS)
+    fixed = open_load({"seconds": 5, "warmup_s": 1}, Path())
+    assert fixed.window == Window(seconds=5, warmup_s=1)
     assert load.stop_after is None
     counted = open_load({"requests": 100, "warmup_requests": 10}, Path())
     assert (counted.stop_ns, counted.stop_after) == (None, 110)
@@ -161,6 +164,7 @@ def test_a_table_becomes_a_load():
 @pytest.mark.parametrize(
     "given_keys",
     [{}, {"clients": 3, "requests": 7}, {"rate_per_s": 4.0, "warmup_s": 0.0},
+     {"warmup_limit_s": 20.0},
      {"kind": "replay", "speed": 3.0}],
 )  # fmt: skip
 def test_a_whole_table_means_the_same_as_the_short_one(given_keys):
@@ -180,6 +184,9 @@ def test_a_whole_table_means_the_same_as_the_short_one(given_keys):
         ({"kind": "replay", "order": "shuffled"}, "order"),
         ({"requests": 5, "seconds": 5}, "requests"),
         ({"requests": 5, "warmup_s": 5}, "requests"),
+        ({"requests": 5, "warmup_limit_s": 5}, "requests"),
+        ({"warmup_s": 5, "warmup_limit_s": 5}, "warmup_limit_s"),
+        ({"kind": "replay", "warmup_limit_s": 5}, "warmup_limit_s"),
         ({"warmup_requests": 5}, "warmup_requests"),
         ({"cpus": [0, 0]}, "cpus"),
         ({"cpus": [-1]}, "cpus"),
@@ -193,6 +200,8 @@ def test_keys_that_do_not_go_together_are_named(given_keys, key):
 
 def test_how_long_a_load_lasts_is_estimated():
     assert open_load({"seconds": 5, "warmup_s": 2}, Path()).expected_s() == 7
+    assert open_load({"seconds": 5, "warmup_limit_s": 2}, Path()).expected_s() == 7
+    assert 5 < open_load({"seconds": 5}, Path()).expected_s() < 10
     assert open_load({"requests": 100, "rate_per_s": 10}, Path()).expected_s() == 10
     assert open_load({"requests": 100, "clients": 2}, Path()).expected_s(0.01) == 0.5
 

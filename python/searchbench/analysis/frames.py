@@ -84,6 +84,7 @@ def _trial_row(treatment: TreatmentResult, trial: TrialResult) -> dict[str, Any]
         "status": trial.status,
         "reason": trial.reason,
         "steady_from_s": trial.steady_from_s,
+        "steadiness": trial.steadiness.answer if trial.steadiness else None,
         **{f"level.{factor}": level for factor, level in treatment.levels.items()},
         **{name: figure.value for name, figure in trial.figures.items()},
     }

@@ -2,9 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from searchbench.cli.flags import Json
+
+if TYPE_CHECKING:
+    from searchbench.study.plan import Plan
+
+
+_USUAL_PER_S = 1000.0  # a window that needs less to be shown steady is not remarked on
 
 
 def plan(study: Path, *, as_json: Json = False) -> int:
@@ -43,4 +51,22 @@ def plan(study: Path, *, as_json: Json = False) -> int:
     if made.judging.promises:
         out.say("promises: " + "; ".join(made.judging.promises))
     out.say(f"\n{outlook(made)}")
+    for words in _too_short(made):
+        out.say(words)
     return 0
+
+
+def _too_short(plan: Plan) -> Iterator[str]:
+    """Of windows that can show only a fast system to be steady: how fast it has to be."""
+    from searchbench.analysis.trial.steadiness import rate_needed
+
+    loads = [t.load for t in plan.treatments]
+    for seconds in sorted({load["seconds"] for load in loads if load.get("seconds")}):
+        needed = rate_needed(seconds)
+        rates = [load.get("rate_per_s", 0.0) for load in loads if load.get("seconds") == seconds]
+        if needed > max(_USUAL_PER_S, min(rates)):
+            yield (
+                f"A window of {seconds:g} s shows that a system is steady only if it answers about "
+                f"{float(f'{needed:.1g}'):,.0f} queries a second or more; else that stays unknown. "
+                "A longer window needs fewer: raise `load.seconds`."
+            )

@@ -1,7 +1,8 @@
-"""From a study to its record: the lab measures, and the judge says what a search asks next.
+"""From a study to its record: the lab measures, and the judge says what a search asks next, and
+when a system is warm.
 
 This is the one module that knows both: the lab drives and never judges, the judge sees the record
-and never drives.
+so far and never drives.
 """
 
 from __future__ import annotations
@@ -32,6 +33,9 @@ def run(
     that fails is on record as failed and raises nothing. KeyboardInterrupt leaves a valid record.
     """
     from searchbench.analysis.capacity.search import next_load
+    from searchbench.analysis.trial.warming import is_warm
     from searchbench.lab.conduct import studies
 
-    return studies.run(study, record, decide=next_load, plan=plan, watch=watch, work=work)
+    return studies.run(
+        study, record, decide=next_load, is_warm=is_warm, plan=plan, watch=watch, work=work
+    )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -67,6 +68,27 @@ PROBE = pa.schema(
 )
 
 _NO_HOST_TIME = (1 << 40) - 1
+
+
+@dataclass(frozen=True, slots=True)
+class SoFar:
+    """A drive under way, as whoever decides on the end of its warm-up sees it.
+
+    Requests that ended well, in arrays of one length: ``query`` (uint32), instants in ns since the
+    start, and whether it was the first ask of its query since the system was made ready.
+    ``distinct``: how many queries the load has. ``at_s``: now; ``limit_s``: the latest end.
+    """
+
+    query: np.ndarray[Any, np.dtype[np.uint32]]
+    due: np.ndarray[Any, np.dtype[np.int64]]
+    sent: np.ndarray[Any, np.dtype[np.int64]]
+    done: np.ndarray[Any, np.dtype[np.int64]]
+    first: np.ndarray[Any, np.dtype[np.bool_]]
+    closed: bool
+    distinct: int
+    at_s: float
+    limit_s: float
+
 
 # Columns that records written before them lack: read as null.
 _LATER = {"connect", "role", *PROBE.names[PROBE.get_field_index("server_major_faults") :]}

@@ -45,6 +45,7 @@ class Window(msgspec.Struct, frozen=True):
 class Load(msgspec.Struct, frozen=True, kw_only=True):
     """The load as it was driven. Which keys are set depends on ``kind``; times in seconds.
 
+    ``warmup_limit_s``: of a warm-up until steady, which has no ``warmup_s``.
     ``promise`` and ``full``: of a trial in a search for capacity, which of the promises (from 0) it
     was driven for, and whether it was a full trial and not a short look.
     """
@@ -59,6 +60,7 @@ class Load(msgspec.Struct, frozen=True, kw_only=True):
     speed: float | None = None
     order: str = "logged"
     warmup_s: float | None = None
+    warmup_limit_s: float | None = None
     seconds: float | None = None
     warmup_requests: int | None = None
     requests: int | None = None
@@ -187,6 +189,17 @@ class Drive(msgspec.Struct, frozen=True, kw_only=True):
     machines: list[dict[str, Any]] = []
 
 
+class Warmup(msgspec.Struct, frozen=True, kw_only=True):
+    """A warm-up until steady: how long it took, and the requests that were completed by then.
+
+    ``at_limit``: it was ended by its limit, not because the system was warm.
+    """
+
+    seconds: float
+    requests: int
+    at_limit: bool
+
+
 class ServerTotals(msgspec.Struct, frozen=True, kw_only=True):
     """The server over the measured window; None where it was not seen."""
 
@@ -288,6 +301,7 @@ class Trial(msgspec.Struct, kw_only=True):
     were driven one after another on the same warm system where ``measure`` of the plan says so.
     ``attached``: the addresses of a system that ran already; ``endpoints``: all that were asked.
     ``roles``: what the numbers in the samples' column of that name mean.
+    ``warmup``: None of one that was not until steady.
     ``phases``: seconds spent in each phase. ``reason`` and ``stage``: of a failed trial.
     """
 
@@ -325,6 +339,7 @@ class Trial(msgspec.Struct, kw_only=True):
     terms: Terms | None = None
     captured: Captured | None = None
     drive: Drive | None = None
+    warmup: Warmup | None = None
     window: Window | None = None
     server: ServerTotals = ServerTotals()
     host_window: HostTotals = HostTotals()

@@ -37,7 +37,7 @@ HEADERS: dict[str, tuple[str, ...]] = {
     ),
     "trials": (
         "trial", "treatment", "block", "control", "status", "reason", "outcomes", "steady_from_s",
-        "figure", "unit", "value", "low", "high", "level", "n", "method",
+        "figure", "unit", "value", "low", "high", "level", "n", "method", "steadiness",
     ),
     "comparisons": (
         "a", "b", "metric", "verdict", "ratio", "low", "high", "level", "n", "method",
@@ -103,8 +103,9 @@ def _trials(judgement: Judgement) -> Iterable[Sequence[Any]]:
         for t in treatment.trials:
             head = (t.trial, t.treatment, t.block, t.control, t.status, t.reason)
             more = (_json(t.outcomes), t.steady_from_s)
+            steadiness = t.steadiness.answer if t.steadiness else ""
             for name, estimate in t.figures.items() or [("", None)]:
-                yield (*head, *more, name, *_estimate(estimate))
+                yield (*head, *more, name, *_estimate(estimate), steadiness)
 
 
 def _comparisons(judgement: Judgement) -> Iterable[Sequence[Any]]:

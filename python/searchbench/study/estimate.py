@@ -41,11 +41,11 @@ _QUERY_PER_DOCUMENT_S = 1e-8
 _USUAL_DISTINCT = 1000
 # A search for capacity: its trials for one promise at the usual effort, how many they are, how many
 # more for each further promise; what each has besides its window (warm-up, starting to drive,
-# writing); and the first look.
+# writing); and the first look, with the warm-up before it.
 _SEARCH_S = 60.0
 _SEARCH_TRIALS, _FURTHER_TRIALS = 9, 6
 _SEARCH_FIXED_S = 1.5
-_LOOK_S = 3.0
+_LOOK_S = 6.0
 _SAMPLED_BYTES = 64 << 10
 # Text packs to about a quarter.
 _PACKED = 4.0

@@ -154,5 +154,11 @@ def measured(plan: Plan) -> str:
     return f"{who}a sweep of {of}{times}"
 
 
+def warmups_s(plan: Plan) -> float:
+    """Seconds that the warm-ups until steady take at most, all together."""
+    limits = {t.id: float(t.load.get("warmup_limit_s") or 0.0) for t in plan.treatments}
+    return sum(limits[t.treatment] for t in plan.trials)
+
+
 def _count(n: int, what: str) -> str:
     return f"{n} {what}{'' if n == 1 else 's'}"

@@ -126,6 +126,13 @@ The search chooses rates, windows and warm-ups, so those keys, and `clients`, ar
 `find_capacity`. Sweeps and searches are driven once unless `replicates` says more, and have no
 control.
 
+**The warm-up** lasts until the system is steady: until the times of the same queries stay the same
+and the distinct queries have been asked, or until `warmup_limit_s`; then the trial is not steady,
+or it is unknown whether it is. The first look of a search begins so too (an `effort` below 1
+shortens its limit). `warmup_s` in its place is a fixed warm-up. Either way the window is judged
+steady, not steady or unknown; a short window shows little, and `searchbench plan` says how many
+requests a second it takes.
+
 ## Requests in place of queries
 
 Systems that run already can be sent requests as they are: paths, SQL statements, JSON, or a log

@@ -11,7 +11,7 @@ from types import FrameType
 from typing import Self
 
 from searchbench.record.trial import Trial as Kept
-from searchbench.study.plan import Plan, Trial, measured
+from searchbench.study.plan import Plan, Trial, measured, warmups_s
 
 _OVER_S = 1.0
 
@@ -175,8 +175,10 @@ def _said(recent: bytes) -> str:
 
 
 def outlook(plan: Plan) -> str:
-    """What is measured, and about how long it takes."""
-    return f"{measured(plan)}, about {_duration(plan.estimated_s)}"
+    """What is measured, and about how long it takes; with slow warm-ups, at most how much more."""
+    said = f"{measured(plan)}, about {_duration(plan.estimated_s)}"
+    more_s = warmups_s(plan)
+    return f"{said} (warm-ups: up to {_duration(more_s)} more)" if more_s else said
 
 
 def _duration(seconds: float) -> str:

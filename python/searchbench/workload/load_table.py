@@ -15,6 +15,7 @@ from typing import Any
 from searchbench.errors import SearchbenchError
 from searchbench.spec import SpecKey, defaults, show
 
+WARMUP_LIMIT_S = 60.0
 _MOST_CONNECTIONS = 65_535  # a sample names its connection in 16 bits
 _PROMISE = "p99 < 50ms, errors < 0.1%"  # what one looks like, for sentences that ask for it
 
@@ -39,8 +40,10 @@ SPEC_KEYS: tuple[SpecKey, ...] = (
             maximum=1_000_000),
     SpecKey("order", "text", "logged", "in which order the log is sent; drawn: at random",
             ("logged", "shuffled", "drawn")),
-    SpecKey("warmup_s", "number", None, "seconds before the measured window (default 1; for a "
-            "replay 0)", minimum=0, maximum=86_400),
+    SpecKey("warmup_s", "number", None, "a fixed warm-up: seconds before the measured window; "
+            "default: until the system is steady (a replay: 0)", minimum=0, maximum=86_400),
+    SpecKey("warmup_limit_s", "number", None, "a warm-up until steady ends here in any case, and "
+            "the trial is then not shown to be steady (default 60)", above=0, maximum=86_400),
     SpecKey("seconds", "number", None, "length of the measured window (default 10; a replay lasts "
             "as long as its log)", above=0, maximum=86_400),
     SpecKey("warmup_requests", "integer", None, "requests before the measured ones", minimum=0,
@@ -88,8 +91,8 @@ _OF_KIND: Mapping[str, tuple[str, ...]] = {
 _LOOPS = {"closed": "a closed loop", "open": "an open loop", "replay": "a replay"}
 # What a search chooses itself, trial by trial.
 _OF_SEARCH = (
-    "rate_per_s", "seconds", "warmup_s", "requests", "warmup_requests", "clients", "think_s",
-    "times", "speed",
+    "rate_per_s", "seconds", "warmup_s", "warmup_limit_s", "requests", "warmup_requests", "clients",
+    "think_s", "times", "speed",
 )  # fmt: skip
 # Keys that say nothing without another one, each with what is then said.
 _GOES_WITH: Mapping[str, Mapping[str, str]] = {
@@ -153,6 +156,7 @@ def problems(
     for by_count, by_time in (
         ("requests", "seconds"),
         ("requests", "warmup_s"),
+        ("requests", "warmup_limit_s"),
         ("warmup_requests", "seconds"),
     ):
         if given.get(by_count) is not None and given.get(by_time) is not None:
@@ -160,6 +164,15 @@ def problems(
     yield from _lonely(given)
     if given.get("warmup_requests") is not None and given.get("requests") is None:
         yield "warmup_requests", "`warmup_requests` goes with `requests`; say `warmup_s`"
+    if given.get("warmup_limit_s") is not None:
+        if given.get("warmup_s") is not None:
+            yield (
+                "warmup_limit_s",
+                "`warmup_s` is a fixed warm-up and `warmup_limit_s` the limit of one until steady; "
+                "leave one out",
+            )
+        if kind == "replay":
+            yield "warmup_limit_s", "a replay is not warmed up until steady; say `warmup_s`"
     cpus = given.get("cpus") or []
     if any(c < 0 or c != int(c) for c in cpus) or len(set(cpus)) != len(cpus):
         yield "cpus", "`cpus` must be different numbers of processors, from 0"
@@ -275,7 +288,8 @@ def resolve(given: Mapping[str, Any]) -> dict[str, Any]:
             full["warmup_s"] = 0.0
     elif full["requests"] is None:
         full["seconds"] = 10.0 if full["seconds"] is None else full["seconds"]
-        full["warmup_s"] = 1.0 if full["warmup_s"] is None else full["warmup_s"]
+        if full["warmup_s"] is None and full["warmup_limit_s"] is None:
+            full["warmup_limit_s"] = WARMUP_LIMIT_S
     return full
 
 

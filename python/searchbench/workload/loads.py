@@ -30,6 +30,7 @@ from searchbench.workload.load_table import SPEC_KEYS, problems, resolve
 _NS = 1_000_000_000
 # A replay's window ends so long after its last request is due, so that the last one is in it.
 _AFTER_LAST_NS = 1_000_000
+_USUAL_WARMUP_S = 3.0  # of one until steady
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +39,7 @@ class Window:
 
     Exactly one of ``seconds``, ``requests`` and ``whole`` is set, and the warm-up is counted
     likewise. ``whole`` is for replays: until just after the last request is due.
+    ``until_steady``: the warm-up ends as soon as the system is warm, ``warmup_s`` is its limit.
     """
 
     seconds: float | None = None
@@ -45,6 +47,7 @@ class Window:
     requests: int | None = None
     warmup_requests: int = 0
     whole: bool = False
+    until_steady: bool = False
 
     def __post_init__(self) -> None:
         if (self.seconds is not None) + (self.requests is not None) + self.whole != 1:
@@ -56,8 +59,15 @@ class Window:
 
     @property
     def horizon_s(self) -> float | None:
-        """Seconds of warm-up and window together; None where nothing but the requests end it."""
+        """Seconds of warm-up and window together, at most; None where the requests end it."""
         return None if self.seconds is None else self.warmup_s + self.seconds
+
+    @property
+    def usual_s(self) -> float | None:
+        """The same, as long as it will be about."""
+        if self.seconds is None or not self.until_steady:
+            return self.horizon_s
+        return min(self.warmup_s, _USUAL_WARMUP_S) + self.seconds
 
     @property
     def count(self) -> int | None:
@@ -67,9 +77,9 @@ class Window:
     def bounds_ns(self, due_ns: NDArray[np.int64]) -> tuple[int, int]:
         """Start and end of the measured window, from when requests were due.
 
-        Counted in seconds it does not depend on them; counted in requests it begins with the
-        due time of the first measured one and ends just after that of the last; a whole log ends
-        a millisecond after its last.
+        Counted in seconds it does not depend on them (a warm-up until steady: at its limit);
+        counted in requests it begins with the due time of the first measured one and ends just
+        after that of the last; a whole log ends a millisecond after its last.
         """
         if self.seconds is not None:
             start = round(self.warmup_s * _NS)
@@ -213,8 +223,8 @@ class Load:
         ``request_s``: a guess for one request in a closed loop. ``logged_s``: from the first to
         the last request of the log, for a replay of all of it.
         """
-        if self.window.horizon_s is not None:
-            return self.window.horizon_s
+        if self.window.usual_s is not None:
+            return self.window.usual_s
         if self.window.whole:
             return logged_s / self.loop.speed if isinstance(self.loop, Replay) else 0.0
         count = self.window.count or 0
@@ -247,7 +257,9 @@ def open_load(spec: Mapping[str, Any], base: Path) -> Load:
         window = Window(requests=full["requests"], warmup_requests=full["warmup_requests"] or 0)
     else:
         seconds = None if full["seconds"] is None else float(full["seconds"])
-        window = Window(seconds, float(full["warmup_s"]), whole=seconds is None)
+        until_steady = full["warmup_s"] is None
+        warmup_s = float(full["warmup_limit_s" if until_steady else "warmup_s"])
+        window = Window(seconds, warmup_s, whole=seconds is None, until_steady=until_steady)
     cpus = tuple(int(cpu) for cpu in full["cpus"] or ())
     return Load(loop, window, full["order"], float(full["timeout_s"]), full["idle"], cpus)
 

@@ -30,9 +30,10 @@ from searchbench.analysis.judgement import Capacity, CapacityTrial
 from searchbench.analysis.trial import driven, throughput
 from searchbench.analysis.trial.measured import read_trace
 from searchbench.record import Record, Trial
-from searchbench.workload.load_table import Condition, parse_promise
+from searchbench.workload.load_table import WARMUP_LIMIT_S, Condition, parse_promise
 
-FIRST_LOOK: dict[str, Any] = {"kind": "closed", "clients": 16, "seconds": 2.0, "warmup_s": 0.0}
+# Warmed up until steady, which all that follows rests on.
+FIRST_LOOK: dict[str, Any] = {"kind": "closed", "clients": 16, "seconds": 2.0}
 START = 0.9  # of the throughput of the first look
 _REMEMBERED = 512  # trials
 _OF_THE_STEP = ("load.rate_per_s", "load.probe")  # the second of records of format 1
@@ -49,7 +50,7 @@ def next_load(record: Record, subject: str, block: int) -> dict[str, Any] | None
     texts, effort = record.plan.judging.promises, record.plan.judging.effort
     trials = _of_search(record, subject, block)
     if not trials:
-        return dict(FIRST_LOOK)
+        return {**FIRST_LOOK, "warmup_limit_s": round(WARMUP_LIMIT_S * min(1.0, effort), 3)}
     if any(t.status != "ok" for t in trials):
         return None
     rates = [t for t in trials if not is_first_look(t)]

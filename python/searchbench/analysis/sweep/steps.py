@@ -36,7 +36,9 @@ OF_THE_SERVER: Mapping[str, str] = {
 }
 _PIN = "Keep the server off the client's core (--cpus, taskset), or say --realtime."
 _NAMES = {"overload": "not kept up"}
-OF_WARM_UP = ("never steady", "warm-up not reached", "not steady", "steadiness unknown")
+OF_WARM_UP = (
+    "never steady", "warm-up not reached", "warm-up limit", "not steady", "steadiness unknown",
+)  # fmt: skip
 
 Ints = NDArray[np.int64]
 
@@ -91,6 +93,7 @@ def step_of(
     share = throughput.little_of(trial.load, trace)
     cores = throughput.utilisation(trial, trace.window_s)
     bad = [f for f in findings if f.severity == "invalid"]
+    unsent = throughput.unsent(trial, trace)
     return Step(
         **heading,
         status="void" if bad else "valid",
@@ -105,7 +108,7 @@ def step_of(
         offered=throughput.offered(trace),
         answered=throughput.answered(trace),
         achieved=achieved,
-        keeps_up=_keeps_up(trial, achieved, response_growth, n) if achieved else None,
+        keeps_up=_keeps_up(unsent, achieved, response_growth, n) if achieved else None,
         service=within.quantiles((trace.done - trace.sent)[good], trace.due[good], window),
         response=within.quantiles((trace.done - trace.due)[good], trace.due[good], window),
         connect=_opened(trace, connect, inside),
@@ -169,8 +172,7 @@ def _achieved(trace: Trace) -> Estimate | None:
     return Estimate(found.share, "share", found.requests, found.of_this_window())
 
 
-def _keeps_up(trial: Trial, achieved: Estimate, growth: float | None, requests: int) -> bool | None:
-    unsent = trial.drive.unsent if trial.drive is not None else 0
+def _keeps_up(unsent: int, achieved: Estimate, growth: float | None, requests: int) -> bool | None:
     span = achieved.interval
     low, high = (span.low, span.high) if span is not None else (0.0, 1.0)
     kept = achieved.value >= throughput.KEEPS_UP

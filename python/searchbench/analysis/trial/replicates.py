@@ -64,11 +64,13 @@ def judge_trial(
         step = steps.failed_step(trial, subject, finding) if subject is not None else None
         return Judged(replace(blank, reason=reason, findings=(finding,)), empty, empty, step)
     trace = samples.trace(trial.trial)
-    warm = warmup.find(trace, trial.load.kind == "closed")
+    at_limit = trial.warmup is not None and trial.warmup.at_limit
+    warm = warmup.find(trace, trial.load.kind == "closed", at_limit=at_limit)
     findings = (*validity.audit(trial, trace, warm), *_answers_under_load(record, trial))
     counts = validity.outcomes(trial, trace)
     measured = measured_of(trace)
     rate, step, first_asks = throughput.throughput(trace), None, steadiness.first_asks(trace)
+    of_warmup = warmup.milestones(trace, warm)
     if subject is not None:
         findings = steps.rated(findings, trial, sum(counts.values()))
         step = steps.step_of(record, trial, subject, trace, counts, findings)
@@ -76,7 +78,7 @@ def judge_trial(
     del trace
     samples.keep(trial.trial, measured)
     service, response = np.sort(measured.service_ns), np.sort(measured.response_ns)
-    figures = _figures(trial, measured, counts, service, response, rate)
+    figures = _figures(trial, measured, counts, service, response, rate) | of_warmup
     if first_asks is not None:
         figures["first_asks"] = first_asks
     bad = [f for f in findings if f.severity == "invalid"]
@@ -171,9 +173,12 @@ def resources(trials: Sequence[Trial], result: TreatmentResult) -> dict[str, Est
 
 def _over_replicates(each: Sequence[Estimate]) -> Estimate:
     values, unit = [e.value for e in each], each[0].unit
-    return geometric_estimate(values, unit) or Estimate(
-        float(np.mean(values)), unit, len(values), mean_interval(values)
-    )
+    if found := geometric_estimate(values, unit):
+        return found
+    span = mean_interval(values)
+    if span is not None:  # what cannot be less than nothing is not said to be perhaps less
+        span = replace(span, low=max(0.0, span.low))
+    return Estimate(float(np.mean(values)), unit, len(values), span)
 
 
 def _figures(

@@ -21,6 +21,7 @@ MARGIN = 0.05  # a smaller change than this share counts as none
 LEVEL = 0.98  # either end of an interval is passed by chance once in 100
 AHEAD_S = 10.0  # a pace of change is followed at least so far
 FEWEST = 30  # requests; fewer do not even show their own scatter
+SCATTER = 0.3
 SLICES = 100
 PER_SLICE = 5
 FIFTH = 0.2
@@ -41,24 +42,35 @@ def steadiness(trace: Trace, closed: bool) -> Steadiness:
     what = "service time" if closed else "response time"
     start, end = trace.window
     ahead_s = max(AHEAD_S, end / 1e9)
-    changes, alike = _changes(trace, closed, start, ahead_s)
-    if not changes:
+    found, alike = changes(trace, closed, start, ahead_s)
+    if not found:
         n = int(np.count_nonzero(trace.measured() & (trace.outcome == 0)))
         return Steadiness("unknown", what, n, ahead_s, {})
-    n = next(iter(changes.values())).n
-    late = _changes(trace, closed, end // 2, ahead_s)[0] if start > end // 2 else {}
-    if any(found and all(map(_within, found.values())) for found in (changes, late)):
-        return Steadiness("steady", what, n, ahead_s, changes)
-    if alike and any(_beyond(found) for where, found in changes.items() if where != "ahead"):
-        return Steadiness("not steady", what, n, ahead_s, changes)
-    needed = _window_needed(changes["ahead"], trace.window_s, start / 1e9)
-    return Steadiness("unknown", what, n, ahead_s, changes, needed)
+    n = next(iter(found.values())).n
+    late = changes(trace, closed, end // 2, ahead_s)[0] if start > end // 2 else {}
+    if any(each and all(map(_within, each.values())) for each in (found, late)):
+        return Steadiness("steady", what, n, ahead_s, found)
+    if alike and any(_beyond(change) for where, change in found.items() if where != "ahead"):
+        return Steadiness("not steady", what, n, ahead_s, found)
+    needed = _window_needed(found["ahead"], trace.window_s, start / 1e9)
+    return Steadiness("unknown", what, n, ahead_s, found, needed)
 
 
 def moves(found: Steadiness) -> bool:
     """Whether any change is more than chance, or none could be tested."""
     spans = [e.interval for e in found.changes.values() if e.interval is not None]
     return not spans or any(span.low > 0 or span.high < 0 for span in spans)
+
+
+def rate_needed(window_s: float) -> float:
+    """About how many requests a second mostly show a window of this length to be steady.
+
+    Nine times in ten, at a scatter of 30 % from one asking of a query to the next. The standard
+    error of a slope over n requests is that of one times sqrt(12 / n).
+    """
+    errors = float(stats.norm.ppf(0.5 + LEVEL / 2) + stats.norm.ppf(0.9))
+    half = errors * SCATTER * math.sqrt(12.0) * max(AHEAD_S, window_s) / window_s
+    return (half / MARGIN) ** 2 / window_s
 
 
 def first_asks(trace: Trace) -> Estimate | None:
@@ -74,8 +86,8 @@ def first_asks(trace: Trace) -> Estimate | None:
     return Estimate(float(np.count_nonzero(measured[first[asked]])) / n, "share", n)
 
 
-def _changes(
-    trace: Trace, closed: bool, begin: int, ahead_s: float
+def changes(
+    trace: Trace, closed: bool, begin: int, ahead_s: float, level: float = LEVEL
 ) -> tuple[dict[str, Estimate], bool]:
     """By what share the times change from ``begin`` (ns) to the window's end, by where.
 
@@ -103,17 +115,18 @@ def _changes(
     y = np.log(np.maximum(1, took))
     span_s = (trace.window[1] - begin) / 1e9
     x = (trace.due[at] - begin) / (trace.window[1] - begin)
-    drift = _slope(x, y, query)
+    drift = _slope(x, y, query, level)
     each = {
         "window": drift,
         "ahead": (drift[0] * ahead_s / span_s, drift[1] * ahead_s / span_s),
-        "first fifth": _slope((x < FIFTH).astype(np.float64), y, query),
-        "last fifth": _slope((x >= 1 - FIFTH).astype(np.float64), y, query),
+        "first fifth": _slope((x < FIFTH).astype(np.float64), y, query, level),
+        "last fifth": _slope((x >= 1 - FIFTH).astype(np.float64), y, query, level),
     }
-    return {where: _share(value, half, at.size) for where, (value, half) in each.items()}, alike
+    n = at.size
+    return {where: _share(value, half, n, level) for where, (value, half) in each.items()}, alike
 
 
-def _slope(x: Floats, y: Floats, query: Ints) -> tuple[float, float]:
+def _slope(x: Floats, y: Floats, query: Ints, level: float) -> tuple[float, float]:
     """Slope of y on x within queries, and half of its interval (least squares with fixed effects).
 
     The requests are in the order of time and depend on their neighbours, so the variance is the
@@ -131,7 +144,7 @@ def _slope(x: Floats, y: Floats, query: Ints) -> tuple[float, float]:
     sums = np.add.reduceat(y - value * x, np.arange(slices) * n // slices)
     variance, freedom = long_run(sums)
     variance = max(variance, slices * float(sums.var(ddof=2))) / (n - groups - 1)
-    return value, float(stats.t.ppf(0.5 + LEVEL / 2, freedom)) * math.sqrt(variance / xx)
+    return value, float(stats.t.ppf(0.5 + level / 2, freedom)) * math.sqrt(variance / xx)
 
 
 def _centred(values: Floats, query: Ints) -> Floats:
@@ -141,11 +154,11 @@ def _centred(values: Floats, query: Ints) -> Floats:
     return centred
 
 
-def _share(value: float, half: float, n: int) -> Estimate:
+def _share(value: float, half: float, n: int, level: float) -> Estimate:
     """A change of the log as a share, with its interval."""
     low, middle, high = (math.expm1(min(v, 20.0)) for v in (value - half, value, value + half))
     method = "t on logs, each query against itself, long-run variance"
-    return Estimate(middle, "share", n, Interval(low, high, LEVEL, method))
+    return Estimate(middle, "share", n, Interval(low, high, level, method))
 
 
 def _within(change: Estimate) -> bool:

@@ -87,6 +87,18 @@ def achieved(trace: Trace) -> Achieved | None:
     return Achieved(float(came.sum()) / n, n, (due - came).astype(np.float64))
 
 
+def unsent(trial: Trial, trace: Trace) -> int:
+    """Requests due by the window's end that never got a connection.
+
+    A drive that was cut short after its window has left out some that were due then.
+    """
+    if trial.drive is None or not trial.drive.unsent:
+        return 0
+    if not trial.drive.cut_short:
+        return trial.drive.unsent
+    return int(np.count_nonzero((trace.sent < 0) & (trace.due < trace.window[1])))
+
+
 def offered(trace: Trace) -> Estimate:
     """Requests due within the window, per second."""
     return within.rate(trace.due, trace.window)

@@ -213,7 +213,7 @@ def _offered(trial: Trial, trace: Trace) -> Iterator[Row]:
     kept = trace.measured() & (trace.done >= 0)
     # Seconds by which the median response grows each second of the window.
     growth = throughput.slope(trace.due[kept], trace.done[kept] - trace.due[kept], trace.window)
-    unsent = trial.drive.unsent if trial.drive is not None else 0
+    unsent = throughput.unsent(trial, trace)
     behind = found.share < throughput.KEEPS_UP
     if unsent or (behind and growth is not None and growth > GROWTH):
         number = f"{_percent(found.share)} of the offered load" + (
@@ -278,6 +278,15 @@ def _warm(trace: Trace, warm: Warmup) -> Iterator[Row]:
             f"{what} off by {_percent(warm.off_by)}",
             "No steady state was found in the first half of the trial: it still changes.",
             f"Warm up {2 * end_s:.0f} s and measure longer.",
+        )
+    elif warm.moved == "warm-up limit":
+        yield (
+            "warm-up limit",
+            "warning",
+            f"after {declared_s:.0f} s; {_change(found, least=False)}",
+            "The warm-up ended at its limit: until then the speed had not been shown to be flat, "
+            "or queries were still asked for the first time. Nor is the window shown to be steady.",
+            f"Raise `load.warmup_limit_s` beyond {declared_s:.0f}, or draw fewer distinct queries.",
         )
     elif warm.moved and warm.steady_from_s is not None:
         yield (

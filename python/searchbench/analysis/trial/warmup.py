@@ -8,7 +8,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from searchbench.analysis.judgement import Curve, Steadiness
+from searchbench.analysis.judgement import Curve, Estimate, Steadiness
 from searchbench.analysis.trial.measured import Trace
 from searchbench.analysis.trial.steadiness import moves, steadiness
 
@@ -25,7 +25,8 @@ class Warmup:
     """The curve over the entire trace, and when it became steady.
 
     ``steady_from_s``: None where that is not known. ``moved``: what the curve shows: no steady
-    state in the first half of the trace, or only after the window had begun; empty: nothing.
+    state in the first half of the trace, or only after the window had begun; empty: nothing. Or
+    that the warm-up was ended by its limit.
     ``off_by``: how far the measured window's beginning is from the level later, as a share; 0
     where the curve shows nothing. ``steadiness``: the answer.
     """
@@ -34,7 +35,7 @@ class Warmup:
     what: Quantity
     steady_from_s: float | None
     off_by: float
-    moved: Literal["", "never steady", "warm-up not reached"]
+    moved: Literal["", "never steady", "warm-up not reached", "warm-up limit"]
     steadiness: Steadiness
 
 
@@ -83,9 +84,11 @@ def truncation(y: Floats, batch: int = 5) -> int | None:
     return None if best == limit else best * batch
 
 
-def find(trace: Trace, closed: bool) -> Warmup:
+def find(trace: Trace, closed: bool, *, at_limit: bool = False) -> Warmup:
     """The warm-up curve of a trial and whether its measured window is steady.
 
+    ``at_limit``: a warm-up until steady was ended by its limit; then any change that is more than
+    chance makes the window not steady, unless it is shown to be.
     The curve can only accuse: that it shows nothing is no proof. As it also moves with the mix of
     queries, it accuses only where the times of the same queries moved too, by more than chance.
     """
@@ -94,6 +97,10 @@ def find(trace: Trace, closed: bool) -> Warmup:
     from_s, off_by = _settled(curve, start_s)
     if tested.answer == "steady":
         return Warmup(curve, what, start_s if from_s is None else from_s, 0.0, "", tested)
+    if at_limit:
+        if tested.changes and moves(tested):
+            tested = replace(tested, answer="not steady", window_needed_s=None)
+        return Warmup(curve, what, None, off_by, "warm-up limit", tested)
     if (from_s is None or (off_by and from_s > start_s)) and moves(tested):
         moved = replace(tested, answer="not steady", window_needed_s=None)
         return Warmup(
@@ -105,6 +112,51 @@ def find(trace: Trace, closed: bool) -> Warmup:
             moved,
         )
     return Warmup(curve, what, None, 0.0, "", tested)
+
+
+def milestones(trace: Trace, found: Warmup) -> dict[str, Estimate]:
+    """After how long and how many requests the speed came to two thirds of its peak, and steady.
+
+    Of each, seconds since the first request and requests completed by then; and the same of the
+    warm-up. The peak is the speed in the measured window, each query compared with itself: requests
+    in the order of completion, ``PER_BIN`` at a time. Absent: not known.
+    """
+    ends = {"warmup": trace.window[0] / 1e9, "two_thirds": _two_thirds_s(trace, found.what)}
+    if found.steadiness.answer == "steady":
+        ends["steady"] = found.steady_from_s
+    done = np.sort(trace.done[(trace.outcome == 0) & (trace.done >= 0)])
+    figures = {}
+    for name, at_s in ends.items():
+        if at_s is not None:
+            n = int(np.searchsorted(done, at_s * 1e9))
+            figures[f"{name}_s"] = Estimate(at_s, "s", n)
+            figures[f"{name}_requests"] = Estimate(float(n), "requests", n)
+    return figures
+
+
+def _two_thirds_s(trace: Trace, what: Quantity) -> float | None:
+    """When the speed came to two thirds of that in the window.
+
+    Where most batches before are slower and most after are not: one may be either by chance.
+    """
+    good = np.flatnonzero((trace.outcome == 0) & (trace.done >= 0) & (trace.sent >= 0))
+    good = good[np.argsort(trace.done[good], kind="stable")]
+    began = (trace.sent if what == "throughput" else trace.due)[good]
+    took = np.log(np.maximum(1, trace.done[good] - began))
+    query, inside = trace.query[good], trace.measured()[good]
+    asked = np.bincount(query[inside], minlength=int(query.max(initial=0)) + 1)
+    usual = np.bincount(query[inside], took[inside], minlength=asked.size)
+    known = asked[query] > 0
+    slower = took[known] - (usual / np.maximum(1, asked))[query[known]]
+    batches = slower.size // PER_BIN
+    if not batches:
+        return None
+    means = slower[: batches * PER_BIN].reshape(batches, PER_BIN).mean(axis=1)
+    slow_before = np.cumsum(np.where(means > np.log(1.5), 1, -1))
+    at = int(np.argmax(slow_before)) + 1 if slow_before.max() > 0 else 0
+    if at == batches:
+        return None
+    return float(began[known][at * PER_BIN]) / 1e9 if at else 0.0
 
 
 def _settled(curve: Curve, start_s: float) -> tuple[float | None, float]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from functools import partial
 
 import msgspec
 import numpy as np
@@ -15,8 +16,10 @@ from searchbench.engines.answer import CacheState
 from searchbench.errors import LabError
 from searchbench.lab.conduct import caches
 from searchbench.lab.conduct.session import Run
+from searchbench.lab.conduct.watch import Watch
 from searchbench.lab.drive.drive import Samples, decoded
 from searchbench.lab.drive.probe import Probe
+from searchbench.lab.drive.warming import Warming
 from searchbench.lab.drive.workload import Spread, VerbatimRequests
 from searchbench.lab.fleet.fleet import FleetEndpoint
 from searchbench.lab.fleet.parts import FleetError
@@ -50,15 +53,20 @@ def drive_it(run: Run) -> None:
     # A measuring thread each; never more than there are connections.
     cpus = load.cpus or (() if fleet is not None else session.sitting.place.client_cpus)
     mean_s = 0.001 if session.captured is None else session.captured.about.mean_s
+    warming = _warming(run, order) if load.window.until_steady else None
+    # Of a drive that will be cut short, those of the part that is driven in any case.
+    driven = (
+        1.0 if warming is None else (load.window.seconds or 0.0) / (load.window.horizon_s or 1.0)
+    )
     manner = Manner(
         timeout_s=load.timeout_s,
         # Odd, so that it does not keep step with an even number of distinct queries.
-        capture_every=max(1, order.expected_requests(mean_s) // _SAMPLED_REPLIES) | 1,
+        capture_every=max(1, int(order.expected_requests(mean_s) * driven) // _SAMPLED_REPLIES) | 1,
         cpus=tuple(cpus)[: order.connections],
         idle=load.idle,
         realtime=bool(run.opened.treatment.load.get("realtime")),
         spill=run.spill,
-        on_tick=watch.tick,
+        on_tick=partial(_tick, watch, warming),
     )
     sender = running.endpoint if fleet is None else FleetEndpoint(fleet, running.endpoint)
     with Probe(running.processes) as probe:
@@ -74,6 +82,8 @@ def drive_it(run: Run) -> None:
         accounting = _account(run, trace)
         run.under_load = decoded(running.decoder, trace, compiled, "under_load")
     lived = running.lives()
+    if warming is not None:
+        run.about.warmup, run.about.window = warming.on_record, warming.window
     run.probe, run.others = probe.table(accounting.started_unix_ns), probe.others
     # What several client machines have to say of their clocks.
     run.about.notes += convert(json.loads(trace.accounting()).get("notes", []), list[Note])
@@ -98,9 +108,10 @@ def totals_of(run: Run) -> None:
     """Sums over the measured window, once the clock has stopped."""
     assert run.samples is not None
     assert run.probe is not None
-    load = run.opened.load.window
-    due_ns = run.samples.due_ns() if load.seconds is None else np.empty(0, np.int64)
-    window = run.about.window = Window(*load.bounds_ns(due_ns))
+    load, window = run.opened.load.window, run.about.window
+    if window is None:
+        due_ns = run.samples.due_ns() if load.seconds is None else np.empty(0, np.int64)
+        window = run.about.window = Window(*load.bounds_ns(due_ns))
     if run.session.there().processes:
         run.about.server = _server(run.probe, window)
     run.about.host_window = _machine(run.probe, window, run.others)
@@ -123,6 +134,39 @@ def _account(run: Run, trace: Trace) -> Drive:
     run.samples = Samples(trace, run.session.bytes().request_to_query)
     run.about.drive = msgspec.json.decode(trace.accounting(), type=Drive)
     return run.about.drive
+
+
+def _warming(run: Run, order: Order) -> Warming:
+    """The warm-up of a drive that ends once the system is warm."""
+    session, load, watch = run.session, run.opened.load, run.session.sitting.watch
+    compiled, window = session.bytes(), load.window
+    if session.asked_queries is None:
+        session.asked_queries = np.zeros(int(compiled.request_to_query.max()) + 1, np.bool_)
+    assert session.sitting.is_warm is not None
+    closed = order.due_ns is None
+    # Of several endpoints a client keeps connections that it may not use for long; several
+    # machines each number their own.
+    in_use = closed and compiled.copies == 1 and session.sitting.fleet is None
+    watch.stage("warm-up")
+    return Warming(
+        session.sitting.is_warm,
+        limit_s=window.warmup_s,
+        seconds=window.seconds or 0.0,
+        timeout_s=load.timeout_s,
+        closed=closed,
+        clients=order.connections if in_use else 0,
+        request_to_query=compiled.request_to_query,
+        asked=session.asked_queries,
+        began=partial(watch.stage, "drive"),
+    )
+
+
+def _tick(
+    watch: Watch, warming: Warming | None, completed: int, elapsed_ns: int, recent: bytes
+) -> bool:
+    """What is heard of a drive under way; False ends it."""
+    watch.tick(completed, elapsed_ns, recent)
+    return warming is None or warming.tick(completed, elapsed_ns, recent)
 
 
 def _order(run: Run) -> Order:

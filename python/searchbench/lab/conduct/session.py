@@ -20,8 +20,10 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
+import numpy as np
 import pyarrow as pa
 from msgspec import structs
+from numpy.typing import NDArray
 
 from searchbench.corpora.corpus import Corpus
 from searchbench.engines.engine import Engine, Parameters
@@ -30,6 +32,7 @@ from searchbench.lab.conduct.ingest import Batches, spool
 from searchbench.lab.conduct.openings import Opened
 from searchbench.lab.conduct.watch import Watch
 from searchbench.lab.drive.drive import Samples
+from searchbench.lab.drive.warming import IsWarm
 from searchbench.lab.drive.workload import Compiled
 from searchbench.lab.fleet.fleet import Fleet
 from searchbench.lab.system.running import Running
@@ -107,16 +110,21 @@ class Shelf:
 class Sitting:
     """What all sessions share. ``rules``: how the study is judged.
 
-    ``timed`` False: trials are captured and not driven. ``fleet``: several client machines; None:
-    this one alone.
+    ``is_warm``: says when a warm-up until steady is over; None: trials are captured and not driven.
+    ``fleet``: several client machines; None: this one alone.
     """
 
     rules: Judging
     watch: Watch
     place: Place
     shelf: Shelf
-    timed: bool = True
+    is_warm: IsWarm | None = None
     fleet: Fleet | None = None
+
+    @property
+    def timed(self) -> bool:
+        """Are trials driven?"""
+        return self.is_warm is not None
 
     @property
     def captures_after(self) -> bool:
@@ -129,7 +137,8 @@ class Session:
     """``made_by``: the trial that opened it, empty where that was before any trial.
 
     ``seconds`` spent in each phase; ``stage`` says where a failure happened. ``found``: what
-    opening it found out, as fields of ``record.trial.Trial``.
+    opening it found out, as fields of ``record.trial.Trial``. ``asked_queries``: by query, whether
+    a warm-up asked it since.
     """
 
     opened: Opened
@@ -142,6 +151,7 @@ class Session:
     captured: Captured | None = None
     cache: CachePlan | None = None
     filled: bool = False
+    asked_queries: NDArray[np.bool_] | None = None
     ready: bool = False
     stage: str = ""
     seconds: dict[str, float] = field(default_factory=dict)

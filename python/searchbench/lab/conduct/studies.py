@@ -20,6 +20,7 @@ from searchbench.lab.conduct.openings import Openings
 from searchbench.lab.conduct.session import Shelf, Sitting
 from searchbench.lab.conduct.trials import Decide, planned, searched
 from searchbench.lab.conduct.watch import Silence, Watch
+from searchbench.lab.drive.warming import IsWarm
 from searchbench.lab.fleet.fleet import Fleet
 from searchbench.lab.place import host
 from searchbench.record import Record, Writer, open_record
@@ -35,6 +36,7 @@ def run(
     record: Path | str | None = None,
     *,
     decide: Decide,
+    is_warm: IsWarm,
     plan: Plan | None = None,
     watch: Watch | None = None,
     work: Path | None = None,
@@ -42,7 +44,8 @@ def run(
     """Measure a study; its record. Called again on the same record it continues.
 
     ``record``: the folder, ``records/NAME`` if None. ``decide``: what a search for capacity asks
-    next, from the record so far. ``plan``: the study's, if it was made already. ``work``: where
+    next, from the record so far. ``is_warm``: whether a warm-up is over, from its samples so far.
+    ``plan``: the study's, if it was made already. ``work``: where
     indexes are built while measuring (default: the temporary directory). StudyError, CorpusError,
     QueryError, NotInstalled, RecordError; LabError where an attached system of a sweep or a search
     does not answer. A trial that fails is on record as failed and raises nothing.
@@ -55,7 +58,7 @@ def run(
     # Everything that a person can get wrong is opened before the first minute is spent.
     for treatment in plan.treatments:
         openings.opened(treatment, study.seed)
-    with _conductor(openings, plan, work) as conductor:
+    with _conductor(openings, plan, work, is_warm) as conductor:
         if plan.judging.measure != "trials":
             conductor.survey([t for t in plan.treatments if t.attach])
         writer = _writer(study, plan, Path(record) if record else Path("records") / study.name)
@@ -83,7 +86,7 @@ def verify(
     openings = Openings(study.base, study.seed, watch or Silence())
     judging = structs.replace(plan.judging, measure="trials", control=None, replicates=1)
     plan = structs.replace(plan, trials=tuple(_answering(plan)), judging=judging)
-    with _conductor(openings, plan, work, timed=False) as conductor:
+    with _conductor(openings, plan, work) as conductor:
         writer = _writer(study, plan, Path(record))
         conductor.conduct(planned(plan, writer), writer)
     return open_record(record)
@@ -91,9 +94,12 @@ def verify(
 
 @contextmanager
 def _conductor(
-    openings: Openings, plan: Plan, work: Path | None, *, timed: bool = True
+    openings: Openings, plan: Plan, work: Path | None, is_warm: IsWarm | None = None
 ) -> Iterator[Conductor]:
-    """Who conducts the plan, logged in on the client machines, if there are any."""
+    """Who conducts the plan, logged in on the client machines, if there are any.
+
+    ``is_warm`` None: nothing is timed.
+    """
     machines = {
         (tuple(t.load.get("machines") or ()), t.load.get("ssh"), t.load.get("client_command"))
         for t in plan.treatments
@@ -102,11 +108,11 @@ def _conductor(
     if len(machines) > 1:
         raise LabError("the treatments name different client machines; name the same for all")
     fleet = None
-    if names and timed:
+    if names and is_warm:
         fleet = Fleet(names, shlex.split(ssh or "ssh"), command or "searchbench-client")
     with folder(work) as private, fleet or nullcontext():
         place, shelf = host.placement(), Shelf(private / "shelf")
-        sitting = Sitting(plan.judging, openings.watch, place, shelf, timed, fleet)
+        sitting = Sitting(plan.judging, openings.watch, place, shelf, is_warm, fleet)
         with closing(Conductor(openings, sitting, private / "run", plan)) as conductor:
             yield conductor
 

@@ -29,6 +29,10 @@ _STEADY = (
     "how often each was asked in the window; a small hot set is answered from caches, so compare "
     "treatments that are alike in this."
 )
+_WARMUPS = (
+    "How long each takes to warm up, from its first request. The peak is the speed in the measured "
+    "window, each query compared with itself."
+)
 _OF_INGEST = ("index_bytes", "ingest_s", "ingest_documents_per_s")
 _OF_CLIENT = ("client_cpu_share",)  # which the section about the client has
 Which = Literal["service", "response"]
@@ -123,6 +127,7 @@ def warmup(content: Content) -> Section:
         blocks.append(Text("Too few requests to draw: " + ", ".join(few) + "."))
     if any(t.steadiness for treatment in content.judgement.treatments for t in treatment.trials):
         blocks += [Text(_STEADY), tables.steadiness(content.judgement)]
+        blocks += [Text(_WARMUPS), tables.warmups(content.judgement)]
     return Section("warmup", "Warm-up", tuple(blocks))
 
 

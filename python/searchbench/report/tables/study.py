@@ -337,6 +337,19 @@ def steadiness(judgement: Judgement) -> Table:
     )
 
 
+def warmups(judgement: Judgement) -> Table:
+    """Of each treatment how long it took to become fast, and how long it was warmed up."""
+    return table(
+        judgement.treatments,
+        text("Treatment", lambda t: named(t.label), 2),
+        number("Two thirds of the peak after", partial(_figure, "two_thirds_s"), 1.5),
+        number("queries", partial(_figure, "two_thirds_requests"), 1.2),
+        number("Steady after", partial(_figure, "steady_s"), 1.2),
+        number("queries", partial(_figure, "steady_requests"), 1.2),
+        number("Warm-up", partial(_figure, "warmup_s")),
+    )
+
+
 def excluded(found: Iterable[tuple[Mapping[str, Any], str]]) -> Table:
     """Crossings that were not run, each with the reason."""
     return table(

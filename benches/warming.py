@@ -1,0 +1,110 @@
+"""When a warm-up until steady ends, on the simulated servers of benches/judge.py."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from itertools import product
+from typing import Any
+
+import numpy as np
+
+from benches import judge as simulated
+from benches.figure import Figure
+from benches.table import Table
+from searchbench import _core
+from searchbench.analysis.trial.measured import Trace
+from searchbench.analysis.trial.warming import is_warm
+from searchbench.lab.drive.warming import IsWarm, Warming
+
+LIMIT_S, WINDOW_S = 60.0, 2.0
+TICK_NS = 100_000_000
+RATES = (50, 400, 2_000, 20_000)
+WARM = 0.05  # of the full speed may still be lacking where a warm-up ends
+
+
+def figures(repetitions: int = 2) -> Iterator[Figure | Table]:
+    """By time constant (none: steady) and rate: when it ended, and how far from warm."""
+    rows = []
+    early = ended = 0
+    for tau, rate in product((None, *simulated.CONSTANTS_S), RATES):
+        found = [
+            warmed_up(rate, tau, seed, closed)
+            for seed, closed in product(range(repetitions), (True, False))
+        ]
+        by_itself = [w for w in found if not w.on_record.at_limit]
+        took = sorted(w.on_record.seconds for w in by_itself)
+        left = [lacking(w, tau) for w in by_itself]
+        if tau is not None:
+            ended += len(left)
+            early += sum(share > WARM for share in left)
+        rows.append(
+            (
+                f"{tau:g} s" if tau else "steady",
+                f"{rate:,}",
+                str(len(found)),
+                str(len(found) - len(by_itself)),
+                f"{np.median(took):.1f} s" if took else "–",
+                f"{took[-1]:.1f} s" if took else "–",
+                f"{100 * max(left):.1f} %" if left else "–",
+            )
+        )
+    yield Table(
+        "When a warm-up until steady ends, by the time constant of the system's own",
+        ("time constant", "queries/s", "drives", "at the limit", "median", "longest", "lacking"),
+        tuple(rows),
+    )
+    yield Figure(
+        "warm-ups of cold systems that ended more than 5 % below full speed",
+        100 * early / max(1, ended), "%", at_most=5, note=f"of {ended}",
+    )  # fmt: skip
+
+
+def lacking(warming: Warming, tau: float | None) -> float:
+    """The share of its full speed that a system lacks when its window begins."""
+    return simulated.COLD * math.exp(-warming.window.start / 1e9 / tau) if tau else 0.0
+
+
+def warmed_up(rate: float, tau: float | None, seed: int, closed: bool = True) -> Warming:
+    """The warm-up of a simulated server, driven until its window begins."""
+    rng = np.random.default_rng(seed)
+    # Fast systems take a shorter trace: they are warm, or the limit is as long as it is.
+    for longest_s in (5.0, 20.0, LIMIT_S):
+        trace = simulated.trace(rng, rate, tau, longest_s, WINDOW_S, closed=closed)
+        found = warming_of(trace, closed=closed, clients=0)
+        for _ in ticks(found, samples_of(trace), longest_s + WINDOW_S):
+            if found.start_ns is not None:
+                return found
+    return found
+
+
+def warming_of(trace: Trace, judge: IsWarm = is_warm, **how: Any) -> Warming:
+    """What follows a drive of one client over one connection; ``how``: what is otherwise."""
+    queries = np.arange(int(trace.query.max()) + 1, dtype=np.uint32)
+    made: dict[str, Any] = {
+        "limit_s": LIMIT_S, "seconds": WINDOW_S, "timeout_s": 10.0, "closed": True, "clients": 1,
+        "request_to_query": queries, "asked": np.zeros(queries.size, np.bool_),
+        "began": lambda: None,
+    }  # fmt: skip
+    return Warming(judge, **made | how)
+
+
+def samples_of(trace: Trace) -> np.ndarray[Any, Any]:
+    """As the core has them, all of one connection, in the order of completion."""
+    samples = np.zeros(trace.due.size, dtype=np.dtype(_core.SAMPLE_DTYPE))
+    for name in ("due", "free", "sent", "done"):
+        samples[name] = getattr(trace, name)
+    samples["request"] = trace.query
+    return samples[np.argsort(trace.done, kind="stable")]
+
+
+def ticks(
+    warming: Warming, samples: np.ndarray[Any, Any], seconds: float = LIMIT_S + WINDOW_S
+) -> Iterator[tuple[int, bool]]:
+    """Every tick of the drive, in ns since the start, and whether the drive goes on."""
+    for now_ns in range(TICK_NS, round(seconds * 1e9), TICK_NS):
+        end = int(np.searchsorted(samples["done"], now_ns))
+        goes_on = warming.tick(end, now_ns, samples[max(0, end - 4096) : end].tobytes())
+        yield now_ns, goes_on
+        if not goes_on:
+            return
