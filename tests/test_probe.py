@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 import time
@@ -13,10 +14,26 @@ import pytest
 
 from searchbench.lab.conduct import measuring
 from searchbench.lab.drive import probe
+from searchbench.lab.drive.jvm import JvmThreads
 from searchbench.record import PROBE
 from searchbench.record.trial import Window
 
 SECOND = 1_000_000_000
+# A process with threads that are named as HotSpot names them; its compiler has burnt 0.2 s.
+JVM = """
+import ctypes, threading, time
+def live(name):
+    ctypes.CDLL(None).prctl(15, name.encode())
+    while name[0] == "C" and time.thread_time() < 0.2: pass
+    ready.wait()
+    time.sleep(60)
+ready = threading.Barrier(4)
+for name in ("C2 CompilerThread0", "VM Thread", "http"):
+    threading.Thread(target=live, args=(name,), daemon=True).start()
+ready.wait()
+print(flush=True)
+time.sleep(60)
+"""
 
 
 def test_what_a_child_used_is_not_lost_when_it_ends() -> None:
@@ -83,3 +100,23 @@ def test_the_times_that_control_groups_were_stopped_are_read(tmp_path: Path) -> 
     stat.write_text("usage_usec 12\n")
     assert probe._throttled(stat) is None, "the root has no limit"
     assert probe._throttled(tmp_path / "none") is None
+
+
+def test_the_threads_of_a_jvm_say_what_compiling_and_collecting_took() -> None:
+    found = JvmThreads()
+    found.look(os.getpid())
+    assert found.seconds() == {}, "this process is no JVM"
+    server = subprocess.Popen([sys.executable, "-c", JVM], stdout=subprocess.PIPE)
+    try:
+        assert server.stdout is not None
+        server.stdout.readline()
+        found.look(server.pid)
+        seconds = found.seconds()
+        assert seconds["jvm_compilers_s"] == pytest.approx(0.2, abs=0.05)
+        assert seconds["jvm_collectors_s"] < 0.05
+    finally:
+        server.kill()
+        server.communicate()
+    with pytest.raises(OSError, match="No such file"):
+        found.look(server.pid)
+    assert found.seconds() == seconds, "what has ended keeps its time"

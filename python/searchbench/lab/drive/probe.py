@@ -17,6 +17,7 @@ from typing import Any
 import psutil
 import pyarrow as pa
 
+from searchbench.lab.drive.jvm import JvmThreads
 from searchbench.record import PROBE
 
 _PRESSURES = ("cpu", "io", "memory")
@@ -36,6 +37,7 @@ class Probe:
     _stop: threading.Event = field(default_factory=threading.Event)
     _thread: threading.Thread | None = None
     _limits: list[Path] = field(default_factory=lambda: list(_limit_files()))
+    _jvm: JvmThreads = field(default_factory=JvmThreads)
 
     def __enter__(self) -> Probe:
         """Take the first sample and go on in a thread of its own."""
@@ -61,7 +63,7 @@ class Probe:
             self._sample()
 
     def _sample(self) -> None:
-        seen = {"t": time.time_ns(), **_server(self.servers), **_cores()}
+        seen = {"t": time.time_ns(), **_server(self.servers, self._jvm), **_cores()}
         own, cpu = os.times(), psutil.cpu_times()
         limited = [n for path in self._limits if (n := _throttled(path)) is not None]
         host: dict[str, Any] = {
@@ -80,7 +82,7 @@ class Probe:
         self._rows.append({**seen, **host})
 
 
-def _server(roots: Sequence[psutil.Process]) -> dict[str, Any]:
+def _server(roots: Sequence[psutil.Process], jvm: JvmThreads) -> dict[str, Any]:
     """Sums over the service's process trees; nulls once one of them is gone.
 
     What a child that has ended had used is on its parent's account, so that sums never fall.
@@ -99,6 +101,7 @@ def _server(roots: Sequence[psutil.Process]) -> dict[str, Any]:
                 read += io.read_bytes
                 written += io.write_bytes
                 faults += _major_faults(process.pid)
+                jvm.look(process.pid)
     except (psutil.NoSuchProcess, psutil.AccessDenied, psutil.ZombieProcess, OSError):
         return {}
     return {
@@ -108,6 +111,7 @@ def _server(roots: Sequence[psutil.Process]) -> dict[str, Any]:
         "server_write_bytes": written,
         "server_threads": threads,
         "server_major_faults": faults,
+        **jvm.seconds(),
     }
 
 
