@@ -45,7 +45,7 @@ MVN := mvn -q -B -Dstyle.color=never
 java: ## build what runs on the JVM (Lucene, SenseiDB, Elasticsearch's analysis); needs JDK 17 (Lucene 10: 21 or later) and Maven
 	@if command -v mvn >/dev/null && command -v javac >/dev/null; then for jar in $(LUCENE_JAR) $(ELASTICSEARCH_JAR) $(SENSEI_JAR); do $(MAKE) --no-print-directory $$jar; done; \
 	else echo "NOT RUN HERE: Lucene, SenseiDB and Elasticsearch need JDK 17 and Maven (Debian: apt-get install openjdk-17-jdk-headless maven)"; fi
-	@if command -v mvn >/dev/null && java/with-jdk 21 javac -version >/dev/null 2>&1; then $(MAKE) --no-print-directory $(LUCENE10_JAR); \
+	@if command -v mvn >/dev/null && java/with-jdk 21 newest javac -version >/dev/null 2>&1; then $(MAKE) --no-print-directory $(LUCENE10_JAR); \
 	else echo "NOT RUN HERE: Lucene 10 needs a JDK 21 or later (SEARCHBENCH_JDK, or below /usr/lib/jvm) and Maven"; fi
 
 $(LUCENE_JAR): java/lucene/pom.xml $(shell find java/lucene/src -type f)
@@ -55,7 +55,7 @@ $(LUCENE_JAR): java/lucene/pom.xml $(shell find java/lucene/src -type f)
 
 $(LUCENE10_JAR): java/lucene/pom.xml $(shell find java/lucene/src -type f)
 	@echo "building the Lucene 10 host: the first time Maven gets its libraries"
-	@java/with-jdk 21 $(MVN) -f java/lucene/pom.xml -Plucene10 package 2>&1 | { grep -v 'WARNING: ' || true; }
+	@java/with-jdk 21 newest $(MVN) -f java/lucene/pom.xml -Plucene10 package 2>&1 | { grep -v 'WARNING: ' || true; }
 	@touch $@
 
 $(ELASTICSEARCH_JAR): java/elasticsearch/pom.xml $(shell find java/elasticsearch/src -type f)

@@ -24,6 +24,7 @@ sys.path.insert(0, str(Path(__file__).parent.parent))
 from benches import (
     capacity,
     client_cpu,
+    direct,
     engines,
     gate,
     http_clients,
@@ -50,6 +51,7 @@ BENCHES: dict[str, Callable[[], Iterable[Figure | Table | Missing]]] = {
     "capacity": capacity.figures,
     "memory": memory.figures,
     "engines": engines.figures,
+    "direct": direct.figures,
     "ingest": ingest.figures,
     "judge": judge.figures,
     "judge-verdicts": judge_verdicts.figures,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 import time
@@ -14,11 +15,27 @@ import pytest
 
 from searchbench.lab.conduct import measuring
 from searchbench.lab.drive import others, probe
+from searchbench.lab.drive.jvm import JvmThreads
 from searchbench.lab.drive.others import Process
 from searchbench.record import PROBE
 from searchbench.record.trial import Window
 
 SECOND = 1_000_000_000
+# A process with threads that are named as HotSpot names them; its compiler has burnt 0.2 s.
+JVM = """
+import ctypes, threading, time
+def live(name):
+    ctypes.CDLL(None).prctl(15, name.encode())
+    while name[0] == "C" and time.thread_time() < 0.2: pass
+    ready.wait()
+    time.sleep(60)
+ready = threading.Barrier(4)
+for name in ("C2 CompilerThread0", "VM Thread", "http"):
+    threading.Thread(target=live, args=(name,), daemon=True).start()
+ready.wait()
+print(flush=True)
+time.sleep(60)
+"""
 
 
 def test_what_a_child_used_is_not_lost_when_it_ends() -> None:
@@ -104,3 +121,23 @@ def test_the_processes_of_this_machine_are_seen_with_their_parents() -> None:
     mine = others.processes()[psutil.Process().pid]
     assert mine.parent == psutil.Process().ppid()
     assert mine.cpu_s == pytest.approx(sum(psutil.Process().cpu_times()[:4]), abs=1.0)
+
+
+def test_the_threads_of_a_jvm_say_what_compiling_and_collecting_took() -> None:
+    found = JvmThreads()
+    found.look(os.getpid())
+    assert found.seconds() == {}, "this process is no JVM"
+    server = subprocess.Popen([sys.executable, "-c", JVM], stdout=subprocess.PIPE)
+    try:
+        assert server.stdout is not None
+        server.stdout.readline()
+        found.look(server.pid)
+        seconds = found.seconds()
+        assert seconds["jvm_compilers_s"] == pytest.approx(0.2, abs=0.05)
+        assert seconds["jvm_collectors_s"] < 0.05
+    finally:
+        server.kill()
+        server.communicate()
+    with pytest.raises(OSError, match="No such file"):
+        found.look(server.pid)
+    assert found.seconds() == seconds, "what has ended keeps its time"

@@ -3,19 +3,24 @@
 from __future__ import annotations
 
 import random
+import re
+import subprocess
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from engines.test_conformance import SCHEMA, Shelf, drawn
+from engines.test_conformance import SCHEMA, Shelf, ask, drawn
+from searchbench.corpora.corpus import Document
 from searchbench.engines import ENGINES, defaults
 from searchbench.engines.answer import Hits
+from searchbench.engines.engine import Engine
 from searchbench.errors import LabError
 from searchbench.lab.conduct.serve import serving
 from searchbench.lab.get.install import missing
 from searchbench.lab.system.deploy import Deployment
 from searchbench.lab.system.names import jvm_hosts
-from searchbench.workload.queries.algebra import Facet, Mode, Query, Sort
+from searchbench.workload.queries.algebra import Facet, Mode, Query, Range, Sort, Terms
 
 LUCENE, LUCENE10 = ENGINES["lucene"], ENGINES["lucene10"]
 
@@ -53,20 +58,58 @@ def test_both_versions_answer_alike_under_every_lever(
     tmp_path: Path, levers: dict[str, str | int]
 ) -> None:
     answers: dict[str, list[Hits]] = {}
+    jdks = set()
     for engine in (LUCENE, LUCENE10):
         params = {**defaults(engine), **levers}
         with serving(engine, params, Shelf(), tmp_path / engine.name) as (running, _done):
             facts = engine.facts(running.ask(engine.facts_request()))
-            assert dict(facts.parameters) == params
+            assert {**facts.parameters, "jdk": "newest"} == params
+            jdks.add(facts.extra["java"])
             asked = [engine.compile(query, SCHEMA, params) for query in queries()]
             answers[facts.version.split(".")[0]] = [engine.decode(running.ask(r)) for r in asked]
     assert list(answers) == ["9", "10"]
+    assert len(jdks) == 1, "a difference of versions is none of JDKs"
     assert len({hits.total for hits in answers["9"]}) > 20
     for nine, ten in zip(answers["9"], answers["10"], strict=True):
         assert ten.error is None
         assert (nine.total, nine.facets, nine.groups) == (ten.total, ten.facets, ten.groups)
         assert [h.id for h in nine.hits] == [h.id for h in ten.hits]
         assert [h.score for h in nine.hits] == pytest.approx([h.score for h in ten.hits])
+
+
+class LongShelf(Shelf):
+    """Enough documents of one word in differing numbers that whole blocks can be skipped."""
+
+    def documents(self) -> Iterator[Document]:
+        rng = random.Random(3)
+        for number in range(4000):
+            body = " ".join(["fox"] * rng.randint(1, 9) + ["way"] * rng.randint(0, 60))
+            yield Document(str(number), {"body": body, "size": rng.randint(0, 999)})
+
+
+@pytest.mark.parametrize("engine", [LUCENE, LUCENE10], ids=["9", "10"])
+@pytest.mark.parametrize("parts", [1, 3])
+def test_what_is_skipped_once_the_total_is_known_changes_no_answer(
+    tmp_path: Path, engine: Engine, parts: int
+) -> None:
+    params = {**defaults(engine), "parts": parts}
+    some = {"limit": 7, "offset": 5}
+    ranges = (Range("size", 100, 300),)
+    with serving(engine, params, LongShelf(), tmp_path) as (running, _done):
+        for sort in ((), (Sort("size", True),), (Sort("size"), Sort("_score", True))):
+            # Of the union with a word that no document has, Lucene does not know the count.
+            known, counted = (
+                ask(running, Query(Terms(Mode.ANY, words, ("body",)), sort=sort, **some))
+                for words in (("fox",), ("fox", "nowhere"))
+            )
+            assert known == counted
+            assert (known.total, len(known.hits)) == (4000, 7)
+        # Every document, and those that pass a filter: the first in the order of ingest.
+        assert ask(running, Query(None, **some)).total == 4000
+        filtered = ask(running, Query(None, ranges, **some))
+        counted = ask(running, Query(None, ranges, facets=(Facet("size", 1),), **some))
+        assert (filtered.total, filtered.hits) == (counted.total, counted.hits)
+        assert 600 < (filtered.total or 0) < 1000
 
 
 def test_it_runs_on_a_jdk_of_its_own_with_its_vector_instructions(tmp_path: Path) -> None:
@@ -76,6 +119,24 @@ def test_it_runs_on_a_jdk_of_its_own_with_its_vector_instructions(tmp_path: Path
         assert "--add-modules=jdk.incubator.vector" in running.facts.extra["jvm_arguments"]
         log = (running.run / "server.log").read_text()
     assert "Java vector incubator API enabled" in log
+
+
+def test_lucene_9_runs_on_the_jdk_that_is_asked_for_and_on_no_other(tmp_path: Path) -> None:
+    running = Deployment(
+        LUCENE, {**defaults(LUCENE), "jdk": "99"}, tmp_path / "data", tmp_path / "run"
+    )
+    with pytest.raises(LabError, match=r"there is no JDK 99 .* set SEARCHBENCH_JDK"), running:
+        pass
+    script = f"{jvm_hosts()}/with-jdk"
+    here = [
+        int(match[1])
+        for file in Path("/usr/lib/jvm").glob("*/release")
+        if (match := re.search(r'^JAVA_VERSION="(\d+)', file.read_text(), re.MULTILINE))
+    ]
+    for wanted in {"newest": max(here), **{str(v): v for v in here if v >= 17}}.items():
+        argv = ["sh", script, "17", wanted[0], "sh", "-c", "cat $JAVA_HOME/release"]
+        told = subprocess.run(argv, capture_output=True, text=True, check=True).stdout
+        assert f'JAVA_VERSION="{wanted[1]}' in told
 
 
 def test_without_a_newer_jdk_it_says_what_to_do(

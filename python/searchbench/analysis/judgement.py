@@ -421,7 +421,7 @@ class Judgement:
     ``scales`` has this and the latencies, with units, best levels and fits. ``resources``: by
     treatment, by name (``server_cores``, ``cpu_s_per_query``, ``peak_rss_bytes``, ``index_bytes``,
     ``ingest_s``, ``ingest_documents_per_s``, ``read_bytes``, ``write_bytes``,
-    ``client_cpu_share``) an Estimate.
+    ``jvm_compilers_s``, ``jvm_collectors_s``, ``client_cpu_share``) an Estimate.
     ``metric``: the one that the verdict is about. ``measure``: what the plan says was done. Of a
     sweep or a search for capacity ``steps`` has an entry for each trial, ``void`` says in a
     sentence which steps cannot be believed (empty: all can), and of a search ``capacity`` has an

@@ -7,23 +7,24 @@ from dataclasses import replace
 from typing import ClassVar
 
 from searchbench.corpora.corpus import Schema
-from searchbench.engines.engine import Capabilities, Parameters, Service
+from searchbench.engines.engine import Capabilities, Parameter, Parameters, Service
 from searchbench.engines.frames import LibraryHost, host_options
 from searchbench.engines.jvm_form import JAVA_17, JVM_LEVERS, jvm
 from searchbench.engines.levers import choice, described, number
 
-_OF_THE_JVM = [lever.name for lever in JVM_LEVERS]
+_OF_THE_JVM = ["jdk", *(lever.name for lever in JVM_LEVERS)]
+# As Lucene itself advises: the vector instructions of the processor, where the JDK and it agree.
+_ADVISED = ("--add-modules", "jdk.incubator.vector", "--enable-native-access=ALL-UNNAMED")
 
 
 class Lucene(LibraryHost):
     """Parts in one process; heap and garbage collector are fixed, whatever machine it runs on.
 
-    ``place``: where the host was built. ``java``: the command that starts a JVM, with the
-    arguments that this version of Lucene wants.
+    ``place``: where the host was built. ``least``: the oldest JDK that it runs on.
     """
 
     place: ClassVar[str] = "{hosts}/lucene/target"
-    java: ClassVar[tuple[str, ...]] = ("java",)
+    least: ClassVar[int] = 17
     needs: ClassVar[Mapping[str, str]] = {
         "java": JAVA_17,
         "{hosts}/lucene/target/lucene-host.jar": "`make java` builds it",
@@ -37,10 +38,14 @@ class Lucene(LibraryHost):
         deviations={
             "scoring": "BM25 (k1 1.2, b 0.75) without the constant factor k1 + 1, field lengths "
             "rounded to one byte; several fields add up",
-            "analysis": "letters and digits as of Unicode 13 (Java 17); a word of more than "
-            "32,766 bytes is not indexed",
+            "analysis": "letters and digits as the JDK knows them (Java 17: Unicode 13, Java 25: "
+            "Unicode 16); a word of more than 32,766 bytes is not indexed",
             "sort": "an integer or date of the least or greatest 64-bit value sorts with the "
             "missing ones",
+        },
+        unread={
+            "jdk": "never: a JVM does not know whether there is a newer one; which one ran stands "
+            "in its facts (`java`), and a version that is not here is refused at the start",
         },
     )
     parameters = described(
@@ -57,6 +62,8 @@ class Lucene(LibraryHost):
             "writers of all parts together, within the heap",
             number("refresh_ms", 0, (0, 3_600_000), index=True): "show new documents this often "
             "while batches come in; 0: only when asked",
+            Parameter("jdk", str, "newest", "", index=True): "version of the JDK that it runs on; "
+            "newest: the latest that is found, the same for all versions of Lucene",
             **JVM_LEVERS,
         }
     )
@@ -64,9 +71,10 @@ class Lucene(LibraryHost):
     def service(self, params: Parameters, schema: Schema) -> Service:
         """A JVM of its own. What its defaults would take from the machine is spelled out."""
         own = [p for p in self.parameters if p.name not in _OF_THE_JVM]
+        jdk = ("sh", "{hosts}/with-jdk", str(self.least), str(params["jdk"]), "java")
         return Service(
             argv=(
-                *jvm(params, self.java),
+                *jvm(params, (*jdk, *_ADVISED)),
                 *("-cp", f"{self.place}/lucene-host.jar:{self.place}/lib/*"),
                 "searchbench.lucene.Host",
                 *host_options(own, params),
@@ -82,20 +90,9 @@ class Lucene10(Lucene):
     """The same host built with Lucene 10, whose vector instructions and mapping are the JDK's."""
 
     name = "lucene10"
-    can = replace(
-        Lucene.can,
-        title="Lucene 10",
-        deviations={
-            **Lucene.can.deviations,
-            "analysis": "letters and digits as the JDK knows them (Java 25: Unicode 16); a word "
-            "of more than 32,766 bytes is not indexed",
-        },
-    )
+    can = replace(Lucene.can, title="Lucene 10")
     place = "{hosts}/lucene/target10"
-    java = (
-        *("sh", "{hosts}/with-jdk", "21", "java"),
-        *("--add-modules", "jdk.incubator.vector", "--enable-native-access=ALL-UNNAMED"),
-    )
+    least = 21
     needs: ClassVar[Mapping[str, str]] = {
         "{hosts}/lucene/target10/lucene-host.jar": "`make java` builds it where there is a JDK 21 "
         "or later: set SEARCHBENCH_JDK to its folder, or install one below /usr/lib/jvm",

@@ -64,6 +64,8 @@ PROBE = pa.schema(
         *((f"stalled_{name}_s", pa.float64()) for name in ("cpu", "io", "memory")),
         ("throttled", pa.int64()),
         *((f"core_{name}", pa.list_(pa.float64())) for name in _OF_A_CORE),
+        ("jvm_compilers_s", pa.float64()),
+        ("jvm_collectors_s", pa.float64()),
     ]
 )
 

@@ -201,13 +201,19 @@ class Warmup(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ServerTotals(msgspec.Struct, frozen=True, kw_only=True):
-    """The server over the measured window; None where it was not seen."""
+    """The server over the measured window; None where it was not seen.
+
+    ``jvm_compilers_s``, ``jvm_collectors_s``: CPU time of a JVM's threads that compile and that
+    collect garbage, within ``cpu_s``; None where no process is a JVM.
+    """
 
     cpu_s: float | None = None
     peak_rss_bytes: int | None = None
     read_bytes: float | None = None
     write_bytes: float | None = None
     major_faults: float | None = None
+    jvm_compilers_s: float | None = None
+    jvm_collectors_s: float | None = None
 
 
 class CoreTotals(msgspec.Struct, frozen=True, kw_only=True):

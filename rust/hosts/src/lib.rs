@@ -14,7 +14,7 @@ pub mod reply;
 pub mod schema;
 mod serve;
 mod signal;
-mod sqlite;
+pub mod sqlite;
 pub mod tantivy;
 
 use std::net::{Ipv4Addr, SocketAddr, TcpListener};

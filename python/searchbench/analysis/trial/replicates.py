@@ -144,6 +144,8 @@ def resources(trials: Sequence[Trial], result: TreatmentResult) -> dict[str, Est
             "peak_rss_bytes": trial.server.peak_rss_bytes,
             "read_bytes": trial.server.read_bytes,
             "write_bytes": trial.server.write_bytes,
+            "jvm_compilers_s": trial.server.jvm_compilers_s,
+            "jvm_collectors_s": trial.server.jvm_collectors_s,
         }
         if (ingest := trial.ingest) is not None:
             row["index_bytes"] = ingest.index_bytes

@@ -14,6 +14,7 @@ import numpy as np
 from searchbench.analysis.judgement import Finding, Steadiness
 from searchbench.analysis.trial import throughput
 from searchbench.analysis.trial.cache import cache_hits
+from searchbench.analysis.trial.jvm import jvm
 from searchbench.analysis.trial.latency import minimum_samples
 from searchbench.analysis.trial.machine import disturbances
 from searchbench.analysis.trial.measured import Trace
@@ -46,6 +47,7 @@ def audit(trial: Trial, trace: Trace, warm: Warmup) -> tuple[Finding, ...]:
     checks = (
         *(_lab_notes, _outcomes, _dead, _little, _lag, _offered, _unsupported, _first_asks),
         disturbances,
+        jvm,
         cache_hits,
     )
     rows = chain(*(check(trial, trace) for check in checks), _warm(trace, warm))

@@ -208,6 +208,8 @@ def _server(probe: pa.Table, window: Window) -> ServerTotals:
         read_bytes=_grown(probe, "server_read_bytes", window),
         write_bytes=_grown(probe, "server_write_bytes", window),
         major_faults=_grown(probe, "server_major_faults", window),
+        jvm_compilers_s=_grown(probe, "jvm_compilers_s", window),
+        jvm_collectors_s=_grown(probe, "jvm_collectors_s", window),
     )
 
 

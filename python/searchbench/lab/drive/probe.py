@@ -18,6 +18,7 @@ from typing import Any
 import psutil
 import pyarrow as pa
 
+from searchbench.lab.drive.jvm import JvmThreads
 from searchbench.lab.drive.others import TICKS_PER_S, Process, processes, used
 from searchbench.record import PROBE
 
@@ -43,6 +44,7 @@ class Probe:
     _limits: list[Path] = field(default_factory=lambda: list(_limit_files()))
     _ours: set[int] = field(default_factory=lambda: {os.getpid()})
     _before: dict[int, Process] = field(default_factory=dict)
+    _jvm: JvmThreads = field(default_factory=JvmThreads)
 
     def __enter__(self) -> Probe:
         """Take the first sample and go on in a thread of its own."""
@@ -71,7 +73,7 @@ class Probe:
             self._sample()
 
     def _sample(self) -> None:
-        seen = {"t": time.time_ns(), **_server(self.servers), **_cores()}
+        seen = {"t": time.time_ns(), **_server(self.servers, self._jvm), **_cores()}
         own, cpu = os.times(), psutil.cpu_times()
         limited = [n for path in self._limits if (n := _throttled(path)) is not None]
         host: dict[str, Any] = {
@@ -99,7 +101,7 @@ def _ids(roots: Sequence[psutil.Process]) -> set[int]:
     return found
 
 
-def _server(roots: Sequence[psutil.Process]) -> dict[str, Any]:
+def _server(roots: Sequence[psutil.Process], jvm: JvmThreads) -> dict[str, Any]:
     """Sums over the service's process trees; nulls once one of them is gone.
 
     What a child that has ended had used is on its parent's account, so that sums never fall.
@@ -118,6 +120,7 @@ def _server(roots: Sequence[psutil.Process]) -> dict[str, Any]:
                 read += io.read_bytes
                 written += io.write_bytes
                 faults += _major_faults(process.pid)
+                jvm.look(process.pid)
     except (psutil.NoSuchProcess, psutil.AccessDenied, psutil.ZombieProcess, OSError):
         return {}
     return {
@@ -127,6 +130,7 @@ def _server(roots: Sequence[psutil.Process]) -> dict[str, Any]:
         "server_write_bytes": written,
         "server_threads": threads,
         "server_major_faults": faults,
+        **jvm.seconds(),
     }
 
 

@@ -25,6 +25,8 @@ TITLES = {
     "peak_rss_bytes": "Peak memory",
     "read_bytes": "Read from disk",
     "write_bytes": "Written to disk",
+    "jvm_compilers_s": "JVM: compiling",
+    "jvm_collectors_s": "JVM: garbage collection",
     "index_bytes": "Index",
     "ingest_s": "Ingest",
     "ingest_documents_per_s": "Ingest speed",

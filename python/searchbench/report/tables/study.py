@@ -44,6 +44,8 @@ RESOURCES = (
     "peak_rss_bytes",
     "read_bytes",
     "write_bytes",
+    "jvm_compilers_s",
+    "jvm_collectors_s",
     "index_bytes",
     "ingest_documents_per_s",
     "ingest_s",

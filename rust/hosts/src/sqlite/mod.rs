@@ -143,7 +143,7 @@ impl Sqlite {
     }
 
     /// A connection with this host's parameters and tokenizer.
-    fn connect(&self) -> rusqlite::Result<Connection> {
+    pub fn connect(&self) -> rusqlite::Result<Connection> {
         let connection = Connection::open(self.path())?;
         connection.busy_timeout(Duration::from_secs(10))?;
         connection.set_prepared_statement_cache_capacity(STATEMENTS);

@@ -9,8 +9,10 @@ import org.apache.lucene.document.DoubleField;
 import org.apache.lucene.document.KeywordField;
 import org.apache.lucene.document.LongField;
 import org.apache.lucene.index.LeafReaderContext;
+import org.apache.lucene.search.BooleanQuery;
 import org.apache.lucene.search.Collector;
 import org.apache.lucene.search.FieldDoc;
+import org.apache.lucene.search.PhraseQuery;
 import org.apache.lucene.search.Query;
 import org.apache.lucene.search.ScoreDoc;
 import org.apache.lucene.search.Sort;
@@ -54,9 +56,17 @@ final class Search {
     Query rewritten = view.searcher.rewrite(query);
     TopDocs[] found = new TopDocs[view.parts.size()];
     Weight weight = null;
+    long known = -1;
+    if (best > 0 && counts.isEmpty() && mayBeKnown(rewritten)) {
+      weight = view.searcher.createWeight(rewritten, top(sort, best, best).scoreMode(), 1);
+      known = view.count(weight);
+    }
+    if (known < 0) {
+      weight = null;
+    }
     long total = 0;
     for (int part = 0; part < found.length; part++) {
-      Collector top = top(sort, best);
+      Collector top = top(sort, best, known < 0 ? Integer.MAX_VALUE : best);
       Collector all = Counts.together(top, counts);
       if (weight == null) {
         weight = view.searcher.createWeight(rewritten, all.scoreMode(), 1);
@@ -70,7 +80,10 @@ final class Search {
         total += ((TotalHitCountCollector) top).getTotalHits();
       }
     }
-    return new Found(total, best == 0 ? List.of() : page(ask, sort, found, best), counts);
+    return new Found(
+        known < 0 ? total : known,
+        best == 0 ? List.of() : page(ask, sort, found, best),
+        counts);
   }
 
   private List<Counts> counts(Ask ask) throws IOException, Failure {
@@ -86,15 +99,26 @@ final class Search {
     return counts;
   }
 
-  /** The best of a part; no block is skipped, as every match is to be counted. */
-  private static Collector top(Sort sort, int best) {
+  /**
+   * Whether it is worth asking for the count of its matches: of several terms it is not known, and
+   * to ask costs as much as to look the terms up once more.
+   */
+  private static boolean mayBeKnown(Query rewritten) {
+    return !(rewritten instanceof BooleanQuery || rewritten instanceof PhraseQuery);
+  }
+
+  /**
+   * The best of a part. Once {@code exactly} so many matches were counted, documents may be skipped
+   * that cannot be among the best: only where the total is known from elsewhere.
+   */
+  private static Collector top(Sort sort, int best, int exactly) {
     if (best == 0) {
       return new TotalHitCountCollector();
     }
     if (sort == null) {
-      return new TopScoreDocCollectorManager(best, Integer.MAX_VALUE).newCollector();
+      return new TopScoreDocCollectorManager(best, exactly).newCollector();
     }
-    return new TopFieldCollectorManager(sort, best, Integer.MAX_VALUE).newCollector();
+    return new TopFieldCollectorManager(sort, best, exactly).newCollector();
   }
 
   private List<Hit> page(Ask ask, Sort sort, TopDocs[] found, int best) throws IOException {

@@ -86,6 +86,19 @@ final class View {
     }
   }
 
+  /** How many documents match, where Lucene knows it without looking at them; else -1. */
+  long count(Weight weight) throws IOException {
+    long total = 0;
+    for (LeafReaderContext segment : whole.leaves()) {
+      int matching = weight.count(segment);
+      if (matching < 0) {
+        return -1;
+      }
+      total += matching;
+    }
+    return total;
+  }
+
   int documents() {
     return whole.numDocs();
   }
