@@ -143,7 +143,7 @@ def test_a_failed_trial_ends_the_search_and_the_sentence_says_so(tmp_path: Path)
 
 def test_an_interrupted_search_says_so(tmp_path: Path) -> None:
     (one,) = judge(one_queue(tmp_path / "r", most=4)).capacity
-    assert one.sentence.endswith("The search was interrupted.")
+    assert one.sentence.endswith("asked for fewer trials.")
     (one,) = judge(one_queue(tmp_path / "none", most=0)).capacity
     assert one.sentence == "No rate has been driven yet."
 
