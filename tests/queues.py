@@ -39,16 +39,69 @@ def random(workers: int, mean_s: float) -> Serve:
     """N workers, exponential services."""
 
     def serve(due: Floats, rng: np.random.Generator) -> tuple[Floats, NDArray[np.bool_]]:
-        free = [0.0] * workers
-        done = []
-        services = rng.exponential(mean_s, len(due)).tolist()
-        for at, service in zip(due.tolist(), services, strict=True):
-            end = max(at, free[0]) + service
-            heapq.heapreplace(free, end)
-            done.append(end)
-        return np.asarray(done), np.ones(len(due), np.bool_)
+        done = _first_free(workers, due, rng.exponential(mean_s, len(due)))
+        return done, np.ones(len(due), np.bool_)
 
     return serve
+
+
+def heavy(workers: int, mean_s: float, sigma: float) -> Serve:
+    """N workers, lognormal services: few requests take most of the time."""
+
+    def serve(due: Floats, rng: np.random.Generator) -> tuple[Floats, NDArray[np.bool_]]:
+        services = mean_s * np.exp(sigma * rng.standard_normal(len(due)) - sigma**2 / 2)
+        return _first_free(workers, due, services), np.ones(len(due), np.bool_)
+
+    return serve
+
+
+def _first_free(workers: int, due: Floats, services: Floats) -> Floats:
+    """When each request ends: it takes the worker that is free first."""
+    free = [0.0] * workers
+    done = []
+    for at, service in zip(due.tolist(), services.tolist(), strict=True):
+        end = max(at, free[0]) + service
+        heapq.heapreplace(free, end)
+        done.append(end)
+    return np.asarray(done)
+
+
+def drawn(serve: Serve, sd: float) -> Serve:
+    """The same, at a speed of its own in each trial: ``sd`` of its logarithm."""
+
+    def at_speed(due: Floats, rng: np.random.Generator) -> tuple[Floats, NDArray[np.bool_]]:
+        speed = float(np.exp(sd * rng.standard_normal()))
+        done, ok = serve(due * speed, rng)
+        return done / speed, ok
+
+    return at_speed
+
+
+def varying(
+    serve: Serve,
+    speed: Callable[[Floats], Floats],
+    *,
+    from_s: float | None = None,
+    restarts: bool = False,
+) -> Serve:
+    """The same, at a speed that depends on how long it runs (s).
+
+    A trial ``restarts`` at 0, or goes on where the one before ended; the first begins ``from_s``,
+    else at a random instant of a minute. Work is reckoned in seconds of full speed.
+    """
+    began = from_s
+
+    def varied(due: Floats, rng: np.random.Generator) -> tuple[Floats, NDArray[np.bool_]]:
+        nonlocal began
+        if restarts or began is None:
+            began = 0.0 if restarts else float(rng.uniform(0, 60))
+        at = np.arange(0, 6 * due[-1] + 20, 0.005)
+        work = np.concatenate([[0.0], np.cumsum(speed(began + at)[:-1]) * 0.005])
+        done, ok = serve(np.interp(due, at, work), rng)
+        began += float(due[-1])
+        return np.interp(done, work, at), ok
+
+    return varied
 
 
 def stalling(serve: Serve, every_s: float, stall_s: float) -> Serve:

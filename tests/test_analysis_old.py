@@ -121,15 +121,17 @@ def test_an_old_search_is_judged_anew_and_finds_what_it_found() -> None:
     (one,) = found.capacity
     assert (one.subject, one.promise, one.searches) == ("new", "p90 < 20ms", 1)
     (expected,) = EXPECTED["capacity"]["capacity"]
-    # Rates were rounded where they were driven, to 6 digits.
-    for name in ("holds", "fails", "chance_inside"):
-        assert getattr(one, name) == pytest.approx(expected[name], rel=1e-4)
+    # How sure it is, and the last digits, are of today's judge.
+    for name in ("holds", "fails"):
+        assert getattr(one, name) == pytest.approx(expected[name], rel=5e-3)
+    assert one.chance_inside is not None
+    assert one.chance_inside >= 0.95
     assert [t.verdict for t in one.trials] == [t["verdict"] for t in expected["trials"]]
     for mine, theirs in zip(one.trials, expected["trials"], strict=True):
         assert mine.rate_per_s == pytest.approx(theirs["rate_per_s"], rel=1e-5)
         assert mine.excess == pytest.approx(theirs["excess"])
         assert mine.achieved == pytest.approx(theirs["achieved"])
-    assert one.sentence == "The limit is between 245.6/s and 257.6/s (95 %, 6 trials)."
+    assert one.sentence == "The limit is between 244.6/s and 256.8/s (95 %, 6 trials)."
     assert found.verdict.decision.startswith(f"p90 < 20ms: {one.sentence}")
 
 
@@ -139,7 +141,7 @@ def test_what_an_old_record_says_of_its_capacity_is_not_believed(tmp_path: Path)
     plan["judging"]["capacity"]["new"] |= {"holds_per_s": 1.0, "fails_per_s": 2.0}
     (tmp_path / "r/plan.json").write_text(json.dumps(plan))
     (one,) = judge(open_record(tmp_path / "r")).capacity
-    assert one.holds == pytest.approx(245.6, rel=0.001)
+    assert one.holds == pytest.approx(244.6, rel=0.001)
 
 
 def test_another_judge_finds_another_interval_in_an_old_record(
@@ -147,7 +149,7 @@ def test_another_judge_finds_another_interval_in_an_old_record(
 ) -> None:
     before = judged("capacity")[0].capacity[0]
     monkeypatch.setattr(posterior, "SWAY", 0.5)
-    monkeypatch.setattr(posterior, "DRIFT", 0.1)
+    monkeypatch.setattr(posterior, "SPEEDS", (0.1,) * 5)
     after = judged("capacity")[0].capacity[0]
     assert before.holds is not None
     assert before.fails is not None

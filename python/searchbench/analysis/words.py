@@ -45,6 +45,12 @@ def digits(x: float) -> str:
     return f"{x:.2e}"
 
 
+def per_s(rate: float) -> str:
+    """A rate in a sentence: "1,234/s"."""
+    whole = float(f"{rate:.4g}")
+    return f"{whole:,.0f}/s" if whole >= 1000 else f"{whole:g}/s"
+
+
 def listed(names: Sequence[str]) -> str:
     """At most four names, and how many more."""
     shown = list(names[:4]) + ([f"{len(names) - 4} more"] if len(names) > 4 else [])

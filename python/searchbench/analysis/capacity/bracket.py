@@ -9,12 +9,14 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
+from searchbench.analysis.capacity.changes import BEYOND, Changes, changes
 from searchbench.analysis.capacity.pace import DOUBT, WIDTH, Driven, Seen
 from searchbench.analysis.capacity.posterior import Posterior
-from searchbench.analysis.words import listed, plural
+from searchbench.analysis.words import listed, per_s, plural
 
-BEYOND = 1.05  # an end so far outside of all trials rests on the shape of the curve alone
 FULL_OF_WIDTH = 0.98  # an interval that could be narrower is made so wide, for it is surer
+CHANGES = 0.95  # the chance that the server's speed differs, from which on it is said
+SUSPECT = 0.7  # and from which on an order of the trials is a drift
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,38 +62,48 @@ def bracket(seen: Seen) -> Bracket:
         return Bracket(None, min(rates), _nothing_holds(used))
     if all(keeps):
         return _all_hold(seen, max(used, key=lambda d: d.rate_per_s))
-    where = seen.where()
+    where = seen.where
     low, high = where.quantile(DOUBT), where.quantile(1 - DOUBT)
     slack = (1 + FULL_OF_WIDTH * WIDTH) / (high / low)
     if slack > 1:
         low, high = low / math.sqrt(slack), high * math.sqrt(slack)
     inside = where.chance_below(high) - where.chance_below(low)
+    found = changes(used, low, high, differs=where.differs > SUSPECT)
+    if found.lower or found.upper:
+        return _changed(found, used, low, high)
     if low < min(rates) / BEYOND or high > max(rates) * BEYOND:
         return _beyond(used, low, high, where)
-    against = _contradicting(used, low, high)
-    if against:
-        return _changed(against, low, high)
-    return Bracket(low, high, between(low, high, len(used)) + too_wide(low, high), inside)
+    sentence = between(low, high, len(used)) + too_wide(low, high) + _differing(where)
+    return Bracket(low, high, sentence, inside)
 
 
-def _contradicting(used: list[Driven], low: float, high: float) -> list[Driven]:
-    """Trials well outside of the interval whose own verdict, with 95 %, is the opposite of it."""
-    outside = {"holds": (high * BEYOND, math.inf), "fails": (0.0, low / BEYOND)}
-    ends = [(d, *outside.get(d.judged.verdict, (math.inf, 0.0))) for d in used]
-    return [d for d, least, most in ends if least < d.rate_per_s < most]
+def _changed(found: Changes, used: list[Driven], low: float, high: float) -> Bracket:
+    """What is left of an interval if the server changed; it has no odds."""
+    rates = [d.rate_per_s for d in used]
+    holds = None if found.lower or low < min(rates) / BEYOND else low
+    fails = None if found.upper or high > max(rates) * BEYOND else high
+    said = found.lower + found.upper
+    if holds is not None:
+        said.append(f"The promise holds at {per_s(holds)} (95 %); where it fails is not known.")
+    elif fails is not None:
+        said.append(f"The promise fails at {per_s(fails)} (95 %); where it holds is not known.")
+    else:
+        said.append("Where the promise holds and where it fails is not known.")
+    said.append(
+        "Search again on a warm server and a quiet machine, or with longer trials (more effort)."
+    )
+    return Bracket(holds, fails, " ".join(said))
 
 
-def _changed(against: list[Driven], low: float, high: float) -> Bracket:
-    """The trials contradict each other: the interval takes in all of them, and has no odds."""
-    said = listed([f"{d.judged.verdict} at {per_s(d.rate_per_s)}" for d in against])
-    rates = [low, high, *(d.rate_per_s for d in against)]
-    low, high = min(rates), max(rates)
-    return Bracket(
-        low, high,
-        f"The trials contradict each other (the promise {said}): the system or the machine changed "
-        f"between them. All that can be said is that the limit was between {per_s(low)} and "
-        f"{per_s(high)} at one time or another; search again on a quiet machine.",
-    )  # fmt: skip
+def _differing(where: Posterior) -> str:
+    """That the server was not equally fast in all trials; empty where it may have been."""
+    if where.differs < CHANGES:
+        return ""
+    return (
+        " The server changed between the trials: its speed differs by about "
+        f"{100 * where.speeds:.2g} % (standard deviation) from one to the next. The interval is of "
+        "its usual speed; at times it sustains less."
+    )
 
 
 def between(low: float, high: float, trials: int, searches: int = 1) -> str:
@@ -109,12 +121,6 @@ def too_wide(low: float, high: float) -> str:
         f" This interval is {100 * (high / low - 1):.1f} % wide, and {100 * WIDTH:.0f} % was the "
         "aim: longer trials (more effort) would narrow it."
     )
-
-
-def per_s(rate: float) -> str:
-    """A rate in a sentence: "1,234/s"."""
-    whole = float(f"{rate:.4g}")
-    return f"{whole:,.0f}/s" if whole >= 1000 else f"{whole:g}/s"
 
 
 def _beyond(used: list[Driven], low: float, high: float, where: Posterior) -> Bracket:

@@ -2,6 +2,7 @@
 
     quadruple or halve until the answer is between two rates → guess it from what these said
     → full trials on both sides of it, in turn, until all together tell it to within ``WIDTH``
+    → both sides once more, the lower one for a minute
 
 One trial near the answer says little by itself: the late requests of 30 s may come in five
 clusters. So a search ends when all of its trials together (posterior.py) are sure enough.
@@ -12,17 +13,20 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 from searchbench.analysis.capacity.posterior import Posterior, posterior
 from searchbench.analysis.capacity.promise import Judged
 from searchbench.analysis.trial.throughput import KEEPS_UP
 
 WIDTH = 0.05
-TRIALS = 9  # of a search for one promise
+TRIALS = 11  # of a search for one promise
 FURTHER = 6  # more, for each further promise of the same search
 DOUBT = 0.025  # on each side
 LATE_ONES = 300  # that a full trial should have, where as many are late as may be
 CLUSTER = 150  # of more late requests at a time, trials are longer in proportion, up to twice
+AGAIN = 2  # full trials on each side: a server changes
+COVERED_S = 60.0  # of one below the limit: a merge or a neighbour may come once a minute
 LIMITS = 100  # how many times its limit a full trial should last
 SHORTEST_S, LONGEST_S = 1.0, 120.0
 FEWEST = 20  # requests of a trial, as they are expected
@@ -92,11 +96,23 @@ class Seen:
         late = [d.rate_per_s for d in self.driven if d.judged.own_fault]
         return min((r for r in late if r > rate_per_s), default=math.inf)
 
+    @cached_property
     def where(self) -> Posterior:
         """At the rates as drawn: random arrivals are never exactly as many as were meant."""
         used = self.used
         rates, judged = [d.judged.offered_per_s for d in used], [d.judged for d in used]
         return posterior(rates, judged, [self._alike(d) for d in used])
+
+    @property
+    def narrow(self) -> bool:
+        """Whether all trials together tell the limit as well as was aimed at."""
+        return self.where.quantile(1 - DOUBT) / self.where.quantile(DOUBT) <= 1 + WIDTH
+
+    def beside(self) -> tuple[list[Driven], list[Driven]]:
+        """The full trials less than 10 % below and above the likeliest limit."""
+        middle = self.where.quantile(0.5)
+        fulls = [(d, d.rate_per_s / middle) for d in self.used if d.full]
+        return [d for d, at in fulls if 0.9 < at < 1], [d for d, at in fulls if 1 < at < 1.1]
 
     def _alike(self, one: Driven) -> int:
         """How many trials for other promises are at about its rate; 1 if it was for this one."""
@@ -129,10 +145,13 @@ def following(seen: Seen, left: int, start_per_s: float, effort: float = 1.0) ->
     if not seen.driven:
         start = max(LOWEST_PER_S, start_per_s)
         return Next(start, _at_least(start, SHORTEST_S * effort), full=False)
-    rate, full = _rate(seen)
+    rate, full = _rate(seen, effort)
     if rate is None:
         return None
-    return Next(rate, _seconds(seen, rate, left, effort, full=full), full)
+    seconds = _seconds(seen, rate, left, effort, full=full)
+    if full and all(seen.beside()) and rate < seen.where.quantile(0.5):
+        seconds = max(seconds, COVERED_S * effort)
+    return Next(rate, seconds, full)
 
 
 def full_s(seen: Seen, rate_per_s: float) -> float:
@@ -170,7 +189,7 @@ def _clustered(seen: Seen) -> float:
     return min(2.0, max(1.0, sum(effects) / len(effects) / CLUSTER)) if effects else 1.0
 
 
-def _rate(seen: Seen) -> tuple[float | None, bool]:
+def _rate(seen: Seen, effort: float) -> tuple[float | None, bool]:
     """The rate to drive next and whether in full; None where nothing more is to be said."""
     used = seen.used
     if not used:
@@ -186,18 +205,23 @@ def _rate(seen: Seen) -> tuple[float | None, bool]:
         return _down(seen, min([least, *late], key=lambda d: d.rate_per_s)), False
     if all(keeps):
         return _up(seen, max(d.rate_per_s for d in used)), False
-    where = seen.where()
+    where = seen.where
     low, middle, high = (where.quantile(q) for q in (DOUBT, 0.5, 1 - DOUBT))
     near = any(d.near for d in used)
     if high / low > (1.3 if near else 1 + 3 * WIDTH):
         guess = _guess(seen)
-        return max(LOWEST_PER_S, guess or middle), guess is not None or high / low <= 1.5
-    fulls = [d.rate_per_s / middle for d in used if d.full]
-    below, above = (sum(a < f < b for f in fulls) for a, b in ((0.9, 1), (1, 1.1)))
-    if high / low <= 1 + WIDTH and below and above:
-        return None, False
+        rate = max(LOWEST_PER_S, guess or middle)
+        tried = any(d.near and abs(math.log(d.rate_per_s / rate)) < ALIKE for d in used)
+        return rate, tried or guess is not None or high / low <= 1.5
+    below, above = seen.beside()
+    again = min(len(below), len(above)) >= AGAIN
+    lower = len(below) < len(above)
+    if seen.narrow and again:
+        if max(d.seconds for d in below) >= 0.99 * COVERED_S * effort:
+            return None, False
+        lower = True
     aside = max(1 + 0.4 * WIDTH, (high / low) ** 0.25)
-    return max(LOWEST_PER_S, middle / aside if below < above else middle * aside), True
+    return max(LOWEST_PER_S, middle / aside if lower else middle * aside), True
 
 
 def _guess(seen: Seen) -> float | None:
@@ -233,7 +257,7 @@ def _up(seen: Seen, rate: float) -> float | None:
         return rate * step if step > _STEP else None
     if not all(d.own for d in seen.driven):
         # Trials for another promise were near: what they say is a better guide than a great step.
-        return min(_UP[0] * rate, max(_STEP * rate, seen.where().quantile(0.5)))
+        return min(_UP[0] * rate, max(_STEP * rate, seen.where.quantile(0.5)))
     rose = sum(d.rate_per_s > seen.driven[0].rate_per_s for d in seen.driven)
     return rate * _UP[min(rose, len(_UP) - 1)]
 
@@ -249,7 +273,7 @@ def _down(seen: Seen, least: Driven) -> float | None:
         return None
     lower = rate / _DOWN[min(fell, len(_DOWN) - 1)]
     if seen.used and not all(d.own for d in seen.driven):
-        lower = max(rate / _DOWN[1], min(rate / _STEP, seen.where().quantile(0.5)))
+        lower = max(rate / _DOWN[1], min(rate / _STEP, seen.where.quantile(0.5)))
     # An overloaded system says itself what it can answer.
     answered = 0.95 * least.judged.answered_per_s
     if least.judged.achieved < 0.95 and rate / 20 < answered < 0.9 * rate:

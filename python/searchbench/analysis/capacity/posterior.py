@@ -7,9 +7,14 @@ as it is in a queue of capacity c, whose waits go with 1 / (c - rate). With y = 
 
 A trial's y has the variance that its window says (promise.py), pooled over the trials near the
 limit, since a window that was lucky also seems sure; and what no window can see: SWAY (two minutes
-of a server are not alike), DRIFT of the rate that it sustains, and BENT, as the curve is not quite
-this one, more so farther away. Trials for another promise are often many at one distance, where the
-curve is bent alike for all: together they say no more about it than one would (``alike``).
+of a server are not alike), and BENT, as the curve is not quite this one, more so farther away.
+Trials for another promise are often many at one distance, where the curve is bent alike for all:
+together they say no more about it than one would (``alike``).
+
+A server need not be equally fast in all trials: ln r* of a trial is normal about the usual one.
+Its standard deviation is unknown too: SPEEDS, with the chances PRIOR before any trial, summed over.
+So trials that contradict each other widen the interval by themselves.
+
 Quantiles far from the limit (FAR_BELOW, FAR_ABOVE) only say on which side they are. For a condition
 on errors the logit of the share is straight in ln r, likewise cut off, and the trial counts as many
 requests as it is worth. No trial says more than 1 : OUTLIER.
@@ -25,7 +30,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -39,22 +44,29 @@ BENT, BENT_FAR, MOST_BENT = 0.12, 0.5, 0.35
 FAR_BELOW, FAR_ABOVE = 0.7, 0.5  # half of the limit or 1.6 of it: only says on which side
 FAR_ODDS = 1.4
 SWAY = 0.02
-DRIFT = 0.007
-OUTLIER = 0.0001
+SPEEDS = (0.007, 0.015, 0.03, 0.06, 0.12)
+PRIOR = (0.4, 0.2, 0.2, 0.12, 0.08)
+OUTLIER = 1e-6
 SLOPES = np.geomspace(1.0, 200.0, 24)
-ODDS_SLOPES = np.geomspace(3.0, 600.0, 24)
+ODDS_SLOPES = np.geomspace(3.0, 600.0, 12)
 _NODES, _WEIGHTS = np.polynomial.hermite_e.hermegauss(7)
 _WEIGHTS = _WEIGHTS / _WEIGHTS.sum()
-_ABOUT, _STEPS = 40, 800  # points of the first grid on each side of a rate; of the second
+_ABOUT, _STEPS = 20, 250  # points of the first grid on each side of a rate; of the second
 _ALLOWED_LACK = 0.01
 
 
 @dataclass(frozen=True, slots=True)
 class Posterior:
-    """The chance that r* is at most each of ``rates`` (ascending): ``below``, 0..1."""
+    """The chance that r* is at most each of ``rates`` (ascending): ``below``, 0..1.
+
+    ``differs``: the chance that the server's speed differs from trial to trial by more than the
+    least of SPEEDS; ``speeds``: the standard deviation of its logarithm, as expected.
+    """
 
     rates: Floats
     below: Floats
+    differs: float
+    speeds: float
 
     def chance_below(self, rate_per_s: float) -> float:
         """The chance that r* is below a rate."""
@@ -77,19 +89,33 @@ def posterior(rates: Sequence[float], judged: Sequence[Judged], alike: Sequence[
     grid = np.unique(np.clip(about, low, high))
     parts = _parts(rates, judged, alike, grid)
     even = np.linspace(0, 1, _STEPS)
-    grid = np.unique(np.concatenate([grid, *(np.interp(even, below, grid) for below in parts)]))
-    above = np.prod([1 - below for below in _parts(rates, judged, alike, grid)], axis=0)
-    return Posterior(np.exp(grid), 1 - above)
+    grid = np.unique(np.concatenate([grid, *(np.interp(even, p.below, grid) for p in parts)]))
+    parts = _parts(rates, judged, alike, grid)
+    # All conditions are of one server: in a trial in which it is slow, all of them suffer.
+    below = np.max([p.below for p in parts], axis=0)
+    most = max(parts, key=lambda p: p.differs)
+    return replace(most, below=below)
 
 
 def _parts(
     rates: Sequence[float], judged: Sequence[Judged], alike: Sequence[int], grid: Floats
-) -> list[Floats]:
-    """The chance that r* is at most each rate of the grid, of every condition by itself."""
-    found = [_lacking(rates, judged, grid)]
+) -> list[Posterior]:
+    """The posterior of every condition by itself."""
     conditions = range(len(judged[0].kept))
+    found = [_lacking(rates, judged, grid)]
     found += [_condition(rates, judged, alike, index, grid) for index in conditions]
-    return [_cumulated(one, grid) for one in found]
+    return [_integrated(one, grid) for one in found]
+
+
+def _integrated(log_likelihood: Floats, grid: Floats) -> Posterior:
+    """From the log likelihood by SPEEDS (rows; one row where they do not matter) and grid."""
+    weights = np.exp(log_likelihood - log_likelihood.max())
+    weights *= np.asarray(PRIOR[: len(weights)])[:, None]
+    chances = integrate.trapezoid(weights, grid, axis=1)
+    chances /= chances.sum()
+    below = integrate.cumulative_trapezoid(weights.sum(axis=0), grid, initial=0)
+    speeds = math.exp(float(chances @ np.log(SPEEDS[: len(chances)])))
+    return Posterior(np.exp(grid), below / below[-1], float(chances[1:].sum()), speeds)
 
 
 def _condition(
@@ -99,26 +125,26 @@ def _condition(
     index: int,
     grid: Floats,
 ) -> Floats:
-    """Log likelihood of r* for one condition, its slope summed over."""
+    """Log likelihood of r* by SPEEDS for one condition, its slope summed over.
+
+    One row of a condition on errors: how fast a server is matters little to it.
+    """
     kept = [one.kept[index] for one in judged]
     by_time = kept[0].condition.limit_ns is not None
     unit = _unit_variance(kept) if by_time else 0.0
     slopes = SLOPES if by_time else ODDS_SLOPES
-    total = np.zeros((grid.size, slopes.size))
+    total = np.zeros((len(SPEEDS) if by_time else 1, grid.size, slopes.size))
     for rate, one, share in zip(rates, kept, alike, strict=True):
         apart = (math.log(rate) - grid)[:, None]
         bent = np.minimum(BENT + BENT_FAR * np.abs(apart), MOST_BENT) * math.sqrt(share)
-        if by_time:
-            more, less = (_queue(apart + by, slopes) for by in (DRIFT, -DRIFT))
-            expected = _queue(apart, slopes)
-            drift = (more - less) / 2
-            unseen = SWAY**2 + drift**2 + (bent * expected) ** 2
-            spread = np.sqrt(unit * _few(one) / max(1, one.requests) + unseen)
-            likelihood = _times(one, expected, spread)
-        else:
-            likelihood = _odds(one, slopes * apart, bent)
-        total += np.log(np.minimum(likelihood, 1.0) + OUTLIER)
-    return np.asarray(np.logaddexp.reduce(total, axis=1), np.float64)
+        if not by_time:
+            total += np.log(np.minimum(_odds(one, slopes * apart, bent), 1.0) + OUTLIER)
+            continue
+        expected = _queue(apart, slopes)
+        window = unit * _few(one) / max(1, one.requests) + SWAY**2 + (bent * expected) ** 2
+        moved = [(_queue(apart + by, slopes) - _queue(apart - by, slopes)) / 2 for by in SPEEDS]
+        total += _log_times(one, expected, np.sqrt(window + np.square(moved)))
+    return np.asarray(np.logaddexp.reduce(total, axis=2), np.float64)
 
 
 def _queue(apart: Floats, slopes: Floats) -> Floats:
@@ -128,15 +154,19 @@ def _queue(apart: Floats, slopes: Floats) -> Floats:
 
 
 def _unit_variance(kept: Sequence[Kept]) -> float:
-    """Variance of the logarithm of the quantile, times requests: of the trials near the limit."""
+    """Variance of the logarithm of the quantile, times requests: of the trials near the limit.
+
+    The mean of the standard deviations, squared: a long window with one great cluster would
+    outweigh all the others in the mean of variances.
+    """
     weighed = [
-        (k.requests * (math.exp(-(math.log(k.quantile_ns / k.condition.limit_ns) ** 2) * 3) + 0.01),
-         k.spread**2 * k.requests)
+        (math.exp(-(math.log(k.quantile_ns / k.condition.limit_ns) ** 2) * 3) + 0.01,
+         k.spread * math.sqrt(k.requests))
         for k in kept
         if k.quantile_ns and k.spread is not None and k.condition.limit_ns
     ]  # fmt: skip
     weight = sum(w for w, _ in weighed)
-    return sum(w * v for w, v in weighed) / weight if weight else 0.0
+    return (sum(w * s for w, s in weighed) / weight) ** 2 if weight else 0.0
 
 
 def _few(kept: Kept) -> float:
@@ -151,15 +181,21 @@ def _few(kept: Kept) -> float:
     return 1 + min(10.0, 0.5 / max(clusters, 1e-3) ** 2)
 
 
-def _times(kept: Kept, expected: Floats, spread: Floats) -> Floats:
-    """Likelihood of a quantile, of its logarithm over the limit; 1 at its best."""
+def _log_times(kept: Kept, expected: Floats, spread: Floats) -> Floats:
+    """Log likelihood of a quantile, of its logarithm over the limit, by SPEEDS.
+
+    As a density, over that of the least speed: else the greatest would always fit best. Not so
+    where only the side is known: there the chance goes to 1.
+    """
     if not kept.requests or not kept.condition.limit_ns:
-        return np.ones_like(expected)
+        return np.zeros_like(spread)
     seen = FAR_ABOVE
     if kept.quantile_ns:
         seen = min(seen, max(-FAR_BELOW, math.log(kept.quantile_ns / kept.condition.limit_ns)))
-    off = (seen - expected) / spread
-    return np.asarray(np.exp(-(off**2) / 2), np.float64)
+    chance = np.exp(-(((seen - expected) / spread) ** 2) / 2)
+    if -FAR_BELOW < seen < FAR_ABOVE:
+        chance *= spread[0] / spread
+    return np.asarray(np.log(chance + OUTLIER), np.float64)
 
 
 def _odds(kept: Kept, expected: Floats, bent: Floats) -> Floats:
@@ -186,21 +222,21 @@ def _best(failed: float, n: float) -> float:
 
 
 def _lacking(rates: Sequence[float], judged: Sequence[Judged], grid: Floats) -> Floats:
-    """Log likelihood of the greatest rate at which the system still keeps up to 99 %."""
-    total = np.zeros(grid.size)
+    """Log likelihood by SPEEDS of the greatest rate at which the system still keeps up to 99 %."""
+    total = np.zeros((len(SPEEDS), grid.size))
     capacity = np.exp(grid) * (1 - _ALLOWED_LACK)
     for rate, one in zip(rates, judged, strict=True):
         expected = np.maximum(0.0, 1 - capacity / rate)
+        moved = [
+            (np.maximum(0.0, 1 - capacity / rate / by) - np.maximum(0.0, 1 - capacity / rate * by))
+            / 2
+            for by in np.exp(np.asarray(SPEEDS) - SPEEDS[0])
+        ]
         doubt = (one.achieved_high - one.achieved_low) / 4
-        spread = np.sqrt(doubt**2 + (BENT * expected) ** 2 + 0.003**2)
-        off = (1 - one.achieved - expected) / spread
-        if one.achieved > 1:
-            off = expected / spread
-        total += np.log(np.exp(-(off**2) / 2) + OUTLIER)
+        window = doubt**2 + (BENT * expected) ** 2 + 0.003**2
+        spread = np.sqrt(window + np.square(moved))
+        chance = np.exp(-(((max(0.0, 1 - one.achieved) - expected) / spread) ** 2) / 2)
+        if one.achieved < 1 - _ALLOWED_LACK:
+            chance *= spread[0] / spread
+        total += np.log(chance + OUTLIER)
     return total
-
-
-def _cumulated(log_likelihood: Floats, grid: Floats) -> Floats:
-    weights = np.exp(log_likelihood - log_likelihood.max())
-    below = integrate.cumulative_trapezoid(weights, grid, initial=0)
-    return np.asarray(below / below[-1], np.float64)

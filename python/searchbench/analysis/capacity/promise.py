@@ -24,9 +24,11 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import stats
 
+from searchbench.analysis.judgement import Interval
 from searchbench.analysis.stats import within
 from searchbench.analysis.trial import throughput
 from searchbench.analysis.trial.measured import Trace
+from searchbench.analysis.trial.steadiness import steadiness
 from searchbench.workload.load_table import Condition
 
 Verdict = Literal["holds", "fails", "unclear"]
@@ -44,6 +46,7 @@ class Kept:
     ``effective``: how many of ``requests`` independent ones the window is worth for this share.
     ``quantile_ns``: the condition's quantile as it was, and ``spread``, the standard error of its
     logarithm; None of a condition on errors, and where so many failed that it has no time.
+    ``for_part``: the share of the window's slices in which more failed than may.
     """
 
     condition: Condition
@@ -54,6 +57,7 @@ class Kept:
     effective: float
     quantile_ns: float | None = None
     spread: float | None = None
+    for_part: float = 0.0
 
     @property
     def verdict(self) -> Verdict:
@@ -71,6 +75,7 @@ class Judged:
     ``achieved``: replies that came in the window over requests due in it, with the 95 % interval of
     this share in the long run.
     ``own_fault``: the client itself was so late that the window says nothing about the system.
+    ``change``: by what share responses became longer from the window's beginning to its end.
     """
 
     kept: tuple[Kept, ...]
@@ -81,6 +86,7 @@ class Judged:
     achieved_high: float
     own_fault: bool
     verdict: Verdict
+    change: Interval | None = None
 
 
 def judge(promise: tuple[Condition, ...], trace: Trace) -> Judged:
@@ -102,6 +108,7 @@ def judge(promise: tuple[Condition, ...], trace: Trace) -> Judged:
         verdict = "fails"
     elif share >= throughput.KEEPS_UP and all(v == "holds" for v in verdicts):
         verdict = "holds"
+    change = steadiness(trace, closed=False).changes.get("window")
     return Judged(
         kept,
         throughput.offered(trace).value,
@@ -111,6 +118,7 @@ def judge(promise: tuple[Condition, ...], trace: Trace) -> Judged:
         high,
         _own_fault(promise, trace, inside),
         verdict,
+        change.interval if change is not None else None,
     )
 
 
@@ -137,7 +145,9 @@ def _kept(
     tail = (1 - _LEVEL) / 2
     low = float(stats.beta.ppf(tail, x, effective - x + 1)) if x else 0.0
     high = float(stats.beta.ppf(1 - tail, x + 1, effective - x)) if x < effective else 1.0
-    return Kept(condition, n, share, low, high, effective, quantile, spread)
+    of, late = (np.histogram(at, edges)[0] for at in (due, due[failed]))
+    for_part = float((late > condition.allowed * of).sum() / np.count_nonzero(of))
+    return Kept(condition, n, share, low, high, effective, quantile, spread, for_part)
 
 
 def _upper(ordered: NDArray[np.int64], tail: float) -> float:

@@ -203,7 +203,10 @@ def _search(record: Record, own: Sequence[Trial], promises: Promises) -> _Search
     elif all(t.load.promise is not None for t in rates):  # format 1 does not say what it was for
         effort = record.plan.judging.effort
         if not rates or _undecided(rates, judged, len(promises), 1.0, effort) is not None:
-            why = "The search was interrupted."
+            why = (
+                "The search is not finished: it was interrupted, or an earlier version asked for "
+                "fewer trials."
+            )
     return _Search(rates, judged, why)
 
 

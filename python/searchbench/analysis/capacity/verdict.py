@@ -7,11 +7,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from itertools import combinations, permutations
 
-from searchbench.analysis.capacity.bracket import per_s
 from searchbench.analysis.judgement import Capacity, Judgement, Step, Verdict
 from searchbench.analysis.sweep import verdict as sweep
 from searchbench.analysis.sweep.words import disagreement
-from searchbench.analysis.words import listed
+from searchbench.analysis.words import listed, per_s
 
 FEW = 3  # subjects of which each pair has a sentence
 Found = Mapping[tuple[str, str], Capacity]  # by subject and promise

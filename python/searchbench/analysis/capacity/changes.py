@@ -1,0 +1,105 @@
+"""Did the server change during a search, so that an end of the interval is not known?
+
+How much a server's speed differs from trial to trial widens the interval (posterior.py). This is
+what no width allows for: slow for some seconds of a trial, faster or slower and slower, and trials
+that contradict the interval itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from searchbench.analysis.capacity.pace import Driven
+from searchbench.analysis.trial.throughput import KEEPS_UP
+from searchbench.analysis.words import listed, per_s
+
+BEYOND = 1.05  # so far outside of an interval a trial contradicts it
+BY_FAR = 3  # between the quantiles of two trials at the same rate
+PART = 0.5  # of a window; what is late for less is not too high a rate
+PAIRS = 2  # of trials that contradict each other, all in one order, from which on it is a drift
+CHANGE = 0.05  # share by which responses change within a window
+
+
+@dataclass(slots=True)
+class Changes:
+    """Sentences, each a reason for which the lower or the upper end is not known."""
+
+    lower: list[str] = field(default_factory=list)
+    upper: list[str] = field(default_factory=list)
+
+
+def changes(used: Sequence[Driven], low: float, high: float, *, differs: bool) -> Changes:
+    """What the trials say against one server with a limit between ``low`` and ``high``.
+
+    ``differs``: its speed seems to differ from trial to trial.
+    """
+    found = Changes()
+    slow = [d for d in used if _slow_for_a_part(d, used)]
+    if slow:
+        found.lower.append(
+            f"At {_rates(slow)} the server was slower for a part of the trial only. How often it "
+            "is, these trials are too short to tell."
+        )
+    broken = [d for d in used if d.judged.verdict == "fails" and d.rate_per_s < low / BEYOND]
+    over = [d for d in used if d.judged.verdict == "holds" and d.rate_per_s > high * BEYOND]
+    for side, against, how in ((found.lower, broken, "broken"), (found.upper, over, "kept")):
+        if against:
+            side.append(
+                "The trials contradict each other: the server or the machine changed between them, "
+                f"as the promise was {how} at {_rates(against)}."
+            )
+    if differs:
+        _in_order(used, found)
+    _within(used, (low + high) / 2, found)
+    return found
+
+
+def _slow_for_a_part(one: Driven, used: Sequence[Driven]) -> bool:
+    """Whether it broke the promise in a part of its window, and another kept it easily there."""
+    parts = [k.for_part for k in one.judged.kept if k.condition.limit_ns]
+    if not one.full or one.seems_kept or min(parts, default=1.0) > PART:
+        return False
+    return any(
+        d.full and d.seems_kept and d.rate_per_s >= one.rate_per_s and d.room > BY_FAR * one.room
+        for d in used
+    )
+
+
+def _in_order(used: Sequence[Driven], found: Changes) -> None:
+    """Drift: wherever two full trials contradict each other, the later one was the slower."""
+    fulls = list(enumerate(d for d in used if d.full))
+    orders = [
+        "slower" if i > j else "faster"
+        for i, broken in fulls
+        for j, kept in fulls
+        if kept.seems_kept and not broken.seems_kept and broken.rate_per_s <= kept.rate_per_s
+    ]
+    if len(orders) >= PAIRS and len(set(orders)) == 1:
+        how = orders[0]
+        side = found.lower if how == "slower" else found.upper
+        side.append(f"The server became {how} from trial to trial, and may become so further.")
+
+
+def _within(used: Sequence[Driven], middle: float, found: Changes) -> None:
+    """Faster (or slower) and slower within the windows of most trials that were kept up with.
+
+    Above the limit the queue itself becomes longer and longer.
+    """
+    changing = [d for d in used if d.judged.change is not None and d.judged.achieved >= KEEPS_UP]
+    faster = [d for d in changing if d.judged.change and d.judged.change.high < -CHANGE]
+    below = [d for d in changing if d.rate_per_s < middle]
+    slower = [d for d in below if d.judged.change and d.judged.change.low > CHANGE]
+    for side, those, of, how, may in (
+        (found.upper, faster, changing, "shorter", "was not warm yet and may sustain more"),
+        (found.lower, slower, below, "longer", "became slower and may sustain less"),
+    ):
+        if len(those) >= max(2, len(of) / 2):
+            side.append(
+                f"In {len(those)} of {len(of)} trials the responses became {how} from beginning to "
+                f"end: the server {may}."
+            )
+
+
+def _rates(trials: Sequence[Driven]) -> str:
+    return listed([per_s(rate) for rate in sorted({d.rate_per_s for d in trials})])
