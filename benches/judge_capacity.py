@@ -1,6 +1,6 @@
 """Searches for capacity on servers that change, in virtual time: does the answer hold the truth?
 
-    python benches/figures.py judge_capacity
+    python benches/figures.py judge-capacity
 
 What is true of a server that changes: where its speed is drawn for each trial, the limit of its
 usual (median) speed; where it is slower for some seconds of every minute, the limit in the long
