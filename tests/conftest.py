@@ -11,10 +11,13 @@ from __future__ import annotations
 
 import os
 import signal
-from collections.abc import Generator
+from collections.abc import Generator, Iterator
 
 import pytest
 from hypothesis import settings
+
+from searchbench.engines import jvm_form
+from searchbench.engines.opensearch import engine as opensearch
 
 # No test asserts how long anything takes: machines differ, and are busy.
 settings.register_profile("searchbench", deadline=None)
@@ -22,6 +25,10 @@ settings.load_profile("searchbench")
 
 # Several workers measure at once on one machine, so foreign CPU must not make their trials invalid.
 os.environ.setdefault("SEARCHBENCH_SHARED_MACHINE", "1")
+
+# Half of the CPU time in which a JVM starts is spent on C2, whose code is fast after some seconds:
+# no test waits for it, and none asserts how fast a server is.
+C1_ALONE = "-XX:TieredStopAtLevel=1"
 
 _EXCUSED = ("kernel:", "hardware:")
 
@@ -54,3 +61,22 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     if hasattr(config, "workerinput"):
         slow = {item.path for item in items if item.get_closest_marker("slow")}
         items.sort(key=lambda item: item.path not in slow)
+
+
+@pytest.fixture(scope="session", autouse=True)
+def jvms_start_quickly() -> Iterator[None]:
+    """The JVMs that tests start in this process compile with C1 alone."""
+    plain = (*jvm_form.PLAIN, f"JAVA_TOOL_OPTIONS={C1_ALONE}")
+    files = opensearch.Elasticsearch.files
+
+    def with_c1_alone(
+        engine: opensearch.Elasticsearch, name: str, params: jvm_form.Parameters
+    ) -> dict[str, str]:
+        found = files(engine, name, params)
+        return found | {"config/jvm.options": found["config/jvm.options"] + C1_ALONE + "\n"}
+
+    with pytest.MonkeyPatch.context() as patch:
+        for module in (jvm_form, opensearch):
+            patch.setattr(module, "PLAIN", plain)
+        patch.setattr(opensearch.Elasticsearch, "files", with_c1_alone)
+        yield

@@ -295,7 +295,7 @@ def test_the_terminal_says_each_warning_once_and_of_how_many_trials(
         trial.write_text(json.dumps(about))
     show(judge(open_record(path)))
     said = " ".join(capsys.readouterr().out.split())
-    assert said.count("CPU limit") == 1
+    assert said.count("? CPU limit") == 1
     assert "? CPU limit (3 of 9 trials): e.g. throttled " in said
     assert said.endswith("or measure outside of it.")
 

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.conftest import C1_ALONE
 
 from searchbench.corpora.corpus import Document, Field, FieldType, Schema
 from searchbench.engines import ENGINES, defaults
@@ -85,7 +86,8 @@ def compiled(name: str) -> dict[str, Any]:
     found["batch"] = [exchange.decode("latin-1") for exchange in batch.exchanges]
     created = engine.create(SCHEMA, defaults(engine))
     found["create"] = [e.decode("latin-1") for r in created for e in r.exchanges]
-    found["argv"] = list(engine.service(defaults(engine), SCHEMA).argv)
+    argv = engine.service(defaults(engine), SCHEMA).argv
+    found["argv"] = [word for word in argv if not word.endswith(C1_ALONE)]
     return found
 
 

@@ -9,10 +9,11 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from tests.conftest import C1_ALONE
 
 from engines.test_conformance import SCHEMA, Shelf, ask, drawn
 from searchbench.corpora.corpus import Document
-from searchbench.engines import ENGINES, defaults
+from searchbench.engines import ENGINES, defaults, jvm_form
 from searchbench.engines.answer import Hits
 from searchbench.engines.engine import Engine
 from searchbench.errors import LabError
@@ -112,7 +113,12 @@ def test_what_is_skipped_once_the_total_is_known_changes_no_answer(
         assert 600 < (filtered.total or 0) < 1000
 
 
-def test_it_runs_on_a_jdk_of_its_own_with_its_vector_instructions(tmp_path: Path) -> None:
+def test_it_runs_on_a_jdk_of_its_own_with_its_vector_instructions(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # Without C2 Lucene has no use for them.
+    with_c2 = tuple(word for word in jvm_form.PLAIN if not word.endswith(C1_ALONE))
+    monkeypatch.setattr(jvm_form, "PLAIN", with_c2)
     with serving(LUCENE10, defaults(LUCENE10), Shelf(), tmp_path) as (running, _done):
         java = str(running.facts.extra["java"])
         assert int(java.rsplit(" ", 1)[1].split(".")[0].split("+")[0]) >= 21
