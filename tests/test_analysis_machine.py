@@ -335,4 +335,5 @@ def test_a_process_that_burns_the_servers_core_makes_the_trial_invalid(
     assert found["foreign CPU"].severity == ("warning" if shared else "invalid"), (found, host)
     assert "core" in found["foreign CPU"].number
     assert "python" in found["foreign CPU"].number
-    assert (result.status == "invalid") is not shared
+    # Shared or not, what the burner does to the generator may make the trial invalid by itself.
+    assert shared or result.status == "invalid"
