@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
 # Findings of a step by which the server itself is gone, or never answered.
 _SERVER_GONE = {"server ended", "server died", "no answers"}
+_NAMED = 3  # trials; more are counted
 
 
 def carry_out(
@@ -90,13 +91,7 @@ def show(judgement: Judgement) -> None:
         out.table(verdict.header, verdict.lines)
         out.say()
     out.say(verdict.decision.removeprefix(judgement.void).strip())
-    invalid = [f for f in judgement.findings if f.severity == "invalid"]
-    for finding in invalid[:3]:
-        place = f"{finding.trial}: " if finding.trial else ""
-        out.say(f"! {place}{finding.kind}: {finding.number}. {finding.meaning} {finding.remedy}")
-    if len(invalid) > 3:
-        out.say(f"! and {len(invalid) - 3} more findings that make trials invalid")
-    for line in warnings(judgement):
+    for line in (*invalid(judgement), *warnings(judgement)):
         out.say(line)
     if verdict.would_change:
         out.say("\nWhat would change it:")
@@ -104,23 +99,35 @@ def show(judgement: Judgement) -> None:
             out.say(f"- {change}")
 
 
+def invalid(judgement: Judgement) -> list[str]:
+    """A line for each kind of finding that makes trials invalid, and how many it does."""
+    trials = {t.trial for r in judgement.treatments for t in r.trials}
+    found = [f for f in judgement.findings if f.severity == "invalid"]
+    return [f"! {line}" for line in _by_kind(found, len(trials))]
+
+
 def warnings(judgement: Judgement) -> list[str]:
     """A line for each kind of warning that the answer rests on, and how many trials have it.
 
     Trials that the answer does not use are left out: what they lack is said as invalid.
     """
+    used = {t.trial for r in judgement.treatments for t in r.trials if t.status == "valid"}
+    found = [f for f in judgement.findings if f.severity == "warning"]
+    found = [f for f in found if not f.trial or f.trial in used]
+    return [f"? {line}" for line in _by_kind(found, len(used))]
+
+
+def _by_kind(findings: Iterable[Finding], of: int) -> Iterator[str]:
+    """Each kind once: how many of the trials have it, which if few, and the first as an example."""
     from searchbench.analysis.words import upper
 
-    used = {t.trial for r in judgement.treatments for t in r.trials if t.status == "valid"}
     by_kind: dict[str, list[Finding]] = {}
-    for f in judgement.findings:
-        if f.severity == "warning" and (not f.trial or f.trial in used):
-            by_kind.setdefault(f.kind, []).append(f)
-    lines = []
+    for f in findings:
+        by_kind.setdefault(f.kind, []).append(f)
     for kind, found in by_kind.items():
-        first, trials = found[0], len({f.trial for f in found if f.trial})
+        first, trials = found[0], list(dict.fromkeys(f.trial for f in found if f.trial))
+        names = ", ".join(trials) if len(trials) <= _NAMED and of > _NAMED else ""
+        where = f" ({len(trials)} of {of} trials{names and f': {names}'})" if trials else ""
         eg = "e.g. " if len({f.number for f in found}) > 1 else ""
-        of = f" ({trials} of {len(used)} trials)" if trials else ""
         said = (f"{eg}{first.number}", upper(first.meaning), upper(first.remedy))
-        lines.append(f"? {kind}{of}: " + " ".join(f"{s.rstrip('.')}." for s in said if s))
-    return lines
+        yield f"{kind}{where}: " + " ".join(f"{s.rstrip('.')}." for s in said if s)
