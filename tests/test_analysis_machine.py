@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -296,7 +297,7 @@ def test_the_terminal_says_each_warning_once_and_of_how_many_trials(
     show(judge(open_record(path)))
     said = " ".join(capsys.readouterr().out.split())
     assert said.count("? CPU limit") == 1
-    assert "? CPU limit (3 of 9 trials): e.g. throttled " in said
+    assert re.search(r"\? CPU limit \(3 of 9 trials: b01\S+, .*?\): e.g. throttled ", said)
     assert "or measure outside of it." in said
 
 
