@@ -13,7 +13,11 @@ from searchbench.analysis.judgement import Comparison, Finding, TreatmentResult
 from searchbench.analysis.words import listed
 
 # Findings of the machine, by what is to be done.
-OTHERS = ("foreign CPU", "steal", "pressure", "reads from disk", "major faults", "CPU limit")
+REMEDIES = {
+    "A machine left alone: the audit found {}.": ("foreign CPU", "steal", "pressure"),
+    "More memory: the audit found {}.": ("reads from disk", "major faults"),
+    "A higher CPU limit: the one there is was reached.": ("CPU limit",),
+}
 Change = tuple[bool, str]  # whether it stands in the way of a verdict, and what would change it
 
 
@@ -103,10 +107,12 @@ def _machine(
     found = [f for t in (a, b) for x in t.trials for f in x.findings] + [
         f for f in shared if not f.trial or f.trial in trials
     ]
-    kinds = Counter(f.kind for f in found if f.kind in OTHERS and f.severity != "note")
-    if kinds:
-        yield noisy, f"A machine left alone: the audit found {listed(list(kinds))}."
-    elif c.ratio is not None and _size(c) <= c.floor and c.floor > 1:
+    kinds = dict.fromkeys(f.kind for f in found if f.severity != "note")
+    told = [(said, [k for k in kinds if k in of]) for said, of in REMEDIES.items()]
+    yield from ((noisy, said.format(listed(own))) for said, own in told if own)
+    if any(own for _, own in told):
+        return
+    if c.ratio is not None and _size(c) <= c.floor and c.floor > 1:
         yield (
             True,
             (
