@@ -303,14 +303,16 @@ def test_the_terminal_says_each_warning_once_and_of_how_many_trials(
 
 @pytest.fixture
 def burner() -> Iterator[None]:
-    """Somebody else's process, on the server's cores."""
-    process = subprocess.Popen([sys.executable, "-c", "while True: pass"])
+    """Somebody else's processes on the server's cores: three, so that the server has a quarter."""
+    processes = [subprocess.Popen([sys.executable, "-c", "while True: pass"]) for _ in range(3)]
     try:
-        psutil.Process(process.pid).cpu_affinity(list(placement().server_cpus))
+        for process in processes:
+            psutil.Process(process.pid).cpu_affinity(list(placement().server_cpus))
         yield
     finally:
-        process.kill()
-        process.wait()
+        for process in processes:
+            process.kill()
+            process.wait()
 
 
 @pytest.mark.usefixtures("burner")
