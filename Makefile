@@ -38,7 +38,8 @@ LUCENE_JAR := java/lucene/target/lucene-host.jar
 LUCENE10_JAR := java/lucene/target10/lucene-host.jar
 ELASTICSEARCH_JAR := java/elasticsearch/target/elasticsearch-analysis.jar
 SENSEI_JAR := java/sensei/target/sensei-server.jar
-# One Maven at a time: they share a repository in the home folder.
+# One Maven at a time: they share a repository in the home folder. It ends before C2 would help it.
+export MAVEN_OPTS := -XX:TieredStopAtLevel=1 -XX:+UseSerialGC $(MAVEN_OPTS)
 MVN := mvn -q -B -Dstyle.color=never
 
 .PHONY: java
