@@ -239,7 +239,7 @@ def test_what_would_change_the_answer_comes_with_its_figures(tmp_path: Path) -> 
     after = record(tmp_path / "b", 0.0044, seed=2)
     alone = compare_records(first, after).would_change
     assert alone[0].startswith("Further runs of the first (--same, three or more")
-    assert "if they differ by less than about 2." in alone[0]
+    assert "if runs of the same thing differ by less than about 2." in alone[0]
     assert alone[-1].startswith("With a threshold of ")
     known = compare_records(first, after, 0.05, same).would_change
     assert known[0].startswith("About ")

@@ -100,16 +100,16 @@ def badge(judged: Judgement) -> Badge:
 def test_the_badge_says_that_nothing_exceeds_the_noise_only_where_that_is_so() -> None:
     judged = examples.judgement(2, resolved=False)
     (within,) = judged.comparisons
-    larger = "No difference is larger than that between two runs of the same system."
+    larger = "No difference is larger than that between two trials of one treatment."
     assert larger in badge(judged).explanation
     alone = badge(replace(judged, noise_floor=None))
     assert alone.explanation.startswith("There is no A/A control")
-    reason = "the interval includes no difference"
+    reason = "the interval includes 1, which is no difference"
     beyond = replace(within, ratio=examples.estimate(1.3, "", 0.4), floor=1.02, reason=reason)
     unsure = badge(replace(judged, comparisons=(beyond,)))
     assert (unsure.text, unsure.tone) == ("Not resolved", "unsure")
     assert unsure.explanation.startswith(
-        "A difference is larger than that between two runs of the same system, but it is not "
+        "A difference is larger than that between two trials of one treatment, but it is not "
         f"sure: {reason}."
     )
     nothing = replace(within, ratio=None, verdict="not comparable", reason="no trial is valid")

@@ -30,8 +30,8 @@ def compare(
     That takes further runs of the same thing.
 
     Exits with 1 when B is worse than A by more than the threshold and by more than the noise that
-    is known (with --same of runs, else only within these two); with 2 when the records have
-    nothing in common that could be compared.
+    is known (with --same that between runs, else only that within these two); with 2 when the
+    records have nothing in common that could be compared.
 
     Parameters
     ----------
@@ -42,7 +42,7 @@ def compare(
     threshold
         How much B may lose, as a percentage.
     same
-        Further records of what A is, best three or more, some made after B. They show how
+        Further records of what A is, preferably three or more, some made after B. They show how
         much runs of the same thing differ.
     same_b
         Further records of what B is.

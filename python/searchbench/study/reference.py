@@ -81,9 +81,10 @@ exclude = [
 ```
 
 `[held]` says in words, or as a table, what is held constant; the report shows it as the author's
-statement. A key that the study varies is refused. A key whose value is on record (`"load.clients"`,
-`"systems.NAME.LEVER"`, a fact of host.json such as `governor`) is checked against it, unless it is
-prose; the rest is not checked.
+statement. A key that the study varies is refused. Where the record has the value of a key
+(`"load.clients"`, `"systems.NAME.LEVER"`, a fact of host.json such as `governor`), the statement is
+checked against it, and a warning says where they differ. A statement of several words is prose: it
+is not checked, and neither is anything that the record does not have.
 
 ## What is measured: trials, a sweep, or a capacity
 
@@ -126,12 +127,12 @@ The search chooses rates, windows and warm-ups, so those keys, and `clients`, ar
 `find_capacity`. Sweeps and searches are driven once unless `replicates` says more, and have no
 control.
 
-**The warm-up** lasts until the system is steady: until the times of the same queries stay the same
-and the distinct queries have been asked, or until `warmup_limit_s`; then the trial is not steady,
-or it is unknown whether it is. The first look of a search begins so too (an `effort` below 1
-shortens its limit). `warmup_s` in its place is a fixed warm-up. Either way the window is judged
-steady, not steady or unknown; a short window shows little, and `searchbench plan` says how many
-requests a second it takes.
+**The warm-up** lasts until the system is steady: until the same queries no longer become faster and
+most of the distinct ones have been asked. At `warmup_limit_s` it ends in any case. The first look
+of a search is warmed up in the same way (an `effort` below 1 shortens its limit). `warmup_s` in its
+place is a fixed warm-up. Either way the window is then judged to be steady, not steady or unknown
+(METHODOLOGY.md, Steady state). A short window shows little; where it takes many requests a second
+to show that a system is steady, `searchbench plan` says how many.
 
 ## Requests in place of queries
 

@@ -42,8 +42,9 @@ SPEC_KEYS: tuple[SpecKey, ...] = (
             ("logged", "shuffled", "drawn")),
     SpecKey("warmup_s", "number", None, "a fixed warm-up: seconds before the measured window; "
             "default: until the system is steady (a replay: 0)", minimum=0, maximum=86_400),
-    SpecKey("warmup_limit_s", "number", None, "a warm-up until steady ends here in any case, and "
-            "the trial is then not shown to be steady (default 60)", above=0, maximum=86_400),
+    SpecKey("warmup_limit_s", "number", None, "a warm-up until steady ends here in any case; the "
+            "trial is then steady only if its window is shown to be (default 60)", above=0,
+            maximum=86_400),
     SpecKey("seconds", "number", None, "length of the measured window (default 10; a replay lasts "
             "as long as its log)", above=0, maximum=86_400),
     SpecKey("warmup_requests", "integer", None, "requests before the measured ones", minimum=0,

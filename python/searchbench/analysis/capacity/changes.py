@@ -38,8 +38,8 @@ def changes(used: Sequence[Driven], low: float, high: float, *, differs: bool) -
     slow = [d for d in used if _slow_for_a_part(d, used)]
     if slow:
         found.lower.append(
-            f"At {_rates(slow)} the server was slower for a part of the trial only. How often it "
-            "is, these trials are too short to tell."
+            f"At {_rates(slow)} the server was slower for a part of the trial only. "
+            "These trials are too short to tell how often that happens."
         )
     broken = [d for d in used if d.judged.verdict == "fails" and d.rate_per_s < low / BEYOND]
     over = [d for d in used if d.judged.verdict == "holds" and d.rate_per_s > high * BEYOND]
@@ -78,7 +78,7 @@ def _in_order(used: Sequence[Driven], found: Changes) -> None:
     if len(orders) >= PAIRS and len(set(orders)) == 1:
         how = orders[0]
         side = found.lower if how == "slower" else found.upper
-        side.append(f"The server became {how} from trial to trial, and may become so further.")
+        side.append(f"The server became {how} from trial to trial, and may go on to.")
 
 
 def _within(used: Sequence[Driven], middle: float, found: Changes) -> None:

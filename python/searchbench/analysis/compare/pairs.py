@@ -309,7 +309,7 @@ def _decide(
             f"{_percent(comparison.floor - 1)} that the A/A control shows"
         )
     elif not excludes_one or p >= ALPHA:
-        why = "the interval includes no difference"
+        why = "the interval includes 1, which is no difference"
         if excludes_one:
             why = f"p = {p:.2g} after correcting for {tests} comparisons"
         if needed := replicates_to_resolve(logs, noise, tests):
@@ -317,7 +317,8 @@ def _decide(
             least = max(least, len(logs) + 1)
             needed = least, most and max(least, most)
             comparison = replace(comparison, blocks_needed=needed)
-            why += f"; if it is as large as it looks, about {blocks(*needed)} would resolve it"
+            many = blocks(*needed)
+            why += f"; if the difference is as large as it looks, about {many} would resolve it"
         against.append(why)
     if size <= comparison.state_floor and of_state:
         against.append(of_state)

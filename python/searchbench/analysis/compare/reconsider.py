@@ -67,7 +67,7 @@ def _unrepeated(lines: Sequence[RecordLine]) -> Iterator[str]:
         per_sd = float(stats.t.ppf(0.5 + LEVEL / 2, _MORE)) * math.sqrt(1 / (1 + _MORE) + 1)
         said += (
             f" With {_MORE} more, {most.label} ({_said(most)}) is resolved, before the correction "
-            "for all comparisons, if they differ by less than about "
+            "for all comparisons, if runs of the same thing differ by less than about "
             f"{100 * math.expm1(_size(most) / per_sd):.1f} % (standard deviation)."
         )
     yield said

@@ -295,7 +295,7 @@ def _decide(line: RecordLine, p: float | None) -> RecordLine:
     # Between runs the floor is contained: a run's value has the noise of its trials in it.
     if not known and line.floor > 1 and abs(math.log(ratio.value)) <= math.log(line.floor):
         return replace(line, reason=f"within the noise floor of {100 * (line.floor - 1):.1f} %")
-    said = "the interval includes no difference, after correcting for all comparisons"
+    said = "the difference may be chance, after correcting for all comparisons"
     if p < ALPHA and (ratio.interval.low > 1 or ratio.interval.high < 1):
         if known:
             return replace(line, verdict="faster" if ratio.value > 1 else "slower")
@@ -327,8 +327,8 @@ def _findings(
                 "warning",
                 "",
                 " and ".join(dict.fromkeys(", ".join(sorted(map(" ".join, one))) for one in found)),
-                "Records said to be of the same thing are not of the same versions, so what they "
-                "differ by is more than that of runs.",
+                "Records said to be of the same thing are not of the same versions, so they "
+                "differ by more than runs of one thing do.",
                 "Give only records of the same versions with --same or --same-b.",
             )
     starts = [

@@ -248,7 +248,7 @@ def _build(own: Sequence[Comparison]) -> str:
         return ""
     return (
         "An index was built once, or used as it was found: two builds differ by an unknown share "
-        f"that is in no interval, so nothing below {100 * (size - 1):.1f} % is resolved "
+        f"that no interval covers, so nothing below {100 * (size - 1):.1f} % is resolved "
         '([ingest] index = "per-block" tells more).'
     )
 
@@ -260,7 +260,7 @@ def _control(noise_floor: Floor | None) -> str:
             "the machine alone would make."
         )
     return (
-        f"The A/A control differs by at most {100 * (noise_floor.value - 1):.1f} % "
+        f"The noise floor of the A/A control is {100 * (noise_floor.value - 1):.1f} % "
         f"({noise_floor.n} {plural(noise_floor.n, 'pair', 'pairs')} of {noise_floor.treatments} "
         f"{plural(noise_floor.treatments, 'treatment', 'treatments')})."
     )

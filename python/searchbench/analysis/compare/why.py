@@ -86,8 +86,9 @@ def _build(c: Comparison, a: TreatmentResult, b: TreatmentResult) -> Iterator[Ch
 
 def _blocks(c: Comparison, a: TreatmentResult, b: TreatmentResult) -> Iterator[Change]:
     if c.blocks_needed is not None and c.ratio is not None:
-        many = pairs.blocks(*c.blocks_needed)
-        yield True, f"More blocks: {many} in place of {c.ratio.n}, if it is as large as it looks."
+        many, n = pairs.blocks(*c.blocks_needed), c.ratio.n
+        said = f"More blocks: {many} in place of {n}, if the difference is as large as it looks."
+        yield True, said
     elif c.ratio is not None and c.ratio.n < 2:
         yield True, "More blocks: at least 2."
 
@@ -116,7 +117,7 @@ def _machine(
         yield (
             True,
             (
-                "A quieter machine: two runs of one system differ by up to "
+                "A quieter machine: two trials of one treatment differ by up to "
                 f"{100 * (c.floor - 1):.1f} %, and more blocks do not lower that."
             ),
         )

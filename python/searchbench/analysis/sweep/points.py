@@ -206,7 +206,7 @@ def _decide(c: Comparison, p: float | None) -> Comparison:
         return replace(c, p_value=p)
     if p is not None and p < intervals.ALPHA and within.resolved(c.ratio):
         return replace(c, p_value=p, verdict="faster" if c.ratio.value > 1 else "slower")
-    why = "the interval includes no difference, after correcting for all comparisons"
+    why = "the difference may be chance, after correcting for all comparisons"
     if p is None:
         why = "too few samples to know how sure it is"
     return replace(c, p_value=p, reason=c.reason or why)

@@ -30,7 +30,7 @@ FAULTS = 10
 SHARE_OF_REQUESTS = 0.01  # from here on what slows single requests is in the p99
 SLOWED = 0.90  # least frequency by the greatest
 
-_SHARED = "Where others always work here, SEARCHBENCH_SHARED_MACHINE=1 has this only remarked on."
+_SHARED = "If others always work here, SEARCHBENCH_SHARED_MACHINE=1 makes this a warning."
 
 Severity = Literal["invalid", "warning", "note"]
 Row = tuple[str, Severity, str, str, str]  # a finding without its trial

@@ -245,7 +245,7 @@ def _offered(trial: Trial, trace: Trace) -> Iterator[Row]:
             "note",
             f"{_percent(found.share)} of the offered load",
             "The window ended while requests waited, but the queue did not grow throughout.",
-            "A longer window, if the load was meant to be steady.",
+            "A longer window, if the load was meant to be constant.",
         )
 
 

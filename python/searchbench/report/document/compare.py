@@ -79,15 +79,17 @@ def _why_not(judgement: Judgement) -> str:
     if not sizes:
         return f"No two treatments can be compared{_because(own[0])}."
     if not judgement.noise_floor:
-        return "There is no A/A control: it is not known how much two runs of one system differ."
+        return (
+            "There is no A/A control: it is not known how much two trials of one treatment differ."
+        )
     size, greatest = max(sizes, key=lambda one: one[0])
     if size > math.log(greatest.floor):
         return (
-            "A difference is larger than that between two runs of the same system, but it is not "
+            "A difference is larger than that between two trials of one treatment, but it is not "
             f"sure{_because(greatest)}."
         )
     which = "" if len(sizes) == len(own) else " that could be compared"
-    return f"No difference{which} is larger than that between two runs of the same system."
+    return f"No difference{which} is larger than that between two trials of one treatment."
 
 
 def _because(c: Comparison) -> str:

@@ -21,7 +21,9 @@ def lines(found: Sequence[RecordLine]) -> Table:
     tones: dict[str, Literal["good", "bad"]] = {"faster": "good", "slower": "bad"}
 
     def verdict(of: RecordLine) -> Cell:
-        reason = line(of.reason.replace(WITHIN, "between these two runs; of the change unknown"))
+        reason = line(
+            of.reason.replace(WITHIN, "in these two runs; whether the change did it is unknown")
+        )
         return Cell(of.verdict, below=reason, tone=tones.get(of.verdict, ""))
 
     def runs(of: RecordLine) -> Cell:

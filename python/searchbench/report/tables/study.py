@@ -345,9 +345,9 @@ def warmups(judgement: Judgement) -> Table:
         judgement.treatments,
         text("Treatment", lambda t: named(t.label), 2),
         number("Two thirds of the peak after", partial(_figure, "two_thirds_s"), 1.5),
-        number("queries", partial(_figure, "two_thirds_requests"), 1.2),
+        number("requests", partial(_figure, "two_thirds_requests"), 1.2),
         number("Steady after", partial(_figure, "steady_s"), 1.2),
-        number("queries", partial(_figure, "steady_requests"), 1.2),
+        number("requests", partial(_figure, "steady_requests"), 1.2),
         number("Warm-up", partial(_figure, "warmup_s")),
     )
 
