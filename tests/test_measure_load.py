@@ -136,7 +136,7 @@ def test_too_few_requests_are_not_called_no_more_throughput(tmp_path: Path) -> N
 def test_each_trial_of_a_search_has_arrivals_of_its_own(tmp_path: Path) -> None:
     with serving(always) as port:
         record = searchbench.load(
-            f"http://127.0.0.1:{port}/", find_capacity=True, slo="p99 < 50ms", effort=0.05,
+            f"http://127.0.0.1:{port}/", find_capacity=True, slo="p99 < 50ms", effort=0.01,
             engine="none", idle="block", record=tmp_path / "record",
         )  # fmt: skip
     driven = [t for t in record.trials if t.load.kind == "open" and t.status == "ok"]
