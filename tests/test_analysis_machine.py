@@ -102,7 +102,7 @@ def test_on_a_machine_said_to_be_shared_foreign_load_is_only_remarked_on(plain: 
 
 
 def test_what_the_kernels_threads_did_may_have_been_for_the_trial(plain: Path) -> None:
-    told = machine(core(0, SERVER_S + 2.5), core(1, CLIENT_S), others={"[kernel]": 1.8})
+    told = machine(core(0, SERVER_S + 2.5), core(1, CLIENT_S), others={"[kernel]": 2.2})
     assert audited(plain, told)["foreign CPU"].severity == "warning"
     told = machine(core(0, SERVER_S + 2.5), core(1, CLIENT_S), others={"[kernel]": 1.4})
     assert audited(plain, told)["foreign CPU"].severity == "invalid"

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 from benches import judge as simulated
+from numpy.typing import NDArray
 
 from records import Study, constant, lognormal, warming
 from searchbench.analysis.judge import judge
@@ -17,6 +18,8 @@ from searchbench.analysis.trial import validity, warmup
 from searchbench.analysis.trial.measured import Trace
 from searchbench.analysis.trial.steadiness import first_asks, steadiness
 from searchbench.record import open_record
+
+Floats = NDArray[np.float64]
 
 
 def answers(count: int, closed: bool = True, **made: Any) -> Counter[str]:
@@ -123,3 +126,42 @@ def test_a_change_that_is_shown_has_a_least_size_however_wide_its_interval_is() 
     trace = simulated.trace(np.random.default_rng(1), 50, None, 1.0, 1.0)
     rows = {row[0]: row[2] for row in validity._warm(trace, warm)}
     assert rows == {"not steady": "+40 % or more over the window"}
+
+
+def made_of(service_s: Floats, queries: int, window_s: tuple[float, float]) -> Trace:
+    """One client that asks again at once: ``queries`` in turn, of these service times."""
+    done = np.cumsum(service_s)
+    began = done - service_s
+    kept = began < window_s[1]
+    sent, ended = ((x[kept] * 1e9).astype(np.int64) for x in (began, done))
+    query = (np.arange(sent.size) % queries).astype(np.uint32)
+    window = (round(window_s[0] * 1e9), round(window_s[1] * 1e9))
+    return Trace(query, np.zeros(sent.size, np.uint8), sent, sent, sent, ended, window)
+
+
+@pytest.mark.parametrize("order", ["by cost", "another kind"])
+def test_a_log_whose_queries_change_does_not_accuse_its_server(order: str) -> None:
+    found: Counter[str] = Counter()
+    for seed in range(6):
+        rng = np.random.default_rng(seed)
+        cost = np.exp(0.8 * rng.standard_normal(9600))
+        if order == "by cost":
+            cost.sort()
+        else:
+            cost[3500:] *= 1.3
+        service_s = cost / cost.mean() / 500 * np.exp(0.2 * rng.standard_normal(cost.size))
+        for at_limit in (False, True):
+            trace = made_of(service_s, service_s.size, (2.0, 12.0))
+            found[warmup.find(trace, True, at_limit=at_limit).steadiness.answer] += 1
+    assert found["not steady"] == 0, found
+
+
+def test_a_system_that_is_cold_in_its_slowest_requests_is_not_called_steady() -> None:
+    """One request in a hundred reads from a disk, ever fewer of them as its cache fills."""
+    for seed in range(6):
+        rng = np.random.default_rng(seed)
+        service_s = np.exp(0.3 * rng.standard_normal(60_000)) / 5000
+        began = np.cumsum(service_s)
+        service_s[rng.random(began.size) < 0.01 * np.exp(-began / 10)] += 100 / 5000
+        trace = made_of(service_s, 400, (2.0, 12.0))
+        assert warmup.find(trace, True).steadiness.answer != "steady"

@@ -66,6 +66,9 @@ class Curve:
     high: tuple[float, ...] = ()
 
 
+Answer = Literal["steady", "not steady", "unknown"]
+
+
 @dataclass(frozen=True, slots=True)
 class Steadiness:
     """Whether a measured window was steady: shown to be, shown not to be, or unknown.
@@ -74,15 +77,19 @@ class Steadiness:
     how many. ``changes``: by what share they changed, by where: "window" (from its beginning to its
     end), "ahead" (in ``ahead_s`` at the same pace), "first fifth" and "last fifth" (against the
     rest); below 0: they became shorter. Empty with too few requests. ``window_needed_s``: where it
-    is unknown, the window that would tell at the same rate; None: not known either.
+    is unknown, the window that would tell at the same rate; None: not known either. ``alike``: each
+    query was compared with itself; else all as one kind, as few were asked more than once.
+    ``by_mean`` False: the changes would do, but the mean of the times may have moved.
     """
 
-    answer: Literal["steady", "not steady", "unknown"]
+    answer: Answer
     what: str
     requests: int
     ahead_s: float
     changes: Mapping[str, Estimate]
     window_needed_s: float | None = None
+    alike: bool = True
+    by_mean: bool = True
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import stats
 
+from searchbench.analysis.compare import standing
 from searchbench.analysis.judgement import (
     Comparison,
     Curve,
@@ -164,7 +165,8 @@ def _scale(
 def _better(metric: str, compared: Sequence[Comparison]) -> Better:
     found: dict[str, set[str]] = {}
     for c in compared:
-        if c.metric == metric and c.verdict in ("faster", "slower"):
+        few = c.queries_measured is not None and not standing.covered(c)
+        if c.metric == metric and c.verdict in ("faster", "slower") and not few:
             winner, loser = (c.b, c.a) if c.verdict == "faster" else (c.a, c.b)
             found.setdefault(winner, set()).add(loser)
     return found

@@ -66,6 +66,7 @@ def of(t: TreatmentResult) -> State:
     used = [x for x in t.trials if x.status == "valid"]
     found = [x.steadiness for x in used if x.steadiness is not None]
     asks = [x.figures["first_asks"].value for x in used if "first_asks" in x.figures]
+    by_mean = all(s.by_mean for s in found)
     n, mean_asks = len(found), sum(asks) / len(asks) if asks else None
     accused, steady = (sum(s.answer == a for s in found) for a in ("not steady", "steady"))
     pooled = {
@@ -75,13 +76,15 @@ def of(t: TreatmentResult) -> State:
     answer: Answer = "unknown"
     if accused and (accused > 1 or 2 * accused >= n):
         answer = "not steady"
-    elif 2 * steady > n or (pooled and all(map(_within, pooled.values()))):
+    elif 2 * steady > n or (pooled and by_mean and all(map(_within, pooled.values()))):
         answer = "steady"
     falls = rises = 0.0
     if answer == "unknown":
         mean, half = pooled.get("ahead", (0.0, math.inf))
         later = HORIZON_S / found[0].ahead_s if found else 1.0
         falls, rises = max(0.0, half - mean) * later, max(0.0, half + mean) * later
+        if not by_mean:  # what a few slow requests do to the mean has no pace to go by
+            falls = rises = math.inf
     closed = bool(found) and found[0].what == "service time"
     return State(
         answer, accused, n, falls, rises, math.log(MOST) if closed else math.inf, mean_asks

@@ -141,8 +141,11 @@ def _foreign(trial: Trial, trace: Trace) -> Iterator[Row]:
     worst = max(sides, key=share, default=None)
     if worst is not None and share(worst) >= FOREIGN_WARNING:
         ours = trial.attached is None
-        # What the kernel's threads did (writing to disks, say) may have been for the trial.
-        grave = ours and share(worst, host.others.get(KERNEL, 0.0)) >= FOREIGN_INVALID
+        # What the kernel's threads did (writing to disks, say) may have been for the trial. It is
+        # known of the whole drive only, so the window gets its part.
+        drive_s = trial.drive.elapsed_ns / 1e9 if trial.drive is not None else 0.0
+        part = min(1.0, trace.window_s / drive_s) if drive_s else 1.0
+        grave = ours and share(worst, part * host.others.get(KERNEL, 0.0)) >= FOREIGN_INVALID
         yield (
             kind,
             "invalid" if grave and not host.shared else "warning",

@@ -13,11 +13,12 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import stats
 
-from searchbench.analysis.judgement import Estimate, Interval, Steadiness
+from searchbench.analysis.judgement import Answer, Estimate, Interval, Steadiness
 from searchbench.analysis.stats.within import long_run
 from searchbench.analysis.trial.measured import Trace
 
 MARGIN = 0.05  # a smaller change than this share counts as none
+MEAN_MARGIN = 0.10  # of the mean of the times, which a few slow requests make less sure
 LEVEL = 0.98  # either end of an interval is passed by chance once in 100
 AHEAD_S = 10.0  # a pace of change is followed at least so far
 FEWEST = 30  # requests; fewer do not even show their own scatter
@@ -36,8 +37,10 @@ def steadiness(trace: Trace, closed: bool) -> Steadiness:
     Steady where the first and the last fifth are within 5 % of the rest, and where the pace of
     change, were it to last as long again as the trial has run (at least 10 s), would come to less
     than 5 %: a system that warms up for a minute changes little within a second. Of a long warm-up
-    the second half of the whole trial may show it too. Not steady where a change within the window
-    is beyond 5 %, as long as the queries are compared each with itself.
+    the second half of the whole trial may show it too. All this is of logarithms, which hardly see
+    a few slow requests; so it is unknown unless the mean of the times is shown to move by less
+    than 10 % too. Not steady where a change within the window is beyond 5 %, as long as the queries
+    are compared each with itself.
     """
     what = "service time" if closed else "response time"
     start, end = trace.window
@@ -49,17 +52,39 @@ def steadiness(trace: Trace, closed: bool) -> Steadiness:
     n = next(iter(found.values())).n
     late = changes(trace, closed, end // 2, ahead_s)[0] if start > end // 2 else {}
     if any(each and all(map(_within, each.values())) for each in (found, late)):
-        return Steadiness("steady", what, n, ahead_s, found)
+        by_mean = mean_within(trace, closed, start, MEAN_MARGIN)
+        shown: Answer = "steady" if by_mean else "unknown"
+        return Steadiness(shown, what, n, ahead_s, found, None, alike, by_mean)
     if alike and any(_beyond(change) for where, change in found.items() if where != "ahead"):
-        return Steadiness("not steady", what, n, ahead_s, found)
+        return Steadiness("not steady", what, n, ahead_s, found, None, alike)
     needed = _window_needed(found["ahead"], trace.window_s, start / 1e9)
-    return Steadiness("unknown", what, n, ahead_s, found, needed)
+    return Steadiness("unknown", what, n, ahead_s, found, needed, alike)
 
 
 def moves(found: Steadiness) -> bool:
-    """Whether any change is more than chance, or none could be tested."""
+    """Whether any change of the same queries is more than chance."""
     spans = [e.interval for e in found.changes.values() if e.interval is not None]
-    return not spans or any(span.low > 0 or span.high < 0 for span in spans)
+    return found.alike and any(span.low > 0 or span.high < 0 for span in spans)
+
+
+def mean_within(
+    trace: Trace, closed: bool, begin: int, margin: float, level: float = LEVEL
+) -> bool:
+    """Whether the mean of the times, slow requests and all, is shown to move by less than this.
+
+    As ``changes``, of times over the mean of their query: a request in a hundred that takes a
+    hundred times as long doubles the mean, and the logarithms hardly see it.
+    """
+    at, query, _ = _compared(trace, begin)
+    if at.size < FEWEST:
+        return False
+    took = (trace.done[at] - (trace.sent if closed else trace.due)[at]).astype(np.float64)
+    means = np.bincount(query, took) / np.maximum(1, np.bincount(query))
+    y = took / np.maximum(1.0, means[query])
+    x = (trace.due[at] - begin) / (trace.window[1] - begin)
+    parts = (x, (x < FIFTH).astype(np.float64), (x >= 1 - FIFTH).astype(np.float64))
+    found = (_slope(part, y, query, level) for part in parts)
+    return all(abs(value) + half <= margin for value, half in found)
 
 
 def rate_needed(window_s: float) -> float:
@@ -96,19 +121,7 @@ def changes(
     each with itself, which needs half of the requests to be of queries asked more than once; the
     others are left out then. Else all are one kind, and their costs add to the scatter.
     """
-    kept = (trace.outcome == 0) & (trace.done >= 0) & (trace.sent >= 0)
-    kept &= (trace.due >= begin) & (trace.due < trace.window[1])
-    at = np.flatnonzero(kept)
-    if at.size < FEWEST:
-        return {}, False
-    at = at[np.argsort(trace.due[at], kind="stable")]
-    _, query, asked = np.unique(trace.query[at], return_inverse=True, return_counts=True)
-    again = asked[query] > 1
-    alike = 2 * int(np.count_nonzero(again)) >= at.size
-    if alike:
-        at, query = at[again], query[again]
-    else:
-        query = np.zeros_like(query)
+    at, query, alike = _compared(trace, begin)
     if at.size < FEWEST:
         return {}, False
     took = trace.done[at] - (trace.sent if closed else trace.due)[at]
@@ -124,6 +137,19 @@ def changes(
     }
     n = at.size
     return {where: _share(value, half, n, level) for where, (value, half) in each.items()}, alike
+
+
+def _compared(trace: Trace, begin: int) -> tuple[Ints, Ints, bool]:
+    """The requests that are compared, in the order of time; their kinds; whether by query."""
+    kept = (trace.outcome == 0) & (trace.done >= 0) & (trace.sent >= 0)
+    kept &= (trace.due >= begin) & (trace.due < trace.window[1])
+    at = np.flatnonzero(kept)
+    at = at[np.argsort(trace.due[at], kind="stable")]
+    _, query, asked = np.unique(trace.query[at], return_inverse=True, return_counts=True)
+    again = asked[query] > 1
+    if 2 * int(np.count_nonzero(again)) >= at.size:
+        return at[again], query[again], True
+    return at, np.zeros_like(query), False
 
 
 def _slope(x: Floats, y: Floats, query: Ints, level: float) -> tuple[float, float]:

@@ -11,12 +11,12 @@ import numpy as np
 
 from searchbench.analysis.judgement import Estimate
 from searchbench.analysis.trial.measured import Trace
-from searchbench.analysis.trial.steadiness import AHEAD_S, changes
+from searchbench.analysis.trial.steadiness import AHEAD_S, changes, mean_within
 from searchbench.record.samples import SoFar
 
 # A warm-up may end on less evidence than a window is called steady on. What is far from warm, even
 # if it takes minutes, changes by some 20 % in the time that is followed.
-FLAT, LEVEL = 0.10, 0.95
+FLAT, MEAN_FLAT, LEVEL = 0.10, 0.20, 0.95
 SLOWER = 0.30  # becoming slower is no warm-up; an interval that goes further says too little
 PARTS = (1 / 8, 1 / 4, 1 / 2)  # of the time so far, left out as the beginning
 MOST = 100_000  # requests that are looked at; more make a look slow, not better
@@ -63,7 +63,12 @@ def flat(seen: SoFar) -> bool:
     query, due, began, done = seen.query[order][some], due[some], began[some], done[some]
     trace = Trace(query, np.zeros(due.size, np.uint8), due, due, began, done, (0, end))
     ahead_s = max(AHEAD_S, end / 1e9)
-    return any(_as_fast(changes(trace, True, int(end * part), ahead_s, LEVEL)[0]) for part in PARTS)
+    begins = [int(end * part) for part in PARTS]
+    return any(
+        _as_fast(changes(trace, True, begin, ahead_s, LEVEL)[0])
+        and mean_within(trace, True, begin, MEAN_FLAT, LEVEL)
+        for begin in begins
+    )
 
 
 def _as_fast(found: Mapping[str, Estimate]) -> bool:
