@@ -19,6 +19,7 @@ from searchbench.analysis.compare.records import Run, compare_records, compare_r
 from searchbench.analysis.judge import judge, to_json
 from searchbench.analysis.judgement import Estimate
 from searchbench.analysis.stats.intervals import ratio_over_runs, runs_to_resolve
+from searchbench.cli.compare import compare
 from searchbench.errors import SearchbenchError
 from searchbench.record import Record, open_record
 
@@ -175,8 +176,43 @@ def test_treatments_are_matched_by_their_levels(tmp_path: Path) -> None:
 def test_a_record_without_valid_trials_is_not_comparable(tmp_path: Path) -> None:
     found = compare_records(record(tmp_path / "a"), record(tmp_path / "b", fails_at="deploy"))
     assert {line.verdict for line in found.comparisons} == {"not comparable"}
-    assert not found.regressed
+    assert found.regressed
+    assert "No resolved loss" not in found.decision
     json.dumps(to_json(found), allow_nan=False)
+    found = compare_records(open_record(tmp_path / "b"), open_record(tmp_path / "a"))
+    assert (found.lost, found.beyond_threshold) == ({}, False)
+    assert "No resolved loss" not in found.decision
+
+
+@pytest.mark.parametrize(
+    ("broken", "why"),
+    [
+        ({"fails_at": "deploy"}, "deploy"),
+        ({"dies_at_s": 1.0}, ""),
+        (None, "the second does not have it"),
+    ],
+)
+def test_a_treatment_that_no_longer_works_is_a_loss(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], broken: dict[str, Any] | None, why: str
+) -> None:
+    def run(name: str, seed: int, of_second: dict[str, Any] | None) -> Path:
+        study = Study(blocks=3, seed=seed, block_noise=0.0)
+        study.add("a", server=lognormal(0.004), levels={"load.clients": 4})
+        if of_second is not None:
+            study.add("b", server=lognormal(0.004), levels={"load.clients": 8}, **of_second)
+        return study.write(tmp_path / name)
+
+    a, b = run("a", 1, {}), run("b", 2, broken)
+    assert compare(a, b, as_json=True) == 1
+    told = json.loads(capsys.readouterr().out)
+    assert (told["beyond_threshold"], told["regressed"]) == (True, True)
+    assert [*told["lost"]] == ["8"]
+    assert why in told["lost"]["8"]
+    assert f"none in the second: 8 ({told['lost']['8']})" in told["decision"]
+    assert "Of the others, no resolved loss exceeds 5 %" in told["decision"]
+    found = compare_records(open_record(a), open_record(b))
+    assert "no valid trial of 8" in found.would_change[0]
+    assert compare_records(open_record(b), open_record(a)).lost == {}
 
 
 def test_the_floor_pools_the_twins_of_all_treatments(tmp_path: Path) -> None:
@@ -248,7 +284,7 @@ def test_what_would_change_the_answer_comes_with_its_figures(tmp_path: Path) -> 
     assert quiet[0].startswith("The noise of the trials within a run decides the interval of")
     assert quiet[1].startswith("Further runs of the first")
     broken = compare_records(first, record(tmp_path / "c", fails_at="deploy")).would_change
-    assert "it has no valid trial in one of the records" in broken[0]
+    assert broken[0].startswith("The second has no valid trial of tantivy (failed in deploy")
     assert any("trials of the second could not be used" in said for said in broken)
 
 

@@ -488,11 +488,13 @@ class RecordComparison:
 
     ``answers_changed``: by treatment label, the captured replies that differ, and of how many.
     ``beyond_threshold``: a loss of more than ``threshold`` (0.05: 5 % less of a quantity where
-    more is better) that is "slower" or "differs"; the exit status. ``regressed``: the same of
-    "slower" alone; None where there is none, and how much runs differ is not known of every
-    line. ``header`` and ``lines`` are a short table for a terminal. ``agreement``: by label, how
-    far the two return the same, where both were asked the same. ``differences``: what else they do
-    not have in common. ``would_change``: what would change the answer, the most effective first.
+    more is better) that is "slower" or "differs", or anything in ``lost``; the exit status.
+    ``lost``: by label, why b has no valid trial of a treatment of which a has some. ``regressed``:
+    as ``beyond_threshold``, without "differs"; None where there is none, and how much runs differ
+    is not known of every line. ``header`` and ``lines`` are a short table for a terminal.
+    ``agreement``: by label, how far the two return the same, where both were asked the same.
+    ``differences``: what else they do not have in common. ``would_change``: what would change the
+    answer, the most effective first.
     ``metric``: the one that decides.
     """
 
@@ -515,3 +517,4 @@ class RecordComparison:
     agreement: Mapping[str, Agreement] = field(default_factory=dict)
     differences: tuple[SetupDifference, ...] = ()
     would_change: tuple[str, ...] = ()
+    lost: Mapping[str, str] = field(default_factory=dict)

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from searchbench.analysis.compare.sweeps import Matched
 from searchbench.analysis.judgement import Judgement, RecordLine
 from searchbench.analysis.words import plural
 
 WIDTH_LABEL = 34
+_SHOWN = 4  # treatments that are named
 RUNS_UNKNOWN = (
     "How much runs of the same thing differ is not known, and no interval covers it: run the "
     "first again, before and after the second, and give those records with --same."
@@ -22,8 +23,12 @@ def sentences(
     found: Matched,
     metric: str,
     threshold: float,
+    lost: Mapping[str, str],
 ) -> str:
-    """The decision, by ``metric``; ``worse``: lines whose loss is beyond the threshold."""
+    """The decision, by ``metric``; ``worse``: lines whose loss is beyond the threshold.
+
+    ``lost``: by label, why the second has no valid trial.
+    """
     own = [line for line in lines if line.metric == metric]
     if own:
         counts = {
@@ -36,6 +41,7 @@ def sentences(
         said = f"By {metric.replace('_', ' ')}, of {len(own)} {many}: {parts}."
     else:
         said = "The records have no treatment in common, so there is nothing to compare."
+    said += _of_lost(lost)
     if worse:
         _, ratio, worst = min(
             ((line.run_sd is None, line.ratio.value, line) for line in worse if line.ratio),
@@ -51,8 +57,11 @@ def sentences(
             if worst.verdict == "differs"
             else f" A regression beyond {beyond}: {how} than before."
         )
+    elif any(line.ratio for line in own):
+        said += " Of the others, no" if lost else " No"
+        said += f" resolved loss exceeds {100 * threshold:g} %{_not_excluded(own, threshold)}."
     elif own:
-        said += f" No resolved loss exceeds {100 * threshold:g} %{_not_excluded(own, threshold)}."
+        said += " No speed of one could be compared with the other's."
     said += _of_runs(own)
     differ, n = (sum(one[i] for one in found.changed.values()) for i in (0, 1))
     if differ:
@@ -63,6 +72,15 @@ def sentences(
         if labels:
             said += f" Only in the {which}: {', '.join(labels[:4])}."
     return said
+
+
+def _of_lost(lost: Mapping[str, str]) -> str:
+    """What worked in the first and not in the second, with the reasons."""
+    if not lost:
+        return ""
+    named = "; ".join(f"{label} ({why})" for label, why in [*lost.items()][:_SHOWN])
+    more = f"; and {len(lost) - _SHOWN} more" if len(lost) > _SHOWN else ""
+    return f" Lost, with valid trials in the first and none in the second: {named}{more}."
 
 
 def _not_excluded(lines: Sequence[RecordLine], threshold: float) -> str:

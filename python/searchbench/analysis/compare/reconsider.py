@@ -23,14 +23,19 @@ def would_change(
     findings: Sequence[Finding],
     sides: Sequence[Judgement],
     threshold: float,
+    lost: Mapping[str, str],
 ) -> tuple[str, ...]:
-    """A sentence for each. ``metric``: the one that decides; ``sides``: first and second."""
+    """A sentence for each. ``metric``: the one that decides; ``sides``: first and second.
+
+    ``lost``: by label, why the second has no valid trial.
+    """
     own = [line for line in lines if line.metric == metric]
     noise = [*_unrepeated(own)], [*_unresolved(own, tests=len(lines))]
     # Where the two runs do not differ by more than the noise within them, that comes first.
     first, then = noise if any(line.verdict == "differs" for line in own) else noise[::-1]
     return (
-        *_not_comparable(own),
+        *_of_lost(lost),
+        *_not_comparable([line for line in own if line.label not in lost]),
         *_of_kinds(findings, "other machine"),
         *first,
         *then,
@@ -43,6 +48,13 @@ def would_change(
 
 def _of_kinds(findings: Sequence[Finding], *kinds: str) -> Iterator[str]:
     yield from (f"{f.meaning} {f.remedy}" for f in findings if f.kind in kinds)
+
+
+def _of_lost(lost: Mapping[str, str]) -> Iterator[str]:
+    for label, why in [*lost.items()][:_SHOWN]:
+        yield f"The second has no valid trial of {label} ({why}): mend that and run it again."
+    if len(lost) > _SHOWN:
+        yield f"The second has no valid trial of {len(lost) - _SHOWN} further treatments either."
 
 
 def _not_comparable(lines: Sequence[RecordLine]) -> Iterator[str]:

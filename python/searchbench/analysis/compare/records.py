@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import json
 import math
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
@@ -83,7 +84,8 @@ def compare_runs(
     trials = "trials" in (a.judged.measure, b.judged.measure)
     if not trials and metric not in shown:
         metric = min(shown, default="")
-    said = decision.sentences(lines, worse, found, metric, threshold)
+    lost = _lost(a, b) if trials else {}
+    said = decision.sentences(lines, worse, found, metric, threshold, lost)
     if not trials:
         said = " ".join(decision.around(said, (a.judged, b.judged), lines, found.note))
     header, rows = decision.table(lines, metric)
@@ -98,20 +100,22 @@ def compare_runs(
         only_in_b=found.only[1],
         answers_changed=found.changed,
         findings=findings,
-        regressed=any(line.verdict == "slower" for line in worse)
+        regressed=bool(lost)
+        or any(line.verdict == "slower" for line in worse)
         or (None if None in rated or not rated else False),
         decision=said,
         header=header,
         lines=rows,
-        beyond_threshold=bool(worse),
+        beyond_threshold=bool(worse or lost),
         same=tuple(str(run.record.path) for run in before[1:]),
         same_b=tuple(str(run.record.path) for run in after[1:]),
         metric=metric,
         agreement=found.agreed,
         differences=setup.differences(a.record, b.record),
         would_change=would_change(
-            lines, metric, found.agreed, findings, (a.judged, b.judged), threshold
+            lines, metric, found.agreed, findings, (a.judged, b.judged), threshold, lost
         ),
+        lost=lost,
     )
 
 
@@ -178,6 +182,25 @@ def _match(a: Run, b: Run) -> sweeps.Matched:
         for one, other in ((a, b), (b, a))
     ]
     return sweeps.Matched(drafts, agreed, (only[0], only[1]))
+
+
+def _lost(a: Run, b: Run) -> dict[str, str]:
+    """By label, why b has no valid trial of what a has; empty where they share no treatment."""
+    if not a.by_key.keys() & b.by_key.keys():
+        return {}
+    return {
+        t.label: _why_none(b.by_key[key]) if key in b.by_key else "the second does not have it"
+        for key, t in a.by_key.items()
+        if a.first_trial(key) and (key not in b.by_key or not b.first_trial(key))
+    }
+
+
+def _why_none(treatment: TreatmentResult) -> str:
+    """The most frequent reason of trials of which none is valid."""
+    own = [t for t in treatment.trials if not t.control]
+    grave = (f.kind for t in own for f in t.findings if f.severity == "invalid")
+    reasons = [t.reason for t in own if t.reason] or [*grave] or ["none was measured"]
+    return Counter(reason.rstrip(".") for reason in reasons).most_common(1)[0][0]
 
 
 def _agreement(a: Run, b: Run, key: Key) -> agreement.Pair | None:
