@@ -456,6 +456,8 @@ class RecordLine:
     of freedom; None: not known. Then the interval, ``p_value`` and ``floor`` are of the noise
     within the two runs, and "differs" says that these two runs differ by more than that.
     "faster" and "slower" are said where ``run_sd`` is known: ``ratio`` is then over all runs.
+    ``state``: what is known of the states that both were measured in, further runs among them;
+    a ratio up to ``state_floor`` could be made by these. Empty of sweeps and searches.
     """
 
     label: str
@@ -470,6 +472,8 @@ class RecordLine:
     reason: str = ""
     runs: tuple[int, int] = (1, 1)
     run_sd: float | None = None
+    state: Literal["", "steady", "unknown", "not steady", "other first asks"] = ""
+    state_floor: float = 1.0
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from searchbench.analysis.compare.sweeps import Matched
 from searchbench.analysis.judgement import Judgement, RecordLine
+from searchbench.analysis.stats.intervals import ALPHA
 from searchbench.analysis.words import plural
 
 WIDTH_LABEL = 34
@@ -15,6 +16,12 @@ RUNS_UNKNOWN = (
     "How much runs of the same thing differ is not known, and no interval covers it: run the "
     "first again, before and after the second, and give those records with --same."
 )
+
+REMEDIES = {
+    "not steady": "Warm up longer and run it again.",
+    "other first asks": "Warm up with every query and run both again.",
+    "unknown": "Measure longer, so that it shows whether they were steady.",
+}
 
 
 def sentences(
@@ -62,6 +69,7 @@ def sentences(
         said += f" resolved loss exceeds {100 * threshold:g} %{_not_excluded(own, threshold)}."
     elif own:
         said += " No speed of one could be compared with the other's."
+    said += _of_states(own)
     said += _of_runs(own)
     differ, n = (sum(one[i] for one in found.changed.values()) for i in (0, 1))
     if differ:
@@ -88,6 +96,26 @@ def _not_excluded(lines: Sequence[RecordLine], threshold: float) -> str:
     lows = [line.ratio.interval.low for line in lines if line.ratio and line.ratio.interval]
     most = 1 - min(lows, default=1.0)
     return f", but one of {100 * most:.1f} % is not excluded" if most > threshold else ""
+
+
+def _of_states(lines: Sequence[RecordLine]) -> str:
+    """What is not resolved because of the states it was measured in, and the remedy."""
+    found = [line for line in lines if (line.p_value or 0) < ALPHA and in_the_way(line)]
+    said = "".join(
+        f" {line.label}: {line.reason}. {REMEDIES[line.state]}" for line in found[:_SHOWN]
+    )
+    more = len(found) - _SHOWN
+    return said + (f" The same holds of {more} more." if more > 0 else "")
+
+
+def in_the_way(line: RecordLine) -> bool:
+    """Whether the states of both keep its ratio from being resolved."""
+    return (
+        line.ratio is not None
+        and line.state in REMEDIES
+        and line.verdict == "not resolved"
+        and abs(math.log(line.ratio.value)) <= math.log(line.state_floor)
+    )
 
 
 def _of_runs(lines: Sequence[RecordLine]) -> str:

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from scipy import stats
 
+from searchbench.analysis.compare.decision import REMEDIES, in_the_way
 from searchbench.analysis.judgement import Agreement, Finding, Judgement, RecordLine
 from searchbench.analysis.stats.intervals import LEVEL, runs_to_resolve
 from searchbench.analysis.words import plural
@@ -36,6 +37,7 @@ def would_change(
     return (
         *_of_lost(lost),
         *_not_comparable([line for line in own if line.label not in lost]),
+        *_states(own),
         *_of_kinds(findings, "other machine"),
         *first,
         *then,
@@ -62,6 +64,11 @@ def _not_comparable(lines: Sequence[RecordLine]) -> Iterator[str]:
     for reason, n in reasons.most_common():
         many = plural(n, "treatment", "treatments")
         yield f"Of {n} {many} nothing is known, because {reason}: measure the same in both records."
+
+
+def _states(lines: Sequence[RecordLine]) -> Iterator[str]:
+    for line in [line for line in lines if in_the_way(line)][:_SHOWN]:
+        yield f"{line.label}: {line.reason}. {REMEDIES[line.state]}"
 
 
 def _unrepeated(lines: Sequence[RecordLine]) -> Iterator[str]:
