@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import json
+import math
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -13,19 +14,22 @@ import numpy as np
 import pytest
 from scipy.stats import norm
 
-from records import Study, good_answer, lognormal
+from records import Study, good_answer, lognormal, warming
 from searchbench.analysis.compare.pairs import noise_floors
 from searchbench.analysis.compare.records import Run, compare_records, compare_runs
 from searchbench.analysis.judge import judge, to_json
 from searchbench.analysis.judgement import Estimate
 from searchbench.analysis.stats.intervals import ratio_over_runs, runs_to_resolve
+from searchbench.cli.compare import compare
 from searchbench.errors import SearchbenchError
 from searchbench.record import Record, open_record
 
 
-def record(path: Path, median_s: float = 0.004, seed: int = 1, **treatment: Any) -> Record:
+def record(
+    path: Path, median_s: float = 0.004, seed: int = 1, sigma: float = 0.4, **treatment: Any
+) -> Record:
     study = Study(blocks=5, seed=seed, block_noise=0.0)
-    study.add("a", server=lognormal(median_s), **treatment)
+    study.add("a", server=lognormal(median_s, sigma), **treatment)
     return open_record(study.write(path))
 
 
@@ -59,8 +63,8 @@ def test_two_runs_that_differ_are_not_said_to_show_a_regression(tmp_path: Path) 
 
 
 def test_runs_of_the_same_thing_turn_a_difference_into_a_regression(tmp_path: Path) -> None:
-    first, *same = runs(tmp_path, (0.0, 0.01, -0.01, 0.005))
-    found = compare_records(first, record(tmp_path / "b", 0.0052), 0.05, same)
+    first, *same = runs(tmp_path, (0.0, 0.01, -0.01, 0.005), sigma=0.1)
+    found = compare_records(first, record(tmp_path / "b", 0.0052, sigma=0.1), 0.05, same)
     line = found.comparisons[0]
     assert (line.verdict, line.runs) == ("slower", (4, 1))
     assert line.run_sd == pytest.approx(0.0085, abs=0.004)
@@ -87,9 +91,36 @@ def test_a_difference_that_runs_of_one_thing_show_too_is_not_resolved(tmp_path: 
     assert "is not excluded" in found.decision
 
 
+def test_a_cold_run_on_either_side_is_no_regression(tmp_path: Path) -> None:
+    def run(name: str, seed: int, cold: bool = False) -> Record:
+        study = Study(blocks=3, seed=seed, block_noise=0.005)
+        server = lognormal(0.004)
+        study.add("a", server=warming(server, 2.0, 7.2) if cold else server, seconds=8, warmup_s=1)
+        return open_record(study.write(tmp_path / name))
+
+    first, *same = [run(f"a{i}", i) for i in range(4)]
+    cold = run("cold", 50, cold=True)
+    for further in ([], same):
+        found = compare_records(first, cold, 0.05, further)
+        line = found.comparisons[0]
+        assert (line.verdict, line.state, line.state_floor) == (
+            "not resolved",
+            "not steady",
+            math.inf,
+        )
+        assert not found.regressed
+        assert not found.beyond_threshold
+        assert "the second was not steady in " in found.decision
+        assert "Warm up longer" in found.decision
+    found = compare_records(first, run("b", 60), 0.05, [*same[:2], cold])
+    assert found.comparisons[0].state == "not steady"
+    assert "further run 3 of the first was not steady" in "".join(found.would_change)
+    json.dumps(to_json(found), allow_nan=False)
+
+
 def test_runs_of_both_sides_count(tmp_path: Path) -> None:
-    first, *same = runs(tmp_path / "a", (0.0, 0.01))
-    second, *same_b = runs(tmp_path / "b", (0.2, 0.21))
+    first, *same = runs(tmp_path / "a", (0.0, 0.01), sigma=0.1)
+    second, *same_b = runs(tmp_path / "b", (0.2, 0.21), sigma=0.1)
     line = compare_records(first, second, 0.05, same, same_b).comparisons[0]
     assert (line.verdict, line.runs) == ("slower", (2, 2))
 
@@ -115,7 +146,8 @@ def test_runs_of_other_versions_or_made_apart_are_findings(tmp_path: Path) -> No
 def test_equal_systems_are_seldom_called_different_where_runs_differ(tmp_path: Path) -> None:
     # Runs differ by 2 %, trials by 0.5 %; each of a few records stands for the second in turn.
     effects = norm.ppf((np.arange(8) + 0.5) / 8) * 0.02
-    pool = [Run(one) for one in runs(tmp_path, np.random.default_rng(4).permutation(effects))]
+    shares = np.random.default_rng(4).permutation(effects)
+    pool = [Run(one) for one in runs(tmp_path, shares, sigma=0.1)]
     pairs = list(itertools.permutations(range(8), 2))
     alone = [compare_runs([pool[i]], [pool[j]]) for i, j in pairs[:28]]
     assert sum(one.comparisons[0].verdict == "differs" for one in alone) > 14
@@ -175,8 +207,43 @@ def test_treatments_are_matched_by_their_levels(tmp_path: Path) -> None:
 def test_a_record_without_valid_trials_is_not_comparable(tmp_path: Path) -> None:
     found = compare_records(record(tmp_path / "a"), record(tmp_path / "b", fails_at="deploy"))
     assert {line.verdict for line in found.comparisons} == {"not comparable"}
-    assert not found.regressed
+    assert found.regressed
+    assert "No resolved loss" not in found.decision
     json.dumps(to_json(found), allow_nan=False)
+    found = compare_records(open_record(tmp_path / "b"), open_record(tmp_path / "a"))
+    assert (found.lost, found.beyond_threshold) == ({}, False)
+    assert "No resolved loss" not in found.decision
+
+
+@pytest.mark.parametrize(
+    ("broken", "why"),
+    [
+        ({"fails_at": "deploy"}, "deploy"),
+        ({"dies_at_s": 1.0}, ""),
+        (None, "the second does not have it"),
+    ],
+)
+def test_a_treatment_that_no_longer_works_is_a_loss(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], broken: dict[str, Any] | None, why: str
+) -> None:
+    def run(name: str, seed: int, of_second: dict[str, Any] | None) -> Path:
+        study = Study(blocks=3, seed=seed, block_noise=0.0)
+        study.add("a", server=lognormal(0.004), levels={"load.clients": 4})
+        if of_second is not None:
+            study.add("b", server=lognormal(0.004), levels={"load.clients": 8}, **of_second)
+        return study.write(tmp_path / name)
+
+    a, b = run("a", 1, {}), run("b", 2, broken)
+    assert compare(a, b, as_json=True) == 1
+    told = json.loads(capsys.readouterr().out)
+    assert (told["beyond_threshold"], told["regressed"]) == (True, True)
+    assert [*told["lost"]] == ["8"]
+    assert why in told["lost"]["8"]
+    assert f"none in the second: 8 ({told['lost']['8']})" in told["decision"]
+    assert "Of the others, no resolved loss exceeds 5 %" in told["decision"]
+    found = compare_records(open_record(a), open_record(b))
+    assert "no valid trial of 8" in found.would_change[0]
+    assert compare_records(open_record(b), open_record(a)).lost == {}
 
 
 def test_the_floor_pools_the_twins_of_all_treatments(tmp_path: Path) -> None:
@@ -248,7 +315,7 @@ def test_what_would_change_the_answer_comes_with_its_figures(tmp_path: Path) -> 
     assert quiet[0].startswith("The noise of the trials within a run decides the interval of")
     assert quiet[1].startswith("Further runs of the first")
     broken = compare_records(first, record(tmp_path / "c", fails_at="deploy")).would_change
-    assert "it has no valid trial in one of the records" in broken[0]
+    assert broken[0].startswith("The second has no valid trial of tantivy (failed in deploy")
     assert any("trials of the second could not be used" in said for said in broken)
 
 

@@ -463,6 +463,8 @@ class RecordLine:
     of freedom; None: not known. Then the interval, ``p_value`` and ``floor`` are of the noise
     within the two runs, and "differs" says that these two runs differ by more than that.
     "faster" and "slower" are said where ``run_sd`` is known: ``ratio`` is then over all runs.
+    ``state``: what is known of the states that both were measured in, further runs among them;
+    a ratio up to ``state_floor`` could be made by these. Empty of sweeps and searches.
     """
 
     label: str
@@ -477,6 +479,8 @@ class RecordLine:
     reason: str = ""
     runs: tuple[int, int] = (1, 1)
     run_sd: float | None = None
+    state: Literal["", "steady", "unknown", "not steady", "other first asks"] = ""
+    state_floor: float = 1.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -495,11 +499,13 @@ class RecordComparison:
 
     ``answers_changed``: by treatment label, the captured replies that differ, and of how many.
     ``beyond_threshold``: a loss of more than ``threshold`` (0.05: 5 % less of a quantity where
-    more is better) that is "slower" or "differs"; the exit status. ``regressed``: the same of
-    "slower" alone; None where there is none, and how much runs differ is not known of every
-    line. ``header`` and ``lines`` are a short table for a terminal. ``agreement``: by label, how
-    far the two return the same, where both were asked the same. ``differences``: what else they do
-    not have in common. ``would_change``: what would change the answer, the most effective first.
+    more is better) that is "slower" or "differs", or anything in ``lost``; the exit status.
+    ``lost``: by label, why b has no valid trial of a treatment of which a has some. ``regressed``:
+    as ``beyond_threshold``, without "differs"; None where there is none, and how much runs differ
+    is not known of every line. ``header`` and ``lines`` are a short table for a terminal.
+    ``agreement``: by label, how far the two return the same, where both were asked the same.
+    ``differences``: what else they do not have in common. ``would_change``: what would change the
+    answer, the most effective first.
     ``metric``: the one that decides.
     """
 
@@ -522,3 +528,4 @@ class RecordComparison:
     agreement: Mapping[str, Agreement] = field(default_factory=dict)
     differences: tuple[SetupDifference, ...] = ()
     would_change: tuple[str, ...] = ()
+    lost: Mapping[str, str] = field(default_factory=dict)

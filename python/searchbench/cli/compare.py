@@ -30,8 +30,9 @@ def compare(
     That takes further runs of the same thing.
 
     Exits with 1 when B is worse than A by more than the threshold and by more than the noise that
-    is known (with --same that between runs, else only that within these two); with 2 when the
-    records have nothing in common that could be compared.
+    is known (with --same that between runs, else only that within these two), or has no valid
+    trial of a treatment of which A has some; with 2 when the records have nothing in common that
+    could be compared.
 
     Parameters
     ----------

@@ -3,17 +3,25 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from searchbench.analysis.compare.sweeps import Matched
 from searchbench.analysis.judgement import Judgement, RecordLine
+from searchbench.analysis.stats.intervals import ALPHA
 from searchbench.analysis.words import plural
 
 WIDTH_LABEL = 34
+_SHOWN = 4  # treatments that are named
 RUNS_UNKNOWN = (
     "How much runs of the same thing differ is not known, and no interval covers it: run the "
     "first again, before and after the second, and give those records with --same."
 )
+
+REMEDIES = {
+    "not steady": "Warm up longer and run it again.",
+    "other first asks": "Warm up with every query and run both again.",
+    "unknown": "Measure longer, so that it shows whether they were steady.",
+}
 
 
 def sentences(
@@ -22,8 +30,12 @@ def sentences(
     found: Matched,
     metric: str,
     threshold: float,
+    lost: Mapping[str, str],
 ) -> str:
-    """The decision, by ``metric``; ``worse``: lines whose loss is beyond the threshold."""
+    """The decision, by ``metric``; ``worse``: lines whose loss is beyond the threshold.
+
+    ``lost``: by label, why the second has no valid trial.
+    """
     own = [line for line in lines if line.metric == metric]
     if own:
         counts = {
@@ -36,6 +48,7 @@ def sentences(
         said = f"By {metric.replace('_', ' ')}, of {len(own)} {many}: {parts}."
     else:
         said = "The records have no treatment in common, so there is nothing to compare."
+    said += _of_lost(lost)
     if worse:
         _, ratio, worst = min(
             ((line.run_sd is None, line.ratio.value, line) for line in worse if line.ratio),
@@ -51,8 +64,12 @@ def sentences(
             if worst.verdict == "differs"
             else f" A regression beyond {beyond}: {how} than before."
         )
+    elif any(line.ratio for line in own):
+        said += " Of the others, no" if lost else " No"
+        said += f" resolved loss exceeds {100 * threshold:g} %{_not_excluded(own, threshold)}."
     elif own:
-        said += f" No resolved loss exceeds {100 * threshold:g} %{_not_excluded(own, threshold)}."
+        said += " No speed of one could be compared with the other's."
+    said += _of_states(own)
     said += _of_runs(own)
     differ, n = (sum(one[i] for one in found.changed.values()) for i in (0, 1))
     if differ:
@@ -65,11 +82,40 @@ def sentences(
     return said
 
 
+def _of_lost(lost: Mapping[str, str]) -> str:
+    """What worked in the first and not in the second, with the reasons."""
+    if not lost:
+        return ""
+    named = "; ".join(f"{label} ({why})" for label, why in [*lost.items()][:_SHOWN])
+    more = f"; and {len(lost) - _SHOWN} more" if len(lost) > _SHOWN else ""
+    return f" Lost, with valid trials in the first and none in the second: {named}{more}."
+
+
 def _not_excluded(lines: Sequence[RecordLine], threshold: float) -> str:
     """What loss may hide in the intervals; empty where none beyond the threshold does."""
     lows = [line.ratio.interval.low for line in lines if line.ratio and line.ratio.interval]
     most = 1 - min(lows, default=1.0)
     return f", but one of {100 * most:.1f} % is not excluded" if most > threshold else ""
+
+
+def _of_states(lines: Sequence[RecordLine]) -> str:
+    """What is not resolved because of the states it was measured in, and the remedy."""
+    found = [line for line in lines if (line.p_value or 0) < ALPHA and in_the_way(line)]
+    said = "".join(
+        f" {line.label}: {line.reason}. {REMEDIES[line.state]}" for line in found[:_SHOWN]
+    )
+    more = len(found) - _SHOWN
+    return said + (f" The same holds of {more} more." if more > 0 else "")
+
+
+def in_the_way(line: RecordLine) -> bool:
+    """Whether the states of both keep its ratio from being resolved."""
+    return (
+        line.ratio is not None
+        and line.state in REMEDIES
+        and line.verdict == "not resolved"
+        and abs(math.log(line.ratio.value)) <= math.log(line.state_floor)
+    )
 
 
 def _of_runs(lines: Sequence[RecordLine]) -> str:

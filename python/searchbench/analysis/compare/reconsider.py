@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from scipy import stats
 
+from searchbench.analysis.compare.decision import REMEDIES, in_the_way
 from searchbench.analysis.judgement import Agreement, Finding, Judgement, RecordLine
 from searchbench.analysis.stats.intervals import LEVEL, runs_to_resolve
 from searchbench.analysis.words import plural
@@ -23,14 +24,20 @@ def would_change(
     findings: Sequence[Finding],
     sides: Sequence[Judgement],
     threshold: float,
+    lost: Mapping[str, str],
 ) -> tuple[str, ...]:
-    """A sentence for each. ``metric``: the one that decides; ``sides``: first and second."""
+    """A sentence for each. ``metric``: the one that decides; ``sides``: first and second.
+
+    ``lost``: by label, why the second has no valid trial.
+    """
     own = [line for line in lines if line.metric == metric]
     noise = [*_unrepeated(own)], [*_unresolved(own, tests=len(lines))]
     # Where the two runs do not differ by more than the noise within them, that comes first.
     first, then = noise if any(line.verdict == "differs" for line in own) else noise[::-1]
     return (
-        *_not_comparable(own),
+        *_of_lost(lost),
+        *_not_comparable([line for line in own if line.label not in lost]),
+        *_states(own),
         *_of_kinds(findings, "other machine"),
         *first,
         *then,
@@ -45,11 +52,23 @@ def _of_kinds(findings: Sequence[Finding], *kinds: str) -> Iterator[str]:
     yield from (f"{f.meaning} {f.remedy}" for f in findings if f.kind in kinds)
 
 
+def _of_lost(lost: Mapping[str, str]) -> Iterator[str]:
+    for label, why in [*lost.items()][:_SHOWN]:
+        yield f"The second has no valid trial of {label} ({why}): mend that and run it again."
+    if len(lost) > _SHOWN:
+        yield f"The second has no valid trial of {len(lost) - _SHOWN} further treatments either."
+
+
 def _not_comparable(lines: Sequence[RecordLine]) -> Iterator[str]:
     reasons = Counter(line.reason for line in lines if line.verdict == "not comparable")
     for reason, n in reasons.most_common():
         many = plural(n, "treatment", "treatments")
         yield f"Of {n} {many} nothing is known, because {reason}: measure the same in both records."
+
+
+def _states(lines: Sequence[RecordLine]) -> Iterator[str]:
+    for line in [line for line in lines if in_the_way(line)][:_SHOWN]:
+        yield f"{line.label}: {line.reason}. {REMEDIES[line.state]}"
 
 
 def _unrepeated(lines: Sequence[RecordLine]) -> Iterator[str]:

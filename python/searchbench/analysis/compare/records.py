@@ -11,15 +11,17 @@ from __future__ import annotations
 
 import json
 import math
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from itertools import product
 from typing import Any
 
 import numpy as np
 
 from searchbench.analysis import judge
 from searchbench.analysis.agreement import agreement, answers
-from searchbench.analysis.compare import decision, pairs, setup, sweeps
+from searchbench.analysis.compare import decision, pairs, setup, state, sweeps
 from searchbench.analysis.compare.reconsider import would_change
 from searchbench.analysis.judgement import (
     Agreement,
@@ -73,17 +75,21 @@ def compare_runs(
     same, same_b = ([_apart(a, run) for run in runs[1:]] for runs in (before, after))
     drafts = [_over_runs(*draft, same, same_b) for draft in found.drafts]
     adjusted = holm([p for _, p in drafts])
-    lines = tuple(_decide(line, p) for (line, _), p in zip(drafts, adjusted, strict=True))
+    trials = "trials" in (a.judged.measure, b.judged.measure)
+    lines = tuple(
+        _decide(line, p, _of_states(line, before, after) if trials else None)
+        for (line, _), p in zip(drafts, adjusted, strict=True)
+    )
     worse = [
         line
         for line in lines
         if line.verdict in ("slower", "differs") and line.ratio and line.ratio.value < 1 - threshold
     ]
     metric, shown = a.judged.metric, {line.metric for line in lines}
-    trials = "trials" in (a.judged.measure, b.judged.measure)
     if not trials and metric not in shown:
         metric = min(shown, default="")
-    said = decision.sentences(lines, worse, found, metric, threshold)
+    lost = _lost(a, b) if trials else {}
+    said = decision.sentences(lines, worse, found, metric, threshold, lost)
     if not trials:
         said = " ".join(decision.around(said, (a.judged, b.judged), lines, found.note))
     header, rows = decision.table(lines, metric)
@@ -98,20 +104,22 @@ def compare_runs(
         only_in_b=found.only[1],
         answers_changed=found.changed,
         findings=findings,
-        regressed=any(line.verdict == "slower" for line in worse)
+        regressed=bool(lost)
+        or any(line.verdict == "slower" for line in worse)
         or (None if None in rated or not rated else False),
         decision=said,
         header=header,
         lines=rows,
-        beyond_threshold=bool(worse),
+        beyond_threshold=bool(worse or lost),
         same=tuple(str(run.record.path) for run in before[1:]),
         same_b=tuple(str(run.record.path) for run in after[1:]),
         metric=metric,
         agreement=found.agreed,
         differences=setup.differences(a.record, b.record),
         would_change=would_change(
-            lines, metric, found.agreed, findings, (a.judged, b.judged), threshold
+            lines, metric, found.agreed, findings, (a.judged, b.judged), threshold, lost
         ),
+        lost=lost,
     )
 
 
@@ -123,6 +131,8 @@ class Run:
         judged, self.metric = self.judged, self.judged.metric
         self.samples, self.loads = Samples(record), driven.loads(record)
         self.by_key = {_key(t): t for t in judged.treatments}
+        self.keys = {(t.label, _levels(t.levels)): key for key, t in self.by_key.items()}
+        self.states = {key: state.of(t) for key, t in self.by_key.items()}
         self.trials = {t.trial: t for t in record.trials}
         metrics = sorted({c for t in judged.treatments for c in t.figures})
         self.floors = pairs.noise_floors(judged.treatments, metrics)
@@ -151,7 +161,11 @@ class Run:
 
 
 def _key(treatment: TreatmentResult) -> Key:
-    return treatment.system, json.dumps(dict(treatment.levels), sort_keys=True, default=str)
+    return treatment.system, _levels(treatment.levels)
+
+
+def _levels(levels: Mapping[str, Any]) -> str:
+    return json.dumps(dict(levels), sort_keys=True, default=str)
 
 
 def _matched(a: Run, b: Run) -> sweeps.Matched:
@@ -178,6 +192,25 @@ def _match(a: Run, b: Run) -> sweeps.Matched:
         for one, other in ((a, b), (b, a))
     ]
     return sweeps.Matched(drafts, agreed, (only[0], only[1]))
+
+
+def _lost(a: Run, b: Run) -> dict[str, str]:
+    """By label, why b has no valid trial of what a has; empty where they share no treatment."""
+    if not a.by_key.keys() & b.by_key.keys():
+        return {}
+    return {
+        t.label: _why_none(b.by_key[key]) if key in b.by_key else "the second does not have it"
+        for key, t in a.by_key.items()
+        if a.first_trial(key) and (key not in b.by_key or not b.first_trial(key))
+    }
+
+
+def _why_none(treatment: TreatmentResult) -> str:
+    """The most frequent reason of trials of which none is valid."""
+    own = [t for t in treatment.trials if not t.control]
+    grave = (f.kind for t in own for f in t.findings if f.severity == "invalid")
+    reasons = [t.reason for t in own if t.reason] or [*grave] or ["none was measured"]
+    return Counter(reason.rstrip(".") for reason in reasons).most_common(1)[0][0]
 
 
 def _agreement(a: Run, b: Run, key: Key) -> agreement.Pair | None:
@@ -255,7 +288,7 @@ def _apart(first: Run, run: Run) -> dict[Key, float]:
 
 
 def _line_key(line: RecordLine) -> Key:
-    return json.dumps(dict(line.levels), sort_keys=True, default=str), line.metric
+    return _levels(line.levels), line.metric
 
 
 def _is_estimate(line: RecordLine) -> bool:
@@ -287,7 +320,27 @@ def _over_runs(
     return replace(line, ratio=ratio, reason=reason, runs=runs, run_sd=sd), found.p
 
 
-def _decide(line: RecordLine, p: float | None) -> RecordLine:
+def _of_states(line: RecordLine, before: Sequence[Run], after: Sequence[Run]) -> state.Floor | None:
+    """The greatest that the states of two runs that the ratio rests on could make by themselves."""
+    key = before[0].keys.get((line.label, _levels(line.levels)))
+    if line.ratio is None or key is None:
+        return None
+    sides = [
+        [
+            (f"further run {i} of the {which}" if i else f"the {which}", run.states[key])
+            for i, run in enumerate(runs)
+            if key in run.by_key and run.first_trial(key)
+        ]
+        for which, runs in (("first", before), ("second", after))
+    ]
+    log = math.log(line.ratio.value)
+    floors = [state.floor(x, y, log) for x, y in product(*sides)]
+    return max(floors, key=lambda one: one.ratio, default=None)
+
+
+def _decide(line: RecordLine, p: float | None, states: state.Floor | None) -> RecordLine:
+    if states is not None:
+        line = replace(line, state=states.kind, state_floor=states.ratio)
     ratio, known = line.ratio, line.run_sd is not None
     if line.verdict == "not comparable" or ratio is None or p is None or ratio.interval is None:
         return line
@@ -295,6 +348,10 @@ def _decide(line: RecordLine, p: float | None) -> RecordLine:
     # Between runs the floor is contained: a run's value has the noise of its trials in it.
     if not known and line.floor > 1 and abs(math.log(ratio.value)) <= math.log(line.floor):
         return replace(line, reason=f"within the noise floor of {100 * (line.floor - 1):.1f} %")
+    if states is not None and states.said:
+        size = abs(math.log(line.ratio.value)) if line.ratio else 0.0
+        if size <= math.log(states.ratio):
+            return replace(line, reason=states.said)
     said = "the difference may be chance, after correcting for all comparisons"
     if p < ALPHA and (ratio.interval.low > 1 or ratio.interval.high < 1):
         if known:

@@ -98,6 +98,9 @@ def _badge(found: RecordComparison) -> Badge:
     """Whether a loss is resolved, and over what."""
     beyond = f"{100 * found.threshold:g} %"
     spans = [of.ratio.interval for of in found.comparisons if of.ratio and of.ratio.interval]
+    if found.lost:
+        why = "A treatment that has valid trials in the first has none in the second."
+        return Badge("Regression", "bad", why)
     if not any(of.ratio for of in found.comparisons):
         return Badge(
             "Not comparable", "unsure", "No speed of one can be compared with the other's."
