@@ -233,7 +233,10 @@ def _draft(
     if pair is not None:
         if not used:
             return replace(blank, verdict="not comparable", reason=_nothing_agrees(pair)), []
-        blank = replace(blank, same_top_k=pair.agreement.same_top_k)
+        same, empty = pair.agreement.same_top_k, pair.agreement.empty
+        blank = replace(blank, same_top_k=same, empty=empty)
+        if why := all_empty(pair):
+            return replace(blank, verdict="not comparable", reason=why), []
     mine, other = _by_block(a), _by_block(b)
     unusable = [t.label for t, found in ((a, mine), (b, other)) if not found]
     if unusable:
@@ -357,6 +360,14 @@ def _nothing_agrees(pair: Pair) -> str:
         return "there is no query that both answered"
     why = ", ".join(f"{cause} {n}" for cause, n in found.causes.items())
     return f"on none of {found.queries} queries do both return the same {found.require} ({why})"
+
+
+def all_empty(pair: Pair) -> str:
+    """That both find nothing wherever they agree, which compares no search; else empty."""
+    found = pair.agreement
+    if found.require == "none" or not found.agreeing or found.empty < found.agreeing:
+        return ""
+    return f"both find nothing on any of the {found.agreeing} queries on which they agree"
 
 
 def _chosen(measured: Measured, keep: NDArray[np.int64]) -> NDArray[np.bool_]:
