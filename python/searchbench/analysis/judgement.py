@@ -140,7 +140,8 @@ class Comparison:
     return the same; ``queries_measured``: how many of these were measured on both sides, in the
     block with the fewest; None: not known, as where answers were not compared. ``same_top_k``: on
     how many of those used the first hits are the same too; None: as before. ``empty``: on how many
-    of those used both find nothing.
+    of those used both find nothing. ``failed``: the shares of requests of ``a`` and of ``b`` that
+    did not end well.
     ``state``: what is known of both while they were measured: "steady", "unknown", "not steady"
     (either), "other first asks"; ``state_floor``: the ratio that this could make by itself,
     infinite where it could make any. ``build_floor``: the same of an index that was built once; 1
@@ -167,6 +168,7 @@ class Comparison:
     blocks_needed: tuple[int, int | None] | None = None
     would_change: tuple[str, ...] = ()
     empty: int = 0
+    failed: tuple[float, float] = (0.0, 0.0)
 
 
 @dataclass(frozen=True, slots=True)
