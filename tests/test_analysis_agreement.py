@@ -226,6 +226,20 @@ def test_where_totals_are_required_it_is_known_how_many_top_k_are_the_same(tmp_p
     assert (found.agreeing, found.same_top_k, found.differing) == (30, 10, 10)
 
 
+def test_queries_on_which_both_find_nothing_are_counted(tmp_path: Path) -> None:
+    def nothing(q: int, a: dict[str, Any]) -> Mapping[str, Any]:
+        return {"total": 0, "ids": [], "scores": []} if q < 30 else {"total": 7} if q > 35 else {}
+
+    found = agree(tmp_path, nothing, first=lambda q, a: nothing(min(q, 35), a)).agreement
+    assert (found.agreeing, found.empty) == (36, 30)
+
+
+def test_hits_that_are_missing_are_not_put_down_to_scoring(tmp_path: Path) -> None:
+    found = agree(tmp_path, lambda q, a: {"ids": [], "scores": []}, "set").agreement
+    assert found.causes == {agreement.NO_HITS: 40}
+    assert (found.agreeing, found.differing) == (0, 40)
+
+
 def test_a_document_that_is_listed_twice_is_a_difference() -> None:
     twice = lists_of([[1, 1, 2], [1, 2, 2]], 3, [[3.0, 2.0, 1.0], [3.0, 1.0, 1.0]])
     once = lists_of([[1, 2, 3], [1, 2, 3]], 3, [[3.0, 2.0, 1.0], [3.0, 1.0, 1.0]])

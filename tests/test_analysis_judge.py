@@ -122,6 +122,29 @@ def test_where_nothing_agrees_no_ratio_is_given(tmp_path: Path) -> None:
     assert "analysis" in by_metric(found).reason
 
 
+@pytest.mark.parametrize("empty", [7, 8, 39, 40])
+def test_agreement_on_nothing_found_is_said_and_alone_gives_no_ratio(
+    tmp_path: Path, empty: int
+) -> None:
+    def answer(q: int) -> dict[str, Any]:
+        return good_answer(q) | ({"total": 0, "ids": [], "scores": []} if q < empty else {})
+
+    study = Study(blocks=3, queries=40)
+    study.add("a", server=lognormal(0.004), answer=answer)
+    study.add("b", system="sqlite", server=lognormal(0.002), answer=answer)
+    found = judged(study.write(tmp_path / "r"))
+    assert [f.number for f in found.findings if f.kind == "nothing found"] == (
+        [f"{empty} of 40 queries"] if empty >= 8 else []
+    )
+    if empty < 40:
+        assert f"{empty} of these find nothing on either side" in found.verdict.decision
+        assert found.verdict.best == "b"
+    else:
+        assert found.verdict.best is None
+        assert not found.verdict.resolved
+        assert "both find nothing on any of the 40 queries" in found.verdict.decision
+
+
 def test_the_level_of_agreement_that_the_study_requires_decides(tmp_path: Path) -> None:
     study = Study(blocks=2)
     study.add("a")

@@ -9,9 +9,10 @@ from itertools import combinations
 from pathlib import Path
 from typing import Any, Literal
 
+import numpy as np
 import pytest
 
-from records import Study, by_query, lognormal
+from records import Array, Server, Study, by_query, lognormal
 from searchbench.analysis.compare.verdict import clip, decide
 from searchbench.analysis.judge import judge
 from searchbench.analysis.judgement import (
@@ -249,6 +250,44 @@ def test_the_fewest_queries_that_a_block_measured_on_both_sides_are_in_the_compa
         assert c.queries_measured is not None
         assert 80 < c.queries_measured < 120
     assert f"over only {found.comparisons[0].queries_measured} queries" in found.verdict.decision
+
+
+@pytest.mark.parametrize(("share", "resolved"), [(0.0, True), (0.0004, True), (0.004, False)])
+def test_a_tail_that_failed_requests_may_hide_is_not_resolved(
+    share: float, resolved: bool, tmp_path: Path
+) -> None:
+    study = Study(blocks=3, queries=40)
+    study.add("answers", server=lognormal(0.008), seconds=12, warmup_s=1)
+    server = lognormal(0.004)
+    study.add("fails", system="sqlite", server=server, seconds=12, warmup_s=1, error_share=share)
+    found = judge(open_record(study.write(tmp_path / "r")))
+    c = next(c for c in found.comparisons if c.metric == "service_p99")
+    assert (c.verdict == "faster") is resolved
+    assert ("could make the whole difference" in c.reason) is not resolved
+    assert (c.failed[0], c.failed[1] > 0) == (0, share > 0)
+    assert ("failed requests" in c.reason) is (share > 0)
+    assert ("Failed requests are in none of these figures: 0." in found.verdict.decision) is (
+        share > 0
+    )
+    assert found.verdict.best == "fails"  # by throughput, where they are too few to make it
+
+
+def test_a_rate_that_failed_requests_may_make_is_not_resolved(tmp_path: Path) -> None:
+    def dear(factor: float) -> Server:
+        def server(due: Array, query: Array, rng: np.random.Generator) -> Array:
+            cheap = 0.004 * np.exp(0.2 * rng.standard_normal(due.size))
+            return np.where(rng.random(due.size) < 0.009, factor * cheap, cheap)
+
+        return server
+
+    study = Study(blocks=3, queries=40)
+    study.add("answers", server=dear(100), seconds=12, warmup_s=1)
+    study.add("fails", system="sqlite", server=dear(1), seconds=12, warmup_s=1, error_share=0.009)
+    found = judge(open_record(study.write(tmp_path / "r")))
+    c = next(c for c in found.comparisons if c.metric == "throughput")
+    assert c.verdict == "not resolved"
+    assert found.verdict.best is None
+    assert "what sqlite failed to answer could make the whole difference" in found.verdict.decision
 
 
 def test_what_all_ratios_have_in_common_is_said_once() -> None:

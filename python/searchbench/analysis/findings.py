@@ -11,6 +11,7 @@ from searchbench.analysis.trial.validity import gravest_first
 from searchbench.record import Record
 
 HALF = 0.5  # of the queries must agree before a ratio goes unremarked
+EMPTY = 0.2  # of the agreeing queries may find nothing on either side without a remark
 
 
 def in_order(
@@ -93,7 +94,7 @@ def incomplete(record: Record) -> Iterator[Finding]:
 
 
 def disagreeing(agreed: Sequence[Agreement]) -> Iterator[Finding]:
-    """Pairs that answer less than half of the queries alike."""
+    """Pairs that answer less than half of the queries alike, or alike by finding nothing."""
     for pair in agreed:
         if pair.queries and pair.agreeing < HALF * pair.queries:
             why = ", ".join(f"{cause} {n}" for cause, n in pair.causes.items())
@@ -103,6 +104,16 @@ def disagreeing(agreed: Sequence[Agreement]) -> Iterator[Finding]:
                 f"{pair.label_a} and {pair.label_b} return the same {pair.require} on less "
                 f"than half of the queries ({why}); a ratio over the rest says little.",
                 "See the examples under Agreement and align analysis and operators first.",
+            )
+        if pair.empty and pair.empty >= EMPTY * pair.agreeing:
+            yield _warning(
+                "nothing found",
+                f"{pair.empty} of {pair.agreeing} queries",
+                f"Neither {pair.label_a} nor {pair.label_b} finds anything on these of the queries "
+                "on which they agree; that they agree there says little, and such queries are "
+                "cheap.",
+                "Ask for terms that the corpus has, and see that the index is filled and that its "
+                "fields are those searched.",
             )
 
 

@@ -146,7 +146,9 @@ class Comparison:
     noise floor as a ratio (1.03: differences up to 3 % are noise). ``queries_used`` may count: both
     return the same; ``queries_measured``: how many of these were measured on both sides, in the
     block with the fewest; None: not known, as where answers were not compared. ``same_top_k``: on
-    how many of those used the first hits are the same too; None: as before.
+    how many of those used the first hits are the same too; None: as before. ``empty``: on how many
+    of those used both find nothing. ``failed``: the shares of requests of ``a`` and of ``b`` that
+    did not end well.
     ``state``: what is known of both while they were measured: "steady", "unknown", "not steady"
     (either), "other first asks"; ``state_floor``: the ratio that this could make by itself,
     infinite where it could make any. ``build_floor``: the same of an index that was built once; 1
@@ -172,6 +174,8 @@ class Comparison:
     build_floor: float = 1.0
     blocks_needed: tuple[int, int | None] | None = None
     would_change: tuple[str, ...] = ()
+    empty: int = 0
+    failed: tuple[float, float] = (0.0, 0.0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -229,7 +233,8 @@ class Agreement:
     as it does, which ``label_a`` and ``label_b`` name.
     ``require`` is the level at which a query counts as agreeing, ``agreeing`` how many do,
     ``differing`` how many do not; the rest cannot be decided. ``same_top_k``: of ``agreeing``,
-    those whose top k are the same too. ``without_order``: of ``queries``, those that one of them
+    those whose top k are the same too; ``empty``: those on which both find nothing.
+    ``without_order``: of ``queries``, those that one of them
     answers with one score for all hits: its order says nothing, and is never the same.
     ``groups``: the measures of the Sphinx comparison study. ``examples``: of each cause the least
     alike first, by RBO.
@@ -257,6 +262,7 @@ class Agreement:
     same_top_k: int = 0
     without_order: int = 0
     groups: GroupAgreement | None = None
+    empty: int = 0
 
 
 @dataclass(frozen=True, slots=True)

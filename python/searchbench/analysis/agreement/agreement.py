@@ -34,6 +34,7 @@ OPERATOR = "operator"  # other totals from the same terms: the operators mean di
 ANALYSIS_OR_OPERATOR = "analysis or operator"  # other totals, and no terms on record to tell which
 EXTRAS = "facets or groups"  # the same documents match, counted differently
 PARTS = "part statistics"  # one engine, with other parts: each scores by its own frequencies
+NO_HITS = "no hits returned"  # one of them lists none, at the same total
 SCORING = "scoring"  # the same documents match, ranked differently
 UNDECIDED = "undecidable by order"  # all hits of a list have one score: their order is chance
 TIE = "tie"  # only hits of equal score swapped; counts as the same
@@ -166,7 +167,9 @@ def compare(
     total_a, total_b = a.total[at_a], b.total[at_b]
     known = a.exact[at_a] & b.exact[at_b] & (total_a >= 0) & (total_b >= 0)
     totals = (total_a == total_b) & known
-    undecided = totals & extras & found.undecided
+    none_a, none_b = (np.diff(side.offsets)[at] == 0 for side, at in ((a, at_a), (b, at_b)))
+    no_hits = none_a != none_b
+    undecided = totals & extras & found.undecided & ~no_hits
     agreeing = {
         "none": np.ones(both.size, dtype=bool),
         "totals": totals & extras,
@@ -177,10 +180,10 @@ def compare(
     # The first that holds; "" is to be named query by query.
     named = np.select(
         [
-            *(a.partial[at_a] | b.partial[at_b], ~known, ~totals, ~extras),
+            *(a.partial[at_a] | b.partial[at_b], ~known, ~totals, no_hits, ~extras),
             *(found.undecided, found.order_same),
         ],
-        [PARTIAL, TRUNCATION, "", EXTRAS, UNDECIDED, TIE],
+        [PARTIAL, TRUNCATION, "", NO_HITS, EXTRAS, UNDECIDED, TIE],
         PARTS if _only_parts_differ(a.about, b.about) else SCORING,
     )
     identical = totals & extras & found.same
@@ -234,6 +237,7 @@ def compare(
             found_same=int(np.count_nonzero(totals)),
             scores_alike=groups.same_scoring(a.about, b.about),
         ),
+        empty=int(np.count_nonzero(agreeing & totals & (total_a == 0))),
     )
     return Pair(agreement, both[agreeing])
 

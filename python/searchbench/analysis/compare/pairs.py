@@ -4,7 +4,8 @@ A difference is resolved only where all of this holds: two valid blocks or more;
 interval of the ratio, paired by block, leaves out 1; p after Holm's correction over all
 comparisons of the study is below 0.05; and the ratio is beyond three floors: the noise of the A/A
 control, what the states of the two could make (``state``), and what two builds of an index could
-(``builds``). Everything else is "not resolved", with the reason.
+(``builds``); and failed requests (``failed``) could not make it. Everything else is "not
+resolved", with the reason.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from numpy.typing import NDArray
 
 from searchbench.analysis.agreement.agreement import Pair
 from searchbench.analysis.agreement.answers import AnswerBook
-from searchbench.analysis.compare import builds, standing, state
+from searchbench.analysis.compare import builds, failed, standing, state
 from searchbench.analysis.judgement import Comparison, Floor, TreatmentResult, TrialResult
 from searchbench.analysis.stats.intervals import (
     ALPHA,
@@ -188,6 +189,10 @@ def comparisons(
             floor = floors[name].value if name in floors else 1.0
             draft, logs = _draft(by_id[a], by_id[b], loads, samples, pair, name, floor, distinct)
             said = ""
+            shares = [(t.label, failed.share(t)) for t in (by_id[a], by_id[b])]
+            draft = replace(draft, failed=(shares[0][1], shares[1][1]))
+            if clause := failed.said(shares):
+                draft = replace(draft, reason=_join(draft.reason, clause))
             if logs:
                 ratio, p = paired_ratio(logs, noises.get(name))
                 known = state.floor(states[a], states[b], sum(logs))
@@ -200,7 +205,15 @@ def comparisons(
     adjusted = holm([comparison.p_value for comparison, _, _ in drafts])
     tests = sum(p is not None for p in adjusted)
     return tuple(
-        _decide(_remarked(comparison), logs, noises.get(comparison.metric), p, tests, said)
+        _decide(
+            _remarked(comparison),
+            logs,
+            noises.get(comparison.metric),
+            p,
+            tests,
+            said,
+            failed.against(comparison, by_id, loads),
+        )
         for (comparison, logs, said), p in zip(drafts, adjusted, strict=True)
     )
 
@@ -211,7 +224,8 @@ def of(treatment: str, c: Comparison) -> Comparison:
         return c
     turned: dict[str, Literal["faster", "slower"]] = {"faster": "slower", "slower": "faster"}
     ratio = inverse(c.ratio) if c.ratio else None
-    return replace(c, a=c.b, b=c.a, ratio=ratio, verdict=turned.get(c.verdict, c.verdict))
+    verdict = turned.get(c.verdict, c.verdict)
+    return replace(c, a=c.b, b=c.a, ratio=ratio, verdict=verdict, failed=c.failed[::-1])
 
 
 def _draft(
@@ -233,7 +247,10 @@ def _draft(
     if pair is not None:
         if not used:
             return replace(blank, verdict="not comparable", reason=_nothing_agrees(pair)), []
-        blank = replace(blank, same_top_k=pair.agreement.same_top_k)
+        same, empty = pair.agreement.same_top_k, pair.agreement.empty
+        blank = replace(blank, same_top_k=same, empty=empty)
+        if why := all_empty(pair):
+            return replace(blank, verdict="not comparable", reason=why), []
     mine, other = _by_block(a), _by_block(b)
     unusable = [t.label for t, found in ((a, mine), (b, other)) if not found]
     if unusable:
@@ -288,8 +305,12 @@ def _decide(
     p: float | None,
     tests: int,
     of_state: str,
+    of_failed: str,
 ) -> Comparison:
-    """``of_state``: why the states of both may make a difference; empty: both are steady."""
+    """``of_state``: why the states of both may make a difference; empty: both are steady.
+
+    ``of_failed``: that failed requests may; empty: they may not.
+    """
     if comparison.verdict == "not comparable":
         return comparison
     comparison = replace(comparison, p_value=p)
@@ -322,6 +343,8 @@ def _decide(
         against.append(why)
     if size <= comparison.state_floor and of_state:
         against.append(of_state)
+    if of_failed:
+        against.append(of_failed)
     if 1 < size <= comparison.build_floor:
         against.append(
             f"the index was built once, and below {_percent(comparison.build_floor - 1)} a "
@@ -357,6 +380,14 @@ def _nothing_agrees(pair: Pair) -> str:
         return "there is no query that both answered"
     why = ", ".join(f"{cause} {n}" for cause, n in found.causes.items())
     return f"on none of {found.queries} queries do both return the same {found.require} ({why})"
+
+
+def all_empty(pair: Pair) -> str:
+    """That both find nothing wherever they agree, which compares no search; else empty."""
+    found = pair.agreement
+    if found.require == "none" or not found.agreeing or found.empty < found.agreeing:
+        return ""
+    return f"both find nothing on any of the {found.agreeing} queries on which they agree"
 
 
 def _chosen(measured: Measured, keep: NDArray[np.int64]) -> NDArray[np.bool_]:

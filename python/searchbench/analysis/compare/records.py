@@ -233,6 +233,8 @@ def _lines(a: Run, b: Run, key: Key, pair: agreement.Pair | None) -> Iterator[sw
         reason = "the documents or the queries are not the same in both records"
     elif not pair.agreeing.size:
         reason = f"on no query do both return the same {pair.agreement.require}"
+    elif why := pairs.all_empty(pair):
+        reason = why
     elif pair.agreement.agreeing < max(pair.agreement.queries, 1):
         keep = pair.agreeing
     other = pairs.metrics_for(b.loads[y.treatment], a.metric)

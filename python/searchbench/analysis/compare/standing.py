@@ -69,10 +69,14 @@ def over(c: Comparison, require: str) -> str:
         return "over all queries of each, as it is not known on which both return the same"
     total = used + c.queries_left_out
     which = f"the {used} of {total} queries on which both return the same {require}"
+    more = []
     if require == "totals" and c.same_top_k is not None:
-        which += f" (on {c.same_top_k} of these the same first hits too)"
+        more.append(f"on {c.same_top_k} of these the same first hits too")
     if require == "none":
         which = f"all {total} queries, whatever they return"
+    if c.empty:
+        more.append(f"{c.empty} of these find nothing on either side")
+    which += f" ({'; '.join(more)})" if more else ""
     if not covered(c):
         return f"over only {_queries(measured)} measured on both sides, of {which}"
     count = "all" if measured >= used else f"at least {measured}"

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from searchbench.analysis.compare import pairs, standing, systems, why
+from searchbench.analysis.compare import failed, pairs, standing, systems, why
 from searchbench.analysis.judgement import (
     Comparison,
     Estimate,
@@ -61,7 +61,12 @@ def decide(
             ]
         sentences.append(standing.over_all(own, require))
     sentences += _peaks(scales, metric)
-    sentences += [_state(own, labels), _build(own), _control(noise_floor)]
+    sentences += [
+        failed.sentence(own, labels),
+        _state(own, labels),
+        _build(own),
+        _control(noise_floor),
+    ]
     not_used = Counter(t.status for t in trials if t.status != "valid")
     if not_used:
         said = " and ".join(f"{n} {status}" for status, n in not_used.items())
@@ -312,7 +317,7 @@ def _seen_from(treatment: str, c: Comparison) -> Comparison:
     here, ``b`` the other, and the ratio says how many times as good ``a`` is.
     """
     c = pairs.of(treatment, c)
-    return replace(c, a=c.b, b=c.a)
+    return replace(c, a=c.b, b=c.a, failed=c.failed[::-1])
 
 
 def _beats(metric: str, ratio: Estimate, other: str) -> str:
