@@ -53,6 +53,7 @@ seconds = 0.8
 warmup_s = 0.1
 idle = "block"
 [systems.null]
+total = 1
 service_sd = 0.05
 """
 
