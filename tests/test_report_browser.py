@@ -85,7 +85,7 @@ def two_versions(folder: Path) -> list[Record]:
         study = Study(blocks=3, seed=i, block_noise=0.0, control=None)
         for clients in (1, 4):
             study.add(
-                f"t{clients}", server=lognormal(0.004 * slower), clients=clients, seconds=2.5,
+                f"t{clients}", server=lognormal(0.004 * slower, 0.1), clients=clients, seconds=12.0,
                 levels={"system": "tantivy", "load.clients": clients}, answer=answer,
                 version=version, parameters={"merge_policy": f"a long name of a policy, {version}"},
             )  # fmt: skip
