@@ -12,7 +12,7 @@ import pytest
 from benches.judge_verdicts import resolved
 
 from records import Study, by_query, good_answer, lognormal, warming
-from searchbench.analysis.compare import builds, state
+from searchbench.analysis.compare import builds, pairs, state
 from searchbench.analysis.judge import judge, to_json
 from searchbench.analysis.judgement import (
     Comparison,
@@ -24,6 +24,7 @@ from searchbench.analysis.judgement import (
     TreatmentResult,
     TrialResult,
 )
+from searchbench.analysis.stats.intervals import Noise
 from searchbench.record import open_record
 from searchbench.report.document import assemble
 from searchbench.report.document.blocks import Details, Facts
@@ -251,7 +252,7 @@ def test_a_floor_that_blocks_do_not_lower_asks_for_a_quieter_machine(tmp_path: P
     _, c = judged(tmp_path / "r", pair(1.01, blocks=5, trial_noise=0.04, block_noise=0.0))
     assert c.ratio is not None
     assert max(c.ratio.value, 1 / c.ratio.value) < c.floor
-    assert c.would_change[0].startswith("A quieter machine: ")
+    assert c.would_change[0].startswith("Longer trials, or a quieter machine: ")
 
 
 def test_answers_that_differ_and_trials_that_failed_are_named_first(tmp_path: Path) -> None:
@@ -286,3 +287,40 @@ def test_the_page_the_json_and_the_terminal_say_why(
     )
     show(found)
     assert "What would change it:\n- " in capsys.readouterr().out
+
+
+def test_no_number_of_blocks_is_advised_below_the_floor_that_they_would_have() -> None:
+    """Blocks make the mean surer, and the floor of the A/A control no lower."""
+    noise = Noise(2 * 0.01**2, 8)
+    expected = math.exp(1.96 * math.sqrt(noise.variance))
+    for size, advised in ((expected * 0.995, False), (expected * 1.005, True)):
+        logs = [math.log(size) + off for off in (-0.03, 0.03, -0.03, 0.03, 0.0)]
+        span = Interval(0.98, 1.08, 0.95, "t")
+        comparison = Comparison(
+            "a",
+            "b",
+            "throughput",
+            "not resolved",
+            Estimate(size, "ratio", 5, span),
+            None,
+            1.01,
+            40,
+            0,
+        )
+        found = pairs._decide(comparison, logs, noise, 0.2, 1, "", "")
+        assert (found.blocks_needed is not None) is advised, found.reason
+        assert ("no less than the difference" in found.reason) is not advised
+
+
+def test_a_server_that_becomes_slower_is_not_told_to_warm_up(tmp_path: Path) -> None:
+    study = Study(blocks=2)
+    study.add("a", server=lognormal(0.004, EVEN))
+    study.add(
+        "leaks", system="sqlite",
+        server=lambda due, q, rng: 0.004 * (1 + 0.05 * due) * lognormal(1.0, EVEN)(due, q, rng),
+    )  # fmt: skip
+    found, c = judged(tmp_path / "r", study)
+    assert c.state == "not steady"
+    assert not any("warm-up" in change and "no warm-up" not in change for change in c.would_change)
+    said = [f for f in found.findings if f.kind == "not steady"]
+    assert all(f.remedy.startswith("It becomes slower") for f in said)

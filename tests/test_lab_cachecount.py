@@ -1,4 +1,7 @@
-"""What was promised of a cache is what a real server counts, and the judge says where it is not."""
+"""What was promised of a cache is what a real server counts, and the judge says where it is not.
+
+Longer than most files: each engine counts its caches in words of its own, and each is asked here.
+"""
 
 from __future__ import annotations
 

@@ -18,6 +18,7 @@ from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy import stats
 
 from searchbench.analysis.agreement.agreement import Pair
 from searchbench.analysis.agreement.answers import AnswerBook
@@ -333,7 +334,12 @@ def _decide(
         why = "the interval includes 1, which is no difference"
         if excludes_one:
             why = f"p = {p:.2g} after correcting for {tests} comparisons"
-        if needed := replicates_to_resolve(logs, noise, tests):
+        if size <= (expected := _expected_floor(comparison, noise)):
+            why += (
+                f"; with more blocks the noise floor would be about {_percent(expected - 1)}, no "
+                "less than the difference"
+            )
+        elif needed := replicates_to_resolve(logs, noise, tests):
             least, most = needed
             least = max(least, len(logs) + 1)
             needed = least, most and max(least, most)
@@ -355,6 +361,13 @@ def _decide(
     if against:
         return comparison
     return replace(comparison, verdict="faster" if ratio.value > 1 else "slower")
+
+
+def _expected_floor(comparison: Comparison, noise: Noise | None) -> float:
+    """What the noise floor comes to with many blocks: 95 % of A/A pairs are within it."""
+    if comparison.floor <= 1 or noise is None:
+        return 1.0
+    return math.exp(float(stats.norm.ppf(0.975)) * math.sqrt(noise.variance))
 
 
 def blocks(least: int, most: int | None) -> str:

@@ -242,8 +242,8 @@ def _state(own: Sequence[Comparison], labels: Mapping[str, str]) -> str:
         return ""
     which = "the difference is" if len(own) == 1 else f"{len(found)} of the differences are"
     return (
-        f"Whether both were steady is unknown: {which} larger than a warm-up would make, but how "
-        "large is not sure."
+        f"Whether both were steady is unknown: {which} larger than a smooth warm-up at this "
+        "pace would make, but how large is not sure."
     )
 
 

@@ -10,6 +10,8 @@ from statistics import median
 
 from searchbench.analysis.compare import pairs, standing
 from searchbench.analysis.judgement import Comparison, Finding, TreatmentResult
+from searchbench.analysis.stats.intervals import ALPHA
+from searchbench.analysis.trial.steadiness import slows
 from searchbench.analysis.words import listed
 
 # Findings of the machine, by what is to be done.
@@ -62,7 +64,12 @@ def _agreement(c: Comparison, a: TreatmentResult, b: TreatmentResult) -> Iterato
 def _state(c: Comparison, a: TreatmentResult, b: TreatmentResult) -> Iterator[Change]:
     in_the_way = c.ratio is not None and _size(c) <= c.state_floor
     if c.state == "not steady":
-        yield True, "A longer warm-up: not both were steady while they were measured."
+        accused = [x.steadiness for t in (a, b) for x in t.trials
+                   if x.steadiness is not None and x.steadiness.answer == "not steady"]  # fmt: skip
+        if accused and all(map(slows, accused)):
+            yield True, "A server that does not become slower and slower, which no warm-up mends."
+        else:
+            yield True, "A longer warm-up: not both were steady while they were measured."
     elif c.state == "other first asks":
         said = "A warm-up that asks every query, so that first asks do not make the difference."
         yield True, said
@@ -113,11 +120,13 @@ def _machine(
     yield from ((noisy, said.format(listed(own))) for said, own in told if own)
     if any(own for _, own in told):
         return
-    if c.ratio is not None and _size(c) <= c.floor and c.floor > 1:
+    if c.ratio is None or c.floor <= 1 or c.verdict != "not resolved" or c.p_value is None:
+        return
+    if _size(c) <= c.floor or (c.blocks_needed is None and c.p_value >= ALPHA):
         yield (
             True,
             (
-                "A quieter machine: two trials of one treatment differ by up to "
+                "Longer trials, or a quieter machine: two trials of one treatment differ by up to "
                 f"{100 * (c.floor - 1):.1f} %, and more blocks do not lower that."
             ),
         )

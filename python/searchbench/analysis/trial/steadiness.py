@@ -67,6 +67,11 @@ def moves(found: Steadiness) -> bool:
     return found.alike and any(span.low > 0 or span.high < 0 for span in spans)
 
 
+def slows(found: Steadiness) -> bool:
+    """Whether the times became longer over the window, as far as can be seen."""
+    return "window" in found.changes and found.changes["window"].value > 0
+
+
 def mean_within(
     trace: Trace, closed: bool, begin: int, margin: float, level: float = LEVEL
 ) -> bool:

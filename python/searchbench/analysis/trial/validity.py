@@ -18,7 +18,7 @@ from searchbench.analysis.trial.jvm import jvm
 from searchbench.analysis.trial.latency import minimum_samples
 from searchbench.analysis.trial.machine import disturbances
 from searchbench.analysis.trial.measured import Trace
-from searchbench.analysis.trial.steadiness import FEWEST, MARGIN, first_asks
+from searchbench.analysis.trial.steadiness import FEWEST, MARGIN, first_asks, slows
 from searchbench.analysis.trial.warmup import Warmup
 from searchbench.record import Trial
 
@@ -307,8 +307,10 @@ def _warm(trace: Trace, warm: Warmup) -> Iterator[Row]:
             _change(found, least=True),
             f"The {found.what} of the same queries changed within the window by more than "
             f"{_percent(MARGIN)}.",
-            f"Warm up {2 * end_s:.0f} s. If it still changes: look for merges, a growing queue, "
-            "other load.",
+            "It becomes slower, which no warm-up mends: look for a leak, merges, a growing queue, "
+            "other load."
+            if slows(found)
+            else f"Warm up {2 * end_s:.0f} s. If it still changes: look for merges, other load.",
         )
     elif found.answer == "unknown":
         yield _unknown(found, end_s)
