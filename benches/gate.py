@@ -23,7 +23,8 @@ from scipy.stats import norm
 
 from benches.figure import Figure
 from benches.table import Table
-from searchbench.analysis.compare.records import Run, compare_runs
+from searchbench.analysis.compare.records import compare_runs
+from searchbench.analysis.compare.run import Run
 from searchbench.analysis.judgement import RecordComparison
 from searchbench.analysis.stats.intervals import block_noise, holm, paired_ratio
 from searchbench.record import open_record

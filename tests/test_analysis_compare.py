@@ -14,15 +14,18 @@ import numpy as np
 import pytest
 from scipy.stats import norm
 
-from records import Study, good_answer, lognormal, warming
+from records import Study, by_query, good_answer, lognormal, warming
+from searchbench.analysis.compare import builds
 from searchbench.analysis.compare.pairs import noise_floors
-from searchbench.analysis.compare.records import Run, compare_records, compare_runs
+from searchbench.analysis.compare.records import compare_records, compare_runs
+from searchbench.analysis.compare.run import Run
 from searchbench.analysis.judge import judge, to_json
 from searchbench.analysis.judgement import Estimate
 from searchbench.analysis.stats.intervals import ratio_over_runs, runs_to_resolve
 from searchbench.cli.compare import compare
 from searchbench.errors import SearchbenchError
 from searchbench.record import Record, open_record
+from searchbench.report.document.records import _badge
 
 
 def record(
@@ -184,6 +187,118 @@ def test_changed_answers_are_counted_and_left_out_of_the_ratio(tmp_path: Path) -
     kinds = {f.kind for f in found.findings}
     assert kinds == {"answers changed", "other versions"}
     assert "Answers changed on 5 of 40 queries" in found.decision
+
+
+def test_two_records_are_compared_over_one_mix_of_queries(tmp_path: Path) -> None:
+    """Equal systems; windows of two and a half passes through the log, from another place of it."""
+
+    def run(name: str, warmup_s: float, slower: float = 1.0) -> Record:
+        study = Study(blocks=3, seed=3, queries=400, block_noise=0.0)
+        costly = dict.fromkeys(range(200, 400), 5.0)  # a pass: 0.4 s and 2 s
+        server = by_query(0.002 * slower, costly, 0.05)
+        study.add("a", server=server, clients=1, seconds=warmup_s + 6, warmup_s=warmup_s)
+        return open_record(study.write(tmp_path / name))
+
+    first = run("a", 2.4)
+    for name, warmup_s, slower in (("b", 2.8, 1.0), ("c", 2.8 * 1.2, 1.2)):
+        found = compare_records(first, run(name, warmup_s, slower))
+        line = found.comparisons[0]
+        assert line.ratio is not None
+        assert line.value_a is not None
+        assert line.value_b is not None
+        assert slower * line.value_b.value / line.value_a.value < 0.93, "as they are"
+        assert line.ratio.value == pytest.approx(1 / slower, rel=0.01)
+        assert line.verdict == ("differs" if slower > 1 else "not resolved")
+        assert (line.queries_used, line.queries_measured) == (400, 400)
+        said = "over the 400 queries on which both return the same totals, all of them measured"
+        assert said in found.decision
+
+
+def test_what_rests_on_few_queries_is_said_so_wherever_it_is_said(tmp_path: Path) -> None:
+    def run(name: str, slower: float) -> Record:
+        study = Study(blocks=3, seed=3, queries=2000, block_noise=0.0)
+        server = by_query(0.005 * slower, {}, 0.05)
+        study.add("a", server=server, clients=1, seconds=6.0, warmup_s=0.05)
+        return open_record(study.write(tmp_path / name))
+
+    a, b = run("a", 1), run("b", 20)
+    found = compare_records(a, b)
+    line = found.comparisons[0]
+    assert line.verdict == "differs"
+    assert line.queries_measured is not None
+    few = line.queries_measured
+    assert 0 < few < 80
+    assert f"% worse in the second, over only {few} queries." in found.decision
+    assert f"only {few} were measured on both sides in one block of tantivy" in found.decision
+    assert f"only {few} of these 2000 queries" in line.reason
+    assert any(said.startswith(f"tantivy: only {few} of 2000") for said in found.would_change)
+    assert _badge(replace(found, beyond_threshold=False, regressed=False)).tone != "good"
+
+
+def test_failed_requests_win_nothing_and_hide_no_loss(tmp_path: Path) -> None:
+    first, *same = runs(tmp_path / "a", (0.0, 0.01, -0.01, 0.005), sigma=0.05)
+    for further in ([], same):
+        after = record(tmp_path / f"b{len(further)}", 0.0032, sigma=0.05, error_share=0.005)
+        lines = {c.metric: c for c in compare_records(first, after, 0.05, further).comparisons}
+        p99 = lines["service_p99"]
+        assert (p99.verdict, p99.failed_floor) == ("not resolved", math.inf)
+        assert "what the second failed to answer could make the whole difference" in p99.reason
+        assert p99.failed[0] == 0 < p99.failed[1] < 0.01
+        assert lines["throughput"].verdict == ("faster" if further else "differs")
+    after = record(tmp_path / "c", sigma=0.05, error_share=0.005)
+    found = compare_records(first, after, 0.05, same)
+    assert "what the second failed to answer may hide one" in found.decision
+    assert "Failed requests are in none of these figures" in found.decision
+    assert _badge(found).tone != "good"
+
+
+@pytest.mark.parametrize(
+    ("slower", "made", "verdict"),
+    [
+        (1.04, "by others", "not resolved"),
+        (1.15, "by others", "slower"),
+        (1.04, "in each run", "slower"),
+        (1.04, "in each block", "slower"),
+    ],
+)
+def test_runs_on_one_build_of_an_index_do_not_tell_builds_apart(
+    tmp_path: Path, slower: float, made: str, verdict: str
+) -> None:
+    def run(name: str, seed: int, factor: float) -> Record:
+        study = Study(blocks=3, seed=seed, block_noise=0.0, trial_noise=0.002)
+        if made != "in each block":
+            study.judging["ingest"] = "once"
+        if made == "by others":
+            study.built["tantivy"] = name[0]  # one build for all runs of a side
+        study.add("a", server=lognormal(0.004 * factor, 0.05))
+        return open_record(study.write(tmp_path / name))
+
+    first, *same = [run(f"a{i}", i, 1.0) for i in range(4)]
+    second, *same_b = [run(f"b{i}", 50 + i, slower) for i in range(2)]
+    found = compare_records(first, second, 0.02, same, same_b)
+    line = found.comparisons[0]
+    assert line.verdict == verdict, line.reason
+    assert (line.build_floor > 1.05) is (made == "by others")
+    assert ("two builds differ by an unknown share" in found.decision) is (made == "by others")
+    if verdict == "not resolved":
+        assert "may be that of two builds" in line.reason
+        assert "Build the index in each block" in "".join(found.would_change)
+        assert not found.regressed
+    alone = compare_records(first, second, 0.02)
+    assert (alone.comparisons[0].build_floor > 1) is (made != "in each block")
+
+
+def test_runs_that_are_built_alike_hold_how_much_builds_differ() -> None:
+    def runs(*names: str) -> list[dict[int, str]]:  # a letter for the build of each block
+        return [dict(enumerate(name)) for name in names]
+
+    assert builds.over_runs(runs("aa"), runs("bb"), known=False)
+    assert not builds.over_runs(runs("ab"), runs("cd"), known=False)
+    assert not builds.over_runs(runs("aa"), runs("aa"), known=False), "one index"
+    assert not builds.over_runs(runs(""), runs(""), known=True), "nothing was put in"
+    assert not builds.over_runs(runs("aa", "bb"), runs("cc"), known=True)
+    assert builds.over_runs(runs("aa", "aa"), runs("cc"), known=True)
+    assert builds.over_runs(runs("ab", "cd"), runs("ee"), known=True), "once against each block"
 
 
 def test_other_machines_are_a_finding(tmp_path: Path) -> None:

@@ -470,7 +470,12 @@ class RecordLine:
     within the two runs, and "differs" says that these two runs differ by more than that.
     "faster" and "slower" are said where ``run_sd`` is known: ``ratio`` is then over all runs.
     ``state``: what is known of the states that both were measured in, further runs among them;
-    a ratio up to ``state_floor`` could be made by these. Empty of sweeps and searches.
+    a ratio up to ``state_floor`` could be made by these, up to ``failed_floor`` by the failed
+    requests of the better side, up to ``build_floor`` by builds that have no replicate.
+    ``failed``: the greatest share of requests of a run of either side that did not end well.
+    ``queries_used``: on how many queries both return the same; ``queries_measured``: how many of
+    these both measured, in the block with the fewest. All of these not of sweeps and searches:
+    empty, 1, 0 and None.
     """
 
     label: str
@@ -487,6 +492,11 @@ class RecordLine:
     run_sd: float | None = None
     state: Literal["", "steady", "unknown", "not steady", "other first asks"] = ""
     state_floor: float = 1.0
+    failed: tuple[float, float] = (0.0, 0.0)
+    failed_floor: float = 1.0
+    build_floor: float = 1.0
+    queries_used: int = 0
+    queries_measured: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

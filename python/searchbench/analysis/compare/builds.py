@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from itertools import combinations
 
 from scipy import stats
 
+from searchbench.analysis.judgement import Estimate
 from searchbench.analysis.stats.intervals import ALPHA
 from searchbench.record import Record
 
 # How far the speeds of two builds of one index are taken to scatter (standard deviation) where
-# nothing was built twice: segments fall otherwise, pages lie elsewhere.
+# nothing was built twice: segments fall otherwise, pages lie elsewhere. A convention.
 SD = 0.02
 
 Builds = Mapping[str, Mapping[int, str]]  # by treatment and block, what built the index
@@ -42,9 +44,47 @@ def once(a: str, b: str, found: Builds) -> bool:
     return any(len({side[block] for block in blocks}) < len(blocks) for side in (mine, other))
 
 
-def floor(pairs: int) -> float:
+def over_runs(a: Sequence[Mapping[int, str]], b: Sequence[Mapping[int, str]], known: bool) -> bool:
+    """The same of runs on either side; the builds of each by block, no name given to two of them.
+
+    ``known``: how much runs differ is, and builds are in that, if all runs are built alike (once,
+    or in each block) and no two of a side have a build in common.
+    """
+    sides = [[set(run.values()) for run in side if run] for side in (a, b)]
+    if len(set().union(*sides[0], *sides[1])) < 2:
+        return False
+    once = {len(set(run.values())) < len(run) for run in (*a, *b) if run}
+    if not known:
+        return True in once
+    return len(once) > 1 or any(x & y for side in sides for x, y in combinations(side, 2))
+
+
+def floor(pairs: int, ratio: Estimate) -> float:
     """The ratio that two builds of equal systems pass in 5 % of studies with so many ``pairs``.
 
-    Two builds differ by √2 standard deviations; Bonferroni over the pairs. 1.06 for one.
+    Two builds differ by √2 standard deviations; Šidák (1967) over the pairs, which holds however
+    they depend on each other. The noise of this ``ratio``, half its interval, comes on top, in
+    quadrature, as what is independent does. 1.06 for one pair without noise.
     """
-    return math.exp(float(stats.norm.isf(ALPHA / 2 / max(1, pairs))) * math.sqrt(2) * SD)
+    each = 1 - (1 - ALPHA) ** (1 / max(1, pairs))
+    log = float(stats.norm.isf(each / 2)) * math.sqrt(2) * SD
+    span = ratio.interval
+    return math.exp(math.hypot(log, (math.log(span.high) - math.log(span.low)) / 2 if span else 0))
+
+
+def sentence(floors: Sequence[float]) -> str:
+    """That two builds differ, which no interval covers; empty where all ``floors`` are 1."""
+    least = min((size for size in floors if size > 1), default=1.0)
+    if least == 1:
+        return ""
+    return (
+        "An index was built once, or used as it was found: two builds differ by an unknown share "
+        f"that no interval covers. It is taken to scatter by {100 * SD:g} %, so nothing below "
+        f'{100 * (least - 1):.1f} % is resolved ([ingest] index = "per-block" tells more).'
+    )
+
+
+def said(ratio: float) -> str:
+    """Why a difference is not resolved that is below this floor."""
+    share = f"{100 * (ratio - 1):.1f} %"
+    return f"the index was built once, and below {share} a difference may be that of two builds"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping, Sequence
 
+from searchbench.analysis.compare import builds, standing
 from searchbench.analysis.compare.sweeps import Matched
 from searchbench.analysis.judgement import Judgement, RecordLine
 from searchbench.analysis.stats.intervals import ALPHA
@@ -22,6 +23,8 @@ REMEDIES = {
     "other first asks": "Warm up with every query and run both again.",
     "unknown": "Measure longer, so that it shows whether they were steady.",
 }
+MEND = "Find out why these requests fail, mend that, and run it again."
+BUILD = 'Build the index in each block ([ingest] index = "per-block").'
 
 
 def sentences(
@@ -31,10 +34,11 @@ def sentences(
     metric: str,
     threshold: float,
     lost: Mapping[str, str],
+    require: str,
 ) -> str:
     """The decision, by ``metric``; ``worse``: lines whose loss is beyond the threshold.
 
-    ``lost``: by label, why the second has no valid trial.
+    ``lost``: by label, why the second has no valid trial. ``require``: what agreeing means.
     """
     own = [line for line in lines if line.metric == metric]
     if own:
@@ -57,19 +61,22 @@ def sentences(
         how = (
             f"{worst.label} by {worst.metric.replace('_', ' ')} is {100 * (1 - ratio):.1f} % worse"
         )
+        few = standing.few([worst])
         beyond = f"{100 * threshold:g} %"
         said += (
             f" These two runs differ by more than {beyond}, and by more than the noise within "
-            f"them: {how} in the second."
+            f"them: {how} in the second{few}."
             if worst.verdict == "differs"
-            else f" A regression beyond {beyond}: {how} than before."
+            else f" A regression beyond {beyond}: {how} than before{few}."
         )
     elif any(line.ratio for line in own):
         said += " Of the others, no" if lost else " No"
-        said += f" resolved loss exceeds {100 * threshold:g} %{_not_excluded(own, threshold)}."
+        beyond = f" resolved loss exceeds {100 * threshold:g} %{standing.few(own)}"
+        said += f"{beyond}{_not_excluded(own, threshold)}."
     elif own:
         said += " No speed of one could be compared with the other's."
-    said += _of_states(own)
+    said += _of_queries(own, require) + _of_doubts(own) + _of_failed(own)
+    said += f" {built}" if (built := builds.sentence([line.build_floor for line in own])) else ""
     said += _of_runs(own)
     differ, n = (sum(one[i] for one in found.changed.values()) for i in (0, 1))
     if differ:
@@ -92,30 +99,73 @@ def _of_lost(lost: Mapping[str, str]) -> str:
 
 
 def _not_excluded(lines: Sequence[RecordLine], threshold: float) -> str:
-    """What loss may hide in the intervals; empty where none beyond the threshold does."""
-    lows = [line.ratio.interval.low for line in lines if line.ratio and line.ratio.interval]
-    most = 1 - min(lows, default=1.0)
-    return f", but one of {100 * most:.1f} % is not excluded" if most > threshold else ""
+    """What loss may be hidden; empty where none beyond the threshold is."""
+    most, by_failed = hidden_loss(lines)
+    said = f", but one of {100 * most:.1f} % is not excluded" if most > threshold else ""
+    return said or (", but what the second failed to answer may hide one" if by_failed else "")
 
 
-def _of_states(lines: Sequence[RecordLine]) -> str:
-    """What is not resolved because of the states it was measured in, and the remedy."""
-    found = [line for line in lines if (line.p_value or 0) < ALPHA and in_the_way(line)]
-    said = "".join(
-        f" {line.label}: {line.reason}. {REMEDIES[line.state]}" for line in found[:_SHOWN]
-    )
+def hidden_loss(lines: Sequence[RecordLine]) -> tuple[float, bool]:
+    """The greatest loss that intervals and builds do not exclude, as a share; and whether the
+    second failed more requests than the first, which may hide any.
+    """
+    own = [line for line in lines if line.ratio]
+    lows = [line.ratio.interval.low / line.build_floor
+            for line in own if line.ratio and line.ratio.interval]  # fmt: skip
+    return 1 - min(lows, default=1.0), any(line.failed[1] > line.failed[0] for line in own)
+
+
+def _of_queries(lines: Sequence[RecordLine], require: str) -> str:
+    """Over how many queries the ratios are, those that rest on the fewest first."""
+    found = [line for line in lines if line.ratio and line.queries_measured is not None]
+    if not found:
+        return ""
+    least = min(found, key=lambda one: (one.queries_measured or 0) / max(1, one.queries_used))
+    used, measured = least.queries_used, least.queries_measured
+    which = f"the {used} queries on which both return the same {require}"
+    if require == "none":
+        which = f"all {used} queries, whatever they return"
+    if not standing.covered(least):
+        return (
+            f" Of {which}, only {measured} were measured on both sides in one block of "
+            f"{least.label}; how fast the others are is unknown."
+        )
+    count = "all" if measured == used else f"at least {measured}"
+    rest = "Where they rest on the fewest queries, ratios are" if len(found) > 1 else "The ratio is"
+    return f" {rest} over {which}, {count} of them measured on both sides."
+
+
+def _of_failed(lines: Sequence[RecordLine]) -> str:
+    """That requests failed, which no figure holds."""
+    found = [
+        f"of {line.label} {' and '.join(f'{100 * share:.2g} %' for share in line.failed)}"
+        for line in lines
+        if line.ratio and any(line.failed)
+    ]
+    said = "Failed requests are in none of these figures, first and second:"
+    return f" {said} {'; '.join(found)}." if found else ""
+
+
+def _of_doubts(lines: Sequence[RecordLine]) -> str:
+    """What is not resolved although it is more than chance, and the remedies."""
+    own = [line for line in lines if (line.p_value or 0) < ALPHA]
+    found = [(line, said) for line in own if (said := remedy(line))]
+    said = "".join(f" {line.label}: {line.reason}. {of}" for line, of in found[:_SHOWN])
     more = len(found) - _SHOWN
     return said + (f" The same holds of {more} more." if more > 0 else "")
 
 
-def in_the_way(line: RecordLine) -> bool:
-    """Whether the states of both keep its ratio from being resolved."""
-    return (
-        line.ratio is not None
-        and line.state in REMEDIES
-        and line.verdict == "not resolved"
-        and abs(math.log(line.ratio.value)) <= math.log(line.state_floor)
+def remedy(line: RecordLine) -> str:
+    """What would lift that which keeps its ratio from being resolved, other than noise."""
+    if line.ratio is None or line.verdict != "not resolved":
+        return ""
+    floors = (
+        (line.state_floor, REMEDIES.get(line.state, "")),
+        (line.failed_floor, MEND),
+        (line.build_floor, BUILD),
     )
+    size = abs(math.log(line.ratio.value))
+    return " ".join(said for most, said in floors if most > 1 and said and size <= math.log(most))
 
 
 def _of_runs(lines: Sequence[RecordLine]) -> str:

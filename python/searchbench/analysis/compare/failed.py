@@ -22,10 +22,8 @@ def share(t: TreatmentResult) -> float:
     return sum(found) / len(found) if found else 0.0
 
 
-def floor(
-    winner: TreatmentResult, rival: TreatmentResult, loads: Mapping[str, Load], metric: str
-) -> float:
-    """The ratio that the winner's failed requests could make; infinite: any.
+def floor(winner: TreatmentResult, rival: TreatmentResult, load: Load, metric: str) -> float:
+    """The ratio that the winner's failed requests could make; infinite: any. ``load``: its own.
 
     Of a quantile any, once they are a tenth of what lies beyond it. Of throughput and means that
     which is made if each would have taken as long as the slowest that either answered.
@@ -34,6 +32,8 @@ def floor(
     if not failed:
         return 1.0
     kind, _, name = metric.partition("_")
+    if kind not in ("throughput", "service", "response"):
+        return math.inf
     if name and name != "mean":
         q = 1.0 if name == "max" else latency.quantile_of(name)
         return math.inf if failed >= TAIL * (1 - q) * (1 - 1e-9) else 1.0
@@ -45,7 +45,7 @@ def floor(
     usual = [x.figures[f"{kind}_mean"].value for x in _valid(winner) if f"{kind}_mean" in x.figures]
     if not usual or not longest:
         return 1.0
-    think = (loads[winner.treatment].think_s or 0.0) if not name else 0.0
+    think = (load.think_s or 0.0) if not name else 0.0
     cycle = sum(usual) / len(usual) + think
     return max(1.0, 1 + failed * ((longest + think) / cycle - 1))
 
@@ -56,9 +56,13 @@ def against(c: Comparison, by_id: Mapping[str, TreatmentResult], loads: Mapping[
         return ""
     a, b = by_id[c.a], by_id[c.b]
     winner, rival = (b, a) if c.ratio.value > 1 else (a, b)
-    if max(c.ratio.value, 1 / c.ratio.value) > floor(winner, rival, loads, c.metric):
-        return ""
-    return f"what {winner.label} failed to answer could make the whole difference"
+    most = floor(winner, rival, loads[winner.treatment], c.metric)
+    return why(winner.label) if max(c.ratio.value, 1 / c.ratio.value) <= most else ""
+
+
+def why(winner: str) -> str:
+    """Why a ratio is not resolved that does not pass the floor."""
+    return f"what {winner} failed to answer could make the whole difference"
 
 
 def said(shares: Sequence[tuple[str, float]]) -> str:

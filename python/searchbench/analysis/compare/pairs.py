@@ -23,6 +23,7 @@ from scipy import stats
 from searchbench.analysis.agreement.agreement import Pair
 from searchbench.analysis.agreement.answers import AnswerBook
 from searchbench.analysis.compare import builds, failed, standing, state
+from searchbench.analysis.compare.mix import Mix
 from searchbench.analysis.judgement import Comparison, Floor, TreatmentResult, TrialResult
 from searchbench.analysis.stats.intervals import (
     ALPHA,
@@ -74,20 +75,13 @@ def family(treatments: Sequence[TreatmentResult]) -> list[tuple[str, str]]:
     return pairs
 
 
-def value(trial: TrialResult, load: Load, samples: Samples, metric: str, keep: Any) -> float | None:
-    """A trial's metric over the queries in ``keep`` (sorted numbers; None: over all)."""
+def value(trial: TrialResult, samples: Samples, metric: str, keep: Any) -> float | None:
+    """A trial's metric (a latency, if not over all) over the queries in ``keep`` (None: all)."""
     if keep is None:
         figure = trial.figures.get(metric)
         return figure.value if figure is not None and figure.value > 0 else None
     measured = samples.measured(trial.trial)
     chosen = _chosen(measured, keep)
-    if metric == "throughput":
-        if load.kind != "closed":
-            return None
-        responses = measured.response_ns[chosen]
-        # A client's cycle is response + think time: Little's law solved for the rate.
-        cycle_s = float(responses.mean()) / 1e9 + (load.think_s or 0.0) if responses.size else 0.0
-        return (load.clients or 1) / cycle_s if cycle_s > 0 else None
     kind, _, name = metric.partition("_")
     durations = (measured.service_ns if kind == "service" else measured.response_ns)[chosen]
     if name in ("mean", "max"):
@@ -98,43 +92,6 @@ def value(trial: TrialResult, load: Load, samples: Samples, metric: str, keep: A
         return None
     at = latency.rank(durations.size, q)
     return float(np.partition(durations, at)[at]) / 1e9
-
-
-def same_mix_rates(
-    a: Measured,
-    b: Measured,
-    loads: tuple[Load, Load],
-    agreeing: NDArray[np.int64],
-) -> tuple[float, float] | None:
-    """Closed-loop rates of two trials over the same mix of queries.
-
-    In a window of seconds the faster system comes further in the log, so each side has asked a mix
-    of its own, and slow queries may stand on one side only. Here a query's mean cycle time
-    weighs on both sides by its share of both; queries that one side did not come to are left out.
-    None where no query was measured on both sides.
-    """
-    counts, common = _on_both(a, b, agreeing)
-    if not common.any():
-        return None
-    n = common.size
-    weight = sum(c[common] / c[common].sum() for c in counts) / 2
-    rates = []
-    for measured, count, load in zip((a, b), counts, loads, strict=True):
-        total_ns = np.bincount(measured.query, weights=measured.response_ns, minlength=n)[common]
-        cycle_s = total_ns / count[common] / 1e9 + (load.think_s or 0.0)
-        rates.append((load.clients or 1) / float(np.sum(weight * cycle_s)))
-    return rates[0], rates[1]
-
-
-def _on_both(
-    a: Measured, b: Measured, agreeing: NDArray[np.int64]
-) -> tuple[list[Floats], NDArray[np.bool_]]:
-    """By query: requests of either side, and whether it agrees and was measured on both sides."""
-    n = int(max(m.query.max(initial=0) for m in (a, b))) + 1
-    counts = [np.bincount(m.query, minlength=n).astype(np.float64) for m in (a, b)]
-    common = np.zeros(n, dtype=bool)
-    common[agreeing[agreeing < n]] = True
-    return counts, common & (counts[0] > 0) & (counts[1] > 0)
 
 
 def noise_floors(treatments: Sequence[TreatmentResult], metrics: Sequence[str]) -> dict[str, Floor]:
@@ -179,7 +136,6 @@ def comparisons(
     states = {t.treatment: (t.label, state.of(t)) for t in treatments}
     compared = family(treatments)
     once = {pair for pair in compared if builds.once(*pair, built)}
-    build_floor = builds.floor(len(once))
     noises = {m: _noise(treatments, m) for m in {name for t in treatments for name in t.figures}}
     drafts: list[tuple[Comparison, list[float], str]] = []
     for a, b in compared:
@@ -200,7 +156,7 @@ def comparisons(
                 said = known.said
                 draft = replace(
                     draft, ratio=ratio, p_value=p, state=known.kind, state_floor=known.ratio,
-                    build_floor=build_floor if (a, b) in once else 1.0,
+                    build_floor=builds.floor(len(once), ratio) if (a, b) in once and ratio else 1.0,
                 )  # fmt: skip
             drafts.append((replace(draft, queries_measured=measured), logs, said))
     adjusted = holm([comparison.p_value for comparison, _, _ in drafts])
@@ -262,15 +218,11 @@ def _draft(
     for block in sorted(mine.keys() & other.keys()):
         trials = mine[block], other[block]
         if metric == "throughput" and pair is not None:
-            measured = samples.measured(trials[0].trial), samples.measured(trials[1].trial)
-            rates = same_mix_rates(*measured, own_loads, pair.agreeing)
-            if rates is not None:
-                logs.append(math.log(rates[1] / rates[0]))
-            continue
-        x, y = (
-            value(trial, load, samples, metric, keep)
-            for trial, load in zip(trials, own_loads, strict=True)
-        )
+            both = [samples.measured(trial.trial) for trial in trials]
+            mix = Mix(both[0], both[1], pair.agreeing)
+            x, y = (mix.value(*of, metric) for of in zip(both, own_loads, strict=True))
+        else:
+            x, y = (value(trial, samples, metric, keep) for trial in trials)
         if x and y:
             logs.append(math.log(y / x) if metric == "throughput" else math.log(x / y))
     return blank, logs
@@ -286,7 +238,7 @@ def _fewest_on_both(
     counts = []
     for block in mine.keys() & other.keys():
         x, y = (samples.measured(side[block].trial) for side in (mine, other))
-        counts.append(int(np.count_nonzero(_on_both(x, y, pair.agreeing)[1])))
+        counts.append(Mix(x, y, pair.agreeing).queries)
     return min(counts, default=0)
 
 
@@ -352,10 +304,7 @@ def _decide(
     if of_failed:
         against.append(of_failed)
     if 1 < size <= comparison.build_floor:
-        against.append(
-            f"the index was built once, and below {_percent(comparison.build_floor - 1)} a "
-            "difference may be that of two builds"
-        )
+        against.append(builds.said(comparison.build_floor))
     for why in against:
         comparison = replace(comparison, reason=_join(comparison.reason, why))
     if against:

@@ -8,7 +8,8 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from scipy import stats
 
-from searchbench.analysis.compare.decision import REMEDIES, in_the_way
+from searchbench.analysis.compare import standing
+from searchbench.analysis.compare.decision import remedy
 from searchbench.analysis.judgement import Agreement, Finding, Judgement, RecordLine
 from searchbench.analysis.stats.intervals import LEVEL, runs_to_resolve
 from searchbench.analysis.words import plural
@@ -37,7 +38,8 @@ def would_change(
     return (
         *_of_lost(lost),
         *_not_comparable([line for line in own if line.label not in lost]),
-        *_states(own),
+        *_doubts(own),
+        *_few_queries(own),
         *_of_kinds(findings, "other machine"),
         *first,
         *then,
@@ -66,9 +68,18 @@ def _not_comparable(lines: Sequence[RecordLine]) -> Iterator[str]:
         yield f"Of {n} {many} nothing is known, because {reason}: measure the same in both records."
 
 
-def _states(lines: Sequence[RecordLine]) -> Iterator[str]:
-    for line in [line for line in lines if in_the_way(line)][:_SHOWN]:
-        yield f"{line.label}: {line.reason}. {REMEDIES[line.state]}"
+def _doubts(lines: Sequence[RecordLine]) -> Iterator[str]:
+    found = [(line, said) for line in lines if (said := remedy(line))]
+    yield from (f"{line.label}: {line.reason}. {said}" for line, said in found[:_SHOWN])
+
+
+def _few_queries(lines: Sequence[RecordLine]) -> Iterator[str]:
+    found = [line for line in lines if standing.few([line])]
+    for line in found[:_SHOWN]:
+        yield (
+            f"{line.label}: only {line.queries_measured} of {line.queries_used} queries were "
+            "measured on both sides in one block: measure longer, or draw fewer distinct queries."
+        )
 
 
 def _unrepeated(lines: Sequence[RecordLine]) -> Iterator[str]:

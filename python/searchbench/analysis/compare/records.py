@@ -9,39 +9,33 @@ Holm's correction over all treatments and metrics either way.
 
 from __future__ import annotations
 
-import json
 import math
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from itertools import product
-from typing import Any
+from itertools import chain
 
 import numpy as np
+from numpy.typing import NDArray
 
-from searchbench.analysis import judge
 from searchbench.analysis.agreement import agreement, answers
-from searchbench.analysis.compare import decision, pairs, setup, state, sweeps
+from searchbench.analysis.compare import decision, doubts, pairs, setup, sweeps
+from searchbench.analysis.compare.mix import Mix
 from searchbench.analysis.compare.reconsider import would_change
+from searchbench.analysis.compare.run import Key, Run, levels_of
 from searchbench.analysis.judgement import (
     Agreement,
     Estimate,
-    Finding,
     RecordComparison,
     RecordLine,
     TreatmentResult,
 )
 from searchbench.analysis.stats.intervals import ALPHA, holm, ratio_over_runs, welch_log_ratio
-from searchbench.analysis.trial import driven
-from searchbench.analysis.trial.measured import Samples
 from searchbench.errors import SearchbenchError
-from searchbench.record import Record, Trial
+from searchbench.record import Record
 
-MACHINE = ("cpu", "cores", "memory_bytes", "kernel", "governor", "clocksource", "virtual")
-TRIED_ONCE = "each record needs two valid trials to know how much repetition changes it"
+TRIED_ONCE = "below two blocks with a valid trial of both, it is unknown what repetition changes"
 WITHIN = "the interval is of these two runs and does not cover how much runs of one thing differ"
-
-Key = tuple[str, str]
 
 
 def compare_records(
@@ -76,9 +70,12 @@ def compare_runs(
     drafts = [_over_runs(*draft, same, same_b) for draft in found.drafts]
     adjusted = holm([p for _, p in drafts])
     trials = "trials" in (a.judged.measure, b.judged.measure)
+    once = doubts.built_once(before, after) if trials else ()
+    doubted = [
+        (doubts.of(line, before, after, once) if trials else (line, ())) for line, _ in drafts
+    ]
     lines = tuple(
-        _decide(line, p, _of_states(line, before, after) if trials else None)
-        for (line, _), p in zip(drafts, adjusted, strict=True)
+        _decide(line, p, against) for (line, against), p in zip(doubted, adjusted, strict=True)
     )
     worse = [
         line
@@ -89,11 +86,13 @@ def compare_runs(
     if not trials and metric not in shown:
         metric = min(shown, default="")
     lost = _lost(a, b) if trials else {}
-    said = decision.sentences(lines, worse, found, metric, threshold, lost)
+    require = a.record.plan.judging.agreement.require
+    said = decision.sentences(lines, worse, found, metric, threshold, lost, require)
     if not trials:
         said = " ".join(decision.around(said, (a.judged, b.judged), lines, found.note))
     header, rows = decision.table(lines, metric)
-    findings = tuple(_findings(before, after, found.changed))
+    records = [[run.record for run in side] for side in (before, after)]
+    findings = tuple(setup.findings(records[0], records[1], found.changed))
     rated = [line.run_sd for line in lines if line.ratio]
     return RecordComparison(
         a=str(a.record.path),
@@ -121,51 +120,6 @@ def compare_runs(
         ),
         lost=lost,
     )
-
-
-class Run:
-    """A record, judged."""
-
-    def __init__(self, record: Record) -> None:
-        self.record, self.judged = record, judge.judge(record)
-        judged, self.metric = self.judged, self.judged.metric
-        self.samples, self.loads = Samples(record), driven.loads(record)
-        self.by_key = {_key(t): t for t in judged.treatments}
-        self.keys = {(t.label, _levels(t.levels)): key for key, t in self.by_key.items()}
-        self.states = {key: state.of(t) for key, t in self.by_key.items()}
-        self.trials = {t.trial: t for t in record.trials}
-        metrics = sorted({c for t in judged.treatments for c in t.figures})
-        self.floors = pairs.noise_floors(judged.treatments, metrics)
-        self._queries: dict[str, list[dict[str, Any]]] = {}
-
-    def first_trial(self, key: Key) -> Trial | None:
-        """The first valid trial that is no control."""
-        return next((self.trials[t.trial] for t in self.by_key[key].trials if t.counts), None)
-
-    def queries(self, digest: str) -> list[dict[str, Any]]:
-        """The rows of a query set; read once."""
-        if digest not in self._queries:
-            self._queries[digest] = self.record.queries(digest) if digest else []
-        return self._queries[digest]
-
-    def values(self, key: Key, metric: str, keep: Any) -> pairs.Floats:
-        """A metric of each valid trial, over the queries in ``keep``."""
-        treatment = self.by_key[key]
-        load = self.loads[treatment.treatment]
-        own = [
-            pairs.value(trial, load, self.samples, metric, keep)
-            for trial in treatment.trials
-            if trial.counts
-        ]
-        return np.array([v for v in own if v])
-
-
-def _key(treatment: TreatmentResult) -> Key:
-    return treatment.system, _levels(treatment.levels)
-
-
-def _levels(levels: Mapping[str, Any]) -> str:
-    return json.dumps(dict(levels), sort_keys=True, default=str)
 
 
 def _matched(a: Run, b: Run) -> sweeps.Matched:
@@ -226,7 +180,7 @@ def _agreement(a: Run, b: Run, key: Key) -> agreement.Pair | None:
 
 def _lines(a: Run, b: Run, key: Key, pair: agreement.Pair | None) -> Iterator[sweeps.Draft]:
     x, y = a.by_key[key], b.by_key[key]
-    reason, keep = "", None
+    reason = ""
     if a.first_trial(key) is None or b.first_trial(key) is None:
         reason = "it has no valid trial in one of the records"
     elif pair is None:
@@ -235,12 +189,13 @@ def _lines(a: Run, b: Run, key: Key, pair: agreement.Pair | None) -> Iterator[sw
         reason = f"on no query do both return the same {pair.agreement.require}"
     elif why := pairs.all_empty(pair):
         reason = why
-    elif pair.agreement.agreeing < max(pair.agreement.queries, 1):
-        keep = pair.agreeing
-    other = pairs.metrics_for(b.loads[y.treatment], a.metric)
-    for metric in pairs.metrics_for(a.loads[x.treatment], a.metric):
-        if metric not in other:
-            continue
+    other = pairs.metrics_for(b.load(key), a.metric)
+    metrics = [m for m in pairs.metrics_for(a.load(key), a.metric) if m in other]
+    agreeing = None if reason or pair is None else pair.agreeing
+    values, fewest = ({}, None) if agreeing is None else _values(a, b, key, metrics, agreeing)
+    if fewest == 0 and not any(values.values()):
+        reason = "no query on which they agree was measured on both sides"
+    for metric in metrics:
         line = RecordLine(
             label=x.label,
             levels=x.levels,
@@ -252,20 +207,45 @@ def _lines(a: Run, b: Run, key: Key, pair: agreement.Pair | None) -> Iterator[sw
             p_value=None,
             floor=max(s.floors[metric].value if metric in s.floors else 1.0 for s in (a, b)),
             reason=reason,
+            queries_used=0 if agreeing is None else int(agreeing.size),
+            queries_measured=fewest,
         )
-        if reason:
-            yield line, None
-        else:
-            yield _ratio(line, a.values(key, metric, keep), b.values(key, metric, keep))
+        yield (line, None) if reason else _ratio(line, values[metric])
 
 
-def _ratio(line: RecordLine, a: pairs.Floats, b: pairs.Floats) -> sweeps.Draft:
-    if not a.size or not b.size:
-        return replace(line, reason="too few samples in one of the records"), None
+def _values(
+    a: Run, b: Run, key: Key, metrics: Sequence[str], agreeing: NDArray[np.int64]
+) -> tuple[dict[str, list[tuple[float, float]]], int]:
+    """By metric, the values of both in each block that has a valid trial of both; and the fewest
+    agreeing queries that a block measured on both sides.
+
+    Both are over one mix (``mix``): in a block all records of a study ask in the same order.
+    """
+    sides, counts = (a.valid(key), b.valid(key)), []
+    found: dict[str, list[tuple[float, float]]] = {m: [] for m in metrics}
+    for block in sorted(sides[0].keys() & sides[1].keys()):
+        both = [
+            run.samples.measured(own[block].trial) for run, own in zip((a, b), sides, strict=True)
+        ]
+        mix = Mix(both[0], both[1], agreeing)
+        counts.append(mix.queries)
+        for metric in metrics:
+            x, y = (
+                mix.value(m, run.load(key), metric) for m, run in zip(both, (a, b), strict=True)
+            )
+            if x and y:
+                found[metric].append((x, y))
+    return found, min(counts, default=0)
+
+
+def _ratio(line: RecordLine, values: Sequence[tuple[float, float]]) -> sweeps.Draft:
+    if not values:
+        return replace(line, reason="no block has enough samples in both records"), None
+    a, b = np.array(values).T
     if line.metric != "throughput":
         a, b = b, a
     value = math.exp(float(np.log(b).mean() - np.log(a).mean()))
-    ratio = Estimate(value, "ratio", min(a.size, b.size))
+    ratio = Estimate(value, "ratio", len(values))
     tested = welch_log_ratio(a, b)
     if tested is None:
         return replace(line, ratio=ratio, reason=TRIED_ONCE), None
@@ -274,23 +254,19 @@ def _ratio(line: RecordLine, a: pairs.Floats, b: pairs.Floats) -> sweeps.Draft:
     return replace(line, ratio=replace(ratio, interval=span)), p
 
 
-def _apart(first: Run, run: Run) -> dict[Key, float]:
-    """By line, the log ratio of a further run to the first. SearchbenchError where none is left."""
-    logs = {
-        _line_key(line): math.log(line.ratio.value)
-        for line, _ in _matched(first, run).drafts
-        if _is_estimate(line) and line.ratio
-    }
-    if not logs:
+def _apart(first: Run, run: Run) -> dict[Key, RecordLine]:
+    """The lines of a further run against the first. SearchbenchError where none is left."""
+    found = {_line_key(line): line for line, _ in _matched(first, run).drafts if _is_estimate(line)}
+    if not found:
         raise SearchbenchError(
             f"{run.record.path}: nothing in it can be compared with {first.record.path}, so it "
             "does not tell how much runs differ; give runs of the same study"
         )
-    return logs
+    return found
 
 
 def _line_key(line: RecordLine) -> Key:
-    return _levels(line.levels), line.metric
+    return levels_of(line.levels), line.metric
 
 
 def _is_estimate(line: RecordLine) -> bool:
@@ -301,15 +277,18 @@ def _is_estimate(line: RecordLine) -> bool:
 def _over_runs(
     line: RecordLine,
     p: float | None,
-    same: Sequence[Mapping[Key, float]],
-    same_b: Sequence[Mapping[Key, float]],
+    same: Sequence[Mapping[Key, RecordLine]],
+    same_b: Sequence[Mapping[Key, RecordLine]],
 ) -> sweeps.Draft:
     """The line over all runs of both sides, where these tell how much runs differ."""
     if not _is_estimate(line) or line.ratio is None:
         return line, p
     key, span = _line_key(line), line.ratio.interval
-    a = np.array([0.0, *(logs[key] for logs in same if key in logs)])
-    b = np.array([math.log(line.ratio.value), *(logs[key] for logs in same_b if key in logs)])
+    further = [[found[key] for found in side if key in found] for side in (same, same_b)]
+    a, b = (
+        np.array([begin, *(math.log(one.ratio.value) for one in side if one.ratio)])
+        for begin, side in zip((0.0, math.log(line.ratio.value)), further, strict=True)
+    )
     # Runs are not surer than what was measured within them.
     found = ratio_over_runs(a, b, math.log(span.high / span.low) / 2 if span else 0.0)
     if found is None:
@@ -319,113 +298,30 @@ def _over_runs(
     ratio = Estimate(math.sqrt(low * high), "ratio", min(a.size, b.size), interval)
     reason = "" if line.reason == TRIED_ONCE else line.reason
     runs, sd = (a.size, b.size), math.sqrt(found.noise.variance)
+    few = min((line, *chain(*further)), key=_covered)
+    line = replace(line, queries_used=few.queries_used, queries_measured=few.queries_measured)
     return replace(line, ratio=ratio, reason=reason, runs=runs, run_sd=sd), found.p
 
 
-def _of_states(line: RecordLine, before: Sequence[Run], after: Sequence[Run]) -> state.Floor | None:
-    """The greatest that the states of two runs that the ratio rests on could make by themselves."""
-    key = before[0].keys.get((line.label, _levels(line.levels)))
-    if line.ratio is None or key is None:
-        return None
-    sides = [
-        [
-            (f"further run {i} of the {which}" if i else f"the {which}", run.states[key])
-            for i, run in enumerate(runs)
-            if key in run.by_key and run.first_trial(key)
-        ]
-        for which, runs in (("first", before), ("second", after))
-    ]
-    log = math.log(line.ratio.value)
-    floors = [state.floor(x, y, log) for x, y in product(*sides)]
-    return max(floors, key=lambda one: one.ratio, default=None)
+def _covered(line: RecordLine) -> float:
+    """The share of the agreeing queries that were measured on both sides."""
+    return (line.queries_measured or 0) / max(1, line.queries_used)
 
 
-def _decide(line: RecordLine, p: float | None, states: state.Floor | None) -> RecordLine:
-    if states is not None:
-        line = replace(line, state=states.kind, state_floor=states.ratio)
+def _decide(line: RecordLine, p: float | None, against: Sequence[str]) -> RecordLine:
+    """``against``: why it is not resolved, whatever its noise."""
     ratio, known = line.ratio, line.run_sd is not None
     if line.verdict == "not comparable" or ratio is None or p is None or ratio.interval is None:
         return line
     line = replace(line, verdict="not resolved", p_value=p)
+    why = list(against)
     # Between runs the floor is contained: a run's value has the noise of its trials in it.
     if not known and line.floor > 1 and abs(math.log(ratio.value)) <= math.log(line.floor):
-        return replace(line, reason=f"within the noise floor of {100 * (line.floor - 1):.1f} %")
-    if states is not None and states.said:
-        size = abs(math.log(line.ratio.value)) if line.ratio else 0.0
-        if size <= math.log(states.ratio):
-            return replace(line, reason=states.said)
-    said = "the difference may be chance, after correcting for all comparisons"
-    if p < ALPHA and (ratio.interval.low > 1 or ratio.interval.high < 1):
-        if known:
-            return replace(line, verdict="faster" if ratio.value > 1 else "slower")
-        line, said = replace(line, verdict="differs"), WITHIN
-    return replace(line, reason=f"{line.reason}; {said}" if line.reason else said)
-
-
-def _findings(
-    before: Sequence[Run], after: Sequence[Run], changed: Mapping[str, tuple[int, int]]
-) -> Iterator[Finding]:
-    records = [run.record for run in (*before, *after)]
-    hosts = {f: list(dict.fromkeys(str(r.host.get(f)) for r in records)) for f in MACHINE}
-    differing = [f"{f}: {' and '.join(found)}" for f, found in hosts.items() if len(found) > 1]
-    if differing:
-        yield Finding(
-            "other machine",
-            "warning",
-            "",
-            "; ".join(differing),
-            "The records were made on machines that differ, so a difference in speed may be "
-            "the machine's.",
-            "Run both studies on one machine, one after the other.",
-        )
-    for runs in (before, after):
-        found = [known for run in runs if (known := _versions(run))]
-        if any(one != found[0] for one in found):
-            yield Finding(
-                "not the same",
-                "warning",
-                "",
-                " and ".join(dict.fromkeys(", ".join(sorted(map(" ".join, one))) for one in found)),
-                "Records said to be of the same thing are not of the same versions, so they "
-                "differ by more than runs of one thing do.",
-                "Give only records of the same versions with --same or --same-b.",
-            )
-    starts = [
-        [min((t.started for t in run.record.trials), default="") for run in runs]
-        for runs in (before, after)
-    ]
-    apart = max(starts[0]) < min(starts[1]) or max(starts[1]) < min(starts[0])
-    if len(records) > 2 and all(map(all, starts)) and apart:
-        yield Finding(
-            "not interleaved",
-            "warning",
-            "",
-            f"{min(map(min, starts))} to {max(map(max, starts))}",
-            "All runs of one side were made before those of the other, so whatever changed on the "
-            "machine in between counts as the change.",
-            "Run both in turn: the first again after the second, at least.",
-        )
-    versions = [_versions(runs[0]) for runs in (before, after)]
-    if versions[0] != versions[1]:
-        yield Finding(
-            "other versions",
-            "note",
-            "",
-            " and ".join(", ".join(sorted(f"{e} {v}" for e, v in own)) for own in versions),
-            "The engines are not of the same version.",
-            "None, if that is what is being compared.",
-        )
-    for label, (differ, n) in changed.items():
-        if differ:
-            yield Finding(
-                "answers changed",
-                "warning",
-                "",
-                f"{differ} of {n} queries of {label}",
-                "The two records answer these queries differently; ratios are over the rest.",
-                "The page (--out) shows them side by side; see whether the change was meant.",
-            )
-
-
-def _versions(run: Run) -> set[tuple[str, str]]:
-    return {(t.engine, t.version) for t in run.record.trials if t.version}
+        why = [f"within the noise floor of {100 * (line.floor - 1):.1f} %"]
+    elif p >= ALPHA or ratio.interval.low <= 1 <= ratio.interval.high:
+        why = why or ["the difference may be chance, after correcting for all comparisons"]
+    elif known and not why:
+        return replace(line, verdict="faster" if ratio.value > 1 else "slower")
+    elif not why:
+        line, why = replace(line, verdict="differs"), [WITHIN]
+    return replace(line, reason="; ".join(filter(None, (line.reason, *why))))

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import msgspec
 
-from searchbench.analysis.judgement import SetupDifference
+from searchbench.analysis.judgement import Finding, SetupDifference
 from searchbench.record import Record
 
+MACHINE = ("cpu", "cores", "memory_bytes", "kernel", "governor", "clocksource", "virtual")
 MISSING = "not on record"
 _EVERY_RUN = ("boot_id",)  # facts of a machine that are others after each start
 _OF_QUERIES = ("name", "digest", "distinct")
@@ -24,6 +25,72 @@ def differences(a: Record, b: Record) -> tuple[SetupDifference, ...]:
         for key in dict.fromkeys((*x, *y))
         if x.get(key) != y.get(key)
     )
+
+
+def findings(
+    before: Sequence[Record], after: Sequence[Record], changed: Mapping[str, tuple[int, int]]
+) -> Iterator[Finding]:
+    """What of it bears on the answer. ``changed``: by label, answers that differ, of how many."""
+    records = [*before, *after]
+    hosts = {f: list(dict.fromkeys(str(r.host.get(f)) for r in records)) for f in MACHINE}
+    differing = [f"{f}: {' and '.join(found)}" for f, found in hosts.items() if len(found) > 1]
+    if differing:
+        yield Finding(
+            "other machine",
+            "warning",
+            "",
+            "; ".join(differing),
+            "The records were made on machines that differ, so a difference in speed may be "
+            "the machine's.",
+            "Run both studies on one machine, one after the other.",
+        )
+    for side in (before, after):
+        found = [known for record in side if (known := _versions(record))]
+        if any(one != found[0] for one in found):
+            yield Finding(
+                "not the same",
+                "warning",
+                "",
+                " and ".join(dict.fromkeys(", ".join(sorted(map(" ".join, one))) for one in found)),
+                "Records said to be of the same thing are not of the same versions, so they "
+                "differ by more than runs of one thing do.",
+                "Give only records of the same versions with --same or --same-b.",
+            )
+    starts = [
+        [min((t.started for t in record.trials), default="") for record in side]
+        for side in (before, after)
+    ]
+    apart = max(starts[0]) < min(starts[1]) or max(starts[1]) < min(starts[0])
+    if len(records) > 2 and all(map(all, starts)) and apart:
+        yield Finding(
+            "not interleaved",
+            "warning",
+            "",
+            f"{min(map(min, starts))} to {max(map(max, starts))}",
+            "All runs of one side were made before those of the other, so whatever changed on the "
+            "machine in between counts as the change.",
+            "Run both in turn: the first again after the second, at least.",
+        )
+    versions = [_versions(side[0]) for side in (before, after)]
+    if versions[0] != versions[1]:
+        yield Finding(
+            "other versions",
+            "note",
+            "",
+            " and ".join(", ".join(sorted(f"{e} {v}" for e, v in own)) for own in versions),
+            "The engines are not of the same version.",
+            "None, if that is what is being compared.",
+        )
+    for label, (differ, n) in changed.items():
+        if differ:
+            yield Finding(
+                "answers changed",
+                "warning",
+                "",
+                f"{differ} of {n} queries of {label}",
+                "The two records answer these queries differently; ratios are over the rest.",
+                "The page (--out) shows them side by side; see whether the change was meant.",
+            )
 
 
 def _facts(record: Record) -> dict[tuple[str, str], str]:
@@ -67,3 +134,7 @@ def _said(value: Any) -> str:
     if isinstance(value, bool):
         return "yes" if value else "no"
     return ", ".join(map(str, value)) if isinstance(value, list) else str(value)
+
+
+def _versions(record: Record) -> set[tuple[str, str]]:
+    return {(t.engine, t.version) for t in record.trials if t.version}

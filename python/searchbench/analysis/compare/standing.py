@@ -8,13 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from searchbench.analysis.judgement import Comparison
+from searchbench.analysis.judgement import Comparison, RecordLine
 from searchbench.analysis.words import listed, plural
 
 MOST = 0.9  # of the agreeing queries must be measured on both sides to go unremarked
 
 
-def covered(c: Comparison) -> bool:
+def covered(c: Comparison | RecordLine) -> bool:
     """Whether most of the queries that agree were measured on both sides; False if not known."""
     return c.queries_measured is not None and c.queries_measured >= MOST * c.queries_used
 
@@ -44,7 +44,7 @@ def doubts(found: Iterable[tuple[str, Comparison | None]]) -> str:
     return ", ".join(f"{said} {listed(list(names))}" for said, names in by_doubt.items())
 
 
-def few(several: Sequence[Comparison]) -> str:
+def few(several: Sequence[Comparison | RecordLine]) -> str:
     """A clause where a ratio rests on few of the queries that agree; else empty."""
     least = [c.queries_measured for c in several if not covered(c) and c.queries_measured]
     return f", over only {_queries(min(least))}" if least else ""

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from searchbench.analysis.compare import failed, pairs, standing, systems, why
+from searchbench.analysis.compare import builds, failed, pairs, standing, systems, why
 from searchbench.analysis.judgement import (
     Comparison,
     Estimate,
@@ -64,7 +64,7 @@ def decide(
     sentences += [
         failed.sentence(own, labels),
         _state(own, labels),
-        _build(own),
+        builds.sentence([c.build_floor for c in own]),
         _control(noise_floor),
     ]
     not_used = Counter(t.status for t in trials if t.status != "valid")
@@ -244,17 +244,6 @@ def _state(own: Sequence[Comparison], labels: Mapping[str, str]) -> str:
     return (
         f"Whether both were steady is unknown: {which} larger than a smooth warm-up at this "
         "pace would make, but how large is not sure."
-    )
-
-
-def _build(own: Sequence[Comparison]) -> str:
-    size = max((c.build_floor for c in own), default=1.0)
-    if size <= 1:
-        return ""
-    return (
-        "An index was built once, or used as it was found: two builds differ by an unknown share "
-        f"that no interval covers, so nothing below {100 * (size - 1):.1f} % is resolved "
-        '([ingest] index = "per-block" tells more).'
     )
 
 

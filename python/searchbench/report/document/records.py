@@ -8,6 +8,7 @@ from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
+from searchbench.analysis.compare import decision, standing
 from searchbench.analysis.judgement import Agreement, Comparison, RecordComparison, RecordLine
 from searchbench.record import Record
 from searchbench.report.document import measured, notices
@@ -97,7 +98,7 @@ def _drawn(own: Sequence[RecordLine]) -> tuple[list[Comparison], dict[str, str]]
 def _badge(found: RecordComparison) -> Badge:
     """Whether a loss is resolved, and over what."""
     beyond = f"{100 * found.threshold:g} %"
-    spans = [of.ratio.interval for of in found.comparisons if of.ratio and of.ratio.interval]
+    few = any(standing.few([of]) for of in found.comparisons)
     if found.lost:
         why = "A treatment that has valid trials in the first has none in the second."
         return Badge("Regression", "bad", why)
@@ -106,15 +107,17 @@ def _badge(found: RecordComparison) -> Badge:
             "Not comparable", "unsure", "No speed of one can be compared with the other's."
         )
     if found.regressed:
-        why = f"A loss of more than {beyond} is larger than what runs of the same thing differ by."
-        return Badge("Regression", "bad", why)
+        why = f"A loss of more than {beyond} is larger than what runs of the same thing differ by"
+        over = ", over the queries that were measured on both sides" if few else ""
+        return Badge("Regression", "bad", f"{why}{over}.")
     if found.beyond_threshold:
         why = f"A loss of more than {beyond} is larger than the noise within the two runs; whether "
         return Badge("These two runs differ", "unsure", why + "it is the change is not known.")
     if found.regressed is None:
         why = f"No loss of more than {beyond} is resolved; how much runs differ is not known."
         return Badge("Not resolved", "unsure", why)
-    if not spans or min(span.low for span in spans) < 1 - found.threshold:
+    most, by_failed = decision.hidden_loss(found.comparisons)
+    if few or by_failed or most > found.threshold:
         why = f"No loss of more than {beyond} is resolved, but one is not excluded."
         return Badge("Not resolved", "unsure", why)
     return Badge("No regression", "good", f"A loss of more than {beyond} is excluded.")

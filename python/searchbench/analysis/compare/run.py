@@ -1,0 +1,74 @@
+"""A record of two that are compared, judged; its treatments are known by system and levels."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from searchbench.analysis import judge
+from searchbench.analysis.compare import builds, pairs, state
+from searchbench.analysis.judgement import TreatmentResult, TrialResult
+from searchbench.analysis.trial import driven
+from searchbench.analysis.trial.measured import Samples
+from searchbench.record import Record, Trial
+from searchbench.record.trial import Load
+
+KEPT_ROWS = 2_000_000  # measured samples that a run keeps in memory; there may be many runs
+
+Key = tuple[str, str]
+
+
+class Run:
+    """A record, judged."""
+
+    def __init__(self, record: Record) -> None:
+        self.record, self.judged = record, judge.judge(record)
+        judged, self.metric = self.judged, self.judged.metric
+        self.samples, self.loads = Samples(record, KEPT_ROWS), driven.loads(record)
+        self.built = builds.of(record)
+        self.by_key = {key_of(t): t for t in judged.treatments}
+        self.keys = {(t.label, levels_of(t.levels)): key for key, t in self.by_key.items()}
+        self.states = {key: state.of(t) for key, t in self.by_key.items()}
+        self.trials = {t.trial: t for t in record.trials}
+        metrics = sorted({c for t in judged.treatments for c in t.figures})
+        self.floors = pairs.noise_floors(judged.treatments, metrics)
+        self._queries: dict[str, list[dict[str, Any]]] = {}
+
+    def first_trial(self, key: Key) -> Trial | None:
+        """The first valid trial that is no control."""
+        return next((self.trials[t.trial] for t in self.by_key[key].trials if t.counts), None)
+
+    def queries(self, digest: str) -> list[dict[str, Any]]:
+        """The rows of a query set; read once."""
+        if digest not in self._queries:
+            self._queries[digest] = self.record.queries(digest) if digest else []
+        return self._queries[digest]
+
+    def load(self, key: Key) -> Load:
+        """The load of a treatment."""
+        return self.loads[self.by_key[key].treatment]
+
+    def valid(self, key: Key) -> dict[int, TrialResult]:
+        """By block, the valid trials that are no controls."""
+        return {t.block: t for t in self.by_key[key].trials if t.counts}
+
+    def builds(self, key: Key, side: int) -> dict[int, str]:
+        """By block, the build of its index, named so that no other record has the same name.
+
+        One that the record did not make itself (an attached system's) is that of its ``side``.
+        """
+        own = self.built.get(self.by_key[key].treatment, {}) if key in self.by_key else {}
+        where = {build: str(self.record.path) if build in self.trials else str(side)
+                 for build in own.values()}  # fmt: skip
+        return {block: f"{where[build]} {build}" for block, build in own.items()}
+
+
+def key_of(treatment: TreatmentResult) -> Key:
+    """What a treatment is known by in any record."""
+    return treatment.system, levels_of(treatment.levels)
+
+
+def levels_of(levels: Mapping[str, Any]) -> str:
+    """Levels as a key."""
+    return json.dumps(dict(levels), sort_keys=True, default=str)
