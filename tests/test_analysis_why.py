@@ -226,6 +226,8 @@ def test_builds_that_have_no_replicate_do_not_win(monkeypatch: pytest.MonkeyPatc
     one = {"sds": (0.005, 0.005), "blocks": 5, "once": True}
     assert resolved(100, build_sd=0.01, **one) <= 0.05
     assert resolved(100, build_sd=0.02, **one) <= 0.12
+    noisy = {"sds": (0.02, 0.02), "blocks": 3, "once": True, "build_sd": 0.02}
+    assert resolved(400, **noisy) <= 0.05, "the noise of the trials comes on top"
     monkeypatch.setattr(builds, "floor", lambda *_: 1.0)  # as it was
     assert resolved(100, build_sd=0.01, **one) > 0.3
 

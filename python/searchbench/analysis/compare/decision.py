@@ -6,6 +6,7 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 
 from searchbench.analysis.compare import builds, standing
+from searchbench.analysis.compare.state import REMEDIES
 from searchbench.analysis.compare.sweeps import Matched
 from searchbench.analysis.judgement import Judgement, RecordLine
 from searchbench.analysis.stats.intervals import ALPHA
@@ -18,11 +19,6 @@ RUNS_UNKNOWN = (
     "first again, before and after the second, and give those records with --same."
 )
 
-REMEDIES = {
-    "not steady": "Warm up longer and run it again.",
-    "other first asks": "Warm up with every query and run both again.",
-    "unknown": "Measure longer, so that it shows whether they were steady.",
-}
 MEND = "Find out why these requests fail, mend that, and run it again."
 BUILD = 'Build the index in each block ([ingest] index = "per-block").'
 

@@ -3,24 +3,26 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import replace
 from itertools import product
 
 from searchbench.analysis.compare import builds, failed, standing, state
-from searchbench.analysis.compare.run import Key, Run, levels_of
+from searchbench.analysis.compare.run import Key, Run
 from searchbench.analysis.judgement import RecordLine
 
 
-def built_once(before: Sequence[Run], after: Sequence[Run]) -> set[Key]:
+def built_once(
+    lines: Iterable[RecordLine], before: Sequence[Run], after: Sequence[Run]
+) -> set[Key]:
     """Treatments whose difference may be that of two builds that have no replicate."""
+    found = ((before[0].key_of(line), line.run_sd is not None) for line in lines if line.ratio)
     return {
         key
-        for key in before[0].by_key
-        if builds.over_runs(
-            [run.builds(key, 0) for run in before],
-            [run.builds(key, 1) for run in after],
-            len(before) + len(after) > 2,
+        for key, known in dict.fromkeys(found)
+        if key is not None
+        and builds.over_runs(
+            [run.builds(key, 0) for run in before], [run.builds(key, 1) for run in after], known
         )
     }
 
@@ -31,7 +33,7 @@ def of(
     """The line with what else could make its ratio (states, failed requests, builds), and why it
     is not resolved if any of these could. ``once``: treatments with builds that have no replicate.
     """
-    key = before[0].keys.get((line.label, levels_of(line.levels)))
+    key = before[0].key_of(line)
     if line.ratio is None or key is None:
         return line, ()
     sides = [

@@ -70,7 +70,7 @@ def compare_runs(
     drafts = [_over_runs(*draft, same, same_b) for draft in found.drafts]
     adjusted = holm([p for _, p in drafts])
     trials = "trials" in (a.judged.measure, b.judged.measure)
-    once = doubts.built_once(before, after) if trials else ()
+    once = doubts.built_once((line for line, _ in drafts), before, after) if trials else ()
     doubted = [
         (doubts.of(line, before, after, once) if trials else (line, ())) for line, _ in drafts
     ]

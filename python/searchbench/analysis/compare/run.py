@@ -8,7 +8,7 @@ from typing import Any
 
 from searchbench.analysis import judge
 from searchbench.analysis.compare import builds, pairs, state
-from searchbench.analysis.judgement import TreatmentResult, TrialResult
+from searchbench.analysis.judgement import RecordLine, TreatmentResult, TrialResult
 from searchbench.analysis.trial import driven
 from searchbench.analysis.trial.measured import Samples
 from searchbench.record import Record, Trial
@@ -34,6 +34,10 @@ class Run:
         metrics = sorted({c for t in judged.treatments for c in t.figures})
         self.floors = pairs.noise_floors(judged.treatments, metrics)
         self._queries: dict[str, list[dict[str, Any]]] = {}
+
+    def key_of(self, line: RecordLine) -> Key | None:
+        """The treatment that a line is about."""
+        return self.keys.get((line.label, levels_of(line.levels)))
 
     def first_trial(self, key: Key) -> Trial | None:
         """The first valid trial that is no control."""

@@ -24,6 +24,12 @@ HORIZON_S = 60.0
 # there is no such bound, since queues make more of it.
 MOST = 10.0
 
+REMEDIES = {
+    "not steady": "Warm up longer and run it again.",
+    "other first asks": "Warm up with every query and run both again.",
+    "unknown": "Measure longer, so that it shows whether they were steady.",
+}
+
 Answer = Literal["steady", "not steady", "unknown"]
 
 
