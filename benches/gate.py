@@ -159,7 +159,7 @@ def simulated(folder: Path, slower: float, n: int) -> list[Run]:
             control=None,
         )  # fmt: skip
         server = lognormal(0.004 * (1 + slower) * float(np.exp(effect)), 0.05)
-        study.add("a", server=server, clients=2, seconds=2.0, warmup_s=0.5)
+        study.add("a", server=server, clients=2, seconds=4.0, warmup_s=0.5)
         made.append(Run(open_record(study.write(folder / str(number)))))
     return made
 

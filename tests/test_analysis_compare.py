@@ -235,6 +235,21 @@ def test_what_rests_on_few_queries_is_said_so_wherever_it_is_said(tmp_path: Path
     assert _badge(replace(found, beyond_threshold=False, regressed=False)).tone != "good"
 
 
+def test_what_is_not_known_of_each_request_is_compared_over_all_of_them(tmp_path: Path) -> None:
+    def other(query: int) -> dict[str, Any]:
+        return good_answer(query) | ({"total": 0, "ids": [], "scores": []} if query < 5 else {})
+
+    def run(name: str, **treatment: Any) -> Record:
+        study = Study(blocks=2, judging={"metric": "cpu_s_per_query"})
+        study.add("a", server=lognormal(0.004, 0.05), error_share=0.002, **treatment)
+        return open_record(study.write(tmp_path / name))
+
+    line = compare_records(run("a"), run("b", answer=other)).comparisons[0]
+    assert (line.metric, line.queries_measured) == ("cpu_s_per_query", None)
+    assert line.ratio is not None
+    assert "over all requests" in line.reason
+
+
 def test_failed_requests_win_nothing_and_hide_no_loss(tmp_path: Path) -> None:
     first, *same = runs(tmp_path / "a", (0.0, 0.01, -0.01, 0.005), sigma=0.05)
     for further in ([], same):

@@ -20,7 +20,7 @@ RUNS_UNKNOWN = (
 )
 
 MEND = "Find out why these requests fail, mend that, and run it again."
-BUILD = 'Build the index in each block ([ingest] index = "per-block").'
+BUILD = 'Build the index in each block ([ingest] index = "per-block"), or for each of several runs.'
 
 
 def sentences(
@@ -127,19 +127,20 @@ def _of_queries(lines: Sequence[RecordLine], require: str) -> str:
             f"{least.label}; how fast the others are is unknown."
         )
     count = "all" if measured == used else f"at least {measured}"
-    rest = "Where they rest on the fewest queries, ratios are" if len(found) > 1 else "The ratio is"
-    return f" {rest} over {which}, {count} of them measured on both sides."
+    alike = len({(line.queries_used, line.queries_measured) for line in found}) == 1
+    first = "Ratios are" if alike else "Where they rest on the fewest queries, ratios are"
+    return f" {first} over {which}, {count} of them measured on both sides."
 
 
 def _of_failed(lines: Sequence[RecordLine]) -> str:
     """That requests failed, which no figure holds."""
     found = [
-        f"of {line.label} {' and '.join(f'{100 * share:.2g} %' for share in line.failed)}"
+        f"of {line.label} {100 * line.failed[0]:.2g} % in the first, "
+        f"{100 * line.failed[1]:.2g} % in the second"
         for line in lines
         if line.ratio and any(line.failed)
     ]
-    said = "Failed requests are in none of these figures, first and second:"
-    return f" {said} {'; '.join(found)}." if found else ""
+    return f" Failed requests are in none of these figures: {'; '.join(found)}." if found else ""
 
 
 def _of_doubts(lines: Sequence[RecordLine]) -> str:

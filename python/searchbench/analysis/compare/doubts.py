@@ -62,7 +62,9 @@ def of(
         failed.said([("the first", shares[0]), ("the second", shares[1])]),
     )
     used, measured = line.queries_used, line.queries_measured
-    if not standing.covered(line):
+    if measured is None:
+        own += ("over all requests, as it is not known of each",)
+    elif not standing.covered(line):
         own += (
             f"in one block only {measured} of these {used} queries were measured on both sides",
         )

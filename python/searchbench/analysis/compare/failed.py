@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 
+from searchbench.analysis.compare.mix import timed
 from searchbench.analysis.judgement import Comparison, TreatmentResult, TrialResult
 from searchbench.analysis.trial import latency
 from searchbench.analysis.words import listed
@@ -32,7 +33,7 @@ def floor(winner: TreatmentResult, rival: TreatmentResult, load: Load, metric: s
     if not failed:
         return 1.0
     kind, _, name = metric.partition("_")
-    if kind not in ("throughput", "service", "response"):
+    if not timed(metric):
         return math.inf
     if name and name != "mean":
         q = 1.0 if name == "max" else latency.quantile_of(name)

@@ -10,6 +10,11 @@ from searchbench.analysis.trial.measured import Measured
 from searchbench.record.trial import Load
 
 
+def timed(metric: str) -> bool:
+    """Whether a metric is known of each request, and so over a mix of queries."""
+    return metric.partition("_")[0] in ("throughput", "service", "response")
+
+
 class Mix:
     """The agreeing queries that two trials both measured, and the share that each has of the mix.
 
@@ -30,7 +35,7 @@ class Mix:
         self._share = (x / max(1.0, x.sum()) + y / max(1.0, y.sum())) / 2
 
     def value(self, measured: Measured, load: Load, metric: str) -> float | None:
-        """A metric of one of the two over the mix, in 1/s or s; None where it is not known.
+        """A ``timed`` metric of one of the two over the mix, in 1/s or s; None: not known.
 
         Throughput is that of a closed loop: a client's cycle is response + think time, and
         Little's law is solved for the rate. A quantile is the nearest-rank one of weighted samples.

@@ -105,7 +105,9 @@ def _unrepeated(lines: Sequence[RecordLine]) -> Iterator[str]:
 
 def _unresolved(lines: Sequence[RecordLine], tests: int) -> Iterator[str]:
     """What would resolve what is not resolved: runs, or trials where the noise is within runs."""
-    open_ = [line for line in lines if line.verdict == "not resolved" and line.ratio]
+    open_ = [
+        line for line in lines if line.verdict == "not resolved" and line.ratio and not remedy(line)
+    ]
     within = [line.label for line in open_ if _by_trials(line)]
     if within:
         more = f" and {len(within) - _SHOWN} more" if len(within) > _SHOWN else ""

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from searchbench.analysis.agreement import agreement, answers
 from searchbench.analysis.compare import decision, doubts, pairs, setup, sweeps
-from searchbench.analysis.compare.mix import Mix
+from searchbench.analysis.compare.mix import Mix, timed
 from searchbench.analysis.compare.reconsider import would_change
 from searchbench.analysis.compare.run import Key, Run, levels_of
 from searchbench.analysis.judgement import (
@@ -193,8 +193,8 @@ def _lines(a: Run, b: Run, key: Key, pair: agreement.Pair | None) -> Iterator[sw
     metrics = [m for m in pairs.metrics_for(a.load(key), a.metric) if m in other]
     agreeing = None if reason or pair is None else pair.agreeing
     values, fewest = ({}, None) if agreeing is None else _values(a, b, key, metrics, agreeing)
-    if fewest == 0 and not any(values.values()):
-        reason = "no query on which they agree was measured on both sides"
+    if fewest == 0:
+        reason = "no block has a valid trial of both with a query on which they agree"
     for metric in metrics:
         line = RecordLine(
             label=x.label,
@@ -208,7 +208,7 @@ def _lines(a: Run, b: Run, key: Key, pair: agreement.Pair | None) -> Iterator[sw
             floor=max(s.floors[metric].value if metric in s.floors else 1.0 for s in (a, b)),
             reason=reason,
             queries_used=0 if agreeing is None else int(agreeing.size),
-            queries_measured=fewest,
+            queries_measured=fewest if timed(metric) else None,
         )
         yield (line, None) if reason else _ratio(line, values[metric])
 
@@ -219,7 +219,8 @@ def _values(
     """By metric, the values of both in each block that has a valid trial of both; and the fewest
     agreeing queries that a block measured on both sides.
 
-    Both are over one mix (``mix``): in a block all records of a study ask in the same order.
+    Both are over one mix (``mix``): in a block all records of a study ask in the same order. What
+    is not known of each request is over all of them.
     """
     sides, counts = (a.valid(key), b.valid(key)), []
     found: dict[str, list[tuple[float, float]]] = {m: [] for m in metrics}
@@ -228,10 +229,15 @@ def _values(
             run.samples.measured(own[block].trial) for run, own in zip((a, b), sides, strict=True)
         ]
         mix = Mix(both[0], both[1], agreeing)
+        if not mix.queries:
+            continue
         counts.append(mix.queries)
         for metric in metrics:
             x, y = (
-                mix.value(m, run.load(key), metric) for m, run in zip(both, (a, b), strict=True)
+                mix.value(m, run.load(key), metric)
+                if timed(metric)
+                else pairs.value(own[block], run.samples, metric, None)
+                for m, run, own in zip(both, (a, b), sides, strict=True)
             )
             if x and y:
                 found[metric].append((x, y))

@@ -69,6 +69,9 @@ def _answer(found: RecordComparison) -> Section:
             f"By {title_of(found.metric).lower()}. Ratios are of the second to the first, above 1× "
             "where the second is better; 95 % intervals."
         )
+        if any(of.queries_measured is not None for of in own):
+            text += " First and Second are over all requests, ratios over one mix of the queries "
+            text += "that both answer the same and both measured."
         blocks.append(Text(text, "quiet"))
     shaded = any(of.floor > 1 and of.run_sd is None for of in own)
     blocks += figure(
