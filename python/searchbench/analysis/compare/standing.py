@@ -27,6 +27,8 @@ def doubt(c: Comparison | None) -> str:
     if c is None:
         return "not compared with"
     if c.verdict == "faster":
+        if c.queries_measured == 1:
+            return "compared on one query alone with"
         return "" if covered(c) else "compared over too few queries with"
     said = {"slower": "worse than", "not resolved": "not told apart from"}
     return said.get(c.verdict, "not comparable with")
@@ -42,6 +44,18 @@ def doubts(found: Iterable[tuple[str, Comparison | None]]) -> str:
         if said := doubt(c):
             by_doubt.setdefault(said, {})[rival] = None
     return ", ".join(f"{said} {listed(list(names))}" for said, names in by_doubt.items())
+
+
+def unsure(own: Sequence[Comparison]) -> str:
+    """That it is not known how large a difference is, where both may not have been steady."""
+    found = [c for c in own if c.verdict in ("faster", "slower") and c.state == "unknown"]
+    if not found:
+        return ""
+    which = "the difference is" if len(own) == 1 else f"{len(found)} of the differences are"
+    return (
+        f"Whether both were steady is unknown: {which} larger than a smooth warm-up at this "
+        "pace would make, but how large is not sure. A warm-up in steps is not excluded."
+    )
 
 
 def few(several: Sequence[Comparison]) -> str:
