@@ -339,6 +339,8 @@ class Step:
     ``connect``: of connections opened within the window; ``lag``: sent late by the client's own
     doing; ``backlog``: waited for a free connection (open loops). ``backlog_growth`` and
     ``response_growth``: seconds by which the median grows each second.
+    ``steadiness``: whether the window was shown to be steady; of a rate that was not kept up with,
+    by the times that the server worked on each request; None of a step that was not driven.
     ``client_cpu_share`` and ``run_wait_share``: of the busiest measuring thread's time;
     ``worst_minute``: of windows of two minutes or more, the minute with the worst p99.
     """
@@ -381,6 +383,7 @@ class Step:
     server_cores: float | None = None
     worst_minute: Mapping[str, float] = field(default_factory=dict)
     findings: tuple[Finding, ...] = ()
+    steadiness: Answer | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -470,7 +473,7 @@ class RecordLine:
     within the two runs, and "differs" says that these two runs differ by more than that.
     "faster" and "slower" are said where ``run_sd`` is known: ``ratio`` is then over all runs.
     ``state``: what is known of the states that both were measured in, further runs among them;
-    a ratio up to ``state_floor`` could be made by these. Empty of sweeps and searches.
+    a ratio up to ``state_floor`` could be made by these. Empty of searches.
     """
 
     label: str

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping, Sequence
 
+from searchbench.analysis.compare.state import REMEDIES
 from searchbench.analysis.compare.sweeps import Matched
 from searchbench.analysis.judgement import Judgement, RecordLine
 from searchbench.analysis.stats.intervals import ALPHA
@@ -16,12 +17,6 @@ RUNS_UNKNOWN = (
     "How much runs of the same thing differ is not known, and no interval covers it: run the "
     "first again, before and after the second, and give those records with --same."
 )
-
-REMEDIES = {
-    "not steady": "Warm up longer and run it again.",
-    "other first asks": "Warm up with every query and run both again.",
-    "unknown": "Measure longer, so that it shows whether they were steady.",
-}
 
 
 def sentences(

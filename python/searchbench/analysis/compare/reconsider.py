@@ -8,7 +8,8 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from scipy import stats
 
-from searchbench.analysis.compare.decision import REMEDIES, in_the_way
+from searchbench.analysis.compare.decision import in_the_way
+from searchbench.analysis.compare.state import REMEDIES
 from searchbench.analysis.judgement import Agreement, Finding, Judgement, RecordLine
 from searchbench.analysis.stats.intervals import LEVEL, runs_to_resolve
 from searchbench.analysis.words import plural

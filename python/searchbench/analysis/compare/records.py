@@ -77,7 +77,7 @@ def compare_runs(
     adjusted = holm([p for _, p in drafts])
     trials = "trials" in (a.judged.measure, b.judged.measure)
     lines = tuple(
-        _decide(line, p, _of_states(line, before, after) if trials else None)
+        _decide(line, p, _of_states(line, before, after))
         for (line, _), p in zip(drafts, adjusted, strict=True)
     )
     worse = [
@@ -137,6 +137,15 @@ class Run:
         metrics = sorted({c for t in judged.treatments for c in t.figures})
         self.floors = pairs.noise_floors(judged.treatments, metrics)
         self._queries: dict[str, list[dict[str, Any]]] = {}
+
+    def key_of(self, line: RecordLine) -> Key | None:
+        """The treatment that a line is about; of a sweep of one subject whatever that is called."""
+        key = self.keys.get((line.label, _levels(line.levels)))
+        if key or self.judged.measure != "sweep" or len({s.subject for s in self.judged.steps}) > 1:
+            return key
+        load = _levels({k: v for k, v in line.levels.items() if k != "system"})
+        return next((key for key, t in self.by_key.items() if load == _levels(
+            {k: v for k, v in t.levels.items() if k != "system"})), None)  # fmt: skip
 
     def first_trial(self, key: Key) -> Trial | None:
         """The first valid trial that is no control."""
@@ -324,14 +333,13 @@ def _over_runs(
 
 def _of_states(line: RecordLine, before: Sequence[Run], after: Sequence[Run]) -> state.Floor | None:
     """The greatest that the states of two runs that the ratio rests on could make by themselves."""
-    key = before[0].keys.get((line.label, _levels(line.levels)))
-    if line.ratio is None or key is None:
+    if line.ratio is None or line.metric.startswith("capacity"):
         return None
     sides = [
         [
             (f"further run {i} of the {which}" if i else f"the {which}", run.states[key])
             for i, run in enumerate(runs)
-            if key in run.by_key and run.first_trial(key)
+            if (key := run.key_of(line)) and run.first_trial(key)
         ]
         for which, runs in (("first", before), ("second", after))
     ]
@@ -353,7 +361,7 @@ def _decide(line: RecordLine, p: float | None, states: state.Floor | None) -> Re
     if states is not None and states.said:
         size = abs(math.log(line.ratio.value)) if line.ratio else 0.0
         if size <= math.log(states.ratio):
-            return replace(line, reason=states.said)
+            return replace(line, reason="; ".join(x for x in (line.reason, states.said) if x))
     said = "the difference may be chance, after correcting for all comparisons"
     if p < ALPHA and (ratio.interval.low > 1 or ratio.interval.high < 1):
         if known:
