@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -380,7 +381,9 @@ def test_a_step_that_was_not_steady_resolves_nothing_and_all_say_so(
         ("not resolved", "not steady", float("inf"))
     }
     said = found.verdict.decision
-    assert "cold was not steady at 1 client: it may do otherwise there once it is" in said
+    assert (
+        "cold was not steady at 1 client, so nothing is resolved by what it did there. Warm" in said
+    )
     assert "cold 1 against warm 1 by throughput is not resolved: cold 1 was not steady in" in said
     assert "By throughput, warm and cold are not resolved at any of 2 equal loads" in said
     cold = [s for s in found.steps if s.treatment == "cold1"]
@@ -388,6 +391,39 @@ def test_a_step_that_was_not_steady_resolves_nothing_and_all_say_so(
     assert {s["steadiness"] for s in steps_json(found) if s["treatment"] == "cold1"} == {
         "not steady"
     }
+
+
+def test_of_many_subjects_the_best_is_told_with_intervals(tmp_path: Path) -> None:
+    run = load_run()
+    for i, system in enumerate("abcd"):
+        by_clients((1, 4), system=system, factor=1.5**i, run=run, seconds=15.0)
+    found = judged(run, tmp_path / "r")
+    assert found.verdict.best == "a"
+    said = found.verdict.decision
+    assert "Of 4 configurations a is the best by throughput at all equal loads" in said
+    assert re.search(r"it is 1\.5\d? times \(95 % interval 1\.[45]\d*–1\.5\d*\) as good as b", said)
+
+
+def test_nothing_is_the_best_of_a_sweep_by_one_query_alone(tmp_path: Path) -> None:
+    run = load_run(queries=1)
+    by_clients((1, 4), system="old", factor=2.0, run=run, seconds=15.0)
+    by_clients((1, 4), system="new", run=run, seconds=15.0)
+    found = judged(run, tmp_path / "r")
+    assert found.verdict.best is None
+    assert "as good as old by throughput, over only 1 query." in found.verdict.decision
+
+
+def test_from_where_on_clients_bring_nothing_is_unknown_where_the_most_was_not_steady(
+    tmp_path: Path,
+) -> None:
+    run = by_clients((1, 2), run=load_run())
+    cold = warming(lognormal(0.002), 2.5, 7)
+    run.add("new-4", system="new", server=cold, clients=4, seconds=8,
+            levels={"system": "new", "load.clients": 4})  # fmt: skip
+    by_clients((8,), run=run)
+    said = judged(run, tmp_path / "r").verdict.decision
+    assert "From where on more clients bring nothing is unknown." in said
+    assert "no more throughput" not in said
 
 
 def test_of_two_sweeps_a_cold_one_is_no_regression(tmp_path: Path) -> None:

@@ -51,7 +51,10 @@ def unsure(own: Sequence[Comparison]) -> str:
     found = [c for c in own if c.verdict in ("faster", "slower") and c.state == "unknown"]
     if not found:
         return ""
-    which = "the difference is" if len(own) == 1 else f"{len(found)} of the differences are"
+    n = len(found)
+    which = (
+        f"{n} of the differences {plural(n, 'is', 'are')}" if len(own) > 1 else "the difference is"
+    )
     return (
         f"Whether both were steady is unknown: {which} larger than a smooth warm-up at this "
         "pace would make, but how large is not sure. A warm-up in steps is not excluded."
@@ -60,7 +63,8 @@ def unsure(own: Sequence[Comparison]) -> str:
 
 def few(several: Sequence[Comparison]) -> str:
     """A clause where a ratio rests on few of the queries that agree; else empty."""
-    least = [c.queries_measured for c in several if not covered(c) and c.queries_measured]
+    measured = [(c.queries_measured, covered(c)) for c in several if c.queries_measured]
+    least = [n for n, most in measured if n == 1 or not most]
     return f", over only {_queries(min(least))}" if least else ""
 
 

@@ -127,7 +127,9 @@ def _in_doubt(met: Mapping[str, Sequence[Comparison]]) -> str:
     return standing.doubts([*each, *((name, None) for name, own in met.items() if not own)])
 
 
-def many(systems: Sequence[str], found: Found, metric: str, at: str = SETTINGS) -> list[str]:
+def many(
+    systems: Sequence[str], found: Found, metric: str, at: str = SETTINGS, who: str = "systems"
+) -> list[str]:
     """The system that leads over all settings, by how much, and whether it is the best."""
     speed = speeds(found)
     together = max(_connected(found), key=len, default=set())
@@ -143,7 +145,7 @@ def many(systems: Sequence[str], found: Found, metric: str, at: str = SETTINGS) 
     won, lost = (sum(c.verdict == verdict for c in asked) for verdict in ("faster", "slower"))
     if not won:
         return [
-            f"Not resolved: which of {len(systems)} systems is the best by {words(metric)}. "
+            f"Not resolved: which of {len(systems)} {who} is the best by {words(metric)}. "
             f"Nearest to it is {leader}, but none of its {len(asked)} comparisons at {at} shows it "
             f"better.{reached}"
         ]
@@ -151,7 +153,7 @@ def many(systems: Sequence[str], found: Found, metric: str, at: str = SETTINGS) 
     in_doubt = _in_doubt(met)
     if not in_doubt:
         return [
-            f"Of {len(systems)} systems {leader} is the best by {words(metric)} at all {at} "
+            f"Of {len(systems)} {who} {leader} is the best by {words(metric)} at all {at} "
             f"(better in each of {len(asked)} comparisons{few}).{reached}"
         ]
     open_ones = len(asked) - won - lost
@@ -159,7 +161,7 @@ def many(systems: Sequence[str], found: Found, metric: str, at: str = SETTINGS) 
     rest = [f"{'once' if n == 1 else f'{n} times'} {what}" for n, what in outcomes if n]
     alone = [name for name in systems if name not in together]
     return [
-        f"Of {len(together)} systems {'that can be compared ' if alone else ''}{leader} leads by "
+        f"Of {len(together)} {who} {'that can be compared ' if alone else ''}{leader} leads by "
         f"{words(metric)} over the {at} ({', '.join(rest)} in {len(asked)} "
         f"{plural(len(asked), 'comparison', 'comparisons')}{few}); at one or more of them it is "
         f"{in_doubt}.{reached}"

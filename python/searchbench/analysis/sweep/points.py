@@ -16,6 +16,7 @@ from searchbench.analysis.judgement import Estimate, Interval, Step, TreatmentRe
 from searchbench.analysis.stats import intervals, within
 
 ERRORS = 0.01
+UNKNOWN = state.of_trials(())
 Kind = Literal["closed", "open", "replay"]
 
 
@@ -27,7 +28,7 @@ class Point:
     x: float
     kind: Kind
     steps: tuple[Step, ...]
-    state: state.State
+    state: state.State = UNKNOWN
 
     @property
     def system(self) -> str:

@@ -12,6 +12,7 @@ from searchbench.analysis.stats import within
 from searchbench.analysis.stats.intervals import ALPHA
 from searchbench.analysis.sweep import points as at
 from searchbench.analysis.sweep.points import Point
+from searchbench.analysis.sweep.steps import OF_WARM_UP
 from searchbench.analysis.words import amount, digits, listed, times, words
 
 Found = Mapping[str, Sequence[Point]]
@@ -53,10 +54,15 @@ def _not_steady(name: str, own: Sequence[Point]) -> list[str]:
         return []
     unit = {"closed": "clients", "open": "requests per second", "replay": "times the log's speed"}
     loads = [_n(p.x) if p.kind == "closed" else f"{digits(p.x)} {unit[p.kind]}" for p in found]
-    return [
-        f"{name} was not steady at {listed(loads)}: it may do otherwise there once it is, and "
-        f"nothing is resolved by that. {state.REMEDIES['not steady']}"
+    remedies = [
+        f.remedy
+        for p in found
+        for s in p.steps
+        for f in s.findings
+        if s.steadiness == "not steady" and f.kind in OF_WARM_UP
     ]
+    said = f"{name} was not steady at {listed(loads)}, so nothing is resolved by what it did there."
+    return [" ".join([said, *remedies[:1]])]
 
 
 def knee(own: Sequence[Point]) -> tuple[Point, Point]:
@@ -233,7 +239,10 @@ def of_subjects(
         for metric in METRICS:
             own = {pair: _of(several, metric) for pair, several in by_pair.items()}
             own = {pair: several for pair, several in own.items() if several}
-            said += systems.many(names, own, metric, EQUAL_LOADS)
+            said += systems.many(names, own, metric, EQUAL_LOADS, "configurations")
+        differing = sum(agree < of for agree, of in (agreeing.get(p, (0, 0)) for p in by_pair))
+        if differing:
+            said.append(f"In {differing} of {len(by_pair)} pairs some totals are different.")
         return said or ["Which of them sustains most is not resolved."]
     for (a, b), several in by_pair.items():
         said += _pair(a, b, several)
@@ -251,10 +260,13 @@ def disagreement(a: str, b: str, agree: int, of: int) -> str:
 
 
 def in_the_way(compared: Sequence[Comparison], labels: Mapping[str, str]) -> list[str]:
-    """What differs by more than chance and is not resolved, with the reason and the remedy."""
+    """What differs by more than chance and is not resolved, with the reason and the remedy.
+
+    That of a state which was not steady stands beside what the subject sustains.
+    """
     said = [
         f"{labels[c.b]} against {labels[c.a]} by {words(c.metric)} is not resolved: {c.reason}."
-        + (f" {remedy}" if (remedy := state.REMEDIES.get(c.state)) else "")
+        + (f" {state.REMEDIES[c.state]}" if c.state in ("unknown", "other first asks") else "")
         for c in compared
         if c.verdict == "not resolved" and (c.p_value or 1.0) < ALPHA
     ]
@@ -269,7 +281,8 @@ def _pair(a: str, b: str, several: Sequence[Comparison]) -> list[str]:
         return [f"{a} and {b} are not comparable: {several[0].reason}."]
     return [
         systems.pair(a, b, own, metric, EQUAL_LOADS)
-        or f"By {words(metric)}, {a} and {b} are not resolved at any of {len(own)} equal loads."
+        or f"By {words(metric)}, {a} and {b} are not resolved at "
+        + (f"any of {len(own)} equal loads." if len(own) > 1 else "their one equal load.")
         for metric in METRICS
         if (own := _of(several, metric))
     ]
