@@ -253,7 +253,7 @@ def test_scaling_finds_the_law_and_the_level_that_serves_best(tmp_path: Path) ->
     assert all(a <= b <= c for a, b, c in zip(curve.low, curve.y, curve.high, strict=True))
     scale = next(s for s in found.scales if s.metric == "throughput")
     assert (scale.best, scale.best_not_resolved_from) == (8, ())
-    assert "Of clients, 8 is the best" in found.verdict.decision
+    assert "The best level of clients is 8" in found.verdict.decision
     assert scale.fit is not None
     assert scale.fit.parameters["sigma"] == pytest.approx(0.05, abs=0.03)
     assert scale.fit.parameters["kappa"] == pytest.approx(0.01, abs=0.003)

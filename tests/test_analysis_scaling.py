@@ -125,5 +125,5 @@ def test_a_level_within_the_noise_floor_is_not_called_the_best(tmp_path: Path) -
     found = judge(open_record(study.write(tmp_path / "r")))
     (c,) = (c for c in found.comparisons if (c.a, c.b, c.metric) == ("c1", "c2", "throughput"))
     assert c.verdict == "not resolved"
-    assert "Of clients, 2 leads" in found.verdict.decision
-    assert "is the best" not in found.verdict.decision
+    assert "Of the levels of clients, 2 leads" in found.verdict.decision
+    assert "best level" not in found.verdict.decision

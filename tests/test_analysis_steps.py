@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
 
-from records import Study, exponential, lognormal, single_queue
+from records import Study, exponential, lognormal, single_queue, warming
 from searchbench.analysis.compare.records import compare_records
 from searchbench.analysis.judge import judge, steps_json, to_json
 from searchbench.analysis.judgement import Judgement, Step
@@ -210,7 +211,9 @@ def test_two_systems_are_compared_at_each_step_and_an_equal_pair_is_not_resolved
     by_clients((1, 2, 4), system="new", run=run)
     by_clients((1, 2, 4), system="twin", run=run)
     found = judged(run, tmp_path / "r")
-    assert "new is better at 3 of 3 steps" in found.verdict.decision
+    assert "At equal loads new is " in found.verdict.decision
+    assert "(the range of the 95 % intervals) as good as old by" in found.verdict.decision
+    assert found.verdict.best is None, "not told apart from its twin"
     system = {t.treatment: t.system for t in found.treatments}
     twins = [c for c in found.comparisons if {system[c.a], system[c.b]} == {"new", "twin"}]
     assert twins
@@ -273,7 +276,8 @@ def _opened(run: Study, path: Path) -> Record:
 
 
 def test_an_upgrade_that_halves_the_speed_is_a_regression_at_every_step(tmp_path: Path) -> None:
-    before, after = by_clients((1, 4), system="a:1"), by_clients((1, 4), system="a:2", factor=2.0)
+    before = by_clients((1, 4), system="a:1", seconds=11.0)
+    after = by_clients((1, 4), system="a:2", factor=2.0, seconds=11.0)
     found = compared(tmp_path, before, after)
     assert found.beyond_threshold
     assert found.regressed is None
@@ -299,11 +303,11 @@ def test_the_same_again_is_not_resolved(tmp_path: Path) -> None:
 def test_a_rate_that_is_no_longer_kept_up_is_a_regression(tmp_path: Path) -> None:
     def at(mean_s: float) -> Study:
         run = load_run()
-        run.add("r", server=single_queue(mean_s), rate_per_s=250, seconds=11.0,
+        run.add("r", server=single_queue(mean_s), rate_per_s=250, seconds=41.0,
                 levels={"load.rate_per_s": 250})  # fmt: skip
         return run
 
-    found = compared(tmp_path, at(1 / 400), at(1 / 200))
+    found = compared(tmp_path, at(1 / 1500), at(1 / 150))
     assert found.beyond_threshold
     assert "does not keep up with it" in found.decision + "".join(
         x.reason for x in found.comparisons
@@ -346,9 +350,126 @@ def test_a_sweep_of_several_configurations_of_a_system_is_compared_by_subject(
         ("sphinx", "sphinx parts=2"),
     }
     assert sorted({level_of(s) for s in found.steps}) == [1, 2, 4], "not the first load level"
-    assert "sphinx parts=2 is better at 3 of 3 steps" in found.verdict.decision
+    assert "At equal loads sphinx parts=2 is " in found.verdict.decision
     assert found.verdict.best == "sphinx parts=2"
     assert found.verdict.header[:2] == ("subject", "clients")
     again = compare_records(open_record(tmp_path / "r"), open_record(tmp_path / "r"))
     assert len(again.comparisons) == 18
     assert again.only_in_a == ()
+
+
+def cold_pair(cold: bool, blocks: int = 1) -> Study:
+    """Two equal systems at 1 and 4 clients, the second perhaps cold when it is first driven."""
+    run = load_run(blocks=blocks)
+    for system in ("warm", "cold"):
+        for n in (1, 4):
+            slow = cold and (system, n) == ("cold", 1)
+            server = warming(lognormal(0.004), 2.5, 7) if slow else lognormal(0.004)
+            run.add(f"{system}{n}", system=system, server=server, clients=n, seconds=8,
+                    levels={"system": system, "load.clients": n})  # fmt: skip
+    return run
+
+
+@pytest.mark.parametrize("blocks", [1, 3])
+def test_a_step_that_was_not_steady_resolves_nothing_and_all_say_so(
+    tmp_path: Path, blocks: int
+) -> None:
+    found = judged(cold_pair(True, blocks), tmp_path / "r")
+    assert (found.verdict.best, found.verdict.resolved) == (None, False)
+    first = [c for c in found.comparisons if c.b == "cold1"]
+    assert {(c.verdict, c.state, c.state_floor) for c in first} == {
+        ("not resolved", "not steady", float("inf"))
+    }
+    said = found.verdict.decision
+    assert (
+        "cold was not steady at 1 client, so nothing is resolved by what it did there. Warm" in said
+    )
+    assert "cold 1 against warm 1 by throughput is not resolved: cold 1 was not steady in" in said
+    assert "By throughput, warm and cold are not resolved at any of 2 equal loads" in said
+    cold = [s for s in found.steps if s.treatment == "cold1"]
+    assert {(s.steadiness, line_of(found, s)[-1]) for s in cold} == {("not steady", "not steady")}
+    assert {s["steadiness"] for s in steps_json(found) if s["treatment"] == "cold1"} == {
+        "not steady"
+    }
+
+
+def test_of_many_subjects_the_best_is_told_with_intervals(tmp_path: Path) -> None:
+    run = load_run()
+    for i, system in enumerate("abcd"):
+        by_clients((1, 4), system=system, factor=1.5**i, run=run, seconds=15.0)
+    found = judged(run, tmp_path / "r")
+    assert found.verdict.best == "a"
+    said = found.verdict.decision
+    assert "Of 4 configurations a is the best by throughput at all equal loads" in said
+    assert re.search(r"it is 1\.5\d? times \(95 % interval 1\.[45]\d*–1\.5\d*\) as good as b", said)
+
+
+def test_nothing_is_the_best_of_a_sweep_by_one_query_alone(tmp_path: Path) -> None:
+    run = load_run(queries=1)
+    by_clients((1, 4), system="old", factor=2.0, run=run, seconds=15.0)
+    by_clients((1, 4), system="new", run=run, seconds=15.0)
+    found = judged(run, tmp_path / "r")
+    assert found.verdict.best is None
+    assert "as good as old by throughput, over only 1 query." in found.verdict.decision
+
+
+def test_from_where_on_clients_bring_nothing_is_unknown_where_the_most_was_not_steady(
+    tmp_path: Path,
+) -> None:
+    run = by_clients((1, 2), run=load_run())
+    cold = warming(lognormal(0.002), 2.5, 7)
+    run.add("new-4", system="new", server=cold, clients=4, seconds=8,
+            levels={"system": "new", "load.clients": 4})  # fmt: skip
+    by_clients((8,), run=run)
+    said = judged(run, tmp_path / "r").verdict.decision
+    assert "From where on more clients bring nothing is unknown." in said
+    assert "no more throughput" not in said
+
+
+def test_of_two_sweeps_a_cold_one_is_no_regression(tmp_path: Path) -> None:
+    found = compared(tmp_path, cold_pair(False), cold_pair(True))
+    assert not found.beyond_threshold
+    (line,) = (of for of in found.comparisons if (of.label, of.metric) == ("cold 1", "throughput"))
+    assert (line.verdict, line.state) == ("not resolved", "not steady")
+    assert "the second was not steady in 1 of 1 trials. Warm up longer" in found.decision
+
+
+def test_first_asks_of_a_sweep_are_those_that_no_step_before_had_asked(tmp_path: Path) -> None:
+    run = load_run(queries=3000)
+    for system, median_s in (("fast", 0.001), ("slow", 0.01)):
+        for step in (1, 2):
+            run.add(f"{system}{step}", system=system, server=lognormal(median_s, 0.1),
+                    clients=step, seconds=6.0,
+                    levels={"system": system, "load.clients": step})  # fmt: skip
+    found = judged(run, tmp_path / "r")
+    asks = {t.treatment: t.figures["first_asks"].value for t in found.treatments}
+    first, then = (s.treatment for s in found.steps if s.system == "slow")
+    assert asks[first] == pytest.approx(1.0)
+    assert asks[then] < 0.6
+    of_first = [c for c in found.comparisons if c.b == first]
+    assert {(c.verdict, c.state) for c in of_first} == {("not resolved", "other first asks")}
+    assert found.verdict.best is None
+    assert "were the first of their query. Warm up with every query" in found.verdict.decision
+
+
+def test_a_server_that_is_overloaded_is_not_steady_only_if_it_becomes_faster(
+    tmp_path: Path,
+) -> None:
+    run = load_run()
+    for name, mean_s in (("steady", lambda t: 1 / 300), ("cold", lambda t: 1 / (150 + 15 * t))):
+
+        def server(due: Any, query: Any, rng: np.random.Generator, mean_s: Any = mean_s) -> Any:
+            done, free_at = np.empty(due.size), 0.0
+            for i, t in enumerate(due.tolist()):
+                free_at = max(free_at, t)
+                free_at += mean_s(free_at) * np.exp(0.3 * rng.standard_normal() - 0.045)
+                done[i] = free_at
+            return done - due
+
+        run.add(name, system=name, server=server, rate_per_s=400, seconds=11.0,
+                levels={"system": name, "load.rate_per_s": 400})  # fmt: skip
+    found = judged(run, tmp_path / "r")
+    assert {s.system: (s.keeps_up, s.steadiness == "not steady") for s in found.steps} == {
+        "steady": (False, False),
+        "cold": (False, True),
+    }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Sequence
 from dataclasses import replace
@@ -13,6 +14,7 @@ import numpy as np
 import pytest
 
 from records import Array, Server, Study, by_query, lognormal
+from searchbench.analysis.compare import systems
 from searchbench.analysis.compare.verdict import clip, decide
 from searchbench.analysis.judge import judge
 from searchbench.analysis.judgement import (
@@ -61,7 +63,10 @@ def test_many_systems_are_told_in_one_sentence_and_each_question_by_itself(tmp_p
     verdict = many(tmp_path, noise=0.0)
     assert "Of 5 systems a is the best by throughput" in verdict.decision
     assert verdict.decision.count("settings") == 1
-    found = re.search(r"it reaches ([0-9.]+) times b, ([0-9.]+) times c", verdict.decision)
+    found = re.search(
+        r"ratios it is ([0-9.]+) times \(95 % interval [0-9.–]+\) as good as b, ([0-9.]+) times",
+        verdict.decision,
+    )
     assert found is not None, verdict.decision
     assert float(found[1]) == pytest.approx(1.5, rel=0.1)
     assert float(found[2]) == pytest.approx(2.25, rel=0.1)
@@ -173,7 +178,7 @@ def test_who_has_more_comparable_opponents_does_not_win_by_that() -> None:
     verdict = decided([*slow, second, fast], found)
     assert "fast leads by throughput" in verdict.decision
     assert "it is not compared with x, y and z" in verdict.decision
-    assert "it reaches 10 times second." in verdict.decision
+    assert "10 times (95 % interval 9.9–10.1) as good as second." in verdict.decision
     assert "the best" not in verdict.decision
 
 
@@ -294,7 +299,9 @@ def test_what_all_ratios_have_in_common_is_said_once() -> None:
     a, b, c = (rated(name, rate) for name, rate in (("a", 300), ("b", 200), ("c", 100)))
     pairs = list(combinations((c, b, a), 2))
     decision = decided([c, b, a], [compared(*pair) for pair in pairs]).decision
-    assert decision.startswith("At otherwise equal settings b is 2 times as good as c")
+    assert decision.startswith(
+        "At otherwise equal settings b is 2 times (95 % interval 1.98–2.02) as good as c"
+    )
     assert decision.count("queries") == decision.count("queries per second") + 1
     assert "All ratios are over the 400 of 400 queries on which both return" in decision
     fewer = [compared(*pair, measured=380 - i) for i, pair in enumerate(pairs)]
@@ -310,3 +317,58 @@ def test_of_a_difference_in_an_unknown_state_who_is_better_is_said_and_not_how_m
     assert ranks(verdict) == {"a": "the best", "b": "~30x faster"}
     steady = decided([a, b], [replace(compared(b, a), state="steady")])
     assert "unknown" not in steady.decision.replace("not known", "")
+
+
+def test_of_several_settings_the_range_is_that_of_the_intervals() -> None:
+    treatments = [
+        rated(f"{name} {n}", rate * n, clients=n)
+        for n in (1, 2)
+        for name, rate in (("a", 80 + 10 * n), ("b", 40))
+    ]
+    a1, b1, a2, b2 = treatments
+    found = [compared(b1, a1), compared(b2, a2)]
+    said = decided(treatments, found).decision
+    assert "a is 2.23 to 2.52 times (the range of the 95 % intervals) as good as b" in said
+    bare = [replace(c, ratio=replace(c.ratio, interval=None)) for c in found if c.ratio]
+    assert "At otherwise equal settings a is better than b by" in decided(treatments, bare).decision
+    found[1] = compared(b2, a2, clear=False)
+    said = decided(treatments, found).decision
+    assert "At 1 of 2 otherwise equal settings a is 2.25 times (95 % interval 2.23–2.27)" in said
+
+
+def test_no_mean_is_given_where_other_states_could_make_a_ratio() -> None:
+    one, *rest = (rated(name, rate) for name, rate in (("a", 80), ("b", 40), ("c", 20), ("d", 10)))
+    found = [compared(*pair) for pair in combinations((one, *rest), 2)]
+    assert decided([one, *rest], found).decision.count(" as good as ") == 4
+    cold = replace(found[0], verdict="not resolved", state="not steady", state_floor=math.inf)
+    said = decided([one, *rest], [cold, *found[1:]]).decision
+    assert "In the geometric mean of the ratios it is 4 times (95 % interval 3.96–4.04) as" in said
+    assert "as good as b" not in said
+
+
+def test_what_rests_on_one_query_is_not_called_the_best() -> None:
+    a, b, c = (rated(name, rate) for name, rate in (("a", 300), ("b", 200), ("c", 100)))
+    pairs = combinations((c, b, a), 2)
+    found = [replace(compared(*pair, measured=1), queries_used=1) for pair in pairs]
+    verdict = decided([c, b, a], found)
+    assert verdict.best is None
+    assert "a leads with 300 queries per second, compared on one query alone with" in (
+        verdict.decision
+    )
+    assert "the best" not in verdict.decision
+
+
+def test_the_best_subject_wins_against_every_rival_at_every_load() -> None:
+    """As in a sweep: a beats c, and b is told apart from neither."""
+    a, b, c = (rated(name, rate) for name, rate in (("a", 300), ("b", 299), ("c", 290)))
+    open_ones = {
+        ("a", "b"): [compared(a, b, clear=False)],
+        ("b", "c"): [compared(b, c, clear=False)],
+    }
+    assert systems.best("abc", open_ones | {("a", "c"): [compared(a, c)]}) is None
+    all_won = {("a", "b"): [compared(a, b)], ("a", "c"): [compared(a, c)]}
+    assert systems.best("abc", all_won) == "a"
+    once_not = {("a", "c"): [compared(a, c), compared(a, c, clear=False)]}
+    assert systems.best("abc", all_won | once_not) is None
+    assert systems.best("abcd", all_won) is None, "never compared with d"
+    assert systems.best("a", {}) is None

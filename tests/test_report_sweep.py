@@ -19,7 +19,7 @@ from searchbench.report.document import assemble
 from searchbench.report.document.blocks import Details, Document, Figure, Notice, Table
 from searchbench.report.page import page
 from searchbench.terminal.answer import show
-from test_analysis_steps import by_clients, load_run
+from test_analysis_steps import by_clients, cold_pair, load_run
 
 
 def opened(run: Study, path: Path) -> tuple[Record, Judgement]:
@@ -206,3 +206,15 @@ def test_several_client_machines_are_named_with_their_clocks(tmp_path: Path) -> 
     text = words(document(run, tmp_path / "r"), "details")
     assert "Client machines" in text
     assert "left · offset" in text
+
+
+def test_a_step_that_was_not_steady_is_named_on_the_page_and_nobody_is_best(tmp_path: Path) -> None:
+    record, judged = opened(cold_pair(True), tmp_path / "r")
+    found = assemble.document(record, judged)
+    answer = unescape(words(found, "answer"))
+    assert "cold was not steady at 1 client" in answer
+    assert "cold 1 was not steady in 1 of 1 trials" in answer
+    (steps,) = (s for s in found.sections if s.id == "steps")
+    table = next(b for b in steps.blocks if isinstance(b, Table))
+    assert [row[0].below for row in table.rows].count("not steady") == 1
+    assert judged.verdict.best is None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import heapq
 import math
 from pathlib import Path
 from typing import Any
@@ -9,12 +10,21 @@ from typing import Any
 import numpy as np
 import pytest
 from benches import judge as simulated
-from benches.warming import LIMIT_S, lacking, samples_of, ticks, warmed_up, warming_of
+from benches.warming import (
+    LIMIT_S,
+    driven,
+    lacking,
+    parallel,
+    samples_of,
+    ticks,
+    warmed_up,
+    warming_of,
+)
 
 from records import Study, constant, lognormal, warming
 from searchbench.analysis.judge import judge
 from searchbench.analysis.judgement import TrialResult
-from searchbench.analysis.trial import warmup
+from searchbench.analysis.trial import serving, warmup
 from searchbench.analysis.trial.measured import Trace
 from searchbench.analysis.trial.warming import often_asked
 from searchbench.measure.run import run as measure
@@ -40,6 +50,19 @@ def test_a_warm_system_is_measured_soon(rate: float, most_s: float) -> None:
         assert not found.at_limit
         assert found.seconds <= most_s
         assert found.requests == pytest.approx(rate * found.seconds, rel=0.2)
+
+
+@pytest.mark.parametrize(("workers", "scatter"), [(0, 0.3), (24, 0.3), (0, 0.001)])
+def test_a_server_that_works_on_many_requests_at_once_is_not_called_warm_while_cold(
+    workers: int, scatter: float
+) -> None:
+    cold, warm = (
+        driven(parallel(np.random.default_rng(3), 1000, 0.008, scatter, workers, tau, seconds=25))
+        for tau in (20.0, 0.0)
+    )
+    assert cold.start_ns is None, cold.on_record
+    assert warm.start_ns is not None
+    assert warm.on_record.seconds < 16
 
 
 def test_the_window_begins_a_tick_after_the_last_look_and_then_the_drive_is_cut_short() -> None:
@@ -85,6 +108,23 @@ def test_at_its_limit_a_drive_ends_by_itself() -> None:
     assert all(goes_on for _, goes_on in ticks(found, samples_of(trace)))
     assert found.on_record.at_limit
     assert found.window.start == round(LIMIT_S * 1e9)
+
+
+@pytest.mark.parametrize("workers", [1, 2, 3])
+def test_when_a_server_of_several_workers_began_follows_from_due_and_done(workers: int) -> None:
+    """The load is 0.9, so that all are busy often enough to be counted."""
+    rng = np.random.default_rng(workers)
+    due = np.sort(rng.uniform(0, 10**10, 5000)).astype(np.int64)
+    free, done, begins = [0] * workers, np.empty(5000, np.int64), np.empty(5000, np.int64)
+    for i, at in enumerate(due.tolist()):
+        begins[i] = max(at, heapq.heappop(free))
+        done[i] = begins[i] + round(1.8e6 * workers * rng.uniform(0.5, 1.5))
+        heapq.heappush(free, int(done[i]))
+    shuffled = rng.permutation(5000)
+    found = serving.began(due[shuffled], done[shuffled])
+    assert np.mean(found == begins[shuffled]) > 0.9
+    assert np.mean(done[shuffled] - found) == pytest.approx(1.8e6 * workers, rel=0.05)
+    assert np.mean(done - due) > 2e6 * workers
 
 
 def so_far(n: int, distinct: int, first: float, at_s: float = 10.0) -> SoFar:

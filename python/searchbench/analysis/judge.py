@@ -14,12 +14,15 @@ from typing import Any
 import orjson
 
 from searchbench.analysis import findings, held
+from searchbench.analysis.agreement.agreement import Pair
 from searchbench.analysis.agreement.answers import AnswerBook
 from searchbench.analysis.capacity import search
 from searchbench.analysis.capacity import verdict as of_capacity
 from searchbench.analysis.compare import builds, pairs, scaling, verdict, why
 from searchbench.analysis.judgement import Agreement, Judgement, RecordComparison, Step, Verdict
+from searchbench.analysis.sweep import steps as steps_of
 from searchbench.analysis.sweep import verdict as of_sweep
+from searchbench.analysis.sweep.compared import Evidence
 from searchbench.analysis.trial import driven, replicates
 from searchbench.analysis.trial.measured import Samples
 from searchbench.record import Record, Trial, open_record
@@ -36,11 +39,17 @@ def judge(record: Record | Path | str) -> Judgement:
     plan, samples = record.plan, Samples(record)
     judging, trials = plan.judging, driven.by_treatment(record)
     subjects = driven.subjects(record) if judging.measure != "trials" else {}
+    asked = steps_of.asked_before(record, subjects) if judging.measure == "sweep" else {}
     judged = []
     for planned in plan.treatments:
         own, subject = trials.get(planned.id, []), subjects.get(planned.id)
         if judging.measure != "capacity" or _has_a_rate(planned, own):
-            each = [replicates.judge_trial(record, t, samples, subject=subject) for t in own]
+            each = [
+                replicates.judge_trial(
+                    record, t, samples, subject=subject, asked=asked.get(t.trial)
+                )
+                for t in own
+            ]
             judged.append((replicates.judge_treatment(planned, each), each))
     treatments, shared = findings.hoist([treatment for treatment, _ in judged])
     loads = driven.loads(record)
@@ -63,9 +72,9 @@ def judge(record: Record | Path | str) -> Judgement:
     if judging.measure == "trials":
         return _of_trials(record, found, loads, samples)
     order = {t.trial: i for i, t in enumerate(record.trials)}
-    steps = [j.step for _, each in judged for j in each if j.step is not None]
-    steps.sort(key=lambda step: order[step.trial])
-    return _of_steps(record, found, subjects, steps)
+    driven_steps = [j.step for _, each in judged for j in each if j.step is not None]
+    driven_steps.sort(key=lambda step: order[step.trial])
+    return _of_steps(record, found, subjects, driven_steps, loads, samples)
 
 
 def _of_trials(
@@ -109,14 +118,21 @@ def _of_trials(
 
 
 def _of_steps(
-    record: Record, found: Judgement, subjects: Mapping[str, str], steps: Sequence[Step]
+    record: Record,
+    found: Judgement,
+    subjects: Mapping[str, str],
+    steps: Sequence[Step],
+    loads: Mapping[str, Load],
+    samples: Samples,
 ) -> Judgement:
     """A sweep or a search for capacity: its steps, what they sustain, and which sustains more.
 
     Steps of one subject are not compared for their answers: these were captured once, before all.
     """
     treatments = found.treatments
-    agreed = _of_subjects(AnswerBook(record, treatments), subjects)
+    answers = AnswerBook(record, treatments)
+    first = _first_read(answers, subjects)
+    agreed = answers.of_all(list(first.values()))
     own = [*findings.incomplete(record), *findings.disagreeing(agreed), *found.findings]
     found = replace(
         found,
@@ -127,7 +143,13 @@ def _of_steps(
     )
     if found.measure == "capacity":
         return of_capacity.sustained(found, subjects)
-    return of_sweep.sustained(found, subjects)
+
+    def pair(a: str, b: str) -> Pair | None:
+        return answers.pair(first[a], first[b]) if a in first and b in first else None
+
+    by_id = {t.treatment: t for t in treatments}
+    evidence = Evidence(by_id, loads, samples, pair, builds.of(record))
+    return of_sweep.sustained(found, subjects, evidence)
 
 
 def _has_a_rate(planned: Treatment, own: Sequence[Trial]) -> bool:
@@ -137,14 +159,17 @@ def _has_a_rate(planned: Treatment, own: Sequence[Trial]) -> bool:
     return "rate_per_s" in planned.load
 
 
-def _of_subjects(answers: AnswerBook, subjects: Mapping[str, str]) -> tuple[Agreement, ...]:
-    """How far subjects return the same, each by the first of its treatments that was driven."""
+def _first_read(answers: AnswerBook, subjects: Mapping[str, str]) -> dict[str, str]:
+    """By subject the first of its treatments that was driven, where its replies can be read."""
     first: dict[str, str] = {}
     for t in answers.treatments:
         if answers.trials.get(t.treatment):
             first.setdefault(subjects[t.treatment], t.treatment)
-    readable = [t for t in first.values() if (a := answers.of(t)) is not None and a.readable]
-    return answers.of_all(readable)
+    return {
+        subject: t
+        for subject, t in first.items()
+        if (a := answers.of(t)) is not None and a.readable
+    }
 
 
 def agreements(record: Record) -> tuple[Agreement, ...]:

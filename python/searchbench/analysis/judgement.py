@@ -339,6 +339,8 @@ class Step:
     ``connect``: of connections opened within the window; ``lag``: sent late by the client's own
     doing; ``backlog``: waited for a free connection (open loops). ``backlog_growth`` and
     ``response_growth``: seconds by which the median grows each second.
+    ``steadiness``: whether the window was shown to be steady; of a rate that was not kept up with,
+    by the times that the server worked on each request; None of a step that was not driven.
     ``client_cpu_share`` and ``run_wait_share``: of the busiest measuring thread's time;
     ``worst_minute``: of windows of two minutes or more, the minute with the worst p99.
     """
@@ -381,6 +383,7 @@ class Step:
     server_cores: float | None = None
     worst_minute: Mapping[str, float] = field(default_factory=dict)
     findings: tuple[Finding, ...] = ()
+    steadiness: Answer | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -474,8 +477,8 @@ class RecordLine:
     requests of the better side, up to ``build_floor`` by builds that have no replicate.
     ``failed``: the greatest share of requests of a run of either side that did not end well.
     ``queries_used``: on how many queries both return the same; ``queries_measured``: how many of
-    these both measured, in the block with the fewest. All of these not of sweeps and searches:
-    empty, 1, 0 and None.
+    these both measured, in the block with the fewest. Of searches ``state`` is empty; the rest is
+    not of sweeps and searches: 1, 0 and None.
     """
 
     label: str

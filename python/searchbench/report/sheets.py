@@ -65,7 +65,7 @@ _STEP = (
 _STEP_ESTIMATES = ("offered", "answered", "achieved", "error_share")
 _STEP_TIMES = ("service", "response", "connect", "lag", "backlog")
 _STEP_QUANTILES = ("p50", "p90", "p95", "p99", "p999", "max", "mean")
-_STEP_ADDED = ("subject", "speed_asked")
+_STEP_ADDED = ("subject", "speed_asked", "steadiness")
 STEPS = (
     *_STEP,
     "outcomes",

@@ -127,12 +127,13 @@ The search chooses rates, windows and warm-ups, so those keys, and `clients`, ar
 `find_capacity`. Sweeps and searches are driven once unless `replicates` says more, and have no
 control.
 
-**The warm-up** lasts until the system is steady: until the same queries no longer become faster and
-most of the distinct ones have been asked. At `warmup_limit_s` it ends in any case. The first look
-of a search is warmed up in the same way (an `effort` below 1 shortens its limit). `warmup_s` in its
-place is a fixed warm-up. Either way the window is then judged to be steady, not steady or unknown
-(METHODOLOGY.md, Steady state). A short window shows little; where it takes many requests a second
-to show that a system is steady, `searchbench plan` says how many.
+**The warm-up** lasts until the same queries are seen to become faster no longer and most of the
+distinct ones have been asked. One that pauses and goes on later is not seen: give it a fixed time.
+At `warmup_limit_s` it ends in any case. The first look of a search is warmed up in the same way
+(an `effort` below 1 shortens its limit). `warmup_s` in its place is a fixed warm-up. Either way
+the window is then judged to be steady, not steady or unknown (METHODOLOGY.md, Steady state). A
+short window shows little; where it takes many requests a second to show that a system is steady,
+`searchbench plan` says how many.
 
 ## Requests in place of queries
 

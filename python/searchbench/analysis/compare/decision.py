@@ -56,6 +56,7 @@ def sentences(
         )
         how = (
             f"{worst.label} by {worst.metric.replace('_', ' ')} is {100 * (1 - ratio):.1f} % worse"
+            f"{_between(worst)}"
         )
         few = standing.few([worst])
         beyond = f"{100 * threshold:g} %"
@@ -83,6 +84,14 @@ def sentences(
         if labels:
             said += f" Only in the {which}: {', '.join(labels[:4])}."
     return said
+
+
+def _between(line: RecordLine) -> str:
+    """The interval of a loss; empty where it is not known, as of a bound."""
+    span = line.ratio.interval if line.ratio else None
+    if span is None:
+        return ""
+    return f" (95 % interval {100 * (1 - span.high):.1f} to {100 * (1 - span.low):.1f} %)"
 
 
 def _of_lost(lost: Mapping[str, str]) -> str:

@@ -28,54 +28,67 @@ def built_once(
 
 
 def of(
-    line: RecordLine, before: Sequence[Run], after: Sequence[Run], once: Collection[Key]
+    line: RecordLine,
+    before: Sequence[Run],
+    after: Sequence[Run],
+    once: Collection[Key],
+    trials: bool,
 ) -> tuple[RecordLine, Sequence[str]]:
     """The line with what else could make its ratio (states, failed requests, builds), and why it
-    is not resolved if any of these could. ``once``: treatments with builds that have no replicate.
+    is not resolved if any of these could. ``once``: treatments with builds that have no replicate;
+    ``trials``: else the records are sweeps or searches, of which the states alone are looked at.
     """
-    key = before[0].key_of(line)
-    if line.ratio is None or key is None:
+    if line.ratio is None or line.metric.startswith("capacity"):
         return line, ()
     sides = [
         [
-            (f"further run {i} of the {which}" if i else f"the {which}", run)
+            (f"further run {i} of the {which}" if i else f"the {which}", run, key)
             for i, run in enumerate(runs)
-            if key in run.by_key and run.first_trial(key)
+            if (key := run.key_of(line)) in run.by_key and key and run.first_trial(key)
         ]
         for which, runs in (("first", before), ("second", after))
     ]
+    if not all(sides):
+        return line, ()
     log = math.log(line.ratio.value)
     states = max(
-        (state.floor((x, a.states[key]), (y, b.states[key]), log)
-         for (x, a), (y, b) in product(*sides)),
+        (state.floor((x, a.states[i]), (y, b.states[j]), log)
+         for (x, a, i), (y, b, j) in product(*sides)),
         key=lambda one: one.ratio,
     )  # fmt: skip
-    shares = [max(failed.share(run.by_key[key]) for _, run in side) for side in sides]
-    winners, rivals = sides if log < 0 else sides[::-1]
+    line = replace(line, state=states.kind, state_floor=states.ratio)
+    limits = [(states.ratio, states.said)]
+    if trials:
+        line = _of_requests(line, sides, once)
+        limits += [
+            (line.failed_floor, failed.why("the second" if log > 0 else "the first")),
+            (line.build_floor, builds.said(line.build_floor)),
+        ]
+    return line, [why for most, why in limits if most > 1 and abs(log) <= math.log(most)]
+
+
+def _of_requests(
+    line: RecordLine, sides: Sequence[Sequence[tuple[str, Run, Key]]], once: Collection[Key]
+) -> RecordLine:
+    """The line with its floors of failed requests and builds, and a remark on few queries."""
+    assert line.ratio is not None
+    shares = [max(failed.share(run.by_key[key]) for _, run, key in side) for side in sides]
+    winners, rivals = sides if line.ratio.value < 1 else sides[::-1]
     by_failed = max(
-        failed.floor(a.by_key[key], b.by_key[key], a.load(key), line.metric)
-        for (_, a), (_, b) in product(winners, rivals)
+        failed.floor(a.by_key[i], b.by_key[j], a.load(i), line.metric)
+        for (_, a, i), (_, b, j) in product(winners, rivals)
     )
+    key = sides[0][0][2]
     by_build = builds.floor(len(once), line.ratio) if key in once else 1.0
-    own: tuple[str, ...] = (
-        line.reason,
-        failed.said([("the first", shares[0]), ("the second", shares[1])]),
-    )
+    own = [line.reason, failed.said([("the first", shares[0]), ("the second", shares[1])])]
     used, measured = line.queries_used, line.queries_measured
     if measured is None:
-        own += ("over all requests, as it is not known of each",)
+        own.append("over all requests, as it is not known of each")
     elif not standing.covered(line):
-        own += (
-            f"in one block only {measured} of these {used} queries were measured on both sides",
+        own.append(
+            f"in one block only {measured} of these {used} queries were measured on both sides"
         )
-    line = replace(
-        line, state=states.kind, state_floor=states.ratio, failed=(shares[0], shares[1]),
-        failed_floor=by_failed, build_floor=by_build, reason="; ".join(filter(None, own)),
+    return replace(
+        line, failed=(shares[0], shares[1]), failed_floor=by_failed, build_floor=by_build,
+        reason="; ".join(filter(None, own)),
     )  # fmt: skip
-    winner = "the second" if log > 0 else "the first"
-    limits = (
-        (states.ratio, states.said),
-        (by_failed, failed.why(winner)),
-        (by_build, builds.said(by_build)),
-    )
-    return line, [why for most, why in limits if most > 1 and abs(log) <= math.log(most)]

@@ -140,7 +140,7 @@ def comparisons(
     drafts: list[tuple[Comparison, list[float], str]] = []
     for a, b in compared:
         pair, distinct = answers.pair(a, b), answers.distinct(a)
-        measured = _fewest_on_both(by_id[a], by_id[b], samples, pair)
+        measured = fewest_on_both(by_id[a], by_id[b], samples, pair)
         other = metrics_for(loads[b], metric)
         for name in (name for name in metrics_for(loads[a], metric) if name in other):
             floor = floors[name].value if name in floors else 1.0
@@ -228,7 +228,7 @@ def _draft(
     return blank, logs
 
 
-def _fewest_on_both(
+def fewest_on_both(
     a: TreatmentResult, b: TreatmentResult, samples: Samples, pair: Pair | None
 ) -> int | None:
     """The fewest agreeing queries that a block measured on both sides; None: not compared."""
@@ -299,17 +299,23 @@ def _decide(
             many = blocks(*needed)
             why += f"; if the difference is as large as it looks, about {many} would resolve it"
         against.append(why)
-    if size <= comparison.state_floor and of_state:
-        against.append(of_state)
-    if of_failed:
-        against.append(of_failed)
-    if 1 < size <= comparison.build_floor:
-        against.append(builds.said(comparison.build_floor))
+    against += within_floors(comparison, of_state, of_failed)
     for why in against:
         comparison = replace(comparison, reason=_join(comparison.reason, why))
     if against:
         return comparison
     return replace(comparison, verdict="faster" if ratio.value > 1 else "slower")
+
+
+def within_floors(c: Comparison, of_state: str, of_failed: str) -> list[str]:
+    """What could make this ratio by itself: states, failed requests, two builds of an index."""
+    size = max(c.ratio.value, 1 / c.ratio.value) if c.ratio else 1.0
+    against = [of_state] if size <= c.state_floor and of_state else []
+    if of_failed:
+        against.append(of_failed)
+    if 1 < size <= c.build_floor:
+        against.append(builds.said(c.build_floor))
+    return against
 
 
 def _expected_floor(comparison: Comparison, noise: Noise | None) -> float:

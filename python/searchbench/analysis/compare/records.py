@@ -71,9 +71,7 @@ def compare_runs(
     adjusted = holm([p for _, p in drafts])
     trials = "trials" in (a.judged.measure, b.judged.measure)
     once = doubts.built_once((line for line, _ in drafts), before, after) if trials else ()
-    doubted = [
-        (doubts.of(line, before, after, once) if trials else (line, ())) for line, _ in drafts
-    ]
+    doubted = [doubts.of(line, before, after, once, trials) for line, _ in drafts]
     lines = tuple(
         _decide(line, p, against) for (line, against), p in zip(doubted, adjusted, strict=True)
     )

@@ -36,8 +36,13 @@ class Run:
         self._queries: dict[str, list[dict[str, Any]]] = {}
 
     def key_of(self, line: RecordLine) -> Key | None:
-        """The treatment that a line is about."""
-        return self.keys.get((line.label, levels_of(line.levels)))
+        """The treatment that a line is about; of a sweep of one subject whatever that is called."""
+        key = self.keys.get((line.label, levels_of(line.levels)))
+        if key or self.judged.measure != "sweep" or len({s.subject for s in self.judged.steps}) > 1:
+            return key
+        load = levels_of({k: v for k, v in line.levels.items() if k != "system"})
+        return next((key for key, t in self.by_key.items() if load == levels_of(
+            {k: v for k, v in t.levels.items() if k != "system"})), None)  # fmt: skip
 
     def first_trial(self, key: Key) -> Trial | None:
         """The first valid trial that is no control."""

@@ -27,6 +27,8 @@ def doubt(c: Comparison | None) -> str:
     if c is None:
         return "not compared with"
     if c.verdict == "faster":
+        if c.queries_measured == 1:
+            return "compared on one query alone with"
         return "" if covered(c) else "compared over too few queries with"
     said = {"slower": "worse than", "not resolved": "not told apart from"}
     return said.get(c.verdict, "not comparable with")
@@ -44,9 +46,25 @@ def doubts(found: Iterable[tuple[str, Comparison | None]]) -> str:
     return ", ".join(f"{said} {listed(list(names))}" for said, names in by_doubt.items())
 
 
+def unsure(own: Sequence[Comparison]) -> str:
+    """That it is not known how large a difference is, where both may not have been steady."""
+    found = [c for c in own if c.verdict in ("faster", "slower") and c.state == "unknown"]
+    if not found:
+        return ""
+    n = len(found)
+    which = (
+        f"{n} of the differences {plural(n, 'is', 'are')}" if len(own) > 1 else "the difference is"
+    )
+    return (
+        f"Whether both were steady is unknown: {which} larger than a smooth warm-up at this "
+        "pace would make, but how large is not sure. A warm-up in steps is not excluded."
+    )
+
+
 def few(several: Sequence[Comparison | RecordLine]) -> str:
     """A clause where a ratio rests on few of the queries that agree; else empty."""
-    least = [c.queries_measured for c in several if not covered(c) and c.queries_measured]
+    measured = [(c.queries_measured, covered(c)) for c in several if c.queries_measured]
+    least = [n for n, most in measured if n == 1 or not most]
     return f", over only {_queries(min(least))}" if least else ""
 
 

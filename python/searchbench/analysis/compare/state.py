@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from searchbench.analysis.judgement import Estimate, TreatmentResult
+from searchbench.analysis.judgement import Estimate, TreatmentResult, TrialResult
 from searchbench.analysis.trial.steadiness import MARGIN
 from searchbench.analysis.words import listed, plural
 
@@ -63,13 +63,18 @@ class Floor:
 
 
 def of(t: TreatmentResult) -> State:
-    """The state that a treatment was measured in.
+    """The state that a treatment was measured in."""
+    return of_trials(t.trials)
+
+
+def of_trials(trials: Sequence[TrialResult]) -> State:
+    """The state that these replicates were measured in; of none it is unknown.
 
     Not steady where at least two of its trials are, or half of them. Steady where most are, or
     where the mean changes of all of its trials are within the margin: each replicate starts
     afresh, so a warm-up is in all of them alike.
     """
-    used = [x for x in t.trials if x.status == "valid"]
+    used = [x for x in trials if x.status == "valid"]
     found = [x.steadiness for x in used if x.steadiness is not None]
     asks = [x.figures["first_asks"].value for x in used if "first_asks" in x.figures]
     by_mean = all(s.by_mean for s in found)

@@ -1,4 +1,7 @@
-"""The systems of a study against each other, wherever they differ in nothing else."""
+"""The systems of a study against each other, wherever they differ in nothing else.
+
+The subjects of a sweep likewise, at equal loads.
+"""
 
 from __future__ import annotations
 
@@ -8,10 +11,11 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from searchbench.analysis.compare import pairs, standing
-from searchbench.analysis.judgement import Comparison, TreatmentResult
-from searchbench.analysis.words import digits, plural, words
+from searchbench.analysis.judgement import Comparison, Estimate, Interval, TreatmentResult
+from searchbench.analysis.words import digits, plural, times, words
 
 FEW = 3  # systems of which each pair has a sentence; of more, the leader against each other
+SETTINGS = "otherwise equal settings"
 
 # By the two systems, a and b, their comparisons at otherwise equal settings, b against a.
 Found = Mapping[tuple[str, str], Sequence[Comparison]]
@@ -32,8 +36,8 @@ def by_system(
         found.setdefault((a.system, b.system), []).append(c)
     systems = list(dict.fromkeys(t.system for t in treatments))
     if len(systems) > FEW:
-        return _many(systems, found, metric)
-    sentences = (_pair(*pair, several, metric) for pair, several in found.items())
+        return many(systems, found, metric)
+    sentences = (pair(*both, several, metric) for both, several in found.items())
     return [sentence for sentence in sentences if sentence]
 
 
@@ -62,79 +66,123 @@ def _others(t: TreatmentResult) -> dict[str, object]:
     return {factor: level for factor, level in t.levels.items() if factor != "system"}
 
 
-def _pair(a_name: str, b_name: str, several: Sequence[Comparison], metric: str) -> str:
-    """The range of the ratios of two systems; empty where no comparison is resolved."""
+def pair(
+    a_name: str, b_name: str, several: Sequence[Comparison], metric: str, at: str = SETTINGS
+) -> str:
+    """How two systems compare at their settings; empty where no comparison is resolved.
+
+    Of several ratios the range is that of their intervals, of which each is of 95 %.
+    """
     resolved = [c for c in several if c.ratio and c.verdict in ("faster", "slower")]
-    ratios = [c.ratio.value for c in resolved if c.ratio]
-    if not ratios:
+    won = sum(c.verdict == "faster" for c in resolved)
+    if not resolved:
         return ""
-    all_of = len(several)
-    open_ones = all_of - len(ratios)
+    all_of, open_ones = len(several), len(several) - len(resolved)
     rest = f" ({open_ones} not resolved or not comparable)" if open_ones else ""
-    if len({r > 1 for r in ratios}) == 2:
+    if 0 < won < len(resolved):
         return (
-            f"Between {a_name} and {b_name} it depends: {b_name} is better at "
-            f"{sum(r > 1 for r in ratios)} and {a_name} at {sum(r < 1 for r in ratios)} of "
-            f"{all_of} otherwise equal settings{rest}{standing.few(resolved)}."
+            f"Between {a_name} and {b_name} it depends: {b_name} is better at {won} and {a_name} "
+            f"at {len(resolved) - won} of {all_of} {at}{rest}{standing.few(resolved)}."
         )
-    if ratios[0] < 1:
-        a_name, b_name, ratios = b_name, a_name, [1 / r for r in ratios]
-    span = f"{digits(min(ratios))} to {digits(max(ratios))}"
-    span = span if len(ratios) > 1 else digits(ratios[0])
-    where = f"{len(ratios)} of {all_of} " if open_ones else ""
-    return (
-        f"At {where}otherwise equal settings {b_name} is {span} times as good as {a_name} by "
-        f"{words(metric)}{rest}{standing.few(resolved)}."
-    )
+    if not won:
+        a_name, b_name = b_name, a_name
+        resolved = [pairs.of(c.a, c) for c in resolved]
+    where = f"{len(resolved)} of {all_of} " if open_ones else ""
+    span = _range([c.ratio for c in resolved if c.ratio])
+    how = f"{span} as good as {a_name}" if span else f"better than {a_name}"
+    return f"At {where}{at} {b_name} is {how} by {words(metric)}{rest}{standing.few(resolved)}."
 
 
-def _many(systems: Sequence[str], found: Found, metric: str) -> list[str]:
+def _range(ratios: Sequence[Estimate]) -> str:
+    """One ratio with its interval, or what all intervals span; empty where one is not known."""
+    spans = [r.interval for r in ratios if r.interval is not None]
+    if len(spans) < len(ratios):
+        return ""
+    if len(ratios) == 1:
+        return times(ratios[0])
+    low, high = min(span.low for span in spans), max(span.high for span in spans)
+    return f"{digits(low)} to {digits(high)} times (the range of the 95 % intervals)"
+
+
+def best(names: Sequence[str], found: Found) -> str | None:
+    """The system that every comparison resolves as better than every rival; None: there is none."""
+    for name in names if len(names) > 1 else ():
+        if not _in_doubt(_met(name, names, found)):
+            return name
+    return None
+
+
+def _met(name: str, names: Sequence[str], found: Found) -> dict[str, list[Comparison]]:
+    """By rival, its comparisons with one system, whose ratios say how much better that one is."""
+    met: dict[str, list[Comparison]] = {rival: [] for rival in names if rival != name}
+    for (a, b), several in found.items():
+        if name in (a, b):
+            rival = a if name == b else b
+            met[rival] = [pairs.of(c.b if name == b else c.a, c) for c in several]
+    return met
+
+
+def _in_doubt(met: Mapping[str, Sequence[Comparison]]) -> str:
+    each = [(name, c) for name, own in met.items() for c in own]
+    return standing.doubts([*each, *((name, None) for name, own in met.items() if not own)])
+
+
+def many(
+    systems: Sequence[str], found: Found, metric: str, at: str = SETTINGS, who: str = "systems"
+) -> list[str]:
     """The system that leads over all settings, by how much, and whether it is the best."""
     speed = speeds(found)
     together = max(_connected(found), key=len, default=set())
     if not together:
         return []
     leader = max((name for name in systems if name in together), key=speed.__getitem__)
-    met: dict[str, list[Comparison]] = {name: [] for name in systems if name != leader}
-    for (a, b), several in found.items():
-        if leader in (a, b):
-            rival = a if leader == b else b
-            met[rival] = [pairs.of(c.b if leader == b else c.a, c) for c in several]
+    met = _met(leader, systems, found)
     asked = [c for several in met.values() for c in several]
-    with_ratio = {name: [c for c in own if c.ratio] for name, own in met.items()}
-    means = {
-        name: math.exp(sum(math.log(c.ratio.value) for c in own if c.ratio) / len(own))
-        for name, own in with_ratio.items()
-        if own
-    }
-    nearest_first = sorted(means.items(), key=lambda item: item[1])
-    shown = ", ".join(f"{digits(mean)} times {name}" for name, mean in nearest_first)
+    means = {name: mean for name, own in met.items() if (mean := _mean(own)) is not None}
+    nearest_first = sorted(means.items(), key=lambda item: item[1].value)
+    shown = ", ".join(f"{times(mean)} as good as {name}" for name, mean in nearest_first)
+    reached = f" In the geometric mean of the ratios it is {shown}." if shown else ""
     won, lost = (sum(c.verdict == verdict for c in asked) for verdict in ("faster", "slower"))
     if not won:
         return [
-            f"Not resolved: which of {len(systems)} systems is the best by {words(metric)}. "
-            f"Nearest to it is {leader}, in the geometric mean of the ratios {shown}, but none of "
-            f"its {len(asked)} comparisons at otherwise equal settings shows it better."
+            f"Not resolved: which of {len(systems)} {who} is the best by {words(metric)}. "
+            f"Nearest to it is {leader}, but none of its {len(asked)} comparisons at {at} shows it "
+            f"better.{reached}"
         ]
     few = standing.few([c for c in asked if c.ratio])
-    each = [(name, c) for name, own in met.items() for c in own]
-    in_doubt = standing.doubts([*each, *((name, None) for name, own in met.items() if not own)])
-    reached = f"In the geometric mean of the ratios it reaches {shown}."
+    in_doubt = _in_doubt(met)
     if not in_doubt:
         return [
-            f"Of {len(systems)} systems {leader} is the best by {words(metric)} at all otherwise "
-            f"equal settings (better in each of {len(asked)} comparisons{few}). {reached}"
+            f"Of {len(systems)} {who} {leader} is the best by {words(metric)} at all {at} "
+            f"(better in each of {len(asked)} comparisons{few}).{reached}"
         ]
     open_ones = len(asked) - won - lost
     outcomes = (won, "better"), (lost, "worse"), (open_ones, "not resolved or not comparable")
     rest = [f"{'once' if n == 1 else f'{n} times'} {what}" for n, what in outcomes if n]
     alone = [name for name in systems if name not in together]
     return [
-        f"Of {len(together)} systems {'that can be compared ' if alone else ''}{leader} leads by "
-        f"{words(metric)} over the otherwise equal settings ({', '.join(rest)} in {len(asked)} "
+        f"Of {len(together)} {who} {'that can be compared ' if alone else ''}{leader} leads by "
+        f"{words(metric)} over the {at} ({', '.join(rest)} in {len(asked)} "
         f"{plural(len(asked), 'comparison', 'comparisons')}{few}); at one or more of them it is "
-        f"{in_doubt}. {reached}"
+        f"{in_doubt}.{reached}"
     ]
+
+
+def _mean(own: Sequence[Comparison]) -> Estimate | None:
+    """The geometric mean of ratios, with an interval that holds however much they depend on each
+    other: the mean of their ends. None where one has no interval, or other states could make it.
+    """
+    sure = all(c.verdict in ("faster", "slower") or c.state_floor <= 1 for c in own)
+    spans = [c.ratio.interval for c in own if c.ratio and c.ratio.interval]
+    if not own or not sure or len(spans) < len(own) or min(span.low for span in spans) <= 0:
+        return None
+    value, low, high = (
+        math.exp(sum(map(math.log, each)) / len(own))
+        for each in ([c.ratio.value for c in own if c.ratio], [s.low for s in spans],
+                     [s.high for s in spans])
+    )  # fmt: skip
+    span = Interval(low, high, spans[0].level, "the mean of the ends, on logs")
+    return Estimate(value, "ratio", len(own), span)
 
 
 def _connected(found: Found) -> list[set[str]]:

@@ -60,10 +60,10 @@ def decide(
                 f"Asked {_question_of(one.first)}: {_leads(one, metric)}." for one in groups
             ]
         sentences.append(standing.over_all(own, require))
-    sentences += _peaks(scales, metric)
+    sentences += _peaks(scales, metric, own, treatments)
     sentences += [
         failed.sentence(own, labels),
-        _state(own, labels),
+        standing.unsure(own),
         builds.sentence([c.build_floor for c in own]),
         _control(noise_floor),
     ]
@@ -221,7 +221,12 @@ def _of_many(group: _Group, metric: str, labels: Mapping[str, str]) -> list[str]
     return sentences
 
 
-def _peaks(scales: Sequence[Scale], metric: str) -> list[str]:
+def _peaks(
+    scales: Sequence[Scale],
+    metric: str,
+    own: Sequence[Comparison],
+    treatments: Sequence[TreatmentResult],
+) -> list[str]:
     sentences = []
     for scale in (scale for scale in scales if scale.metric == metric):
         levels = (
@@ -229,22 +234,17 @@ def _peaks(scales: Sequence[Scale], metric: str) -> list[str]:
         )
         held = f" ({' '.join(levels)})" if scale.held else ""
         unclear = scale.best_not_resolved_from
-        tail = f", not told apart from {listed([f'{x:g}' for x in unclear])}" if unclear else ""
-        is_what = "leads" if unclear else "is the best"
-        sentences.append(f"Of {_short_name(scale.factor)}, {scale.best:g} {is_what}{held}{tail}.")
+        name, best = _short_name(scale.factor), f"{scale.best:g}"
+        if unclear:
+            others = listed([f"{x:g}" for x in unclear])
+            said = f"Of the levels of {name}, {best} leads{held}, not told apart from {others}"
+        else:
+            said = f"The best level of {name} is {best}{held}"
+        levels_of = {t.treatment for t in treatments if scale.held.items() <= t.levels.items()}
+        met = [c for c in own if {c.a, c.b} <= levels_of]
+        one_query = any(c.queries_measured == 1 for c in met)
+        sentences.append(f"{said}{', by one query alone' if one_query else ''}.")
     return sentences if len(sentences) <= 4 else []
-
-
-def _state(own: Sequence[Comparison], labels: Mapping[str, str]) -> str:
-    """That it is not known how large a difference is, where both may not have been steady."""
-    found = [c for c in own if c.verdict in ("faster", "slower") and c.state == "unknown"]
-    if not found:
-        return ""
-    which = "the difference is" if len(own) == 1 else f"{len(found)} of the differences are"
-    return (
-        f"Whether both were steady is unknown: {which} larger than a smooth warm-up at this "
-        "pace would make, but how large is not sure."
-    )
 
 
 def _control(noise_floor: Floor | None) -> str:

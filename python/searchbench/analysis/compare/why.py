@@ -20,6 +20,7 @@ REMEDIES = {
     "More memory: the audit found {}.": ("reads from disk", "major faults"),
     "A higher CPU limit: the one there is was reached.": ("CPU limit",),
 }
+MORE = " Other comparisons need the like, with other figures."
 Change = tuple[bool, str]  # whether it stands in the way of a verdict, and what would change it
 
 
@@ -44,7 +45,7 @@ def of_all(own: Sequence[Comparison]) -> tuple[str, ...]:
     for change in (change for c in open_ones or own for change in c.would_change):
         said.setdefault(change.partition(":")[0], []).append(change)
     often = sorted(said.values(), key=len, reverse=True)
-    return tuple(f"{'E.g. ' if len(set(same)) > 1 else ''}{same[0]}" for same in often[:3])
+    return tuple(same[0] + (MORE if len(set(same)) > 1 else "") for same in often[:3])
 
 
 def _trials(c: Comparison, a: TreatmentResult, b: TreatmentResult) -> Iterator[Change]:

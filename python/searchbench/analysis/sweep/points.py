@@ -1,31 +1,34 @@
 """A sweep as points: each subject at each load, over all times that it was driven there.
 
-What is compared is one point with another: two loads of a subject, or two subjects at a load.
+What is compared is one point with another: two loads of a subject, or two subjects at a load. As in
+studies nothing is resolved that the states of both could make by themselves (``compare.state``).
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
-from itertools import combinations
+from dataclasses import dataclass
 from typing import Literal
 
-from searchbench.analysis.judgement import Comparison, Estimate, Interval, Step
+from searchbench.analysis.compare import state
+from searchbench.analysis.judgement import Estimate, Interval, Step, TreatmentResult
 from searchbench.analysis.stats import intervals, within
 
 ERRORS = 0.01
+UNKNOWN = state.of_trials(())
 Kind = Literal["closed", "open", "replay"]
 
 
 @dataclass(frozen=True)
 class Point:
-    """One subject at one load ``x``; ``steps`` those that can be believed."""
+    """One subject at one load ``x``; ``steps`` those that can be believed, ``state`` theirs."""
 
     subject: str
     x: float
     kind: Kind
     steps: tuple[Step, ...]
+    state: state.State = UNKNOWN
 
     @property
     def system(self) -> str:
@@ -87,15 +90,28 @@ def level_of(step: Step) -> float:
     return float(by_kind.get(step.kind, step.speed_asked) or 1.0)
 
 
-def points(steps: Sequence[Step]) -> dict[str, list[Point]]:
-    """By subject, its points in ascending order of load; void and failed steps are left out."""
+def points(
+    steps: Sequence[Step], treatments: Sequence[TreatmentResult] = ()
+) -> dict[str, list[Point]]:
+    """By subject, its points in ascending order of load; void and failed steps are left out.
+
+    ``treatments``: whose trials tell in what state each was; without them that is unknown.
+    """
+    trials = {x.trial: x for t in treatments for x in t.trials}
     found: dict[str, dict[tuple[Kind, float], list[Step]]] = {}
     for step in steps:
         levels = found.setdefault(step.subject, {})
         if step.status == "valid":
             levels.setdefault((step.kind, level_of(step)), []).append(step)
+
+    def state_of(own: Sequence[Step]) -> state.State:
+        return state.of_trials([trials[s.trial] for s in own if s.trial in trials])
+
     return {
-        subject: [Point(subject, x, kind, tuple(own)) for (kind, x), own in sorted(levels.items())]
+        subject: [
+            Point(subject, x, kind, tuple(own), state_of(own))
+            for (kind, x), own in sorted(levels.items())
+        ]
         for subject, levels in found.items()
     }
 
@@ -129,6 +145,24 @@ def better(a: Point, b: Point, metric: str) -> tuple[Estimate | None, float | No
     return (intervals.inverse(ratio) if ratio is not None and metric != "answered" else ratio), p
 
 
+def resolved(a: Point, b: Point, ratio: Estimate | None, metric: str) -> bool:
+    """Whether ``against`` shows a difference that their states alone could not make."""
+    if ratio is None or not within.resolved(ratio):
+        return False
+    log = math.log(ratio.value)
+    floor = state.floor(("", a.state), ("", b.state), log if metric == "answered" else -log)
+    return abs(log) > math.log(floor.ratio)
+
+
+def metrics(a: Point, b: Point) -> tuple[str, ...]:
+    """What two points are compared by: latencies of a growing queue are as long as one waits."""
+    if a.kind == "closed":
+        return ("answered", "response_p50", "response_p99")
+    if a.keeps_up is False or b.keeps_up is False:
+        return ("answered",)
+    return ("response_p50", "response_p99")
+
+
 def _wider(outer: Interval, inner: Interval) -> Interval:
     """Both intervals together."""
     method = f"the wider of {outer.method} and {inner.method}"
@@ -155,58 +189,3 @@ def _pooled(a: Mapping[int, Estimate], b: Mapping[int, Estimate], both: Sequence
 def _p_of(span: Interval, value: float) -> float:
     found = within.p_value(math.log(value), math.log(value / span.low), math.log(span.high / value))
     return 1.0 if found is None else found
-
-
-def comparisons(
-    found: Mapping[str, Sequence[Point]], agreeing: Mapping[tuple[str, str], tuple[int, int]]
-) -> tuple[Comparison, ...]:
-    """Every two subjects at every load that both were driven at, corrected together.
-
-    ``agreeing``: of two subjects, how many requests both answer the same, and of how many; absent
-    where replies were not read. At rates that one does not keep up with, what is answered counts.
-    """
-    drafts = [
-        _draft(a, b, metric, *agreeing.get((a.subject, b.subject), (0, 0)))
-        for mine, other in combinations(found.values(), 2)
-        for a in mine
-        for b in other
-        if (a.kind, a.x) == (b.kind, b.x)
-        for metric in metrics(a, b)
-    ]
-    adjusted = intervals.holm([c.p_value for c in drafts])
-    return tuple(_decide(c, p) for c, p in zip(drafts, adjusted, strict=True))
-
-
-def metrics(a: Point, b: Point) -> tuple[str, ...]:
-    """What two points are compared by: latencies of a growing queue are as long as one waits."""
-    if a.kind == "closed":
-        return ("answered", "response_p50", "response_p99")
-    if a.keeps_up is False or b.keeps_up is False:
-        return ("answered",)
-    return ("response_p50", "response_p99")
-
-
-def _draft(a: Point, b: Point, metric: str, agree: int, of: int) -> Comparison:
-    named = "throughput" if metric == "answered" else metric
-    draft = Comparison(a.treatment, b.treatment, named, "not resolved", None, None, 1.0, of, 0)
-    if of and not agree:
-        why = f"on none of {of} requests do both return the same total"
-        return replace(
-            draft, verdict="not comparable", queries_used=0, queries_left_out=of, reason=why
-        )
-    ratio, p = better(a, b, metric)
-    reason = "" if ratio is not None else "too few samples for it in one of the steps"
-    if agree < of:
-        reason = f"over all requests, though {of - agree} of {of} have another total"
-    return replace(draft, ratio=ratio, p_value=p, reason=reason)
-
-
-def _decide(c: Comparison, p: float | None) -> Comparison:
-    if c.verdict != "not resolved" or c.ratio is None:
-        return replace(c, p_value=p)
-    if p is not None and p < intervals.ALPHA and within.resolved(c.ratio):
-        return replace(c, p_value=p, verdict="faster" if c.ratio.value > 1 else "slower")
-    why = "the difference may be chance, after correcting for all comparisons"
-    if p is None:
-        why = "too few samples to know how sure it is"
-    return replace(c, p_value=p, reason=c.reason or why)

@@ -14,9 +14,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from searchbench.analysis.judgement import Estimate, Finding, Step
+from searchbench.analysis.judgement import Estimate, Finding, Steadiness, Step
 from searchbench.analysis.stats import within
-from searchbench.analysis.trial import machine, throughput
+from searchbench.analysis.trial import machine, serving, steadiness, throughput
 from searchbench.analysis.trial.measured import NEVER, Trace
 from searchbench.analysis.trial.validity import GROWTH, gravest_first
 from searchbench.record import Record, Trial
@@ -41,6 +41,7 @@ OF_WARM_UP = (
 )  # fmt: skip
 
 Ints = NDArray[np.int64]
+Queries = NDArray[np.uint32]
 
 
 def rated(findings: Sequence[Finding], trial: Trial, requests: int) -> tuple[Finding, ...]:
@@ -122,6 +123,39 @@ def step_of(
         worst_minute=_worst_minute(trace, good),
         findings=tuple(findings),
     )
+
+
+def asked_before(record: Record, subjects: Mapping[str, str]) -> dict[str, Queries]:
+    """By trial, the queries that the steps of its subject asked before it in the same block."""
+    found: dict[str, Queries] = {}
+    asked: dict[tuple[str, int, str | None], Queries] = {}
+    for trial in (trial for trial in record.trials if trial.status == "ok"):
+        of = subjects[trial.treatment], trial.block, trial.queries.digest
+        found[trial.trial] = asked.get(of, np.empty(0, np.uint32))
+        own = record.samples(trial.trial, ["query"]).column(0).to_numpy()
+        asked[of] = np.union1d(found[trial.trial], own)
+    return found
+
+
+def first_asks(trace: Trace, asked: Queries | None) -> Estimate | None:
+    """The share of measured requests that were the first of their query in all steps so far."""
+    new = ~np.isin(trace.query, () if asked is None else asked)
+    n = int(np.count_nonzero(trace.measured()))
+    names = ("query", "outcome", "due", "free", "sent", "done")
+    found = steadiness.first_asks(replace(trace, **{x: getattr(trace, x)[new] for x in names}))
+    return Estimate(found.value * found.n / n if found else 0.0, "share", n) if n else None
+
+
+def overloaded(trace: Trace) -> Steadiness:
+    """Whether a server that falls behind was steady: by how long it worked on each request.
+
+    Response times grow there, however steady the server is.
+    """
+    done = (trace.outcome == 0) & (trace.done >= 0)
+    began = trace.due.copy()
+    began[done] = serving.began(trace.due[done], trace.done[done])
+    outcome = np.where(done & (began < trace.done), 0, 1).astype(np.uint8)
+    return steadiness.steadiness(replace(trace, sent=began, outcome=outcome), True)
 
 
 def failed_step(trial: Trial, subject: str, finding: Finding) -> Step:

@@ -10,9 +10,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
+from searchbench.analysis.compare import standing, systems
 from searchbench.analysis.judgement import Agreement, Estimate, Judgement, Step, Verdict
 from searchbench.analysis.sweep import points as at
 from searchbench.analysis.sweep import words as say
+from searchbench.analysis.sweep.compared import Evidence, comparisons, decisive
 from searchbench.analysis.words import digits, listed, plural
 
 ONCE = (
@@ -22,17 +24,20 @@ ONCE = (
 Agreeing = Mapping[tuple[str, str], tuple[int, int]]
 
 
-def sustained(judged: Judgement, subjects: Mapping[str, str]) -> Judgement:
+def sustained(judged: Judgement, subjects: Mapping[str, str], evidence: Evidence) -> Judgement:
     """The same judgement with the answer of a sweep. ``subjects``: by treatment."""
-    steps, usable = judged.steps, at.points(judged.steps)
+    steps, usable = judged.steps, at.points(judged.steps, judged.treatments)
     names = dict.fromkeys(subjects[t.treatment] for t in judged.treatments)
     found = {name: usable[name] for name in names if name in usable}
     agreeing = agreeing_of(judged.agreement, subjects)
-    compared = at.comparisons(found, agreeing)
+    compared = comparisons(found, evidence)
+    decide = decisive(compared)
     void = void_of(steps)
     parts = [[void]] if void else []
     parts += [say.of_points(name, own) for name, own in found.items() if own]
-    parts.append(say.of_subjects(found, compared, agreeing))
+    parts.append(say.of_subjects(found, decide, agreeing))
+    parts.append([s for s in [standing.unsure(decide)] if s])
+    parts.append(say.in_the_way(decide, {t.treatment: t.label for t in judged.treatments}))
     parts.append(failed(steps))
     if max((s.block for s in steps), default=0) <= 1 and any(found.values()):
         parts.append([ONCE])
@@ -41,7 +46,8 @@ def sustained(judged: Judgement, subjects: Mapping[str, str]) -> Judgement:
     header, lines = table(steps)
     decision = "\n".join(" ".join(part) for part in parts if part)
     resolved = any(c.verdict in ("faster", "slower") for c in compared)
-    verdict = Verdict(decision, resolved, say.best_of(found, compared), lines, header)
+    best = systems.best(list(names), say.of_pairs(found, decide))
+    verdict = Verdict(decision, resolved, best, lines, header)
     return replace(judged, verdict=verdict, comparisons=compared, void=void)
 
 
@@ -119,11 +125,11 @@ def table(steps: Sequence[Step]) -> tuple[tuple[str, ...], tuple[tuple[str, ...]
 
 
 def remark(step: Step) -> str:
-    """What must be known of a step at a glance: void, failed, not kept up, errors."""
+    """What must be known of a step at a glance: void, failed, not steady, not kept up, errors."""
     if step.status != "valid":
         kinds = _kinds(step)
         return f"{step.status}: {', '.join(kinds)}" if kinds else step.status
-    said = []
+    said = ["not steady"] if step.steadiness == "not steady" else []
     if step.keeps_up is False and step.achieved is not None:
         said.append(f"not kept up: {say.percent(step.achieved.value)}")
     elif step.keeps_up is None and step.achieved is not None:

@@ -6,15 +6,20 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from itertools import combinations
 
+from searchbench.analysis.compare import state, systems
 from searchbench.analysis.judgement import Comparison, Estimate
 from searchbench.analysis.stats import within
+from searchbench.analysis.stats.intervals import ALPHA
 from searchbench.analysis.sweep import points as at
 from searchbench.analysis.sweep.points import Point
-from searchbench.analysis.words import amount, digits, listed, times
+from searchbench.analysis.sweep.steps import OF_WARM_UP
+from searchbench.analysis.words import amount, digits, listed, times, words
 
 Found = Mapping[str, Sequence[Point]]
 FALLS = 0.97  # the peak is partly luck, so a decline of less than 3 % is not reported
-FEW = 3  # subjects of which each pair has a sentence
+FEW = 3  # comparisons that are named for what is in their way
+METRICS = ("response_p99", "throughput")
+EQUAL_LOADS = "equal loads"
 
 
 def _dead(own: Sequence[Point]) -> list[Point]:
@@ -34,7 +39,7 @@ def of_points(name: str, own: Sequence[Point]) -> list[str]:
         )
         return [*of_points(name, alive), stopped, *_errors(name, dead)]
     say = {"closed": _clients, "open": _rates, "replay": _replay}[kind]
-    return say(name, own) + _errors(name, own)
+    return say(name, own) + _not_steady(name, own) + _errors(name, own)
 
 
 def unsure(own: Sequence[Point]) -> list[Point]:
@@ -42,16 +47,36 @@ def unsure(own: Sequence[Point]) -> list[Point]:
     return [p for p in own if (e := p.of("answered")) is not None and e.interval is None]
 
 
+def _not_steady(name: str, own: Sequence[Point]) -> list[str]:
+    """At which loads it was not steady, so that these steps are shown and resolve nothing."""
+    found = [p for p in own if p.state.answer == "not steady"]
+    if not found:
+        return []
+    unit = {"closed": "clients", "open": "requests per second", "replay": "times the log's speed"}
+    loads = [_n(p.x) if p.kind == "closed" else f"{digits(p.x)} {unit[p.kind]}" for p in found]
+    remedies = [
+        f.remedy
+        for p in found
+        for s in p.steps
+        for f in s.findings
+        if s.steadiness == "not steady" and f.kind in OF_WARM_UP
+    ]
+    said = f"{name} was not steady at {listed(loads)}, so nothing is resolved by what it did there."
+    return [" ".join([said, *remedies[:1]])]
+
+
 def knee(own: Sequence[Point]) -> tuple[Point, Point]:
     """The point with the most answered, and the first that is not resolved from it.
 
-    A point without an interval can be told from nothing, so it is not the first.
+    A point without an interval, or not steady, can be told from nothing, so it is not the first.
     """
     known = [p for p in own if p.of("answered") is not None]
     most = max(known or own, key=lambda p: e.value if (e := p.of("answered")) else 0.0)
     for point in known:
         if point.x >= most.x:
             break
+        if point.state.answer == "not steady":
+            continue
         ratio, _ = at.against(point, most, "answered")
         if ratio is not None and ratio.interval is not None and not within.resolved(ratio):
             return most, point
@@ -78,6 +103,8 @@ def _clients(name: str, own: Sequence[Point]) -> list[str]:
             "It answered too few requests to say how sure that is, or from where on more clients "
             "bring nothing: longer steps tell."
         )
+    elif most.state.answer == "not steady":
+        said.append("From where on more clients bring nothing is unknown.")
     elif first.x < most.x or after:
         said.append(_no_more(first, most, after))
     if few and most not in few:
@@ -91,7 +118,8 @@ def _clients(name: str, own: Sequence[Point]) -> list[str]:
         (p, ratio)
         for p in own
         if p.x > most.x
-        and (ratio := at.against(most, p, "answered")[0]) is not None
+        and at.resolved(most, p, ratio := at.against(most, p, "answered")[0], "answered")
+        and ratio is not None
         and ratio.interval is not None
         and ratio.interval.high < FALLS
     ]
@@ -115,7 +143,7 @@ def _no_more(first: Point, most: Point, after: Sequence[Point]) -> str:
     last, p99 = costs[-1]
     ratio, _ = at.against(first, last, "response_p99")
     change = f"the response p99 goes from {amount(base)} there to {amount(p99)} at {_n(last.x)}"
-    if ratio is None or not within.resolved(ratio):
+    if not at.resolved(first, last, ratio, "response_p99"):
         change += ", which is not resolved"
     return f"{start}; {change}."
 
@@ -205,19 +233,23 @@ def of_subjects(
     names = [name for name, own in found.items() if own]
     if len(names) < 2:
         return []
-    pairs = list(combinations(names, 2))
-    if len(names) > FEW:
-        best = best_of(found, compared)
-        pairs = [p for p in pairs if best in p] if best else []
-        if not pairs:
-            return ["Which of them sustains most is not resolved."]
+    by_pair = of_pairs(found, compared)
     said = []
-    for a, b in pairs:
-        said.append(_pair(a, b, found, compared))
+    if len(names) > systems.FEW:
+        for metric in METRICS:
+            own = {pair: _of(several, metric) for pair, several in by_pair.items()}
+            own = {pair: several for pair, several in own.items() if several}
+            said += systems.many(names, own, metric, EQUAL_LOADS, "configurations")
+        differing = sum(agree < of for agree, of in (agreeing.get(p, (0, 0)) for p in by_pair))
+        if differing:
+            said.append(f"In {differing} of {len(by_pair)} pairs some totals are different.")
+        return said or ["Which of them sustains most is not resolved."]
+    for (a, b), several in by_pair.items():
+        said += _pair(a, b, several)
         agree, of = agreeing.get((a, b), (0, 0))
         if of and agree < of:
             said.append(disagreement(a, b, agree, of))
-    return [sentence for sentence in said if sentence]
+    return said
 
 
 def disagreement(a: str, b: str, agree: int, of: int) -> str:
@@ -227,60 +259,48 @@ def disagreement(a: str, b: str, agree: int, of: int) -> str:
     return f"{a} and {b} return different totals on {of - agree} of {of} requests."
 
 
-def _pair(a: str, b: str, found: Found, compared: Sequence[Comparison]) -> str:
-    own = _between(a, b, found, compared)
-    if not own:
-        return f"{a} and {b} have no usable steps at the same load."
-    if all(c.verdict == "not comparable" for c in own):
-        return f"{a} and {b} are not comparable: {own[0].reason}."
-    closed = found[a][0].kind == "closed"
-    metrics = ("throughput",) if closed else ("response_p99", "throughput")
-    return " ".join(_by(a, b, metric, own) for metric in metrics if _of(own, metric))
+def in_the_way(compared: Sequence[Comparison], labels: Mapping[str, str]) -> list[str]:
+    """What differs by more than chance and is not resolved, with the reason and the remedy.
+
+    That of a state which was not steady stands beside what the subject sustains.
+    """
+    said = [
+        f"{labels[c.b]} against {labels[c.a]} by {words(c.metric)} is not resolved: {c.reason}."
+        + (f" {state.REMEDIES[c.state]}" if c.state in ("unknown", "other first asks") else "")
+        for c in compared
+        if c.verdict == "not resolved" and (c.p_value or 1.0) < ALPHA
+    ]
+    more = len(said) - FEW
+    return said[:FEW] + ([f"The same holds of {more} more."] if more > 0 else [])
 
 
-def _by(a: str, b: str, metric: str, compared: Sequence[Comparison]) -> str:
-    own = _of(compared, metric)
-    what = "answered per second" if metric == "throughput" else "response p99"
-    winners = {"faster": b, "slower": a}
-    parts = []
-    for verdict, name in winners.items():
-        ratios = [c.ratio.value for c in own if c.verdict == verdict and c.ratio is not None]
-        if ratios:
-            values = ratios if verdict == "faster" else [1 / r for r in ratios]
-            span = " to ".join(dict.fromkeys(digits(v) for v in (min(values), max(values))))
-            parts.append(f"{name} is better at {len(ratios)} of {len(own)} steps ({span} times)")
-    rest = sum(c.verdict not in winners for c in own)
-    if not parts:
-        return f"By {what}, {a} and {b} are not resolved at any of {len(own)} steps."
-    tail = f", {rest} not resolved" if rest else ""
-    return f"By {what}, {' and '.join(parts)}{tail}."
+def _pair(a: str, b: str, several: Sequence[Comparison]) -> list[str]:
+    if not several:
+        return [f"{a} and {b} have no usable steps at the same load."]
+    if all(c.verdict == "not comparable" for c in several):
+        return [f"{a} and {b} are not comparable: {several[0].reason}."]
+    return [
+        systems.pair(a, b, own, metric, EQUAL_LOADS)
+        or f"By {words(metric)}, {a} and {b} are not resolved at "
+        + (f"any of {len(own)} equal loads." if len(own) > 1 else "their one equal load.")
+        for metric in METRICS
+        if (own := _of(several, metric))
+    ]
 
 
 def _of(own: Sequence[Comparison], metric: str) -> list[Comparison]:
     return [c for c in own if c.metric == metric]
 
 
-def _between(a: str, b: str, found: Found, compared: Sequence[Comparison]) -> list[Comparison]:
-    mine = {p.treatment for p in found[a]}
-    other = {p.treatment for p in found[b]}
-    return [c for c in compared if c.a in mine and c.b in other]
-
-
-def best_of(found: Found, compared: Sequence[Comparison]) -> str | None:
-    """The subject that is nowhere worse and somewhere better; None where none or several are."""
-    names = [name for name, own in found.items() if own]
-    won, lost = set(), set()
-    for a, b in combinations(names, 2):
-        own = _between(a, b, found, compared)
-        # Throughput where any step decides by it, else the tail.
-        metric = "throughput" if _of(own, "throughput") else "response_p99"
-        for c in _of(own, metric):
-            if c.verdict in ("faster", "slower"):
-                winner, loser = (b, a) if c.verdict == "faster" else (a, b)
-                won.add(winner)
-                lost.add(loser)
-    best = [name for name in names if name in won - lost]
-    return best[0] if len(best) == 1 else None
+def of_pairs(
+    found: Found, compared: Sequence[Comparison]
+) -> dict[tuple[str, str], list[Comparison]]:
+    """The comparisons of every two subjects, b against a."""
+    treatments = {name: {p.treatment for p in own} for name, own in found.items()}
+    return {
+        (a, b): [c for c in compared if c.a in treatments[a] and c.b in treatments[b]]
+        for a, b in combinations([name for name, own in found.items() if own], 2)
+    }
 
 
 def percent(share: float) -> str:

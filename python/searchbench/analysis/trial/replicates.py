@@ -39,12 +39,17 @@ class Judged:
 
 
 def judge_trial(
-    record: Record, trial: Trial, samples: Samples, *, subject: str | None = None
+    record: Record,
+    trial: Trial,
+    samples: Samples,
+    *,
+    subject: str | None = None,
+    asked: NDArray[np.uint32] | None = None,
 ) -> Judged:
     """Audit one trial and take its figures. A failed trial has its finding and no figures.
 
     ``subject``: of a step of a sweep or of a search, whose step it is; it is audited as a step.
-    None: it is a trial by itself.
+    None: it is a trial by itself. ``asked``: the queries that the steps before it asked.
     """
     empty = np.empty(0, dtype=np.int64)
     blank = TrialResult(
@@ -69,12 +74,17 @@ def judge_trial(
     findings = (*validity.audit(trial, trace, warm), *_answers_under_load(record, trial))
     counts = validity.outcomes(trial, trace)
     measured = measured_of(trace)
-    rate, step, first_asks = throughput.throughput(trace), None, steadiness.first_asks(trace)
+    rate, step, tested = throughput.throughput(trace), None, warm.steadiness
+    first_asks = steadiness.first_asks(trace)
     of_warmup = warmup.milestones(trace, warm)
     if subject is not None:
         findings = steps.rated(findings, trial, sum(counts.values()))
         step = steps.step_of(record, trial, subject, trace, counts, findings)
         rate = step.answered or rate
+        first_asks = steps.first_asks(trace, asked)
+        if step.keeps_up is False:
+            tested = steps.overloaded(trace)
+        step = replace(step, steadiness=tested.answer)
     del trace
     samples.keep(trial.trial, measured)
     service, response = np.sort(measured.service_ns), np.sort(measured.response_ns)
@@ -91,7 +101,7 @@ def judge_trial(
         findings=findings,
         warmup=warm.curve,
         steady_from_s=warm.steady_from_s,
-        steadiness=warm.steadiness,
+        steadiness=tested,
     )
     return Judged(result, empty if bad else service, empty if bad else response, step)
 

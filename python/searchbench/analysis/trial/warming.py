@@ -6,10 +6,12 @@ Whether the window was steady is judged again, by the whole trace.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 
 import numpy as np
 
 from searchbench.analysis.judgement import Estimate
+from searchbench.analysis.trial import serving
 from searchbench.analysis.trial.measured import Trace
 from searchbench.analysis.trial.steadiness import AHEAD_S, changes, mean_within
 from searchbench.record.samples import SoFar
@@ -47,26 +49,28 @@ def flat(seen: SoFar) -> bool:
     """Whether the times of the same queries are shown to become shorter by less than ``FLAT``.
 
     That they become longer is no warm-up. As in ``steadiness``: over the time so far less its
-    beginning, and if that pace lasted as long again. Of an open loop a request's time begins no
-    earlier than the request before it ended, so that queues add little to the scatter: it is not
-    how long a request takes, but is flat when that is. What is due late is left out as long as the
-    longest request took: of those the long ones are still under way.
+    beginning, and if that pace lasted as long again. Of an open loop a request's time begins when
+    the server began with it (``serving``), so that queues add little to the scatter; and its
+    response times must not be seen to become shorter, as they do where that is wrong. What is due
+    late is left out as long as the longest request took: of those the long ones are still under
+    way.
     """
     end = int(seen.at_s * 1e9) - int((seen.done - seen.due).max(initial=0))
     if end <= 0:
         return False
-    order = np.argsort(seen.done, kind="stable")
-    due, began, done = seen.due[order], seen.sent[order], seen.done[order]
-    if not seen.closed:
-        began[1:] = np.maximum(due[1:], done[:-1])
-    some = slice(None, None, 1 + due.size // MOST)
-    query, due, began, done = seen.query[order][some], due[some], began[some], done[some]
-    trace = Trace(query, np.zeros(due.size, np.uint8), due, due, began, done, (0, end))
-    ahead_s = max(AHEAD_S, end / 1e9)
+    some = slice(None, None, 1 + seen.due.size // MOST)
     begins = [int(end * part) for part in PARTS]
+    ahead_s = max(AHEAD_S, end / 1e9)
+    query, due, done = seen.query[some], seen.due[some], seen.done[some]
+    began = (seen.sent if seen.closed else serving.began(seen.due, seen.done))[some]
+    good = np.zeros(due.size, np.uint8)
+    good[began >= done] = 1  # overtakers
+    served = Trace(query, good, due, due, began, done, (0, end))
+    waited = replace(served, outcome=np.zeros_like(good))
     return any(
-        _as_fast(changes(trace, True, begin, ahead_s, LEVEL)[0])
-        and mean_within(trace, True, begin, MEAN_FLAT, LEVEL)
+        _as_fast(changes(served, True, begin, ahead_s, LEVEL)[0])
+        and mean_within(served, True, begin, MEAN_FLAT, LEVEL)
+        and (seen.closed or not _falls(changes(waited, False, begin, ahead_s, LEVEL)[0]))
         for begin in begins
     )
 
@@ -79,3 +83,17 @@ def _as_fast(found: Mapping[str, Estimate]) -> bool:
         if span is None or span.low < -down or span.high > up:
             return False
     return bool(spans)
+
+
+def _falls(found: Mapping[str, Estimate]) -> bool:
+    """Whether any of these changes is seen to be a speeding up, of more than ``FLAT``."""
+    for where, change in found.items():
+        span = change.interval
+        if span is None:
+            continue
+        if where == "first fifth":
+            if span.low > 0 and change.value > FLAT:
+                return True
+        elif span.high < 0 and change.value < -FLAT:
+            return True
+    return False

@@ -23,9 +23,10 @@ _EXAMPLES = 300  # queries shown side by side, over all pairs
 _FEWEST_EXAMPLES = 3  # of each pair
 _STEADY = (
     "Trials by whether the measured window was shown to be steady: the times of the same queries "
-    "change by less than 5 %. Unknown: shown neither to be steady nor not to be. First asks: "
-    "requests that were the first of their query in the drive; where their shares differ by more "
-    "than 5 points, a ratio compares cold queries with warm ones and is not resolved. Requests per "
+    "change by less than 5 % within it; what had not begun by then leaves no trace. Unknown: "
+    "shown neither to be steady nor not to be. First asks: requests that were the first of their "
+    "query in the drive, of a sweep in all steps so far; where their shares differ by more than "
+    "5 points, a ratio compares cold queries with warm ones and is not resolved. Requests per "
     "distinct query: how often each was asked in the window; a small hot set is answered from "
     "caches, so compare treatments that are alike in this."
 )

@@ -1,0 +1,141 @@
+"""The comparisons of a sweep: every two subjects at every load that both were driven at.
+
+Judged as those of a study (``compare.pairs``), but that a step which was driven once has the
+interval of its window.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import combinations
+
+from searchbench.analysis.agreement.agreement import Pair
+from searchbench.analysis.compare import builds, failed, pairs, state
+from searchbench.analysis.judgement import Comparison, TreatmentResult
+from searchbench.analysis.stats import intervals, within
+from searchbench.analysis.sweep import points as at
+from searchbench.analysis.sweep.points import Point
+from searchbench.analysis.trial.measured import Samples
+from searchbench.record.trial import Load
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """What comparisons rest on besides the points.
+
+    ``pair``: how two subjects agree; None where their replies were not read. ``built``: as
+    ``builds.of`` has it.
+    """
+
+    by_id: Mapping[str, TreatmentResult]
+    loads: Mapping[str, Load]
+    samples: Samples
+    pair: Callable[[str, str], Pair | None]
+    built: builds.Builds
+
+
+def comparisons(found: Mapping[str, Sequence[Point]], evidence: Evidence) -> tuple[Comparison, ...]:
+    """All of them, corrected together; the ratio is of the second subject over the first.
+
+    At rates that one does not keep up with, what is answered counts.
+    """
+    met = [
+        (a, b)
+        for mine, other in combinations(found.values(), 2)
+        for a in mine
+        for b in other
+        if (a.kind, a.x) == (b.kind, b.x)
+    ]
+    once = [pair for pair in met if _built_once(*pair, evidence.built)]
+    together = len({(a.subject, b.subject) for a, b in once})
+    drafts = [
+        _draft(a, b, metric, together if (a, b) in once else 0, evidence)
+        for a, b in met
+        for metric in at.metrics(a, b)
+    ]
+    adjusted = intervals.holm([c.p_value for c, _ in drafts])
+    return tuple(
+        _decide(replace(c, p_value=p), of_state, failed.against(c, evidence.by_id, evidence.loads))
+        for (c, of_state), p in zip(drafts, adjusted, strict=True)
+    )
+
+
+def decisive(found: Sequence[Comparison]) -> list[Comparison]:
+    """Those that a verdict goes by: at each load throughput, else the p99 of response time."""
+    rates = {(c.a, c.b) for c in found if c.metric == "throughput"}
+    return [
+        c
+        for c in found
+        if c.metric == "throughput" or (c.metric == "response_p99" and (c.a, c.b) not in rates)
+    ]
+
+
+def _built_once(a: Point, b: Point, built: builds.Builds) -> bool:
+    """As ``builds.once``; of one block, whether it has two builds."""
+    mine, other = (built.get(p.treatment, {}) for p in (a, b))
+    if len(blocks := mine.keys() & other.keys()) == 1:
+        return any(mine[block] != other[block] for block in blocks)
+    return builds.once(a.treatment, b.treatment, built)
+
+
+def _draft(
+    a: Point, b: Point, metric: str, once: int, evidence: Evidence
+) -> tuple[Comparison, str]:
+    """With what the states of both could make, in words; empty: nothing. ``once``: over how many
+    pairs of subjects the floor of their builds is; 0: it has none.
+    """
+    named = "throughput" if metric == "answered" else metric
+    of = [evidence.by_id[p.treatment] for p in (a, b)]
+    shares = [(t.label, failed.share(t)) for t in of]
+    pair, distinct = evidence.pair(a.subject, b.subject), 0
+    draft = Comparison(
+        a.treatment, b.treatment, named, "not resolved", None, None, 1.0, distinct, 0,
+        failed=(shares[0][1], shares[1][1]),
+    )  # fmt: skip
+    reasons = []
+    if pair is not None:
+        agree, distinct = pair.agreement.agreeing, pair.agreement.queries
+        why = pairs.all_empty(pair)
+        if distinct and not agree:
+            why = f"on none of {distinct} requests do both return the same total"
+        if why:
+            unused = replace(draft, queries_used=agree, queries_left_out=distinct - agree)
+            return replace(unused, verdict="not comparable", reason=why), ""
+        if agree < distinct:
+            reasons.append(
+                f"over all requests, though {distinct - agree} of {distinct} have another total"
+            )
+        measured = pairs.fewest_on_both(of[0], of[1], evidence.samples, pair)
+        draft = replace(
+            draft, queries_used=distinct, queries_measured=measured, empty=pair.agreement.empty
+        )
+    if clause := failed.said(shares):
+        reasons.append(clause)
+    ratio, p = at.better(a, b, metric)
+    if ratio is None:
+        reasons.insert(0, "too few samples for it in one of the steps")
+        return replace(draft, reason="; ".join(reasons)), ""
+    sides = [(t.label, point.state) for t, point in zip(of, (a, b), strict=True)]
+    known = state.floor(sides[0], sides[1], ratio.value - 1)
+    draft = replace(
+        draft, ratio=ratio, p_value=p, reason="; ".join(reasons),
+        state=known.kind, state_floor=known.ratio,
+        build_floor=builds.floor(once, ratio) if once else 1.0,
+    )  # fmt: skip
+    return draft, known.said
+
+
+def _decide(c: Comparison, of_state: str, of_failed: str) -> Comparison:
+    """``of_state`` and ``of_failed``: why either may make a difference; empty: it may not."""
+    if c.verdict != "not resolved" or c.ratio is None:
+        return c
+    against = []
+    if c.p_value is None:
+        against.append("too few samples to know how sure it is")
+    elif c.p_value >= intervals.ALPHA or not within.resolved(c.ratio):
+        against.append("the difference may be chance, after correcting for all comparisons")
+    against += pairs.within_floors(c, of_state, of_failed)
+    if against:
+        return replace(c, reason="; ".join(part for part in (c.reason, *against) if part))
+    return replace(c, verdict="faster" if c.ratio.value > 1 else "slower")
