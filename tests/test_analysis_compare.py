@@ -228,7 +228,7 @@ def test_what_rests_on_few_queries_is_said_so_wherever_it_is_said(tmp_path: Path
     assert line.queries_measured is not None
     few = line.queries_measured
     assert 0 < few < 80
-    assert f"% worse in the second, over only {few} queries." in found.decision
+    assert f" in the second, over only {few} queries." in found.decision
     assert f"only {few} were measured on both sides in one block of tantivy" in found.decision
     assert f"only {few} of these 2000 queries" in line.reason
     assert any(said.startswith(f"tantivy: only {few} of 2000") for said in found.would_change)
