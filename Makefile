@@ -78,7 +78,7 @@ WORKERS = $(shell echo $$(($$(nproc) + 2)))
 test: ## everything the project can check about itself
 	@$(MAKE) --no-print-directory -j3 build java browser
 	@$(MAKE) --no-print-directory -j3 servers rust-tests lint-python
-	cargo test --workspace --exclude searchbench-py --release --quiet
+	$(CARGO_TEST)
 	$(PY) -m pytest -q -m "not timed" -n $(WORKERS) --dist loadfile --no-loadscope-reorder
 	$(PY) -m pytest -q -m timed $$(grep -rl 'mark\.timed' tests --include='test_*.py')
 
@@ -90,10 +90,13 @@ lint-rust: build
 	cargo fmt --all --check
 	cargo clippy --workspace --all-targets --release --quiet -- -D warnings
 
+# All but examples, which the lint has compiled.
+CARGO_TEST := cargo test --workspace --exclude searchbench-py --release --quiet --lib --bins --tests
+
 # After the lint, because Cargo does one thing at a time in a folder.
 .PHONY: rust-tests
 rust-tests: lint-rust
-	@cargo test --workspace --exclude searchbench-py --release --quiet --no-run
+	@$(CARGO_TEST) --no-run
 
 .PHONY: lint-python
 lint-python: build

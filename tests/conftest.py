@@ -26,9 +26,14 @@ settings.load_profile("searchbench")
 # Several workers measure at once on one machine, so foreign CPU must not make their trials invalid.
 os.environ.setdefault("SEARCHBENCH_SHARED_MACHINE", "1")
 
-# Half of the CPU time in which a JVM starts is spent on C2, whose code is fast after some seconds:
-# no test waits for it, and none asserts how fast a server is.
-C1_ALONE = "-XX:TieredStopAtLevel=1"
+# Half of the CPU time in which a JVM starts is spent on C2, whose code is fast after some seconds,
+# and a tenth on verifying classes that every JVM here has loaded before. No test asserts how fast a
+# server is.
+QUICK_START = (
+    "-XX:TieredStopAtLevel=1",
+    "-XX:+UnlockDiagnosticVMOptions",
+    "-XX:-BytecodeVerificationRemote",
+)
 
 _EXCUSED = ("kernel:", "hardware:")
 
@@ -65,18 +70,19 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 @pytest.fixture(scope="session", autouse=True)
 def jvms_start_quickly() -> Iterator[None]:
-    """The JVMs that tests start in this process compile with C1 alone."""
-    plain = (*jvm_form.PLAIN, f"JAVA_TOOL_OPTIONS={C1_ALONE}")
+    """The JVMs that tests start in this process compile with C1 alone, and verify no classes."""
+    plain = (*jvm_form.PLAIN, f"JAVA_TOOL_OPTIONS={' '.join(QUICK_START)}")
     files = opensearch.Elasticsearch.files
 
-    def with_c1_alone(
+    def quick(
         engine: opensearch.Elasticsearch, name: str, params: jvm_form.Parameters
     ) -> dict[str, str]:
         found = files(engine, name, params)
-        return found | {"config/jvm.options": found["config/jvm.options"] + C1_ALONE + "\n"}
+        options = "".join(f"{option}\n" for option in QUICK_START)
+        return found | {"config/jvm.options": found["config/jvm.options"] + options}
 
     with pytest.MonkeyPatch.context() as patch:
         for module in (jvm_form, opensearch):
             patch.setattr(module, "PLAIN", plain)
-        patch.setattr(opensearch.Elasticsearch, "files", with_c1_alone)
+        patch.setattr(opensearch.Elasticsearch, "files", quick)
         yield

@@ -22,7 +22,7 @@ from searchbench.workload.queries.registry import open_queries
 SYSTEMS = [n for n, e in ENGINES.items() if n != "null" and not e.can.unavailable]
 MODES = ("any", "all", "phrase", "prefix")
 OF_EACH = 40
-EVERY = 4  # of the documents: what all of them add is minutes of ingest, not another kind of text
+EVERY = 12  # of the documents: what all of them add is minutes of ingest, not another kind of text
 STUDY = f"""
 question = "Do they return the same?"
 [corpus]
@@ -71,7 +71,7 @@ def test_totals_agree_for_any_all_phrase_and_prefix_and_every_difference_is_name
     failed = [(t.label, t.reason) for t in record.trials if t.status != "ok"]
     assert failed == []
     assert len(record.trials) == len(SYSTEMS)
-    assert record.trials[0].corpus.documents > 12_000
+    assert record.trials[0].corpus.documents > 5_000
     assert all(t.terms is None or t.terms.other == {} for t in record.trials)
     found = agreements(record)
     assert found

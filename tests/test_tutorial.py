@@ -28,7 +28,7 @@ SHORTER = (
     (r"seconds=10\b", "seconds=0.5, warmup=0.2"),
     (r"--duration=10\b", "--duration=0.5"),
     (r"--interval=1\b", "--interval=0"),
-    (r"--effort 0\.4\b", "--effort 0.02"),
+    (r"--effort 0\.4\b", "--effort 0.02 --idle block"),
 )
 
 

@@ -57,11 +57,21 @@ WORDS = (
 SEARCHES = [n for n, e in ENGINES.items() if n != "null" and not e.can.unavailable]
 
 
+# They take a document without the value that does not fit, or say nothing of whose it was.
+UNTOLD = [n for n in SEARCHES if "refusal" in ENGINES[n].can.cannot]
+
+
 class Shelf:
-    """A small corpus with gaps, several values, accents, digits and odd punctuation."""
+    """A small corpus with gaps, several values, accents, digits and odd punctuation.
+
+    ``misfit``: its last document has a value that does not fit.
+    """
 
     name = "shelf"
     schema = SCHEMA
+
+    def __init__(self, *, misfit: bool = False) -> None:
+        self.misfit = misfit
 
     def documents(self) -> Iterator[Document]:
         rng = random.Random(7)
@@ -81,6 +91,8 @@ class Shelf:
             }
             values |= {k: v for k, v in optional.items() if rng.random() < 0.9}
             yield Document(f"doc/{number}", values)
+        if self.misfit:
+            yield Document("bad", {"title": "misfit", "size": "many"})
 
 
 @pytest.fixture(scope="module", params=SEARCHES)
@@ -91,8 +103,11 @@ def running(
     if lacking := missing(engine):
         pytest.skip(f"no {engine.name} here: {lacking}")
     place: Path = tmp_path_factory.mktemp(engine.name)
-    with serving(engine, defaults(engine), Shelf(), place) as (deployment, done):
-        assert (done.documents, done.refused) == (300, 0)
+    shelf = Shelf(misfit=engine.name not in UNTOLD)
+    with serving(engine, defaults(engine), shelf, place) as (deployment, done):
+        # The document that does not fit is refused with its id, and no other.
+        assert done.documents == 300
+        assert [r["id"] for r in done.refusals] == ["bad"] * shelf.misfit
         yield deployment
 
 
@@ -317,10 +332,13 @@ def test_what_it_cannot_do_is_refused_with_a_reason(running: Deployment) -> None
         assert ask(running, query).total
 
 
-def test_a_document_that_does_not_fit_is_refused_with_its_id(
-    running: Deployment, tmp_path: Path
+@pytest.mark.parametrize("name", UNTOLD)
+def test_a_document_that_does_not_fit_and_is_not_refused_is_declared(
+    name: str, tmp_path: Path
 ) -> None:
-    engine = running.engine
+    engine = ENGINES[name]
+    if lacking := missing(engine):
+        pytest.skip(f"no {engine.name} here: {lacking}")
 
     class Bad:
         name = "bad"
@@ -330,25 +348,17 @@ def test_a_document_that_does_not_fit_is_refused_with_its_id(
             yield Document("good", {"size": 1})
             yield Document("bad", {"size": "many"})
 
+    said = "many"
     try:
-        with serving(engine, defaults(engine), Bad(), tmp_path) as (fresh, done):
-            if "refusal" in engine.can.cannot:
-                # Declared: it takes the document without the value, and says nothing.
-                asked = engine.compile(Query(), Bad.schema, fresh.params)
-                assert (done.documents, done.refused) == (2, 0)
-                assert [h.id for h in engine.decode(fresh.ask(asked)).hits] == ["good", "bad"]
-                return
+        with serving(engine, defaults(engine), Bad(), tmp_path) as (running, done):
+            # It takes the document without the value, and says nothing.
+            asked = engine.compile(Query(), Bad.schema, running.params)
+            assert (done.documents, done.refused) == (2, 0)
+            assert [h.id for h in engine.decode(running.ask(asked)).hits] == ["good", "bad"]
     except LabError as error:
-        failed: str | None = str(error)
-    else:
-        failed = None
-    if failed is not None:
-        # Declared: it says that a value did not fit, but not whose, so the ingest fails.
-        assert "refusal" in engine.can.cannot
-        assert "many" in failed
-        return
-    assert (done.documents, done.refused) == (1, 1)
-    assert done.refusals[0]["id"] == "bad"
+        # It says that a value did not fit, but not whose, so the ingest fails.
+        said = str(error)
+    assert "many" in said
 
 
 def test_an_index_outlives_its_process(running: Deployment, reference: Reference) -> None:

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.conftest import C1_ALONE
+from tests.conftest import QUICK_START
 
 from searchbench.corpora.corpus import Document, Field, FieldType, Schema
 from searchbench.engines import ENGINES, defaults
@@ -87,7 +87,7 @@ def compiled(name: str) -> dict[str, Any]:
     created = engine.create(SCHEMA, defaults(engine))
     found["create"] = [e.decode("latin-1") for r in created for e in r.exchanges]
     argv = engine.service(defaults(engine), SCHEMA).argv
-    found["argv"] = [word for word in argv if not word.endswith(C1_ALONE)]
+    found["argv"] = [word for word in argv if not word.endswith(QUICK_START[-1])]
     return found
 
 

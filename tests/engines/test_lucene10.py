@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from tests.conftest import C1_ALONE
+from tests.conftest import QUICK_START
 
 from engines.test_conformance import SCHEMA, Shelf, ask, drawn
 from searchbench.corpora.corpus import Document
@@ -117,7 +117,7 @@ def test_it_runs_on_a_jdk_of_its_own_with_its_vector_instructions(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # Without C2 Lucene has no use for them.
-    with_c2 = tuple(word for word in jvm_form.PLAIN if not word.endswith(C1_ALONE))
+    with_c2 = tuple(word for word in jvm_form.PLAIN if not word.endswith(QUICK_START[-1]))
     monkeypatch.setattr(jvm_form, "PLAIN", with_c2)
     with serving(LUCENE10, defaults(LUCENE10), Shelf(), tmp_path) as (running, _done):
         java = str(running.facts.extra["java"])
