@@ -8,7 +8,8 @@ so each residue class is a queue of its own with Lindley's recursion, which is a
 from __future__ import annotations
 
 import heapq
-from collections.abc import Callable
+import math
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -45,11 +46,27 @@ def random(workers: int, mean_s: float) -> Serve:
     return serve
 
 
-def heavy(workers: int, mean_s: float, sigma: float) -> Serve:
-    """N workers, lognormal services: few requests take most of the time."""
+def heavy(workers: int, mean_s: float, sigma: float, cut_s: float = math.inf) -> Serve:
+    """N workers, lognormal services: few take most of the time, none over ``cut_s``."""
 
     def serve(due: Floats, rng: np.random.Generator) -> tuple[Floats, NDArray[np.bool_]]:
         services = mean_s * np.exp(sigma * rng.standard_normal(len(due)) - sigma**2 / 2)
+        services = np.minimum(services, cut_s)
+        return _first_free(workers, due, services), np.ones(len(due), np.bool_)
+
+    return serve
+
+
+def mixed(workers: int, sd: float, kinds: Sequence[tuple[float, float]]) -> Serve:
+    """N workers, queries of several kinds: the share of each and its median time (s).
+
+    ``sd``: of the logarithm of a time.
+    """
+    shares, times_s = (np.asarray(column) for column in zip(*kinds, strict=True))
+
+    def serve(due: Floats, rng: np.random.Generator) -> tuple[Floats, NDArray[np.bool_]]:
+        services = rng.choice(times_s, len(due), p=shares)
+        services *= np.exp(sd * rng.standard_normal(len(due)))
         return _first_free(workers, due, services), np.ones(len(due), np.bool_)
 
     return serve

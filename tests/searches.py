@@ -43,9 +43,12 @@ class Found:
 def search(
     serve: Serve, promise: str, start_per_s: float, *, seed: int = 1,
     arrivals: Arrivals = "poisson", client_per_s: float = math.inf, trials: int = TRIALS,
-    effort: float = 1.0,
+    effort: float = 1.0, quiet_per_s: float = math.inf,
 ) -> Found:  # fmt: skip
-    """A search for one promise; above ``client_per_s`` the client is late."""
+    """A search for one promise.
+
+    Above ``client_per_s`` the client is late, above ``quiet_per_s`` others take the processors.
+    """
     server = Server(serve, np.random.default_rng([seed, 7]), arrivals)
     conditions = parse_promise(promise)
     driven: list[Driven] = []
@@ -54,7 +57,8 @@ def search(
         trace = server.trace(rate, seconds, warmup_s(seconds))
         if rate > client_per_s:
             trace = replace(trace, sent=trace.sent + 10**9)
-        driven.append(Driven(rate, seconds, judge(conditions, trace), full=wanted.full))
+        judged = replace(judge(conditions, trace), disturbed=rate > quiet_per_s)
+        driven.append(Driven(rate, seconds, judged, full=wanted.full))
     return Found(driven, bracket(Seen(driven)))
 
 

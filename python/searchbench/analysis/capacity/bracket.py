@@ -7,7 +7,7 @@ most, and above ``fails`` with as much. A side of which nothing can be said stay
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from searchbench.analysis.capacity.changes import BEYOND, Changes, changes
 from searchbench.analysis.capacity.pace import DOUBT, WIDTH, Driven, Seen
@@ -34,7 +34,21 @@ class Bracket:
 
 
 def bracket(seen: Seen) -> Bracket:
-    """The interval by all trials of a search."""
+    """The interval by all trials of a search that say something about the system."""
+    found = _bracket(seen)
+    disturbed = [d for d in seen.driven if d.judged.disturbed]
+    if not disturbed:
+        return found
+    n, of = len(disturbed), len(seen.driven)
+    rates = listed([per_s(rate) for rate in sorted({d.rate_per_s for d in disturbed})])
+    out = (
+        f" {n} of {of} trials ({rates}) {plural(n, 'is', 'are')} left out, because others took the "
+        "processors of the server or of the client (foreign CPU or steal)."
+    )
+    return replace(found, sentence=found.sentence + out)
+
+
+def _bracket(seen: Seen) -> Bracket:
     used = seen.used
     if not seen.driven:
         return Bracket(None, None, "No rate has been driven yet.")
@@ -44,7 +58,12 @@ def bracket(seen: Seen) -> Bracket:
             f"The client was late with its own requests even at {per_s(least)}, so nothing is "
             "known about the system. Give the client more processors, or promise a longer time."
         )
-        if not any(d.judged.own_fault for d in seen.driven):
+        if any(d.judged.disturbed for d in seen.driven):
+            why = (
+                "Nothing is known about the system. Stop what else runs here, or use a quieter "
+                "machine, and search again."
+            )
+        elif not any(d.judged.own_fault for d in seen.driven):
             why = (
                 "No request was due in the window of any trial, so nothing is known about the "
                 "system: longer trials (more effort) are needed."
@@ -68,7 +87,7 @@ def bracket(seen: Seen) -> Bracket:
     if slack > 1:
         low, high = low / math.sqrt(slack), high * math.sqrt(slack)
     inside = where.chance_below(high) - where.chance_below(low)
-    found = changes(used, low, high, differs=where.differs > SUSPECT)
+    found = changes(used, low, where.quantile(0.5), high, differs=where.differs > SUSPECT)
     if found.lower or found.upper:
         return _changed(found, used, low, high)
     if low < min(rates) / BEYOND or high > max(rates) * BEYOND:
@@ -148,7 +167,7 @@ def _beyond(used: list[Driven], low: float, high: float, where: Posterior) -> Br
 def _all_hold(seen: Seen, top: Driven) -> Bracket:
     """Nothing seems to break the promise: what kept the search from going higher."""
     limit = seen.client_limit(top.rate_per_s)
-    n = len(seen.driven)
+    n = len(seen.driven) - sum(d.judged.disturbed for d in seen.driven)
     why = f"the highest rate of {n} {plural(n, 'trial', 'trials')}"
     if limit < math.inf:
         why = (

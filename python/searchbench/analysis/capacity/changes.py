@@ -1,14 +1,18 @@
-"""Did the server change during a search, so that an end of the interval is not known?
+"""Does something else than the rate decide, so that an end of the interval is not known?
 
 How much a server's speed differs from trial to trial widens the interval (posterior.py). This is
-what no width allows for: slow for some seconds of a trial, faster or slower and slower, and trials
-that contradict the interval itself.
+what no width allows for: slow for some seconds of a trial, faster or slower and slower, trials that
+contradict the interval itself, and requests that are late at any rate.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
 
 from searchbench.analysis.capacity.pace import Driven
 from searchbench.analysis.trial.throughput import KEEPS_UP
@@ -19,6 +23,11 @@ BY_FAR = 3  # between the quantiles of two trials at the same rate
 PART = 0.5  # of a window; what is late for less is not too high a rate
 PAIRS = 2  # of trials that contradict each other, all in one order, from which on it is a drift
 CHANGE = 0.05  # share by which responses change within a window
+Floats = NDArray[np.float64]
+
+LOWER = 0.95  # of the likeliest limit
+RISE = 2.5  # of the logarithm of the share of late requests by that of the rate, at least
+ANYWAY = 0.6  # of the requests that may be late: if as many are at lower rates, no rate decides
 
 
 @dataclass(slots=True)
@@ -29,9 +38,12 @@ class Changes:
     upper: list[str] = field(default_factory=list)
 
 
-def changes(used: Sequence[Driven], low: float, high: float, *, differs: bool) -> Changes:
+def changes(
+    used: Sequence[Driven], low: float, middle: float, high: float, *, differs: bool
+) -> Changes:
     """What the trials say against one server with a limit between ``low`` and ``high``.
 
+    ``middle``: as likely above the limit as below.
     ``differs``: its speed seems to differ from trial to trial.
     """
     found = Changes()
@@ -52,6 +64,7 @@ def changes(used: Sequence[Driven], low: float, high: float, *, differs: bool) -
     if differs:
         _in_order(used, found)
     _within(used, (low + high) / 2, found)
+    _late_anyway(used, middle, found, differs=differs)
     return found
 
 
@@ -99,6 +112,41 @@ def _within(used: Sequence[Driven], middle: float, found: Changes) -> None:
                 f"In {len(those)} of {len(of)} trials the responses became {how} from beginning to "
                 f"end: the server {may}."
             )
+
+
+def _late_anyway(used: Sequence[Driven], middle: float, found: Changes, *, differs: bool) -> None:
+    """Nearly as many are late at lower rates: those that are slow even if the server is idle.
+
+    By how much more of them are late near the limit is less than two trials differ. Where the
+    server's own speed ``differs``, that may be why the share does not rise with the rate.
+    """
+    rates = np.array([d.rate_per_s for d in used])
+    for kept in zip(*(d.judged.kept for d in used), strict=True):
+        condition = kept[0].condition
+        requests, shares, effective = (
+            np.array([getattr(k, name) for k in kept])
+            for name in ("requests", "share", "effective")
+        )
+        lower = rates < LOWER * middle
+        late = float((requests * shares)[lower].sum() / max(1, requests[lower].sum()))
+        near = (condition.allowed / 3 < shares) & (shares < 3 * condition.allowed)
+        rise = _rise(np.log(rates[near]), np.log(shares[near]), (effective * shares)[near])
+        if condition.limit_ns and (late >= ANYWAY * condition.allowed or rise < RISE):
+            also = ", or the server changed between the trials" if differs else ""
+            found.lower.append(
+                f"Nearly as many requests break {condition.text} at lower rates, so their number, "
+                f"and not the rate, decides whether the promise holds{also}. Promise a longer "
+                "time, or a lower quantile."
+            )
+
+
+def _rise(x: Floats, y: Floats, weight: Floats) -> float:
+    """The slope of y on x at most (two standard errors); ``weight``: 1 / the variance of y."""
+    if x.size < 3:
+        return math.inf
+    x = x - np.average(x, weights=weight)
+    of = float(weight @ x**2)
+    return float(weight * x @ y) / of + 2 / math.sqrt(of) if of else math.inf
 
 
 def _rates(trials: Sequence[Driven]) -> str:

@@ -88,8 +88,8 @@ class Seen:
 
     @property
     def used(self) -> list[Driven]:
-        """Trials that say something about the system: not about the client, and not empty."""
-        return [d for d in self.driven if not d.judged.own_fault and d.judged.offered_per_s > 0]
+        """Trials that say something about the system."""
+        return [d for d in self.driven if not d.judged.says_nothing]
 
     def client_limit(self, rate_per_s: float) -> float:
         """The lowest rate above this one that the client could not send on time."""
@@ -193,8 +193,12 @@ def _rate(seen: Seen, effort: float) -> tuple[float | None, bool]:
     """The rate to drive next and whether in full; None where nothing more is to be said."""
     used = seen.used
     if not used:
+        last = seen.driven[-1]
+        if last.judged.disturbed:
+            return last.rate_per_s, False  # once more: it was not for the rate
         # Thrice late at ever lower rates: the client is not fit to judge anything.
-        return (None if len(seen.driven) >= _LATE else _down(seen, seen.driven[-1])), False
+        tried = sum(not d.judged.disturbed for d in seen.driven)
+        return (None if tried >= _LATE else _down(seen, last)), False
     keeps = [d.seems_kept for d in used]
     if not any(keeps):
         least = min(used, key=lambda d: d.rate_per_s)
@@ -209,7 +213,7 @@ def _rate(seen: Seen, effort: float) -> tuple[float | None, bool]:
     low, middle, high = (where.quantile(q) for q in (DOUBT, 0.5, 1 - DOUBT))
     near = any(d.near for d in used)
     if high / low > (1.3 if near else 1 + 3 * WIDTH):
-        guess = _guess(seen)
+        guess = None if near else _guess(seen)
         rate = max(LOWEST_PER_S, guess or middle)
         tried = any(d.near and abs(math.log(d.rate_per_s / rate)) < ALIKE for d in used)
         return rate, tried or guess is not None or high / low <= 1.5
@@ -258,7 +262,7 @@ def _up(seen: Seen, rate: float) -> float | None:
     if not all(d.own for d in seen.driven):
         # Trials for another promise were near: what they say is a better guide than a great step.
         return min(_UP[0] * rate, max(_STEP * rate, seen.where.quantile(0.5)))
-    rose = sum(d.rate_per_s > seen.driven[0].rate_per_s for d in seen.driven)
+    rose = sum(d.rate_per_s > seen.driven[0].rate_per_s for d in seen.used)
     return rate * _UP[min(rose, len(_UP) - 1)]
 
 

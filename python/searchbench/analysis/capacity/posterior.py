@@ -1,13 +1,18 @@
 """Where the greatest rate is, as all trials of a search together say.
 
-For each condition on time the quantile's inverse is taken as straight in the rate near the answer,
-as it is in a queue of capacity c, whose waits go with 1 / (c - rate). With y = ln(quantile / limit)
+For each condition on time the quantile is taken as a floor, which a slow request needs even when it
+is alone, and waits above it, whose inverse is straight in the rate near the answer, as it is in a
+queue of capacity c, whose waits go with 1 / (c - rate). With y = ln(quantile / limit)
 
-    y(r) = -ln(1 - b (r / r* - 1))              r*, and the slope b there, unknown
+    y(r) = ln(a + (1 - a) / (1 - b (r / r* - 1)))           r*, the slope b and the floor a unknown
+
+Where queries of one kind take nearly the limit, the quantile is flat up to high rates and then
+rises: a is near 1. Without it the flat part would pull r* to it.
 
 A trial's y has the variance that its window says (promise.py), pooled over the trials near the
-limit, since a window that was lucky also seems sure; and what no window can see: SWAY (two minutes
-of a server are not alike), and BENT, as the curve is not quite this one, more so farther away.
+limit, since a window that was lucky also seems sure; and what no window can see: SWAY (the waits of
+two minutes of a server are not alike), and BENT, as the curve is not quite this one, more so
+farther away.
 Trials for another promise are often many at one distance, where the curve is bent alike for all:
 together they say no more about it than one would (``alike``).
 
@@ -19,11 +24,11 @@ Quantiles far from the limit (FAR_BELOW, FAR_ABOVE) only say on which side they 
 on errors the logit of the share is straight in ln r, likewise cut off, and the trial counts as many
 requests as it is worth. No trial says more than 1 : OUTLIER.
 
-The prior is flat in ln r* and ln b. The posterior is integrated by trapezoids on a grid that is
-dense about the trials' rates, then once more at equal steps of every condition's chance: the error
-of a chance is below 0.001. That the system keeps up is a condition more: what is lacking of the
-offered is max(0, 1 - c / r), and 1 % of it is allowed.
-The promise's r* is the least of its conditions'.
+The prior is flat in ln r* and ln b; FLOORS have the chances FLOOR_PRIOR before any trial. The
+posterior is integrated by trapezoids on a grid that is dense about the trials' rates, then once
+more at equal steps of every condition's chance: the error of a chance is below 0.001. That the
+system keeps up is a condition more: what is lacking of the offered is max(0, 1 - c / r), and 1 % of
+it is allowed. The promise's r* is the least of its conditions'.
 """
 
 from __future__ import annotations
@@ -39,6 +44,7 @@ from scipy import integrate
 from searchbench.analysis.capacity.promise import Judged, Kept
 
 Floats = NDArray[np.float64]
+Curves = NDArray[np.float32]  # seven digits, which a likelihood does not need, take half the time
 
 BENT, BENT_FAR, MOST_BENT = 0.12, 0.5, 0.35
 FAR_BELOW, FAR_ABOVE = 0.7, 0.5  # half of the limit or 1.6 of it: only says on which side
@@ -47,8 +53,18 @@ SWAY = 0.02
 SPEEDS = (0.007, 0.015, 0.03, 0.06, 0.12)
 PRIOR = (0.4, 0.2, 0.2, 0.12, 0.08)
 OUTLIER = 1e-6
-SLOPES = np.geomspace(1.0, 200.0, 24)
-ODDS_SLOPES = np.geomspace(3.0, 600.0, 12)
+SLOPES = np.geomspace(1.0, 200.0, 12)
+FLOORS = (0.0, 0.85, 0.98)  # shares of the limit
+FLOOR_PRIOR = (0.8, 0.1, 0.1)
+ODDS_SLOPES = np.geomspace(3.0, 600.0, 12).astype(np.float32)
+LEAST_SLOPE = 3.0  # with a floor: else hardly any trial could say on which side it is
+_CURVES = [
+    (floor, slope, chance)
+    for floor, chance in zip(FLOORS, FLOOR_PRIOR, strict=True)
+    for slope in SLOPES
+    if not floor or slope >= LEAST_SLOPE
+]
+_FLOOR, _SLOPE, _CHANCE = np.asarray(_CURVES, np.float32).T
 _NODES, _WEIGHTS = np.polynomial.hermite_e.hermegauss(7)
 _WEIGHTS = _WEIGHTS / _WEIGHTS.sum()
 _ABOUT, _STEPS = 20, 250  # points of the first grid on each side of a rate; of the second
@@ -107,9 +123,9 @@ def _parts(
     return [_integrated(one, grid) for one in found]
 
 
-def _integrated(log_likelihood: Floats, grid: Floats) -> Posterior:
-    """From the log likelihood by SPEEDS (rows; one row where they do not matter) and grid."""
-    weights = np.exp(log_likelihood - log_likelihood.max())
+def _integrated(log_likelihood: Curves, grid: Floats) -> Posterior:
+    """From the log likelihood by SPEEDS (one where they do not matter), grid, and curves."""
+    weights = np.exp(log_likelihood - log_likelihood.max()).sum(axis=2, dtype=np.float64)
     weights *= np.asarray(PRIOR[: len(weights)])[:, None]
     chances = integrate.trapezoid(weights, grid, axis=1)
     chances /= chances.sum()
@@ -124,33 +140,38 @@ def _condition(
     alike: Sequence[int],
     index: int,
     grid: Floats,
-) -> Floats:
-    """Log likelihood of r* by SPEEDS for one condition, its slope summed over.
+) -> Curves:
+    """Log likelihood for one condition by SPEEDS, r* and curve: its slope, and floor.
 
-    One row of a condition on errors: how fast a server is matters little to it.
+    Of a condition on errors by r* and slope: how fast a server is matters little to it.
     """
     kept = [one.kept[index] for one in judged]
     by_time = kept[0].condition.limit_ns is not None
     unit = _unit_variance(kept) if by_time else 0.0
-    slopes = SLOPES if by_time else ODDS_SLOPES
-    total = np.zeros((len(SPEEDS) if by_time else 1, grid.size, slopes.size))
+    speeds = np.asarray(SPEEDS if by_time else [0.0])[:, None, None]
+    prior = np.log(_CHANCE) if by_time else np.zeros_like(ODDS_SLOPES)
+    total = np.tile(prior, (speeds.size, grid.size, 1))
     for rate, one, share in zip(rates, kept, alike, strict=True):
         apart = (math.log(rate) - grid)[:, None]
-        bent = np.minimum(BENT + BENT_FAR * np.abs(apart), MOST_BENT) * math.sqrt(share)
+        far = np.abs(apart).astype(np.float32)
+        bent: Curves = np.minimum(BENT + BENT_FAR * far, MOST_BENT) * math.sqrt(share)
         if not by_time:
-            total += np.log(np.minimum(_odds(one, slopes * apart, bent), 1.0) + OUTLIER)
+            chance = _odds(one, ODDS_SLOPES * apart.astype(np.float32), bent)
+            total += np.log(np.minimum(chance, 1.0) + OUTLIER)
             continue
-        expected = _queue(apart, slopes)
-        window = unit * _few(one) / max(1, one.requests) + SWAY**2 + (bent * expected) ** 2
-        moved = [(_queue(apart + by, slopes) - _queue(apart - by, slopes)) / 2 for by in SPEEDS]
-        total += _log_times(one, expected, np.sqrt(window + np.square(moved)))
-    return np.asarray(np.logaddexp.reduce(total, axis=2), np.float64)
+        expected = np.log(_over(apart))
+        window = unit * _few(one) / max(1, one.requests) + (SWAY * (1 - _FLOOR)) ** 2
+        doubt = window + (bent * expected) ** 2
+        moved = np.log(_over(apart + speeds) / _over(apart - speeds)) / 2
+        total += _log_times(one, expected, window, doubt + moved**2)
+    return total
 
 
-def _queue(apart: Floats, slopes: Floats) -> Floats:
-    """Logarithm of quantile over limit, whose inverse is straight in the rate."""
-    room = 1 - slopes * np.expm1(apart)
-    return np.asarray(-np.log(np.clip(room, math.exp(-FAR_ABOVE), math.exp(FAR_BELOW))), np.float64)
+def _over(apart: Floats) -> Curves:
+    """Quantile over limit by every curve, as far as it is looked at."""
+    room = np.maximum(1 - _SLOPE * np.expm1(apart).astype(np.float32), 0.01)
+    over: Curves = _FLOOR + (1 - _FLOOR) / room
+    return np.clip(over, math.exp(-FAR_BELOW), math.exp(FAR_ABOVE))
 
 
 def _unit_variance(kept: Sequence[Kept]) -> float:
@@ -181,24 +202,24 @@ def _few(kept: Kept) -> float:
     return 1 + min(10.0, 0.5 / max(clusters, 1e-3) ** 2)
 
 
-def _log_times(kept: Kept, expected: Floats, spread: Floats) -> Floats:
+def _log_times(kept: Kept, expected: Curves, window: Curves, variance: Curves) -> Curves:
     """Log likelihood of a quantile, of its logarithm over the limit, by SPEEDS.
 
-    As a density, over that of the least speed: else the greatest would always fit best. Not so
-    where only the side is known: there the chance goes to 1.
+    As a density, over that of the least speed and no floor: else the greatest doubt would always
+    fit best. Not so where only the side is known: there the chance goes to 1.
     """
     if not kept.requests or not kept.condition.limit_ns:
-        return np.zeros_like(spread)
+        return np.zeros_like(variance)
     seen = FAR_ABOVE
     if kept.quantile_ns:
         seen = min(seen, max(-FAR_BELOW, math.log(kept.quantile_ns / kept.condition.limit_ns)))
-    chance = np.exp(-(((seen - expected) / spread) ** 2) / 2)
+    chance: Curves = np.exp((seen - expected) ** 2 / (-2 * variance))
     if -FAR_BELOW < seen < FAR_ABOVE:
-        chance *= spread[0] / spread
-    return np.asarray(np.log(chance + OUTLIER), np.float64)
+        chance *= np.sqrt(variance[0] / variance * (window[0] / window))
+    return np.asarray(np.log(chance + OUTLIER), np.float32)
 
 
-def _odds(kept: Kept, expected: Floats, bent: Floats) -> Floats:
+def _odds(kept: Kept, expected: Curves, bent: Curves) -> Curves:
     """Likelihood of a share that failed, in its effective requests; 1 at its best."""
     allowed = kept.condition.allowed
     base = math.log(allowed / (1 - allowed)) if allowed < 1 else 30.0
@@ -206,7 +227,7 @@ def _odds(kept: Kept, expected: Floats, bent: Floats) -> Floats:
     failed = min(kept.share, most) * kept.effective
     best = _best(failed, kept.effective)
     total = np.zeros_like(expected)
-    for node, weight in zip(_NODES, _WEIGHTS, strict=True):
+    for node, weight in zip(_NODES.tolist(), _WEIGHTS.tolist(), strict=True):
         logits = base + np.minimum(expected * np.exp(bent * node), FAR_ODDS)
         # log p = -log(1 + exp(-x)), log(1 - p) = log p - x.
         log_p = -np.logaddexp(0.0, -logits)
@@ -221,7 +242,7 @@ def _best(failed: float, n: float) -> float:
     return sum(k * math.log(k / n) for k in (failed, passed) if k > 0)
 
 
-def _lacking(rates: Sequence[float], judged: Sequence[Judged], grid: Floats) -> Floats:
+def _lacking(rates: Sequence[float], judged: Sequence[Judged], grid: Floats) -> Curves:
     """Log likelihood by SPEEDS of the greatest rate at which the system still keeps up to 99 %."""
     total = np.zeros((len(SPEEDS), grid.size))
     capacity = np.exp(grid) * (1 - _ALLOWED_LACK)
@@ -239,4 +260,4 @@ def _lacking(rates: Sequence[float], judged: Sequence[Judged], grid: Floats) -> 
         if one.achieved < 1 - _ALLOWED_LACK:
             chance *= spread[0] / spread
         total += np.log(chance + OUTLIER)
-    return total
+    return total.astype(np.float32)[:, :, None]

@@ -76,6 +76,7 @@ class Judged:
     this share in the long run.
     ``own_fault``: the client itself was so late that the window says nothing about the system.
     ``change``: by what share responses became longer from the window's beginning to its end.
+    ``disturbed``: by the audit others took too much of the cores in use; no trace alone knows it.
     """
 
     kept: tuple[Kept, ...]
@@ -87,6 +88,12 @@ class Judged:
     own_fault: bool
     verdict: Verdict
     change: Interval | None = None
+    disturbed: bool = False
+
+    @property
+    def says_nothing(self) -> bool:
+        """Whether the window says nothing about the system."""
+        return self.own_fault or self.disturbed or not self.offered_per_s
 
 
 def judge(promise: tuple[Condition, ...], trace: Trace) -> Judged:

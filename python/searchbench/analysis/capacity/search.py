@@ -28,6 +28,7 @@ from searchbench.analysis.capacity.pace import (
 from searchbench.analysis.capacity.promise import Judged, judge
 from searchbench.analysis.judgement import Capacity, CapacityTrial
 from searchbench.analysis.trial import driven, throughput
+from searchbench.analysis.trial.machine import disturbances
 from searchbench.analysis.trial.measured import read_trace
 from searchbench.record import Record, Trial
 from searchbench.workload.load_table import WARMUP_LIMIT_S, Condition, parse_promise
@@ -35,6 +36,7 @@ from searchbench.workload.load_table import WARMUP_LIMIT_S, Condition, parse_pro
 # Warmed up until steady, which all that follows rests on.
 FIRST_LOOK: dict[str, Any] = {"kind": "closed", "clients": 16, "seconds": 2.0}
 START = 0.9  # of the throughput of the first look
+BY_OTHERS = ("foreign CPU", "steal")  # findings, invalid ones of which leave a trial out
 _REMEMBERED = 512  # trials
 _OF_THE_STEP = ("load.rate_per_s", "load.probe")  # the second of records of format 1
 
@@ -91,7 +93,12 @@ def promises_of(record: Record) -> Promises:
 def judge_all(record: Record, trial: Trial, promises: Promises) -> tuple[Judged, ...]:
     """A trial's window against every promise."""
     trace = read_trace(record, trial)
-    return tuple(judge(conditions, trace) for conditions in promises)
+    found = (judge(conditions, trace) for conditions in promises)
+    disturbed = any(
+        kind in BY_OTHERS and severity == "invalid"
+        for kind, severity, *_ in disturbances(trial, trace)
+    )
+    return tuple(replace(one, disturbed=disturbed) for one in found)
 
 
 def seen_by(
@@ -236,6 +243,6 @@ def _trial(one: Driven) -> CapacityTrial:
     worst = max(one.judged.kept, key=lambda k: k.share / k.condition.allowed)
     allowed, condition = worst.condition.allowed, worst.condition.text
     excess = worst.share / allowed, worst.low / allowed, worst.high / allowed
-    verdict = "void" if one.judged.own_fault else one.judged.verdict
+    verdict = "void" if one.judged.says_nothing else one.judged.verdict
     driven_at = one.trial, one.rate_per_s, one.seconds
     return CapacityTrial(*driven_at, verdict, condition, *excess, one.judged.achieved)

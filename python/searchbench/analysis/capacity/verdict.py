@@ -109,11 +109,18 @@ def _differing(names: Sequence[str], agreeing: sweep.Agreeing) -> list[str]:
 
 
 def _doubtful(found: Capacity, steps: Sequence[Step]) -> list[str]:
-    """That the upper end rests on void trials; a lower end that holds all the same is safe."""
+    """That the upper end rests on void trials; a lower end that holds all the same is safe.
+
+    Those that the interval leaves out are not among them.
+    """
     if found.fails is None:
         return []
     middle = math.sqrt((found.holds or found.fails) * found.fails)
-    driven = {t.trial: t.rate_per_s for t in found.trials if t.rate_per_s >= 0.999 * middle}
+    driven = {
+        t.trial: t.rate_per_s
+        for t in found.trials
+        if t.verdict != "void" and t.rate_per_s >= 0.999 * middle
+    }
     statuses = {s.status for s in steps if s.trial in driven}
     void = [driven[s.trial] for s in steps if s.trial in driven and s.status == "void"]
     if "valid" in statuses or "void" not in statuses:

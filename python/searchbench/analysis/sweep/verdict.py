@@ -75,14 +75,15 @@ def void_of(steps: Sequence[Step], *, searched: bool = False) -> str:
         end = "so nothing is known of the load that is sustained"
         if searched:
             end = (
-                "so what the search found may be the limit of the client; it uses the trials in "
-                "which the client was late by less than a tenth of the promise"
+                "so what the search found may be the limit of the client; it leaves out the trials "
+                "in which others took the processors, or the client was late by a tenth of the "
+                "promise"
             )
         return f"Void: {which} {verb} be believed ({why}), {end}."
     names = listed(list(dict.fromkeys(s.label for s in void)))
     end = (
-        "their times are not the server's alone; the search uses those in which the client was "
-        "late by less than a tenth of the promise"
+        "their times are not the server's alone; the search leaves out those in which others took "
+        "the processors, or the client was late by a tenth of the promise"
         if searched
         else "what follows is from the others"
     )
