@@ -167,10 +167,11 @@ def _slope(x: Floats, y: Floats, query: Ints, level: float) -> tuple[float, floa
     if n - groups < FEWEST // 3:
         return 0.0, math.inf
     x, y = _centred(x, query), _centred(y, query)
-    xx = float(x @ x)
+    # No `@`: for long ones BLAS wakes threads that spin, on the processors of what is measured.
+    xx = float((x * x).sum())
     if xx <= 1e-9 * n:  # no query was asked both within the part and outside
         return 0.0, math.inf
-    value = float(x @ y) / xx
+    value = float((x * y).sum()) / xx
     slices = min(SLICES, n // PER_SLICE)
     sums = np.add.reduceat(y - value * x, np.arange(slices) * n // slices)
     variance, freedom = long_run(sums)

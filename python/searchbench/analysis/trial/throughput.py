@@ -67,7 +67,7 @@ class Achieved:
         """Variance of the queue's length about its own trend."""
         queue = np.cumsum(self.grew)
         at = np.arange(queue.size) - (queue.size - 1) / 2
-        sway = queue - queue.mean() - at * float((at @ queue) / (at @ at))
+        sway = queue - queue.mean() - at * float((at * queue).sum() / (at * at).sum())
         return float(sway.var())
 
     def _interval(self, half: float) -> Interval:
