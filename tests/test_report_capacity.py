@@ -355,7 +355,7 @@ def test_the_sheets_have_the_intervals_and_the_trials(tmp_path: Path) -> None:
     with sheets["steps"].open(encoding="utf-8", newline="") as file:
         steps = list(csv.DictReader(file))
     assert list(steps[0])[:3] == ["system", "trial", "treatment"]
-    assert list(steps[0])[-2:] == ["subject", "speed_asked"]
+    assert list(steps[0])[-3:] == ["subject", "speed_asked", "steadiness"]
     expected = [(s.system, s.subject) for s in judged.steps]
     assert [(row["system"], row["subject"]) for row in steps] == expected
 
