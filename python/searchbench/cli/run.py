@@ -5,12 +5,14 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-from searchbench.cli.flags import Json
+from searchbench.cli.flags import Json, Only, Sets
 
 
 def run(
     study: Path,
     *,
+    sets: Sets = None,
+    only: Only = None,
     record: Path | None = None,
     work: Path | None = None,
     report: bool = True,
@@ -22,8 +24,13 @@ def run(
     ----------
     study
         The study file.
+    sets
+        Change the study: KEY=VALUE, as in load.seconds=3, systems.NAME.PARAMETER=4, seed=7.
+    only
+        Measure one level of a factor: FACTOR=LEVEL, as in system=NAME or load.clients=4; given
+        several times, all of those.
     record
-        The folder of the record; records/NAME by default.
+        The folder of the record; by default records/NAME, with the changes in its name.
     work
         Where indexes are built while measuring; the temporary directory by default.
     report
@@ -34,14 +41,15 @@ def run(
     from searchbench.analysis.judge import to_json
     from searchbench.measure.run import run as measure
     from searchbench.record import open_record
-    from searchbench.study import read_study
+    from searchbench.study.overrides import name_of, read_changed
     from searchbench.study.planner import make_plan
     from searchbench.terminal.answer import answer
     from searchbench.terminal.progress import Terminal, outlook
 
-    read = read_study(study)
+    changes = sets or (), only or ()
+    read = read_changed(study, *changes)
     plan = make_plan(read)
-    place = record or Path("records") / read.name
+    place = record or Path("records") / name_of(read, *changes)
     sys.stderr.write(f"{outlook(plan)}; record: {place}\n")
     try:
         with Terminal(plan) as watch:
