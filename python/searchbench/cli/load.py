@@ -17,6 +17,7 @@ def load(
     replay: float | None = None,
     find_capacity: Flag = False,
     slo: list[str] | None = None,
+    abort: Flag = False,
     effort: float = 1.0,
     seconds: float | None = None,
     warmup: float | None = None,
@@ -68,7 +69,10 @@ def load(
     find_capacity
         Search for the greatest rate that keeps the promise of --slo.
     slo
-        A promise: 'p99 < 50ms, errors < 0.1%'; given several times, one search answers them all.
+        A promise: 'p99 < 50ms, errors < 0.1%'. Each step is held to it, and the exit code is 1
+        where one broke it, else 3 where that cannot be told; may be given several times.
+    abort
+        End the run as soon as a step has surely broken a promise.
     effort
         Of a search: multiplies the length of its trials; 0.3 for a first look, whose interval holds
         the truth in fewer than 95 % of cases.

@@ -43,7 +43,7 @@ def run(
     from searchbench.record import open_record
     from searchbench.study.overrides import name_of, read_changed
     from searchbench.study.planner import make_plan
-    from searchbench.terminal.answer import answer
+    from searchbench.terminal.answer import answer, exit_code
     from searchbench.terminal.progress import Terminal, outlook
 
     changes = sets or (), only or ()
@@ -60,5 +60,5 @@ def run(
         )
         return 130
     opened = open_record(place)
-    answer(opened, place / "report" if report else None, plain=to_json if as_json else None)
-    return 1 if any(t.status != "ok" for t in opened.trials) else 0
+    page = place / "report" if report else None
+    return exit_code(opened, answer(opened, page, plain=to_json if as_json else None))

@@ -32,6 +32,15 @@ def run(
     that fails is on record as failed and raises nothing. KeyboardInterrupt leaves a valid record.
     """
     from searchbench.analysis.capacity.search import next_load
+    from searchbench.analysis.sweep.promises import Breach
     from searchbench.lab.conduct import studies
 
-    return studies.run(study, record, decide=next_load, plan=plan, watch=watch, work=work)
+    return studies.run(
+        study,
+        record,
+        decide=next_load,
+        breach=lambda promises, window: Breach(promises, window).saw,
+        plan=plan,
+        watch=watch,
+        work=work,
+    )

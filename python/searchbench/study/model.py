@@ -159,7 +159,7 @@ class Study:
 
     @property
     def promises(self) -> tuple[str, ...]:
-        """What a search for capacity holds each rate to."""
+        """What a search for capacity holds each rate to, and a sweep each step."""
         return promises_of(self.load)
 
     @property

@@ -82,6 +82,20 @@ exclude = [
 
 `[held]` says in words, or as a table, what is held constant; the report shows it.
 
+## The same study with a change
+
+```sh
+searchbench run study.toml --set load.seconds=3 --set systems.tantivy.parts=2
+searchbench run study.toml --only system=sqlite
+```
+
+`--set KEY=VALUE` sets any key of the study. The value is a TOML value; a text needs no quotes.
+Where a factor varies that key, the value replaces the factor's levels. `--only FACTOR=LEVEL` leaves
+out the other levels of a factor; given several times for one factor, it keeps all of those levels.
+`plan` and `verify` take both options too. The record keeps the study as it was run: its first line
+has the options, and what `--only` leaves out stands there as an exclusion. The record's folder has
+the options in its name.
+
 ## What is measured: trials, a sweep, or a capacity
 
 A study measures in one of three ways, which `[load]` says. All of them are crossed with factors.

@@ -52,9 +52,17 @@ def carry_out(
     judgement = answer(kept, page, plain=steps_json if as_json else None)
     if finish is not None:
         finish(kept, judgement)
+    return 130 if interrupted else exit_code(kept, judgement)
+
+
+def exit_code(kept: Record, judgement: Judgement) -> int:
+    """1: a trial failed, a server is gone, or a promise is broken; else 3: of one, it cannot be
+    told; else 0."""
     spoilt = {f.kind for step in judgement.steps for f in step.findings} & _SERVER_GONE
-    failed = spoilt or any(t.status != "ok" for t in kept.trials)
-    return 130 if interrupted else 1 if failed else 0
+    found = {p.verdict for step in judgement.steps for p in step.promises}
+    if spoilt or "broken" in found or any(t.status != "ok" for t in kept.trials):
+        return 1
+    return 3 if "cannot tell" in found else 0
 
 
 def answer(

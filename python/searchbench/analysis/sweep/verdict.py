@@ -12,6 +12,7 @@ from dataclasses import replace
 
 from searchbench.analysis.judgement import Agreement, Estimate, Judgement, Step, Verdict
 from searchbench.analysis.sweep import points as at
+from searchbench.analysis.sweep import promises
 from searchbench.analysis.sweep import words as say
 from searchbench.analysis.words import digits, listed, plural
 
@@ -31,6 +32,7 @@ def sustained(judged: Judgement, subjects: Mapping[str, str]) -> Judgement:
     compared = at.comparisons(found, agreeing)
     void = void_of(steps)
     parts = [[void]] if void else []
+    parts += [[sentence] for sentence in promises.sentences(steps)]
     parts += [say.of_points(name, own) for name, own in found.items() if own]
     parts.append(say.of_subjects(found, compared, agreeing))
     parts.append(failed(steps))

@@ -21,7 +21,7 @@ from searchbench.lab.drive.workload import Spread, VerbatimRequests
 from searchbench.lab.fleet.fleet import FleetEndpoint
 from searchbench.lab.fleet.parts import FleetError
 from searchbench.lab.wire.exchange import Trace
-from searchbench.lab.wire.order import Manner, Order
+from searchbench.lab.wire.order import Manner, Order, Progress
 from searchbench.record.trial import (
     CoreTotals,
     Drive,
@@ -39,7 +39,7 @@ _SAMPLED_REPLIES = 200
 def drive_it(run: Run) -> None:
     """Send the load and record every request."""
     session, running, load = run.session, run.session.there(), run.opened.load
-    compiled, fleet, watch = session.bytes(), session.sitting.fleet, session.sitting.watch
+    compiled, fleet = session.bytes(), session.sitting.fleet
     order = _order(run)
     before = CacheState()
     if session.cache is not None:
@@ -57,7 +57,7 @@ def drive_it(run: Run) -> None:
         idle=load.idle,
         realtime=bool(run.opened.treatment.load.get("realtime")),
         spill=run.spill,
-        on_tick=watch.tick,
+        on_tick=_progress(run, order),
     )
     sender = running.endpoint if fleet is None else FleetEndpoint(fleet, running.endpoint)
     with Probe(running.processes) as probe:
@@ -93,13 +93,32 @@ def drive_it(run: Run) -> None:
         run.about.notes.append(note)
 
 
+def _progress(run: Run, order: Order) -> Progress:
+    """Who hears of the drive while it runs, and may end it."""
+    sitting, window = run.session.sitting, run.opened.load.window
+    if sitting.breach is None or not sitting.rules.abort:
+        return sitting.watch.tick
+    due_ns = np.empty(0, np.int64) if order.due_ns is None else order.due_ns
+    broken = sitting.breach(sitting.rules.promises, window.bounds_ns(due_ns))
+
+    def on_tick(completed: int, elapsed_ns: int, recent: bytes) -> bool:
+        sitting.watch.tick(completed, elapsed_ns, recent)
+        return not broken(elapsed_ns, recent)
+
+    return on_tick
+
+
 def totals_of(run: Run) -> None:
     """Sums over the measured window, once the clock has stopped."""
     assert run.samples is not None
     assert run.probe is not None
     load = run.opened.load.window
     due_ns = run.samples.due_ns() if load.seconds is None else np.empty(0, np.int64)
-    window = run.about.window = Window(*load.bounds_ns(due_ns))
+    start, end = load.bounds_ns(due_ns)
+    drive = run.about.drive
+    if drive is not None and drive.cut_short:  # nothing was due after that
+        end = max(start, min(end, drive.elapsed_ns))
+    window = run.about.window = Window(start, end)
     if run.session.there().processes:
         run.about.server = _server(run.probe, window)
     run.about.host_window = _machine(run.probe, window)

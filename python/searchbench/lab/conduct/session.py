@@ -28,7 +28,7 @@ from searchbench.engines.engine import Engine, Parameters
 from searchbench.errors import LabError
 from searchbench.lab.conduct.ingest import Batches, spool
 from searchbench.lab.conduct.openings import Opened
-from searchbench.lab.conduct.watch import Watch
+from searchbench.lab.conduct.watch import Breach, Watch
 from searchbench.lab.drive.drive import Samples
 from searchbench.lab.drive.workload import Compiled
 from searchbench.lab.fleet.fleet import Fleet
@@ -108,7 +108,7 @@ class Sitting:
     """What all sessions share. ``rules``: how the study is judged.
 
     ``timed`` False: trials are captured and not driven. ``fleet``: several client machines; None:
-    this one alone.
+    this one alone. ``breach``: who sees that a promise is surely broken.
     """
 
     rules: Judging
@@ -117,6 +117,7 @@ class Sitting:
     shelf: Shelf
     timed: bool = True
     fleet: Fleet | None = None
+    breach: Breach | None = None
 
     @property
     def captures_after(self) -> bool:
