@@ -433,7 +433,7 @@ class Judgement:
     ``metric``: the one that the verdict is about. ``measure``: what the plan says was done. Of a
     sweep or a search for capacity ``steps`` has an entry for each trial, ``void`` says in a
     sentence which steps cannot be believed (empty: all can), and of a search ``capacity`` has an
-    entry for each subject and promise.
+    entry for each subject and promise. ``first_look``: figures alone, and nothing is decided.
     """
 
     question: str
@@ -453,6 +453,7 @@ class Judgement:
     steps: tuple[Step, ...] = ()
     capacity: tuple[Capacity, ...] = ()
     void: str = ""
+    first_look: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-from searchbench.cli.flags import Json, Only, Sets
+from searchbench.cli.flags import Flag, Json, Only, Sets
 
 
 def run(
@@ -13,6 +13,7 @@ def run(
     *,
     sets: Sets = None,
     only: Only = None,
+    quick: Flag = False,
     record: Path | None = None,
     work: Path | None = None,
     report: bool = True,
@@ -29,6 +30,9 @@ def run(
     only
         Measure one level of a factor: FACTOR=LEVEL, as in system=NAME or load.clients=4; given
         several times, all of those.
+    quick
+        A first look in a minute or two: fewer blocks, shorter windows, fewer documents and queries.
+        It decides nothing, and all that is printed and written says so.
     record
         The folder of the record; by default records/NAME, with the changes in its name.
     work
@@ -43,13 +47,14 @@ def run(
     from searchbench.record import open_record
     from searchbench.study.overrides import name_of, read_changed
     from searchbench.study.planner import make_plan
+    from searchbench.study.quick import read_quick
     from searchbench.terminal.answer import answer, exit_code
     from searchbench.terminal.progress import Terminal, outlook
 
     changes = sets or (), only or ()
-    read = read_changed(study, *changes)
+    read = (read_quick if quick else read_changed)(study, *changes)
     plan = make_plan(read)
-    place = record or Path("records") / name_of(read, *changes)
+    place = record or Path("records") / (name_of(read, *changes) + "-quick" * quick)
     sys.stderr.write(f"{outlook(plan)}; record: {place}\n")
     try:
         with Terminal(plan) as watch:

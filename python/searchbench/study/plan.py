@@ -106,6 +106,7 @@ class Judging(msgspec.Struct, frozen=True, kw_only=True):
     ``abort``: a sweep, whose steps are held to ``promises`` too, ends once one is surely broken.
     ``effort``: of a search, what multiplies the lengths of its trials.
     ``command``: the arguments of the command line that the study was made from, if it was.
+    ``first_look``: whatever is found, nothing is decided by it.
     """
 
     question: str = ""
@@ -122,6 +123,7 @@ class Judging(msgspec.Struct, frozen=True, kw_only=True):
     abort: bool = False
     effort: float = 1.0
     command: tuple[str, ...] = ()
+    first_look: bool = False
 
 
 class Plan(msgspec.Struct, frozen=True, kw_only=True):

@@ -81,6 +81,7 @@ def parse_study(text: str, file: str, base: Path) -> Study:
         agreement=AgreementRule(**agreement),
         metric=verdict.get("metric"),
         command=(command,) if isinstance(command, str) else tuple(command),
+        first_look=top.get("first_look", False),
     )
     _measured(source, study, control)
     _as_found(source, study, ingest.get("index"))

@@ -96,6 +96,12 @@ out the other levels of a factor; given several times for one factor, it keeps a
 has the options, and what `--only` leaves out stands there as an exclusion. The record's folder has
 the options in its name.
 
+`searchbench run study.toml --quick` is a first look, in a minute or two for a few treatments: at
+most two blocks, windows of at most three seconds, about 10,000 documents, 200 sampled queries or
+1,000 logged ones. What a factor varies stays as it is, and so do the documents of attached systems.
+It shows whether everything runs, and the size of differences. It decides nothing, and the report
+says so throughout: no difference is resolved, no system is the best, `compare` refuses the record.
+
 ## What is measured: trials, a sweep, or a capacity
 
 A study measures in one of three ways, which `[load]` says. All of them are crossed with factors.

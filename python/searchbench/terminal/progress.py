@@ -176,7 +176,8 @@ def _said(recent: bytes) -> str:
 
 def outlook(plan: Plan) -> str:
     """What is measured, and about how long it takes."""
-    return f"{measured(plan)}, about {_duration(plan.estimated_s)}"
+    first = "first look, which decides nothing: " if plan.judging.first_look else ""
+    return f"{first}{measured(plan)}, about {_duration(plan.estimated_s)}"
 
 
 def _duration(seconds: float) -> str:
