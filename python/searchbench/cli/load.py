@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-from searchbench.cli.flags import Flag, Json
+from searchbench.cli.flags import Flag, Json, Port
 
 
 def load(
@@ -44,6 +44,7 @@ def load(
     cpus: str | None = None,
     seed: int = 1,
     remote: Flag = False,
+    prometheus: Port = None,
     record: Path | None = None,
     report: bool = True,
     as_json: Json = False,
@@ -126,6 +127,9 @@ def load(
         Seed of everything that is random.
     remote
         Allow addresses that are not this machine's loopback.
+    prometheus
+        Serve rate, outcomes, times and lateness for Prometheus at this port of loopback while it
+        runs; 0 for any port.
     record
         The folder of the record; records/load-TIME by default.
     report
@@ -137,5 +141,5 @@ def load(
     from searchbench.measure.load import Asked
     from searchbench.terminal.answer import carry_out
 
-    done = {option: given.pop(option) for option in ("record", "report", "as_json")}
+    done = {option: given.pop(option) for option in ("prometheus", "record", "report", "as_json")}
     return carry_out(Asked(**given, command=tuple(sys.argv[1:])), **done)

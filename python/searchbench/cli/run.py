@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-from searchbench.cli.flags import Flag, Json, Only, Sets
+from searchbench.cli.flags import Flag, Json, Only, Port, Sets
 
 
 def run(
@@ -16,6 +16,7 @@ def run(
     quick: Flag = False,
     record: Path | None = None,
     work: Path | None = None,
+    prometheus: Port = None,
     report: bool = True,
     as_json: Json = False,
 ) -> int:
@@ -37,12 +38,16 @@ def run(
         The folder of the record; by default records/NAME, with the changes in its name.
     work
         Where indexes are built while measuring; the temporary directory by default.
+    prometheus
+        Serve rate, outcomes, times and lateness for Prometheus at this port of loopback while it
+        runs; 0 for any port.
     report
         Write the report at the end.
     as_json
         Print the judgement as JSON.
     """
     from searchbench.analysis.judge import to_json
+    from searchbench.measure.prometheus import exported
     from searchbench.measure.run import run as measure
     from searchbench.record import open_record
     from searchbench.study.overrides import name_of, read_changed
@@ -57,7 +62,7 @@ def run(
     place = record or Path("records") / (name_of(read, *changes) + "-quick" * quick)
     sys.stderr.write(f"{outlook(plan)}; record: {place}\n")
     try:
-        with Terminal(plan) as watch:
+        with Terminal(plan) as terminal, exported(terminal, prometheus) as watch:
             measure(read, place, plan=plan, watch=watch, work=work)
     except KeyboardInterrupt:
         sys.stderr.write(

@@ -24,11 +24,16 @@ def carry_out(
     *,
     report: bool = True,
     as_json: bool = False,
+    prometheus: int | None = None,
     finish: Callable[[Record, Judgement], None] | None = None,
 ) -> int:
-    """The whole run; the exit code. ``finish``: called with the record and its judgement."""
+    """The whole run; the exit code. ``finish``: called with the record and its judgement.
+
+    ``prometheus``: the port at which figures are served meanwhile.
+    """
     from searchbench.analysis.judge import steps_json
     from searchbench.measure.load import study_of, usual_record
+    from searchbench.measure.prometheus import exported
     from searchbench.measure.run import run
     from searchbench.record import open_record
     from searchbench.study.planner import make_plan
@@ -40,7 +45,7 @@ def carry_out(
     sys.stderr.write(f"{outlook(plan)}; record: {place}\n")
     interrupted = False
     try:
-        with LiveLine() as watch:
+        with LiveLine() as line, exported(line, prometheus) as watch:
             run(study, place, plan=plan, watch=watch)
     except KeyboardInterrupt:
         sys.stderr.write("\ninterrupted\n")

@@ -9,14 +9,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import stats
 
-from searchbench import _core
 from searchbench.analysis.capacity.promise import Judged, Kept, judge
 from searchbench.analysis.judgement import Estimate, Interval, Promised, PromiseVerdict, Step
+from searchbench.analysis.live import SAMPLE, Fresh
 from searchbench.analysis.stats import within
 from searchbench.analysis.sweep import points as at
 from searchbench.analysis.trial import throughput
@@ -26,7 +27,6 @@ from searchbench.record import Trial
 from searchbench.workload.load_table import parse_promise
 
 SURE = 1e-4  # of a look while the drive runs: the chance that a promise just kept is called broken
-_SAMPLE = np.dtype(_core.SAMPLE_DTYPE)
 _FIRST_LOOK_NS, _LOOKS = 1_000_000_000, 1.1  # then whenever the window has grown by a tenth
 _UNITS = {"closed": "clients", "open": "requests per second", "replay": "times the log's speed"}
 
@@ -158,21 +158,18 @@ class Breach:
         self._promises = [parse_promise(text) for text in texts]
         self._window = window
         self._next_ns = window[0] + _FIRST_LOOK_NS
-        self._before: set[bytes] = set()
-        self._seen: list[bytes] = []
+        self._fresh, self._seen = Fresh(), np.empty(0, SAMPLE)
+        self._new: list[NDArray[Any]] = []
 
     def saw(self, elapsed_ns: int, recent: bytes) -> bool:
         """Take in the samples finished last; True where a promise is surely broken."""
-        size = _SAMPLE.itemsize
-        rows = [recent[i : i + size] for i in range(0, len(recent), size)]
-        self._seen += [row for row in rows if row not in self._before]
-        self._before = set(rows)
+        self._new.append(self._fresh.of(recent))
         start, end = self._window
         if elapsed_ns < self._next_ns:
             return False
         self._next_ns = start + round((elapsed_ns - start) * _LOOKS)
-        self._seen = [b"".join(self._seen)]
-        seen = np.frombuffer(self._seen[0], _SAMPLE)
+        seen = self._seen = np.concatenate([self._seen, *self._new])
+        self._new.clear()
         trace = Trace(
             query=seen["request"], outcome=seen["outcome"], due=seen["due"], free=seen["free"],
             sent=seen["sent"], done=seen["done"], window=(start, min(end, elapsed_ns)),
