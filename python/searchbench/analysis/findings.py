@@ -89,8 +89,8 @@ def incomplete(record: Record) -> Iterator[Finding]:
         yield _warning(
             "aborted",
             f"{cut[-1].label} after {elapsed_s:.1f} s; {there} of {planned} steps",
-            "A promise was surely broken, so the run was ended there, as asked for. What was in "
-            "flight counts as unfinished.",
+            "So many requests broke a promise that the run was ended there, as asked for. What was "
+            "in flight counts as unfinished.",
             "Leave the abort out to drive every step to its end.",
         )
     elif there < planned:

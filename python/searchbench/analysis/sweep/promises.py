@@ -128,7 +128,7 @@ def _answer(own: Sequence[tuple[Step, Promised]]) -> str:
     for load, found in sorted(by_load.items()):
         loads.setdefault(verdict([p.verdict for p in found]), []).append(digits(load))
     unit = _UNITS[own[0][0].kind]
-    parts = [f"{what} at {listed(loads[what])}" for what in _WORST if what in loads]
+    parts = [f"{_SAID[what]} at {listed(loads[what])}" for what in _WORST if what in loads]
     if by_load.keys() == {1.0}:
         unit = unit.removesuffix("s") if own[0][0].kind == "closed" else unit
     # What is worst is explained; of what was kept all along, the greatest load.
@@ -138,6 +138,7 @@ def _answer(own: Sequence[tuple[Step, Promised]]) -> str:
 
 
 _WORST: tuple[PromiseVerdict, ...] = ("broken", "cannot tell", "kept")
+_SAID = {"broken": "broken", "cannot tell": "it cannot be told", "kept": "kept"}
 
 
 def verdict(found: Sequence[PromiseVerdict]) -> PromiseVerdict:
