@@ -186,3 +186,11 @@ def toml_spans(text: str) -> list[tuple[tuple[str, ...], int, int, int, int]]:
     Lines and columns count from 1, columns in characters. Array elements have their index as a
     path part. ValueError with ``line:column: message`` where the text is not TOML.
     """
+
+def toml_set(text: str, path: Sequence[str], value: str) -> str:
+    """A TOML text with one value set; comments and all else stay as they are.
+
+    ``path`` as in ``toml_spans``. Tables that are missing are made; what is put into an array goes
+    to its end. ``value``: one TOML value. ValueError where either text is not TOML, and where the
+    path leads through what is no table.
+    """

@@ -13,7 +13,7 @@ from typing import Any
 
 import orjson
 
-from searchbench.analysis import findings, held
+from searchbench.analysis import findings, first_look, held
 from searchbench.analysis.agreement.answers import AnswerBook
 from searchbench.analysis.capacity import search
 from searchbench.analysis.capacity import verdict as of_capacity
@@ -59,13 +59,16 @@ def judge(record: Record | Path | str) -> Judgement:
         },
         metric=metric_of(judging.metric, [loads[t.treatment] for t in treatments]),
         measure=judging.measure,
+        first_look=judging.first_look,
     )
     if judging.measure == "trials":
-        return _of_trials(record, found, loads, samples)
+        answered = _of_trials(record, found, loads, samples)
+        return first_look.undecided(answered) if found.first_look else answered
     order = {t.trial: i for i, t in enumerate(record.trials)}
     steps = [j.step for _, each in judged for j in each if j.step is not None]
     steps.sort(key=lambda step: order[step.trial])
-    return _of_steps(record, found, subjects, steps)
+    answered = _of_steps(record, found, subjects, steps)
+    return first_look.undecided(answered) if found.first_look else answered
 
 
 def _of_trials(
@@ -81,6 +84,8 @@ def _of_trials(
         why.explained(c, by_id[c.a], by_id[c.b], found.findings)
         for c in pairs.comparisons(treatments, loads, samples, answers, floors, wanted, built)
     )
+    if found.first_look:
+        compared = first_look.unresolved(compared)
     agreed = answers.shown()
     scales = scaling.scales(treatments, metrics, compared)
     noise_floor, judging = floors.get(wanted), record.plan.judging

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-from searchbench.cli.flags import Flag, Json
+from searchbench.cli.flags import Flag, Json, Port
 
 
 def load(
@@ -17,6 +17,7 @@ def load(
     replay: float | None = None,
     find_capacity: Flag = False,
     slo: list[str] | None = None,
+    abort: Flag = False,
     effort: float = 1.0,
     seconds: float | None = None,
     warmup: float | None = None,
@@ -43,6 +44,7 @@ def load(
     cpus: str | None = None,
     seed: int = 1,
     remote: Flag = False,
+    prometheus: Port = None,
     record: Path | None = None,
     report: bool = True,
     as_json: Json = False,
@@ -68,7 +70,10 @@ def load(
     find_capacity
         Search for the greatest rate that keeps the promise of --slo.
     slo
-        A promise: 'p99 < 50ms, errors < 0.1%'; given several times, one search answers them all.
+        A promise: 'p99 < 50ms, errors < 0.1%'. Each step is held to it, and the exit code is 1
+        where one broke it, else 3 where that cannot be told; may be given several times.
+    abort
+        End the run as soon as a step has surely broken a promise.
     effort
         Of a search: multiplies the length of its trials; 0.3 for a first look, whose interval holds
         the truth in fewer than 95 % of cases.
@@ -122,6 +127,9 @@ def load(
         Seed of everything that is random.
     remote
         Allow addresses that are not this machine's loopback.
+    prometheus
+        Serve rate, outcomes, times and lateness for Prometheus at this port of loopback while it
+        runs; 0 for any port.
     record
         The folder of the record; records/load-TIME by default.
     report
@@ -133,5 +141,5 @@ def load(
     from searchbench.measure.load import Asked
     from searchbench.terminal.answer import carry_out
 
-    done = {option: given.pop(option) for option in ("record", "report", "as_json")}
+    done = {option: given.pop(option) for option in ("prometheus", "record", "report", "as_json")}
     return carry_out(Asked(**given, command=tuple(sys.argv[1:])), **done)

@@ -48,6 +48,7 @@ class Asked:
     replay: float | None = None
     find_capacity: bool = False
     slo: str | Sequence[str] | None = None
+    abort: bool = False
     effort: float = 1.0
     seconds: float | None = None
     warmup: float | None = None
@@ -119,8 +120,8 @@ def _check(asked: Asked) -> None:
         raise SearchbenchError(f"--spread {asked.spread!r}: use keep or round")
     if asked.find_capacity and asked.slo is None:
         raise SearchbenchError(_SLO_NEEDED)
-    if asked.slo is not None and not asked.find_capacity:
-        raise SearchbenchError("--slo is the promise of a search: add --find-capacity")
+    if asked.abort and asked.slo is None:
+        raise SearchbenchError("--abort ends a run that broke its promise: say which, with --slo")
     if asked.pause < 0:
         raise SearchbenchError(f"--pause {asked.pause:g}: a pause lasts 0 seconds or more")
     if asked.repeat < 1:
@@ -190,8 +191,7 @@ def _load(asked: Asked) -> dict[str, Any]:
     pool = {"connections": asked.connections or _CONNECTIONS}
     opened = {**shared, **pool, "kind": "open", "arrivals": asked.arrivals}
     if asked.find_capacity:
-        slo = [asked.slo] if isinstance(asked.slo, str) else list(asked.slo or ())
-        return {**opened, "find_capacity": True, "slo": slo, "effort": asked.effort}
+        return {**opened, "find_capacity": True, "effort": asked.effort}
     window = {
         "seconds": _WINDOW_S if asked.seconds is None else asked.seconds,
         "warmup_s": _WARMUP_S if asked.warmup is None else asked.warmup,
@@ -220,6 +220,10 @@ def _shared(asked: Asked) -> dict[str, Any]:
         "order": asked.order, "timeout_s": asked.timeout, "idle": asked.idle,
         "spread": asked.spread, "pause_s": asked.pause, "realtime": asked.realtime,
     }  # fmt: skip
+    if asked.slo is not None:
+        table["slo"] = [asked.slo] if isinstance(asked.slo, str) else list(asked.slo)
+    if asked.abort:
+        table["abort"] = True
     if asked.cpus:
         table["cpus"] = _whole(asked.cpus)
     if asked.cache_hit is not None:

@@ -13,6 +13,8 @@ TOP_KEYS: tuple[SpecKey, ...] = (
             maximum=2**53),
     SpecKey("replicates", "integer", None, "blocks, each with every treatment once (default 3; for "
             "a sweep or a search for capacity 1)", minimum=1, maximum=1000),
+    SpecKey("first_look", "boolean", False, "the report decides nothing; `run --quick` sets it "
+            "and cuts blocks, windows, documents and queries"),
     SpecKey("exclude", "list", (), "crossings that are not to be run, with the reason"),
     SpecKey("command", "texts", None, "the command line that wrote this study; `searchbench load` "
             "writes it"),

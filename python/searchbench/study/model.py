@@ -106,6 +106,7 @@ class Study:
     ``metric``: by what the verdict is given, more being better of a throughput, less of anything
     else; None: throughput where every load is a closed loop, else response_p99.
     ``command``: the arguments of the command line that the study was made from, if it was.
+    ``first_look``: it decides nothing.
     """
 
     path: str
@@ -128,6 +129,7 @@ class Study:
     agreement: AgreementRule = field(default_factory=AgreementRule)
     metric: str | None = None
     command: tuple[str, ...] = ()
+    first_look: bool = False
 
     @property
     def verbatim(self) -> bool:
@@ -159,7 +161,7 @@ class Study:
 
     @property
     def promises(self) -> tuple[str, ...]:
-        """What a search for capacity holds each rate to."""
+        """What a search for capacity holds each rate to, and a sweep each step."""
         return promises_of(self.load)
 
     @property

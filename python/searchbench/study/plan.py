@@ -103,8 +103,10 @@ class Judging(msgspec.Struct, frozen=True, kw_only=True):
     of ``promises``). ``control``: the treatment that has a twin in every block, or "in turn"; which
     block has whose is in the trials. ``factors``: the levels of each, "system" among them.
     ``ingest``: how often indexes are built; empty: not on record.
+    ``abort``: a sweep, whose steps are held to ``promises`` too, ends once one is surely broken.
     ``effort``: of a search, what multiplies the lengths of its trials.
     ``command``: the arguments of the command line that the study was made from, if it was.
+    ``first_look``: whatever is found, nothing is decided by it.
     """
 
     question: str = ""
@@ -118,8 +120,10 @@ class Judging(msgspec.Struct, frozen=True, kw_only=True):
     ingest: str = "per-block"
     factors: dict[str, list[Level]] = {}
     promises: tuple[str, ...] = ()
+    abort: bool = False
     effort: float = 1.0
     command: tuple[str, ...] = ()
+    first_look: bool = False
 
 
 class Plan(msgspec.Struct, frozen=True, kw_only=True):

@@ -270,6 +270,8 @@ def _judging(study: Study, treatments: Sequence[Treatment]) -> Judging:
         ingest=study.ingest,
         factors=factors,
         promises=study.promises,
+        abort=bool(study.load.get("abort")),
         effort=float(study.load.get("effort", 1.0)) if searched else 1.0,
         command=study.command,
+        first_look=study.first_look,
     )

@@ -10,8 +10,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
+from searchbench.analysis import first_look
 from searchbench.analysis.judgement import Agreement, Estimate, Judgement, Step, Verdict
 from searchbench.analysis.sweep import points as at
+from searchbench.analysis.sweep import promises
 from searchbench.analysis.sweep import words as say
 from searchbench.analysis.words import digits, listed, plural
 
@@ -29,8 +31,11 @@ def sustained(judged: Judgement, subjects: Mapping[str, str]) -> Judgement:
     found = {name: usable[name] for name in names if name in usable}
     agreeing = agreeing_of(judged.agreement, subjects)
     compared = at.comparisons(found, agreeing)
+    if judged.first_look:
+        compared = first_look.unresolved(compared)
     void = void_of(steps)
     parts = [[void]] if void else []
+    parts += [[sentence] for sentence in promises.sentences(steps)]
     parts += [say.of_points(name, own) for name, own in found.items() if own]
     parts.append(say.of_subjects(found, compared, agreeing))
     parts.append(failed(steps))
