@@ -206,6 +206,7 @@ def _order(job: Message, folder: str) -> dict[str, Any]:
         order[name] = np.frombuffer(job.blobs.get(name, b""), dtype)
     login = job.fields["login"]
     order["login"] = None if login is None else tuple(login)
+    order["tls"] = job.fields["tls"]
     order["whole"] = [base64.b64decode(mark) for mark in job.fields["whole"]]
     return order
 

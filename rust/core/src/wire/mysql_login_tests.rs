@@ -103,7 +103,7 @@ fn the_native_method_wherever_the_greeting_is_cut() {
     let hello = greeting(ALL_FLAGS, NATIVE);
     for size in 1..=hello.len() {
         let mut login = me();
-        assert_eq!(login.begin(), Greeting::More);
+        assert_eq!(login.begin(false), Greeting::More);
         let (verdict, out) = hear(&mut login, &hello, size);
         assert_eq!(verdict, Greeting::More);
         let said = answer(&out);
@@ -122,7 +122,7 @@ fn the_native_method_wherever_the_greeting_is_cut() {
 fn nothing_is_claimed_that_the_server_does_not_offer() {
     let offered = PROTOCOL_41 | SECURE_CONNECTION | CONNECT_WITH_DB;
     let mut login = me();
-    login.begin();
+    login.begin(false);
     let (_, out) = hear(&mut login, &greeting(offered, ""), 1000);
     let said = answer(&out);
     assert_eq!(said.flags & !offered, 0);
@@ -133,7 +133,7 @@ fn nothing_is_claimed_that_the_server_does_not_offer() {
 #[test]
 fn the_short_way_of_caching_sha2() {
     let mut login = me();
-    login.begin();
+    login.begin(false);
     let (_, out) = hear(&mut login, &greeting(ALL_FLAGS, CACHING), 1000);
     let said = answer(&out);
     assert!(is_caching_proof(&said.proof, b"secret", NONCE));
@@ -166,7 +166,7 @@ fn a_switch_of_method_is_followed_with_the_new_nonce() {
     for (named, asked) in [(NATIVE, CACHING), (CACHING, NATIVE), ("ed25519", NATIVE)] {
         for size in [1, 1000] {
             let mut login = me();
-            login.begin();
+            login.begin(false);
             hear(&mut login, &greeting(ALL_FLAGS, named), size);
             let (verdict, out) = hear(&mut login, &switch(2, asked, NEW_NONCE), size);
             assert_eq!(verdict, Greeting::More);
@@ -186,7 +186,7 @@ fn a_switch_of_method_is_followed_with_the_new_nonce() {
 #[test]
 fn an_empty_password_is_proven_by_nothing() {
     let mut login = MysqlLogin::new(Login::default());
-    login.begin();
+    login.begin(false);
     let (_, out) = hear(&mut login, &greeting(ALL_FLAGS, NATIVE), 1000);
     let said = answer(&out);
     assert!(said.user.is_empty() && said.proof.is_empty());
@@ -214,7 +214,7 @@ fn the_greetings_of_real_servers_are_understood() {
         (MARIADB, b"/DI\"iptx{#7-x8JO-1Mn", true),
     ] {
         let mut login = me();
-        login.begin();
+        login.begin(false);
         let (verdict, out) = hear(&mut login, said, said.len());
         assert_eq!(verdict, Greeting::More);
         assert!(is_native_proof(&answer(&out).proof, b"secret", nonce));
@@ -279,14 +279,14 @@ fn a_login_that_cannot_go_on_fails_with_a_reason() {
     ];
     for (said, outcome, why) in cases {
         let mut login = me();
-        login.begin();
+        login.begin(false);
         let (verdict, _) = hear(&mut login, &said, said.len());
         assert_eq!(verdict, Greeting::Failed(outcome), "{why}");
         let complaint = login.complaint().unwrap();
         assert!(complaint.contains(why), "{complaint}");
         assert!(!complaint.contains("secret"));
         // The next attempt is not judged by this one.
-        assert_eq!(login.begin(), Greeting::More);
+        assert_eq!(login.begin(false), Greeting::More);
         assert_eq!(login.complaint(), None);
         let whole = [hello.clone(), packet(2, OK)].concat();
         assert_eq!(hear(&mut login, &whole, 7).0, Greeting::Ready);
