@@ -71,8 +71,8 @@ class Trace:
     # end that never got a connection), unsolicited (bytes that no request asked for), pauses and
     # pause_ns (waits before trying again after a connection that nothing came of), greeting_failed
     # (why the first login or handshake of TLS that failed did, or null), spilled_bytes (samples
-    # written to ``spill`` during the drive), spill_failed (why no more were, or null), statuses ({status: how many whole replies
-    # had it}, where the protocol has one, over the whole drive),
+    # written to ``spill`` during the drive), spill_failed (why no more were, or null), statuses
+    # ({status: how many whole replies had it}, where the protocol has one, over the whole drive),
     # clients (closed loop: how many began at least one request), targets: [{address, connects,
     # reconnects, refused_connects, handshakes, resumed}] in the order given, which add up to those
     # of the whole.

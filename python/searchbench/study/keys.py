@@ -45,9 +45,9 @@ SYSTEM_KEYS: tuple[SpecKey, ...] = (
             'absent (it is recognised when the system answers) or "none" (replies are taken as '
             "they are)"),
     SpecKey("attach", "texts", None, "HOST:PORT or a URL (http://, https://, mysql://, "
-            "postgres://, sphinxql://, sphinx://, frames://; with TLS mysql+tls://, postgres+tls://, "
-            "sphinxql+tls://) of one that already runs, or a list of them; it is then neither "
-            "started nor stopped"),
+            "postgres://, sphinxql://, sphinx://, frames://; over TLS mysql+tls://, "
+            "postgres+tls://, sphinxql+tls://) of one that already runs, or a list of them; it is "
+            "then neither started nor stopped"),
     SpecKey("remote", "boolean", False, "its addresses may be another machine's (else only "
             "loopback is allowed): a load test is an attack on whoever did not ask for it"),
     *ACCESS_KEYS,

@@ -11,7 +11,6 @@ from searchbench.engines.engine import Level
 from searchbench.study.plan import Access, AgreementRule, Measure
 from searchbench.workload.load_table import STEP_KEYS, kind_of, promises_of
 
-
 _PLAIN = Access()
 
 

@@ -40,9 +40,9 @@ class Treatment(msgspec.Struct, frozen=True, kw_only=True):
     "queries" or "requests", "load", "system" (every parameter of the engine).
     ``attach``: the addresses of a system that runs already; ``remote``: they may be another
     machine's; ``access``: how it is reached. ``engine``: "" until the system answers, "none" where
-    its replies are taken as they are. ``subject``: what the configuration is called without the step of its load; treatments of
-    one subject that differ in their step alone are driven one after another on the same warm
-    system.
+    its replies are taken as they are. ``subject``: what the configuration is called without the
+    step of its load; treatments of one subject that differ in their step alone are driven one after
+    another on the same warm system.
     """
 
     id: str

@@ -113,8 +113,8 @@ def target_of(
         )
     if len({is_secured(text) for text in addresses}) > 1:
         raise LabError(
-            f"{', '.join(addresses)}: some are asked over TLS and some are not; one system is asked "
-            "in one way: give two systems, each with a name"
+            f"{', '.join(addresses)}: some are asked over TLS and some are not; one system is "
+            "asked in one way: give two systems, each with a name"
         )
     wire, host, port, path, said = parts[0]
     name = name or f"{host}:{port}"
