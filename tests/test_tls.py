@@ -29,6 +29,7 @@ from searchbench.errors import LabError, SearchbenchError
 from searchbench.lab.get.install import missing
 from searchbench.lab.system.deploy import Deployment
 from searchbench.measure.load import Asked, load, study_of
+from searchbench.measure.run import run as run_study
 from searchbench.record import Record, open_record
 
 pytestmark = pytest.mark.skipif(
@@ -342,6 +343,56 @@ def test_replies_in_gzip_are_counted_as_they_were_sent(
     assert len(BODY) < whole < len(BODY) + 500
     assert small < 600
     assert set(outcomes(packed)) == {"ok"}
+
+
+STUDY = """
+question = "How fast is the one behind the door?"
+replicates = 1
+[corpus]
+files = "documents.jsonl"
+fields = {{ text = "text" }}
+[queries]
+file = "queries.txt"
+[systems.ours]
+engine = "groonga"
+attach = "https://localhost:{port}"
+ca = "{ca}"
+headers = "Authorization: Bearer ${{THE_TOKEN}}"
+{more}
+[load]
+seconds = 0.3
+warmup_s = 0.0
+[control]
+aa = false
+"""
+
+
+def test_a_study_of_a_secured_system_ingests_asks_and_drives_with_the_same_keys(
+    tmp_path: Path, authority: Authority, good: Pair, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    engine = ENGINES["groonga"]
+    if lacking := missing(engine):
+        pytest.skip(f"no groonga here: {lacking}")
+    monkeypatch.setenv("THE_TOKEN", SECRET)
+    lines = [f'{{"id": "{n}", "text": "red fox {n}"}}' for n in range(6)]
+    (tmp_path / "documents.jsonl").write_text("\n".join(lines))
+    (tmp_path / "queries.txt").write_text("red\nfox 1\n")
+    with Deployment(engine, defaults(engine), tmp_path / "data", tmp_path / "run") as server:
+        door = (
+            f'if ($http_authorization != "Bearer {SECRET}") {{ return 401; }} '
+            f"location / {{ proxy_pass http://127.0.0.1:{server.target[1]}; }}"
+        )
+        with nginx(tmp_path / "web", good, door) as web:
+            for more, name in (("", "whole"), ("compressed = true", "packed")):
+                text = STUDY.format(port=web.port, ca=authority.cert, more=more)
+                (tmp_path / "study.toml").write_text(text)
+                record = run_study(tmp_path / "study.toml", tmp_path / name)
+                (trial,) = record.trials
+                assert trial.status == "ok", trial
+                assert set(outcomes(record)) == {"ok"}
+                assert record.replies(trial.trial)["total"].to_pylist()[:2] == [6, 1]
+                assert not any(SECRET.encode() in content for content in contents(record))
+            assert {line["authorization"] for line in web.seen()} == {f"Bearer {SECRET}"}
 
 
 class Secured:

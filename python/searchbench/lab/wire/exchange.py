@@ -71,15 +71,24 @@ class Endpoint:
 
     def dressed(self, requests: Sequence[Request]) -> Sequence[Request]:
         """The requests with the headers and the login that go with each of them over HTTP."""
+        lines = self.header_lines
+        if not lines:
+            return requests
+        return [Request(tuple(_dressed(e, lines) for e in r.exchanges)) for r in requests]
+
+    @property
+    def header_lines(self) -> dict[bytes, bytes]:
+        """The lines that every request over HTTP gets, by the name in lower case; of two the first.
+
+        Empty over other wires.
+        """
         headers = self.headers
         if self.wire == "http" and self.login is not None:
             word = base64.b64encode(":".join(self.login[:2]).encode()).decode("ascii")
             headers = (*headers, ("Authorization", f"Basic {word}"))
-        if not headers or self.wire != "http":
-            return requests
-        lines = {name.lower().encode(): f"{name}: {value}\r\n".encode() for name, value in
-                 reversed(headers)}  # fmt: skip
-        return [Request(tuple(_dressed(e, lines) for e in r.exchanges)) for r in requests]
+        if self.wire != "http":
+            return {}
+        return {n.lower().encode(): f"{n}: {v}\r\n".encode() for n, v in reversed(headers)}
 
     def drive(self, requests: _core.Requests, order: Order, manner: Manner) -> _core.Trace:
         """Drive prepared requests at this server from this machine."""

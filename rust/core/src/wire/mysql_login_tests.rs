@@ -145,7 +145,12 @@ fn the_short_way_of_caching_sha2() {
     let (verdict, out) = hear(&mut login, &packet(2, b"\x01\x04"), 100);
     assert_eq!(verdict, Greeting::Failed(Outcome::Unsupported));
     assert!(out.is_empty());
-    assert!(login.complaint().unwrap().contains("TLS or RSA"));
+    assert!(
+        login
+            .complaint()
+            .unwrap()
+            .contains("over TLS (mysql+tls://) or RSA")
+    );
 }
 
 #[test]
@@ -341,4 +346,34 @@ fn a_drive_logs_in_on_every_connection_and_a_wrong_password_is_said() {
         let account = account.json();
         assert!(!account.contains("secret"), "{account}");
     }
+}
+
+#[test]
+fn tls_comes_before_who_is_there_and_the_password_itself_goes_over_it_alone() {
+    let mut login = me();
+    assert_eq!(login.begin(true), Greeting::More);
+    let (verdict, clear) = hear(&mut login, &greeting(ALL_FLAGS, CACHING), 1000);
+    assert_eq!(verdict, Greeting::Secure);
+    assert_eq!((clear.len(), clear[3]), (4 + 32, 1));
+    let flags = u32::from_le_bytes(clear[4..8].try_into().unwrap());
+    assert_eq!(flags & SSL, SSL);
+    let mut sealed = Vec::new();
+    assert_eq!(login.connected(&mut sealed), Greeting::More);
+    assert_eq!(sealed[3], 2);
+    assert!(sealed.windows(3).any(|three| three == b"me\0"));
+    let (verdict, long) = hear(&mut login, &packet(3, b"\x01\x04"), 1000);
+    assert_eq!((verdict, long), (Greeting::More, packet(4, b"secret\0")));
+}
+
+#[test]
+fn a_server_without_tls_and_words_slipped_in_before_it_are_refused() {
+    let mut login = me();
+    login.begin(true);
+    let (verdict, out) = hear(&mut login, &greeting(ALL_FLAGS & !SSL, NATIVE), 1000);
+    assert_eq!(verdict, Greeting::Failed(Outcome::Unsupported));
+    assert!(out.is_empty() && login.complaint().unwrap().contains("offers no TLS"));
+    login.begin(true);
+    let slipped = [greeting(ALL_FLAGS, NATIVE), packet(2, OK)].concat();
+    let (verdict, _) = hear(&mut login, &slipped, 1000);
+    assert_eq!(verdict, Greeting::Failed(Outcome::Malformed));
 }
