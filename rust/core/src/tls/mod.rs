@@ -1,6 +1,7 @@
 //! TLS beneath a wire: what is trusted, who we say we are, and the state of each secured connection.
 //!
 //! ```text
+//! settings  what can be said of it, and the certificates in a file
 //! trust     whose certificates are accepted
 //! secure    one connection: records of TLS on the one side, bytes of the wire on the other
 //! failure   why it failed, in a sentence
@@ -8,6 +9,7 @@
 
 mod failure;
 mod secure;
+mod settings;
 #[cfg(test)]
 mod tests;
 mod trust;
@@ -18,22 +20,11 @@ use rustls::ClientConfig;
 use rustls::client::UnbufferedClientConnection;
 use rustls::crypto::ring;
 use rustls::pki_types::pem::PemObject;
-use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
+use rustls::pki_types::{PrivateKeyDer, ServerName};
 
 pub(crate) use secure::Secure;
-
-/// How connections are secured. Files are PEM, as their contents; the key is never printed.
-#[derive(Clone, Default)]
-pub struct TlsSettings {
-    /// By target: the name that its certificate must be for, and that it is asked by (SNI).
-    pub names: Vec<String>,
-    /// Authorities (or the server's own certificate) to trust; None: those of the system.
-    pub ca: Option<Vec<u8>>,
-    /// Our certificate with what leads to its authority, and its key.
-    pub identity: Option<(Vec<u8>, Vec<u8>)>,
-    /// Any certificate will do.
-    pub insecure: bool,
-}
+pub use settings::TlsSettings;
+use settings::certificates;
 
 /// What all connections of a drive share: also the sessions that the next one may resume.
 pub struct Tls {
@@ -91,16 +82,5 @@ impl Tls {
         UnbufferedClientConnection::new(Arc::clone(&self.config), name.clone())
             .map_err(|error| error.to_string())
             .and_then(|session| Secure::begin(session, shown))
-    }
-}
-
-/// The certificates of a PEM file, at least one.
-fn certificates(pem: &[u8], setting: &str) -> Result<Vec<CertificateDer<'static>>, String> {
-    let found: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(pem).collect();
-    match found {
-        Ok(found) if !found.is_empty() => Ok(found),
-        _ => Err(format!(
-            "`{setting}` has no certificate in PEM (-----BEGIN CERTIFICATE-----)"
-        )),
     }
 }

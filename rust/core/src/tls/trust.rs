@@ -9,7 +9,7 @@ use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
 use rustls::server::ParsedCertificate;
 use rustls::{CertificateError, DigitallySignedStruct, Error, RootCertStore, SignatureScheme};
 
-use super::{TlsSettings, certificates};
+use super::settings::{TlsSettings, certificates};
 
 #[derive(Debug)]
 struct Trust {
