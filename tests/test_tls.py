@@ -484,3 +484,19 @@ def test_a_file_or_a_variable_that_is_not_there_is_named(tmp_path: Path) -> None
         with pytest.raises(LabError, match=said):
             driven(tmp_path, "https://localhost:1/", **how)
         shutil.rmtree(tmp_path / "record", ignore_errors=True)
+
+
+def test_client_machines_have_the_same_keys(
+    tmp_path: Path, authority: Authority, good: Pair
+) -> None:
+    ours = authority.sign("fleet")
+    checked = f"ssl_verify_client on; ssl_client_certificate {authority.cert};"
+    with nginx(tmp_path / "web", good, checked) as web:
+        how = {"ca": authority.cert, "cert": ours.cert, "key": ours.key, "machines": "localhost"}
+        record = driven(tmp_path, web.url, header=[f"Authorization: Bearer {SECRET}"], **how)
+        assert {line["authorization"] for line in web.seen()} == {f"Bearer {SECRET}"}
+    assert set(outcomes(record)) == {"ok"}
+    drive = record.trials[0].drive
+    assert drive.handshakes == 2
+    assert drive.tls.startswith("TLSv1_3")
+    assert not any(SECRET.encode() in content for content in contents(record))
