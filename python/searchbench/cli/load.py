@@ -45,6 +45,13 @@ def load(
     seed: int = 1,
     remote: Flag = False,
     prometheus: Port = None,
+    ca: Path | None = None,
+    insecure: Flag = False,
+    cert: Path | None = None,
+    key: Path | None = None,
+    server_name: str | None = None,
+    header: list[str] | None = None,
+    compressed: Flag = False,
     record: Path | None = None,
     report: bool = True,
     as_json: Json = False,
@@ -54,8 +61,9 @@ def load(
     Parameters
     ----------
     targets
-        http://127.0.0.1:10041, mysql://, postgres://, sphinxql://, sphinx://; several systems one
-        after another; several addresses of one system with commas; a name before: new=http://...
+        http://127.0.0.1:10041, https://, mysql://, postgres://, sphinxql://, sphinx://, over TLS
+        mysql+tls:// and so on; several systems one after another; several addresses of one system
+        with commas; a name before: new=http://...
     requests
         A file of paths, of JSON (drnbench's forms too), of SQL statements, or a production log.
     form
@@ -130,6 +138,21 @@ def load(
     prometheus
         Serve rate, outcomes, times and lateness for Prometheus at this port of loopback while it
         runs; 0 for any port.
+    ca
+        TLS: certificates (PEM) to trust in place of the system's authorities.
+    insecure
+        TLS: take any certificate; the report says so.
+    cert
+        TLS: our own certificate (PEM), for servers that ask for one.
+    key
+        TLS: its private key (PEM).
+    server_name
+        TLS: the name that the server's certificate is for, where it is not the host.
+    header
+        A header of every request, 'Name: value'; several times. The record has its name, and the
+        value only where that is known to be no secret; '${NAME}' takes it from the environment.
+    compressed
+        Ask for replies in gzip; their bytes are counted as they were sent.
     record
         The folder of the record; records/load-TIME by default.
     report

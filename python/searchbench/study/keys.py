@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from searchbench.spec import SpecKey
+from searchbench.study.access import ACCESS_KEYS
 from searchbench.workload.verbatim.files import FORMS
 
 TOP_KEYS: tuple[SpecKey, ...] = (
@@ -45,11 +46,13 @@ SYSTEM_KEYS: tuple[SpecKey, ...] = (
     SpecKey("engine", "text", None, "the engine's name; default: NAME. With [requests] it may be "
             'absent (it is recognised when the system answers) or "none" (replies are taken as '
             "they are)"),
-    SpecKey("attach", "texts", None, "HOST:PORT or a URL (http://, mysql://, postgres://, "
-            "sphinxql://, sphinx://, frames://) of one that already runs, or a list of them; it is "
+    SpecKey("attach", "texts", None, "HOST:PORT or a URL (http://, https://, mysql://, "
+            "postgres://, sphinxql://, sphinx://, frames://; over TLS mysql+tls://, "
+            "postgres+tls://, sphinxql+tls://) of one that already runs, or a list of them; it is "
             "then neither started nor stopped"),
     SpecKey("remote", "boolean", False, "its addresses may be another machine's (else only "
             "loopback is allowed): a load test is an attack on whoever did not ask for it"),
+    *ACCESS_KEYS,
 )  # fmt: skip
 REQUEST_KEYS: tuple[SpecKey, ...] = (
     SpecKey("file", "path", None, "a file of requests: paths, JSON, SQL statements, or a log that "

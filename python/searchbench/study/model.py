@@ -8,8 +8,10 @@ from pathlib import Path
 from typing import Any, Literal
 
 from searchbench.engines.engine import Level
-from searchbench.study.plan import AgreementRule, Measure
+from searchbench.study.plan import Access, AgreementRule, Measure
 from searchbench.workload.load_table import STEP_KEYS, kind_of, promises_of
+
+_PLAIN = Access()
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,8 +19,8 @@ class System:
     """One system under test. ``parameters``: every lever of its engine, defaults put in.
 
     ``attach``: the addresses of one that already runs; empty: it is started. ``remote``: they may
-    be another machine's. ``engine`` "": it is found out when the system answers, "none": its
-    replies are taken as they are; both are for verbatim requests.
+    be another machine's. ``access``: how it is reached. ``engine`` "": it is found out when the
+    system answers, "none": its replies are taken as they are; both are for verbatim requests.
     """
 
     name: str
@@ -26,6 +28,7 @@ class System:
     parameters: Mapping[str, Level]
     attach: tuple[str, ...] = ()
     remote: bool = False
+    access: Access = _PLAIN
 
 
 @dataclass(frozen=True, slots=True)

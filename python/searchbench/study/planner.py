@@ -55,6 +55,7 @@ def make_plan(study: Study, documents: int | None = None) -> Plan:
                 settings=tables,
                 attach=system.attach,
                 remote=system.remote,
+                access=system.access,
             )
         )
     if not treatments:
