@@ -20,14 +20,26 @@ tools:
 	@command -v uv >/dev/null || { echo "uv is not here: getting it into .tools"; python3 -m venv .tools; .tools/bin/pip -q install uv; }
 	@command -v cargo >/dev/null || { echo "the Rust toolchain is not here: getting it into .tools"; bash scripts/get-rust; }
 
-# The libraries of Rust are compiled while the packages of Python are got.
+# The libraries of Rust are compiled while the packages of Python are got. On a terminal Cargo shows
+# how far it is; in a log its lines would be hundreds.
 .PHONY: build
 build: tools ## build the measuring core and the environment (first time: some minutes)
-	@[ -d .venv ] || { echo "building: the first time takes some minutes, later a second"; \
-	  cargo build --release --quiet --lib -p searchbench-core -p searchbench-hosts & \
-	  uv sync --quiet --no-install-project; wait $$!; }
+	@[ -d .venv ] || { \
+	  echo "The first build compiles up to $$(grep -c '^name = ' Cargo.lock) Rust crates and gets the Python packages."; \
+	  echo "On two cores that takes 3 to 8 minutes; later builds take seconds."; \
+	  [ -t 2 ] && quiet= || quiet=--quiet; \
+	  cargo build --release $$quiet --lib -p searchbench-core -p searchbench-hosts & \
+	  uv sync --quiet --no-install-project; echo "1 of 3: the Python packages are here; Rust is compiling"; \
+	  wait $$!; echo "2 of 3: the Rust crates are compiled"; \
+	  echo "3 of 3: building the bindings"; }
 	@uv sync --quiet --compile-bytecode
 	@$(PY) -m compileall -q python
+
+.PHONY: wheel
+wheel: build ## one wheel in dist/, which pip installs on machines without Rust
+	@rm -f dist/searchbench-*.whl
+	@uv build --wheel --quiet --out-dir dist
+	@ls dist/searchbench-*.whl
 
 .PHONY: demo
 demo: build ## the shipped study: a verdict and a report
@@ -78,6 +90,7 @@ WORKERS = $(shell echo $$(($$(nproc) + 2)))
 test: ## everything the project can check about itself
 	@$(MAKE) --no-print-directory -j3 build java browser
 	@$(MAKE) --no-print-directory -j3 servers rust-tests lint-python
+	@$(MAKE) --no-print-directory wheel
 	$(CARGO_TEST)
 	$(PY) -m pytest -q -m "not timed" -n $(WORKERS) --dist loadfile --no-loadscope-reorder
 	$(PY) -m pytest -q -m timed $$(grep -rl 'mark\.timed' tests --include='test_*.py')
@@ -131,4 +144,4 @@ format: build ## put everything into shape
 
 .PHONY: clean
 clean: ## remove what was built, not what was measured
-	rm -rf .venv .tools target python/searchbench/_core*.so
+	rm -rf .venv .tools target dist python/searchbench/_core*.so

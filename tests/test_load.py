@@ -253,7 +253,8 @@ def test_only_loopback_is_loaded_unless_said_otherwise() -> None:
     ("text", "said"),
     [
         ("127.0.0.1:80", "say what it speaks"),
-        ("https://127.0.0.1/", "TLS"),
+        ("sphinx+tls://127.0.0.1/", "not spoken; these are: .*postgres.*over TLS .*postgres\\+tls"),
+        ("a=http://127.0.0.1,https://127.0.0.1", "some are asked over TLS and some are not"),
         ("ftp://127.0.0.1/", "not spoken"),
         ("http://no-such-host.invalid/", "not known here"),
         ("http://me:secret@127.0.0.1/", "SEARCHBENCH_PASSWORD"),
@@ -276,7 +277,8 @@ def test_credentials_come_from_the_environment_and_stay_out_of_the_name(
 ) -> None:
     monkeypatch.setenv("SEARCHBENCH_USER", "u")
     http = target("http://127.0.0.1")
-    assert b"Authorization: Basic dTo=\r\n" in encode(Ask("/"), http).exchanges[0]
+    (sent,) = http.endpoint().dressed([encode(Ask("/"), http)])
+    assert b"Authorization: Basic dTo=\r\n" in sent.exchanges[0]
     monkeypatch.setenv("SEARCHBENCH_OLD_1_PASSWORD", "p")
     monkeypatch.setenv("SEARCHBENCH_PASSWORD", "q")
     old = target("old-1=mysql://127.0.0.1:3306/db")
@@ -355,7 +357,9 @@ def test_the_command_prints_an_answer_and_keeps_a_record(
         (["http://127.0.0.1:1/", "--replay", "1"], "has no times"),
         (["http://127.0.0.1:1/", "--cpus", "one"], "numbers of processors"),
         (["http://127.0.0.1:1/", "--find-capacity", "--slo", "fast"], "is no promise"),
-        (["http://127.0.0.1:1/", "--slo", "p99 < 5ms"], "add --find-capacity"),
+        (["http://127.0.0.1:1/", "--slo", "p99 < 5"], "is no promise"),
+        (["http://127.0.0.1:1/", "--abort"], "say which, with --slo"),
+        (["http://127.0.0.1:1/", "--find-capacity", "--slo", "p99 < 5ms", "--abort"], "goes on"),
         (["http://127.0.0.1:1/", "--repeat", "0"], "at least once"),
         (["http://127.0.0.1:1/", "http://127.0.0.1:1/"], "two systems are called"),
     ],

@@ -54,7 +54,7 @@ BAD_PATHS = {
     "/a\tb": r"a control character .*write %09",
     "# a comment": r"'# a comment' is no path: it begins with /",
     "select": r"is no path",
-    "https://h/a": r"TLS is not spoken; write http://",
+    "https://h/a": r"write the path alone, and https:// in the target",
     "http://h:99999/a": r"no number from 1 to 65535",
     "http://h:/a": r"no number from 1 to 65535",
     "http:///a": r"a URL is http://HOST:PORT/PATH",

@@ -86,7 +86,7 @@ def test_a_record_keeps_every_request_whole():
         "query": 0,
         "text": "/p",
         "request": {
-            "method": "POST", "body": '{"a":1}', "headers": [["X", "y"]], "host": "h",
+            "method": "POST", "body": '{"a":1}', "headers": [["X", "(not recorded)"]], "host": "h",
             "port": 80, "timeout_s": 2.5, "group": "g",
         },
     }  # fmt: skip

@@ -270,7 +270,7 @@ def test_checking_a_study_does_not_load_what_only_measuring_needs():
         ('"http://:80"', "has no host, as in http://127.0.0.1:80"),
         ('"http://127.0.0.1:99999"', "needs a port from 1 to 65535"),
         ('"frames://127.0.0.1"', "frames:// needs a port"),
-        ('"https://127.0.0.1"', "TLS is not spoken"),
+        ('"sphinx+tls://127.0.0.1"', "sphinx+tls:// is not spoken"),
         ('"htp://127.0.0.1"', "did you mean `http`?"),
         ('"mysql://u:secret@127.0.0.1"', "a password in the URL of 127.0.0.1 would be on record"),
         ('"10.1.2.3:80"', "say `remote = true` if that server is yours"),

@@ -66,14 +66,16 @@ class Trace:
     # JSON: started_unix_ns (the zero of the clock), elapsed_ns, cut_short (was it ended by
     # ``on_tick``?), clock ("tsc" | "monotonic"), clock_drift_ppm, threads: [{cpu, user_ns,
     # system_ns, run_wait_ns, voluntary_switches, involuntary_switches, minor_faults, priority}],
-    # connects, reconnects, refused_connects, partial_sends, unsent (slots due before the end that
-    # never got a connection), unsolicited (bytes that no request asked for), pauses and pause_ns
-    # (waits before trying again after a connection that nothing came of), greeting_failed (why the
-    # first login that failed did, or null), spilled_bytes (samples written to ``spill`` during the
-    # drive), spill_failed (why no more were, or null), statuses ({status: how many whole replies
-    # had it}, where the protocol has one, over the whole drive),
+    # connects, reconnects, refused_connects, handshakes (of TLS) and how many of them were resumed,
+    # tls (version and cipher of the first, or null), partial_sends, unsent (slots due before the
+    # end that never got a connection), unsolicited (bytes that no request asked for), pauses and
+    # pause_ns (waits before trying again after a connection that nothing came of), greeting_failed
+    # (why the first login or handshake of TLS that failed did, or null), spilled_bytes (samples
+    # written to ``spill`` during the drive), spill_failed (why no more were, or null), statuses
+    # ({status: how many whole replies had it}, where the protocol has one, over the whole drive),
     # clients (closed loop: how many began at least one request), targets: [{address, connects,
-    # reconnects, refused_connects}] in the order given, which add up to those of the whole.
+    # reconnects, refused_connects, handshakes, resumed}] in the order given, which add up to those
+    # of the whole.
     def accounting(self) -> str: ...
 
 def drive(
@@ -83,6 +85,7 @@ def drive(
     *,
     login: tuple[str, str, str] | None = None,
     whole: Sequence[bytes] = (),
+    tls: tuple[Sequence[str], str | None, tuple[str, str] | None, bool] | None = None,
     sequence: _Column,
     client_starts: _Column | None = None,
     due_ns: _Column | None = None,
@@ -128,6 +131,14 @@ def drive(
     caching_sha2_password; cleartext, MD5 and SCRAM-SHA-256. A login that is refused is the outcome
     of each request (engine_error; unsupported where the server asks for what is not spoken), with
     the server's words in the accounting.
+    ``tls``: for "http", "mysql", "sphinxql" and "postgres": for each target the name that its
+    certificate must be for (and that it is asked by, SNI); authorities to trust, PEM (None: the
+    system's); our certificate and its key, PEM; and whether any certificate will do. TLS 1.2 and
+    1.3. Handshakes are part of connect time, sessions are resumed where the server lets us. What
+    fails is the outcome of each request (refused; malformed where the other side speaks no TLS;
+    unsupported where its protocol has TLS and it does not), with a sentence in the accounting.
+    ``bytes`` of a sample are those of the protocol, without what TLS adds; the long way of
+    caching_sha2_password works over TLS.
 
     Closed loop (``due_ns`` is None): ``client_starts``, u32 of length connections + 1, gives each
     client its run ``sequence[starts[c]:starts[c+1]]``; after a reply and ``think_ns`` it sends its
@@ -185,4 +196,12 @@ def toml_spans(text: str) -> list[tuple[tuple[str, ...], int, int, int, int]]:
 
     Lines and columns count from 1, columns in characters. Array elements have their index as a
     path part. ValueError with ``line:column: message`` where the text is not TOML.
+    """
+
+def toml_set(text: str, path: Sequence[str], value: str) -> str:
+    """A TOML text with one value set; comments and all else stay as they are.
+
+    ``path`` as in ``toml_spans``. Tables that are missing are made; what is put into an array goes
+    to its end. ``value``: one TOML value. ValueError where either text is not TOML, and where the
+    path leads through what is no table.
     """

@@ -82,9 +82,19 @@ def of_trials(
 
 
 def incomplete(record: Record) -> Iterator[Finding]:
-    """That trials of the plan are not on record."""
+    """That trials of the plan are not on record, or that the last one was cut short."""
     planned, there = len(record.plan.trials), len(record.trials)
-    if there < planned:
+    cut = [t for t in record.trials if t.drive is not None and t.drive.cut_short]
+    if record.plan.judging.abort and cut:
+        elapsed_s = cut[-1].drive.elapsed_ns / 1e9 if cut[-1].drive is not None else 0.0
+        yield _warning(
+            "aborted",
+            f"{cut[-1].label} after {elapsed_s:.1f} s; {there} of {planned} steps",
+            "So many requests broke a promise that the run was ended there, as asked for. What was "
+            "in flight counts as unfinished.",
+            "Leave the abort out to drive every step to its end.",
+        )
+    elif there < planned:
         yield _warning(
             "incomplete",
             f"{there} of {planned} trials",

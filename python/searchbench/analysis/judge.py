@@ -13,7 +13,7 @@ from typing import Any
 
 import orjson
 
-from searchbench.analysis import findings, held
+from searchbench.analysis import findings, first_look, held
 from searchbench.analysis.agreement.agreement import Pair
 from searchbench.analysis.agreement.answers import AnswerBook
 from searchbench.analysis.capacity import search
@@ -68,13 +68,16 @@ def judge(record: Record | Path | str) -> Judgement:
         },
         metric=metric_of(judging.metric, [loads[t.treatment] for t in treatments]),
         measure=judging.measure,
+        first_look=judging.first_look,
     )
     if judging.measure == "trials":
-        return _of_trials(record, found, loads, samples)
+        answered = _of_trials(record, found, loads, samples)
+        return first_look.undecided(answered) if found.first_look else answered
     order = {t.trial: i for i, t in enumerate(record.trials)}
     driven_steps = [j.step for _, each in judged for j in each if j.step is not None]
     driven_steps.sort(key=lambda step: order[step.trial])
-    return _of_steps(record, found, subjects, driven_steps, loads, samples)
+    answered = _of_steps(record, found, subjects, driven_steps, loads, samples)
+    return first_look.undecided(answered) if found.first_look else answered
 
 
 def _of_trials(
@@ -90,6 +93,8 @@ def _of_trials(
         why.explained(c, by_id[c.a], by_id[c.b], found.findings)
         for c in pairs.comparisons(treatments, loads, samples, answers, floors, wanted, built)
     )
+    if found.first_look:
+        compared = first_look.unresolved(compared)
     agreed = answers.shown()
     scales = scaling.scales(treatments, metrics, compared)
     noise_floor, judging = floors.get(wanted), record.plan.judging

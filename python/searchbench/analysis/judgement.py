@@ -318,6 +318,26 @@ class Scale:
     fit: Fit | None = None
 
 
+PromiseVerdict = Literal["kept", "broken", "cannot tell"]
+
+
+@dataclass(frozen=True, slots=True)
+class Promised:
+    """Whether one load step kept a promise, and ``why`` that is so, for the end of a sentence.
+
+    ``condition``: the worst of the promise, ``share``: of the requests due within the window those
+    that broke it, with its interval, ``allowed``: fewer than this share may. Empty and None where
+    the step cannot be believed.
+    """
+
+    promise: str
+    verdict: PromiseVerdict
+    why: str
+    condition: str = ""
+    share: Estimate | None = None
+    allowed: float | None = None
+
+
 @dataclass(frozen=True, slots=True)
 class Step:
     """One load step as it was really driven: one trial of a sweep or of a search for capacity.
@@ -343,6 +363,7 @@ class Step:
     by the times that the server worked on each request; None of a step that was not driven.
     ``client_cpu_share`` and ``run_wait_share``: of the busiest measuring thread's time;
     ``worst_minute``: of windows of two minutes or more, the minute with the worst p99.
+    ``promises``: of a sweep with promises, each against this step.
     """
 
     system: str
@@ -382,6 +403,7 @@ class Step:
     steal_share: float | None = None
     server_cores: float | None = None
     worst_minute: Mapping[str, float] = field(default_factory=dict)
+    promises: tuple[Promised, ...] = ()
     findings: tuple[Finding, ...] = ()
     steadiness: Answer | None = None
 
@@ -441,7 +463,7 @@ class Judgement:
     ``metric``: the one that the verdict is about. ``measure``: what the plan says was done. Of a
     sweep or a search for capacity ``steps`` has an entry for each trial, ``void`` says in a
     sentence which steps cannot be believed (empty: all can), and of a search ``capacity`` has an
-    entry for each subject and promise.
+    entry for each subject and promise. ``first_look``: figures alone, and nothing is decided.
     """
 
     question: str
@@ -461,6 +483,7 @@ class Judgement:
     steps: tuple[Step, ...] = ()
     capacity: tuple[Capacity, ...] = ()
     void: str = ""
+    first_look: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""Options without a negative form, which several verbs have."""
+"""Options that several verbs have."""
 
 from __future__ import annotations
 
@@ -8,3 +8,6 @@ from cyclopts import Parameter
 
 Flag = Annotated[bool, Parameter(negative=())]
 Json = Annotated[bool, Parameter(name="--json", negative=())]
+Port = Annotated[int | None, Parameter(name="--prometheus")]
+Sets = Annotated[list[str] | None, Parameter(name="--set", negative=())]
+Only = Annotated[list[str] | None, Parameter(negative=())]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-from searchbench.cli.flags import Flag, Json
+from searchbench.cli.flags import Flag, Json, Port
 
 
 def load(
@@ -17,6 +17,7 @@ def load(
     replay: float | None = None,
     find_capacity: Flag = False,
     slo: list[str] | None = None,
+    abort: Flag = False,
     effort: float = 1.0,
     seconds: float | None = None,
     warmup: float | None = None,
@@ -43,6 +44,14 @@ def load(
     cpus: str | None = None,
     seed: int = 1,
     remote: Flag = False,
+    prometheus: Port = None,
+    ca: Path | None = None,
+    insecure: Flag = False,
+    cert: Path | None = None,
+    key: Path | None = None,
+    server_name: str | None = None,
+    header: list[str] | None = None,
+    compressed: Flag = False,
     record: Path | None = None,
     report: bool = True,
     as_json: Json = False,
@@ -52,8 +61,9 @@ def load(
     Parameters
     ----------
     targets
-        http://127.0.0.1:10041, mysql://, postgres://, sphinxql://, sphinx://; several systems one
-        after another; several addresses of one system with commas; a name before: new=http://...
+        http://127.0.0.1:10041, https://, mysql://, postgres://, sphinxql://, sphinx://, over TLS
+        mysql+tls:// and so on; several systems one after another; several addresses of one system
+        with commas; a name before: new=http://...
     requests
         A file of paths, of JSON (drnbench's forms too), of SQL statements, or a production log.
     form
@@ -68,7 +78,10 @@ def load(
     find_capacity
         Search for the greatest rate that keeps the promise of --slo.
     slo
-        A promise: 'p99 < 50ms, errors < 0.1%'; given several times, one search answers them all.
+        A promise: 'p99 < 50ms, errors < 0.1%'. Each step is held to it, and the exit code is 1
+        where one broke it, else 3 where that cannot be told; may be given several times.
+    abort
+        End the run as soon as a step has surely broken a promise.
     effort
         Of a search: multiplies the length of its trials; 0.3 for a first look, whose interval holds
         the truth in fewer than 95 % of cases.
@@ -122,6 +135,24 @@ def load(
         Seed of everything that is random.
     remote
         Allow addresses that are not this machine's loopback.
+    prometheus
+        Serve rate, outcomes, times and lateness for Prometheus at this port of loopback while it
+        runs; 0 for any port.
+    ca
+        TLS: certificates (PEM) to trust in place of the system's authorities.
+    insecure
+        TLS: take any certificate; the report says so.
+    cert
+        TLS: our own certificate (PEM), for servers that ask for one.
+    key
+        TLS: its private key (PEM).
+    server_name
+        TLS: the name that the server's certificate is for, where it is not the host.
+    header
+        A header of every request, 'Name: value'; several times. The record has its name, and the
+        value only where that is known to be no secret; '${NAME}' takes it from the environment.
+    compressed
+        Ask for replies in gzip; their bytes are counted as they were sent.
     record
         The folder of the record; records/load-TIME by default.
     report
@@ -133,5 +164,5 @@ def load(
     from searchbench.measure.load import Asked
     from searchbench.terminal.answer import carry_out
 
-    done = {option: given.pop(option) for option in ("record", "report", "as_json")}
+    done = {option: given.pop(option) for option in ("prometheus", "record", "report", "as_json")}
     return carry_out(Asked(**given, command=tuple(sys.argv[1:])), **done)

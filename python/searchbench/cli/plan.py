@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from searchbench.cli.flags import Json
+from searchbench.cli.flags import Json, Only, Sets
 
 if TYPE_CHECKING:
     from searchbench.study.plan import Plan
@@ -15,24 +15,29 @@ if TYPE_CHECKING:
 _USUAL_PER_S = 1000.0  # a window that needs less to be shown steady is not remarked on
 
 
-def plan(study: Path, *, as_json: Json = False) -> int:
+def plan(study: Path, *, sets: Sets = None, only: Only = None, as_json: Json = False) -> int:
     """Show what a study will run, in which order, and about how long it will take.
 
     Parameters
     ----------
     study
         The study file.
+    sets
+        Change the study: KEY=VALUE, as in load.seconds=3, systems.NAME.PARAMETER=4, seed=7.
+    only
+        Measure one level of a factor: FACTOR=LEVEL, as in system=NAME or load.clients=4; given
+        several times, all of those.
     as_json
         Print JSON: the plan as it will stand in the record.
     """
     import msgspec
 
-    from searchbench.study import read_study
+    from searchbench.study.overrides import read_changed
     from searchbench.study.planner import make_plan
     from searchbench.terminal import out
     from searchbench.terminal.progress import outlook
 
-    made = make_plan(read_study(study))
+    made = make_plan(read_changed(study, sets or (), only or ()))
     if as_json:
         out.as_json(msgspec.to_builtins(made))
         return 0

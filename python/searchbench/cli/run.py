@@ -5,14 +5,18 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-from searchbench.cli.flags import Json
+from searchbench.cli.flags import Flag, Json, Only, Port, Sets
 
 
 def run(
     study: Path,
     *,
+    sets: Sets = None,
+    only: Only = None,
+    quick: Flag = False,
     record: Path | None = None,
     work: Path | None = None,
+    prometheus: Port = None,
     report: bool = True,
     as_json: Json = False,
 ) -> int:
@@ -22,29 +26,43 @@ def run(
     ----------
     study
         The study file.
+    sets
+        Change the study: KEY=VALUE, as in load.seconds=3, systems.NAME.PARAMETER=4, seed=7.
+    only
+        Measure one level of a factor: FACTOR=LEVEL, as in system=NAME or load.clients=4; given
+        several times, all of those.
+    quick
+        A first look in a minute or two: fewer blocks, shorter windows, fewer documents and queries.
+        It decides nothing, and all that is printed and written says so.
     record
-        The folder of the record; records/NAME by default.
+        The folder of the record; by default records/NAME, with the changes in its name.
     work
         Where indexes are built while measuring; the temporary directory by default.
+    prometheus
+        Serve rate, outcomes, times and lateness for Prometheus at this port of loopback while it
+        runs; 0 for any port.
     report
         Write the report at the end.
     as_json
         Print the judgement as JSON.
     """
     from searchbench.analysis.judge import to_json
+    from searchbench.measure.prometheus import exported
     from searchbench.measure.run import run as measure
     from searchbench.record import open_record
-    from searchbench.study import read_study
+    from searchbench.study.overrides import name_of, read_changed
     from searchbench.study.planner import make_plan
-    from searchbench.terminal.answer import answer
+    from searchbench.study.quick import read_quick
+    from searchbench.terminal.answer import answer, exit_code
     from searchbench.terminal.progress import Terminal, outlook
 
-    read = read_study(study)
+    changes = sets or (), only or ()
+    read = (read_quick if quick else read_changed)(study, *changes)
     plan = make_plan(read)
-    place = record or Path("records") / read.name
+    place = record or Path("records") / (name_of(read, *changes) + "-quick" * quick)
     sys.stderr.write(f"{outlook(plan)}; record: {place}\n")
     try:
-        with Terminal(plan) as watch:
+        with Terminal(plan) as terminal, exported(terminal, prometheus) as watch:
             measure(read, place, plan=plan, watch=watch, work=work)
     except KeyboardInterrupt:
         sys.stderr.write(
@@ -52,5 +70,5 @@ def run(
         )
         return 130
     opened = open_record(place)
-    answer(opened, place / "report" if report else None, plain=to_json if as_json else None)
-    return 1 if any(t.status != "ok" for t in opened.trials) else 0
+    page = place / "report" if report else None
+    return exit_code(opened, answer(opened, page, plain=to_json if as_json else None))

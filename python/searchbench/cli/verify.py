@@ -7,7 +7,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from searchbench.cli.flags import Json
+from searchbench.cli.flags import Json, Only, Sets
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -19,7 +19,13 @@ _PAIRS = 6  # shown with examples
 
 
 def verify(
-    study: Path, *, record: Path | None = None, work: Path | None = None, as_json: Json = False
+    study: Path,
+    *,
+    sets: Sets = None,
+    only: Only = None,
+    record: Path | None = None,
+    work: Path | None = None,
+    as_json: Json = False,
 ) -> int:
     """Ask every system of a study every distinct query, and compare what they return.
 
@@ -29,6 +35,11 @@ def verify(
     ----------
     study
         The study file.
+    sets
+        Change the study: KEY=VALUE, as in load.seconds=3, systems.NAME.PARAMETER=4, seed=7.
+    only
+        Measure one level of a factor: FACTOR=LEVEL, as in system=NAME or load.clients=4; given
+        several times, all of those.
     record
         Keep the answers in this folder; else they are thrown away.
     work
@@ -38,12 +49,12 @@ def verify(
     """
     from searchbench.analysis.judge import agreements
     from searchbench.lab.conduct import studies
-    from searchbench.study import read_study
+    from searchbench.study.overrides import read_changed
     from searchbench.study.planner import make_plan
     from searchbench.terminal import out
     from searchbench.terminal.progress import Terminal
 
-    read = read_study(study)
+    read = read_changed(study, sets or (), only or ())
     with tempfile.TemporaryDirectory(prefix="searchbench-verify-") as folder:
         with Terminal(make_plan(read)) as watch:
             kept = studies.verify(read, record or Path(folder) / "record", watch=watch, work=work)

@@ -6,6 +6,8 @@ bytes and returns the reply whole, head and body, or several replies one after a
 
 from __future__ import annotations
 
+import gzip
+import zlib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from urllib.parse import quote
@@ -15,7 +17,7 @@ Pairs = Iterable[tuple[str, str | int]]
 
 @dataclass(frozen=True, slots=True)
 class HttpReply:
-    """One reply. Names of ``headers`` are in lower case; ``body`` is without chunk framing."""
+    """One reply. Names of ``headers`` are in lower case; ``body`` is without chunks and gzip."""
 
     status: int
     headers: Mapping[str, str]
@@ -88,6 +90,11 @@ def _one(data: bytes, at: int) -> tuple[HttpReply, int]:
         at += length
     else:
         body, at = data[at:], len(data)
+    if headers.get("content-encoding", "").lower() == "gzip" and body:
+        try:
+            body = gzip.decompress(body)
+        except (OSError, EOFError, zlib.error) as error:
+            raise ValueError(f"the body is no gzip, as it says it is: {error}") from None
     return HttpReply(status, headers, body), at
 
 

@@ -5,9 +5,10 @@ What stands in the record is that study; ``searchbench run`` on it does the same
 
 from __future__ import annotations
 
+import re
 import time
 import tomllib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -15,12 +16,14 @@ from typing import TYPE_CHECKING, Any
 import tomli_w
 
 from searchbench.errors import SearchbenchError, StudyError
-from searchbench.lab.system.address import named, target_of
+from searchbench.lab.system.address import is_secured, named, target_of
+from searchbench.lab.system.credentials import remember
 from searchbench.measure.run import run
 from searchbench.spec import nearest
 from searchbench.study import Study, parse_study, read_study
 from searchbench.study.model import key_of
 from searchbench.study.planner import make_plan
+from searchbench.workload.verbatim.headers import REFERENCE, is_open, parse
 
 if TYPE_CHECKING:
     from searchbench.lab.conduct.watch import Watch
@@ -48,6 +51,7 @@ class Asked:
     replay: float | None = None
     find_capacity: bool = False
     slo: str | Sequence[str] | None = None
+    abort: bool = False
     effort: float = 1.0
     seconds: float | None = None
     warmup: float | None = None
@@ -74,6 +78,13 @@ class Asked:
     cpus: str | Sequence[int] | None = None
     seed: int = 1
     remote: bool = False
+    ca: Path | str | None = None
+    insecure: bool = False
+    cert: Path | str | None = None
+    key: Path | str | None = None
+    server_name: str | None = None
+    header: Sequence[str] | None = None
+    compressed: bool = False
     method: str | None = None
     command: tuple[str, ...] = ()
 
@@ -119,8 +130,8 @@ def _check(asked: Asked) -> None:
         raise SearchbenchError(f"--spread {asked.spread!r}: use keep or round")
     if asked.find_capacity and asked.slo is None:
         raise SearchbenchError(_SLO_NEEDED)
-    if asked.slo is not None and not asked.find_capacity:
-        raise SearchbenchError("--slo is the promise of a search: add --find-capacity")
+    if asked.abort and asked.slo is None:
+        raise SearchbenchError("--abort ends a run that broke its promise: say which, with --slo")
     if asked.pause < 0:
         raise SearchbenchError(f"--pause {asked.pause:g}: a pause lasts 0 seconds or more")
     if asked.repeat < 1:
@@ -138,7 +149,8 @@ def _tables(asked: Asked) -> dict[str, Any]:
     systems, path = _systems(asked)
     found: dict[str, Any] = {"question": _question(asked, list(systems))}
     if asked.command:
-        found["command"] = list(asked.command)
+        shown = {text: _recorded(text) for text in asked.header or ()}
+        found["command"] = [_replaced(word, shown) for word in asked.command]
     found |= {"seed": asked.seed, "replicates": asked.repeat}
     found |= {"agreement": {"captures": asked.captures}, "load": _load(asked)}
     if asked.study is None:
@@ -190,8 +202,7 @@ def _load(asked: Asked) -> dict[str, Any]:
     pool = {"connections": asked.connections or _CONNECTIONS}
     opened = {**shared, **pool, "kind": "open", "arrivals": asked.arrivals}
     if asked.find_capacity:
-        slo = [asked.slo] if isinstance(asked.slo, str) else list(asked.slo or ())
-        return {**opened, "find_capacity": True, "slo": slo, "effort": asked.effort}
+        return {**opened, "find_capacity": True, "effort": asked.effort}
     window = {
         "seconds": _WINDOW_S if asked.seconds is None else asked.seconds,
         "warmup_s": _WARMUP_S if asked.warmup is None else asked.warmup,
@@ -220,6 +231,10 @@ def _shared(asked: Asked) -> dict[str, Any]:
         "order": asked.order, "timeout_s": asked.timeout, "idle": asked.idle,
         "spread": asked.spread, "pause_s": asked.pause, "realtime": asked.realtime,
     }  # fmt: skip
+    if asked.slo is not None:
+        table["slo"] = [asked.slo] if isinstance(asked.slo, str) else list(asked.slo)
+    if asked.abort:
+        table["abort"] = True
     if asked.cpus:
         table["cpus"] = _whole(asked.cpus)
     if asked.cache_hit is not None:
@@ -273,8 +288,47 @@ def _systems(asked: Asked) -> tuple[dict[str, dict[str, Any]], str]:
             table["remote"] = True
         if asked.engine is not None and asked.study is None:
             table["engine"] = asked.engine
+        table |= _access(asked, addresses[0])
         found[target.name] = table
     return found, path
+
+
+def _access(asked: Asked, address: str) -> dict[str, Any]:
+    """How one of several systems is reached: what of it concerns its address.
+
+    Of a single system all is said: what does not fit it is a mistake.
+    """
+    alone = len(asked.targets) == 1
+    found: dict[str, Any] = {}
+    if alone or is_secured(address):
+        files = {"ca": asked.ca, "cert": asked.cert, "key": asked.key}
+        found = {k: str(Path(v).resolve()) for k, v in files.items() if v is not None}
+        found |= {"insecure": True} if asked.insecure else {}
+        found |= _given(server_name=asked.server_name)
+    if alone or address.startswith("http"):
+        if asked.header:
+            found["headers"] = [_recorded(text) for text in asked.header]
+        found |= {"compressed": True} if asked.compressed else {}
+    return found
+
+
+def _recorded(text: str) -> str:
+    """A header as the record has it: a value that may be secret is kept by this process alone."""
+    try:
+        name, value = parse(text)
+    except ValueError as wrong:
+        raise SearchbenchError(f"--header: {wrong}") from None
+    if is_open(name) or REFERENCE.search(value) or not value:
+        return f"{name}: {value}"
+    variable = "SEARCHBENCH_HEADER_" + re.sub(r"\W", "_", name.upper(), flags=re.ASCII)
+    remember(variable, value)
+    return f"{name}: ${{{variable}}}"
+
+
+def _replaced(word: str, shown: Mapping[str, str]) -> str:
+    for text, recorded in shown.items():
+        word = word.replace(text, recorded)
+    return word
 
 
 def _requests(asked: Asked, path: str) -> dict[str, Any]:

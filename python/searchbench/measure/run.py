@@ -33,9 +33,17 @@ def run(
     that fails is on record as failed and raises nothing. KeyboardInterrupt leaves a valid record.
     """
     from searchbench.analysis.capacity.search import next_load
+    from searchbench.analysis.sweep.promises import Breach
     from searchbench.analysis.trial.warming import is_warm
     from searchbench.lab.conduct import studies
 
     return studies.run(
-        study, record, decide=next_load, is_warm=is_warm, plan=plan, watch=watch, work=work
+        study,
+        record,
+        decide=next_load,
+        is_warm=is_warm,
+        breach=lambda promises, window: Breach(promises, window).saw,
+        plan=plan,
+        watch=watch,
+        work=work,
     )

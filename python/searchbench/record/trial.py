@@ -175,6 +175,9 @@ class Drive(msgspec.Struct, frozen=True, kw_only=True):
     connects: int = 0
     reconnects: int = 0
     refused_connects: int = 0
+    handshakes: int = 0
+    resumed: int = 0
+    tls: str | None = None
     partial_sends: int = 0
     unsent: int = 0
     unsolicited: int = 0

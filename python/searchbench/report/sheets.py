@@ -86,6 +86,15 @@ def write_sheets(judgement: Judgement, folder: Path) -> list[Path]:
         made.append(("steps", STEPS, _steps))
     if judgement.measure == "capacity":
         made.append(("capacity", CAPACITY, _capacity))
+    if judgement.first_look:  # each row says so, since a table is often all that is passed on
+        return [
+            _write(
+                folder / f"{name}.csv",
+                (*head, "first_look"),
+                ((*row, "decides nothing") for row in make(judgement)),
+            )
+            for name, head, make in made
+        ]
     return [_write(folder / f"{name}.csv", head, make(judgement)) for name, head, make in made]
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from searchbench.spec import SpecKey
+from searchbench.study.access import ACCESS_KEYS
 from searchbench.workload.verbatim.files import FORMS
 
 TOP_KEYS: tuple[SpecKey, ...] = (
@@ -13,6 +14,8 @@ TOP_KEYS: tuple[SpecKey, ...] = (
             maximum=2**53),
     SpecKey("replicates", "integer", None, "blocks, each with every treatment once (default 3; for "
             "a sweep or a search for capacity 1)", minimum=1, maximum=1000),
+    SpecKey("first_look", "boolean", False, "the report decides nothing; `run --quick` sets it "
+            "and cuts blocks, windows, documents and queries"),
     SpecKey("exclude", "list", (), "crossings that are not to be run, with the reason"),
     SpecKey("command", "texts", None, "the command line that wrote this study; `searchbench load` "
             "writes it"),
@@ -43,11 +46,13 @@ SYSTEM_KEYS: tuple[SpecKey, ...] = (
     SpecKey("engine", "text", None, "the engine's name; default: NAME. With [requests] it may be "
             'absent (it is recognised when the system answers) or "none" (replies are taken as '
             "they are)"),
-    SpecKey("attach", "texts", None, "HOST:PORT or a URL (http://, mysql://, postgres://, "
-            "sphinxql://, sphinx://, frames://) of one that already runs, or a list of them; it is "
+    SpecKey("attach", "texts", None, "HOST:PORT or a URL (http://, https://, mysql://, "
+            "postgres://, sphinxql://, sphinx://, frames://; over TLS mysql+tls://, "
+            "postgres+tls://, sphinxql+tls://) of one that already runs, or a list of them; it is "
             "then neither started nor stopped"),
     SpecKey("remote", "boolean", False, "its addresses may be another machine's (else only "
             "loopback is allowed): a load test is an attack on whoever did not ask for it"),
+    *ACCESS_KEYS,
 )  # fmt: skip
 REQUEST_KEYS: tuple[SpecKey, ...] = (
     SpecKey("file", "path", None, "a file of requests: paths, JSON, SQL statements, or a log that "

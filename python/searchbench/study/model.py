@@ -8,8 +8,10 @@ from pathlib import Path
 from typing import Any, Literal
 
 from searchbench.engines.engine import Level
-from searchbench.study.plan import AgreementRule, Measure
+from searchbench.study.plan import Access, AgreementRule, Measure
 from searchbench.workload.load_table import STEP_KEYS, kind_of, promises_of
+
+_PLAIN = Access()
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,8 +19,8 @@ class System:
     """One system under test. ``parameters``: every lever of its engine, defaults put in.
 
     ``attach``: the addresses of one that already runs; empty: it is started. ``remote``: they may
-    be another machine's. ``engine`` "": it is found out when the system answers, "none": its
-    replies are taken as they are; both are for verbatim requests.
+    be another machine's. ``access``: how it is reached. ``engine`` "": it is found out when the
+    system answers, "none": its replies are taken as they are; both are for verbatim requests.
     """
 
     name: str
@@ -26,6 +28,7 @@ class System:
     parameters: Mapping[str, Level]
     attach: tuple[str, ...] = ()
     remote: bool = False
+    access: Access = _PLAIN
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,6 +109,7 @@ class Study:
     ``metric``: by what the verdict is given, more being better of a throughput, less of anything
     else; None: throughput where every load is a closed loop, else response_p99.
     ``command``: the arguments of the command line that the study was made from, if it was.
+    ``first_look``: it decides nothing.
     """
 
     path: str
@@ -128,6 +132,7 @@ class Study:
     agreement: AgreementRule = field(default_factory=AgreementRule)
     metric: str | None = None
     command: tuple[str, ...] = ()
+    first_look: bool = False
 
     @property
     def verbatim(self) -> bool:
@@ -159,7 +164,7 @@ class Study:
 
     @property
     def promises(self) -> tuple[str, ...]:
-        """What a search for capacity holds each rate to."""
+        """What a search for capacity holds each rate to, and a sweep each step."""
         return promises_of(self.load)
 
     @property

@@ -16,16 +16,33 @@ Measure = Literal["trials", "sweep", "capacity"]
 Require = Literal["totals", "set", "order", "none"]
 
 
+class Access(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """How an attached system is reached; nothing of it is secret.
+
+    ``ca``, ``cert``, ``key``: files of PEM, empty where there are none; ``insecure``: any
+    certificate will do; ``server_name``: where it is not the host's. ``headers``: "Name: value",
+    with ``${NAME}`` for what is in the environment. ``compressed``: replies are asked for in gzip.
+    """
+
+    ca: str = ""
+    insecure: bool = False
+    cert: str = ""
+    key: str = ""
+    server_name: str = ""
+    headers: tuple[str, ...] = ()
+    compressed: bool = False
+
+
 class Treatment(msgspec.Struct, frozen=True, kw_only=True):
     """One level of each factor. ``levels``: by factor ("system", "load.clients", a linked name).
 
     ``settings``: the study's tables by name with this treatment's levels put in: "corpus",
     "queries" or "requests", "load", "system" (every parameter of the engine).
     ``attach``: the addresses of a system that runs already; ``remote``: they may be another
-    machine's. ``engine``: "" until the system answers, "none" where its replies are taken as they
-    are. ``subject``: what the configuration is called without the step of its load; treatments of
-    one subject that differ in their step alone are driven one after another on the same warm
-    system.
+    machine's; ``access``: how it is reached. ``engine``: "" until the system answers, "none" where
+    its replies are taken as they are. ``subject``: what the configuration is called without the
+    step of its load; treatments of one subject that differ in their step alone are driven one after
+    another on the same warm system.
     """
 
     id: str
@@ -36,6 +53,7 @@ class Treatment(msgspec.Struct, frozen=True, kw_only=True):
     settings: dict[str, dict[str, Any]]
     attach: tuple[str, ...] = ()
     remote: bool = False
+    access: Access = Access()
     subject: str = ""
 
     @property
@@ -103,8 +121,10 @@ class Judging(msgspec.Struct, frozen=True, kw_only=True):
     of ``promises``). ``control``: the treatment that has a twin in every block, or "in turn"; which
     block has whose is in the trials. ``factors``: the levels of each, "system" among them.
     ``ingest``: how often indexes are built; empty: not on record.
+    ``abort``: a sweep, whose steps are held to ``promises`` too, ends once one is surely broken.
     ``effort``: of a search, what multiplies the lengths of its trials.
     ``command``: the arguments of the command line that the study was made from, if it was.
+    ``first_look``: whatever is found, nothing is decided by it.
     """
 
     question: str = ""
@@ -118,8 +138,10 @@ class Judging(msgspec.Struct, frozen=True, kw_only=True):
     ingest: str = "per-block"
     factors: dict[str, list[Level]] = {}
     promises: tuple[str, ...] = ()
+    abort: bool = False
     effort: float = 1.0
     command: tuple[str, ...] = ()
+    first_look: bool = False
 
 
 class Plan(msgspec.Struct, frozen=True, kw_only=True):

@@ -55,6 +55,7 @@ def make_plan(study: Study, documents: int | None = None) -> Plan:
                 settings=tables,
                 attach=system.attach,
                 remote=system.remote,
+                access=system.access,
             )
         )
     if not treatments:
@@ -270,6 +271,8 @@ def _judging(study: Study, treatments: Sequence[Treatment]) -> Judging:
         ingest=study.ingest,
         factors=factors,
         promises=study.promises,
+        abort=bool(study.load.get("abort")),
         effort=float(study.load.get("effort", 1.0)) if searched else 1.0,
         command=study.command,
+        first_look=study.first_look,
     )

@@ -30,8 +30,13 @@ _REPLICATES = {"trials": 3, "sweep": 1, "capacity": 1}
 def read_study(path: Path | str) -> Study:
     """The study of a file; StudyError with every mistake in it."""
     path = Path(path)
+    return parse_study(read_text(path), str(path), path.resolve().parent)
+
+
+def read_text(path: Path) -> str:
+    """The text of a study file; StudyError where it cannot be read."""
     try:
-        text = path.read_text(encoding="utf-8")
+        return path.read_text(encoding="utf-8")
     except UnicodeDecodeError as error:
         line = error.object[: error.start].count(b"\n") + 1
         wrong = Complaint(str(path), line, 1, "a study file is UTF-8, and this line is not")
@@ -40,7 +45,6 @@ def read_study(path: Path | str) -> Study:
         raise StudyError(
             [Complaint(str(path), 0, 0, f"the study cannot be read: {error.strerror}")]
         ) from error
-    return parse_study(text, str(path), path.resolve().parent)
 
 
 def parse_study(text: str, file: str, base: Path) -> Study:
@@ -77,6 +81,7 @@ def parse_study(text: str, file: str, base: Path) -> Study:
         agreement=AgreementRule(**agreement),
         metric=verdict.get("metric"),
         command=(command,) if isinstance(command, str) else tuple(command),
+        first_look=top.get("first_look", False),
     )
     _measured(source, study, control)
     _as_found(source, study, ingest.get("index"))
@@ -110,7 +115,17 @@ def _top(source: Source) -> dict[str, Any]:
 def _measured(source: Source, study: Study, control: Mapping[str, Any]) -> None:
     """Complain of what is for another kind of measurement."""
     if study.measure == "trials":
+        if study.promises:
+            source.at_value(("load", "slo"), "`slo` is for a sweep, whose steps it judges, or a "
+                          "search: give `clients` or `rate_per_s` a list, or add "
+                          "find_capacity = true")  # fmt: skip
         return
+    if study.load.get("abort") and study.load.get("requests") is not None:
+        source.at_value(("load", "abort"), "`abort` judges a window while it is driven, so it "
+                      "needs one in `seconds`")  # fmt: skip
+    elif study.load.get("abort") and study.load.get("warmup_s") is None:
+        source.at_value(("load", "abort"), "`abort` judges a window while it is driven, so it has "
+                      "to know when that begins: give `warmup_s`")  # fmt: skip
     what = "a sweep" if study.measure == "sweep" else "a search for capacity"
     wrong = f"controls are for trials, and this is {what}"
     if control.get("aa"):

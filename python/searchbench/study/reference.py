@@ -86,6 +86,26 @@ statement. A key that the study varies is refused. Where the record has the valu
 checked against it, and a warning says where they differ. A statement of several words is prose: it
 is not checked, and neither is anything that the record does not have.
 
+## The same study with a change
+
+```sh
+searchbench run study.toml --set load.seconds=3 --set systems.tantivy.parts=2
+searchbench run study.toml --only system=sqlite
+```
+
+`--set KEY=VALUE` sets any key of the study. The value is a TOML value; a text needs no quotes.
+Where a factor varies that key, the value replaces the factor's levels. `--only FACTOR=LEVEL` leaves
+out the other levels of a factor; given several times for one factor, it keeps all of those levels.
+`plan` and `verify` take both options too. The record keeps the study as it was run: its first line
+has the options, and what `--only` leaves out stands there as an exclusion. The record's folder has
+the options in its name.
+
+`searchbench run study.toml --quick` is a first look, in a minute or two for a few treatments: at
+most two blocks, windows of at most three seconds, about 10,000 documents, 200 sampled queries or
+1,000 logged ones. What a factor varies stays as it is, and so do the documents of attached systems.
+It shows whether everything runs, and the size of differences. It decides nothing, and the report
+says so throughout: no difference is resolved, no system is the best, `compare` refuses the record.
+
 ## What is measured: trials, a sweep, or a capacity
 
 A study measures in one of three ways, which `[load]` says. All of them are crossed with factors.

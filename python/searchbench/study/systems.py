@@ -14,6 +14,7 @@ from urllib.parse import urlsplit
 from searchbench.engines import ENGINES, defaults
 from searchbench.engines.engine import Parameter
 from searchbench.spec import Kind, SpecKey, nearest, show
+from searchbench.study.access import read_access
 from searchbench.study.keys import SYSTEM_KEYS
 from searchbench.study.model import System
 from searchbench.study.positions import Path, Source
@@ -25,11 +26,16 @@ _KINDS: dict[type, Kind] = {str: "text", int: "integer", float: "number", bool: 
 # With the port that is usual, 0 where there is none.
 _SCHEMES = {
     "http": 80,
+    "https": 443,
     "mysql": 3306,
+    "mysql+tls": 3306,
     "mariadb": 3306,
     "postgres": 5432,
     "postgresql": 5432,
+    "postgres+tls": 5432,
+    "postgresql+tls": 5432,
     "sphinxql": 9306,
+    "sphinxql+tls": 9306,
     "sphinx": 9312,
     "frames": 0,
 }
@@ -93,10 +99,11 @@ def _portable(source: Source, name: str) -> System | None:
     good = source.checked(path, [*levers, *SYSTEM_KEYS], what=engine)
     good.pop("engine", None)
     attach, remote = _addresses(source, path, good)
+    access = read_access(source, path, good, attach)
     if "attach" not in table and ENGINES[engine].can.unavailable:
         source.at_key(path, f"{engine} is not run here: {ENGINES[engine].can.unavailable}",
                       'give `attach = "127.0.0.1:PORT"` of one that runs')  # fmt: skip
-    return System(name, engine, {**defaults(ENGINES[engine]), **good}, attach, remote)
+    return System(name, engine, {**defaults(ENGINES[engine]), **good}, attach, remote, access)
 
 
 def _verbatim(source: Source, name: str) -> System:
@@ -114,6 +121,7 @@ def _verbatim(source: Source, name: str) -> System:
                       "a system that runs with its own settings")  # fmt: skip
     good = source.checked(path, SYSTEM_KEYS, "a system of [requests]", levers)
     attach, remote = _addresses(source, path, good)
+    access = read_access(source, path, good, attach)
     if "attach" not in table:
         source.at_key(path, "requests are sent as they are to a system that runs already: give its "
                       "address", 'as in attach = "http://127.0.0.1:10041"')  # fmt: skip
@@ -124,7 +132,7 @@ def _verbatim(source: Source, name: str) -> System:
             source.at_each((*path, "attach"), at,
                            f"requests are sent as they are, and {show(address)} does not say what "
                             "is spoken there", f'as in "http://{address}"')  # fmt: skip
-    return System(name, engine if isinstance(engine, str) else "", {}, attach, remote)
+    return System(name, engine if isinstance(engine, str) else "", {}, attach, remote, access)
 
 
 def _addresses(source: Source, path: Path, good: dict[str, Any]) -> tuple[tuple[str, ...], bool]:
@@ -197,11 +205,6 @@ def _url(text: str) -> tuple[str, str, int]:
     except ValueError:
         raise ValueError(f"{show(text)} is no URL") from None
     scheme = f"{parts.scheme}://"
-    if parts.scheme == "https":
-        raise ValueError(
-            f"{show(text)}: TLS is not spoken; let the load go to the server itself, behind "
-            "whatever ends the TLS, over http://"
-        )
     if parts.scheme not in _SCHEMES:
         hint = nearest(parts.scheme, _SCHEMES)
         raise ValueError(f"{show(text)}: {scheme} is not spoken; {hint}")

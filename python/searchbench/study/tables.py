@@ -201,7 +201,7 @@ def check_requests(given: Given, systems: Iterable[System]) -> None:
             ("path", f"`path` is asked over HTTP, and {system.name} is at {address}")
             for system in systems
             for address in system.attach
-            if is_url(address) and not address.startswith("http://")
+            if is_url(address) and not address.startswith(("http://", "https://"))
         ]
     if isinstance(method, str) and not _METHOD.fullmatch(method):
         wanted = '`method` must be one of HTTP\'s in capitals, as in "GET"'

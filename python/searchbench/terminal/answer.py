@@ -25,11 +25,16 @@ def carry_out(
     *,
     report: bool = True,
     as_json: bool = False,
+    prometheus: int | None = None,
     finish: Callable[[Record, Judgement], None] | None = None,
 ) -> int:
-    """The whole run; the exit code. ``finish``: called with the record and its judgement."""
+    """The whole run; the exit code. ``finish``: called with the record and its judgement.
+
+    ``prometheus``: the port at which figures are served meanwhile.
+    """
     from searchbench.analysis.judge import steps_json
     from searchbench.measure.load import study_of, usual_record
+    from searchbench.measure.prometheus import exported
     from searchbench.measure.run import run
     from searchbench.record import open_record
     from searchbench.study.planner import make_plan
@@ -41,7 +46,7 @@ def carry_out(
     sys.stderr.write(f"{outlook(plan)}; record: {place}\n")
     interrupted = False
     try:
-        with LiveLine() as watch:
+        with LiveLine() as line, exported(line, prometheus) as watch:
             run(study, place, plan=plan, watch=watch)
     except KeyboardInterrupt:
         sys.stderr.write("\ninterrupted\n")
@@ -53,9 +58,17 @@ def carry_out(
     judgement = answer(kept, page, plain=steps_json if as_json else None)
     if finish is not None:
         finish(kept, judgement)
+    return 130 if interrupted else exit_code(kept, judgement)
+
+
+def exit_code(kept: Record, judgement: Judgement) -> int:
+    """1: a trial failed, a server is gone, or a promise is broken; else 3: of one, it cannot be
+    told; else 0."""
     spoilt = {f.kind for step in judgement.steps for f in step.findings} & _SERVER_GONE
-    failed = spoilt or any(t.status != "ok" for t in kept.trials)
-    return 130 if interrupted else 1 if failed else 0
+    found = {p.verdict for step in judgement.steps for p in step.promises}
+    if spoilt or "broken" in found or any(t.status != "ok" for t in kept.trials):
+        return 1
+    return 3 if "cannot tell" in found else 0
 
 
 def answer(

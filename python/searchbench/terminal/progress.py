@@ -176,7 +176,8 @@ def _said(recent: bytes) -> str:
 
 def outlook(plan: Plan) -> str:
     """What is measured, and about how long it takes; with slow warm-ups, at most how much more."""
-    said = f"{measured(plan)}, about {_duration(plan.estimated_s)}"
+    first = "first look, which decides nothing: " if plan.judging.first_look else ""
+    said = f"{first}{measured(plan)}, about {_duration(plan.estimated_s)}"
     more_s = warmups_s(plan)
     return f"{said} (warm-ups: up to {_duration(more_s)} more)" if more_s else said
 

@@ -62,8 +62,10 @@ SPEC_KEYS: tuple[SpecKey, ...] = (
             "or requests go round", ("keep", "round")),
     SpecKey("find_capacity", "boolean", False, "search for the greatest rate that keeps `slo`; the "
             "search chooses rates and windows itself"),
-    SpecKey("slo", "texts", None, f'of a search: a promise ("{_PROMISE}"), or a list of them, '
-            "which one search answers together"),
+    SpecKey("slo", "texts", None, f'a promise ("{_PROMISE}"), or a list of them: what a search '
+            "finds the greatest rate for, and what each step of a sweep is held to"),
+    SpecKey("abort", "boolean", False, "of a sweep with `slo`: end it as soon as a step has surely "
+            "broken a promise"),
     SpecKey("effort", "number", 1.0, "of a search: multiplies the length of its trials; 0.3 for a "
             "first look, whose intervals hold the truth in fewer than 95 % of cases", above=0,
             maximum=100),
@@ -80,7 +82,7 @@ SPEC_KEYS: tuple[SpecKey, ...] = (
 )  # fmt: skip
 STEP_KEYS = ("clients", "rate_per_s")
 """The keys that may hold a list: the steps of a sweep on one warm system."""
-WHOLE_KEYS = ("find_capacity", "slo", "effort")
+WHOLE_KEYS = ("find_capacity", "slo", "abort", "effort")
 """The keys that say what kind of measurement a study is; they have one value in all of it."""
 
 # Which keys belong to one kind alone, and decide it where `kind` is not given.
@@ -98,9 +100,9 @@ _OF_SEARCH = (
 # Keys that say nothing without another one, each with what is then said.
 _GOES_WITH: Mapping[str, Mapping[str, str]] = {
     "find_capacity": {
-        "slo": "`slo` is the promise of a search: add find_capacity = true",
         "effort": "`effort` is that of a search: add find_capacity = true",
     },
+    "slo": {"abort": "`abort` ends a sweep that broke its promise: say which, with `slo`"},
     "cache_hit": {
         "cache_entries": "`cache_entries` goes with `cache_hit`, the share that is wanted",
         "cache_law": "`cache_law` goes with `cache_hit`, the share that is wanted",
@@ -187,6 +189,8 @@ def _search_problems(given: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     for key in _OF_SEARCH:
         if given.get(key) is not None:
             yield key, f"a search for capacity chooses `{key}` itself; leave it out"
+    if given.get("abort"):
+        yield "abort", "a search for capacity goes on after a broken promise; leave `abort` out"
     if not promises_of(given):
         key = "slo" if "slo" in given else "find_capacity"
         yield key, f'a search for capacity needs a promise: slo = "{_PROMISE}"'

@@ -47,6 +47,9 @@ pub struct Opened {
     pub connects: u64,
     pub reconnects: u64,
     pub refused_connects: u64,
+    /// Of TLS, and how many of them an earlier one spared.
+    pub handshakes: u64,
+    pub resumed: u64,
 }
 
 impl Opened {
@@ -54,6 +57,8 @@ impl Opened {
         self.connects += other.connects;
         self.reconnects += other.reconnects;
         self.refused_connects += other.refused_connects;
+        self.handshakes += other.handshakes;
+        self.resumed += other.resumed;
     }
 }
 
@@ -95,6 +100,7 @@ pub struct ThreadAccount {
     /// By target.
     pub opened: Vec<Opened>,
     pub greeting_failed: Option<String>,
+    pub agreed: Option<String>,
 }
 
 /// What is accounted for once, and not for each thread.
@@ -124,8 +130,10 @@ pub struct Accounting {
     pub opened: Opened,
     #[serde(flatten)]
     pub counters: Counters,
-    /// Why the first login that failed did, in the server's words.
+    /// Why the first login that failed did, in the server's words; or the first handshake of TLS.
     pub greeting_failed: Option<String>,
+    /// Version and cipher of the first handshake of TLS.
+    pub tls: Option<String>,
     /// Samples written to a file during the drive.
     pub spilled_bytes: usize,
     /// Why no more were.
@@ -173,6 +181,7 @@ impl Accounting {
             opened: Opened::default(),
             counters: Counters::default(),
             greeting_failed: None,
+            tls: None,
             spilled_bytes,
             spill_failed,
             statuses: BTreeMap::new(),
@@ -196,6 +205,7 @@ impl Accounting {
         }
         self.clients += thread.clients;
         self.greeting_failed = self.greeting_failed.take().or(thread.greeting_failed);
+        self.tls = self.tls.take().or(thread.agreed);
         self.threads.push(ThreadUse {
             cpu: thread.cpu,
             usage: thread.usage,
@@ -239,6 +249,8 @@ mod tests {
             connects: 5,
             reconnects: 6,
             refused_connects: 7,
+            handshakes: 8,
+            resumed: 9,
         };
         ThreadAccount {
             cpu,
@@ -256,6 +268,7 @@ mod tests {
             clients: 2,
             opened: vec![Opened::default(), opened],
             greeting_failed: cpu.map(|_| "no \"x\"\\\n\u{7}ü".into()),
+            agreed: cpu.map(|_| "TLSv1_3 X".into()),
         }
     }
 
@@ -281,13 +294,14 @@ mod tests {
             r#"{"cpu":1,"user_ns":11,"system_ns":12,"run_wait_ns":13,"#,
             r#""voluntary_switches":14,"involuntary_switches":15,"minor_faults":16,"#,
             r#""priority":"fifo 10"}],"#,
-            r#""connects":10,"reconnects":12,"refused_connects":14,"partial_sends":2,"#,
+            r#""connects":10,"reconnects":12,"refused_connects":14,"handshakes":16,"resumed":18,"#,
+            r#""partial_sends":2,"#,
             r#""unsent":44,"unsolicited":6,"pauses":4,"pause_ns":6000000,"#,
-            r#""greeting_failed":"no \"x\"\\\n\u0007ü","spilled_bytes":64,"#,
+            r#""greeting_failed":"no \"x\"\\\n\u0007ü","tls":"TLSv1_3 X","spilled_bytes":64,"#,
             r#""spill_failed":"the disk is full","statuses":{"200":4,"503":2},"clients":4,"#,
             r#""targets":[{"address":"127.0.0.1:80","connects":0,"reconnects":0,"#,
-            r#""refused_connects":0},{"address":"[::1]:81","connects":10,"reconnects":12,"#,
-            r#""refused_connects":14}]}"#,
+            r#""refused_connects":0,"handshakes":0,"resumed":0},{"address":"[::1]:81","connects":10,"reconnects":12,"#,
+            r#""refused_connects":14,"handshakes":16,"resumed":18}]}"#,
         );
         assert_eq!(account.json(), golden);
     }
@@ -304,8 +318,8 @@ mod tests {
         };
         let json = Accounting::new(vec![], &whole, 0, None).json();
         let read: serde_json::Value = serde_json::from_str(&json).unwrap();
-        assert_eq!(read.as_object().unwrap().len(), 20);
-        for key in ["greeting_failed", "spill_failed"] {
+        assert_eq!(read.as_object().unwrap().len(), 23);
+        for key in ["greeting_failed", "tls", "spill_failed"] {
             assert!(read[key].is_null(), "{key} in {json}");
         }
         assert_eq!(read["statuses"], serde_json::json!({}));

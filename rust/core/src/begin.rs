@@ -4,6 +4,7 @@ use std::io;
 
 use crate::conn::{Job, Pending, Phase};
 use crate::pace::{Due, Turn};
+use crate::sample::Outcome;
 use crate::sys;
 use crate::thread::{WATCHED, Worker};
 use crate::wire::Wire;
@@ -80,9 +81,15 @@ impl<W: Wire> Worker<'_, W> {
 
     pub(crate) fn send_exchange(&mut self, index: u32, now: i64) {
         let conn = &mut self.conns[index as usize];
-        let place = self.shared.requests.place(conn.job.exchange);
-        conn.wire
-            .begin(&self.shared.requests.arena()[place.clone()]);
+        let mut place = self.shared.requests.place(conn.job.exchange);
+        let exchange = &self.shared.requests.arena()[place.clone()];
+        conn.wire.begin(exchange);
+        if let Some(tls) = &mut conn.tls {
+            match tls.put(exchange) {
+                Some(sealed) => place = sealed,
+                None => return self.fail(index, Outcome::Reset),
+            }
+        }
         conn.job.at = place.start;
         conn.job.end = place.end;
         conn.job.reply_bytes = 0;
@@ -103,7 +110,11 @@ impl<W: Wire> Worker<'_, W> {
     pub(crate) fn flush(&mut self, index: u32) {
         let conn = &mut self.conns[index as usize];
         while conn.job.at < conn.job.end {
-            let rest = &self.shared.requests.arena()[conn.job.at..conn.job.end];
+            let bytes = match &conn.tls {
+                None => self.shared.requests.arena(),
+                Some(tls) => tls.sealed(),
+            };
+            let rest = &bytes[conn.job.at..conn.job.end];
             match sys::send(conn.fd(), rest) {
                 Ok(sent) => {
                     conn.job.at += sent;

@@ -1,9 +1,12 @@
 //! The state of one connection, and of the request it carries.
 
+use std::io;
 use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 
 use crate::plan::Planned;
 use crate::sample::{NO_HOST_NS, Outcome, Sample};
+use crate::sys;
+use crate::tls::Secure;
 
 /// No connection, in the links between connections.
 pub const NONE: u32 = u32::MAX;
@@ -45,7 +48,7 @@ pub struct Job {
     /// The exchange under way, and the end of the request's exchanges.
     pub exchange: u32,
     pub exchange_end: u32,
-    /// Bytes of the arena that are still to be handed to the kernel.
+    /// Bytes of the arena, or of what TLS made of them, that are still to be handed to the kernel.
     pub at: usize,
     pub end: usize,
     pub bytes: u64,
@@ -119,6 +122,8 @@ impl Job {
 /// One connection, over all the sockets it has in its life.
 pub struct Conn<W> {
     socket: Option<OwnedFd>,
+    /// TLS, from the moment when it begins on this socket.
+    pub tls: Option<Box<Secure>>,
     /// Counts sockets, so that an event of an earlier one is recognised.
     pub generation: u32,
     pub phase: Phase,
@@ -160,6 +165,7 @@ impl<W> Conn<W> {
     pub fn new(wire: W, planned: &Planned) -> Conn<W> {
         Conn {
             socket: None,
+            tls: None,
             generation: 0,
             phase: Phase::Down,
             pending: Pending::Nothing,
@@ -202,6 +208,22 @@ impl<W> Conn<W> {
         self.greeting.clear();
     }
 
+    /// Takes what has arrived, decrypted where it is secured: how many bytes, 0 at the end, and
+    /// whether nothing more was there. `sealed`: room for what is to be decrypted.
+    #[inline]
+    pub fn receive(&mut self, plain: &mut [u8], sealed: &mut [u8]) -> io::Result<(usize, bool)> {
+        let fd = self.fd();
+        match &mut self.tls {
+            None => sys::receive(fd, plain).map(|count| (count, count < plain.len())),
+            Some(tls) => tls.receive(fd, plain, sealed),
+        }
+    }
+
+    /// The handshake of TLS is under way.
+    pub fn is_shaking(&self) -> bool {
+        self.tls.as_ref().is_some_and(|tls| !tls.is_open())
+    }
+
     /// The request it carries, which gets no reply. Where it waited for a connection that did not
     /// open in time, it has when opening that began.
     pub fn given_up(&self) -> Job {
@@ -214,6 +236,7 @@ impl<W> Conn<W> {
 
     pub fn close(&mut self) {
         self.socket = None;
+        self.tls = None;
         self.phase = Phase::Down;
         // Whatever was to be sent over it is not sent over the next.
         self.pending = Pending::Nothing;

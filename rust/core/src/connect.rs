@@ -66,7 +66,11 @@ impl<W: Wire> Worker<'_, W> {
                 if sys::poll_either(conn.fd(), wanted, stop, left_ms as i32)? {
                     match conn.phase {
                         Phase::Connecting => self.on_connect(index),
-                        _ => self.on_greeting(index, &mut vec![0; 64 << 10]),
+                        _ => {
+                            let mut buffer = std::mem::take(&mut self.buffer);
+                            self.on_greeting(index, &mut buffer);
+                            self.buffer = buffer;
+                        }
                     }
                 } else if self.shared.stop.is_raised() {
                     return Ok(false);
@@ -177,23 +181,77 @@ impl<W: Wire> Worker<'_, W> {
         conn.was_up = true;
         conn.phase = Phase::Greeting;
         let mut out = std::mem::take(&mut conn.greeting);
-        let said = conn.wire.connected(&mut out);
+        let said = match self.shared.tls {
+            None => conn.wire.connected(&mut out),
+            Some(_) => conn.wire.securing(&mut out),
+        };
         self.greeted(index, said, out);
+    }
+
+    /// The handshake of TLS: what it has to say is sent; once it is over the wire has the word.
+    fn shake(&mut self, index: u32) {
+        let conn = &mut self.conns[index as usize];
+        let fd = conn.fd();
+        let Some(tls) = &mut conn.tls else { return };
+        if !tls.say_all(fd) {
+            return self.fail(index, Outcome::Reset);
+        }
+        if tls.is_open() {
+            let opened = &mut self.opened[conn.target as usize];
+            opened.handshakes += 1;
+            opened.resumed += u64::from(tls.resumed());
+            self.agreed = self.agreed.take().or_else(|| tls.agreed());
+            let mut out = std::mem::take(&mut conn.greeting);
+            let said = conn.wire.connected(&mut out);
+            self.greeted(index, said, out);
+        }
+    }
+
+    /// Why a connection ended, if TLS knows; else `outcome`, and `words` where there are any.
+    pub(crate) fn torn(&mut self, index: u32, outcome: Outcome, words: Option<String>) {
+        let known = self.conns[index as usize].tls.as_mut();
+        let (outcome, words) = match known.and_then(|tls| tls.failure()) {
+            Some((outcome, words)) => (outcome, Some(words)),
+            None => (outcome, words),
+        };
+        self.greeting_failed = self.greeting_failed.take().or(words);
+        self.fail(index, outcome);
     }
 
     /// Bytes, or the end, arrived during the greeting.
     pub(crate) fn on_greeting(&mut self, index: u32, buffer: &mut [u8]) {
         let conn = &mut self.conns[index as usize];
-        match sys::receive(conn.fd(), buffer) {
-            Ok(0) => self.fail(index, Outcome::Reset),
-            Ok(count) => {
+        let shaking = conn.is_shaking();
+        match conn.receive(buffer, &mut self.sealed) {
+            Ok((0, _)) => {
+                let words = conn
+                    .tls
+                    .as_ref()
+                    .filter(|_| shaking)
+                    .map(|tls| tls.hung_up());
+                self.torn(index, Outcome::Reset, words);
+            }
+            // Nobody asked anything yet.
+            Ok(_) if shaking => self.fail(index, Outcome::Malformed),
+            Ok((count, _)) => {
                 let mut out = std::mem::take(&mut conn.greeting);
                 let said = conn.wire.greet(&buffer[..count], &mut out);
                 self.greeted(index, said, out);
             }
-            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                if shaking {
+                    self.shake(index);
+                }
+            }
             Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-            Err(_) => self.fail(index, Outcome::Reset),
+            Err(_) => {
+                let words = conn
+                    .tls
+                    .as_ref()
+                    .filter(|_| shaking)
+                    .map(|tls| tls.hung_up());
+                self.torn(index, Outcome::Reset, words);
+            }
         }
     }
 
@@ -202,7 +260,11 @@ impl<W: Wire> Worker<'_, W> {
         if !out.is_empty() {
             // A greeting is a few hundred bytes on a socket that has carried nothing: the kernel
             // takes it whole, or the connection is no good.
-            let whole = sys::send(conn.fd(), &out).is_ok_and(|sent| sent == out.len());
+            let fd = conn.fd();
+            let whole = match &mut conn.tls {
+                None => sys::send(fd, &out).is_ok_and(|sent| sent == out.len()),
+                Some(tls) => tls.put(&out).is_some() && tls.say_all(fd),
+            };
             out.clear();
             conn.greeting = out;
             if !whole {
@@ -211,6 +273,19 @@ impl<W: Wire> Worker<'_, W> {
         }
         match said {
             Greeting::More => {}
+            Greeting::Secure => {
+                let target = conn.target;
+                match self.shared.tls.as_ref().map(|tls| tls.open(target)) {
+                    Some(Ok(secure)) => {
+                        conn.tls = Some(Box::new(secure));
+                        self.shake(index);
+                    }
+                    failed => {
+                        let words = failed.and_then(Result::err);
+                        self.torn(index, Outcome::Refused, words);
+                    }
+                }
+            }
             Greeting::Failed(outcome) => {
                 if self.greeting_failed.is_none() {
                     self.greeting_failed = conn.wire.complaint().map(String::from);

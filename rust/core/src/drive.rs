@@ -115,8 +115,9 @@ impl Drive {
         let each = options.request_timeouts_ns.as_deref();
         let timeouts = Timeouts::new(options.timeout_ns, each).map_err(Error::Invalid)?;
         let shared = Arc::new(Shared {
-            // What fits one segment, and is sent when nothing is under way, waits for nothing.
-            at_once: requests.longest() > ONE_SEGMENT_BYTES,
+            // What fits one segment, and is sent when nothing is under way, waits for nothing; after
+            // a handshake something is.
+            at_once: requests.longest() > ONE_SEGMENT_BYTES || options.tls.is_some(),
             targets: options.targets,
             load: options.load,
             terms: Terms {
@@ -130,6 +131,7 @@ impl Drive {
             plan,
             requests,
             timeouts,
+            tls: options.tls,
             capture_every: options.capture_every,
             idle: options.idle,
             stop: Arc::new(StopFlag::new()?),
@@ -382,6 +384,7 @@ fn thread_body<W: Wire>(
             clients: worker.pace.clients(),
             opened: worker.opened,
             greeting_failed: worker.greeting_failed,
+            agreed: worker.agreed,
         };
         Ok(Part {
             log: worker.log,

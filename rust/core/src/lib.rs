@@ -5,6 +5,7 @@
 //! pace      closed loops, open loops and replays: what is sent next and when, and when all is over
 //! clock     nanoseconds since the start, from a calibrated counter
 //! wire      where a reply ends: frames, http, mysql, sphinx, postgres
+//! tls       TLS beneath a wire: trust, handshakes, records
 //! plan      which targets are asked, and whose thread has which connection
 //! conn      the state of one connection and of the request it carries
 //! deadlines when a request is given up
@@ -61,6 +62,7 @@ mod target_tests;
 #[cfg(test)]
 mod testing;
 mod thread;
+mod tls;
 mod trace;
 #[cfg(test)]
 mod truth_tests;
@@ -73,5 +75,6 @@ pub use idle::Idle;
 pub use options::{Error, Options, resolve};
 pub use pace::{ClosedLoop, Load, OpenLoop};
 pub use sample::{NO_HOST_NS, OUTCOMES, Outcome, SAMPLE_BYTES, Sample, SampleLog};
+pub use tls::{Tls, TlsSettings};
 pub use trace::Trace;
 pub use wire::{Login, Marks, WireKind};

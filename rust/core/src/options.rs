@@ -8,6 +8,7 @@ use crate::arena::Requests;
 use crate::clock::unix_ns;
 use crate::idle::Idle;
 use crate::pace::Load;
+use crate::tls::Tls;
 use crate::wire::WireKind;
 
 /// How far ahead the zero of the clock may lie.
@@ -19,6 +20,8 @@ pub struct Options {
     /// For each request which of the targets it asks; None: the first.
     pub request_targets: Option<Vec<u16>>,
     pub wire: WireKind,
+    /// None: nothing is secured.
+    pub tls: Option<Tls>,
     pub load: Load,
     pub connections: usize,
     /// Nothing is begun at or after this.
@@ -104,6 +107,18 @@ impl Options {
         }
         if self.targets.is_empty() {
             return wrong("there is no target".into());
+        }
+        if let Some(tls) = &self.tls {
+            if matches!(self.wire, WireKind::Frames | WireKind::Sphinx) {
+                return wrong("tls is given, and this wire has none".into());
+            }
+            if tls.targets() != self.targets.len() {
+                return wrong(format!(
+                    "tls has {} names, and there are {} targets",
+                    tls.targets(),
+                    self.targets.len()
+                ));
+            }
         }
         if let Some(each) = &self.request_timeouts_ns
             && each.len() != requests.len()

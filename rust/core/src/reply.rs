@@ -56,9 +56,13 @@ impl<W: Wire> Worker<'_, W> {
     /// A connection that nothing was asked on has something: its end, or bytes that are no reply.
     fn on_unasked(&mut self, index: u32) {
         let mut piece = [0; 512];
-        let conn = &self.conns[index as usize];
-        let outcome = match sys::receive(conn.fd(), &mut piece) {
-            Ok(0) => Outcome::Reset,
+        let conn = &mut self.conns[index as usize];
+        let mut plain = &mut piece[..];
+        if conn.tls.is_some() {
+            plain = &mut self.buffer;
+        }
+        let outcome = match conn.receive(plain, &mut self.sealed) {
+            Ok((0, _)) => Outcome::Reset,
             Ok(_) => {
                 self.counters.unsolicited += 1;
                 Outcome::Malformed
@@ -75,11 +79,11 @@ impl<W: Wire> Worker<'_, W> {
     fn read(&mut self, index: u32, gone: bool, buffer: &mut [u8]) {
         for _ in 0..READS {
             let conn = &mut self.conns[index as usize];
-            let got = sys::receive(conn.fd(), buffer);
+            let got = conn.receive(buffer, &mut self.sealed);
             let now = self.clock.now();
             match got {
-                Ok(0) => return self.ended(index, now),
-                Ok(count) => {
+                Ok((0, _)) => return self.ended(index, now),
+                Ok((count, all)) => {
                     let piece = &buffer[..count];
                     if conn.job.first_byte < 0 {
                         conn.job.first_byte = now;
@@ -91,12 +95,16 @@ impl<W: Wire> Worker<'_, W> {
                             if conn.job.keep {
                                 conn.kept.extend_from_slice(piece);
                             }
-                            if count < buffer.len() && !gone {
+                            if all && !gone {
                                 return;
                             }
                         }
                         Step::Whole { used, reply } => {
-                            let close = reply.close || gone || conn.broken || used < count;
+                            let close = reply.close
+                                || gone
+                                || conn.broken
+                                || used < count
+                                || conn.tls.as_ref().is_some_and(|tls| tls.is_closed());
                             // Bytes beyond the reply answer nothing that was asked.
                             let outcome = if used < count {
                                 Outcome::Malformed
@@ -108,7 +116,7 @@ impl<W: Wire> Worker<'_, W> {
                             self.statuses.count(conn.wire.status());
                             conn.job.outcome = conn.job.outcome.worse(outcome);
                             self.replied(index, now, &piece[..used], close, gone);
-                            if count == buffer.len() && !close {
+                            if !all && !close {
                                 self.again(index);
                             }
                             return;
@@ -192,14 +200,12 @@ impl<W: Wire> Worker<'_, W> {
 
     fn cut_off(&mut self, index: u32) {
         let any = self.conns[index as usize].job.reply_bytes > 0;
-        self.fail(
-            index,
-            if any {
-                Outcome::Truncated
-            } else {
-                Outcome::Reset
-            },
-        );
+        let outcome = if any {
+            Outcome::Truncated
+        } else {
+            Outcome::Reset
+        };
+        self.torn(index, outcome, None);
     }
 
     /// Gives up what waited longest, where its time is over.

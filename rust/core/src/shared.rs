@@ -11,6 +11,7 @@ use crate::pace::{Load, Terms};
 use crate::plan::Planned;
 use crate::spill::Recorded;
 use crate::sys::StopFlag;
+use crate::tls::Tls;
 
 pub(crate) struct Shared {
     pub targets: Vec<SocketAddr>,
@@ -20,6 +21,7 @@ pub(crate) struct Shared {
     pub plan: Vec<Vec<Planned>>,
     pub requests: Arc<Requests>,
     pub timeouts: Timeouts,
+    pub tls: Option<Tls>,
     /// Sockets have TCP_NODELAY.
     pub at_once: bool,
     pub capture_every: u64,

@@ -153,6 +153,7 @@ pub fn options(target: SocketAddr, connections: usize, load: Load) -> Options {
         targets: vec![target],
         request_targets: None,
         wire: WireKind::Http(Marks::default()),
+        tls: None,
         load,
         connections,
         stop_ns: None,

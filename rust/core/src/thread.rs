@@ -60,7 +60,11 @@ pub(crate) struct Worker<'a, W> {
     pub(crate) statuses: Statuses,
     /// Why the first greeting that failed did, where the wire has words for it.
     pub(crate) greeting_failed: Option<String>,
+    /// What the first handshake of TLS came to.
+    pub(crate) agreed: Option<String>,
     pub(crate) buffer: Box<[u8]>,
+    /// Room for what is decrypted into `buffer`; empty where nothing is.
+    pub(crate) sealed: Box<[u8]>,
     /// Why this thread cannot go on; an error of ours or of the machine, not of the target.
     pub(crate) fatal: Option<io::Error>,
 }
@@ -93,7 +97,9 @@ impl<'a, W: Wire> Worker<'a, W> {
             counters: Counters::default(),
             statuses: Statuses::default(),
             greeting_failed: None,
+            agreed: None,
             buffer: vec![0; READ_BYTES].into_boxed_slice(),
+            sealed: vec![0; if shared.tls.is_some() { READ_BYTES } else { 0 }].into_boxed_slice(),
             fatal: None,
             conns,
             shared,

@@ -132,6 +132,20 @@ fn raised(error: core::Error) -> PyErr {
     }
 }
 
+/// Names by target, authorities, certificate and key (all PEM), and whether any will do.
+type TlsGiven = (Vec<String>, Option<String>, Option<(String, String)>, bool);
+
+fn secured(given: TlsGiven, wire: &str) -> Result<core::Tls, String> {
+    let (names, ca, identity, insecure) = given;
+    let settings = core::TlsSettings {
+        names,
+        ca: ca.map(String::into_bytes),
+        identity: identity.map(|(cert, key)| (cert.into_bytes(), key.into_bytes())),
+        insecure,
+    };
+    core::Tls::new(&settings, wire == "http")
+}
+
 /// One (host, port), or several.
 fn targets(given: &Bound<'_, PyAny>) -> PyResult<Vec<(String, u16)>> {
     given
@@ -148,12 +162,12 @@ fn targets(given: &Bound<'_, PyAny>) -> PyResult<Vec<(String, u16)>> {
 /// Drive prepared requests at a target and record every one of them.
 #[pyfunction]
 #[pyo3(
-    signature = (target, wire, requests, *, login=None, whole=vec![], sequence, client_starts=None,
+    signature = (target, wire, requests, *, login=None, whole=vec![], tls=None, sequence, client_starts=None,
         due_ns=None, connections, think_ns=0, repeat=false, stop_ns=None, stop_after=None,
         timeout_ns=10_000_000_000, request_targets=None, request_timeouts_ns=None, remote=false,
         capture_every=0, cpus=vec![], idle="hybrid", realtime=false, start_unix_ns=None, spill=None,
         spill_after_bytes=268_435_456, on_tick=None),
-    text_signature = "(target, wire, requests, *, login=None, whole=(), sequence, \
+    text_signature = "(target, wire, requests, *, login=None, whole=(), tls=None, sequence, \
         client_starts=None, due_ns=None, connections, think_ns=0, repeat=False, stop_ns=None, \
         stop_after=None, timeout_ns=10000000000, request_targets=None, request_timeouts_ns=None, \
         remote=False, capture_every=0, cpus=(), idle='hybrid', realtime=False, \
@@ -167,6 +181,7 @@ pub fn drive(
     requests: &Requests,
     login: Option<(String, String, String)>,
     whole: Vec<Vec<u8>>,
+    tls: Option<TlsGiven>,
     sequence: &Bound<'_, PyAny>,
     client_starts: Option<&Bound<'_, PyAny>>,
     due_ns: Option<&Bound<'_, PyAny>>,
@@ -218,6 +233,10 @@ pub fn drive(
             .map(|given| column::<u16>(given, "request_targets"))
             .transpose()?,
         wire: core::WireKind::named(wire, login, whole).map_err(PyValueError::new_err)?,
+        tls: tls
+            .map(|given| secured(given, wire))
+            .transpose()
+            .map_err(PyValueError::new_err)?,
         load,
         connections,
         stop_ns,

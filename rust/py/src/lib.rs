@@ -35,5 +35,6 @@ fn _core(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_function(wrap_pyfunction!(drive::drive, m)?)?;
     m.add_function(wrap_pyfunction!(serve_library_host, m)?)?;
     m.add_function(wrap_pyfunction!(toml::toml_spans, m)?)?;
+    m.add_function(wrap_pyfunction!(toml::toml_set, m)?)?;
     Ok(())
 }

@@ -1,11 +1,11 @@
-//! Where the keys and values of a TOML text stand.
+//! Where the keys and values of a TOML text stand, and the text with one of them changed.
 
 use std::ops::Range;
 
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;
-use toml_edit::{Array, Document, Item, TableLike, Value};
+use toml_edit::{Array, Document, DocumentMut, InlineTable, Item, Table, TableLike, Value};
 
 /// Byte offsets to lines and columns, both from 1, columns in characters.
 struct Places<'a> {
@@ -122,4 +122,50 @@ pub fn toml_spans<'py>(py: Python<'py>, text: &str) -> PyResult<Vec<PyRow<'py>>>
         .into_iter()
         .map(|(path, a, b, c, d)| Ok((PyTuple::new(py, path)?, a, b, c, d)))
         .collect()
+}
+
+/// A TOML text with one value set; comments and all else stay as they are.
+///
+/// ``path`` as in ``toml_spans``. Tables that are missing are made; what is put into an array goes
+/// to its end. ``value``: one TOML value. ValueError where either text is not TOML, and where the
+/// path leads through what is no table.
+#[pyfunction]
+pub fn toml_set(text: &str, path: Vec<String>, value: &str) -> PyResult<String> {
+    let not_toml = |error: toml_edit::TomlError| {
+        PyValueError::new_err(error.message().trim().replace('\n', ", "))
+    };
+    let mut document: DocumentMut = text.parse().map_err(not_toml)?;
+    let value: Value = value.trim().parse().map_err(not_toml)?;
+    let no_table = |part: &str| PyValueError::new_err(format!("`{part}` is not in a table"));
+    let Some((last, before)) = path.split_last() else {
+        return Err(no_table(""));
+    };
+    let mut at = document.as_item_mut();
+    for part in before {
+        let inline = at.is_inline_table();
+        let missing = || match inline {
+            true => Item::Value(InlineTable::new().into()),
+            false => Item::Table(Table::new()),
+        };
+        let table = at.as_table_like_mut().ok_or_else(|| no_table(part))?;
+        at = table.entry(part).or_insert_with(missing);
+    }
+    if let Some(table) = at.as_table_like_mut() {
+        let item = table.entry(last).or_insert(Item::None);
+        let decor = item.as_value().map(|old| old.decor().clone());
+        let mut value = value;
+        if let Some(decor) = decor {
+            *value.decor_mut() = decor;
+        }
+        *item = Item::Value(value);
+    } else if let (Some(tables), Value::InlineTable(table)) =
+        (at.as_array_of_tables_mut(), value.clone())
+    {
+        tables.push(table.into_table());
+    } else if let Some(array) = at.as_array_mut() {
+        array.push(value);
+    } else {
+        return Err(no_table(last));
+    }
+    Ok(document.to_string())
 }

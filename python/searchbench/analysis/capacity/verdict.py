@@ -28,7 +28,7 @@ def sustained(judged: Judgement, subjects: Mapping[str, str]) -> Judgement:
     for one in capacity:
         who = f"{one.subject}, {one.promise}" if len(names) > 1 else one.promise
         parts.append([f"{who}: {one.sentence}", *_doubtful(one, steps)])
-    if len(names) > 1:
+    if len(names) > 1 and not judged.first_look:
         parts += [_of_promise(promise, names, found, agreeing) for promise in promises]
         parts.append(_differing(names, agreeing))
     parts.append(sweep.failed(steps))

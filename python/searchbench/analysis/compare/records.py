@@ -53,6 +53,12 @@ def compare_records(
     nothing in common with a.
     """
     before, after = (a, *same), (b, *same_b)
+    for record in (*before, *after):
+        if record.plan.judging.first_look:
+            raise SearchbenchError(
+                f"{record.path} is a first look, which decides nothing; run its study without "
+                "--quick to compare it"
+            )
     paths = [record.path.resolve() for record in (*before, *after)]
     if len(paths) > 2 and len(set(paths)) < len(paths):
         twice = next(path for path in paths if paths.count(path) > 1)

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from searchbench.analysis.judgement import Estimate, Finding, Steadiness, Step
 from searchbench.analysis.stats import within
+from searchbench.analysis.sweep import promises
 from searchbench.analysis.trial import machine, serving, steadiness, throughput
 from searchbench.analysis.trial.measured import NEVER, Trace
 from searchbench.analysis.trial.validity import GROWTH, gravest_first
@@ -95,10 +96,14 @@ def step_of(
     cores = throughput.utilisation(trial, trace.window_s)
     bad = [f for f in findings if f.severity == "invalid"]
     unsent = throughput.unsent(trial, trace)
+    judging = record.plan.judging
+    texts = judging.promises if judging.measure == "sweep" else ()
+    void = ", ".join(dict.fromkeys(f.kind for f in bad))
     return Step(
         **heading,
         status="void" if bad else "valid",
         reason="; ".join(f"{f.kind}: {f.number}" for f in bad),
+        promises=promises.of_step(texts, trial, trace, void),
         window_s=trace.window_s,
         clients=_clients(trial, trace, connection),
         clients_by_littles_law=share * asked if share is not None and asked else None,

@@ -10,9 +10,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
+from searchbench.analysis import first_look
 from searchbench.analysis.compare import standing, systems
 from searchbench.analysis.judgement import Agreement, Estimate, Judgement, Step, Verdict
 from searchbench.analysis.sweep import points as at
+from searchbench.analysis.sweep import promises
 from searchbench.analysis.sweep import words as say
 from searchbench.analysis.sweep.compared import Evidence, comparisons, decisive
 from searchbench.analysis.words import digits, listed, plural
@@ -31,9 +33,12 @@ def sustained(judged: Judgement, subjects: Mapping[str, str], evidence: Evidence
     found = {name: usable[name] for name in names if name in usable}
     agreeing = agreeing_of(judged.agreement, subjects)
     compared = comparisons(found, evidence)
+    if judged.first_look:
+        compared = first_look.unresolved(compared)
     decide = decisive(compared)
     void = void_of(steps)
     parts = [[void]] if void else []
+    parts += [[sentence] for sentence in promises.sentences(steps)]
     parts += [say.of_points(name, own) for name, own in found.items() if own]
     parts.append(say.of_subjects(found, decide, agreeing))
     parts.append([s for s in [standing.unsure(decide)] if s])

@@ -83,6 +83,10 @@ class Conductor:
             )
             done += 1
             sitting.watch.ends(trial, run.about)
+            if judging.abort and run.about.drive is not None and run.about.drive.cut_short:
+                sitting.watch.told(f"{treatment.label}: so many requests broke a promise that the "
+                                   "run ends here")  # fmt: skip
+                return
 
     def _trial(self, trial: Trial, opened: Opened, position: int, spill: Path) -> Run:
         """One trial, from start to end. A failure is an outcome with its phase and its reason."""

@@ -6,6 +6,7 @@ timed span, so that ingest figures are the engine's and not Python's.
 
 from __future__ import annotations
 
+import itertools
 import time
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
@@ -16,12 +17,12 @@ import numpy as np
 from searchbench import _core
 from searchbench.corpora.corpus import Corpus, Document
 from searchbench.engines import defaults
-from searchbench.engines.engine import CountsTaken, Engine, Offline, Parameters
+from searchbench.engines.engine import CountsTaken, Engine, Offline, Parameters, Request
 from searchbench.errors import LabError
 from searchbench.lab.system.deploy import command_line, complete
 from searchbench.lab.system.names import Places, free_port
 from searchbench.lab.system.running import Running
-from searchbench.lab.wire.exchange import ANSWERED, samples_of
+from searchbench.lab.wire.exchange import ANSWERED, Endpoint, prepare, samples_of
 from searchbench.lab.wire.order import Manner, one_by_one
 from searchbench.record.trial import Ingest
 
@@ -154,7 +155,7 @@ def index_offline(offline: Offline, batches: Batches, data: Path, run: Path) -> 
 def _send(running: Running, batches: Batches) -> list[dict[str, str]]:
     """Drive the batches down one connection: the order of ingest breaks ties, so it is fixed."""
     count = len(batches.request_ends)
-    requests = _core.Requests(str(batches.path), batches.exchange_ends, batches.request_ends)
+    requests = _prepared(running.endpoint, batches)
     manner = Manner(timeout_s=_TIMEOUT_S, capture_every=1)
     trace = running.endpoint.drive(requests, one_by_one(count), manner)
     samples = samples_of(trace)
@@ -185,6 +186,18 @@ def _send(running: Running, batches: Batches) -> list[dict[str, str]]:
             "ingest",
         )
     return refusals
+
+
+def _prepared(endpoint: Endpoint, batches: Batches) -> _core.Requests:
+    """The batches as they lie in their file; in memory, where each needs headers of its own."""
+    if not endpoint.header_lines:
+        return _core.Requests(str(batches.path), batches.exchange_ends, batches.request_ends)
+    arena = batches.path.read_bytes()
+    starts = [0, *map(int, batches.exchange_ends)]
+    exchanges = [arena[start:end] for start, end in itertools.pairwise(starts)]
+    firsts = [0, *map(int, batches.request_ends)]
+    whole = [Request(tuple(exchanges[first:last])) for first, last in itertools.pairwise(firsts)]
+    return prepare(endpoint.dressed(whole))
 
 
 def _must(engine: Engine, reply: bytes, what: str) -> None:

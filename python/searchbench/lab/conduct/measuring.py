@@ -16,7 +16,6 @@ from searchbench.engines.answer import CacheState
 from searchbench.errors import LabError
 from searchbench.lab.conduct import caches
 from searchbench.lab.conduct.session import Run
-from searchbench.lab.conduct.watch import Watch
 from searchbench.lab.drive.drive import Samples, decoded
 from searchbench.lab.drive.probe import Probe
 from searchbench.lab.drive.warming import Warming
@@ -25,7 +24,7 @@ from searchbench.lab.fleet.fleet import FleetEndpoint
 from searchbench.lab.fleet.parts import FleetError
 from searchbench.lab.place import host
 from searchbench.lab.wire.exchange import Trace
-from searchbench.lab.wire.order import Manner, Order
+from searchbench.lab.wire.order import Manner, Order, Progress
 from searchbench.record.trial import (
     CoreTotals,
     Drive,
@@ -43,7 +42,7 @@ _SAMPLED_REPLIES = 200
 def drive_it(run: Run) -> None:
     """Send the load and record every request."""
     session, running, load = run.session, run.session.there(), run.opened.load
-    compiled, fleet, watch = session.bytes(), session.sitting.fleet, session.sitting.watch
+    compiled, fleet = session.bytes(), session.sitting.fleet
     order = _order(run)
     before = CacheState()
     if session.cache is not None:
@@ -66,7 +65,7 @@ def drive_it(run: Run) -> None:
         idle=load.idle,
         realtime=bool(run.opened.treatment.load.get("realtime")),
         spill=run.spill,
-        on_tick=partial(_tick, watch, warming),
+        on_tick=_progress(run, order, warming),
     )
     sender = running.endpoint if fleet is None else FleetEndpoint(fleet, running.endpoint)
     with Probe(running.processes) as probe:
@@ -104,14 +103,35 @@ def drive_it(run: Run) -> None:
         run.about.notes.append(note)
 
 
+def _progress(run: Run, order: Order, warming: Warming | None) -> Progress:
+    """Who hears of the drive while it runs, and may end it."""
+    sitting, window = run.session.sitting, run.opened.load.window
+    broken = None
+    # A study that may be ended has a fixed warm-up: the window is known beforehand.
+    if warming is None and sitting.breach is not None and sitting.rules.abort:
+        due_ns = np.empty(0, np.int64) if order.due_ns is None else order.due_ns
+        broken = sitting.breach(sitting.rules.promises, window.bounds_ns(due_ns))
+
+    def on_tick(completed: int, elapsed_ns: int, recent: bytes) -> bool:
+        sitting.watch.tick(completed, elapsed_ns, recent)
+        if warming is not None:
+            return warming.tick(completed, elapsed_ns, recent)
+        return broken is None or not broken(elapsed_ns, recent)
+
+    return on_tick
+
+
 def totals_of(run: Run) -> None:
     """Sums over the measured window, once the clock has stopped."""
     assert run.samples is not None
     assert run.probe is not None
-    load, window = run.opened.load.window, run.about.window
+    load, window, drive = run.opened.load.window, run.about.window, run.about.drive
     if window is None:
         due_ns = run.samples.due_ns() if load.seconds is None else np.empty(0, np.int64)
-        window = run.about.window = Window(*load.bounds_ns(due_ns))
+        start, end = load.bounds_ns(due_ns)
+        if drive is not None and drive.cut_short:  # nothing was due after that
+            end = max(start, min(end, drive.elapsed_ns))
+        window = run.about.window = Window(start, end)
     if run.session.there().processes:
         run.about.server = _server(run.probe, window)
     run.about.host_window = _machine(run.probe, window, run.others)
@@ -159,14 +179,6 @@ def _warming(run: Run, order: Order) -> Warming:
         asked=session.asked_queries,
         began=partial(watch.stage, "drive"),
     )
-
-
-def _tick(
-    watch: Watch, warming: Warming | None, completed: int, elapsed_ns: int, recent: bytes
-) -> bool:
-    """What is heard of a drive under way; False ends it."""
-    watch.tick(completed, elapsed_ns, recent)
-    return warming is None or warming.tick(completed, elapsed_ns, recent)
 
 
 def _order(run: Run) -> Order:

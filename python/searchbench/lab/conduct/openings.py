@@ -94,7 +94,13 @@ class Openings:
     def _target(self, treatment: Treatment) -> Target | None:
         if not treatment.attach:
             return None
-        found = target_of(treatment.system, treatment.attach, remote=treatment.remote)
+        found = target_of(
+            treatment.system,
+            treatment.attach,
+            remote=treatment.remote,
+            access=treatment.access,
+            base=self.base,
+        )
         if treatment.requests and found.wire is None:
             raise LabError(
                 f"{found.url}: verbatim requests need to know what the system speaks: give a URL, "

@@ -46,6 +46,14 @@ from searchbench.record.trial import Ingest, Note, Service, Terms, Unsupported
 _T = TypeVar("_T", Session, Run)
 Phases = Sequence[tuple[str, Callable[[_T], object]]]
 
+_UNCHECKED = Note(
+    kind="certificate not checked",
+    number="insecure",
+    meaning="any certificate was taken, so who answered is not known, and passwords and headers "
+    "may have gone to somebody else",
+    remedy="give the certificate of its authority (--ca FILE; in a study: ca), and leave insecure "
+    "away",
+)
 _NOT_COMPARED = Note(
     kind="answers not compared",
     severity="note",
@@ -321,7 +329,11 @@ def _endpoints(session: Session) -> None:
     """All that are asked, and how the user named them."""
     assert session.opened.target is not None
     session.found["attached"] = session.opened.target.url
-    session.found["endpoints"] = [f"{h}:{p}" for h, p in session.there().endpoint.addresses]
+    endpoint = session.there().endpoint
+    session.found["endpoints"] = [f"{h}:{p}" for h, p in endpoint.addresses]
+    if endpoint.tls is not None and endpoint.tls.insecure:
+        session.notes.append(_UNCHECKED)
+        session.sitting.watch.told(f"{_UNCHECKED.kind}: {_UNCHECKED.meaning}")
 
 
 def _facts(session: Session) -> Facts:

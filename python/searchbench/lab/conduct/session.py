@@ -30,7 +30,7 @@ from searchbench.engines.engine import Engine, Parameters
 from searchbench.errors import LabError
 from searchbench.lab.conduct.ingest import Batches, spool
 from searchbench.lab.conduct.openings import Opened
-from searchbench.lab.conduct.watch import Watch
+from searchbench.lab.conduct.watch import Breach, Watch
 from searchbench.lab.drive.drive import Samples
 from searchbench.lab.drive.warming import IsWarm
 from searchbench.lab.drive.workload import Compiled
@@ -111,7 +111,8 @@ class Sitting:
     """What all sessions share. ``rules``: how the study is judged.
 
     ``is_warm``: says when a warm-up until steady is over; None: trials are captured and not driven.
-    ``fleet``: several client machines; None: this one alone.
+    ``fleet``: several client machines; None: this one alone. ``breach``: who sees that a promise is
+    surely broken.
     """
 
     rules: Judging
@@ -120,6 +121,7 @@ class Sitting:
     shelf: Shelf
     is_warm: IsWarm | None = None
     fleet: Fleet | None = None
+    breach: Breach | None = None
 
     @property
     def timed(self) -> bool:

@@ -19,7 +19,7 @@ from searchbench.lab.conduct.conductor import Conductor
 from searchbench.lab.conduct.openings import Openings
 from searchbench.lab.conduct.session import Shelf, Sitting
 from searchbench.lab.conduct.trials import Decide, planned, searched
-from searchbench.lab.conduct.watch import Silence, Watch
+from searchbench.lab.conduct.watch import Breach, Silence, Watch
 from searchbench.lab.drive.warming import IsWarm
 from searchbench.lab.fleet.fleet import Fleet
 from searchbench.lab.place import host
@@ -37,6 +37,7 @@ def run(
     *,
     decide: Decide,
     is_warm: IsWarm,
+    breach: Breach | None = None,
     plan: Plan | None = None,
     watch: Watch | None = None,
     work: Path | None = None,
@@ -45,8 +46,9 @@ def run(
 
     ``record``: the folder, ``records/NAME`` if None. ``decide``: what a search for capacity asks
     next, from the record so far. ``is_warm``: whether a warm-up is over, from its samples so far.
-    ``plan``: the study's, if it was made already. ``work``: where
-    indexes are built while measuring (default: the temporary directory). StudyError, CorpusError,
+    ``breach``: for a study that is to end once a promise is surely broken. ``plan``: the study's,
+    if it was made already. ``work``: where indexes are built while measuring
+    (default: the temporary directory). StudyError, CorpusError,
     QueryError, NotInstalled, RecordError; LabError where an attached system of a sweep or a search
     does not answer. A trial that fails is on record as failed and raises nothing.
     KeyboardInterrupt leaves a valid record.
@@ -58,7 +60,7 @@ def run(
     # Everything that a person can get wrong is opened before the first minute is spent.
     for treatment in plan.treatments:
         openings.opened(treatment, study.seed)
-    with _conductor(openings, plan, work, is_warm) as conductor:
+    with _conductor(openings, plan, work, is_warm, breach) as conductor:
         if plan.judging.measure != "trials":
             conductor.survey([t for t in plan.treatments if t.attach])
         writer = _writer(study, plan, Path(record) if record else Path("records") / study.name)
@@ -94,7 +96,11 @@ def verify(
 
 @contextmanager
 def _conductor(
-    openings: Openings, plan: Plan, work: Path | None, is_warm: IsWarm | None = None
+    openings: Openings,
+    plan: Plan,
+    work: Path | None,
+    is_warm: IsWarm | None = None,
+    breach: Breach | None = None,
 ) -> Iterator[Conductor]:
     """Who conducts the plan, logged in on the client machines, if there are any.
 
@@ -112,7 +118,7 @@ def _conductor(
         fleet = Fleet(names, shlex.split(ssh or "ssh"), command or "searchbench-client")
     with folder(work) as private, fleet or nullcontext():
         place, shelf = host.placement(), Shelf(private / "shelf")
-        sitting = Sitting(plan.judging, openings.watch, place, shelf, is_warm, fleet)
+        sitting = Sitting(plan.judging, openings.watch, place, shelf, is_warm, fleet, breach)
         with closing(Conductor(openings, sitting, private / "run", plan)) as conductor:
             yield conductor
 

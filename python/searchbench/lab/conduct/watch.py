@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from typing import Protocol
 
 from searchbench.record.trial import Trial as Kept
 from searchbench.study.plan import Trial
+
+# For promises and a drive's window in ns: takes the nanoseconds since its start and the samples it
+# finished last, and says whether a promise is surely broken by now.
+Breach = Callable[[Sequence[str], tuple[int, int]], Callable[[int, bytes], bool]]
 
 
 class Watch(Protocol):

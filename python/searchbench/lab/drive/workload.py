@@ -8,7 +8,6 @@ its number alone.
 
 from __future__ import annotations
 
-import base64
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal
@@ -20,7 +19,7 @@ from searchbench.engines import frames, mysql_form, postgres_form
 from searchbench.engines.engine import Engine, Parameters, Request
 from searchbench.engines.features import refuse
 from searchbench.errors import LabError, Unsupported
-from searchbench.lab.system.address import Login, Target, resolve
+from searchbench.lab.system.address import Target, resolve
 from searchbench.lab.wire.order import I64, U32, Order
 from searchbench.record.trial import Queries
 from searchbench.workload.draw import CachePlan, draw
@@ -205,7 +204,11 @@ class VerbatimRequests(_Workload):
                 named.append(address)
                 places.append(resolve(*address, remote=target.remote))
             own[number] = named.index(address)
-        full = replace(target, addresses=tuple(named), resolved=tuple(places))
+        tls = target.tls
+        if tls is not None:
+            hosts = {at: host for at, (host, _) in zip(places, named, strict=True)}
+            tls = replace(tls, names={**hosts, **tls.names})
+        full = replace(target, addresses=tuple(named), resolved=tuple(places), tls=tls)
         encoded = [_encoded(ask, full, place) for place in range(len(places)) for ask in asks]
         timeouts_ns = None
         if any(ask.timeout_s is not None for ask in asks):
@@ -288,7 +291,8 @@ def encode(ask: Ask, target: Target, place: int = 0) -> Request:
     """
     if target.wire == "http":
         host, port = target.addresses[place]
-        return Request((_http(ask, f"{host}:{port}" if port != 80 else host, target.login),))
+        usual = 80 if target.tls is None else 443
+        return Request((_http(ask, f"{host}:{port}" if port != usual else host),))
     if target.wire in ("mysql", "sphinxql"):
         return Request((mysql_form.query(_statement(ask, target)),))
     if target.wire == "postgres":
@@ -301,17 +305,13 @@ def encode(ask: Ask, target: Target, place: int = 0) -> Request:
     )  # fmt: skip
 
 
-def _http(ask: Ask, host: str, login: Login | None) -> bytes:
+def _http(ask: Ask, host: str) -> bytes:
     if not ask.is_path:
         raise LabError(
             f"{ask.text[:80]!r} is no path, and this target speaks HTTP: a request begins with "
             "'/'; SQL statements go to mysql://, postgres:// or sphinxql://", "compile",
         )  # fmt: skip
     headers = {"Host": host}
-    if login is not None:
-        user, password, _ = login
-        word = base64.b64encode(f"{user}:{password}".encode()).decode("ascii")
-        headers["Authorization"] = f"Basic {word}"
     if ask.body is not None:
         kinds = (kind for mark, kind in _BODY_KINDS if ask.body.lstrip().startswith(mark))
         headers["Content-Type"] = next(kinds, "application/x-www-form-urlencoded")

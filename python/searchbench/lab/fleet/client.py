@@ -206,6 +206,10 @@ def _order(job: Message, folder: str) -> dict[str, Any]:
         order[name] = np.frombuffer(job.blobs.get(name, b""), dtype)
     login = job.fields["login"]
     order["login"] = None if login is None else tuple(login)
+    order["tls"] = None
+    if job.fields["tls"] is not None:
+        names, ca, identity, insecure = job.fields["tls"]
+        order["tls"] = names, ca, identity and tuple(identity), insecure
     order["whole"] = [base64.b64decode(mark) for mark in job.fields["whole"]]
     return order
 

@@ -131,6 +131,7 @@ class Fleet:
         *,
         login: tuple[str, str, str] | None = None,
         whole: Sequence[bytes] = (),
+        tls: tuple[Sequence[str], str | None, tuple[str, str] | None, bool] | None = None,
         sequence: NDArray[np.uint32],
         client_starts: NDArray[np.uint32] | None = None,
         due_ns: NDArray[np.int64] | None = None,
@@ -164,6 +165,7 @@ class Fleet:
             "target": target,
             "wire": wire,
             "login": login,
+            "tls": tls,
             "whole": [base64.b64encode(mark).decode() for mark in whole],
             "order": {**order, "spill": bool(spill)},
         }
@@ -339,8 +341,9 @@ class FleetEndpoint:
         target = list(at.addresses) if at.others else at.target
         told = {**arguments(order, manner), "remote": at.remote}
         return self.fleet.drive(
-            target, at.wire, lay_out(requests), login=at.wire_login, whole=at.whole, **told
-        )
+            target, at.wire, lay_out(at.dressed(requests)), login=at.wire_login, whole=at.whole,
+            tls=at.wire_tls, **told,
+        )  # fmt: skip
 
 
 def refuse_other(host: str, hello: Mapping[str, Any]) -> None:

@@ -2,13 +2,16 @@
 
     127.0.0.1:10041               of an engine that is named: its own protocol
     http://127.0.0.1:10041        HTTP/1.1; a path names the one request where there is no file
-    mysql://  postgres://  sphinxql://     SQL statements
+    https://search.example        the same over TLS
+    mysql://  postgres://  sphinxql://     SQL statements; over TLS mysql+tls:// and so on
     sphinx://                     Sphinx's native API; queries compiled from a study
     frames://                     a library host
 
 User, password and database come from the URL (not the password: it would be on record), else
 from SEARCHBENCH_NAME_USER and so on, else from SEARCHBENCH_USER, SEARCHBENCH_PASSWORD,
-SEARCHBENCH_DATABASE, else they are those that the engine would have been started with.
+SEARCHBENCH_DATABASE, else they are those that the engine would have been started with. Over HTTP
+SEARCHBENCH_BEARER is a bearer token and SEARCHBENCH_API_KEY one of Elasticsearch, likewise for one
+system; a header Authorization goes before both.
 """
 
 from __future__ import annotations
@@ -18,15 +21,20 @@ import os
 import socket
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
 from searchbench.engines.engine import Wire
 from searchbench.errors import LabError
+from searchbench.lab.system.credentials import open_headers, open_tls
+from searchbench.lab.wire.exchange import Endpoint, Headers, Tls
+from searchbench.study.plan import Access
 
 Login = tuple[str, str, str]
 
 _SCHEMES: Mapping[str, tuple[Wire, int]] = {
     "http": ("http", 80),
+    "https": ("http", 443),
     "mysql": ("mysql", 3306),
     "mariadb": ("mysql", 3306),
     "postgres": ("postgres", 5432),
@@ -41,6 +49,8 @@ _USUAL_LOGIN: Mapping[str, Login] = {
     "postgres": ("postgres", "", ""),
 }
 _PARTS = ("USER", "PASSWORD", "DATABASE")
+_TOKENS = {"BEARER": "Bearer", "API_KEY": "ApiKey"}
+_TLS = "+tls"
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +69,16 @@ class Target:
     login: Login | None = field(default=None, repr=False)
     path: str = ""
     remote: bool = False
+    tls: Tls | None = None
+    headers: Headers = field(default=(), repr=False)
+
+    def endpoint(self, whole: tuple[bytes, ...] = ()) -> Endpoint:
+        """Where and how it is asked, once it is known what it speaks."""
+        assert self.wire is not None, "what it speaks is in its URL, or spoken() has said it"
+        first, *others = self.resolved
+        return Endpoint(
+            first, self.wire, self.login, whole, tuple(others), self.remote, self.tls, self.headers
+        )
 
     def spoken(self, wire: Wire, usual: Login | None) -> Target:
         """The same, of an engine that speaks ``wire`` and logs in as ``usual`` unless told."""
@@ -71,8 +91,18 @@ class Target:
         return replace(self, wire=wire, login=_login(wire, self.name, said, usual))
 
 
-def target_of(name: str, addresses: Sequence[str], *, remote: bool = False) -> Target:
-    """The target at these addresses; LabError where one is wrong, not known, or refused."""
+def target_of(
+    name: str,
+    addresses: Sequence[str],
+    *,
+    remote: bool = False,
+    access: Access | None = None,
+    base: Path = Path(),
+) -> Target:
+    """The target at these addresses; LabError where one is wrong, not known, or refused.
+
+    ``access``: how it is reached, its files relative to ``base``.
+    """
     parts = [_split(text) for text in addresses]
     wires = {wire for wire, *_ in parts}
     if len(wires) > 1:
@@ -81,13 +111,48 @@ def target_of(name: str, addresses: Sequence[str], *, remote: bool = False) -> T
             f"{' and '.join(sorted(str(w) for w in wires))}; one system has one protocol: give two "
             "systems, each with a name"
         )
+    if len({is_secured(text) for text in addresses}) > 1:
+        raise LabError(
+            f"{', '.join(addresses)}: some are asked over TLS and some are not; one system is "
+            "asked in one way: give two systems, each with a name"
+        )
     wire, host, port, path, said = parts[0]
     name = name or f"{host}:{port}"
     given = tuple((h, p) for _, h, p, _, _ in parts)
     resolved = tuple(resolve(h, p, remote=remote) for h, p in given)
     login = None if wire is None else _login(wire, name, said)
     shown = ",".join(_shown(text, h, p) for text, (h, p) in zip(addresses, given, strict=True))
-    return Target(name, shown, wire, given, resolved, login, path, remote)
+    tls = None
+    if is_secured(addresses[0]):
+        names = dict(zip(reversed(resolved), (h for h, _ in reversed(given)), strict=True))
+        tls = open_tls(access or Access(), base, names)
+    headers = open_headers(access or Access())
+    if wire == "http":
+        headers += _token(name)
+        if host != resolved[0][0]:
+            usual = _SCHEMES[_scheme(addresses[0])][1]
+            headers += (("Host", host if port == usual else f"{host}:{port}"),)
+    return Target(name, shown, wire, given, resolved, login, path, remote, tls, headers)
+
+
+def is_secured(address: str) -> bool:
+    """Whether an address is asked over TLS."""
+    scheme = _scheme(address)
+    return scheme == "https" or scheme.endswith(_TLS)
+
+
+def _scheme(address: str) -> str:
+    return urlsplit(address).scheme if "://" in address else ""
+
+
+def _token(name: str) -> Headers:
+    """The header of a token in the environment; none where there is none."""
+    own = variables(name)[0].removesuffix(_PARTS[0])
+    for prefix in (own, "SEARCHBENCH_"):
+        for part, kind in _TOKENS.items():
+            if token := os.environ.get(prefix + part):
+                return (("Authorization", f"{kind} {token}"),)
+    return ()
 
 
 def named(text: str) -> tuple[str, list[str]]:
@@ -141,14 +206,13 @@ def _split(text: str) -> tuple[Wire | None, str, int, str, Login]:
             raise LabError(f"attach = {text!r} is not HOST:PORT, for example 127.0.0.1:10041")
         return None, host.strip("[]") or "127.0.0.1", int(digits), "", ("", "", "")
     parts = urlsplit(text)
-    if parts.scheme == "https":
+    plain = parts.scheme.removesuffix(_TLS)
+    if plain not in _SCHEMES or (plain != parts.scheme and _SCHEMES[plain][0] not in _USUAL_LOGIN):
         raise LabError(
-            f"{text}: TLS is not spoken; let the load go to the server itself, behind whatever "
-            "ends the TLS, over http://"
+            f"{text}: {parts.scheme}:// is not spoken; these are: {', '.join(_SCHEMES)}, and over "
+            f"TLS {', '.join(f'{wire}{_TLS}' for wire in _USUAL_LOGIN)}"
         )
-    if parts.scheme not in _SCHEMES:
-        raise LabError(f"{text}: {parts.scheme}:// is not spoken; these are: {', '.join(_SCHEMES)}")
-    wire, usual = _SCHEMES[parts.scheme]
+    wire, usual = _SCHEMES[plain]
     try:
         port = parts.port or usual
     except ValueError:

@@ -6,6 +6,7 @@ Who answers at its target (which engine, which version) is asked politely, befor
 from __future__ import annotations
 
 import ipaddress
+import re
 import socket
 import time
 from contextlib import suppress
@@ -24,7 +25,7 @@ from searchbench.engines.http_form import get, split
 from searchbench.errors import LabError
 from searchbench.lab.system.address import Target, variables
 from searchbench.lab.system.running import NO_FIELDS, Running
-from searchbench.lab.wire.exchange import Decoder, Endpoint, Refused, ask
+from searchbench.lab.wire.exchange import Decoder, Endpoint, Refused, Tls, ask
 
 _READY_TIMEOUT_S = 5.0
 # In this order they are asked for. Of the two that answer each other's questions the root page
@@ -43,6 +44,9 @@ _PATIENCE_S = 5.0
 _SELECTS = ("groonga", "droonga")
 _UNREAD = (ValueError, KeyError, TypeError, IndexError, AttributeError)
 _NOT_TOLD = "not told"
+_TLS_THERE = "{} speaks TLS, and was asked in plain text: write https:// in place of http://"
+# nginx, Apache and Go say so in a reply to what they were sent in plain text.
+_ASK_OVER_TLS = re.compile(rb"(?i)HTTPS (?:port|server)|SSL-enabled")
 _Ip = ipaddress.IPv4Address | ipaddress.IPv6Address
 
 
@@ -81,10 +85,13 @@ class Attached(Running):
     def _speak(self) -> None:
         service = self.service = self.engine.service(self.params, self.schema)
         target = self.place.spoken(service.wire, service.login)
-        first, *others = target.resolved
-        self.endpoint = Endpoint(
-            first, service.wire, target.login, service.whole, tuple(others), target.remote
-        )
+        if dict(target.headers).get("Accept-Encoding") and service.whole:
+            raise LabError(
+                f"whether an answer of {self.engine.can.title} is whole is seen in its first "
+                "bytes, which gzip hides: leave `compressed` away",
+                "compile",
+            )
+        self.endpoint = target.endpoint(service.whole)
 
     def _identify(self) -> None:
         give_up = time.monotonic() + _READY_TIMEOUT_S
@@ -92,7 +99,9 @@ class Attached(Running):
             try:
                 self.facts = self.engine.facts(self.ask(self.service.ready, timeout_s=2.0))
             except (Refused, ValueError, KeyError, TypeError) as error:
-                if time.monotonic() > give_up:
+                # What TLS or a login refuses, it refuses again.
+                final = isinstance(error, Refused) and error.words
+                if final or time.monotonic() > give_up:
                     raise LabError(
                         f"at {self.place.url} there is no {self.engine.can.title} that can be "
                         f"asked: {error}; credentials are read from "
@@ -126,9 +135,7 @@ class Found(Running):
     def __enter__(self) -> Self:
         """Ask who is there; LabError where nothing answers, or not in that protocol."""
         at = self.place
-        assert at.wire is not None, "an address of verbatim requests names its protocol"
-        head, *others = at.resolved
-        self.endpoint = Endpoint(head, at.wire, at.login, (), tuple(others), at.remote)
+        self.endpoint = at.endpoint()
         alone = replace(self.endpoint, others=())
         self.known, self.facts = _identify(at.url, alone, self.named, self.first, self.timeout_s)
         self.processes = processes_at(self.endpoint)
@@ -215,8 +222,15 @@ def _greet(endpoint: Endpoint, first: Request, timeout_s: float) -> None:
     """Send one request of the run; a sentence where no answer of that protocol comes."""
     place = "{}:{}".format(*endpoint.target)
     try:
-        ask(endpoint, [first], timeout_s=timeout_s)
+        (reply,) = ask(endpoint, [first], timeout_s=timeout_s)
+        _insist_on_plain(endpoint, reply)
+    except ValueError as error:  # of certificates and keys
+        raise LabError(f"{place}: {error}", "resolve") from None
     except Refused as error:
+        if endpoint.tls is not None and error.words:
+            raise LabError(f"{place}: {error.words[2:-1]}", "identify") from None
+        if error.outcome in ("reset", "malformed", "truncated") and _speaks_tls(endpoint):
+            raise LabError(_TLS_THERE.format(place), "identify") from None
         why = {
             "refused": f"nothing listens at {place}; start the server, or see that the port is its",
             "timed_out": f"{place} took the connection and the request and never answered",
@@ -229,6 +243,29 @@ def _greet(endpoint: Endpoint, first: Request, timeout_s: float) -> None:
         known = why.get(error.outcome)
         sentence = str(error) if known is None else known + error.words
         raise LabError(sentence, "identify") from None
+
+
+def _insist_on_plain(endpoint: Endpoint, reply: bytes) -> None:
+    """LabError where a server answers, in plain text, that it is to be asked over TLS."""
+    plain = endpoint.wire == "http" and endpoint.tls is None
+    if plain and reply[9:12] == b"400" and _ASK_OVER_TLS.search(reply):
+        raise LabError(_TLS_THERE.format("{}:{}".format(*endpoint.target)), "identify")
+
+
+def _speaks_tls(endpoint: Endpoint) -> bool:
+    """Whether what answers in no way that is understood answers over TLS."""
+    if endpoint.wire != "http" or endpoint.tls is not None:
+        return False
+    secured = replace(endpoint, tls=Tls(insecure=True), headers=(), login=None)
+    try:
+        ask(secured, [Request((get("/"),))], timeout_s=_PATIENCE_S)
+    except Refused as error:
+        return (
+            bool(error.words)
+            and "does not speak TLS" not in error.words
+            and ("closed the connection" not in error.words)
+        )
+    return True
 
 
 def _told(endpoint: Endpoint, first: Request) -> str:

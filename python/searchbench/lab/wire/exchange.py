@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import base64
 import json
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Protocol
 
 import numpy as np
@@ -21,6 +21,7 @@ from searchbench.lab.wire.order import Manner, Order, arguments, one_by_one
 from searchbench.lab.wire.trace import Gathered
 
 Target = tuple[str, int]
+Headers = tuple[tuple[str, str], ...]
 Trace = _core.Trace | Gathered
 
 
@@ -32,10 +33,27 @@ class Decoder(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
+class Tls:
+    """How connections are secured; certificates and the key as texts of PEM.
+
+    ``ca`` None: the system's authorities. ``identity``: our certificate and its key. ``insecure``:
+    any certificate will do. ``name``: what the server's is for, where that is not the host;
+    ``names``: the hosts as they were given, by address.
+    """
+
+    ca: str | None = None
+    identity: tuple[str, str] | None = field(default=None, repr=False)
+    insecure: bool = False
+    name: str = ""
+    names: Mapping[Target, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
 class Endpoint:
     """Where and how a server is asked; ``login`` and ``whole`` as in ``Service``.
 
     ``others``: further endpoints of the same system. ``remote``: it need not be on loopback.
+    ``tls`` None: in plain text. ``headers``: of every request over HTTP that has none of that name.
     """
 
     target: Target
@@ -44,10 +62,33 @@ class Endpoint:
     whole: tuple[bytes, ...] = ()
     others: tuple[Target, ...] = ()
     remote: bool = False
+    tls: Tls | None = None
+    headers: Headers = field(default=(), repr=False)
 
     def send(self, requests: Sequence[Request], order: Order, manner: Manner) -> Trace:
         """As ``drive``; what a ``FleetEndpoint`` does from several machines."""
-        return self.drive(prepare(requests), order, manner)
+        return self.drive(prepare(self.dressed(requests)), order, manner)
+
+    def dressed(self, requests: Sequence[Request]) -> Sequence[Request]:
+        """The requests with the headers and the login that go with each of them over HTTP."""
+        lines = self.header_lines
+        if not lines:
+            return requests
+        return [Request(tuple(_dressed(e, lines) for e in r.exchanges)) for r in requests]
+
+    @property
+    def header_lines(self) -> dict[bytes, bytes]:
+        """The lines that every request over HTTP gets, by the name in lower case; of two the first.
+
+        Empty over other wires.
+        """
+        headers = self.headers
+        if self.wire == "http" and self.login is not None:
+            word = base64.b64encode(":".join(self.login[:2]).encode()).decode("ascii")
+            headers = (*headers, ("Authorization", f"Basic {word}"))
+        if self.wire != "http":
+            return {}
+        return {n.lower().encode(): f"{n}: {v}\r\n".encode() for n, v in reversed(headers)}
 
     def drive(self, requests: _core.Requests, order: Order, manner: Manner) -> _core.Trace:
         """Drive prepared requests at this server from this machine."""
@@ -57,6 +98,7 @@ class Endpoint:
             requests,
             login=self.wire_login,
             whole=self.whole,
+            tls=self.wire_tls,
             remote=self.remote,
             **arguments(order, manner),
         )
@@ -65,6 +107,15 @@ class Endpoint:
     def wire_login(self) -> tuple[str, str, str] | None:
         """The login of the protocol; over HTTP each request carries its own."""
         return None if self.wire == "http" else self.login
+
+    @property
+    def wire_tls(self) -> tuple[list[str], str | None, tuple[str, str] | None, bool] | None:
+        """TLS as the core takes it, for all addresses."""
+        tls = self.tls
+        if tls is None:
+            return None
+        names = [tls.name or tls.names.get(at, at[0]) for at in self.addresses]
+        return names, tls.ca, tls.identity, tls.insecure
 
     @property
     def addresses(self) -> tuple[Target, ...]:
@@ -134,8 +185,7 @@ def ask(endpoint: Endpoint, requests: Sequence[Request], *, timeout_s: float = 6
     In HTTP nothing belongs to a connection, and some servers close it after every reply: there
     each exchange goes by itself, and the replies of a request are joined again.
     """
-    if endpoint.wire == "http" and endpoint.login is not None:
-        requests = [_with_login(request, endpoint.login) for request in requests]
+    requests = endpoint.dressed(requests)
     if endpoint.wire == "http" and any(len(r.exchanges) > 1 for r in requests):
         singles = [Request((exchange,)) for r in requests for exchange in r.exchanges]
         single = iter(ask(endpoint, singles, timeout_s=timeout_s))
@@ -161,14 +211,17 @@ def ask(endpoint: Endpoint, requests: Sequence[Request], *, timeout_s: float = 6
 ANSWERED = ("ok", "http_error", "engine_error", "unsupported", "partial")
 
 
-def _with_login(request: Request, login: tuple[str, str, str]) -> Request:
-    """The same over HTTP with basic authentication, where it has none of its own."""
-    word = base64.b64encode(":".join(login[:2]).encode())
-    line = b"\r\nAuthorization: Basic " + word + b"\r\n"
+def _dressed(exchange: bytes, lines: Mapping[bytes, bytes]) -> bytes:
+    """The same with those lines, by their names, that it has not yet; its own ones stay.
 
-    def signed(exchange: bytes) -> bytes:
-        first, _, rest = exchange.partition(b"\r\n")
-        head = rest.partition(b"\r\n\r\n")[0].lower()
-        return exchange if b"authorization:" in head else first + line + rest
+    But for the host that an engine's translator writes, which knows no other.
+    """
+    first, _, rest = exchange.partition(b"\r\n")
+    if b"host" in lines and rest.startswith(_NO_HOST):
+        rest = rest.removeprefix(_NO_HOST)
+    head = rest.partition(b"\r\n\r\n")[0].lower()
+    own = {line.partition(b":")[0] for line in head.split(b"\r\n")}
+    return b"".join([first, b"\r\n", *(v for k, v in lines.items() if k not in own), rest])
 
-    return Request(tuple(signed(exchange) for exchange in request.exchanges))
+
+_NO_HOST = b"Host: 127.0.0.1\r\n"

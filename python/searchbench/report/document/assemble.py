@@ -38,14 +38,15 @@ _UNTITLED = {
 def document(record: Record, judgement: Judgement) -> Document:
     """What the report says, before it is set in type."""
     content = Content(record, judgement)
-    about = [
+    about = ["a first look, which decides nothing"] * judgement.first_look + [
         f"measured {line(str(record.about.get('created', 'at an unknown time')))[:10]}",
         f"searchbench {line(str(record.about.get('searchbench', '')))}",
         *_counts(content),
     ]
     sections = (part(content) for part in _PARTS[judgement.measure])
     return Document(
-        title=line(judgement.question) or _UNTITLED[judgement.measure],
+        title="First look: " * judgement.first_look
+        + (line(judgement.question) or _UNTITLED[judgement.measure]),
         about=" · ".join(about),
         method=_method(content),
         sections=tuple(section for section in sections if section is not None),

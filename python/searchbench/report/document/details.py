@@ -178,6 +178,10 @@ def _as_started(trial: Trial, without: set[str]) -> list[Block]:
     if trial.attached is not None:
         pairs.append(("Target", line(trial.attached)))
         pairs.append(("Endpoints", ", ".join(map(line, trial.endpoints)) or "not known"))
+    if trial.drive is not None and trial.drive.tls:
+        drive = trial.drive
+        counts = f"{drive.handshakes:,} handshakes, {drive.resumed:,} of them resumed"
+        pairs.append(("TLS", line(f"{drive.tls}; {counts}")))
     pairs += flat(_known(trial.facts.extra))
     blocks: list[Block] = [Facts(tuple(pairs))]
     service = trial.service

@@ -23,6 +23,7 @@ from searchbench.errors import QueryError
 from searchbench.packed import lines as lines_of
 from searchbench.workload.queries.orders import by_first_appearance
 from searchbench.workload.queries.sets import Gathering
+from searchbench.workload.verbatim.headers import HEADER_NAME
 from searchbench.workload.verbatim.model import Ask, Group, RequestSet
 
 _NAMED = 5  # so many bad lines are in the sentence that refuses them
@@ -32,7 +33,6 @@ _PLAIN = re.compile(r"[!-~]+")
 KEYS = ("path", "method", "body", "headers", "host", "port", "timeout", "sql")
 _OF_HTTP = ("path", "method", "body", "headers")
 _METHOD = re.compile(r"[A-Za-z]+")
-_HEADER_NAME = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
 
 
 class BadRequest(ValueError):  # noqa: N818 -- the reason a line is none, never shown by itself
@@ -159,7 +159,7 @@ def _no_path(text: str) -> str:
     if not text:
         return "the path is empty; write /"
     if text.lower().startswith("https://"):
-        return f"{shown(text)}: TLS is not spoken; write http://, or the path alone"
+        return f"{shown(text)}: write the path alone, and https:// in the target"
     if text.lower().startswith("http://"):
         return f"{shown(text)}: a URL is http://HOST:PORT/PATH"
     word = text.split(" ", 1)[0]
@@ -244,7 +244,7 @@ def _headers(value: Any) -> tuple[tuple[str, str], ...]:
         raise BadRequest(f'`headers` must be an object: {{"Accept": "text/plain"}}, '
                          f"not {told(value)}")  # fmt: skip
     for name, text in value.items():
-        if not _HEADER_NAME.fullmatch(name):
+        if not HEADER_NAME.fullmatch(name):
             raise BadRequest(f"{shown(name)} cannot be the name of a header")
         if not isinstance(text, str) or any(c < " " and c != "\t" for c in text):
             raise BadRequest(f"the header `{name}` must be a text of one line, not {told(text)}")

@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 
 from searchbench.errors import QueryError
 from searchbench.workload.queries.sets import BadLine
+from searchbench.workload.verbatim.headers import NOT_RECORDED, is_open
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +55,7 @@ class Ask:
             except UnicodeDecodeError:
                 told["body_base64"] = base64.b64encode(self.body).decode("ascii")
         if self.headers:
-            told["headers"] = [list(pair) for pair in self.headers]
+            told["headers"] = [[n, v if is_open(n) else NOT_RECORDED] for n, v in self.headers]
         for key in ("host", "port", "timeout_s"):
             if getattr(self, key) is not None:
                 told[key] = getattr(self, key)

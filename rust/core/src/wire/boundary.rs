@@ -40,20 +40,28 @@ pub enum Greeting {
     Ready,
     /// What was put into `out` is sent, and more must come from the other side.
     More,
+    /// What was put into `out` is sent, and then TLS begins; once it stands comes `connected`.
+    Secure,
     /// The other side will not have us, or does not speak this protocol.
     Failed(Outcome),
 }
 
 /// The protocol state of one connection. Clone gives a fresh one its settings (a login, say).
 pub trait Wire: Clone + Send + 'static {
-    /// The socket has just connected, perhaps not for the first time; bytes put into `out` are
-    /// sent.
+    /// The socket has just connected and is to be secured: what is said in the clear before that.
+    fn securing(&mut self, out: &mut Vec<u8>) -> Greeting {
+        let _ = out;
+        Greeting::Secure
+    }
+
+    /// The socket has just connected (and is secured, where it is to be), perhaps not for the first
+    /// time; bytes put into `out` are sent.
     fn connected(&mut self, out: &mut Vec<u8>) -> Greeting {
         let _ = out;
         Greeting::Ready
     }
 
-    /// Bytes arrived while the last greeting was `More`.
+    /// Bytes arrived while the last greeting was `More`, before TLS or within it.
     fn greet(&mut self, piece: &[u8], out: &mut Vec<u8>) -> Greeting {
         let _ = (piece, out);
         Greeting::Failed(Outcome::Malformed)

@@ -194,8 +194,12 @@ impl Mysql {
 }
 
 impl Wire for Mysql {
-    fn connected(&mut self, _out: &mut Vec<u8>) -> Greeting {
-        self.login.begin()
+    fn securing(&mut self, _out: &mut Vec<u8>) -> Greeting {
+        self.login.begin(true)
+    }
+
+    fn connected(&mut self, out: &mut Vec<u8>) -> Greeting {
+        self.login.connected(out)
     }
 
     fn greet(&mut self, piece: &[u8], out: &mut Vec<u8>) -> Greeting {

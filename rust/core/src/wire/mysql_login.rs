@@ -1,7 +1,8 @@
 //! How a connection of the MySQL protocol is opened: the server's greeting, our answer, its verdict.
 //!
 //! Passwords: mysql_native_password, and the short way of caching_sha2_password, which works where
-//! the server remembers the login. Its long way needs TLS or RSA, which are not spoken here.
+//! the server remembers the login. Its long way, the password itself, goes over TLS alone; RSA is
+//! not spoken here. TLS begins after the server's greeting, and the rest of the login goes over it.
 //! Sphinx greets with flags of its own, names no method, and lets everybody in.
 
 use sha1::Sha1;
@@ -30,6 +31,7 @@ const BEFORE_41: &str =
 const LONG_PASSWORD: u32 = 1;
 const CONNECT_WITH_DB: u32 = 1 << 3;
 const PROTOCOL_41: u32 = 1 << 9;
+const SSL: u32 = 1 << 11;
 const TRANSACTIONS: u32 = 1 << 13;
 const SECURE_CONNECTION: u32 = 1 << 15;
 const MULTI_STATEMENTS: u32 = 1 << 16;
@@ -50,12 +52,17 @@ pub struct MysqlLogin {
     /// Bytes of a packet that is not whole.
     inbox: Vec<u8>,
     flags: u32,
+    /// It goes over TLS.
+    secure: bool,
+    /// The server's greeting and the number of our last packet, while TLS begins.
+    heard: Option<(Hello, u8)>,
     /// The method that was last answered with.
     method: String,
     complaint: Option<String>,
 }
 
 /// What the server says of itself.
+#[derive(Clone)]
 struct Hello {
     flags: u32,
     nonce: Vec<u8>,
@@ -70,6 +77,8 @@ impl MysqlLogin {
             stage: Stage::Hello,
             inbox: Vec::new(),
             flags: 0,
+            secure: false,
+            heard: None,
             method: String::new(),
             complaint: None,
         }
@@ -90,12 +99,23 @@ impl MysqlLogin {
         self.complaint.as_deref()
     }
 
-    pub fn begin(&mut self) -> Greeting {
+    /// `secure`: with TLS, after which `connected` goes on.
+    pub fn begin(&mut self, secure: bool) -> Greeting {
         self.stage = Stage::Hello;
+        self.secure = secure;
+        self.heard = None;
         self.inbox.clear();
         self.flags = 0;
         self.complaint = None;
         Greeting::More
+    }
+
+    /// The connection stands; secured, where the greeting asked for that.
+    pub fn connected(&mut self, out: &mut Vec<u8>) -> Greeting {
+        match self.heard.take() {
+            Some((hello, sequence)) => self.answer(&hello, sequence, out),
+            None => self.begin(false),
+        }
     }
 
     pub fn greet(&mut self, piece: &[u8], out: &mut Vec<u8>) -> Greeting {
@@ -112,8 +132,11 @@ impl MysqlLogin {
             let said = self.packet(packet[3], &packet[4..], out);
             match said {
                 Greeting::More => {}
-                // Nobody asked anything yet, so nothing can follow.
-                Greeting::Ready if !self.inbox.is_empty() => return self.stranger(),
+                // Nobody asked anything yet, so nothing can follow; what does in the clear is not to be
+                // taken for what was said over TLS.
+                Greeting::Ready | Greeting::Secure if !self.inbox.is_empty() => {
+                    return self.stranger();
+                }
                 said => return said,
             }
         }
@@ -136,6 +159,7 @@ impl MysqlLogin {
         match (self.stage, body[0]) {
             (_, 0xff) => self.failed(Outcome::EngineError, error(body)),
             (Stage::Hello, 10) => match hello(body) {
+                Some(hello) if self.secure => self.ask_for_tls(hello, sequence, out),
                 Some(hello) => self.answer(&hello, sequence, out),
                 None => self.stranger(),
             },
@@ -144,11 +168,19 @@ impl MysqlLogin {
             (Stage::Verdict, 0x01) if self.method == CACHING => match body[1..] {
                 // Remembered; an OK follows.
                 [3] => Greeting::More,
+                [4] if self.secure => {
+                    send(
+                        sequence,
+                        &[self.login.password.as_bytes(), b"\0"].concat(),
+                        out,
+                    );
+                    Greeting::More
+                }
                 [4] => self.failed(
                     Outcome::Unsupported,
                     "caching_sha2_password: the server does not remember this login and wants the \
-                     password over TLS or RSA, which are not spoken here; log in once by another \
-                     client, or use a user with mysql_native_password",
+                     password over TLS (mysql+tls://) or RSA, which is not spoken here; log in \
+                     once by another client, or use a user with mysql_native_password",
                 ),
                 _ => self.stranger(),
             },
@@ -156,7 +188,22 @@ impl MysqlLogin {
         }
     }
 
-    fn answer(&mut self, hello: &Hello, sequence: u8, out: &mut Vec<u8>) -> Greeting {
+    fn ask_for_tls(&mut self, hello: Hello, sequence: u8, out: &mut Vec<u8>) -> Greeting {
+        if hello.flags & SSL == 0 {
+            return self.failed(
+                Outcome::Unsupported,
+                "the server offers no TLS: give it a certificate (ssl_cert, ssl_key), or ask in \
+                 plain text (mysql://)",
+            );
+        }
+        let mut body = Vec::with_capacity(32);
+        begin_answer(&mut body, self.wanted() & hello.flags);
+        send(sequence, &body, out);
+        self.heard = Some((hello, sequence.wrapping_add(1)));
+        Greeting::Secure
+    }
+
+    fn wanted(&self) -> u32 {
         let mut wanted = LONG_PASSWORD
             | PROTOCOL_41
             | TRANSACTIONS
@@ -165,10 +212,17 @@ impl MysqlLogin {
             | MULTI_RESULTS
             | PLUGIN_AUTH
             | DEPRECATE_EOF;
-        let database = &self.login.database;
-        if !database.is_empty() {
+        if !self.login.database.is_empty() {
             wanted |= CONNECT_WITH_DB;
         }
+        if self.secure {
+            wanted |= SSL;
+        }
+        wanted
+    }
+
+    fn answer(&mut self, hello: &Hello, sequence: u8, out: &mut Vec<u8>) -> Greeting {
+        let wanted = self.wanted();
         self.flags = wanted & hello.flags;
         if self.flags & PROTOCOL_41 == 0 {
             return self.failed(
@@ -191,10 +245,7 @@ impl MysqlLogin {
             _ => NATIVE.into(),
         };
         let mut body = Vec::with_capacity(128);
-        body.extend(self.flags.to_le_bytes());
-        body.extend(MAX_REPLY_BYTES.to_le_bytes());
-        body.push(UTF8);
-        body.extend([0; 23]);
+        begin_answer(&mut body, self.flags);
         body.extend(self.login.user.as_bytes());
         body.push(0);
         let proof = self.proof(&hello.nonce);
@@ -247,6 +298,14 @@ impl MysqlLogin {
             native_proof(password, nonce)
         }
     }
+}
+
+/// The beginning of an answer to the greeting, which is also all of the wish for TLS.
+fn begin_answer(body: &mut Vec<u8>, flags: u32) {
+    body.extend(flags.to_le_bytes());
+    body.extend(MAX_REPLY_BYTES.to_le_bytes());
+    body.push(UTF8);
+    body.extend([0; 23]);
 }
 
 fn send(after: u8, body: &[u8], out: &mut Vec<u8>) {

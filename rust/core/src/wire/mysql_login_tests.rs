@@ -103,7 +103,7 @@ fn the_native_method_wherever_the_greeting_is_cut() {
     let hello = greeting(ALL_FLAGS, NATIVE);
     for size in 1..=hello.len() {
         let mut login = me();
-        assert_eq!(login.begin(), Greeting::More);
+        assert_eq!(login.begin(false), Greeting::More);
         let (verdict, out) = hear(&mut login, &hello, size);
         assert_eq!(verdict, Greeting::More);
         let said = answer(&out);
@@ -122,7 +122,7 @@ fn the_native_method_wherever_the_greeting_is_cut() {
 fn nothing_is_claimed_that_the_server_does_not_offer() {
     let offered = PROTOCOL_41 | SECURE_CONNECTION | CONNECT_WITH_DB;
     let mut login = me();
-    login.begin();
+    login.begin(false);
     let (_, out) = hear(&mut login, &greeting(offered, ""), 1000);
     let said = answer(&out);
     assert_eq!(said.flags & !offered, 0);
@@ -133,7 +133,7 @@ fn nothing_is_claimed_that_the_server_does_not_offer() {
 #[test]
 fn the_short_way_of_caching_sha2() {
     let mut login = me();
-    login.begin();
+    login.begin(false);
     let (_, out) = hear(&mut login, &greeting(ALL_FLAGS, CACHING), 1000);
     let said = answer(&out);
     assert!(is_caching_proof(&said.proof, b"secret", NONCE));
@@ -145,7 +145,12 @@ fn the_short_way_of_caching_sha2() {
     let (verdict, out) = hear(&mut login, &packet(2, b"\x01\x04"), 100);
     assert_eq!(verdict, Greeting::Failed(Outcome::Unsupported));
     assert!(out.is_empty());
-    assert!(login.complaint().unwrap().contains("TLS or RSA"));
+    assert!(
+        login
+            .complaint()
+            .unwrap()
+            .contains("over TLS (mysql+tls://) or RSA")
+    );
 }
 
 #[test]
@@ -166,7 +171,7 @@ fn a_switch_of_method_is_followed_with_the_new_nonce() {
     for (named, asked) in [(NATIVE, CACHING), (CACHING, NATIVE), ("ed25519", NATIVE)] {
         for size in [1, 1000] {
             let mut login = me();
-            login.begin();
+            login.begin(false);
             hear(&mut login, &greeting(ALL_FLAGS, named), size);
             let (verdict, out) = hear(&mut login, &switch(2, asked, NEW_NONCE), size);
             assert_eq!(verdict, Greeting::More);
@@ -186,7 +191,7 @@ fn a_switch_of_method_is_followed_with_the_new_nonce() {
 #[test]
 fn an_empty_password_is_proven_by_nothing() {
     let mut login = MysqlLogin::new(Login::default());
-    login.begin();
+    login.begin(false);
     let (_, out) = hear(&mut login, &greeting(ALL_FLAGS, NATIVE), 1000);
     let said = answer(&out);
     assert!(said.user.is_empty() && said.proof.is_empty());
@@ -214,7 +219,7 @@ fn the_greetings_of_real_servers_are_understood() {
         (MARIADB, b"/DI\"iptx{#7-x8JO-1Mn", true),
     ] {
         let mut login = me();
-        login.begin();
+        login.begin(false);
         let (verdict, out) = hear(&mut login, said, said.len());
         assert_eq!(verdict, Greeting::More);
         assert!(is_native_proof(&answer(&out).proof, b"secret", nonce));
@@ -279,14 +284,14 @@ fn a_login_that_cannot_go_on_fails_with_a_reason() {
     ];
     for (said, outcome, why) in cases {
         let mut login = me();
-        login.begin();
+        login.begin(false);
         let (verdict, _) = hear(&mut login, &said, said.len());
         assert_eq!(verdict, Greeting::Failed(outcome), "{why}");
         let complaint = login.complaint().unwrap();
         assert!(complaint.contains(why), "{complaint}");
         assert!(!complaint.contains("secret"));
         // The next attempt is not judged by this one.
-        assert_eq!(login.begin(), Greeting::More);
+        assert_eq!(login.begin(false), Greeting::More);
         assert_eq!(login.complaint(), None);
         let whole = [hello.clone(), packet(2, OK)].concat();
         assert_eq!(hear(&mut login, &whole, 7).0, Greeting::Ready);
@@ -341,4 +346,34 @@ fn a_drive_logs_in_on_every_connection_and_a_wrong_password_is_said() {
         let account = account.json();
         assert!(!account.contains("secret"), "{account}");
     }
+}
+
+#[test]
+fn tls_comes_before_who_is_there_and_the_password_itself_goes_over_it_alone() {
+    let mut login = me();
+    assert_eq!(login.begin(true), Greeting::More);
+    let (verdict, clear) = hear(&mut login, &greeting(ALL_FLAGS, CACHING), 1000);
+    assert_eq!(verdict, Greeting::Secure);
+    assert_eq!((clear.len(), clear[3]), (4 + 32, 1));
+    let flags = u32::from_le_bytes(clear[4..8].try_into().unwrap());
+    assert_eq!(flags & SSL, SSL);
+    let mut sealed = Vec::new();
+    assert_eq!(login.connected(&mut sealed), Greeting::More);
+    assert_eq!(sealed[3], 2);
+    assert!(sealed.windows(3).any(|three| three == b"me\0"));
+    let (verdict, long) = hear(&mut login, &packet(3, b"\x01\x04"), 1000);
+    assert_eq!((verdict, long), (Greeting::More, packet(4, b"secret\0")));
+}
+
+#[test]
+fn a_server_without_tls_and_words_slipped_in_before_it_are_refused() {
+    let mut login = me();
+    login.begin(true);
+    let (verdict, out) = hear(&mut login, &greeting(ALL_FLAGS & !SSL, NATIVE), 1000);
+    assert_eq!(verdict, Greeting::Failed(Outcome::Unsupported));
+    assert!(out.is_empty() && login.complaint().unwrap().contains("offers no TLS"));
+    login.begin(true);
+    let slipped = [greeting(ALL_FLAGS, NATIVE), packet(2, OK)].concat();
+    let (verdict, _) = hear(&mut login, &slipped, 1000);
+    assert_eq!(verdict, Greeting::Failed(Outcome::Malformed));
 }

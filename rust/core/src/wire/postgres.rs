@@ -77,6 +77,10 @@ impl Postgres {
 }
 
 impl Wire for Postgres {
+    fn securing(&mut self, out: &mut Vec<u8>) -> Greeting {
+        self.login.ask_for_tls(out)
+    }
+
     fn connected(&mut self, out: &mut Vec<u8>) -> Greeting {
         self.login.begin(out)
     }

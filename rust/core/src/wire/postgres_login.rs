@@ -13,6 +13,8 @@ use crate::sample::Outcome;
 /// A message beyond this is no part of a login.
 const MAX_MESSAGE_BYTES: usize = 64 << 10;
 const PROTOCOL_3_0: u32 = 3 << 16;
+/// A message of eight bytes that asks whether the server speaks TLS: `S` it does, `N` it does not.
+const SSL_REQUEST: [u8; 8] = [0, 0, 0, 8, 0x04, 0xd2, 0x16, 0x2f];
 
 /// What AuthenticationRequest asks for.
 const AUTH_OK: u32 = 0;
@@ -27,6 +29,8 @@ pub struct PostgresLogin {
     login: Login,
     /// Bytes of a message that is not whole.
     inbox: Vec<u8>,
+    /// Whether it speaks TLS was asked, and not answered yet.
+    asks_for_tls: bool,
     /// The server said that we are who we say.
     let_in: bool,
     exchange: Option<Exchange>,
@@ -40,6 +44,7 @@ impl PostgresLogin {
         PostgresLogin {
             login,
             inbox: Vec::new(),
+            asks_for_tls: false,
             let_in: false,
             exchange: None,
             salted: Salted::default(),
@@ -49,6 +54,26 @@ impl PostgresLogin {
 
     pub fn complaint(&self) -> Option<&str> {
         self.complaint.as_deref()
+    }
+
+    pub fn ask_for_tls(&mut self, out: &mut Vec<u8>) -> Greeting {
+        self.asks_for_tls = true;
+        self.complaint = None;
+        out.extend(SSL_REQUEST);
+        Greeting::More
+    }
+
+    /// Anything behind the one byte was said in the clear, and is not to be taken for what is said
+    /// over TLS.
+    fn answered(&mut self, said: &[u8]) -> Greeting {
+        match said {
+            b"S" => Greeting::Secure,
+            b"N" => self.failed(
+                Outcome::Unsupported,
+                "the server offers no TLS: set ssl = on there, or ask in plain text (postgres://)",
+            ),
+            _ => self.stranger(),
+        }
     }
 
     pub fn begin(&mut self, out: &mut Vec<u8>) -> Greeting {
@@ -77,6 +102,9 @@ impl PostgresLogin {
     }
 
     pub fn greet(&mut self, piece: &[u8], out: &mut Vec<u8>) -> Greeting {
+        if std::mem::take(&mut self.asks_for_tls) {
+            return self.answered(piece);
+        }
         self.inbox.extend_from_slice(piece);
         while self.inbox.len() >= HEADER_BYTES {
             let length = match length_of(&self.inbox) {

@@ -302,3 +302,18 @@ fn a_drive_logs_in_on_every_connection_and_a_wrong_password_is_said() {
         assert!(!account.contains("secret"), "{account}");
     }
 }
+
+#[test]
+fn tls_is_asked_for_first_and_nothing_may_come_with_the_answer() {
+    for (said, verdict) in [
+        (&b"S"[..], Greeting::Secure),
+        (b"N", Greeting::Failed(Outcome::Unsupported)),
+        (b"SR", Greeting::Failed(Outcome::Malformed)),
+        (b"E", Greeting::Failed(Outcome::Malformed)),
+    ] {
+        let (mut login, mut out) = (me(), Vec::new());
+        assert_eq!(login.ask_for_tls(&mut out), Greeting::More);
+        assert_eq!(out, SSL_REQUEST);
+        assert_eq!(login.greet(said, &mut out), verdict, "{said:?}");
+    }
+}

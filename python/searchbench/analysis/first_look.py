@@ -1,0 +1,59 @@
+"""A first look (``run --quick``) shows figures and decides nothing, and says so before all else."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from searchbench.analysis.judgement import Comparison, Finding, Judgement
+from searchbench.analysis.words import times, words
+
+SENTENCE = (
+    "This is a first look, which decides nothing: blocks, windows and documents were cut. Run the "
+    "study without --quick for an answer."
+)
+_REASON = "a first look decides nothing"
+_MOST = 4  # ratios that are said; the rest is in the tables
+
+
+def unresolved(comparisons: Sequence[Comparison]) -> tuple[Comparison, ...]:
+    """The same figures, and no winner."""
+    return tuple(
+        replace(c, verdict="not resolved", reason=_REASON)
+        if c.verdict in ("faster", "slower")
+        else c
+        for c in comparisons
+    )
+
+
+def undecided(judged: Judgement) -> Judgement:
+    """The judgement with nothing decided, and the sentence before its answer."""
+    said = _ratios(judged) if judged.measure == "trials" else judged.verdict.decision
+    decision = f"{SENTENCE} {said}".strip()
+    finding = Finding("first look", "note", "", "", SENTENCE, "")
+    return replace(
+        judged,
+        verdict=replace(judged.verdict, decision=decision, resolved=False, best=None),
+        findings=(finding, *judged.findings),
+        capacity=tuple(replace(c, sentence=f"{c.sentence} ({_REASON})") for c in judged.capacity),
+        steps=tuple(
+            replace(
+                step,
+                promises=tuple(
+                    replace(p, verdict="cannot tell", why=f"{_REASON}; {p.why}")
+                    for p in step.promises
+                ),
+            )
+            for step in judged.steps
+        ),
+    )
+
+
+def _ratios(judged: Judgement) -> str:
+    """The ratios by the metric, without a word about which is better."""
+    labels = {t.treatment: t.label for t in judged.treatments}
+    own = [c for c in judged.comparisons if c.metric == judged.metric and c.ratio is not None]
+    said = [f"{labels[c.b]} over {labels[c.a]} {times(c.ratio)}" for c in own[:_MOST]]
+    more = f", and {len(own) - _MOST} more" if len(own) > _MOST else ""
+    by = f"Ratios by {words(judged.metric)} so far, above 1 where the first is better: "
+    return f"{by}{'; '.join(said)}{more}." if said else ""

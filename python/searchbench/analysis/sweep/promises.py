@@ -1,0 +1,191 @@
+"""Did each step keep its promise? Kept, broken, or it cannot be told: a sweep with ``slo``.
+
+A window is held to a promise as in a search for capacity (analysis/capacity/promise.py), which is
+where the interval of a share comes from. A closed loop cannot fall behind, so there the conditions
+alone decide.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import stats
+
+from searchbench.analysis.capacity.promise import Judged, Kept, judge
+from searchbench.analysis.judgement import Estimate, Interval, Promised, PromiseVerdict, Step
+from searchbench.analysis.live import SAMPLE, Fresh
+from searchbench.analysis.stats import within
+from searchbench.analysis.sweep import points as at
+from searchbench.analysis.trial import throughput
+from searchbench.analysis.trial.measured import Trace
+from searchbench.analysis.words import digits, listed, upper
+from searchbench.record import Trial
+from searchbench.workload.load_table import parse_promise
+
+SURE = 1e-4  # of a look while the drive runs: the chance that a promise just kept is called broken
+_FIRST_LOOK_NS, _LOOKS = 1_000_000_000, 1.1  # then whenever the window has grown by a tenth
+_UNITS = {"closed": "clients", "open": "requests per second", "replay": "times the log's speed"}
+
+
+def of_step(texts: Sequence[str], trial: Trial, trace: Trace, void: str) -> tuple[Promised, ...]:
+    """Every promise against the window of one trial. ``void``: why it cannot be believed."""
+    return tuple(_promised(text, trial, trace, void) for text in texts)
+
+
+def _promised(text: str, trial: Trial, trace: Trace, void: str) -> Promised:
+    if void:
+        return Promised(text, "cannot tell", f"the step is void ({void})")
+    whole = judge((), _resolved(None, trial, trace))
+    parts = [(c, judge((c,), _resolved(c.limit_ns, trial, trace))) for c in parse_promise(text)]
+    if any(judged.own_fault for _, judged in parts):
+        return Promised(text, "cannot tell", "the client itself sent too many requests late; "
+                        "give it a processor of its own (--cpus)")  # fmt: skip
+    worst = max((judged.kept[0] for _, judged in parts), key=_excess)
+    if not worst.requests:
+        return Promised(text, "cannot tell", "no request was due within the window")
+    method = "exact binomial of the effective requests"
+    span = Interval(worst.low, worst.high, within.LEVEL, method)
+    share = Estimate(worst.share, "share", worst.requests, span)
+    found, why = _weighed(worst, whole, closed=trial.load.kind == "closed")
+    return Promised(text, found, why, worst.condition.text, share, worst.condition.allowed)
+
+
+def _weighed(worst: Kept, whole: Judged, *, closed: bool) -> tuple[PromiseVerdict, str]:
+    """The verdict, and why; ``worst``: the condition that fared worst."""
+    said = _share(worst)
+    if worst.verdict == "fails":
+        return "broken", said
+    if not closed and whole.achieved < throughput.KEEPS_UP:
+        behind = f"{100 * whole.achieved:.3g} % of what was offered was answered in time"
+        if whole.achieved_high < throughput.KEEPS_UP:
+            return "broken", f"{behind}, and a promise asks for 99 %"
+        return "cannot tell", f"{behind}, which may be chance; a longer window tells"
+    if worst.verdict == "holds":
+        return "kept", said
+    return "cannot tell", f"{said}; a longer window tells"
+
+
+def _resolved(limit_ns: float | None, trial: Trial, trace: Trace) -> Trace:
+    """Without the requests that were in flight when the drive was cut short, where that hides how
+    they fared: those younger than the limit, and without a limit all of them."""
+    if trial.drive is None or not trial.drive.cut_short or "unfinished" not in trial.outcomes:
+        return trace
+    young = trace.outcome == trial.outcomes.index("unfinished")
+    if limit_ns is not None:
+        young &= trial.drive.elapsed_ns - trace.due < limit_ns
+    return _some(trace, ~young)
+
+
+def _some(trace: Trace, rows: NDArray[np.bool_]) -> Trace:
+    columns = ("query", "outcome", "due", "free", "sent", "done")
+    return replace(trace, **{name: getattr(trace, name)[rows] for name in columns})
+
+
+def _excess(kept: Kept) -> tuple[int, float]:
+    """The worst condition last: one that surely failed, then by how much of its share it used."""
+    return ("holds", "unclear", "fails").index(kept.verdict), kept.share / kept.condition.allowed
+
+
+def _share(kept: Kept) -> str:
+    """How many requests broke the condition, how sure that is, and how many may."""
+    condition = kept.condition
+    what = "failed"
+    if condition.limit_ns is not None:
+        what = f"took {digits(condition.limit_ns / 1e6)} ms or more, or failed"
+    span = f"{_percent(kept.low)} to {_percent(kept.high)}"
+    return (
+        f"{_percent(kept.share)} of {kept.requests:,} requests {what} (95 % interval {span}), and "
+        f"fewer than {_percent(condition.allowed)} may"
+    )
+
+
+def _percent(share: float) -> str:
+    return f"{digits(round(100 * share, 6))} %"
+
+
+def sentences(steps: Sequence[Step]) -> list[str]:
+    """The answer for each subject and promise: at which loads it is kept, broken, or unknown."""
+    judged = [(step, promised) for step in steps for promised in step.promises]
+    subjects = list(dict.fromkeys(step.subject for step, _ in judged))
+    said = []
+    for subject in subjects:
+        for text in dict.fromkeys(p.promise for _, p in judged):
+            own = [(s, p) for s, p in judged if (s.subject, p.promise) == (subject, text)]
+            who = f"{subject}, {text}" if len(subjects) > 1 else text
+            said.append(f"{who}: {_answer(own)}")
+    return said
+
+
+def _answer(own: Sequence[tuple[Step, Promised]]) -> str:
+    by_load: dict[float, list[Promised]] = {}
+    for step, promised in own:
+        by_load.setdefault(at.level_of(step), []).append(promised)
+    loads: dict[PromiseVerdict, list[str]] = {}
+    for load, found in sorted(by_load.items()):
+        loads.setdefault(verdict([p.verdict for p in found]), []).append(digits(load))
+    unit = _UNITS[own[0][0].kind]
+    parts = [f"{_SAID[what]} at {listed(loads[what])}" for what in _WORST if what in loads]
+    if by_load.keys() == {1.0}:
+        unit = unit.removesuffix("s") if own[0][0].kind == "closed" else unit
+    # What is worst is explained; of what was kept all along, the greatest load.
+    step, worst = min(reversed(own), key=lambda pair: _WORST.index(pair[1].verdict))
+    why = f"at {digits(at.level_of(step))}, {worst.why}" if len(by_load) > 1 else worst.why
+    return f"{', '.join(parts)} {unit}. {upper(why)}."
+
+
+_WORST: tuple[PromiseVerdict, ...] = ("broken", "cannot tell", "kept")
+_SAID = {"broken": "broken", "cannot tell": "it cannot be told", "kept": "kept"}
+
+
+def verdict(found: Sequence[PromiseVerdict]) -> PromiseVerdict:
+    """Of several: broken if any is, kept if all are."""
+    return min(found, key=_WORST.index)
+
+
+class Breach:
+    """Watches one drive: has it surely broken a promise by now? Used to end a drive early.
+
+    ``window``: of the drive, in ns. What it sees are samples in the core's own form; those it saw
+    before are passed over. It looks at the whole window so far, now and then, and asks for far more
+    certainty than a judgement does, as it looks often. Nothing of it is kept: the record is judged
+    by itself.
+    """
+
+    def __init__(self, texts: Sequence[str], window: tuple[int, int]) -> None:
+        self._promises = [parse_promise(text) for text in texts]
+        self._window = window
+        self._next_ns = window[0] + _FIRST_LOOK_NS
+        self._fresh, self._seen = Fresh(), np.empty(0, SAMPLE)
+        self._new: list[NDArray[Any]] = []
+
+    def saw(self, elapsed_ns: int, recent: bytes) -> bool:
+        """Take in the samples finished last; True where a promise is surely broken."""
+        self._new.append(self._fresh.of(recent))
+        start, end = self._window
+        if elapsed_ns < self._next_ns:
+            return False
+        self._next_ns = start + round((elapsed_ns - start) * _LOOKS)
+        seen = self._seen = np.concatenate([self._seen, *self._new])
+        self._new.clear()
+        trace = Trace(
+            query=seen["request"], outcome=seen["outcome"], due=seen["due"], free=seen["free"],
+            sent=seen["sent"], done=seen["done"], window=(start, min(end, elapsed_ns)),
+        )  # fmt: skip
+        return any(self._broken(judge(promise, trace)) for promise in self._promises)
+
+    def _broken(self, judged: Judged) -> bool:
+        if judged.own_fault:
+            return False
+        return any(_surely(kept) for kept in judged.kept)
+
+
+def _surely(kept: Kept) -> bool:
+    """Whether the share's lower bound at the level ``SURE`` is beyond what is allowed."""
+    x = kept.share * kept.effective
+    if not x:
+        return False
+    return float(stats.beta.ppf(SURE, x, kept.effective - x + 1)) >= kept.condition.allowed

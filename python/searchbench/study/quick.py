@@ -1,0 +1,101 @@
+"""``run --quick``: the same question in about a minute, as a first look that decides nothing.
+
+Fewer blocks, shorter windows, fewer documents and queries. What a factor varies is left as it is.
+All of it is set in the study's text, like ``--set``, so the record has the study that ran.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+from searchbench.corpora import scale_of
+from searchbench.study.estimate import count
+from searchbench.study.model import Study
+from searchbench.study.overrides import read_changed
+from searchbench.study.planner import make_plan
+from searchbench.workload.load_table import kind_of
+
+_TARGET_S = 80.0  # by the estimate of the plan, which is rather too long
+# Blocks and seconds of a window, the first that is short enough; one block gives no interval.
+_CUTS = ((2, 3.0), (2, 2.0), (2, 1.0), (1, 1.0), (1, 0.5))
+_WARMUP_S, _WARMUP_LIMIT_S = 0.5, 2.0
+_DOCUMENTS = 10_000
+_QUERIES, _LOGGED, _REQUESTS, _CAPTURES = 200, 1000, 1000, 20
+_EFFORT = 0.1
+
+
+def read_quick(path: Path | str, sets: Sequence[str] = (), only: Sequence[str] = ()) -> Study:
+    """The study of a file as a first look: with the most blocks and the longest windows that keep
+    it short.
+
+    ``sets`` and ``only`` as in ``read_changed``, whose errors it raises; they come first.
+    """
+    study = read_changed(path, sets, only)
+    for blocks, window_s in _CUTS:
+        quick = read_changed(path, [*sets, *_changes(study, blocks, window_s)], only)
+        if make_plan(quick).estimated_s <= _TARGET_S:
+            break
+    return quick
+
+
+def _changes(study: Study, blocks: int, window_s: float) -> Iterator[str]:
+    """KEY=VALUE of all that is cut."""
+    varied = {path for factor in study.factors for path in factor.paths}
+    found: dict[str, Any] = {
+        "first_look": "true",
+        "replicates": min(study.replicates, blocks if study.measure == "trials" else 1),
+    }
+    found |= {f"load.{key}": value for key, value in _load(study, window_s)}
+    if study.verbatim:
+        found["agreement.captures"] = min(study.agreement.captures, _CAPTURES)
+    else:
+        found |= {f"queries.{key}": value for key, value in _queries(study)}
+        # What is attached holds its documents already.
+        if not any(system.attach for system in study.systems) and not any(
+            path.startswith("corpus.") for path in varied
+        ):
+            found |= {f"corpus.{key}": value for key, value in _corpus(study)}
+    yield from (f"{key}={value}" for key, value in found.items() if key not in varied)
+
+
+def _load(study: Study, window_s: float) -> Iterator[tuple[str, Any]]:
+    load = study.load
+    if study.measure == "capacity":
+        yield "effort", min(load.get("effort", 1.0), _EFFORT)
+    elif load.get("requests") is not None:
+        yield "requests", min(load["requests"], _REQUESTS)
+    else:
+        # A replay without a window lasts as long as its log.
+        yield "seconds", min(load.get("seconds", window_s), window_s)
+        if "warmup_limit_s" in load:
+            yield "warmup_limit_s", min(load["warmup_limit_s"], _WARMUP_LIMIT_S)
+        elif kind_of(load) != "replay":
+            yield "warmup_s", min(load.get("warmup_s", _WARMUP_S), _WARMUP_S)
+
+
+def _queries(study: Study) -> Iterator[tuple[str, Any]]:
+    queries = study.queries
+    if "file" in queries or "files" in queries:
+        yield "lines", min(queries.get("lines", _LOGGED), _LOGGED)
+    else:
+        yield "distinct", min(queries.get("distinct", _QUERIES), _QUERIES)
+    if "logged" in queries:
+        yield "logged", min(queries["logged"], _LOGGED)
+
+
+def _corpus(study: Study) -> Iterator[tuple[str, Any]]:
+    """Every k-th document, so that about ``_DOCUMENTS`` are left."""
+    times, every = scale_of(study.corpus)
+    documents = count(study.corpus, study.base)
+    k = math.ceil(documents * every / times / _DOCUMENTS)
+    if documents <= _DOCUMENTS:
+        return
+    if "scale" in study.corpus:
+        yield "scale", 1 / k
+    else:
+        yield "decimate", k
+        if "duplicate" in study.corpus:
+            yield "duplicate", 1

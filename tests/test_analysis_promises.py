@@ -1,0 +1,154 @@
+"""Steps held to promises: kept, broken, or it cannot be told; and the watch that ends a drive."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+from msgspec import structs
+
+from records import Server, Study, constant, exponential, single_queue
+from searchbench import _core
+from searchbench.analysis.judge import judge, steps_json
+from searchbench.analysis.judgement import Judgement, Promised
+from searchbench.analysis.sweep.promises import Breach, of_step
+from searchbench.analysis.trial.measured import read_trace
+from searchbench.record import open_record
+from searchbench.terminal.answer import exit_code
+
+EXPONENTIAL = exponential(0.004)  # its p99 is 0.004 ln(100) = 18.4 ms
+
+
+def held(
+    path: Path, servers: list[Server], promises: tuple[str, ...], *, rate: float | None = 200.0
+) -> Judgement:
+    """A sweep of a step for each server, the last with the greatest load, held to promises."""
+    run = Study(blocks=1, control=None, trial_noise=0.0, block_noise=0.0,
+                judging={"measure": "sweep", "promises": promises})  # fmt: skip
+    for n, server in enumerate(servers, 1):
+        if rate is None:
+            run.add(f"c{n}", server=server, clients=n, levels={"load.clients": n}, seconds=11)
+        else:
+            run.add(f"r{n}", server=server, rate_per_s=rate * n, seconds=11,
+                    levels={"load.rate_per_s": rate * n})  # fmt: skip
+    return judge(open_record(run.write(path)))
+
+
+def only(found: Judgement) -> Promised:
+    (step,) = found.steps
+    (promised,) = step.promises
+    return promised
+
+
+@pytest.mark.parametrize("rate", [200.0, None])
+@pytest.mark.parametrize(
+    ("promise", "verdict", "code"),
+    [
+        ("p99 < 35ms", "kept", 0),
+        ("p99 < 10ms", "broken", 1),
+        ("p99 < 18.4ms", "cannot tell", 3),
+        ("p99 < 35ms, errors < 0.0001%", "cannot tell", 3),  # too few requests to say so
+        ("p99 < 10ms, errors < 50%", "broken", 1),
+    ],
+)
+def test_a_step_keeps_breaks_or_leaves_open_its_promise(
+    tmp_path: Path, promise: str, verdict: str, code: int, rate: float | None
+) -> None:
+    found = held(tmp_path / "r", [EXPONENTIAL], (promise,), rate=rate)
+    promised = only(found)
+    assert promised.verdict == verdict
+    assert exit_code(open_record(tmp_path / "r"), found) == code
+    assert promised.share is not None
+    assert promised.share.interval is not None
+    assert promised.share.interval.low <= promised.share.value <= promised.share.interval.high
+    (line,) = [part for part in found.verdict.decision.split("\n") if part.startswith(promise)]
+    assert verdict.replace("cannot tell", "it cannot be told") in line
+
+
+def test_the_answer_says_at_which_loads_and_why(tmp_path: Path) -> None:
+    found = held(tmp_path / "r", [constant(0.004), constant(0.004), constant(0.05)],
+                 ("p99 < 20ms", "p50 < 60ms"))  # fmt: skip
+    lines = found.verdict.decision.split("\n")
+    assert lines[0].startswith(
+        "p99 < 20ms: broken at 600, kept at 200 and 400 requests per second. At 600, 100 % of"
+    )
+    assert "took 20 ms or more, or failed" in lines[0]
+    assert "fewer than 1 % may" in lines[0]
+    assert lines[1].startswith("p50 < 60ms: kept at 200, 400 and 600 requests per second.")
+    (first, *_) = steps_json(found)
+    assert [p["verdict"] for p in first["promises"]] in (["kept", "kept"], ["broken", "kept"])
+
+
+def test_a_rate_that_is_not_kept_up_breaks_a_patient_promise(tmp_path: Path) -> None:
+    promised = only(held(tmp_path / "r", [single_queue(0.007)], ("p99 < 60s",)))
+    assert promised.verdict == "broken"
+    assert "of what was offered was answered in time" in promised.why
+
+
+def test_a_step_that_the_client_spoiled_tells_nothing(tmp_path: Path) -> None:
+    run = Study(blocks=1, control=None, judging={"measure": "sweep", "promises": ("p99 < 1ms",)})
+    run.add("late", server=constant(0.004), rate_per_s=200.0, levels={"load.rate_per_s": 200.0},
+            lag_ns=50_000_000)  # fmt: skip
+    found = judge(open_record(run.write(tmp_path / "r")))
+    assert found.steps[0].status == "void"
+    assert only(found).verdict == "cannot tell"
+    assert "the step is void" in only(found).why
+
+
+def test_what_was_in_flight_when_the_drive_was_ended_is_late_only_if_it_was_late(
+    tmp_path: Path,
+) -> None:
+    held(tmp_path / "r", [constant(0.004)], ("p99 < 20ms",))
+    record = open_record(tmp_path / "r")
+    (trial,) = record.trials
+    trace, drive = read_trace(record, trial), trial.drive
+    assert drive is not None
+    cut = structs.replace(trial, drive=structs.replace(drive, cut_short=True, elapsed_ns=8 * 10**9))
+    order = np.argsort(trace.due)
+    last = order[trace.due[order] < 8 * 10**9][-60:]  # 4 % of the requests, due within 0.3 s
+
+    def judged(rows: np.ndarray, promise: str) -> str:
+        outcome, done = trace.outcome.copy(), trace.done.copy()
+        outcome[rows], done[rows] = trial.outcomes.index("unfinished"), -1
+        ended = replace(trace, outcome=outcome, done=done, window=(trace.window[0], 8 * 10**9))
+        (promised,) = of_step((promise,), cut, ended, "")
+        return promised.verdict
+
+    assert judged(last, "p99 < 1s") == "kept"
+    assert judged(last, "errors < 1%") == "kept"
+    assert judged(order[200:1200:10], "errors < 1%") == "kept"
+    assert judged(order[200:1200:10], "p99 < 20ms") == "broken", "long before the end"
+
+
+def test_other_records_have_no_promises(tmp_path: Path) -> None:
+    found = held(tmp_path / "r", [constant(0.004)], ())
+    assert found.steps[0].promises == ()
+    assert exit_code(open_record(tmp_path / "r"), found) == 0
+
+
+def watched(limit_ms: float, seconds: float, seed: int) -> float | None:
+    """When the watch says that p99 < LIMIT is broken, in s, of 300 requests a second whose
+    responses are exponential of 4 ms; each tick has the last 4,096 samples, old ones again."""
+    rng = np.random.default_rng(seed)
+    count = round(300 * seconds)
+    samples = np.zeros(count, np.dtype(_core.SAMPLE_DTYPE))
+    samples["due"] = np.sort(rng.uniform(0, seconds * 1e9, count)).astype(np.int64)
+    samples["free"] = samples["sent"] = samples["due"]
+    samples["done"] = samples["due"] + rng.exponential(4e6, count).astype(np.int64)
+    samples = samples[np.argsort(samples["done"])]
+    breach = Breach((f"p99 < {limit_ms}ms",), (500_000_000, round(seconds * 1e9)))
+    for tick in range(1, round(seconds * 10)):
+        now = tick * 100_000_000
+        finished = samples[: np.searchsorted(samples["done"], now)]
+        if breach.saw(now, finished[-4096:].tobytes()):
+            return now / 1e9
+    return None
+
+
+def test_a_drive_is_ended_when_its_promise_is_surely_broken_and_not_before() -> None:
+    broken = watched(10.0, 10, seed=1)  # 8 % are later than that
+    assert broken is not None
+    assert broken < 4
+    assert all(watched(18.5, 10, seed=seed) is None for seed in range(10)), "just kept"

@@ -1,0 +1,120 @@
+"""``run --quick``: the same question in little time; everything says that it decides nothing."""
+
+from __future__ import annotations
+
+import csv
+import json
+import tomllib
+from pathlib import Path
+
+import pytest
+
+from records import two_systems
+from searchbench.analysis.compare.records import compare_records
+from searchbench.analysis.judge import judge
+from searchbench.cli import app
+from searchbench.errors import SearchbenchError
+from searchbench.record import open_record
+from searchbench.study import read_study
+from searchbench.study.planner import make_plan
+from searchbench.study.quick import read_quick
+
+ROOT = Path(__file__).parent.parent
+TEXT = """\
+question = "Which one?"
+replicates = 5
+[corpus]
+files = "documents.jsonl"
+fields = { t = "text" }
+[queries]
+file = "queries.txt"
+[systems.tantivy]
+[systems.null]
+[load]
+seconds = 30
+warmup_s = 10
+"""
+
+
+@pytest.mark.parametrize("path", sorted((ROOT / "studies").glob("*.toml")), ids=lambda p: p.stem)
+def test_every_shipped_study_has_a_first_look(path: Path) -> None:
+    plan, usual = make_plan(read_quick(path)), make_plan(read_study(path))
+    assert plan.judging.first_look
+    assert {t.label for t in plan.treatments} == {t.label for t in usual.treatments}
+    assert plan.estimated_s < usual.estimated_s
+    assert plan.question == usual.question
+
+
+def test_the_demo_takes_about_a_minute() -> None:
+    plan = make_plan(read_quick(ROOT / "studies/first-look.toml"))
+    assert plan.estimated_s < 90
+    assert all(t.corpus["decimate"] == 7 for t in plan.treatments)
+    assert plan.judging.replicates == 2
+
+
+@pytest.fixture(scope="module")
+def looked(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with a study and the record of a first look at it."""
+    folder = tmp_path_factory.mktemp("quick")
+    (folder / "queries.txt").write_text("red\nfox\n")
+    (folder / "documents.jsonl").write_text('{"id": "1", "t": "red fox"}\n')
+    (folder / "study.toml").write_text(TEXT)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(folder)
+        code = app(["run", "study.toml", "--quick", "--set", "load.seconds=0.3"])
+    assert code == 0
+    return folder
+
+
+def test_the_record_is_of_the_study_that_was_cut(looked: Path) -> None:
+    record = open_record(looked / "records/study-load.seconds=0.3-quick")
+    tables = tomllib.loads(record.study_text)
+    assert tables["first_look"] is True
+    assert tables["load"] == {"seconds": 0.3, "warmup_s": 0.5}
+    assert tables["replicates"] == 2
+    assert "first_look=true" in record.study_text.splitlines()[0]
+
+
+def test_everything_that_is_written_says_that_it_decides_nothing(looked: Path) -> None:
+    record = open_record(looked / "records/study-load.seconds=0.3-quick")
+    found = judge(record)
+    assert found.first_look
+    assert found.verdict.decision.startswith("This is a first look, which decides nothing")
+    assert (found.verdict.best, found.verdict.resolved) == (None, False)
+    assert {c.verdict for c in found.comparisons} <= {"not resolved", "not comparable"}
+    report = record.path / "report"
+    page = (report / "report.html").read_text(encoding="utf-8")
+    assert "First look: Which one?" in page
+    assert "a first look, which decides nothing" in page
+    for path in report.glob("*.csv"):
+        with path.open(newline="", encoding="utf-8") as file:
+            head, *rows = csv.reader(file)
+        assert head[-1] == "first_look", path.name
+        assert {row[-1] for row in rows} <= {"decides nothing"}
+    with pytest.raises(SearchbenchError, match="is a first look, which decides nothing"):
+        compare_records(record, record)
+
+
+def test_everything_that_is_printed_says_so_too(
+    looked: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(looked)
+    again = ["run", "study.toml", "--quick", "--set", "load.seconds=0.3", "--no-report"]
+    assert app(again) == 0
+    said = capsys.readouterr()
+    assert "first look, which decides nothing: 2 treatments" in said.err
+    assert "This is a first look, which decides nothing" in " ".join(said.out.split())
+    assert app([*again, "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["first_look"] is True
+
+
+def test_a_difference_that_a_study_would_resolve_stays_open(tmp_path: Path) -> None:
+    path = two_systems(tmp_path / "r")
+    assert judge(open_record(path)).verdict.resolved
+    plan = json.loads((path / "plan.json").read_text())
+    plan["judging"]["first_look"] = True
+    (path / "plan.json").write_text(json.dumps(plan))
+    found = judge(open_record(path))
+    assert not found.verdict.resolved
+    assert found.verdict.best is None
+    assert "faster" not in {c.verdict for c in found.comparisons}
