@@ -129,9 +129,9 @@ class Next:
     full: bool
 
 
-def warmup_s(seconds: float) -> float:
+def warmup_s(seconds: float, effort: float = 1.0) -> float:
     """What is to be driven before a window: a queue that starts empty has to build up."""
-    return max(0.5, _WARMUP * seconds)
+    return max(0.5 * min(1.0, effort), _WARMUP * seconds)
 
 
 def following(seen: Seen, left: int, start_per_s: float, effort: float = 1.0) -> Next | None:

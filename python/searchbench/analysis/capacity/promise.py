@@ -22,10 +22,10 @@ from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import stats
 
 from searchbench.analysis.judgement import Interval
 from searchbench.analysis.stats import within
+from searchbench.analysis.stats.distributions import beta
 from searchbench.analysis.trial import throughput
 from searchbench.analysis.trial.measured import Trace
 from searchbench.analysis.trial.steadiness import steadiness
@@ -150,8 +150,8 @@ def _kept(
     effective = n / effect
     x = share * effective
     tail = (1 - _LEVEL) / 2
-    low = float(stats.beta.ppf(tail, x, effective - x + 1)) if x else 0.0
-    high = float(stats.beta.ppf(1 - tail, x + 1, effective - x)) if x < effective else 1.0
+    low = beta(tail, x, effective - x + 1) if x else 0.0
+    high = beta(1 - tail, x + 1, effective - x) if x < effective else 1.0
     of, late = (np.histogram(at, edges)[0] for at in (due, due[failed]))
     for_part = float((late > condition.allowed * of).sum() / np.count_nonzero(of))
     return Kept(condition, n, share, low, high, effective, quantile, spread, for_part)

@@ -68,7 +68,7 @@ def next_load(record: Record, subject: str, block: int) -> dict[str, Any] | None
         "kind": "open",
         "rate_per_s": float(f"{wanted.rate_per_s:.6g}"),
         "seconds": round(wanted.seconds, 3),
-        "warmup_s": round(warmup_s(wanted.seconds), 3),
+        "warmup_s": round(warmup_s(wanted.seconds, effort), 3),
         "promise": promise,
         "full": wanted.full,
     }

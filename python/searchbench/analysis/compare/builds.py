@@ -6,9 +6,8 @@ import math
 from collections.abc import Mapping, Sequence
 from itertools import combinations
 
-from scipy import stats
-
 from searchbench.analysis.judgement import Estimate
+from searchbench.analysis.stats.distributions import normal
 from searchbench.analysis.stats.intervals import ALPHA
 from searchbench.record import Record
 
@@ -67,7 +66,7 @@ def floor(pairs: int, ratio: Estimate) -> float:
     quadrature, as what is independent does. 1.06 for one pair without noise.
     """
     each = 1 - (1 - ALPHA) ** (1 / max(1, pairs))
-    log = float(stats.norm.isf(each / 2)) * math.sqrt(2) * SD
+    log = normal(1 - each / 2) * math.sqrt(2) * SD
     span = ratio.interval
     return math.exp(math.hypot(log, (math.log(span.high) - math.log(span.low)) / 2 if span else 0))
 
