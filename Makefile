@@ -91,7 +91,8 @@ lint-rust: build
 	cargo clippy --workspace --all-targets --release --quiet -- -D warnings
 
 # All but examples, which the lint has compiled.
-CARGO_TEST := cargo test --workspace --exclude searchbench-py --release --quiet --lib --bins --tests
+CARGO_TEST := cargo test --config rust/tests.toml --workspace --exclude searchbench-py --release --quiet \
+  --lib --bins --tests
 
 # After the lint, because Cargo does one thing at a time in a folder.
 .PHONY: rust-tests
