@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import json
+import math
 import shutil
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from queues import fixed, mixed, random
+from queues import collecting, fixed, mixed, random
 from searchbench.analysis.capacity import posterior, search
-from searchbench.analysis.capacity.pace import FURTHER, TRIALS
+from searchbench.analysis.capacity.bracket import bracket
+from searchbench.analysis.capacity.pace import FURTHER, TRIALS, Seen
 from searchbench.analysis.capacity.search import FIRST_LOOK, next_load
 from searchbench.analysis.compare.records import compare_records
 from searchbench.analysis.judge import judge, steps_json, to_json
@@ -230,6 +233,33 @@ def test_a_trial_that_is_full_for_a_short_promise_need_not_be_for_a_long_one(
     short = [i for i, d in enumerate(first.driven) if d.own and d.full and d.seconds < 15]
     assert short
     assert not any(second.driven[i].full for i in short)
+
+
+def test_limits_as_far_apart_as_two_starts_of_one_thing_are_not_told_apart(tmp_path: Path) -> None:
+    servers = {"sphinx parts=1": fixed(4, 0.002), "sphinx parts=2": fixed(4, 0.0019)}
+    lab = Lab(tmp_path / "r", servers, (PROMISE,), arrivals="constant", effort=0.1, look_per_s=1000)
+    found = judge(lab.run())
+    slower, faster = found.capacity
+    assert (faster.holds or 0) > (slower.fails or math.inf), "the intervals do not overlap"
+    decision = found.verdict.decision
+    assert "parts=1 and sphinx parts=2 are not told apart" in decision
+    assert "limits less than 5.7 % apart are not told apart" in decision
+    assert not found.verdict.resolved
+    assert found.verdict.best is None
+
+
+def test_a_system_that_is_slow_when_little_comes_is_not_said_to_fail_from_there_on() -> None:
+    # Kept from some 700/s to 6,400/s.
+    found = alone(collecting(32, 0.06, 0.005), "p99 < 50ms", 200).bracket
+    assert (found.holds, found.fails) == (None, None)
+    assert "and at lower rates by more" in found.sentence
+
+
+def test_a_promise_that_only_seems_broken_has_no_end(tmp_path: Path) -> None:
+    searched = alone(fixed(4, 0.02), "p99 < 10ms", 100)
+    unsure = [replace(d, judged=replace(d.judged, verdict="unclear")) for d in searched.driven]
+    assert bracket(Seen(searched.driven)).fails == 1
+    assert bracket(Seen(unsure)).fails is None
 
 
 def before_and_after(tmp_path: Path, service_s: float, **how: Any) -> RecordComparison:
