@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import json
 import math
+import shutil
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -132,6 +133,8 @@ def test_a_run_counts_once_and_has_to_be_of_the_same_study(tmp_path: Path) -> No
     a, b = record(tmp_path / "a"), record(tmp_path / "b")
     with pytest.raises(SearchbenchError, match="given twice"):
         compare_records(a, b, 0.05, [a])
+    with pytest.raises(SearchbenchError, match="given as both A and B"):
+        compare_records(a, open_record(tmp_path / "b" / ".." / "a"))
     other = record(tmp_path / "c", levels={"load.clients": 8})
     with pytest.raises(SearchbenchError, match="nothing in it can be compared"):
         compare_records(a, b, 0.05, [other])
@@ -428,7 +431,8 @@ def test_what_else_differs_is_listed_and_what_is_the_same_is_not(tmp_path: Path)
         ("machine", "governor", "performance", "powersave"),
     }
     assert not {"gc", "cores", "digest"} & {d.what for d in found}
-    assert compare_records(a, a).differences == ()
+    again = open_record(shutil.copytree(a.path, tmp_path / "again"))
+    assert compare_records(a, again).differences == ()
 
 
 def test_what_would_change_the_answer_comes_with_its_figures(tmp_path: Path) -> None:
