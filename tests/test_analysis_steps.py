@@ -321,7 +321,9 @@ def test_other_answers_after_an_upgrade_are_told_beside_the_speeds(tmp_path: Pat
 
     found = compared(tmp_path, by_clients((1, 2)), by_clients((1, 2), answer=other))
     assert found.answers_changed == {"new": (40, 40)}
-    assert "Answers changed on 40 of 40 queries" in found.decision
+    assert "Of 40 queries, totals differ on 40; the first 10 hits differ on 40" in found.decision
+    (said,) = [f.meaning for f in found.findings if f.kind == "answers changed"]
+    assert "The ratios are over all requests" in said
 
 
 def test_other_requests_make_two_load_runs_not_comparable(tmp_path: Path) -> None:

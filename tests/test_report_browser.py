@@ -384,7 +384,7 @@ def test_the_page_of_two_records_says_what_changed(
     assert badge.text == "Regression"
     lead = browser.find_element("css selector", "p.lead")
     assert "A regression beyond 5 %" in lead.text
-    assert "Answers changed on 2 of 80 queries" in lead.text
+    assert "Of 80 queries, totals differ on 2" in lead.text
     assert badge.location["y"] < lead.location["y"] < 900, "the decision comes first"
     rows = script(
         browser,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping, Sequence
 
-from searchbench.analysis.compare import builds, standing
+from searchbench.analysis.compare import answered, builds, standing
 from searchbench.analysis.compare.state import REMEDIES
 from searchbench.analysis.compare.sweeps import Matched
 from searchbench.analysis.judgement import Judgement, RecordLine
@@ -75,11 +75,7 @@ def sentences(
     said += _of_queries(own, require) + _of_doubts(own) + _of_failed(own)
     said += f" {built}" if (built := builds.sentence([line.build_floor for line in own])) else ""
     said += _of_runs(own)
-    differ, n = (sum(one[i] for one in found.changed.values()) for i in (0, 1))
-    if differ:
-        said += f" Answers changed on {differ} of {n} queries."
-    elif n:
-        said += f" The answers to all {n} queries are the same."
+    said += f" {told}" if (told := answered.sentence(found.agreed)) else ""
     for which, labels in zip(("first", "second"), found.only, strict=True):
         if labels:
             said += f" Only in the {which}: {', '.join(labels[:4])}."

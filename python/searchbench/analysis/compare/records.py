@@ -95,7 +95,7 @@ def compare_runs(
         said = " ".join(decision.around(said, (a.judged, b.judged), lines, found.note))
     header, rows = decision.table(lines, metric)
     records = [[run.record for run in side] for side in (before, after)]
-    findings = tuple(setup.findings(records[0], records[1], found.changed))
+    findings = tuple(setup.findings(records[0], records[1], found.agreed, trials))
     rated = [line.run_sd for line in lines if line.ratio]
     return RecordComparison(
         a=str(a.record.path),
@@ -122,6 +122,7 @@ def compare_runs(
             lines, metric, found.agreed, findings, (a.judged, b.judged), threshold, lost
         ),
         lost=lost,
+        answers_level=require,
     )
 
 
