@@ -12,6 +12,7 @@ import pytest
 from records import Study, good_answer, lognormal
 from searchbench.analysis.compare.records import compare_records
 from searchbench.analysis.judge import to_json
+from searchbench.cli.compare import compare
 from searchbench.record import Record, open_record
 from searchbench.report.document.records import _badge
 
@@ -93,3 +94,30 @@ def test_the_page_calls_no_change_good_where_answers_changed(tmp_path: Path) -> 
 def _another_first_hit(query: int) -> dict[str, Any]:
     found = good_answer(query)
     return found | {"ids": ["x", *found["ids"][1:]]}
+
+
+def test_no_line_of_the_terminal_can_be_read_upside_down(
+    tmp_path: Path,
+) -> None:
+    a, b = record(tmp_path / "a"), record(tmp_path / "b", 0.008, seed=2)
+    found = compare_records(a, b)
+    assert found.header[2:5] == ("first", "second", "second is")
+    lines = {row[1]: row for row in found.lines}
+    before, after = (lines["service p50"][i] for i in (2, 3))
+    assert float(before.removesuffix(" ms")) == pytest.approx(4, rel=0.05)
+    assert float(after.removesuffix(" ms")) == pytest.approx(8, rel=0.05)
+    assert lines["service p50"][4].startswith("0.50")
+    assert lines["service p50"][4].endswith("× as fast")
+    assert lines["throughput"][2].endswith("/s")
+    assert lines["throughput"][4].endswith("× as much")
+
+
+def test_the_terminal_says_why_a_line_is_not_resolved(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    a, b = record(tmp_path / "a"), record(tmp_path / "b", seed=9)
+    assert compare(a.path, b.path) == 0
+    told = " ".join(capsys.readouterr().out.split())
+    for line in compare_records(a, b).comparisons:
+        assert line.reason in told
+    assert "Not resolved: tantivy by throughput" in told

@@ -391,10 +391,13 @@ def test_the_page_of_two_records_says_what_changed(
         """return [...document.querySelector("#answer table").rows].map(
              row => [...row.cells].map(cell => cell.innerText))""",
     )
-    assert rows[0][:5] == ["Treatment", "Ratio", "is", "First", "Second"]
+    assert rows[0][:5] == [
+        *("Treatment", "First", "Second"),
+        *("Rate, second over first", "Verdict"),
+    ]
     for row in rows[1:]:
-        assert 0.70 < float(row[1].split("×")[0]) < 0.80
-        assert row[2].startswith("slower")
+        assert 0.70 < float(row[3].split("×")[0]) < 0.80
+        assert row[4].startswith("slower")
         assert row[5].startswith("4 and 1")
     assert "Document groups match" in browser.find_element("id", "answers").text, "without a click"
     script(browser, "for (const d of document.querySelectorAll('details')) d.open = true;")

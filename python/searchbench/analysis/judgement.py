@@ -470,7 +470,10 @@ class Judgement:
 
 @dataclass(frozen=True, slots=True)
 class RecordLine:
-    """One treatment's metric in two records. ``ratio`` is b/a, above 1 means b is better.
+    """One treatment's metric in two records.
+
+    ``ratio``: b over a of a quantity where more is better (throughput), a over b of one where less
+    is (times, costs): above 1 b is better.
 
     ``runs``: how many runs of each side it rests on. ``run_sd``: how much runs of the same thing
     differ, as the standard deviation of the log of a run's value, with ``sum(runs) - 2`` degrees

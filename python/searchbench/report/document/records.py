@@ -66,8 +66,8 @@ def _answer(found: RecordComparison) -> Section:
     if own:
         blocks.append(tables.lines(own))
         text = (
-            f"By {title_of(found.metric).lower()}. Ratios are of the second to the first, above 1× "
-            "where the second is better; 95 % intervals."
+            f"By {title_of(found.metric).lower()}. Ratios are above 1× where the second is better, "
+            "so those of times are of speeds: half the time is 2×; 95 % intervals."
         )
         if any(of.queries_measured is not None for of in own):
             text += " First and Second are over all requests, ratios over one mix of the queries "
