@@ -72,9 +72,9 @@ def compare(
         if result.lines:
             terminal.table(result.header, result.lines)
             terminal.say()
-        for reason in reasons(result.comparisons, result.metric):
-            terminal.say(reason)
-        terminal.say(f"\n{result.decision}" if result.lines else result.decision)
+        if why := "\n".join(reasons(result.comparisons, result.metric)):
+            terminal.say(why + "\n")
+        terminal.say(result.decision)
         for finding in result.findings:
             if finding.severity == "warning":
                 terminal.say(
