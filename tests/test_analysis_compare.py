@@ -1,4 +1,7 @@
-"""Two records: what changed, and whether it is a regression."""
+"""Two records: what changed, and whether it is a regression.
+
+Longer than most files: two records may differ in many ways, and a few helpers write them all.
+"""
 
 from __future__ import annotations
 
