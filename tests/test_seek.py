@@ -116,8 +116,9 @@ def test_a_trial_that_is_too_short_is_named() -> None:
     low, top = found.driven
     unsure = replace(top, judged=replace(top.judged, verdict="unclear"))
     assert bracket(Seen([low, unsure])).sentence == (
-        "The promise was still kept at 2,000/s, the highest rate of 2 trials. The trial at 2,000/s "
-        "alone is too short to be sure (95 %); it holds at 500/s. Where it fails is not known."
+        "The promise was still kept at 2,000/s, the highest rate of 2 trials, and surely at "
+        "500/s (95 %). The trial at 2,000/s alone is too short to be sure. Where it fails is not "
+        "known."
     )
 
 

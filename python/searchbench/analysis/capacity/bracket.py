@@ -173,20 +173,21 @@ def _all_hold(seen: Seen, top: Driven) -> Bracket:
     """Nothing seems to break the promise: what kept the search from going higher."""
     limit = seen.client_limit(top.rate_per_s)
     n = len(seen.driven) - sum(d.judged.disturbed for d in seen.driven)
-    said = [f"The promise was still kept at {per_s(top.rate_per_s)}"]
-    if limit < math.inf:
-        said[0] += (
-            f", but at {per_s(limit)} it was broken by the client's own lateness: the client is "
-            "the limit of this search."
-        )
-    else:
-        said[0] += f", the highest rate of {n} {plural(n, 'trial', 'trials')}."
+    kept = f"The promise was still kept at {per_s(top.rate_per_s)}"
+    if limit == math.inf:
+        kept += f", the highest rate of {n} {plural(n, 'trial', 'trials')}"
     holds = max((d.rate_per_s for d in seen.used if d.judged.verdict == "holds"), default=None)
-    if top.judged.verdict != "holds":
-        sure = f"; it holds at {per_s(holds)}" if holds is not None else ""
-        said.append(
-            f"The trial at {per_s(top.rate_per_s)} alone is too short to be sure (95 %){sure}."
+    unsure = top.judged.verdict != "holds"
+    if unsure and holds is not None:
+        kept += f", and surely at {per_s(holds)} (95 %)"
+    if limit < math.inf:
+        kept += (
+            f", but at {per_s(limit)} it was broken by the client's own lateness: the client is "
+            "the limit of this search"
         )
+    said = [f"{kept}."]
+    if unsure:
+        said.append(f"The trial at {per_s(top.rate_per_s)} alone is too short to be sure.")
     said.append("Where it fails is not known.")
     if limit < math.inf:
         said.append("Give the client more processors, and search again.")
