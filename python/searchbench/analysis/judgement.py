@@ -397,7 +397,8 @@ class CapacityTrial:
 
     ``trial``: its name on record. ``excess``: the share of requests that broke the promise's worst
     condition over the share that may, with its interval: below 1 it is kept. ``condition``: that
-    condition's words. ``verdict``: "holds", "fails", "unclear", or "void": the client was late.
+    condition's words. ``verdict``: "holds", "fails", "unclear", or "left out": it says nothing
+    about the system. ("void" is what the audit says of a step; what is left out is void too.)
     """
 
     trial: str

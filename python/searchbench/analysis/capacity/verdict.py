@@ -14,12 +14,15 @@ from searchbench.analysis.sweep.words import disagreement
 from searchbench.analysis.words import listed, per_s
 
 FEW = 3  # subjects of which each pair has a sentence
+LEFT_OUT = "left out"  # the verdict of a trial that says nothing
 Found = Mapping[tuple[str, str], Capacity]  # by subject and promise
 
 
 def sustained(judged: Judgement, subjects: Mapping[str, str]) -> Judgement:
     """The same judgement with the answer of a search. ``subjects``: by treatment."""
-    capacity, steps = judged.capacity, judged.steps
+    steps = _left_out(judged.steps, judged.capacity)
+    capacity = tuple(_by_void_trials(one, steps) for one in judged.capacity)
+    judged = replace(judged, steps=steps, capacity=capacity)
     found = {(c.subject, c.promise): c for c in capacity}
     names = list(dict.fromkeys(c.subject for c in capacity))
     promises = list(dict.fromkeys(c.promise for c in capacity))
@@ -57,6 +60,31 @@ def sustained(judged: Judgement, subjects: Mapping[str, str]) -> Judgement:
     decision = "\n".join(" ".join(part) for part in parts if part)
     winner = best[0] if best and len(names) > 1 else None
     return replace(judged, verdict=Verdict(decision, resolved, winner, lines, header), void=void)
+
+
+def _left_out(steps: Sequence[Step], capacity: Sequence[Capacity]) -> tuple[Step, ...]:
+    """The steps, where what the search left out under every promise is void too."""
+    driven = [t for one in capacity for t in one.trials]
+    out = {t.trial for t in driven} - {t.trial for t in driven if t.verdict != LEFT_OUT}
+    return tuple(
+        replace(s, status="void", reason="the client's own lateness decides")
+        if s.trial in out and s.status == "valid" and s.requests
+        else s
+        for s in steps
+    )
+
+
+def _by_void_trials(found: Capacity, steps: Sequence[Step]) -> Capacity:
+    """The same, and where every trial that it rests on is void, its sentence begins with that."""
+    used = {t.trial for t in found.trials if t.verdict != LEFT_OUT}
+    own = [s for s in steps if s.trial in used]
+    if not own or any(s.status != "void" for s in own):
+        return found
+    why = ", ".join(sweep.kinds(*own))
+    told = found.sentence[:1].lower() + found.sentence[1:]
+    return replace(
+        found, sentence=f"All its trials are void by the audit ({why}), and by these {told}"
+    )
 
 
 def interval(found: Capacity) -> str:
@@ -136,7 +164,7 @@ def _doubtful(found: Capacity, steps: Sequence[Step]) -> list[str]:
     driven = {
         t.trial: t.rate_per_s
         for t in found.trials
-        if t.verdict != "void" and t.rate_per_s >= 0.999 * middle
+        if t.verdict != LEFT_OUT and t.rate_per_s >= 0.999 * middle
     }
     statuses = {s.status for s in steps if s.trial in driven}
     void = [driven[s.trial] for s in steps if s.trial in driven and s.status == "void"]
