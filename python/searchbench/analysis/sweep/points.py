@@ -7,13 +7,14 @@ studies nothing is resolved that the states of both could make by themselves (``
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
 from searchbench.analysis.compare import state
 from searchbench.analysis.judgement import Estimate, Interval, Step, TreatmentResult
 from searchbench.analysis.stats import intervals, within
+from searchbench.analysis.sweep.steps import OTHERWISE
 
 ERRORS = 0.01
 UNKNOWN = state.of_trials(())
@@ -22,7 +23,7 @@ Kind = Literal["closed", "open", "replay"]
 
 @dataclass(frozen=True)
 class Point:
-    """One subject at one load ``x``; ``steps`` those that can be believed, ``state`` theirs."""
+    """One subject at one load ``x``; ``steps`` those that are used there, ``state`` theirs."""
 
     subject: str
     x: float
@@ -90,10 +91,22 @@ def level_of(step: Step) -> float:
     return float(by_kind.get(step.kind, step.speed_asked) or 1.0)
 
 
+def valid(step: Step) -> bool:
+    """Neither void nor failed."""
+    return step.status == "valid"
+
+
+def otherwise(step: Step) -> bool:
+    """Void because the server gave other answers under load than when it was asked alone."""
+    return any(f.kind == OTHERWISE and f.severity == "invalid" for f in step.findings)
+
+
 def points(
-    steps: Sequence[Step], treatments: Sequence[TreatmentResult] = ()
+    steps: Sequence[Step],
+    treatments: Sequence[TreatmentResult] = (),
+    use: Callable[[Step], bool] = valid,
 ) -> dict[str, list[Point]]:
-    """By subject, its points in ascending order of load; void and failed steps are left out.
+    """By subject, its points in ascending order of load, of the steps to ``use``.
 
     ``treatments``: whose trials tell in what state each was; without them that is unknown.
     """
@@ -101,7 +114,7 @@ def points(
     found: dict[str, dict[tuple[Kind, float], list[Step]]] = {}
     for step in steps:
         levels = found.setdefault(step.subject, {})
-        if step.status == "valid":
+        if use(step):
             levels.setdefault((step.kind, level_of(step)), []).append(step)
 
     def state_of(own: Sequence[Step]) -> state.State:

@@ -1,8 +1,8 @@
 """The verdict of a sweep: what load does this sustain, in sentences with numbers.
 
-Nothing is said that the record cannot know: a step that the client or the machine spoiled is void
-and used for nothing, what is not resolved is called so, and where each step was driven once, one
-sentence says so.
+Nothing is said that the record cannot know: a step that the client or the machine spoiled, or in
+which the server gave other answers, is void and used for nothing, what is not resolved is called
+so, and where each step was driven once, one sentence says so.
 """
 
 from __future__ import annotations
@@ -34,6 +34,7 @@ def sustained(judged: Judgement, subjects: Mapping[str, str], evidence: Evidence
     decide = decisive(compared)
     void = void_of(steps)
     parts = [[void]] if void else []
+    parts += [say.otherwise(name, own) for name, own in at.points(steps, use=at.otherwise).items()]
     parts += [say.of_points(name, own) for name, own in found.items() if own]
     parts.append(say.of_subjects(found, decide, agreeing))
     parts.append([s for s in [standing.unsure(decide)] if s])
