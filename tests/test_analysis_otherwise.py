@@ -9,6 +9,8 @@ from typing import Any
 import pytest
 
 from records import Study, good_answer, single_queue
+from searchbench.analysis.compare.records import compare_records
+from searchbench.record import open_record
 from test_analysis_steps import by_clients, judged, line_of, load_run, ordered
 
 ALONE, SAMPLED = 40, 200  # replies of a trial: captured before the drive, and kept under load
@@ -97,3 +99,35 @@ def test_nothing_is_known_where_every_step_has_other_answers(tmp_path: Path) -> 
     assert not found.verdict.resolved
     assert "none of the 2 steps can be believed (other answers under load)" in found.void
     assert "at most" not in found.verdict.decision
+
+
+def test_two_sweeps_are_not_compared_where_one_gave_other_answers(tmp_path: Path) -> None:
+    before = by_clients((1, 2, 4, 8), system="liar", run=sweep(), seconds=11.0)
+    paths = before.write(tmp_path / "a"), lying().write(tmp_path / "b")
+    a, b = map(open_record, paths)
+    for found, which in ((compare_records(a, b), "second"), (compare_records(b, a), "first")):
+        by_label = {line.label: line for line in found.comparisons if line.metric == "throughput"}
+        assert [line.verdict for line in by_label.values()] == [
+            "not resolved", "not resolved", "not comparable", "not comparable",
+        ]  # fmt: skip
+        last = list(by_label.values())[-1]
+        assert last.ratio is None
+        assert last.reason == (f"the {which} gave other answers under load than when asked alone")
+        assert (found.only_in_a, found.only_in_b) == ((), ())
+        assert f"Void, in the {which} record: 2 of 4 steps" in found.decision
+        assert not found.beyond_threshold
+    both = compare_records(b, b)
+    assert both.comparisons[-1].reason.startswith("the first and the second gave other answers")
+
+
+def test_a_further_run_with_other_answers_counts_for_no_line(tmp_path: Path) -> None:
+    def honest(seed: int) -> Study:
+        run = load_run(queries=ALONE, under_load=SAMPLED, seed=seed)
+        return by_clients((1, 2, 4, 8), system="liar", run=run, seconds=11.0)
+
+    runs = {"a": honest(1), "b": honest(2), "c": lying()}
+    a, b, c = (open_record(run.write(tmp_path / name)) for name, run in runs.items())
+    found = compare_records(a, b, 0.05, [c])
+    assert [line.runs for line in found.comparisons if line.metric == "throughput"] == [
+        (2, 1), (2, 1), (1, 1), (1, 1),
+    ]  # fmt: skip
