@@ -46,9 +46,12 @@ def test_a_server_that_is_fast_by_other_answers_wins_nothing(tmp_path: Path) -> 
     assert [s.status for s in own] == ["valid", "valid", "void", "void"]
     assert line_of(found, own[2])[-1] == "void: other answers under load"
     assert found.verdict.best is None
-    assert {(c.a, c.b) for c in found.comparisons} == {("honest-1", "liar-1"),
-                                                       ("honest-2", "liar-2")}  # fmt: skip
-    assert {c.verdict for c in found.comparisons} == {"not resolved"}
+    assert {(c.a, c.b): c.verdict for c in found.comparisons} == {
+        ("honest-1", "liar-1"): "not resolved",
+        ("honest-2", "liar-2"): "not resolved",
+        ("honest-4", "liar-4"): "not comparable",
+        ("honest-8", "liar-8"): "not comparable",
+    }
     said = found.verdict.decision
     assert said.startswith("Void: 2 of 8 steps")
     assert "(other answers under load)" in said
@@ -58,6 +61,16 @@ def test_a_server_that_is_fast_by_other_answers_wins_nothing(tmp_path: Path) -> 
     )
     (sentence,) = (line for line in said.split("\n") if line.startswith("liar answers at most"))
     assert ", at 2 clients. That is the last usable step" in sentence
+
+
+def test_what_gives_other_answers_at_one_load_is_not_the_best_by_the_others(tmp_path: Path) -> None:
+    run = by_clients((1, 2, 4), system="slow", factor=3.0, run=sweep(), seconds=11.0)
+    by_clients((1, 2), system="liar", run=run, seconds=11.0)
+    by_clients((4,), system="liar", run=run, seconds=11.0, answer=otherwise())
+    found = judged(run, tmp_path / "r")
+    assert found.verdict.best is None
+    assert "At 2 of 3 equal loads liar is" in found.verdict.decision
+    assert "(1 not resolved or not comparable)" in found.verdict.decision
 
 
 @pytest.mark.parametrize(("changed", "status"), [(2, "valid"), (3, "void")])

@@ -59,17 +59,14 @@ class Matched:
 
 def match(a: Side, b: Side) -> Matched:
     """Match the steps of two sweeps, first and second, and compare them."""
-    sides = at.points(a[1].steps), at.points(b[1].steps)
-    others = [at.points(judged.steps, use=at.otherwise) for _, judged in (a, b)]
+    sides = at.driven(a[1].steps), at.driven(b[1].steps)
     subjects = list(_in_common(a[0], b[0], sides))
     drafts: list[Draft] = []
     only: tuple[list[str], list[str]] = [], []
     for x_name, y_name, barrier, found in subjects:
-        mine, other = (
-            {(p.kind, p.x): p for p in (*otherwise[name], *usable[name])}
-            for name, otherwise, usable in zip((x_name, y_name), others, sides, strict=True)
-        )
-        for key in sorted(mine.keys() & other.keys()):
+        mine = {(p.kind, p.x): p for p in sides[0][x_name]}
+        other = {(p.kind, p.x): p for p in sides[1][y_name]}
+        for key in (key for key in mine if key in other):
             drafts += _lines(mine[key], other[key], barrier, found)
         only[0].extend(p.steps[0].label for key, p in mine.items() if key not in other)
         only[1].extend(p.steps[0].label for key, p in other.items() if key not in mine)
@@ -156,7 +153,8 @@ def _agreed(subjects: Sequence[_Subjects]) -> dict[str, Agreement]:
 def _lines(a: Point, b: Point, barrier: str, found: Agreement | None) -> Iterator[Draft]:
     first = a.steps[0]
     label = first.label if a.subject == b.subject else first.label.removeprefix(a.subject).strip()
-    metrics, barrier = at.metrics(a, b), barrier or _otherwise(a, b)
+    metrics = at.metrics(a, b)
+    barrier = barrier or at.not_comparable(("the first", a), ("the second", b))
     for metric in metrics if a.kind == "closed" else reversed(metrics):  # the tail before the rest
         ratio, p = at.better(a, b, metric)
         reason = barrier or ("" if ratio is not None else "too few samples in one of the records")
@@ -178,13 +176,6 @@ def _lines(a: Point, b: Point, barrier: str, found: Agreement | None) -> Iterato
             reason=reason,
         )
         yield line, None if barrier else p
-
-
-def _otherwise(a: Point, b: Point) -> str:
-    """Which of them gave other answers under load, so that its times are of other answers."""
-    which = [name for name, p in (("first", a), ("second", b)) if all(map(at.otherwise, p.steps))]
-    said = " and ".join(f"the {name}" for name in which)
-    return f"{said} gave other answers under load than when asked alone" if which else ""
 
 
 def _behind(a: Point, b: Point) -> str:

@@ -76,6 +76,9 @@ class Point:
         return Estimate(between.value, between.unit, sum(e.n for e in own), wider)
 
 
+Points = dict[str, list[Point]]
+
+
 def of_step(step: Step, metric: str) -> Estimate | None:
     """A metric of one step: ``answered``, or one such as ``response_p99``."""
     if metric == "answered":
@@ -105,7 +108,7 @@ def points(
     steps: Sequence[Step],
     treatments: Sequence[TreatmentResult] = (),
     use: Callable[[Step], bool] = valid,
-) -> dict[str, list[Point]]:
+) -> Points:
     """By subject, its points in ascending order of load, of the steps to ``use``.
 
     ``treatments``: whose trials tell in what state each was; without them that is unknown.
@@ -127,6 +130,25 @@ def points(
         ]
         for subject, levels in found.items()
     }
+
+
+def driven(steps: Sequence[Step], treatments: Sequence[TreatmentResult] = ()) -> Points:
+    """``points``, and where a subject only has steps with other answers at a load, these."""
+    found, others = points(steps, treatments), points(steps, treatments, otherwise)
+    return {
+        subject: sorted(
+            {(p.kind, p.x): p for p in (*others[subject], *own)}.values(),
+            key=lambda p: (p.kind, p.x),
+        )
+        for subject, own in found.items()
+    }
+
+
+def not_comparable(*sides: tuple[str, Point]) -> str:
+    """Which of them, by name, have only steps with other answers; empty: none."""
+    names = [name for name, point in sides if all(map(otherwise, point.steps))]
+    said = f"{' and '.join(names)} gave other answers under load than when asked alone"
+    return said if names else ""
 
 
 def against(a: Point, b: Point, metric: str) -> tuple[Estimate | None, float | None]:
