@@ -329,9 +329,9 @@ class Step:
 
     ``subject``: the configuration without the step of its load. ``speed_asked``: of a replay,
     multiples of the log's own speed.
-    ``status``: "void" where the client or the machine spoils it, "failed" where it was not driven
-    to its end; a server that errs or does not keep up is a result, and "valid". ``reason``: of a
-    step that is not valid.
+    ``status``: "void" where the client or the machine spoils it, or in a sweep the server gave
+    other answers under load, "failed" where it was not driven to its end; a server that errs or
+    does not keep up is a result, and "valid". ``reason``: of a step that is not valid.
     ``clients``: counted in the trace, distinct clients that had a request under way within the
     window (closed loops; of open loops the connections used); ``clients_by_littles_law``: what
     the times of all requests add up to, ``littles_law_share`` the same by ``clients_asked``.

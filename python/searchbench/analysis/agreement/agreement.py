@@ -256,13 +256,14 @@ def compare(
     return Pair(agreement, both[agreeing])
 
 
-def under_load(record: Record, trial: Trial) -> tuple[int, int, int]:
+def under_load(record: Record, trial: Trial, *, answered: bool = False) -> tuple[int, int, int]:
     """Replies kept from the timed span that are not those captured before; how many of these are
     errors or cannot be read; and of how many.
 
     Looked at are replies to queries that were answered well when asked alone. Another total, other
     documents or another order differ; ties may swap, as in ``compare``. Where a list has no order,
-    other documents at the same total say nothing, and are not counted.
+    other documents at the same total say nothing, and are not counted. ``answered``: errors are not
+    looked at, only replies that count as answered.
     """
     table = record.replies(trial.trial).combine_chunks()
     number, sampled, captured = (
@@ -270,6 +271,8 @@ def under_load(record: Record, trial: Trial) -> tuple[int, int, int]:
         _of_phase(table, "under_load"),
         _captured(table),
     )
+    if answered:
+        sampled = sampled[table["outcome"].to_numpy()[sampled] == 0]
     captured = captured[np.isin(number[captured], number[sampled])]
     if not captured.size:
         return 0, 0, 0

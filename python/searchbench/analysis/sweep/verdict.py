@@ -1,8 +1,8 @@
 """The verdict of a sweep: what load does this sustain, in sentences with numbers.
 
-Nothing is said that the record cannot know: a step that the client or the machine spoiled is void
-and used for nothing, what is not resolved is called so, and where each step was driven once, one
-sentence says so.
+Nothing is said that the record cannot know: a step that the client or the machine spoiled, or in
+which the server gave other answers, is void and used for nothing, what is not resolved is called
+so, and where each step was driven once, one sentence says so.
 """
 
 from __future__ import annotations
@@ -30,12 +30,15 @@ def sustained(judged: Judgement, subjects: Mapping[str, str], evidence: Evidence
     names = dict.fromkeys(subjects[t.treatment] for t in judged.treatments)
     found = {name: usable[name] for name in names if name in usable}
     agreeing = agreeing_of(judged.agreement, subjects)
-    compared = comparisons(found, evidence)
+    every = at.driven(steps, judged.treatments)
+    driven = {name: every[name] for name in names if name in every}
+    compared = comparisons(driven, evidence)
     decide = decisive(compared)
     void = void_of(steps)
     parts = [[void]] if void else []
+    parts += [say.otherwise(name, own) for name, own in at.points(steps, use=at.otherwise).items()]
     parts += [say.of_points(name, own) for name, own in found.items() if own]
-    parts.append(say.of_subjects(found, decide, agreeing))
+    parts.append(say.of_subjects(driven, decide, agreeing))
     parts.append([s for s in [standing.unsure(decide)] if s])
     parts.append(say.in_the_way(decide, {t.treatment: t.label for t in judged.treatments}))
     parts.append(failed(steps))
@@ -46,7 +49,7 @@ def sustained(judged: Judgement, subjects: Mapping[str, str], evidence: Evidence
     header, lines = table(steps)
     decision = "\n".join(" ".join(part) for part in parts if part)
     resolved = any(c.verdict in ("faster", "slower") for c in compared)
-    best = systems.best(list(names), say.of_pairs(found, decide))
+    best = systems.best(list(names), say.of_pairs(driven, decide))
     verdict = Verdict(decision, resolved, best, lines, header)
     return replace(judged, verdict=verdict, comparisons=compared, void=void)
 
