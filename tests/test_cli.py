@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 
 pytestmark = pytest.mark.slow
-MAIN = [sys.executable, "-c", "from searchbench.cli import main; main()"]
+MAIN = [sys.executable, "-m", "searchbench"]
 ENV = {**os.environ, "COLUMNS": "80", "NO_COLOR": "1"}
 STUDY = """\
 question = "Which of tantivy and SQLite FTS5 serves my product search faster?"
