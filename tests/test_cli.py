@@ -275,7 +275,7 @@ def one_word(folder: Path) -> None:
     (folder / "study.toml").write_text(
         'question = "?"\nreplicates = 2\n[corpus]\nfiles = "documents.jsonl"\n'
         'fields = { t = "text" }\n[queries]\nfile = "queries.txt"\n[systems.null]\n'
-        "[load]\nseconds = 0.5\nwarmup_s = 0\n"
+        "delay_us = 2000\n[load]\nseconds = 0.5\nwarmup_s = 0\n"
     )
 
 
@@ -324,6 +324,21 @@ def test_a_killed_run_loses_the_trial_in_hand_and_nothing_else(tmp_path: Path) -
     assert len(list(trials.glob("*/trial.json"))) == 4
     assert all(path.read_bytes() == content for path, content in kept.items())
     assert not list(work.iterdir()), "the leftovers are still there"
+
+
+def test_verify_says_on_how_many_queries_nothing_is_found(tmp_path: Path) -> None:
+    one_word(tmp_path)
+    text = (tmp_path / "study.toml").read_text()
+    (tmp_path / "study.toml").write_text(
+        text.replace("[systems.null]\ndelay_us = 2000\n", "[systems.tantivy]\n[systems.sqlite]\n")
+    )
+    (tmp_path / "queries.txt").write_text("red\nblue\ngreen\n")
+    told = searchbench("verify", "study.toml", cwd=tmp_path)
+    assert told.returncode == 0, told.stderr
+    assert "find nothing" in told.stdout.splitlines()[0]
+    assert "? nothing found: 2 of 3 queries. Neither tantivy nor sqlite finds" in " ".join(
+        told.stdout.split()
+    )
 
 
 def test_help_names_every_verb(tmp_path: Path) -> None:
