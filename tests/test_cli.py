@@ -326,6 +326,16 @@ def test_a_killed_run_loses_the_trial_in_hand_and_nothing_else(tmp_path: Path) -
     assert not list(work.iterdir()), "the leftovers are still there"
 
 
+def test_a_record_that_is_a_file_is_refused_in_a_sentence(tmp_path: Path) -> None:
+    one_word(tmp_path)
+    for verb in ("run", "verify"):
+        told = searchbench(verb, "study.toml", "--record", "queries.txt", cwd=tmp_path)
+        assert told.returncode == 2, told.stderr
+        last = "searchbench: queries.txt: is a file, and a record is a folder; name another"
+        assert told.stderr.splitlines()[-1] == last
+        assert "Traceback" not in told.stderr
+
+
 def test_verify_says_on_how_many_queries_nothing_is_found(tmp_path: Path) -> None:
     one_word(tmp_path)
     text = (tmp_path / "study.toml").read_text()

@@ -117,6 +117,8 @@ class Writer:
         self.path = path
         if (path / "record.json").exists():
             _check_same_study(open_record(path), plan)
+        elif path.exists() and not path.is_dir():
+            raise RecordError(f"{path}: is a file, and a record is a folder; name another")
         elif path.exists() and any(path.iterdir()):
             raise RecordError(f"{path}: the folder is not empty and holds no record; name another")
         else:
