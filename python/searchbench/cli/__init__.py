@@ -1,7 +1,8 @@
 """The command line: one verb, one door. A verb parses, calls one function, and prints.
 
 Exit codes: 0 as asked; 1 the answer is bad news (a regression, results that differ, a trial that
-failed); 2 a mistake in what was given or a thing that is missing; 130 interrupted.
+failed, a study without a valid trial); 2 a mistake in what was given or a thing that is missing;
+130 interrupted.
 
 Everything heavy is imported inside the verbs, so that ``--help`` answers at once.
 """

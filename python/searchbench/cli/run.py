@@ -18,6 +18,10 @@ def run(
 ) -> int:
     """Measure a study and write its report. Ctrl-C is safe; the same command continues.
 
+    What is on record is not measured again; name another --record for that.
+
+    Exits with 1 where a trial failed or no trial is valid.
+
     Parameters
     ----------
     study
@@ -32,25 +36,32 @@ def run(
         Print the judgement as JSON.
     """
     from searchbench.analysis.judge import to_json
+    from searchbench.measure.kept import standing
     from searchbench.measure.run import run as measure
     from searchbench.record import open_record
     from searchbench.study import read_study
     from searchbench.study.planner import make_plan
-    from searchbench.terminal.answer import answer
-    from searchbench.terminal.progress import Terminal, outlook
+    from searchbench.terminal.answer import answer, not_again
+    from searchbench.terminal.progress import Terminal, beginning
 
     read = read_study(study)
     plan = make_plan(read)
     place = record or Path("records") / read.name
-    sys.stderr.write(f"{outlook(plan)}; record: {place}\n")
+    found = standing(plan, place)
+    sys.stderr.write(f"{beginning(plan, place, found)}\n")
     try:
-        with Terminal(plan) as watch:
-            measure(read, place, plan=plan, watch=watch, work=work)
+        if not (found and found.whole):
+            with Terminal(plan) as watch:
+                measure(read, place, plan=plan, watch=watch, work=work)
     except KeyboardInterrupt:
         sys.stderr.write(
             f"\ninterrupted; what was measured is in {place}; the same command continues\n"
         )
         return 130
     opened = open_record(place)
-    answer(opened, place / "report" if report else None, plain=to_json if as_json else None)
-    return 1 if any(t.status != "ok" for t in opened.trials) else 0
+    page = place / "report" if report else None
+    judgement = answer(opened, page, plain=to_json if as_json else None)
+    sys.stderr.write(not_again(judgement))
+    judged = [t.status for r in judgement.treatments for t in r.trials]
+    failed = any(t.status != "ok" for t in opened.trials)
+    return 1 if failed or (judged and "valid" not in judged) else 0

@@ -1,8 +1,7 @@
-"""From a study to its record: the lab measures, and the judge says what a search asks next, and
-when a system is warm.
+"""From a study to its record: the lab measures, and the judge says what a search asks next, when a
+system is warm, and which trial is invalid.
 
-This is the one module that knows both: the lab drives and never judges, the judge sees the record
-so far and never drives.
+The lab drives and never judges, the judge sees the record so far and never drives.
 """
 
 from __future__ import annotations
@@ -35,7 +34,15 @@ def run(
     from searchbench.analysis.capacity.search import next_load
     from searchbench.analysis.trial.warming import is_warm
     from searchbench.lab.conduct import studies
+    from searchbench.measure.kept import invalid
 
     return studies.run(
-        study, record, decide=next_load, is_warm=is_warm, plan=plan, watch=watch, work=work
+        study,
+        record,
+        decide=next_load,
+        is_warm=is_warm,
+        invalid=invalid,
+        plan=plan,
+        watch=watch,
+        work=work,
     )

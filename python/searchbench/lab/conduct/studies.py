@@ -15,7 +15,7 @@ from msgspec import structs
 
 from searchbench import _core
 from searchbench.errors import LabError
-from searchbench.lab.conduct.conductor import Conductor
+from searchbench.lab.conduct.conductor import Conductor, Invalid
 from searchbench.lab.conduct.openings import Openings
 from searchbench.lab.conduct.session import Shelf, Sitting
 from searchbench.lab.conduct.trials import Decide, planned, searched
@@ -37,6 +37,7 @@ def run(
     *,
     decide: Decide,
     is_warm: IsWarm,
+    invalid: Invalid | None = None,
     plan: Plan | None = None,
     watch: Watch | None = None,
     work: Path | None = None,
@@ -45,11 +46,11 @@ def run(
 
     ``record``: the folder, ``records/NAME`` if None. ``decide``: what a search for capacity asks
     next, from the record so far. ``is_warm``: whether a warm-up is over, from its samples so far.
-    ``plan``: the study's, if it was made already. ``work``: where
-    indexes are built while measuring (default: the temporary directory). StudyError, CorpusError,
-    QueryError, NotInstalled, RecordError; LabError where an attached system of a sweep or a search
-    does not answer. A trial that fails is on record as failed and raises nothing.
-    KeyboardInterrupt leaves a valid record.
+    ``invalid``: what makes a trial invalid, for the watch to say. ``plan``: the study's, if it was
+    made already. ``work``: where indexes are built while measuring (default: the temporary
+    directory). StudyError, CorpusError, QueryError, NotInstalled, RecordError; LabError where an
+    attached system of a sweep or a search does not answer. A trial that fails is on record as
+    failed and raises nothing. KeyboardInterrupt leaves a valid record.
     """
     study = study if isinstance(study, Study) else read_study(study)
     plan = plan or make_plan(study)
@@ -58,7 +59,7 @@ def run(
     # Everything that a person can get wrong is opened before the first minute is spent.
     for treatment in plan.treatments:
         openings.opened(treatment, study.seed)
-    with _conductor(openings, plan, work, is_warm) as conductor:
+    with _conductor(openings, plan, work, is_warm, invalid) as conductor:
         if plan.judging.measure != "trials":
             conductor.survey([t for t in plan.treatments if t.attach])
         writer = _writer(study, plan, Path(record) if record else Path("records") / study.name)
@@ -94,7 +95,11 @@ def verify(
 
 @contextmanager
 def _conductor(
-    openings: Openings, plan: Plan, work: Path | None, is_warm: IsWarm | None = None
+    openings: Openings,
+    plan: Plan,
+    work: Path | None,
+    is_warm: IsWarm | None = None,
+    invalid: Invalid | None = None,
 ) -> Iterator[Conductor]:
     """Who conducts the plan, logged in on the client machines, if there are any.
 
@@ -113,8 +118,8 @@ def _conductor(
     with folder(work) as private, fleet or nullcontext():
         place, shelf = host.placement(), Shelf(private / "shelf")
         sitting = Sitting(plan.judging, openings.watch, place, shelf, is_warm, fleet)
-        with closing(Conductor(openings, sitting, private / "run", plan)) as conductor:
-            yield conductor
+        with closing(Conductor(openings, sitting, private / "run", plan, invalid)) as found:
+            yield found
 
 
 def _writer(study: Study, plan: Plan, path: Path) -> Writer:
