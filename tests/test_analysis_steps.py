@@ -1,4 +1,7 @@
-"""Steps and the verdict of a sweep, on records whose truth is computed beforehand."""
+"""Steps and the verdict of a sweep, on records whose truth is computed beforehand.
+
+Longer than most files: the records that it makes serve steps, comparisons and verdicts alike.
+"""
 
 from __future__ import annotations
 
