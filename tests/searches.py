@@ -56,7 +56,7 @@ def search(
         rate, seconds = wanted.rate_per_s, wanted.seconds
         trace = server.trace(rate, seconds, warmup_s(seconds, effort))
         if rate > client_per_s:
-            trace = replace(trace, sent=trace.sent + 10**9)
+            trace = replace(trace, sent=trace.sent + 10**9, done=trace.done + 10**9)
         judged = replace(judge(conditions, trace), disturbed=rate > quiet_per_s)
         driven.append(Driven(rate, seconds, judged, full=wanted.full))
     return Found(driven, bracket(Seen(driven)))

@@ -7,6 +7,7 @@ import json
 import os
 import random
 import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -91,16 +92,20 @@ def test_the_judgement_for_machines_has_the_same_answer(
     assert agreement["totals_match"] == 1.0
 
 
-def test_a_record_compared_with_itself_is_not_a_regression(
+def test_a_record_compared_with_its_copy_is_not_a_regression(
     shop: Path, measured: subprocess.CompletedProcess[str]
 ) -> None:
-    told = searchbench("compare", "records/study", "records/study", "--out", "two.html", cwd=shop)
+    twice = searchbench("compare", "records/study", "records/study", cwd=shop)
+    assert (twice.returncode, twice.stdout) == (2, "")
+    assert "given as both A and B" in twice.stderr
+    shutil.copytree(shop / "records/study", shop / "records/copy")
+    told = searchbench("compare", "records/study", "records/copy", "--out", "two.html", cwd=shop)
     assert told.returncode == 0, told.stdout + told.stderr
     assert told.stdout.endswith("page: two.html\n")
     assert "What would change this answer" in (shop / "two.html").read_text(encoding="utf-8")
     assert "slower" not in told.stdout.split("\n\n")[0]
     as_json = json.loads(
-        searchbench("compare", "records/study", "records/study", "--json", cwd=shop).stdout
+        searchbench("compare", "records/study", "records/copy", "--json", cwd=shop).stdout
     )
     assert (as_json["beyond_threshold"], as_json["regressed"]) == (False, None)
 

@@ -170,6 +170,14 @@ def compare(
     none_a, none_b = (np.diff(side.offsets)[at] == 0 for side, at in ((a, at_a), (b, at_b)))
     no_hits = none_a != none_b
     undecided = totals & extras & found.undecided & ~no_hits
+    unseen = none_a & none_b & ~(totals & (total_a == 0))  # no hits are on record to be compared
+    levels = {
+        "totals": _level(totals, ~known),
+        "set": _level(found.set_same & ~unseen, unseen | (found.undecided & ~found.set_same)),
+        "order": _level((found.order_same | found.same) & ~unseen, unseen | found.undecided),
+    }
+    if any(side.size and (side != "").any() for side in (a.facets, b.facets, a.groups, b.groups)):
+        levels["extras"] = _level(extras, np.zeros_like(extras))
     agreeing = {
         "none": np.ones(both.size, dtype=bool),
         "totals": totals & extras,
@@ -238,6 +246,12 @@ def compare(
             scores_alike=groups.same_scoring(a.about, b.about),
         ),
         empty=int(np.count_nonzero(agreeing & totals & (total_a == 0))),
+        levels=levels,
+        agreeing_changed=int(
+            np.count_nonzero(
+                agreeing & ~((totals | ~known) & (found.order_same | found.undecided) & extras)
+            )
+        ),
     )
     return Pair(agreement, both[agreeing])
 
@@ -332,6 +346,14 @@ def _hits(answers: Answers, row: int, k: int) -> tuple[tuple[str, float | None],
     ids = answers.ids.slice(begin, end - begin).to_pylist()
     scores = answers.scores[begin:end].tolist()
     return tuple((i, None if s != s else s) for i, s in zip(ids, scores, strict=True))
+
+
+def _level(same: Bools, unknown: Bools) -> tuple[int, int, int]:
+    """On how many queries it is the same, differs, and is unknown."""
+    alike, differ, open_ = (
+        int(np.count_nonzero(of)) for of in (same, ~same & ~unknown, ~same & unknown)
+    )
+    return alike, differ, open_
 
 
 def _share(matches: Bools) -> float:

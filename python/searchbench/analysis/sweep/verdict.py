@@ -69,7 +69,7 @@ def void_of(steps: Sequence[Step], *, searched: bool = False) -> str:
     void = [s for s in steps if s.status == "void"]
     if not void:
         return ""
-    why = ", ".join(_kinds(*void))
+    why = ", ".join(kinds(*void))
     driven = [s for s in steps if s.status != "failed"]
     if len(void) == len(driven):
         each = "trial" if searched else "step"
@@ -79,14 +79,13 @@ def void_of(steps: Sequence[Step], *, searched: bool = False) -> str:
         if searched:
             end = (
                 "so what the search found may be the limit of the client; it leaves out the trials "
-                "in which others took the processors, or the client was late by a tenth of the "
-                "promise"
+                "in which others took the processors, or the client's own lateness decides"
             )
         return f"Void: {which} {verb} be believed ({why}), {end}."
     names = listed(list(dict.fromkeys(s.label for s in void)))
     end = (
         "their times are not the server's alone; the search leaves out those in which others took "
-        "the processors, or the client was late by a tenth of the promise"
+        "the processors, or the client's own lateness decides whether the promise is kept"
         if searched
         else "what follows is from the others"
     )
@@ -131,8 +130,8 @@ def table(steps: Sequence[Step]) -> tuple[tuple[str, ...], tuple[tuple[str, ...]
 def remark(step: Step) -> str:
     """What must be known of a step at a glance: void, failed, not steady, not kept up, errors."""
     if step.status != "valid":
-        kinds = _kinds(step)
-        return f"{step.status}: {', '.join(kinds)}" if kinds else step.status
+        why = ", ".join(kinds(step))
+        return f"{step.status}: {why}" if why else step.status
     said = ["not steady"] if step.steadiness == "not steady" else []
     if step.keeps_up is False and step.achieved is not None:
         said.append(f"not kept up: {say.percent(step.achieved.value)}")
@@ -145,9 +144,13 @@ def remark(step: Step) -> str:
     return ", ".join(said)
 
 
-def _kinds(*steps: Step) -> list[str]:
-    """What makes the steps invalid."""
-    return list(dict.fromkeys(f.kind for s in steps for f in s.findings if f.severity == "invalid"))
+def kinds(*steps: Step) -> list[str]:
+    """What makes the steps invalid; of one that only a search left out, its reason."""
+    found: dict[str, None] = {}
+    for s in steps:
+        bad = [f.kind for f in s.findings if f.severity == "invalid"]
+        found |= dict.fromkeys(bad or ([s.reason] if s.status == "void" else []))
+    return list(found)
 
 
 def _clients(step: Step) -> str:
