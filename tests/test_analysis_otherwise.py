@@ -129,7 +129,7 @@ def test_two_sweeps_are_not_compared_where_one_gave_other_answers(tmp_path: Path
         assert (found.only_in_a, found.only_in_b) == ((), ())
         assert f"Void, in the {which} record: 2 of 4 steps" in found.decision
         assert not found.beyond_threshold
-    both = compare_records(b, b)
+    both = compare_records(open_record(lying().write(tmp_path / "c")), b)
     assert both.comparisons[-1].reason.startswith("the first and the second gave other answers")
 
 
