@@ -20,7 +20,7 @@ def run(
 
     What is on record is not measured again; name another --record for that.
 
-    Exits with 1 where a trial failed or no trial is valid.
+    Exits with 1 where a trial failed or none is valid (in a sweep or search: only if one failed).
 
     Parameters
     ----------
@@ -64,4 +64,6 @@ def run(
     sys.stderr.write(not_again(judgement))
     judged = [t.status for r in judgement.treatments for t in r.trials]
     failed = any(t.status != "ok" for t in opened.trials)
-    return 1 if failed or (judged and "valid" not in judged) else 0
+    # As of `load`, a sweep or a search without a valid trial is void, which its answer says.
+    void = judgement.measure == "trials" and "valid" not in judged
+    return 1 if failed or void else 0
