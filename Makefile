@@ -78,9 +78,16 @@ WORKERS = $(shell echo $$(($$(nproc) + 2)))
 test: ## everything the project can check about itself
 	@$(MAKE) --no-print-directory -j3 build java browser
 	@$(MAKE) --no-print-directory -j3 servers rust-tests lint-python
-	$(CARGO_TEST)
-	$(PY) -m pytest -q -m "not timed" -n $(WORKERS) --dist loadfile --no-loadscope-reorder
+	@$(MAKE) --no-print-directory -j2 test-python test-rust
 	$(PY) -m pytest -q -m timed $$(grep -rl 'mark\.timed' tests --include='test_*.py')
+
+# The core's tests mostly wait, so they run beside the others.
+.PHONY: test-python test-rust
+test-python:
+	$(PY) -m pytest -q -m "not timed" -n $(WORKERS) --dist loadfile --no-loadscope-reorder
+
+test-rust:
+	$(CARGO_TEST)
 
 .PHONY: lint
 lint: lint-rust lint-python ## format, lint, types, import rules
