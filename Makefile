@@ -91,9 +91,16 @@ test: ## everything the project can check about itself
 	@$(MAKE) --no-print-directory -j3 build java browser
 	@$(MAKE) --no-print-directory -j3 servers rust-tests lint-python
 	@$(MAKE) --no-print-directory wheel
-	$(CARGO_TEST)
-	$(PY) -m pytest -q -m "not timed" -n $(WORKERS) --dist loadfile --no-loadscope-reorder
+	@$(MAKE) --no-print-directory -j2 test-python test-rust
 	$(PY) -m pytest -q -m timed $$(grep -rl 'mark\.timed' tests --include='test_*.py')
+
+# The core's tests mostly wait, so they run beside the others.
+.PHONY: test-python test-rust
+test-python:
+	$(PY) -m pytest -q -m "not timed" -n $(WORKERS) --dist loadfile --no-loadscope-reorder
+
+test-rust:
+	$(CARGO_TEST)
 
 .PHONY: lint
 lint: lint-rust lint-python ## format, lint, types, import rules
@@ -104,7 +111,8 @@ lint-rust: build
 	cargo clippy --workspace --all-targets --release --quiet -- -D warnings
 
 # All but examples, which the lint has compiled.
-CARGO_TEST := cargo test --workspace --exclude searchbench-py --release --quiet --lib --bins --tests
+CARGO_TEST := cargo test --config rust/tests.toml --workspace --exclude searchbench-py --release --quiet \
+  --lib --bins --tests
 
 # After the lint, because Cargo does one thing at a time in a folder.
 .PHONY: rust-tests

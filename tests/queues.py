@@ -83,6 +83,22 @@ def _first_free(workers: int, due: Floats, services: Floats) -> Floats:
     return np.asarray(done)
 
 
+def collecting(most: int, wait_s: float, service_s: float) -> Serve:
+    """Answers ``most`` requests at a time, or what has come ``wait_s`` after the first of them."""
+
+    def serve(due: Floats, rng: np.random.Generator) -> tuple[Floats, NDArray[np.bool_]]:
+        done, free, first = np.empty_like(due), 0.0, 0
+        while first < len(due):
+            full = due[first + most - 1] if first + most <= len(due) else math.inf
+            leaves = max(free, min(full, due[first] + wait_s))
+            end = min(first + most, int(np.searchsorted(due, leaves, side="right")))
+            free = leaves + service_s
+            done[first:end], first = free, end
+        return done, np.ones(len(due), np.bool_)
+
+    return serve
+
+
 def drawn(serve: Serve, sd: float) -> Serve:
     """The same, at a speed of its own in each trial: ``sd`` of its logarithm."""
 

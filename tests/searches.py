@@ -54,9 +54,9 @@ def search(
     driven: list[Driven] = []
     while wanted := following(Seen(driven), trials - len(driven), start_per_s, effort):
         rate, seconds = wanted.rate_per_s, wanted.seconds
-        trace = server.trace(rate, seconds, warmup_s(seconds))
+        trace = server.trace(rate, seconds, warmup_s(seconds, effort))
         if rate > client_per_s:
-            trace = replace(trace, sent=trace.sent + 10**9)
+            trace = replace(trace, sent=trace.sent + 10**9, done=trace.done + 10**9)
         judged = replace(judge(conditions, trace), disturbed=rate > quiet_per_s)
         driven.append(Driven(rate, seconds, judged, full=wanted.full))
     return Found(driven, bracket(Seen(driven)))

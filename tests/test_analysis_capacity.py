@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 import json
+import math
 import shutil
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
 import pytest
 
-from queues import fixed, mixed, random
+from queues import collecting, fixed, mixed, random
 from searchbench.analysis.capacity import posterior, search
-from searchbench.analysis.capacity.pace import FURTHER, TRIALS
+from searchbench.analysis.capacity.bracket import bracket
+from searchbench.analysis.capacity.pace import FURTHER, TRIALS, Seen
 from searchbench.analysis.capacity.search import FIRST_LOOK, next_load
 from searchbench.analysis.compare.records import compare_records
 from searchbench.analysis.judge import judge, steps_json, to_json
@@ -232,6 +237,33 @@ def test_a_trial_that_is_full_for_a_short_promise_need_not_be_for_a_long_one(
     assert not any(second.driven[i].full for i in short)
 
 
+def test_limits_as_far_apart_as_two_starts_of_one_thing_are_not_told_apart(tmp_path: Path) -> None:
+    servers = {"sphinx parts=1": fixed(4, 0.002), "sphinx parts=2": fixed(4, 0.0019)}
+    lab = Lab(tmp_path / "r", servers, (PROMISE,), arrivals="constant", effort=0.1, look_per_s=1000)
+    found = judge(lab.run())
+    slower, faster = found.capacity
+    assert (faster.holds or 0) > (slower.fails or math.inf), "the intervals do not overlap"
+    decision = found.verdict.decision
+    assert "parts=1 and sphinx parts=2 are not told apart" in decision
+    assert "limits less than 5.7 % apart are not told apart" in decision
+    assert not found.verdict.resolved
+    assert found.verdict.best is None
+
+
+def test_a_system_that_is_slow_when_little_comes_is_not_said_to_fail_from_there_on() -> None:
+    # Kept from some 700/s to 6,400/s.
+    found = alone(collecting(32, 0.06, 0.005), "p99 < 50ms", 200).bracket
+    assert (found.holds, found.fails) == (None, None)
+    assert "and at lower rates by more" in found.sentence
+
+
+def test_a_promise_that_only_seems_broken_has_no_end(tmp_path: Path) -> None:
+    searched = alone(fixed(4, 0.02), "p99 < 10ms", 100)
+    unsure = [replace(d, judged=replace(d.judged, verdict="unclear")) for d in searched.driven]
+    assert bracket(Seen(searched.driven)).fails == 1
+    assert bracket(Seen(unsure)).fails is None
+
+
 def before_and_after(tmp_path: Path, service_s: float, **how: Any) -> RecordComparison:
     records = [
         Lab(tmp_path / name, {"sphinx": fixed(4, s)}, (PROMISE,), effort=0.25, **more).run()
@@ -285,7 +317,8 @@ def test_trials_whose_processors_others_took_are_left_out(searched: Path, tmp_pa
     assert one.fails is None, "the only trials that broke the promise are void"
     assert 0.9 * 1740 < (one.holds or 0) <= 1740
     out = [t for t in one.trials if t.rate_per_s > 1740]
-    assert {t.verdict for t in out} == {"void"}
+    assert {t.verdict for t in out} == {"left out"}
+    assert {s.status for s in found.steps if s.trial in {t.trial for t in out}} == {"void"}
     assert f" {len(out)} of {len(one.trials)} trials (" in one.sentence
     assert "left out, because others took the processors of the server or of" in one.sentence
     kept = max(t.rate_per_s for t in one.trials if t.rate_per_s <= 1740)
@@ -299,17 +332,22 @@ def test_trials_whose_processors_others_took_are_left_out(searched: Path, tmp_pa
     assert one.sentence.startswith("Nothing is known about the system. Stop what else runs here")
 
 
+def saturated(searched: Path, copy: Path, above_per_s: float) -> Path:
+    """The same search where the client was at its limit in every trial above a rate."""
+    drive = {"elapsed_ns": 10**9, "threads": [{"user_ns": 10**9}]}
+    altered(searched, copy, {"drive": drive}, above_per_s)
+    for about in copy.glob("trials/*/trial.json"):
+        told = json.loads(about.read_text())
+        if told["load"]["kind"] == "open":
+            told["load"]["idle"] = "block"
+            about.write_text(json.dumps(told))
+    return copy
+
+
 def test_an_upper_end_that_rests_on_void_trials_alone_is_doubted(
     searched: Path, tmp_path: Path
 ) -> None:
-    drive = {"elapsed_ns": 10**9, "threads": [{"user_ns": 10**9}]}
-    load = {"kind": "open", "idle": "block"}
-    path = tmp_path / "r"
-    altered(searched, path, {"drive": drive})
-    for trial in open_record(path).trials:
-        about = path / "trials" / trial.trial / "trial.json"
-        told = json.loads(about.read_text())
-        about.write_text(json.dumps(told | {"load": told["load"] | load}))
+    path = saturated(searched, tmp_path / "r", 1740)
     found = judge(path)
     assert found.void.startswith("Void: ")
     assert "saturated" in found.void
@@ -319,6 +357,45 @@ def test_an_upper_end_that_rests_on_void_trials_alone_is_doubted(
         in found.verdict.decision
     )
     assert "the system may sustain more" in found.verdict.decision
+
+
+def test_a_rate_of_void_trials_alone_is_said_to_be_so_in_the_same_sentence(
+    searched: Path, tmp_path: Path
+) -> None:
+    path = saturated(searched, tmp_path / "r", 0)
+    found = judge(path)
+    (one,) = found.capacity
+    assert {s.status for s in found.steps} == {"void"}
+    assert one.sentence.startswith("All its trials are void by the audit (")
+    assert "), and by these the limit is between " in one.sentence
+    assert f"{PROMISE}: {one.sentence}" in found.verdict.decision
+    (before,) = judge(searched).capacity
+    assert "void" not in before.sentence
+    assert before.sentence[1:] in one.sentence
+
+
+def test_a_trial_in_which_the_clients_lateness_decides_is_void_in_every_place(
+    searched: Path, tmp_path: Path
+) -> None:
+    path = tmp_path / "r"
+    shutil.copytree(searched, path)
+    late = max(
+        (t for t in open_record(path).trials if 0 < (t.load.rate_per_s or 0.0) < 1700),
+        key=lambda t: t.load.rate_per_s or 0.0,
+    ).trial
+    samples = path / "trials" / late / "samples.parquet"
+    table = pq.read_table(samples)
+    for name in ("sent", "first_byte", "done"):
+        at = table.schema.get_field_index(name)
+        table = table.set_column(
+            at, table.schema.field(name), pc.add(table.column(name), 9_500_000)
+        )
+    pq.write_table(table, samples)
+    found = judge(path)
+    (trial,) = [t for t in found.capacity[0].trials if t.trial == late]
+    (step,) = [s for s in found.steps if s.trial == late]
+    assert (trial.verdict, step.status) == ("left out", "void")
+    assert found.void.startswith("Void: 1 of ")
 
 
 @pytest.mark.parametrize("most_per_s", [0, 1740])

@@ -25,6 +25,7 @@ from searchbench.analysis.judgement import (
     TreatmentResult,
     Verdict,
 )
+from searchbench.analysis.words import most_frequent
 from searchbench.record import open_record
 from searchbench.record.trial import Load
 
@@ -160,6 +161,24 @@ def test_a_rival_without_a_comparison_or_a_result_keeps_a_leader_from_being_the_
     verdict = decided([a, b, failed], [compared(a, b), lost])
     assert verdict.best is None
     assert "not comparable with d" in verdict.decision
+    assert ranks(verdict)["d"] == "no valid trial", "it is not left out of the table"
+
+
+def test_nobody_is_in_the_lead_of_whom_nothing_was_compared_with() -> None:
+    a, b = rated("a", 300), rated("b", 200)
+    lost = Comparison("a", "b", "throughput", "not comparable", None, None, 1.0, 400, 0, "why not")
+    assert ranks(decided([a, b], [lost])) == {"a": "-", "b": "not comparable"}
+    failed = TreatmentResult("b", "b", "b", {"system": "b"}, {}, NONE, NONE, ())
+    assert ranks(decided([a, failed], [lost])) == {"a": "-", "b": "no valid trial"}
+    c = rated("c", 100)
+    verdict = decided([a, failed, c], [lost])
+    assert "leads" not in verdict.decision
+
+
+def test_reasons_are_counted_by_their_kind_and_not_by_their_figures() -> None:
+    said = ["foreign CPU: 28 % of core 0", "steal: 9 %", "foreign CPU: 35 % of core 1"]
+    assert most_frequent(said) == ("foreign CPU, e.g. 28 % of core 0", 2)
+    assert most_frequent(["it died"] * 3) == ("it died", 3)
 
 
 def test_who_wins_over_the_queries_that_agree_leads_whatever_its_figure_over_all() -> None:

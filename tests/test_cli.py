@@ -7,17 +7,23 @@ import json
 import os
 import random
 import re
+import shutil
 import signal
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from searchbench.analysis.trial import validity
+from searchbench.cli import app
+from searchbench.measure.run import run as measure
+
 pytestmark = pytest.mark.slow
-MAIN = [sys.executable, "-c", "from searchbench.cli import main; main()"]
+MAIN = [sys.executable, "-m", "searchbench"]
 ENV = {**os.environ, "COLUMNS": "80", "NO_COLOR": "1"}
 STUDY = """\
 question = "Which of tantivy and SQLite FTS5 serves my product search faster?"
@@ -91,16 +97,20 @@ def test_the_judgement_for_machines_has_the_same_answer(
     assert agreement["totals_match"] == 1.0
 
 
-def test_a_record_compared_with_itself_is_not_a_regression(
+def test_a_record_compared_with_its_copy_is_not_a_regression(
     shop: Path, measured: subprocess.CompletedProcess[str]
 ) -> None:
-    told = searchbench("compare", "records/study", "records/study", "--out", "two.html", cwd=shop)
+    twice = searchbench("compare", "records/study", "records/study", cwd=shop)
+    assert (twice.returncode, twice.stdout) == (2, "")
+    assert "given as both A and B" in twice.stderr
+    shutil.copytree(shop / "records/study", shop / "records/copy")
+    told = searchbench("compare", "records/study", "records/copy", "--out", "two.html", cwd=shop)
     assert told.returncode == 0, told.stdout + told.stderr
     assert told.stdout.endswith("page: two.html\n")
     assert "What would change this answer" in (shop / "two.html").read_text(encoding="utf-8")
     assert "slower" not in told.stdout.split("\n\n")[0]
     as_json = json.loads(
-        searchbench("compare", "records/study", "records/study", "--json", cwd=shop).stdout
+        searchbench("compare", "records/study", "records/copy", "--json", cwd=shop).stdout
     )
     assert (as_json["beyond_threshold"], as_json["regressed"]) == (False, None)
 
@@ -114,6 +124,12 @@ def test_running_again_measures_nothing_again(
     assert again.returncode == 0
     planned = json.loads((shop / "records/study/plan.json").read_text())["trials"]
     assert len(planned) > 5
+    assert re.match(
+        rf"All {len(planned)} trials are on record in records/study since \d{{4}}-\d\d-\d\d "
+        r"\d\d:\d\d; nothing was measured now\. To measure again, name another --record\.\n",
+        again.stderr,
+    ), again.stderr
+    assert "about" not in again.stderr
     assert "[1/" not in again.stderr
     after = {path: path.stat().st_mtime_ns for path in trials.rglob("*") if path.is_file()}
     assert after == before, "no file of a trial was written again"
@@ -200,10 +216,12 @@ def test_wire_says_what_an_engine_cannot_express(tmp_path: Path) -> None:
 def test_engines_says_what_is_here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     # Those that come as archives, which take longest to start, are not here.
     monkeypatch.setitem(ENV, "SEARCHBENCH_ENGINES", str(tmp_path / "nothing"))
-    looked = json.loads(searchbench("engines", "--json", cwd=tmp_path).stdout)
-    found = json.loads(searchbench("engines", "--start", "--json", cwd=tmp_path).stdout)
-    assert {e["name"] for e in looked if not e["present"]} >= {"opensearch", "elasticsearch"}
-    assert [e["name"] for e in looked] == [e["name"] for e in found]
+    all_of_them = json.loads(searchbench("engines", "--json", cwd=tmp_path).stdout)
+    assert {e["name"] for e in all_of_them if not e["present"]} >= {"opensearch", "elasticsearch"}
+    names = ("sqlite", "groonga", "sphinx", "opensearch", "tantivy")
+    looked = [next(e for e in all_of_them if e["name"] == name) for name in names]
+    found = json.loads(searchbench("engines", *names, "--start", "--json", cwd=tmp_path).stdout)
+    assert [e["name"] for e in found] == list(names)
     for before, engine in zip(looked, found, strict=True):
         assert before["present"] == engine["present"]
         assert before["version"] is None, "nothing was started"
@@ -273,7 +291,7 @@ def one_word(folder: Path) -> None:
     (folder / "study.toml").write_text(
         'question = "?"\nreplicates = 2\n[corpus]\nfiles = "documents.jsonl"\n'
         'fields = { t = "text" }\n[queries]\nfile = "queries.txt"\n[systems.null]\n'
-        "[load]\nseconds = 0.5\nwarmup_s = 0\n"
+        "delay_us = 2000\n[load]\nseconds = 0.5\nwarmup_s = 0\n"
     )
 
 
@@ -298,6 +316,10 @@ def test_ctrl_c_leaves_a_valid_record_and_says_how_to_go_on(tmp_path: Path) -> N
     finished = searchbench("run", "study.toml", "--record", "stopped", "--no-report", cwd=tmp_path)
     assert finished.returncode == 0, finished.stderr
     assert done < {p.parent.name for p in first.glob("*/trial.json")}
+    first_line = finished.stderr.splitlines()[0]
+    assert first_line.startswith(f"{len(done)} of 4 trial"), first_line
+    assert f"not measured again; {4 - len(done)} " in first_line
+    assert "driven now, about" in first_line
 
 
 def test_a_killed_run_loses_the_trial_in_hand_and_nothing_else(tmp_path: Path) -> None:
@@ -322,6 +344,67 @@ def test_a_killed_run_loses_the_trial_in_hand_and_nothing_else(tmp_path: Path) -
     assert len(list(trials.glob("*/trial.json"))) == 4
     assert all(path.read_bytes() == content for path, content in kept.items())
     assert not list(work.iterdir()), "the leftovers are still there"
+
+
+def disturbed(*_: object) -> Iterator[tuple[str, str, str, str, str]]:
+    number = "35 % of the server's core 0, 1.04 CPU seconds (busiest others: make 3.0 s)"
+    yield "foreign CPU", "invalid", number, "Others ran.", "Stop them."
+
+
+def test_an_invalid_trial_is_said_at_once_and_that_it_is_not_measured_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    one_word(tmp_path)
+    monkeypatch.setattr(validity, "disturbances", disturbed)
+    command = ["run", str(tmp_path / "study.toml"), "--record", str(tmp_path / "r"), "--no-report"]
+    assert app(command) == 1, "no trial is valid"
+    first = capsys.readouterr().err
+    said = r"\[1/4\] .*: done, but invalid: (.*; )?foreign CPU: 35 % of the server's core 0[,;]"
+    assert re.search(said, first), first
+    assert "CPU seconds" not in first
+    stay = "4 of 4 trials are invalid; they are on record, and the same command does not measure "
+    assert stay in first
+    assert app(command) == 1
+    again = capsys.readouterr().err
+    assert again.startswith("All 4 trials are on record")
+    assert stay in again
+
+
+def test_a_trial_that_cannot_be_judged_at_once_does_not_end_the_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def broken(*_: object) -> None:
+        raise ZeroDivisionError
+
+    one_word(tmp_path)
+    monkeypatch.setattr(validity, "audit", broken)
+    record = measure(tmp_path / "study.toml", tmp_path / "record")
+    assert [t.status for t in record.trials] == ["ok"] * 4
+
+
+def test_a_record_that_is_a_file_is_refused_in_a_sentence(tmp_path: Path) -> None:
+    one_word(tmp_path)
+    for verb in ("run", "verify"):
+        told = searchbench(verb, "study.toml", "--record", "queries.txt", cwd=tmp_path)
+        assert told.returncode == 2, told.stderr
+        last = "searchbench: queries.txt: is a file, and a record is a folder; name another"
+        assert told.stderr.splitlines()[-1] == last
+        assert "Traceback" not in told.stderr
+
+
+def test_verify_says_on_how_many_queries_nothing_is_found(tmp_path: Path) -> None:
+    one_word(tmp_path)
+    text = (tmp_path / "study.toml").read_text()
+    (tmp_path / "study.toml").write_text(
+        text.replace("[systems.null]\ndelay_us = 2000\n", "[systems.tantivy]\n[systems.sqlite]\n")
+    )
+    (tmp_path / "queries.txt").write_text("red\nblue\ngreen\n")
+    told = searchbench("verify", "study.toml", cwd=tmp_path)
+    assert told.returncode == 0, told.stderr
+    assert "find nothing" in told.stdout.splitlines()[0]
+    assert "? nothing found: 2 of 3 queries. Neither tantivy nor sqlite finds" in " ".join(
+        told.stdout.split()
+    )
 
 
 def test_help_names_every_verb(tmp_path: Path) -> None:

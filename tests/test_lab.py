@@ -79,7 +79,7 @@ class Watch(Silence):
     def stage(self, name: str) -> None:
         self.stages.append(name)
 
-    def ends(self, trial: Trial, about: Kept) -> None:
+    def ends(self, trial: Trial, about: Kept, invalid: str) -> None:
         self.ended.append(about)
 
 

@@ -335,6 +335,23 @@ def test_the_command_prints_an_answer_and_keeps_a_record(
     assert texts == ["/a", "/b"]
 
 
+def test_the_same_command_again_measures_nothing_and_says_so(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    place = str(tmp_path / "here")
+    with serving(always) as port:
+        command = ["load", f"mine=http://127.0.0.1:{port}/", "--clients", "1,2", "--seconds",
+                   "0.2", "--warmup", "0", "--record", place, "--engine", "none",
+                   "--no-report"]  # fmt: skip
+        app(command)
+        capsys.readouterr()
+    app(command)  # the server is gone, and is not missed
+    said = capsys.readouterr().err
+    assert said.startswith(f"All 2 trials are on record in {place} since 20")
+    assert "nothing was measured now. To measure again, name another --record." in said
+    assert "sweep" not in said
+
+
 @pytest.mark.parametrize(
     ("options", "said"),
     [

@@ -10,7 +10,7 @@ from searchbench.cli.queries import inspect
 from searchbench.errors import QueryError
 from searchbench.workload.queries.forms import to_text
 from searchbench.workload.queries.registry import open_queries
-from searchbench.workload.queries.sets import QuerySet
+from searchbench.workload.queries.sets import QuerySet, form_of
 from searchbench.workload.verbatim.files import read_requests
 
 # As Sphinx 2.2.11 wrote them.
@@ -155,3 +155,12 @@ def test_the_lines_of_another_log_are_no_queries(tmp_path: Path, line: str) -> N
 def test_a_year_or_a_bracket_in_a_query_makes_no_log(tmp_path: Path) -> None:
     asked = "2026 calendar\n[sic] erat\n2026-11-20\nnov 20\n10:30 train\n"
     assert read(tmp_path, asked, "q.txt").logged == 5
+
+
+def test_a_table_with_counts_is_no_list_of_queries(tmp_path: Path) -> None:
+    path = tmp_path / "log.csv"
+    path.write_text("query,count\nleather lamp,52\nseller portable,8\n")
+    with pytest.raises(QueryError, match=r"end in a number \('leather lamp,52'\).*Take the column"):
+        form_of(path)
+    path.write_text("iphone 15\nwindows 95\n2,5 mm plug\n")
+    assert form_of(path) == "lines"

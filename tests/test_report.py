@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import csv
+import json
 import re
 import time
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
+import vl_convert
 
 import records
 import report_examples as examples
@@ -22,6 +26,7 @@ from searchbench.report.document.assemble import document
 from searchbench.report.document.blocks import Badge, Details, Facts, Figure, Notice, Table
 from searchbench.report.document.compare import shown_comparisons
 from searchbench.report.document.notices import notices
+from searchbench.report.figures import draw
 from searchbench.report.page import page
 from searchbench.report.pdf import document_pdf
 from searchbench.report.sheets import HEADERS, write_sheets
@@ -38,6 +43,25 @@ SECTIONS = [
     "findings",
     "details",
 ]
+
+
+RENDER = vl_convert.vegalite_to_svg
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _drawn_once() -> Iterator[None]:
+    """A figure that is the same in several reports is drawn once; each is drawn by the renderer."""
+    kept: dict[str, str] = {}
+
+    def drawn(spec: dict[str, Any], **how: Any) -> str:
+        key = json.dumps([spec, how], sort_keys=True, default=str)
+        if key not in kept:
+            kept[key] = RENDER(spec, **how)
+        return kept[key]
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(draw.vl_convert, "vegalite_to_svg", drawn)
+        yield
 
 
 def write(folder: Path, judged: Judgement, **record: object) -> Report:
@@ -340,7 +364,8 @@ def test_hostile_text_breaks_neither_page_nor_document(tmp_path: Path) -> None:
     assert report.pdf.read_bytes().startswith(b"%PDF-")
 
 
-def test_the_same_judgement_gives_the_same_bytes() -> None:
+def test_the_same_judgement_gives_the_same_bytes(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(draw.vl_convert, "vegalite_to_svg", RENDER)
     judged = examples.judgement(3)
     record = examples.record(judged)
     one, other = (document(record, judged) for _ in "ab")
@@ -349,8 +374,10 @@ def test_the_same_judgement_gives_the_same_bytes() -> None:
 
 
 def test_twelve_treatments_make_a_page_that_is_small_and_not_slower_than_its_content(
-    tmp_path: Path,
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(draw.vl_convert, "vegalite_to_svg", RENDER)
+
     def spent_s(n: int) -> float:
         started = time.process_time()
         write(tmp_path / str(n), examples.judgement(n), load="open")

@@ -384,17 +384,20 @@ def test_the_page_of_two_records_says_what_changed(
     assert badge.text == "Regression"
     lead = browser.find_element("css selector", "p.lead")
     assert "A regression beyond 5 %" in lead.text
-    assert "Answers changed on 2 of 80 queries" in lead.text
+    assert "Of 80 queries, totals differ on 2" in lead.text
     assert badge.location["y"] < lead.location["y"] < 900, "the decision comes first"
     rows = script(
         browser,
         """return [...document.querySelector("#answer table").rows].map(
              row => [...row.cells].map(cell => cell.innerText))""",
     )
-    assert rows[0][:5] == ["Treatment", "Ratio", "is", "First", "Second"]
+    assert rows[0][:5] == [
+        *("Treatment", "First", "Second"),
+        *("Rate, second over first", "Verdict"),
+    ]
     for row in rows[1:]:
-        assert 0.70 < float(row[1].split("×")[0]) < 0.80
-        assert row[2].startswith("slower")
+        assert 0.70 < float(row[3].split("×")[0]) < 0.80
+        assert row[4].startswith("slower")
         assert row[5].startswith("4 and 1")
     assert "Document groups match" in browser.find_element("id", "answers").text, "without a click"
     script(browser, "for (const d of document.querySelectorAll('details')) d.open = true;")

@@ -1,6 +1,7 @@
 """The page of a search for capacity: intervals by configuration and promise, and their trials.
 
 The systems are queues whose capacity is known, so every number that a page must show is known.
+Longer than most files: one record serves every form of its report.
 """
 
 from __future__ import annotations

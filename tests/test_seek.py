@@ -15,11 +15,14 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from queues import Serve, drawn, fixed, random, shedding, varying
+from queues import Serve, Server, drawn, fixed, random, shedding, varying
 from searchbench.analysis.capacity import posterior
 from searchbench.analysis.capacity.bracket import Bracket, bracket
 from searchbench.analysis.capacity.changes import changes
-from searchbench.analysis.capacity.pace import TRIALS, Seen, following
+from searchbench.analysis.capacity.pace import TRIALS, Driven, Seen, following
+from searchbench.analysis.capacity.promise import judge
+from searchbench.analysis.words import per_s
+from searchbench.workload.load_table import parse_promise
 from searches import Arrivals, Found, search
 
 
@@ -70,10 +73,53 @@ def test_where_the_client_is_late_it_is_the_limit_and_not_the_system() -> None:
     assert found.fails is None
     assert found.holds is not None
     assert 2000 < found.holds <= 3000
-    assert "the client is the limit, not the system" in found.sentence
+    assert "broken by the client's own lateness: the client is the limit of this search" in (
+        found.sentence
+    )
+    assert found.sentence.endswith(
+        "Where it fails is not known. Give the client more processors, and search again."
+    )
     nothing = search(fixed(4, 0.0005), "p99 < 10ms", 1000, client_per_s=0)
     assert (nothing.bracket.holds, nothing.bracket.fails, len(nothing.driven)) == (None, None, 3)
     assert "nothing is known about the system" in nothing.bracket.sentence
+
+
+def test_a_client_that_is_late_is_not_the_limit_where_the_system_fails_all_the_same() -> None:
+    # The client is late by a third of the limit at any rate, and the system fails at 1740/s.
+    server = Server(fixed(4, 0.002), np.random.default_rng(3))
+    promise = parse_promise("p99 < 10ms")
+    driven = []
+    for rate in (3000.0, 700.0, 1200.0):
+        trace = server.trace(rate, 10, 1)
+        late = replace(trace, sent=trace.sent + 3_000_000, done=trace.done + 3_000_000)
+        driven.append(Driven(rate, 10, judge(promise, late)))
+    found = bracket(Seen(driven))
+    assert found.fails is not None
+    assert found.fails < 3000
+    assert "the client is the limit" not in found.sentence
+
+
+def test_a_clients_lateness_that_moves_the_interval_is_said_beside_it() -> None:
+    found = search(fixed(4, 0.002), "p99 < 10ms", 1000)
+    assert "late with its own" not in found.bracket.sentence
+    late = [replace(d, judged=replace(d.judged, lagging=True)) for d in found.driven]
+    near = min(d.rate_per_s for d in late if d.near)
+    said = bracket(Seen(late)).sentence
+    assert f" At {per_s(near)}" in said
+    assert said.endswith(
+        "which the response times count: without that the system may sustain more."
+    )
+
+
+def test_a_trial_that_is_too_short_is_named() -> None:
+    found = search(fixed(4, 0.0005), "p99 < 10ms", 500, trials=2)
+    low, top = found.driven
+    unsure = replace(top, judged=replace(top.judged, verdict="unclear"))
+    assert bracket(Seen([low, unsure])).sentence == (
+        "The promise was still kept at 2,000/s, the highest rate of 2 trials, and surely at "
+        "500/s (95 %). The trial at 2,000/s alone is too short to be sure. Where it fails is not "
+        "known."
+    )
 
 
 def test_below_a_rate_that_fails_the_search_goes_lower_than_where_the_client_was_late() -> None:
@@ -84,6 +130,8 @@ def test_below_a_rate_that_fails_the_search_goes_lower_than_where_the_client_was
     assert wanted is not None
     assert wanted.rate_per_s < late[0].rate_per_s, "not the same rate again"
     assert following(Seen([fails, *late]), 5, 4000) is None, "the client is fit to judge nothing"
+    said = bracket(Seen([fails, *late])).sentence
+    assert "At 500/s, 1,000/s and 2,000/s it was broken by the client's own lateness" in said
 
 
 def test_a_window_without_a_request_says_nothing_and_is_no_error() -> None:

@@ -24,9 +24,9 @@ SHORTER = (
         r"corpus make debian packages\.jsonl",
         "corpus make debian all.jsonl > made.txt; head -n 4000 all.jsonl > packages.jsonl",
     ),
-    (r"--seconds 10\b", "--seconds 0.5 --warmup 0.2"),
-    (r"seconds=10\b", "seconds=0.5, warmup=0.2"),
-    (r"--duration=10\b", "--duration=0.5"),
+    (r"--seconds 10\b", "--seconds 0.3 --warmup 0.1"),
+    (r"seconds=10\b", "seconds=0.3, warmup=0.1"),
+    (r"--duration=10\b", "--duration=0.3"),
     (r"--interval=1\b", "--interval=0"),
     (r"--effort 0\.4\b", "--effort 0.02 --idle block"),
 )

@@ -61,6 +61,10 @@ SEARCHES = [n for n, e in ENGINES.items() if n != "null" and not e.can.unavailab
 UNTOLD = [n for n in SEARCHES if "refusal" in ENGINES[n].can.cannot]
 
 
+# They take seconds to start; over Debian's packages every system is started again, they too.
+ON_A_JVM = ("lucene", "lucene10", "opensearch", "elasticsearch", "sensei")
+
+
 class Shelf:
     """A small corpus with gaps, several values, accents, digits and odd punctuation.
 
@@ -361,6 +365,7 @@ def test_a_document_that_does_not_fit_and_is_not_refused_is_declared(
     assert "many" in said
 
 
+@pytest.mark.parametrize("running", [n for n in SEARCHES if n not in ON_A_JVM], indirect=True)
 def test_an_index_outlives_its_process(running: Deployment, reference: Reference) -> None:
     """The server of all these tests is stopped and started again, and serves on."""
     before = running.processes

@@ -48,7 +48,6 @@ from searchbench.workload.queries.analysis import lower, terms
 LUCENE = ENGINES["lucene"]
 SMALL = {"fields": [{"name": "body", "type": "text"}, {"name": "year", "type": "integer"}]}
 LEVERS: tuple[dict[str, str | int], ...] = (
-    {"parts": 3},
     {"parts": 7, "searcher": "per-thread", "segments": "as-is"},
     {"directory": "nio", "searcher": "per-thread"},
     {"parts": 2, "directory": "ram", "heap_mb": 128, "gc": "g1"},

@@ -238,6 +238,9 @@ class Agreement:
     answers with one score for all hits: its order says nothing, and is never the same.
     ``groups``: the measures of the Sphinx comparison study. ``examples``: of each cause the least
     alike first, by RBO.
+    ``levels``: by what is compared ("totals", "set" and "order" of the top k, "extras": facets and
+    groups) on how many queries it is the same, differs, and is unknown; whatever ``require`` is.
+    ``agreeing_changed``: of ``agreeing``, those that differ at another level.
     """
 
     a: str
@@ -263,6 +266,8 @@ class Agreement:
     without_order: int = 0
     groups: GroupAgreement | None = None
     empty: int = 0
+    levels: Mapping[str, tuple[int, int, int]] = field(default_factory=dict)
+    agreeing_changed: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -344,9 +349,9 @@ class Step:
 
     ``subject``: the configuration without the step of its load. ``speed_asked``: of a replay,
     multiples of the log's own speed.
-    ``status``: "void" where the client or the machine spoils it, "failed" where it was not driven
-    to its end; a server that errs or does not keep up is a result, and "valid". ``reason``: of a
-    step that is not valid.
+    ``status``: "void" where the client or the machine spoils it, or in a sweep the server gave
+    other answers under load, "failed" where it was not driven to its end; a server that errs or
+    does not keep up is a result, and "valid". ``reason``: of a step that is not valid.
     ``clients``: counted in the trace, distinct clients that had a request under way within the
     window (closed loops; of open loops the connections used); ``clients_by_littles_law``: what
     the times of all requests add up to, ``littles_law_share`` the same by ``clients_asked``.
@@ -414,7 +419,8 @@ class CapacityTrial:
 
     ``trial``: its name on record. ``excess``: the share of requests that broke the promise's worst
     condition over the share that may, with its interval: below 1 it is kept. ``condition``: that
-    condition's words. ``verdict``: "holds", "fails", "unclear", or "void": the client was late.
+    condition's words. ``verdict``: "holds", "fails", "unclear", or "left out": it says nothing
+    about the system. ("void" is what the audit says of a step; what is left out is void too.)
     """
 
     trial: str
@@ -488,7 +494,10 @@ class Judgement:
 
 @dataclass(frozen=True, slots=True)
 class RecordLine:
-    """One treatment's metric in two records. ``ratio`` is b/a, above 1 means b is better.
+    """One treatment's metric in two records.
+
+    ``ratio``: b over a of a quantity where more is better (throughput), a over b of one where less
+    is (times, costs): above 1 b is better.
 
     ``runs``: how many runs of each side it rests on. ``run_sd``: how much runs of the same thing
     differ, as the standard deviation of the log of a run's value, with ``sum(runs) - 2`` degrees
@@ -539,7 +548,9 @@ class SetupDifference:
 class RecordComparison:
     """Two records, treatment by treatment. ``same`` and ``same_b``: further runs of either.
 
-    ``answers_changed``: by treatment label, the captured replies that differ, and of how many.
+    ``answers_changed``: by treatment label, the captured replies that differ at
+    ``answers_level`` (what the first study requires), and of how many; all levels are in
+    ``agreement``.
     ``beyond_threshold``: a loss of more than ``threshold`` (0.05: 5 % less of a quantity where
     more is better) that is "slower" or "differs", or anything in ``lost``; the exit status.
     ``lost``: by label, why b has no valid trial of a treatment of which a has some. ``regressed``:
@@ -571,3 +582,4 @@ class RecordComparison:
     differences: tuple[SetupDifference, ...] = ()
     would_change: tuple[str, ...] = ()
     lost: Mapping[str, str] = field(default_factory=dict)
+    answers_level: str = ""

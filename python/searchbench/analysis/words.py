@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 
 from searchbench.analysis.judgement import Estimate, Interval
@@ -65,3 +66,11 @@ def plural(n: int, one: str, many: str) -> str:
 def upper(text: str) -> str:
     """With a capital at the beginning."""
     return text[:1].upper() + text[1:]
+
+
+def most_frequent(reasons: Sequence[str]) -> tuple[str, int]:
+    """The kind of reason that most trials have, with the figures of one, and how many they are."""
+    kinds = Counter(reason.partition(":")[0] for reason in reasons)
+    kind, n = kinds.most_common(1)[0]
+    own = [reason for reason in reasons if reason.partition(":")[0] == kind]
+    return own[0] if len(set(own)) == 1 else own[0].replace(": ", ", e.g. ", 1), n

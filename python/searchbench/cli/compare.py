@@ -32,7 +32,8 @@ def compare(
     Exits with 1 when B is worse than A by more than the threshold and by more than the noise that
     is known (with --same that between runs, else only that within these two), or has no valid
     trial of a treatment of which A has some; with 2 when the records have nothing in common that
-    could be compared.
+    could be compared, or are one and the same. Results that changed do not alter the status: they
+    are findings, and in the JSON.
 
     Parameters
     ----------
@@ -53,6 +54,7 @@ def compare(
     as_json
         Print JSON.
     """
+    from searchbench.analysis.compare.decision import reasons
     from searchbench.analysis.compare.records import compare_records
     from searchbench.analysis.judge import to_json
     from searchbench.record import open_record
@@ -70,6 +72,8 @@ def compare(
         if result.lines:
             terminal.table(result.header, result.lines)
             terminal.say()
+        if why := "\n".join(reasons(result.comparisons, result.metric)):
+            terminal.say(why + "\n")
         terminal.say(result.decision)
         for finding in result.findings:
             if finding.severity == "warning":

@@ -71,11 +71,13 @@ def install(
 
 
 @app.default
-def engines(*, start: Flag = False, levers: bool = False, as_json: Json = False) -> int:
+def engines(*names: str, start: Flag = False, levers: bool = False, as_json: Json = False) -> int:
     """List the engines: what is here, what each cannot do, how to get the others.
 
     Parameters
     ----------
+    names
+        Only these; all, where none is named.
     start
         Start each one, in turn, and ask it its version: what does not start is not here.
     levers
@@ -83,26 +85,27 @@ def engines(*, start: Flag = False, levers: bool = False, as_json: Json = False)
     as_json
         Print JSON.
     """
-    from searchbench.engines import ENGINES
+    from searchbench.engines import ENGINES, engine
     from searchbench.lab.get.install import look, presence
     from searchbench.terminal import out
 
-    found = {n: presence(engine) if start else look(engine) for n, engine in ENGINES.items()}
+    listed = {name: engine(name) for name in names or ENGINES}
+    found = {name: presence(one) if start else look(one) for name, one in listed.items()}
     if as_json:
         out.as_json(
             [
                 {
                     "name": name,
-                    "title": engine.can.title,
+                    "title": one.can.title,
                     **asdict(found[name]),
-                    "cannot": dict(engine.can.cannot),
-                    "deviations": dict(engine.can.deviations),
+                    "cannot": dict(one.can.cannot),
+                    "deviations": dict(one.can.deviations),
                     "parameters": [
                         {about: getattr(p, about) for about in _LEVER} | {"kind": p.kind.__name__}
-                        for p in engine.parameters
+                        for p in one.parameters
                     ],
                 }
-                for name, engine in ENGINES.items()
+                for name, one in listed.items()
             ]
         )
         return 0
@@ -110,18 +113,18 @@ def engines(*, start: Flag = False, levers: bool = False, as_json: Json = False)
         (
             name,
             found[name].version or ("yes" if found[name].present else "no"),
-            ", ".join(engine.can.cannot) or "–",
+            ", ".join(one.can.cannot) or "–",
             found[name].how_to_get,
         )
-        for name, engine in ENGINES.items()
+        for name, one in listed.items()
     ]
     out.table(("engine", "version" if start else "here", "cannot", "how to get it"), rows)
     if levers:
-        for engine in ENGINES.values():
-            out.say(f"\n{engine.name}")
+        for one in listed.values():
+            out.say(f"\n{one.name}")
             out.table(
                 ("  parameter", "default", "values", "meaning"),
-                [(f"  {p.name}", p.default, _values(p), p.doc) for p in engine.parameters],
+                [(f"  {p.name}", p.default, _values(p), p.doc) for p in one.parameters],
             )
     return 0
 

@@ -58,6 +58,10 @@ def load(
 ) -> int:
     """Measure what load running systems sustain, and write the report.
 
+    What is on record is not measured again; name another --record for that.
+
+    Exits with 1 where a step could not be driven.
+
     Parameters
     ----------
     targets

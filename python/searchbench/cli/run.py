@@ -22,6 +22,10 @@ def run(
 ) -> int:
     """Measure a study and write its report. Ctrl-C is safe; the same command continues.
 
+    What is on record is not measured again; name another --record for that.
+
+    Exits with 1 where a trial failed or none is valid (in a sweep or search: only if one failed).
+
     Parameters
     ----------
     study
@@ -47,23 +51,26 @@ def run(
         Print the judgement as JSON.
     """
     from searchbench.analysis.judge import to_json
+    from searchbench.measure.kept import standing
     from searchbench.measure.prometheus import exported
     from searchbench.measure.run import run as measure
     from searchbench.record import open_record
     from searchbench.study.overrides import name_of, read_changed
     from searchbench.study.planner import make_plan
     from searchbench.study.quick import read_quick
-    from searchbench.terminal.answer import answer, exit_code
-    from searchbench.terminal.progress import Terminal, outlook
+    from searchbench.terminal.answer import answer, exit_code, not_again
+    from searchbench.terminal.progress import Terminal, beginning
 
     changes = sets or (), only or ()
     read = (read_quick if quick else read_changed)(study, *changes)
     plan = make_plan(read)
     place = record or Path("records") / (name_of(read, *changes) + "-quick" * quick)
-    sys.stderr.write(f"{outlook(plan)}; record: {place}\n")
+    found = standing(plan, place)
+    sys.stderr.write(f"{beginning(plan, place, found)}\n")
     try:
-        with Terminal(plan) as terminal, exported(terminal, prometheus) as watch:
-            measure(read, place, plan=plan, watch=watch, work=work)
+        if not (found and found.whole):
+            with Terminal(plan) as terminal, exported(terminal, prometheus) as watch:
+                measure(read, place, plan=plan, watch=watch, work=work)
     except KeyboardInterrupt:
         sys.stderr.write(
             f"\ninterrupted; what was measured is in {place}; the same command continues\n"
@@ -71,4 +78,6 @@ def run(
         return 130
     opened = open_record(place)
     page = place / "report" if report else None
-    return exit_code(opened, answer(opened, page, plain=to_json if as_json else None))
+    judgement = answer(opened, page, plain=to_json if as_json else None)
+    sys.stderr.write(not_again(judgement))
+    return exit_code(opened, judgement)

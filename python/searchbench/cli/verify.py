@@ -47,16 +47,16 @@ def verify(
     as_json
         Print JSON.
     """
+    from searchbench.analysis.findings import disagreeing
     from searchbench.analysis.judge import agreements
     from searchbench.lab.conduct import studies
     from searchbench.study.overrides import read_changed
-    from searchbench.study.planner import make_plan
     from searchbench.terminal import out
     from searchbench.terminal.progress import Terminal
 
     read = read_changed(study, sets or (), only or ())
     with tempfile.TemporaryDirectory(prefix="searchbench-verify-") as folder:
-        with Terminal(make_plan(read)) as watch:
+        with Terminal(None) as watch:
             kept = studies.verify(read, record or Path(folder) / "record", watch=watch, work=work)
         found = agreements(kept)
         failed = [t for t in kept.trials if t.status != "ok"]
@@ -78,12 +78,16 @@ def verify(
             "totals": f"{a.totals_match:.1%}",
             f"top {a.k} set": f"{a.top_k_set_match:.1%}",
             f"top {a.k} order": f"{a.top_k_order_match:.1%}",
+            "find nothing": a.empty,
             "RBO": f"{a.rbo_mean:.3f}",
             "causes": ", ".join(f"{n} {cause}" for cause, n in a.causes.items()) or "–",
         }
         for a in found
     ]
     out.table(list(rows[0]), [list(row.values()) for row in rows])
+    for finding in disagreeing(found):
+        if finding.kind == "nothing found":
+            out.say(f"\n? nothing found: {finding.number}. {finding.meaning} {finding.remedy}")
     _measures(found)
     _examples(found, required)
     return 1 if differ or failed else 0

@@ -157,10 +157,10 @@ class Exporter:
             self._step.add(self._fresh.of(recent))
         self._watch.tick(completed, elapsed_ns, recent)
 
-    def ends(self, trial: Trial, about: Kept) -> None:
+    def ends(self, trial: Trial, about: Kept, invalid: str) -> None:
         """Nothing is sent any more."""
         self._step.rate_per_s = 0.0
-        self._watch.ends(trial, about)
+        self._watch.ends(trial, about, invalid)
 
     def text(self) -> str:
         """All of it in Prometheus' text format."""

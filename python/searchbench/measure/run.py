@@ -1,8 +1,7 @@
-"""From a study to its record: the lab measures, and the judge says what a search asks next, and
-when a system is warm.
+"""From a study to its record: the lab measures, and the judge says what a search asks next, when a
+system is warm, and which trial is invalid.
 
-This is the one module that knows both: the lab drives and never judges, the judge sees the record
-so far and never drives.
+The lab drives and never judges, the judge sees the record so far and never drives.
 """
 
 from __future__ import annotations
@@ -36,6 +35,7 @@ def run(
     from searchbench.analysis.sweep.promises import Breach
     from searchbench.analysis.trial.warming import is_warm
     from searchbench.lab.conduct import studies
+    from searchbench.measure.kept import invalid
 
     return studies.run(
         study,
@@ -43,6 +43,7 @@ def run(
         decide=next_load,
         is_warm=is_warm,
         breach=lambda promises, window: Breach(promises, window).saw,
+        invalid=invalid,
         plan=plan,
         watch=watch,
         work=work,

@@ -116,7 +116,9 @@ class Writer:
     ) -> None:
         self.path = path
         if (path / "record.json").exists():
-            _check_same_study(open_record(path), plan)
+            check_same_study(open_record(path), plan)
+        elif path.exists() and not path.is_dir():
+            raise RecordError(f"{path}: is a file, and a record is a folder; name another")
         elif path.exists() and any(path.iterdir()):
             raise RecordError(f"{path}: the folder is not empty and holds no record; name another")
         else:
@@ -214,7 +216,7 @@ def read_trial(path: Path) -> Trial:
         raise RecordError(f"{path}: is not whole ({error}); the record is damaged") from error
 
 
-def _check_same_study(kept: Record, new: Plan) -> None:
+def check_same_study(kept: Record, new: Plan) -> None:
     """RecordError where a record cannot be continued with this plan."""
     if kept.about.get("format") != FORMAT:
         raise RecordError(

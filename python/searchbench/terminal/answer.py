@@ -33,21 +33,24 @@ def carry_out(
     ``prometheus``: the port at which figures are served meanwhile.
     """
     from searchbench.analysis.judge import steps_json
+    from searchbench.measure.kept import standing
     from searchbench.measure.load import study_of, usual_record
     from searchbench.measure.prometheus import exported
     from searchbench.measure.run import run
     from searchbench.record import open_record
     from searchbench.study.planner import make_plan
-    from searchbench.terminal.progress import LiveLine, outlook
+    from searchbench.terminal.progress import LiveLine, beginning
 
     study = study_of(asked)
     plan = make_plan(study)
     place = record or usual_record()
-    sys.stderr.write(f"{outlook(plan)}; record: {place}\n")
+    found = standing(plan, place)
+    sys.stderr.write(f"{beginning(plan, place, found)}\n")
     interrupted = False
     try:
-        with LiveLine() as line, exported(line, prometheus) as watch:
-            run(study, place, plan=plan, watch=watch)
+        if not (found and found.whole):  # else the systems are not even asked who they are
+            with LiveLine() as line, exported(line, prometheus) as watch:
+                run(study, place, plan=plan, watch=watch)
     except KeyboardInterrupt:
         sys.stderr.write("\ninterrupted\n")
         interrupted = True
@@ -58,17 +61,37 @@ def carry_out(
     judgement = answer(kept, page, plain=steps_json if as_json else None)
     if finish is not None:
         finish(kept, judgement)
+    sys.stderr.write(not_again(judgement))
     return 130 if interrupted else exit_code(kept, judgement)
 
 
 def exit_code(kept: Record, judgement: Judgement) -> int:
-    """1: a trial failed, a server is gone, or a promise is broken; else 3: of one, it cannot be
-    told; else 0."""
+    """1: a trial failed, a server is gone, a promise is broken, or a study has no valid trial;
+    else 3: of a promise, it cannot be told; else 0."""
+    # A sweep or a search without a valid trial is void, which its answer says.
+    judged = [t.status for r in judgement.treatments for t in r.trials]
+    void = judgement.measure == "trials" and "valid" not in judged
     spoilt = {f.kind for step in judgement.steps for f in step.findings} & _SERVER_GONE
     found = {p.verdict for step in judgement.steps for p in step.promises}
-    if spoilt or "broken" in found or any(t.status != "ok" for t in kept.trials):
+    if void or spoilt or "broken" in found or any(t.status != "ok" for t in kept.trials):
         return 1
     return 3 if "cannot tell" in found else 0
+
+
+def not_again(judgement: Judgement) -> str:
+    """A line where trials are invalid: the same command does not measure them again.
+
+    Nothing of a search: it asks again by itself as far as it needs to.
+    """
+    trials = [t for r in judgement.treatments for t in r.trials]
+    n = sum(t.status == "invalid" for t in trials)
+    if not n or judgement.measure == "capacity":
+        return ""
+    are, they = ("is", "it is") if n == 1 else ("are", "they are")
+    return (
+        f"{n} of {len(trials)} trials {are} invalid; {they} on record, and the same command does "
+        "not measure again what is on record. Remove the cause and name another --record.\n"
+    )
 
 
 def answer(

@@ -7,9 +7,13 @@ import signal
 import sys
 import time
 from collections import deque
+from pathlib import Path
 from types import FrameType
 from typing import Self
 
+from msgspec import structs
+
+from searchbench.measure.kept import Standing
 from searchbench.record.trial import Trial as Kept
 from searchbench.study.plan import Plan, Trial, measured, warmups_s
 
@@ -86,13 +90,15 @@ class Terminal:
         rate = completed / max(elapsed_ns / 1e9, 1e-9)
         self._show(f"{self.now} {elapsed_ns / 1e9:.1f} s, {completed:,} requests, {rate:,.0f}/s")
 
-    def ends(self, trial: Trial, about: Kept) -> None:
-        """A trial is on record; a failed one says why at once."""
+    def ends(self, trial: Trial, about: Kept, invalid: str) -> None:
+        """A trial is on record; one that failed or is invalid says why at once."""
         self.done += 1
         here = self.done - (self.at_start or 0)
         self.each_s = (time.monotonic() - self.began) / max(1, here)
         if about.status != "ok":
             self._line(f"{self.head}: failed at {about.stage}: {about.reason}")
+        elif invalid:
+            self._line(f"{self.head}: done, but invalid: {invalid}{self._left()}")
         elif not self.live:
             self._line(f"{self.head}: done{self._left()}")
 
@@ -175,10 +181,40 @@ def _said(recent: bytes) -> str:
 
 
 def outlook(plan: Plan) -> str:
-    """What is measured, and about how long it takes; with slow warm-ups, at most how much more."""
+    """What is measured, and about how long it takes."""
     first = "first look, which decides nothing: " if plan.judging.first_look else ""
-    said = f"{first}{measured(plan)}, about {_duration(plan.estimated_s)}"
-    more_s = warmups_s(plan)
+    return f"{first}{measured(plan)}, {_takes(plan)}"
+
+
+def beginning(plan: Plan, place: Path, found: Standing | None) -> str:
+    """The line before a measurement: what is driven now, and what is on record already."""
+    if found is None:
+        return f"{outlook(plan)}; record: {place}"
+    if found.whole:
+        trials = f"All {found.kept} trials are" if found.kept > 1 else "The only trial is"
+        return (
+            f"{trials} on record in {place} since {found.since}; nothing was measured now. To "
+            "measure again, name another --record."
+        )
+    are = "trial is" if found.kept == 1 else "trials are"
+    if plan.judging.measure == "capacity":
+        return (
+            f"{found.kept} {are} on record in {place} since {found.since}, and not measured again; "
+            "the search goes on"
+        )
+    n, of = len(found.left), len(plan.trials)
+    still = structs.replace(
+        plan, trials=found.left, estimated_s=plan.estimated_s * len(found.left) / of
+    )
+    return (
+        f"{found.kept} of {of} {are} on record in {place} since {found.since}, and not measured "
+        f"again; {n} {'is' if n == 1 else 'are'} driven now, {_takes(still)}"
+    )
+
+
+def _takes(plan: Plan) -> str:
+    """About how long it takes; with slow warm-ups, at most how much more."""
+    said, more_s = f"about {_duration(plan.estimated_s)}", warmups_s(plan)
     return f"{said} (warm-ups: up to {_duration(more_s)} more)" if more_s else said
 
 

@@ -61,18 +61,22 @@ fn converse(
     answer: &dyn Fn(usize, &mut TcpStream, &[u8]) -> Then,
     number: &AtomicUsize,
 ) {
-    let mut got = Vec::new();
+    let mut got: Vec<u8> = Vec::new();
+    let mut searched = 0;
     let mut buffer = [0; 64 << 10];
     loop {
-        let end = got.windows(4).position(|four| four == b"\r\n\r\n");
+        let mut rest = got[searched..].windows(4);
+        let end = rest.position(|four| four == b"\r\n\r\n");
         if let Some(end) = end {
-            let request: Vec<u8> = got.drain(..end + 4).collect();
+            let request: Vec<u8> = got.drain(..searched + end + 4).collect();
+            searched = 0;
             match answer(number.fetch_add(1, Ordering::SeqCst), &mut socket, &request) {
                 Then::Stay => continue,
                 Then::Close => return,
                 Then::Abort => return abort(&socket),
             }
         }
+        searched = got.len().saturating_sub(3);
         match socket.read(&mut buffer) {
             Ok(0) | Err(_) => return,
             Ok(count) => got.extend_from_slice(&buffer[..count]),

@@ -170,6 +170,14 @@ def compare(
     none_a, none_b = (np.diff(side.offsets)[at] == 0 for side, at in ((a, at_a), (b, at_b)))
     no_hits = none_a != none_b
     undecided = totals & extras & found.undecided & ~no_hits
+    unseen = none_a & none_b & ~(totals & (total_a == 0))  # no hits are on record to be compared
+    levels = {
+        "totals": _level(totals, ~known),
+        "set": _level(found.set_same & ~unseen, unseen | (found.undecided & ~found.set_same)),
+        "order": _level((found.order_same | found.same) & ~unseen, unseen | found.undecided),
+    }
+    if any(side.size and (side != "").any() for side in (a.facets, b.facets, a.groups, b.groups)):
+        levels["extras"] = _level(extras, np.zeros_like(extras))
     agreeing = {
         "none": np.ones(both.size, dtype=bool),
         "totals": totals & extras,
@@ -238,17 +246,24 @@ def compare(
             scores_alike=groups.same_scoring(a.about, b.about),
         ),
         empty=int(np.count_nonzero(agreeing & totals & (total_a == 0))),
+        levels=levels,
+        agreeing_changed=int(
+            np.count_nonzero(
+                agreeing & ~((totals | ~known) & (found.order_same | found.undecided) & extras)
+            )
+        ),
     )
     return Pair(agreement, both[agreeing])
 
 
-def under_load(record: Record, trial: Trial) -> tuple[int, int, int]:
+def under_load(record: Record, trial: Trial, *, answered: bool = False) -> tuple[int, int, int]:
     """Replies kept from the timed span that are not those captured before; how many of these are
     errors or cannot be read; and of how many.
 
     Looked at are replies to queries that were answered well when asked alone. Another total, other
     documents or another order differ; ties may swap, as in ``compare``. Where a list has no order,
-    other documents at the same total say nothing, and are not counted.
+    other documents at the same total say nothing, and are not counted. ``answered``: errors are not
+    looked at, only replies that count as answered.
     """
     table = record.replies(trial.trial).combine_chunks()
     number, sampled, captured = (
@@ -256,6 +271,8 @@ def under_load(record: Record, trial: Trial) -> tuple[int, int, int]:
         _of_phase(table, "under_load"),
         _captured(table),
     )
+    if answered:
+        sampled = sampled[table["outcome"].to_numpy()[sampled] == 0]
     captured = captured[np.isin(number[captured], number[sampled])]
     if not captured.size:
         return 0, 0, 0
@@ -329,6 +346,14 @@ def _hits(answers: Answers, row: int, k: int) -> tuple[tuple[str, float | None],
     ids = answers.ids.slice(begin, end - begin).to_pylist()
     scores = answers.scores[begin:end].tolist()
     return tuple((i, None if s != s else s) for i, s in zip(ids, scores, strict=True))
+
+
+def _level(same: Bools, unknown: Bools) -> tuple[int, int, int]:
+    """On how many queries it is the same, differs, and is unknown."""
+    alike, differ, open_ = (
+        int(np.count_nonzero(of)) for of in (same, ~same & ~unknown, ~same & unknown)
+    )
+    return alike, differ, open_
 
 
 def _share(matches: Bools) -> float:

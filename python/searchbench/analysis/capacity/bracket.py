@@ -55,8 +55,9 @@ def _bracket(seen: Seen) -> Bracket:
     if not used:
         least = min(d.rate_per_s for d in seen.driven)
         why = (
-            f"The client was late with its own requests even at {per_s(least)}, so nothing is "
-            "known about the system. Give the client more processors, or promise a longer time."
+            f"Even at {per_s(least)} the promise was broken by the client's own lateness, so "
+            "nothing is known about the system. Give the client more processors, or promise a "
+            "longer time."
         )
         if any(d.judged.disturbed for d in seen.driven):
             why = (
@@ -78,7 +79,10 @@ def _bracket(seen: Seen) -> Bracket:
         return Bracket(None, min(rates), why)
     keeps = [d.seems_kept for d in used]
     if not any(keeps):
-        return Bracket(None, min(rates), _nothing_holds(used))
+        broken = [d.rate_per_s for d in used if d.judged.verdict == "fails"]
+        if rising := _later_when_less(used):
+            return Bracket(None, None, rising)
+        return Bracket(None, min(broken, default=None), _nothing_holds(seen))
     if all(keeps):
         return _all_hold(seen, max(used, key=lambda d: d.rate_per_s))
     where = seen.where
@@ -93,6 +97,7 @@ def _bracket(seen: Seen) -> Bracket:
     if low < min(rates) / BEYOND or high > max(rates) * BEYOND:
         return _beyond(used, low, high, where)
     sentence = between(low, high, len(used)) + too_wide(low, high) + _differing(where)
+    sentence += _lagging(used)
     return Bracket(low, high, sentence, inside)
 
 
@@ -168,23 +173,44 @@ def _all_hold(seen: Seen, top: Driven) -> Bracket:
     """Nothing seems to break the promise: what kept the search from going higher."""
     limit = seen.client_limit(top.rate_per_s)
     n = len(seen.driven) - sum(d.judged.disturbed for d in seen.driven)
-    why = f"the highest rate of {n} {plural(n, 'trial', 'trials')}"
+    kept = f"The promise was still kept at {per_s(top.rate_per_s)}"
+    if limit == math.inf:
+        kept += f", the highest rate of {n} {plural(n, 'trial', 'trials')}"
+    holds = max((d.rate_per_s for d in seen.used if d.judged.verdict == "holds"), default=None)
+    unsure = top.judged.verdict != "holds"
+    if unsure and holds is not None:
+        kept += f", and surely at {per_s(holds)} (95 %)"
     if limit < math.inf:
-        why = (
-            f"but at {per_s(limit)} the client itself was late with its requests: the client is "
-            "the limit, not the system"
+        kept += (
+            f", but at {per_s(limit)} it was broken by the client's own lateness: the client is "
+            "the limit of this search"
         )
-    if top.judged.verdict != "holds":
-        why += "; that trial alone is too short to be sure (95 %)"
-    holds = [d.rate_per_s for d in seen.used if d.judged.verdict == "holds"]
-    return Bracket(
-        max(holds, default=None), None,
-        f"The promise was still kept at {per_s(top.rate_per_s)}, {why}. Where it fails is not "
-        "known.",
-    )  # fmt: skip
+    said = [f"{kept}."]
+    if unsure:
+        said.append(f"The trial at {per_s(top.rate_per_s)} alone is too short to be sure.")
+    said.append("Where it fails is not known.")
+    if limit < math.inf:
+        said.append("Give the client more processors, and search again.")
+    return Bracket(holds, None, " ".join(said))
 
 
-def _nothing_holds(used: list[Driven]) -> str:
+def _later_when_less(used: list[Driven]) -> str:
+    """That more requests are late at lower rates, so higher ones may do; empty where not."""
+    least, most = (pick(used, key=lambda d: d.rate_per_s) for pick in (min, max))
+    for low, high in zip(least.judged.kept, most.judged.kept, strict=True):
+        if low.low > max(high.high, low.condition.allowed):
+            return (
+                f"The promise was broken at {per_s(most.rate_per_s)}, and at lower rates by more: "
+                f"{high.share:.2%} and, at {per_s(least.rate_per_s)}, {low.share:.2%} of the "
+                f"requests broke {low.condition.text}. A system that collects requests, or keeps "
+                "answers for a while, may keep the promise at higher rates: drive those "
+                "(`rate_per_s`). Where it holds and where it fails is not known."
+            )
+    return ""
+
+
+def _nothing_holds(seen: Seen) -> str:
+    used = seen.used
     least = min(used, key=lambda d: d.rate_per_s)
     broken = [
         f"{k.condition.text}: {k.share:.2%} of the requests broke it"
@@ -193,7 +219,28 @@ def _nothing_holds(used: list[Driven]) -> str:
     ]
     reason = "; ".join(broken) or f"only {least.judged.achieved:.1%} was answered in time"
     n = len(used)
-    return (
+    said = (
         f"The promise was broken even at {per_s(least.rate_per_s)}, the lowest rate of {n} "
         f"{plural(n, 'trial', 'trials')} ({reason}). At which rate it holds is not known."
+    )
+    late = {
+        d.rate_per_s for d in seen.driven if d.judged.own_fault and d.rate_per_s < least.rate_per_s
+    }
+    if late:
+        rates = listed([per_s(rate) for rate in sorted(late)])
+        said += (
+            f" At {rates} it was broken by the client's own lateness, which says nothing about the "
+            "system: give the client more processors."
+        )
+    return said
+
+
+def _lagging(used: list[Driven]) -> str:
+    """That the client's own lateness moves the interval; empty where it does not matter."""
+    late = sorted({d.rate_per_s for d in used if d.near and d.judged.lagging})
+    if not late:
+        return ""
+    return (
+        f" At {listed([per_s(rate) for rate in late])} the client was late with its own requests, "
+        "which the response times count: without that the system may sustain more."
     )

@@ -17,7 +17,6 @@ from functools import cached_property
 
 from searchbench.analysis.capacity.posterior import Posterior, posterior
 from searchbench.analysis.capacity.promise import Judged
-from searchbench.analysis.trial.throughput import KEEPS_UP
 
 WIDTH = 0.05
 TRIALS = 11  # of a search for one promise
@@ -59,9 +58,7 @@ class Driven:
     @property
     def seems_kept(self) -> bool:
         """As far as one can see, without asking for 95 %."""
-        return self.judged.achieved_high >= KEEPS_UP and all(
-            k.share < k.condition.allowed for k in self.judged.kept
-        )
+        return self.judged.seems_kept
 
     @property
     def room(self) -> float:
@@ -92,7 +89,7 @@ class Seen:
         return [d for d in self.driven if not d.judged.says_nothing]
 
     def client_limit(self, rate_per_s: float) -> float:
-        """The lowest rate above this one that the client could not send on time."""
+        """The lowest rate above this one at which the client's own lateness broke the promise."""
         late = [d.rate_per_s for d in self.driven if d.judged.own_fault]
         return min((r for r in late if r > rate_per_s), default=math.inf)
 
@@ -129,9 +126,9 @@ class Next:
     full: bool
 
 
-def warmup_s(seconds: float) -> float:
+def warmup_s(seconds: float, effort: float = 1.0) -> float:
     """What is to be driven before a window: a queue that starts empty has to build up."""
-    return max(0.5, _WARMUP * seconds)
+    return max(0.5 * min(1.0, effort), _WARMUP * seconds)
 
 
 def following(seen: Seen, left: int, start_per_s: float, effort: float = 1.0) -> Next | None:

@@ -39,7 +39,6 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import integrate
 
 from searchbench.analysis.capacity.promise import Judged, Kept
 
@@ -127,9 +126,11 @@ def _integrated(log_likelihood: Curves, grid: Floats) -> Posterior:
     """From the log likelihood by SPEEDS (one where they do not matter), grid, and curves."""
     weights = np.exp(log_likelihood - log_likelihood.max()).sum(axis=2, dtype=np.float64)
     weights *= np.asarray(PRIOR[: len(weights)])[:, None]
-    chances = integrate.trapezoid(weights, grid, axis=1)
+    chances = np.trapezoid(weights, grid, axis=1)
     chances /= chances.sum()
-    below = integrate.cumulative_trapezoid(weights.sum(axis=0), grid, initial=0)
+    density = weights.sum(axis=0)
+    between = np.diff(grid) * (density[1:] + density[:-1]) / 2
+    below = np.concatenate([[0.0], np.cumsum(between)])
     speeds = math.exp(float(chances @ np.log(SPEEDS[: len(chances)])))
     return Posterior(np.exp(grid), below / below[-1], float(chances[1:].sum()), speeds)
 

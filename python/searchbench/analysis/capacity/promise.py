@@ -12,20 +12,25 @@ requests a window is worth is n over the design effect: the long-run variance of
 Chain Monte Carlo, 1992) over that of independent ones. The share's interval is the exact binomial
 one of that many (Korn and Graubard, Confidence intervals for proportions with small expected
 number of positive counts, 1998). Order statistics would be too sure.
+
+Response times count from when a request was due, so a client that is late itself only makes them
+longer: a promise that is kept nevertheless is kept, and one that is broken even with that lateness
+taken out (lag.py) is broken. Only where the lateness decides, the window says nothing.
 """
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import stats
 
+from searchbench.analysis.capacity import lag
 from searchbench.analysis.judgement import Interval
 from searchbench.analysis.stats import within
+from searchbench.analysis.stats.distributions import beta
 from searchbench.analysis.trial import throughput
 from searchbench.analysis.trial.measured import Trace
 from searchbench.analysis.trial.steadiness import steadiness
@@ -34,7 +39,7 @@ from searchbench.workload.load_table import Condition
 Verdict = Literal["holds", "fails", "unclear"]
 Floats = NDArray[np.float64]
 
-OWN_SHARE = 0.1  # of the limit: more lateness of the client's own, and it is the client we judge
+OWN_SHARE = 0.1  # of the limit: less lateness of the client's own does not matter
 _LEVEL = 0.95
 _NEVER = np.iinfo(np.int64).max  # the response of a request that did not end well
 
@@ -74,7 +79,9 @@ class Judged:
     ``offered_per_s``, ``answered_per_s``: requests due, and those that ended well, in the window.
     ``achieved``: replies that came in the window over requests due in it, with the 95 % interval of
     this share in the long run.
-    ``own_fault``: the client itself was so late that the window says nothing about the system.
+    ``own_fault``: the promise was broken, but may have been kept had the client sent on time, so
+    the window says nothing about the system. ``lagging``: the client was late by a tenth of a limit
+    for more requests than may be late, whether that decides or not; all times count it.
     ``change``: by what share responses became longer from the window's beginning to its end.
     ``disturbed``: by the audit others took too much of the cores in use; no trace alone knows it.
     """
@@ -89,6 +96,14 @@ class Judged:
     verdict: Verdict
     change: Interval | None = None
     disturbed: bool = False
+    lagging: bool = False
+
+    @property
+    def seems_kept(self) -> bool:
+        """As far as one can see, without asking for 95 %."""
+        return self.achieved_high >= throughput.KEEPS_UP and all(
+            k.share < k.condition.allowed for k in self.kept
+        )
 
     @property
     def says_nothing(self) -> bool:
@@ -98,6 +113,25 @@ class Judged:
 
 def judge(promise: tuple[Condition, ...], trace: Trace) -> Judged:
     """Whether the requests that were due within the window keep the promise."""
+    found = _as_it_was(promise, trace)
+    change = steadiness(trace, closed=False).changes.get("window")
+    if change is not None:
+        found = replace(found, change=change.interval)
+    if not _lagging(promise, trace):
+        return found
+    found = replace(found, lagging=True)
+    if found.seems_kept:
+        return found
+    on_time = _as_it_was(promise, lag.taken_out(trace))
+    if on_time.seems_kept:
+        return replace(found, own_fault=True)
+    # Broken either way, but only as surely as with the lateness taken out.
+    sure = found.verdict == on_time.verdict == "fails"
+    return replace(found, verdict="fails" if sure else "unclear")
+
+
+def _as_it_was(promise: tuple[Condition, ...], trace: Trace) -> Judged:
+    """The window against the promise, whoever made its requests late."""
     inside = trace.measured()
     due, done = trace.due[inside], trace.done[inside]
     edges = np.linspace(*trace.window, throughput.SLICES + 1)
@@ -115,18 +149,8 @@ def judge(promise: tuple[Condition, ...], trace: Trace) -> Judged:
         verdict = "fails"
     elif share >= throughput.KEEPS_UP and all(v == "holds" for v in verdicts):
         verdict = "holds"
-    change = steadiness(trace, closed=False).changes.get("window")
-    return Judged(
-        kept,
-        throughput.offered(trace).value,
-        throughput.answered(trace).value,
-        share,
-        low,
-        high,
-        _own_fault(promise, trace, inside),
-        verdict,
-        change.interval if change is not None else None,
-    )
+    offered, answered = throughput.offered(trace).value, throughput.answered(trace).value
+    return Judged(kept, offered, answered, share, low, high, own_fault=False, verdict=verdict)
 
 
 def _kept(
@@ -150,8 +174,8 @@ def _kept(
     effective = n / effect
     x = share * effective
     tail = (1 - _LEVEL) / 2
-    low = float(stats.beta.ppf(tail, x, effective - x + 1)) if x else 0.0
-    high = float(stats.beta.ppf(1 - tail, x + 1, effective - x)) if x < effective else 1.0
+    low = beta(tail, x, effective - x + 1) if x else 0.0
+    high = beta(1 - tail, x + 1, effective - x) if x < effective else 1.0
     of, late = (np.histogram(at, edges)[0] for at in (due, due[failed]))
     for_part = float((late > condition.allowed * of).sum() / np.count_nonzero(of))
     return Kept(condition, n, share, low, high, effective, quantile, spread, for_part)
@@ -177,14 +201,14 @@ def _spread(
     return quantile, math.log(max(thin, 1.0) / max(thick, 1.0)) / 2
 
 
-def _own_fault(promise: tuple[Condition, ...], trace: Trace, inside: NDArray[np.bool_]) -> bool:
+def _lagging(promise: tuple[Condition, ...], trace: Trace) -> bool:
     """Whether more requests than may be late were sent late by the client by a tenth of a limit."""
-    sent = inside & (trace.sent >= 0)
+    sent = trace.measured() & (trace.sent >= 0)
     if not sent.any():
         return False
-    lag = trace.sent[sent] - np.maximum(trace.due[sent], trace.free[sent])
+    late = lag.own(trace)[sent]
     return any(
-        float((lag >= OWN_SHARE * c.limit_ns).mean()) >= c.allowed
+        float((late >= OWN_SHARE * c.limit_ns).mean()) >= c.allowed
         for c in promise
         if c.limit_ns is not None
     )

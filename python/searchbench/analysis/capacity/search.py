@@ -68,7 +68,7 @@ def next_load(record: Record, subject: str, block: int) -> dict[str, Any] | None
         "kind": "open",
         "rate_per_s": float(f"{wanted.rate_per_s:.6g}"),
         "seconds": round(wanted.seconds, 3),
-        "warmup_s": round(warmup_s(wanted.seconds), 3),
+        "warmup_s": round(warmup_s(wanted.seconds, effort), 3),
         "promise": promise,
         "full": wanted.full,
     }
@@ -243,6 +243,6 @@ def _trial(one: Driven) -> CapacityTrial:
     worst = max(one.judged.kept, key=lambda k: k.share / k.condition.allowed)
     allowed, condition = worst.condition.allowed, worst.condition.text
     excess = worst.share / allowed, worst.low / allowed, worst.high / allowed
-    verdict = "void" if one.judged.says_nothing else one.judged.verdict
+    verdict = "left out" if one.judged.says_nothing else one.judged.verdict
     driven_at = one.trial, one.rate_per_s, one.seconds
     return CapacityTrial(*driven_at, verdict, condition, *excess, one.judged.achieved)

@@ -7,18 +7,22 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from itertools import combinations, permutations
 
+from searchbench.analysis.compare import builds
 from searchbench.analysis.judgement import Capacity, Judgement, Step, Verdict
 from searchbench.analysis.sweep import verdict as sweep
 from searchbench.analysis.sweep.words import disagreement
 from searchbench.analysis.words import listed, per_s
 
 FEW = 3  # subjects of which each pair has a sentence
+LEFT_OUT = "left out"  # the verdict of a trial that says nothing
 Found = Mapping[tuple[str, str], Capacity]  # by subject and promise
 
 
 def sustained(judged: Judgement, subjects: Mapping[str, str]) -> Judgement:
     """The same judgement with the answer of a search. ``subjects``: by treatment."""
-    capacity, steps = judged.capacity, judged.steps
+    steps = _left_out(judged.steps, judged.capacity)
+    capacity = tuple(_by_void_trials(one, steps) for one in judged.capacity)
+    judged = replace(judged, steps=steps, capacity=capacity)
     found = {(c.subject, c.promise): c for c in capacity}
     names = list(dict.fromkeys(c.subject for c in capacity))
     promises = list(dict.fromkeys(c.promise for c in capacity))
@@ -27,9 +31,15 @@ def sustained(judged: Judgement, subjects: Mapping[str, str]) -> Judgement:
     parts = [[void]] if void else []
     for one in capacity:
         who = f"{one.subject}, {one.promise}" if len(names) > 1 else one.promise
-        parts.append([f"{who}: {one.sentence}", *_doubtful(one, steps)])
+        doubt = _doubtful(one, steps)
+        parts.append([f"{who}: {one.sentence}", *doubt])
+        if doubt:  # nothing is said to be above an end that is in doubt
+            found[one.subject, one.promise] = replace(one, fails=None)
+    once = any(c.searches < 2 for c in capacity)
+    gap = builds.alike(len(names) * (len(names) - 1) // 2 * len(promises)) if once else 1.0
     if len(names) > 1 and not judged.first_look:
-        parts += [_of_promise(promise, names, found, agreeing) for promise in promises]
+        parts += [_of_promise(promise, names, found, agreeing, gap) for promise in promises]
+        parts.append([_once(gap)] if once else [])
         parts.append(_differing(names, agreeing))
     parts.append(sweep.failed(steps))
     if not capacity:
@@ -37,11 +47,12 @@ def sustained(judged: Judgement, subjects: Mapping[str, str]) -> Judgement:
     header, lines = sweep.table(steps)
     if len(capacity) != 1:
         header = ("configuration", *promises)
-        lines = tuple((name, *(interval(found[name, p]) for p in promises)) for name in names)
+        shown = {(c.subject, c.promise): interval(c) for c in capacity}
+        lines = tuple((name, *(shown[name, p] for p in promises)) for name in names)
 
     def sure(a: str, b: str, promise: str) -> bool:
         """Whether one subject sustains more than another, and they answer alike."""
-        return _comparable(a, b, agreeing) and above(found[a, promise], found[b, promise])
+        return _comparable(a, b, agreeing) and above(found[a, promise], found[b, promise], gap)
 
     resolved = any(sure(a, b, p) for a, b in permutations(names, 2) for p in promises)
     # Above every rival under every promise.
@@ -49,6 +60,31 @@ def sustained(judged: Judgement, subjects: Mapping[str, str]) -> Judgement:
     decision = "\n".join(" ".join(part) for part in parts if part)
     winner = best[0] if best and len(names) > 1 else None
     return replace(judged, verdict=Verdict(decision, resolved, winner, lines, header), void=void)
+
+
+def _left_out(steps: Sequence[Step], capacity: Sequence[Capacity]) -> tuple[Step, ...]:
+    """The steps, where what the search left out under every promise is void too."""
+    driven = [t for one in capacity for t in one.trials]
+    out = {t.trial for t in driven} - {t.trial for t in driven if t.verdict != LEFT_OUT}
+    return tuple(
+        replace(s, status="void", reason="the client's own lateness decides")
+        if s.trial in out and s.status == "valid" and s.requests
+        else s
+        for s in steps
+    )
+
+
+def _by_void_trials(found: Capacity, steps: Sequence[Step]) -> Capacity:
+    """The same, and where every trial that it rests on is void, its sentence begins with that."""
+    used = {t.trial for t in found.trials if t.verdict != LEFT_OUT}
+    own = [s for s in steps if s.trial in used]
+    if not own or any(s.status != "void" for s in own):
+        return found
+    why = ", ".join(sweep.kinds(*own))
+    told = found.sentence[:1].lower() + found.sentence[1:]
+    return replace(
+        found, sentence=f"All its trials are void by the audit ({why}), and by these {told}"
+    )
 
 
 def interval(found: Capacity) -> str:
@@ -60,23 +96,23 @@ def interval(found: Capacity) -> str:
     return f"{per_s(found.holds).removesuffix('/s')}–{per_s(found.fails)}"
 
 
-def above(a: Capacity, b: Capacity) -> bool:
-    """Whether a's whole interval is above b's."""
-    return a.holds is not None and b.fails is not None and a.holds > b.fails
+def above(a: Capacity, b: Capacity, gap: float = 1.0) -> bool:
+    """Whether a's whole interval is above b's, by more than the ratio ``gap``."""
+    return a.holds is not None and b.fails is not None and a.holds > gap * b.fails
 
 
 def _of_promise(
-    promise: str, names: Sequence[str], found: Found, agreeing: sweep.Agreeing
+    promise: str, names: Sequence[str], found: Found, agreeing: sweep.Agreeing, gap: float
 ) -> list[str]:
     """Which subject sustains more under one promise, where the intervals do not overlap."""
     own = {name: found[name, promise] for name in names}
     known = [n for n in names if own[n].holds is not None or own[n].fails is not None]
     pairs = [pair for pair in combinations(known, 2) if _comparable(*pair, agreeing)]
     if len(known) <= FEW:
-        return [f"With {promise}, {_pair(own[a], own[b])}." for a, b in pairs]
+        return [f"With {promise}, {_pair(own[a], own[b], gap)}." for a, b in pairs]
     leader = max(known, key=lambda n: (own[n].holds or 0.0, own[n].fails or math.inf))
     others = [n for pair in pairs if leader in pair for n in pair if n != leader]
-    beaten = [n for n in others if above(own[leader], own[n])]
+    beaten = [n for n in others if above(own[leader], own[n], gap)]
     even = [n for n in others if n not in beaten]
     said = []
     if beaten:
@@ -89,11 +125,20 @@ def _of_promise(
     return said
 
 
-def _pair(a: Capacity, b: Capacity) -> str:
-    if above(b, a):
+def _once(gap: float) -> str:
+    """That each was started once, which no interval covers."""
+    return (
+        "Each was searched once, on one start of it. Two starts differ by an unknown share, "
+        f"taken to scatter by {100 * builds.SD:g} %, so limits less than {100 * (gap - 1):.1f} % "
+        "apart are not told apart; more replicates tell more."
+    )
+
+
+def _pair(a: Capacity, b: Capacity, gap: float) -> str:
+    if above(b, a, gap):
         a, b = b, a
     spans = f"({interval(a)} against {interval(b)})"
-    if above(a, b):
+    if above(a, b, gap):
         return f"{a.subject} sustains more than {b.subject} {spans}: intervals do not overlap"
     return f"{a.subject} and {b.subject} are not told apart {spans}"
 
@@ -119,7 +164,7 @@ def _doubtful(found: Capacity, steps: Sequence[Step]) -> list[str]:
     driven = {
         t.trial: t.rate_per_s
         for t in found.trials
-        if t.verdict != "void" and t.rate_per_s >= 0.999 * middle
+        if t.verdict != LEFT_OUT and t.rate_per_s >= 0.999 * middle
     }
     statuses = {s.status for s in steps if s.trial in driven}
     void = [driven[s.trial] for s in steps if s.trial in driven and s.status == "void"]

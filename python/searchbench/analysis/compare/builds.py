@@ -6,9 +6,8 @@ import math
 from collections.abc import Mapping, Sequence
 from itertools import combinations
 
-from scipy import stats
-
 from searchbench.analysis.judgement import Estimate
+from searchbench.analysis.stats.distributions import normal
 from searchbench.analysis.stats.intervals import ALPHA
 from searchbench.record import Record
 
@@ -59,17 +58,23 @@ def over_runs(a: Sequence[Mapping[int, str]], b: Sequence[Mapping[int, str]], kn
     return len(once) > 1 or any(x & y for side in sides for x, y in combinations(side, 2))
 
 
-def floor(pairs: int, ratio: Estimate) -> float:
+def alike(pairs: int) -> float:
     """The ratio that two builds of equal systems pass in 5 % of studies with so many ``pairs``.
 
     Two builds differ by √2 standard deviations; Šidák (1967) over the pairs, which holds however
-    they depend on each other. The noise of this ``ratio``, half its interval, comes on top, in
-    quadrature, as what is independent does. 1.06 for one pair without noise.
+    they depend on each other. 1.06 for one pair.
     """
     each = 1 - (1 - ALPHA) ** (1 / max(1, pairs))
-    log = float(stats.norm.isf(each / 2)) * math.sqrt(2) * SD
+    return math.exp(normal(1 - each / 2) * math.sqrt(2) * SD)
+
+
+def floor(pairs: int, ratio: Estimate) -> float:
+    """The same with the noise of this ``ratio``, half its interval, on top, in quadrature, as what
+    is independent adds up.
+    """
     span = ratio.interval
-    return math.exp(math.hypot(log, (math.log(span.high) - math.log(span.low)) / 2 if span else 0))
+    noise = (math.log(span.high) - math.log(span.low)) / 2 if span else 0.0
+    return math.exp(math.hypot(math.log(alike(pairs)), noise))
 
 
 def sentence(floors: Sequence[float]) -> str:

@@ -5,14 +5,16 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping, Sequence
 
-from searchbench.analysis.compare import builds, standing
+from searchbench.analysis.compare import answered, builds, standing
 from searchbench.analysis.compare.state import REMEDIES
 from searchbench.analysis.compare.sweeps import Matched
-from searchbench.analysis.judgement import Judgement, RecordLine
+from searchbench.analysis.compare.verdict import clip
+from searchbench.analysis.judgement import Estimate, Judgement, RecordLine
 from searchbench.analysis.stats.intervals import ALPHA
-from searchbench.analysis.words import plural
+from searchbench.analysis.words import digits, listed, plural, upper
 
-WIDTH_LABEL = 34
+WIDTH_LABEL = 24
+_TIMES = ((1e6, "µs"), (1e3, "ms"), (1.0, "s"))
 _SHOWN = 4  # treatments that are named
 RUNS_UNKNOWN = (
     "How much runs of the same thing differ is not known, and no interval covers it: run the "
@@ -75,11 +77,7 @@ def sentences(
     said += _of_queries(own, require) + _of_doubts(own) + _of_failed(own)
     said += f" {built}" if (built := builds.sentence([line.build_floor for line in own])) else ""
     said += _of_runs(own)
-    differ, n = (sum(one[i] for one in found.changed.values()) for i in (0, 1))
-    if differ:
-        said += f" Answers changed on {differ} of {n} queries."
-    elif n:
-        said += f" The answers to all {n} queries are the same."
+    said += f" {told}" if (told := answered.sentence(found.agreed)) else ""
     for which, labels in zip(("first", "second"), found.only, strict=True):
         if labels:
             said += f" Only in the {which}: {', '.join(labels[:4])}."
@@ -193,20 +191,56 @@ def _of_runs(lines: Sequence[RecordLine]) -> str:
 def table(
     lines: Sequence[RecordLine], metric: str
 ) -> tuple[tuple[str, ...], tuple[tuple[str, ...], ...]]:
-    """Header and rows for a terminal, those of ``metric`` first."""
+    """Header and rows for a terminal, those of ``metric`` first.
+
+    Both values stand beside the ratio and its cell is words, because a ratio of speeds beside a
+    latency is else read as one of times, upside down.
+    """
     rows = []
     for line in sorted(lines, key=lambda line: line.metric != metric):
         label, ratio, span = line.label, line.ratio, line.ratio.interval if line.ratio else None
         rows.append(
             (
-                label if len(label) <= WIDTH_LABEL else label[: WIDTH_LABEL - 1] + "…",
+                clip(label, WIDTH_LABEL),
                 line.metric.replace("_", " "),
-                f"{ratio.value:.3f}" if ratio else "-",
+                _value(line.value_a),
+                _value(line.value_b),
+                f"{ratio.value:.3f}× {as_good(line.metric)}" if ratio else "-",
                 f"{span.low:.2f}–{span.high:.2f}" if span else "-",
                 line.verdict,
             )
         )
-    return ("treatment", "metric", "b/a", "95 %", "verdict"), tuple(rows)
+    header = ("treatment", "metric", "first", "second", "second is", "95 %", "verdict")
+    return header, tuple(rows)
+
+
+def as_good(metric: str) -> str:
+    """What a ratio above 1 says of the second: "as fast", of rates "as much", else "as good"."""
+    if metric == "throughput" or metric.startswith("capacity"):
+        return "as much"
+    return "as fast" if metric.startswith(("service_", "response_")) else "as good"
+
+
+def _value(figure: Estimate | None) -> str:
+    if figure is None:
+        return "-"
+    if figure.unit == "s":
+        by, unit = next((one for one in _TIMES if figure.value * one[0] < 1000), _TIMES[-1])
+        return f"{digits(figure.value * by)} {unit}"
+    return digits(figure.value) + {"queries/s": "/s", "1/s": "/s"}.get(
+        figure.unit, f" {figure.unit}"
+    )
+
+
+def reasons(lines: Sequence[RecordLine], metric: str) -> Iterator[str]:
+    """Why lines are not resolved or not comparable, those of ``metric`` first: a sentence each."""
+    found: dict[tuple[str, str], list[str]] = {}
+    for line in sorted(lines, key=lambda line: line.metric != metric):
+        if line.reason and line.verdict in ("not resolved", "not comparable"):
+            name = f"{line.label} by {line.metric.replace('_', ' ')}"
+            found.setdefault((line.verdict, line.reason), []).append(name)
+    for (verdict, reason), names in found.items():
+        yield f"{upper(verdict)}: {listed(names)} ({reason})."
 
 
 def around(

@@ -49,10 +49,11 @@ class Mix:
         weight = (self._share / np.maximum(1, np.bincount(query, minlength=self._in.size)))[query]
         kind, _, name = metric.partition("_")
         times = (measured.service_ns if kind == "service" else measured.response_ns)[chosen] / 1e9
+        mean = float((weight * times).sum())  # no `@`: BLAS would wake threads that spin
         if metric == "throughput":
-            return (load.clients or 1) / (float(weight @ times) + (load.think_s or 0.0))
+            return (load.clients or 1) / (mean + (load.think_s or 0.0))
         if name in ("mean", "max"):
-            return float(weight @ times) if name == "mean" else float(times.max())
+            return mean if name == "mean" else float(times.max())
         q = latency.quantile_of(name)
         if times.size < latency.minimum_samples(q):
             return None

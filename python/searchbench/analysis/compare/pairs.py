@@ -18,13 +18,13 @@ from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import stats
 
 from searchbench.analysis.agreement.agreement import Pair
 from searchbench.analysis.agreement.answers import AnswerBook
 from searchbench.analysis.compare import builds, failed, standing, state
 from searchbench.analysis.compare.mix import Mix
 from searchbench.analysis.judgement import Comparison, Floor, TreatmentResult, TrialResult
+from searchbench.analysis.stats.distributions import normal
 from searchbench.analysis.stats.intervals import (
     ALPHA,
     Noise,
@@ -322,7 +322,7 @@ def _expected_floor(comparison: Comparison, noise: Noise | None) -> float:
     """What the noise floor comes to with many blocks: 95 % of A/A pairs are within it."""
     if comparison.floor <= 1 or noise is None:
         return 1.0
-    return math.exp(float(stats.norm.ppf(0.975)) * math.sqrt(noise.variance))
+    return math.exp(normal(0.975) * math.sqrt(noise.variance))
 
 
 def blocks(least: int, most: int | None) -> str:

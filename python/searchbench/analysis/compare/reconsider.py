@@ -6,11 +6,10 @@ import math
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 
-from scipy import stats
-
 from searchbench.analysis.compare import standing
 from searchbench.analysis.compare.decision import remedy
 from searchbench.analysis.judgement import Agreement, Finding, Judgement, RecordLine
+from searchbench.analysis.stats.distributions import student
 from searchbench.analysis.stats.intervals import LEVEL, runs_to_resolve
 from searchbench.analysis.words import plural
 
@@ -94,7 +93,7 @@ def _unrepeated(lines: Sequence[RecordLine]) -> Iterator[str]:
     found = [line for line in own if line.verdict == "differs" and line.ratio]
     if found:
         most = max(found, key=_size)
-        per_sd = float(stats.t.ppf(0.5 + LEVEL / 2, _MORE)) * math.sqrt(1 / (1 + _MORE) + 1)
+        per_sd = student(0.5 + LEVEL / 2, _MORE) * math.sqrt(1 / (1 + _MORE) + 1)
         said += (
             f" With {_MORE} more, {most.label} ({_said(most)}) is resolved, before the correction "
             "for all comparisons, if runs of the same thing differ by less than about "
@@ -135,7 +134,7 @@ def _by_trials(line: RecordLine) -> bool:
     if line.run_sd is None or line.ratio is None or line.ratio.interval is None:
         return True
     a, b = line.runs
-    half = float(stats.t.ppf(0.5 + LEVEL / 2, a + b - 2)) * line.run_sd * math.sqrt(1 / a + 1 / b)
+    half = student(0.5 + LEVEL / 2, a + b - 2) * line.run_sd * math.sqrt(1 / a + 1 / b)
     span = line.ratio.interval
     return math.log(span.high / span.low) / 2 > 1.001 * half
 

@@ -49,8 +49,8 @@ def compare_records(
 
     Treatments are matched by system and levels. ``threshold``: the share of a quantity where
     more is better that b may lose before ``beyond_threshold`` is true. ``same``: further runs of
-    what a is, ``same_b`` of what b is; SearchbenchError where one is given twice or has
-    nothing in common with a.
+    what a is, ``same_b`` of what b is; SearchbenchError where a record is given twice (a and b
+    count too) or has nothing in common with a.
     """
     before, after = (a, *same), (b, *same_b)
     for record in (*before, *after):
@@ -60,7 +60,12 @@ def compare_records(
                 "--quick to compare it"
             )
     paths = [record.path.resolve() for record in (*before, *after)]
-    if len(paths) > 2 and len(set(paths)) < len(paths):
+    if paths[0] == paths[len(before)]:
+        raise SearchbenchError(
+            f"{paths[0]} is given as both A and B, which shows nothing; give the record from "
+            "before the change and the one from after it"
+        )
+    if len(set(paths)) < len(paths):
         twice = next(path for path in paths if paths.count(path) > 1)
         raise SearchbenchError(f"{twice} is given twice; a run counts once, so leave it out")
     return compare_runs([Run(r) for r in before], [Run(r) for r in after], threshold)
@@ -96,7 +101,7 @@ def compare_runs(
         said = " ".join(decision.around(said, (a.judged, b.judged), lines, found.note))
     header, rows = decision.table(lines, metric)
     records = [[run.record for run in side] for side in (before, after)]
-    findings = tuple(setup.findings(records[0], records[1], found.changed))
+    findings = tuple(setup.findings(records[0], records[1], found.agreed, trials))
     rated = [line.run_sd for line in lines if line.ratio]
     return RecordComparison(
         a=str(a.record.path),
@@ -123,6 +128,7 @@ def compare_runs(
             lines, metric, found.agreed, findings, (a.judged, b.judged), threshold, lost
         ),
         lost=lost,
+        answers_level=require,
     )
 
 

@@ -11,7 +11,6 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import stats
 
 from searchbench.analysis.compare import standing
 from searchbench.analysis.judgement import (
@@ -23,6 +22,7 @@ from searchbench.analysis.judgement import (
     Scale,
     TreatmentResult,
 )
+from searchbench.analysis.stats.distributions import student
 from searchbench.analysis.stats.intervals import LEVEL
 
 USL_LEVELS = 5  # four points leave one degree of freedom to three parameters: all of them fit
@@ -94,7 +94,7 @@ def fit_usl(x: Sequence[float], y: Sequence[float]) -> Fit | None:
     values, covariance = np.append(solution, 1.0), np.zeros((4, 4))
     covariance[:3, :3] = noise * inverse @ inverse.T
     base, slope, curvature, one = np.eye(4)
-    t = float(stats.t.ppf(0.5 + LEVEL / 2, df))
+    t = student(0.5 + LEVEL / 2, df)
     parameters, intervals = {}, {}
     ratios = {"lambda": (one, base), "sigma": (slope, base), "kappa": (curvature, base)}
     for name, (top, bottom) in ratios.items():

@@ -7,7 +7,8 @@ from typing import Any
 
 import msgspec
 
-from searchbench.analysis.judgement import Finding, SetupDifference
+from searchbench.analysis.compare import answered
+from searchbench.analysis.judgement import Agreement, Finding, SetupDifference
 from searchbench.record import Record
 
 MACHINE = ("cpu", "cores", "memory_bytes", "kernel", "governor", "clocksource", "virtual")
@@ -28,9 +29,15 @@ def differences(a: Record, b: Record) -> tuple[SetupDifference, ...]:
 
 
 def findings(
-    before: Sequence[Record], after: Sequence[Record], changed: Mapping[str, tuple[int, int]]
+    before: Sequence[Record],
+    after: Sequence[Record],
+    agreed: Mapping[str, Agreement],
+    trials: bool,
 ) -> Iterator[Finding]:
-    """What of it bears on the answer. ``changed``: by label, answers that differ, of how many."""
+    """What of it bears on the answer. ``agreed``: by label, how far both return the same.
+
+    ``trials``: else they are sweeps or searches.
+    """
     records = [*before, *after]
     hosts = {f: list(dict.fromkeys(str(r.host.get(f)) for r in records)) for f in MACHINE}
     differing = [f"{f}: {' and '.join(found)}" for f, found in hosts.items() if len(found) > 1]
@@ -81,16 +88,7 @@ def findings(
             "The engines are not of the same version.",
             "None, if that is what is being compared.",
         )
-    for label, (differ, n) in changed.items():
-        if differ:
-            yield Finding(
-                "answers changed",
-                "warning",
-                "",
-                f"{differ} of {n} queries of {label}",
-                "The two records answer these queries differently; ratios are over the rest.",
-                "The page (--out) shows them side by side; see whether the change was meant.",
-            )
+    yield from answered.findings(agreed, trials)
 
 
 def _facts(record: Record) -> dict[tuple[str, str], str]:

@@ -59,7 +59,7 @@ class Matched:
 
 def match(a: Side, b: Side) -> Matched:
     """Match the steps of two sweeps, first and second, and compare them."""
-    sides = at.points(a[1].steps), at.points(b[1].steps)
+    sides = at.driven(a[1].steps), at.driven(b[1].steps)
     subjects = list(_in_common(a[0], b[0], sides))
     drafts: list[Draft] = []
     only: tuple[list[str], list[str]] = [], []
@@ -154,6 +154,7 @@ def _lines(a: Point, b: Point, barrier: str, found: Agreement | None) -> Iterato
     first = a.steps[0]
     label = first.label if a.subject == b.subject else first.label.removeprefix(a.subject).strip()
     metrics = at.metrics(a, b)
+    barrier = barrier or at.not_comparable(("the first", a), ("the second", b))
     for metric in metrics if a.kind == "closed" else reversed(metrics):  # the tail before the rest
         ratio, p = at.better(a, b, metric)
         reason = barrier or ("" if ratio is not None else "too few samples in one of the records")

@@ -16,7 +16,16 @@ from searchbench.analysis.judgement import (
     TrialResult,
     Verdict,
 )
-from searchbench.analysis.words import amount, digits, listed, plural, times, upper, words
+from searchbench.analysis.words import (
+    amount,
+    digits,
+    listed,
+    most_frequent,
+    plural,
+    times,
+    upper,
+    words,
+)
 from searchbench.record.trial import Load
 
 WIDTH = 80
@@ -88,13 +97,14 @@ class _Group:
 
     ``ranked``: those with a figure, the leader first; ``met``: by treatment, its comparison with
     the leader as ratio leader/other. ``doubts``: why the leader is not the best; empty: it is, or
-    it is alone.
+    it is alone. ``without``: those that have no figure.
     """
 
     ranked: Sequence[TreatmentResult]
     met: Mapping[str, Comparison]
     doubts: str
     alone: bool
+    without: Sequence[TreatmentResult]
 
     @property
     def first(self) -> TreatmentResult:
@@ -103,6 +113,11 @@ class _Group:
     @property
     def best(self) -> bool:
         return not self.doubts and not self.alone
+
+    @property
+    def leads(self) -> bool:
+        """Whether there is a ratio to any rival: nobody leads whom nothing was compared with."""
+        return any(c.ratio is not None for c in self.met.values())
 
 
 def _group(
@@ -125,7 +140,9 @@ def _group(
     found = met(first)
     others = [t for t in rivals if t is not first]
     in_doubt = standing.doubts((t.label, found.get(t.treatment)) for t in others)
-    return _Group([first, *(t for t in ranked if t is not first)], found, in_doubt, not others)
+    rest = [t for t in ranked if t is not first]
+    without = [t for t in others if t not in rest]
+    return _Group([first, *rest], found, in_doubt, not others, without)
 
 
 def _table(
@@ -139,10 +156,13 @@ def _table(
     for group in groups:
         for t in group.ranked:
             p50, p99 = (t.figures.get(f"{kind}_{name}") for name in ("p50", "p99"))
-            rank = "-" if group.alone else "the best" if group.best else "in the lead"
+            rank = "the best" if group.best else "in the lead" if group.leads else "-"
             if t is not group.first:
                 rank = _short(group.met.get(t.treatment), t, group.first, metric)
             lines.append((t.label, _rate(t.figures.get("throughput")), _ms(p50), _ms(p99), rank))
+        for t in group.without:
+            why = "not measured" if any(x.counts for x in t.trials) else "no valid trial"
+            lines.append((t.label, "-", "-", "-", why))
     room = WIDTH - sum(
         2 + max(len(header[i]), *(len(row[i]) for row in lines)) for i in range(1, len(header))
     )
@@ -161,6 +181,8 @@ def _leads(group: _Group, metric: str) -> str:
     if group.alone:
         return f"{label} {_has(metric, figure)}"
     tail = f", {group.doubts}" if group.doubts else ""
+    if not group.leads:
+        return f"{label} {_has(metric, figure)}{tail}"
     return f"{label} {'is the best' if group.best else 'leads'} with {amount(figure)}{tail}"
 
 
@@ -263,10 +285,10 @@ def _control(noise_floor: Floor | None) -> str:
 def _no_verdict(trials: Sequence[TrialResult], metric: str) -> str:
     if not trials:
         return "No verdict: no trial is on record yet."
-    reasons = Counter(t.reason for t in trials if t.status != "valid" and t.reason)
+    reasons = [t.reason for t in trials if t.status != "valid" and t.reason]
     if not reasons:
         return f"No verdict: no trial has enough samples for {words(metric)}."
-    reason, n = reasons.most_common(1)[0]
+    reason, n = most_frequent(reasons)
     valid = sum(t.status == "valid" for t in trials)
     return (
         f"No verdict: of {len(trials)} trials {valid} are valid, and none gives "

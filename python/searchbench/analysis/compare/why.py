@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from statistics import median
@@ -12,7 +11,7 @@ from searchbench.analysis.compare import pairs, standing
 from searchbench.analysis.judgement import Comparison, Finding, TreatmentResult
 from searchbench.analysis.stats.intervals import ALPHA
 from searchbench.analysis.trial.steadiness import slows
-from searchbench.analysis.words import listed
+from searchbench.analysis.words import listed, most_frequent
 
 # Findings of the machine, by what is to be done.
 REMEDIES = {
@@ -51,7 +50,7 @@ def of_all(own: Sequence[Comparison]) -> tuple[str, ...]:
 def _trials(c: Comparison, a: TreatmentResult, b: TreatmentResult) -> Iterator[Change]:
     for t in (a, b):
         if t.trials and not any(x.counts for x in t.trials):
-            reason, n = Counter(x.reason for x in t.trials).most_common(1)[0]
+            reason, n = most_frequent([x.reason for x in t.trials])
             yield True, f"Valid trials of {t.label}: {reason} ({n} of {len(t.trials)} trials)."
 
 

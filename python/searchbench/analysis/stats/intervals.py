@@ -13,9 +13,9 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import stats
 
 from searchbench.analysis.judgement import Estimate, Interval
+from searchbench.analysis.stats.distributions import chi_square, student, student_tails, students
 
 LEVEL = 0.95
 ALPHA = 0.05  # below it, after the correction, a difference is one
@@ -32,7 +32,7 @@ def mean_interval(values: Sequence[float] | Floats) -> Interval | None:
     if float(np.ptp(x)) <= 1e-12 * float(np.max(np.abs(x)) + 1e-300):
         return Interval(mean, mean, LEVEL, "no spread between replicates")
     error = float(x.std(ddof=1)) / math.sqrt(x.size)
-    half = float(stats.t.ppf(0.5 + LEVEL / 2, x.size - 1)) * error
+    half = student(0.5 + LEVEL / 2, x.size - 1) * error
     return Interval(mean - half, mean + half, LEVEL, "t over replicates")
 
 
@@ -108,9 +108,9 @@ def paired_ratio(
     if error <= 1e-12 * max(abs(mean), 1e-300):
         exact = Interval(math.exp(mean), math.exp(mean), LEVEL, "no spread between replicates")
         return Estimate(math.exp(mean), "ratio", n, exact), 1.0 if mean == 0 else 0.0
-    half = float(stats.t.ppf(0.5 + LEVEL / 2, df)) * error
+    half = student(0.5 + LEVEL / 2, df) * error
     interval = Interval(_exp(mean - half), _exp(mean + half), LEVEL, method)
-    p = float(2 * stats.t.sf(abs(mean) / error, df))
+    p = student_tails(abs(mean) / error, df)
     return Estimate(math.exp(mean), "ratio", n, interval), p
 
 
@@ -140,8 +140,8 @@ def welch_log_ratio(a: Floats, b: Floats) -> tuple[Interval, float] | None:
         return Interval(difference, difference, LEVEL, "no spread between replicates"), p
     df = (va + vb) ** 2 / (va**2 / (x.size - 1) + vb**2 / (y.size - 1))
     error = math.sqrt(va + vb)
-    half = float(stats.t.ppf(0.5 + LEVEL / 2, df)) * error
-    p = float(2 * stats.t.sf(abs(difference) / error, df))
+    half = student(0.5 + LEVEL / 2, df) * error
+    p = student_tails(abs(difference) / error, df)
     return Interval(difference - half, difference + half, LEVEL, "Welch's t, on logs"), p
 
 
@@ -173,9 +173,9 @@ def ratio_over_runs(a: Floats, b: Floats, least: float = 0.0) -> Runs | None:
         return None
     difference = float(b.mean() - a.mean())
     error = math.sqrt(variance * (1 / a.size + 1 / b.size))
-    half = max(least, float(stats.t.ppf(0.5 + LEVEL / 2, df)) * error)
+    half = max(least, student(0.5 + LEVEL / 2, df) * error)
     interval = Interval(difference - half, difference + half, LEVEL, "t over runs, on logs")
-    return Runs(interval, float(2 * stats.t.sf(abs(difference) / error, df)), Noise(variance, df))
+    return Runs(interval, student_tails(abs(difference) / error, df), Noise(variance, df))
 
 
 def holm(p_values: Sequence[float | None]) -> list[float | None]:
@@ -209,7 +209,7 @@ def replicates_to_resolve(
     used = _noise_used(x, noise)
     n = np.arange(2, 1001)
     f = (n - 1) * used.df / (x.size - 1)
-    t = stats.t.ppf(1 - (1 - LEVEL) / 2 / max(1, tests), f) + stats.t.ppf(0.8, f)
+    t = students(1 - (1 - LEVEL) / 2 / max(1, tests), f) + students(0.8, f)
     resolvable = math.sqrt(used.variance) * t / np.sqrt(n)  # the least mean, at this variance
     # Where it is the pair's own variance that counts, it rests on the pair's own blocks alone.
     known = used.df if noise is not None and used.variance == noise.variance else x.size - 1
@@ -225,13 +225,13 @@ def runs_to_resolve(
     the test of ``ratio_over_runs``.
     """
     n = np.arange(2, 1001)
-    t = stats.t.ppf(1 - (1 - LEVEL) / 2 / max(1, tests), 2 * n - 2) + stats.t.ppf(0.8, 2 * n - 2)
+    t = students(1 - (1 - LEVEL) / 2 / max(1, tests), 2 * n - 2) + students(0.8, 2 * n - 2)
     return _from_to(abs(log_ratio), sd * t * np.sqrt(2 / n), df)
 
 
 def _from_to(size: float, resolvable: Floats, df: int) -> tuple[int, int | None] | None:
     """The least n from 2 on with ``size`` ≥ its ``resolvable``, at both ends of the variance."""
-    factors = np.sqrt(df / stats.chi2.ppf([0.95, 0.05], df))
+    factors = [math.sqrt(df / chi_square(p, df)) for p in (0.95, 0.05)]
     least, most = (np.flatnonzero(size >= k * resolvable) for k in factors)
     return (2 + int(least[0]), 2 + int(most[0]) if most.size else None) if least.size else None
 

@@ -13,17 +13,17 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import stats
 
 from searchbench.analysis.judgement import Estimate, Interval
+from searchbench.analysis.stats.distributions import beta, normal, student, student_tails
 from searchbench.analysis.trial import latency
 
 SLICES = 20
 LEVEL = 0.95
 LANDMARKS = {"p50": 0.5, "p90": 0.9, "p95": 0.95, "p99": 0.99, "p999": 0.999}
 BATCH_MEANS = f"batch means, {SLICES} slices"
-Z = float(stats.norm.ppf(0.5 + LEVEL / 2))
-T = float(stats.t.ppf(0.5 + LEVEL / 2, SLICES - 1))
+Z = normal(0.5 + LEVEL / 2)
+T = student(0.5 + LEVEL / 2, SLICES - 1)
 
 Ints = NDArray[np.int64]
 
@@ -79,8 +79,8 @@ def share(flags: NDArray[np.bool_], due_ns: Ints, window: tuple[int, int]) -> Es
     if not n:
         return None
     x = int(np.count_nonzero(flags))
-    low = float(stats.beta.ppf((1 - LEVEL) / 2, x, n - x + 1)) if x else 0.0
-    high = float(stats.beta.ppf(0.5 + LEVEL / 2, x + 1, n - x)) if x < n else 1.0
+    low = beta((1 - LEVEL) / 2, x, n - x + 1) if x else 0.0
+    high = beta(0.5 + LEVEL / 2, x + 1, n - x) if x < n else 1.0
     half = T * _error_of_share(flags, _slices(due_ns, window))
     low, high = min(low, max(0.0, x / n - half)), max(high, min(1.0, x / n + half))
     method = f"the wider of exact binomial and {SLICES} slices"
@@ -112,7 +112,7 @@ def p_value(difference: float, down: float, up: float) -> float | None:
     towards = down if difference > 0 else up
     if towards <= 0:
         return 1.0 if difference == 0 else 0.0
-    return float(2 * stats.t.sf(abs(difference) / towards * T, SLICES - 1))
+    return student_tails(abs(difference) / towards * T, SLICES - 1)
 
 
 def resolved(found: Estimate) -> bool:
@@ -146,7 +146,7 @@ def design_effect(due: Ints, failed: NDArray[np.bool_], edges: NDArray[np.float6
     of = np.histogram(due, edges)[0]
     late = np.histogram(due[failed], edges)[0]
     variance, freedom = long_run(late - p * of)
-    wider = float(stats.t.ppf(0.5 + LEVEL / 2, freedom)) / Z
+    wider = student(0.5 + LEVEL / 2, freedom) / Z
     return max(1.0, variance / (due.size * p * (1 - p))) * wider**2
 
 
@@ -183,8 +183,8 @@ def _dependent(
     if 0 < p < 1:
         effect = max(1.0, n * error**2 / (p * (1 - p))) * (T / Z) ** 2
         worth = n / effect
-        lows.append(1 - float(stats.beta.ppf(0.5 + LEVEL / 2, p * worth + 1, (1 - p) * worth)))
-        highs.append(1 - float(stats.beta.ppf((1 - LEVEL) / 2, p * worth, (1 - p) * worth + 1)))
+        lows.append(1 - beta(0.5 + LEVEL / 2, p * worth + 1, (1 - p) * worth))
+        highs.append(1 - beta((1 - LEVEL) / 2, p * worth, (1 - p) * worth + 1))
     low = float(ordered[latency.rank(n, max(0.0, min(lows)))]) / 1e9
     high = float(ordered[latency.rank(n, min(1.0, max(highs)))]) / 1e9
     if low >= span.low and high <= span.high:

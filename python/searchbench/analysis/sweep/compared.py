@@ -38,7 +38,8 @@ class Evidence:
 def comparisons(found: Mapping[str, Sequence[Point]], evidence: Evidence) -> tuple[Comparison, ...]:
     """All of them, corrected together; the ratio is of the second subject over the first.
 
-    At rates that one does not keep up with, what is answered counts.
+    ``found``: points as ``driven`` has them; none is compared where one gave other answers. At
+    rates that one does not keep up with, what is answered counts.
     """
     met = [
         (a, b)
@@ -88,11 +89,14 @@ def _draft(
     named = "throughput" if metric == "answered" else metric
     of = [evidence.by_id[p.treatment] for p in (a, b)]
     shares = [(t.label, failed.share(t)) for t in of]
+    labelled = [(t.label, point) for t, point in zip(of, (a, b), strict=True)]
     pair, distinct = evidence.pair(a.subject, b.subject), 0
     draft = Comparison(
         a.treatment, b.treatment, named, "not resolved", None, None, 1.0, distinct, 0,
         failed=(shares[0][1], shares[1][1]),
     )  # fmt: skip
+    if why := at.not_comparable(*labelled):
+        return replace(draft, verdict="not comparable", reason=why), ""
     reasons = []
     if pair is not None:
         agree, distinct = pair.agreement.agreeing, pair.agreement.queries
@@ -116,7 +120,7 @@ def _draft(
     if ratio is None:
         reasons.insert(0, "too few samples for it in one of the steps")
         return replace(draft, reason="; ".join(reasons)), ""
-    sides = [(t.label, point.state) for t, point in zip(of, (a, b), strict=True)]
+    sides = [(label, point.state) for label, point in labelled]
     known = state.floor(sides[0], sides[1], ratio.value - 1)
     draft = replace(
         draft, ratio=ratio, p_value=p, reason="; ".join(reasons),

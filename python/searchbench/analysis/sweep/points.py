@@ -7,13 +7,14 @@ studies nothing is resolved that the states of both could make by themselves (``
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
 from searchbench.analysis.compare import state
 from searchbench.analysis.judgement import Estimate, Interval, Step, TreatmentResult
 from searchbench.analysis.stats import intervals, within
+from searchbench.analysis.sweep.steps import OTHERWISE
 
 ERRORS = 0.01
 UNKNOWN = state.of_trials(())
@@ -22,7 +23,7 @@ Kind = Literal["closed", "open", "replay"]
 
 @dataclass(frozen=True)
 class Point:
-    """One subject at one load ``x``; ``steps`` those that can be believed, ``state`` theirs."""
+    """One subject at one load ``x``; ``steps`` those that are used there, ``state`` theirs."""
 
     subject: str
     x: float
@@ -75,6 +76,9 @@ class Point:
         return Estimate(between.value, between.unit, sum(e.n for e in own), wider)
 
 
+Points = dict[str, list[Point]]
+
+
 def of_step(step: Step, metric: str) -> Estimate | None:
     """A metric of one step: ``answered``, or one such as ``response_p99``."""
     if metric == "answered":
@@ -90,10 +94,22 @@ def level_of(step: Step) -> float:
     return float(by_kind.get(step.kind, step.speed_asked) or 1.0)
 
 
+def valid(step: Step) -> bool:
+    """Neither void nor failed."""
+    return step.status == "valid"
+
+
+def otherwise(step: Step) -> bool:
+    """Void because the server gave other answers under load than when it was asked alone."""
+    return any(f.kind == OTHERWISE and f.severity == "invalid" for f in step.findings)
+
+
 def points(
-    steps: Sequence[Step], treatments: Sequence[TreatmentResult] = ()
-) -> dict[str, list[Point]]:
-    """By subject, its points in ascending order of load; void and failed steps are left out.
+    steps: Sequence[Step],
+    treatments: Sequence[TreatmentResult] = (),
+    use: Callable[[Step], bool] = valid,
+) -> Points:
+    """By subject, its points in ascending order of load, of the steps to ``use``.
 
     ``treatments``: whose trials tell in what state each was; without them that is unknown.
     """
@@ -101,7 +117,7 @@ def points(
     found: dict[str, dict[tuple[Kind, float], list[Step]]] = {}
     for step in steps:
         levels = found.setdefault(step.subject, {})
-        if step.status == "valid":
+        if use(step):
             levels.setdefault((step.kind, level_of(step)), []).append(step)
 
     def state_of(own: Sequence[Step]) -> state.State:
@@ -114,6 +130,25 @@ def points(
         ]
         for subject, levels in found.items()
     }
+
+
+def driven(steps: Sequence[Step], treatments: Sequence[TreatmentResult] = ()) -> Points:
+    """``points``, and where a subject only has steps with other answers at a load, these."""
+    found, others = points(steps, treatments), points(steps, treatments, otherwise)
+    return {
+        subject: sorted(
+            {(p.kind, p.x): p for p in (*others[subject], *own)}.values(),
+            key=lambda p: (p.kind, p.x),
+        )
+        for subject, own in found.items()
+    }
+
+
+def not_comparable(*sides: tuple[str, Point]) -> str:
+    """Which of them, by name, have only steps with other answers; empty: none."""
+    names = [name for name, point in sides if all(map(otherwise, point.steps))]
+    said = f"{' and '.join(names)} gave other answers under load than when asked alone"
+    return said if names else ""
 
 
 def against(a: Point, b: Point, metric: str) -> tuple[Estimate | None, float | None]:

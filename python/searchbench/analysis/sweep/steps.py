@@ -2,7 +2,8 @@
 
 In a sweep a server that errs or falls behind is the answer that was asked for. So what makes
 another trial invalid is sorted here: faults of the client and the machine make a step void, faults
-of the server are results, and stay as warnings.
+of the server are results, and stay as warnings. But for other answers: replies that are not those
+asked for count as answered, so their rate and times are of other work, and the step is void.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ from searchbench.analysis.trial.measured import NEVER, Trace
 from searchbench.analysis.trial.validity import GROWTH, gravest_first
 from searchbench.record import Record, Trial
 
+OTHERWISE = "other answers under load"
 RUN_WAIT_VOID = 0.20  # of the time ready but without a core: a fifth of its promptness is gone
 MINUTE_NS = 60_000_000_000
 # What the audit of a study calls invalid, and what is a result here: kind → what to do about it.
@@ -30,7 +32,7 @@ OF_THE_SERVER: Mapping[str, str] = {
     "partial results": "Raise its own time limit, or lower the load until all parts answer.",
     "server died": "Read its log; memory is the usual reason.",
     "server ended": "Read its log.",
-    "other answers under load": "Lower the load until the answers agree, or raise its limits.",
+    OTHERWISE: "Lower the load until the answers agree, or raise its limits.",
     "no answers": "See its log, and what it answers to one request alone.",
     "overload": "Nothing to do: this is what was to be found. How long the latencies are depends "
     "on how long the window was.",
@@ -45,16 +47,20 @@ Ints = NDArray[np.int64]
 Queries = NDArray[np.uint32]
 
 
-def rated(findings: Sequence[Finding], trial: Trial, requests: int) -> tuple[Finding, ...]:
+def rated(
+    findings: Sequence[Finding], trial: Trial, requests: int, *, swept: bool = True
+) -> tuple[Finding, ...]:
     """The audit's findings as they weigh in a sweep, the gravest first.
 
     ``requests``: due within the window; without one nothing is known about the server.
+    ``swept``: False in a search for capacity, where other answers are a warning.
     """
     kinds = {f.kind for f in findings}
     found = []
     for f in findings:
         if f.kind in OF_THE_SERVER and (requests or f.kind != "no answers"):
-            severity: Any = "warning" if f.severity == "invalid" else f.severity
+            stays = swept and f.kind == OTHERWISE
+            severity: Any = "warning" if f.severity == "invalid" and not stays else f.severity
             if f.kind == "overload":  # it answers what was asked
                 severity = "note"
             f = replace(f, kind=_NAMES.get(f.kind, f.kind), severity=severity,

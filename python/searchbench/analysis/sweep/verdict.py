@@ -1,8 +1,8 @@
 """The verdict of a sweep: what load does this sustain, in sentences with numbers.
 
-Nothing is said that the record cannot know: a step that the client or the machine spoiled is void
-and used for nothing, what is not resolved is called so, and where each step was driven once, one
-sentence says so.
+Nothing is said that the record cannot know: a step that the client or the machine spoiled, or in
+which the server gave other answers, is void and used for nothing, what is not resolved is called
+so, and where each step was driven once, one sentence says so.
 """
 
 from __future__ import annotations
@@ -32,15 +32,18 @@ def sustained(judged: Judgement, subjects: Mapping[str, str], evidence: Evidence
     names = dict.fromkeys(subjects[t.treatment] for t in judged.treatments)
     found = {name: usable[name] for name in names if name in usable}
     agreeing = agreeing_of(judged.agreement, subjects)
-    compared = comparisons(found, evidence)
+    every = at.driven(steps, judged.treatments)
+    driven = {name: every[name] for name in names if name in every}
+    compared = comparisons(driven, evidence)
     if judged.first_look:
         compared = first_look.unresolved(compared)
     decide = decisive(compared)
     void = void_of(steps)
     parts = [[void]] if void else []
     parts += [[sentence] for sentence in promises.sentences(steps)]
+    parts += [say.otherwise(name, own) for name, own in at.points(steps, use=at.otherwise).items()]
     parts += [say.of_points(name, own) for name, own in found.items() if own]
-    parts.append(say.of_subjects(found, decide, agreeing))
+    parts.append(say.of_subjects(driven, decide, agreeing))
     parts.append([s for s in [standing.unsure(decide)] if s])
     parts.append(say.in_the_way(decide, {t.treatment: t.label for t in judged.treatments}))
     parts.append(failed(steps))
@@ -51,7 +54,7 @@ def sustained(judged: Judgement, subjects: Mapping[str, str], evidence: Evidence
     header, lines = table(steps)
     decision = "\n".join(" ".join(part) for part in parts if part)
     resolved = any(c.verdict in ("faster", "slower") for c in compared)
-    best = systems.best(list(names), say.of_pairs(found, decide))
+    best = systems.best(list(names), say.of_pairs(driven, decide))
     verdict = Verdict(decision, resolved, best, lines, header)
     return replace(judged, verdict=verdict, comparisons=compared, void=void)
 
@@ -71,7 +74,7 @@ def void_of(steps: Sequence[Step], *, searched: bool = False) -> str:
     void = [s for s in steps if s.status == "void"]
     if not void:
         return ""
-    why = ", ".join(_kinds(*void))
+    why = ", ".join(kinds(*void))
     driven = [s for s in steps if s.status != "failed"]
     if len(void) == len(driven):
         each = "trial" if searched else "step"
@@ -81,14 +84,13 @@ def void_of(steps: Sequence[Step], *, searched: bool = False) -> str:
         if searched:
             end = (
                 "so what the search found may be the limit of the client; it leaves out the trials "
-                "in which others took the processors, or the client was late by a tenth of the "
-                "promise"
+                "in which others took the processors, or the client's own lateness decides"
             )
         return f"Void: {which} {verb} be believed ({why}), {end}."
     names = listed(list(dict.fromkeys(s.label for s in void)))
     end = (
         "their times are not the server's alone; the search leaves out those in which others took "
-        "the processors, or the client was late by a tenth of the promise"
+        "the processors, or the client's own lateness decides whether the promise is kept"
         if searched
         else "what follows is from the others"
     )
@@ -133,8 +135,8 @@ def table(steps: Sequence[Step]) -> tuple[tuple[str, ...], tuple[tuple[str, ...]
 def remark(step: Step) -> str:
     """What must be known of a step at a glance: void, failed, not steady, not kept up, errors."""
     if step.status != "valid":
-        kinds = _kinds(step)
-        return f"{step.status}: {', '.join(kinds)}" if kinds else step.status
+        why = ", ".join(kinds(step))
+        return f"{step.status}: {why}" if why else step.status
     said = ["not steady"] if step.steadiness == "not steady" else []
     if step.keeps_up is False and step.achieved is not None:
         said.append(f"not kept up: {say.percent(step.achieved.value)}")
@@ -147,9 +149,13 @@ def remark(step: Step) -> str:
     return ", ".join(said)
 
 
-def _kinds(*steps: Step) -> list[str]:
-    """What makes the steps invalid."""
-    return list(dict.fromkeys(f.kind for s in steps for f in s.findings if f.severity == "invalid"))
+def kinds(*steps: Step) -> list[str]:
+    """What makes the steps invalid; of one that only a search left out, its reason."""
+    found: dict[str, None] = {}
+    for s in steps:
+        bad = [f.kind for f in s.findings if f.severity == "invalid"]
+        found |= dict.fromkeys(bad or ([s.reason] if s.status == "void" else []))
+    return list(found)
 
 
 def _clients(step: Step) -> str:

@@ -12,7 +12,7 @@ from searchbench.analysis.stats import within
 from searchbench.analysis.stats.intervals import ALPHA
 from searchbench.analysis.sweep import points as at
 from searchbench.analysis.sweep.points import Point
-from searchbench.analysis.sweep.steps import OF_WARM_UP
+from searchbench.analysis.sweep.steps import OF_WARM_UP, OTHERWISE
 from searchbench.analysis.words import amount, digits, listed, times, words
 
 Found = Mapping[str, Sequence[Point]]
@@ -52,8 +52,6 @@ def _not_steady(name: str, own: Sequence[Point]) -> list[str]:
     found = [p for p in own if p.state.answer == "not steady"]
     if not found:
         return []
-    unit = {"closed": "clients", "open": "requests per second", "replay": "times the log's speed"}
-    loads = [_n(p.x) if p.kind == "closed" else f"{digits(p.x)} {unit[p.kind]}" for p in found]
     remedies = [
         f.remedy
         for p in found
@@ -61,8 +59,20 @@ def _not_steady(name: str, own: Sequence[Point]) -> list[str]:
         for f in s.findings
         if s.steadiness == "not steady" and f.kind in OF_WARM_UP
     ]
-    said = f"{name} was not steady at {listed(loads)}, so nothing is resolved by what it did there."
+    said = f"{name} was not steady at {_loads(found)}, so nothing is resolved by what it did there."
     return [" ".join([said, *remedies[:1]])]
+
+
+def otherwise(name: str, own: Sequence[Point]) -> list[str]:
+    """At which loads it gave other answers. ``own``: points of steps that are void for it."""
+    if not own:
+        return []
+    (*_, found) = (f for p in own for s in p.steps for f in s.findings if f.kind == OTHERWISE)
+    eg = "e.g. " if sum(len(p.steps) for p in own) > 1 else ""
+    return [
+        f"At {_loads(own)} {name} gave other answers than when asked alone ({eg}{found.number}), "
+        f"so its times there are not those of the answers asked for. {found.remedy}"
+    ]
 
 
 def knee(own: Sequence[Point]) -> tuple[Point, Point]:
@@ -112,7 +122,8 @@ def _clients(name: str, own: Sequence[Point]) -> list[str]:
         said.append(f"At {counts} too few requests were answered to be compared.")
     if first is last:
         said.append(
-            f"That is the last step, so it may sustain more: nothing is known beyond {_n(last.x)}."
+            "That is the last usable step, so it may sustain more: nothing is known beyond "
+            f"{_n(last.x)}."
         )
     falling = [
         (p, ratio)
@@ -176,7 +187,7 @@ def _rates(name: str, own: Sequence[Point]) -> list[str]:
         if not kept:
             said.append("It kept up with no lower rate, so what it sustains is not known.")
     elif kept and kept[-1] is own[-1]:
-        said.append("That is the highest rate offered, so it may sustain more.")
+        said.append("That is the highest rate of a usable step, so it may sustain more.")
     if unclear:
         rates = listed([digits(p.x) for p in unclear])
         said.append(f"At {rates} per second the window is too short to say whether it keeps up.")
@@ -316,6 +327,12 @@ def _achieved(point: Point) -> str:
         return "all"
     least = min(e.value for e in shares)
     return "all" if least >= 1 else percent(least)
+
+
+def _loads(own: Sequence[Point]) -> str:
+    """The loads of points of one kind, in words."""
+    unit = {"open": "requests per second", "replay": "times the log's speed"}
+    return listed([_n(p.x) if p.kind == "closed" else f"{digits(p.x)} {unit[p.kind]}" for p in own])
 
 
 def _n(clients: float) -> str:

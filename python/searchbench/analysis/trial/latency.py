@@ -11,9 +11,9 @@ from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import stats
 
 from searchbench.analysis.judgement import Curve, Estimate, Interval
+from searchbench.analysis.stats.distributions import binomial
 
 LEVEL = 0.95
 LANDMARKS = {"p50": 0.5, "p90": 0.9, "p95": 0.95, "p99": 0.99, "p999": 0.999, "p9999": 0.9999}
@@ -58,15 +58,15 @@ def interval_ranks(n: int, q: float, level: float = LEVEL) -> tuple[int, int] | 
     if n < minimum_samples(q, level):
         return None
     alpha = 1 - level
-    low = int(stats.binom.ppf(alpha / 2, n, q))  # P(below ≤ low − 1) < alpha / 2
-    high = int(stats.binom.ppf(1 - alpha / 2, n, q)) + 1  # P(below ≤ high − 1) ≥ 1 − alpha / 2
+    low = binomial(alpha / 2, n, q)  # P(below ≤ low − 1) < alpha / 2
+    high = binomial(1 - alpha / 2, n, q) + 1  # P(below ≤ high − 1) ≥ 1 − alpha / 2
     if high > n:
         high = n
         # P(rank `low` ≤ quantile ≤ rank n) = P(low ≤ below ≤ n − 1), ranks from 1
-        low = int(stats.binom.ppf(alpha - q**n, n, q))
+        low = binomial(alpha - q**n, n, q)
     elif low < 1:
         low = 1
-        high = int(stats.binom.ppf(level + (1 - q) ** n, n, q)) + 1
+        high = binomial(level + (1 - q) ** n, n, q) + 1
     return max(low, 1) - 1, min(high, n) - 1
 
 

@@ -71,14 +71,16 @@ def judge_trial(
     trace = samples.trace(trial.trial)
     at_limit = trial.warmup is not None and trial.warmup.at_limit
     warm = warmup.find(trace, trial.load.kind == "closed", at_limit=at_limit)
-    findings = (*validity.audit(trial, trace, warm), *_answers_under_load(record, trial))
+    swept = subject is not None and record.plan.judging.measure == "sweep"
+    otherwise = _answers_under_load(record, trial, answered=swept)
+    findings = (*validity.audit(trial, trace, warm), *otherwise)
     counts = validity.outcomes(trial, trace)
     measured = measured_of(trace)
     rate, step, tested = throughput.throughput(trace), None, warm.steadiness
     first_asks = steadiness.first_asks(trace)
     of_warmup = warmup.milestones(trace, warm)
     if subject is not None:
-        findings = steps.rated(findings, trial, sum(counts.values()))
+        findings = steps.rated(findings, trial, sum(counts.values()), swept=swept)
         step = steps.step_of(record, trial, subject, trace, counts, findings)
         rate = step.answered or rate
         first_asks = steps.first_asks(trace, asked)
@@ -221,8 +223,9 @@ def _figures(
     return {name: estimate for name, estimate in found.items() if estimate is not None}
 
 
-def _answers_under_load(record: Record, trial: Trial) -> tuple[Finding, ...]:
-    differ, errors, looked = agreement.under_load(record, trial)
+def _answers_under_load(record: Record, trial: Trial, *, answered: bool) -> tuple[Finding, ...]:
+    """``answered``: of replies that count as answered alone, where errors are a result."""
+    differ, errors, looked = agreement.under_load(record, trial, answered=answered)
     if not differ:
         return ()
     unread = f" (errors or unreadable: {errors:,})" if errors else ""

@@ -11,9 +11,9 @@ import math
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import stats
 
 from searchbench.analysis.judgement import Answer, Estimate, Interval, Steadiness
+from searchbench.analysis.stats.distributions import normal, student
 from searchbench.analysis.stats.within import long_run
 from searchbench.analysis.trial.measured import Trace
 
@@ -98,7 +98,7 @@ def rate_needed(window_s: float) -> float:
     Nine times in ten, at a scatter of 30 % from one asking of a query to the next. The standard
     error of a slope over n requests is that of one times sqrt(12 / n).
     """
-    errors = float(stats.norm.ppf(0.5 + LEVEL / 2) + stats.norm.ppf(0.9))
+    errors = normal(0.5 + LEVEL / 2) + normal(0.9)
     half = errors * SCATTER * math.sqrt(12.0) * max(AHEAD_S, window_s) / window_s
     return (half / MARGIN) ** 2 / window_s
 
@@ -176,7 +176,7 @@ def _slope(x: Floats, y: Floats, query: Ints, level: float) -> tuple[float, floa
     sums = np.add.reduceat(y - value * x, np.arange(slices) * n // slices)
     variance, freedom = long_run(sums)
     variance = max(variance, slices * float(sums.var(ddof=2))) / (n - groups - 1)
-    return value, float(stats.t.ppf(0.5 + level / 2, freedom)) * math.sqrt(variance / xx)
+    return value, student(0.5 + level / 2, freedom) * math.sqrt(variance / xx)
 
 
 def _centred(values: Floats, query: Ints) -> Floats:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import errno
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
@@ -19,10 +19,13 @@ from searchbench.lab.conduct.openings import READERS, Opened, Openings
 from searchbench.lab.conduct.session import Run, Session, Sitting
 from searchbench.lab.conduct.trials import Trials
 from searchbench.lab.place import host
+from searchbench.record import Record, Writer
 from searchbench.record import Trial as Kept
-from searchbench.record import Writer
 from searchbench.record.trial import Note
 from searchbench.study.plan import Plan, Treatment, Trial
+
+# Sees the record and a trial that was just put there; what makes it invalid, "" if nothing does.
+Invalid = Callable[[Record, Kept], str]
 
 _STARTED_ANEW = Note(
     kind="started anew",
@@ -37,13 +40,15 @@ _STARTED_ANEW = Note(
 class Conductor:
     """Conducts trials one after another, with what they share; to be closed.
 
-    ``work``: a private folder for logs.
+    ``work``: a private folder for logs. ``invalid``: asked once for each trial, to be said at once;
+    None: nobody judges.
     """
 
     openings: Openings
     sitting: Sitting
     work: Path
     plan: Plan
+    invalid: Invalid | None = None
     _sessions: dict[str, Session] = field(default_factory=dict)
     _opened: set[str] = field(default_factory=set)
     _block: int | None = None
@@ -82,7 +87,8 @@ class Conductor:
                 run.about, samples=run.samples, replies=run.replies, probe=run.probe, logs=run.logs
             )
             done += 1
-            sitting.watch.ends(trial, run.about)
+            why = self.invalid(kept.record, run.about) if self.invalid else ""
+            sitting.watch.ends(trial, run.about, why)
             if judging.abort and run.about.drive is not None and run.about.drive.cut_short:
                 sitting.watch.told(f"{treatment.label}: so many requests broke a promise that the "
                                    "run ends here")  # fmt: skip

@@ -15,7 +15,7 @@ from msgspec import structs
 
 from searchbench import _core
 from searchbench.errors import LabError
-from searchbench.lab.conduct.conductor import Conductor
+from searchbench.lab.conduct.conductor import Conductor, Invalid
 from searchbench.lab.conduct.openings import Openings
 from searchbench.lab.conduct.session import Shelf, Sitting
 from searchbench.lab.conduct.trials import Decide, planned, searched
@@ -38,6 +38,7 @@ def run(
     decide: Decide,
     is_warm: IsWarm,
     breach: Breach | None = None,
+    invalid: Invalid | None = None,
     plan: Plan | None = None,
     watch: Watch | None = None,
     work: Path | None = None,
@@ -46,11 +47,11 @@ def run(
 
     ``record``: the folder, ``records/NAME`` if None. ``decide``: what a search for capacity asks
     next, from the record so far. ``is_warm``: whether a warm-up is over, from its samples so far.
-    ``breach``: for a study that is to end once a promise is surely broken. ``plan``: the study's,
-    if it was made already. ``work``: where indexes are built while measuring
-    (default: the temporary directory). StudyError, CorpusError,
-    QueryError, NotInstalled, RecordError; LabError where an attached system of a sweep or a search
-    does not answer. A trial that fails is on record as failed and raises nothing.
+    ``breach``: for a study that is to end once a promise is surely broken. ``invalid``: what makes
+    a trial invalid, for the watch to say. ``plan``: the study's, if it was made already. ``work``:
+    where indexes are built while measuring (default: the temporary directory). StudyError,
+    CorpusError, QueryError, NotInstalled, RecordError; LabError where an attached system of a sweep
+    or a search does not answer. A trial that fails is on record as failed and raises nothing.
     KeyboardInterrupt leaves a valid record.
     """
     study = study if isinstance(study, Study) else read_study(study)
@@ -60,7 +61,7 @@ def run(
     # Everything that a person can get wrong is opened before the first minute is spent.
     for treatment in plan.treatments:
         openings.opened(treatment, study.seed)
-    with _conductor(openings, plan, work, is_warm, breach) as conductor:
+    with _conductor(openings, plan, work, is_warm, breach, invalid) as conductor:
         if plan.judging.measure != "trials":
             conductor.survey([t for t in plan.treatments if t.attach])
         writer = _writer(study, plan, Path(record) if record else Path("records") / study.name)
@@ -101,6 +102,7 @@ def _conductor(
     work: Path | None,
     is_warm: IsWarm | None = None,
     breach: Breach | None = None,
+    invalid: Invalid | None = None,
 ) -> Iterator[Conductor]:
     """Who conducts the plan, logged in on the client machines, if there are any.
 
@@ -119,8 +121,8 @@ def _conductor(
     with folder(work) as private, fleet or nullcontext():
         place, shelf = host.placement(), Shelf(private / "shelf")
         sitting = Sitting(plan.judging, openings.watch, place, shelf, is_warm, fleet, breach)
-        with closing(Conductor(openings, sitting, private / "run", plan)) as conductor:
-            yield conductor
+        with closing(Conductor(openings, sitting, private / "run", plan, invalid)) as found:
+            yield found
 
 
 def _writer(study: Study, plan: Plan, path: Path) -> Writer:

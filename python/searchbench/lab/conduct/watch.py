@@ -31,8 +31,8 @@ class Watch(Protocol):
     def tick(self, completed: int, elapsed_ns: int, recent: bytes) -> None:
         """Requests completed in the running drive; ``recent``: the last of them, as samples."""
 
-    def ends(self, trial: Trial, about: Kept) -> None:
-        """A trial is on record."""
+    def ends(self, trial: Trial, about: Kept, invalid: str) -> None:
+        """A trial is on record. ``invalid``: what the audit holds against it; "" if nothing."""
 
 
 class Silence:

@@ -99,7 +99,7 @@ def _because(c: Comparison) -> str:
 def _reading(judgement: Judgement) -> str:
     """How to read the table of treatments."""
     text = "Small print: 95 % intervals over the valid trials. Hover or touch for exact values."
-    if judgement.noise_floor:
+    if judgement.noise_floor and judgement.noise_floor.n:
         share = judgement.noise_floor.value
         change = share - 1 if share >= 1 else share
         text += (

@@ -8,7 +8,7 @@ from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
-from searchbench.analysis.compare import decision, standing
+from searchbench.analysis.compare import answered, decision, standing
 from searchbench.analysis.judgement import Agreement, Comparison, RecordComparison, RecordLine
 from searchbench.record import Record
 from searchbench.report.document import measured, notices
@@ -66,8 +66,8 @@ def _answer(found: RecordComparison) -> Section:
     if own:
         blocks.append(tables.lines(own))
         text = (
-            f"By {title_of(found.metric).lower()}. Ratios are of the second to the first, above 1× "
-            "where the second is better; 95 % intervals."
+            f"By {title_of(found.metric).lower()}. Ratios are above 1× where the second is better, "
+            "so those of times are of speeds: half the time is 2×; 95 % intervals."
         )
         if any(of.queries_measured is not None for of in own):
             text += " First and Second are over all requests, ratios over one mix of the queries "
@@ -123,7 +123,10 @@ def _badge(found: RecordComparison) -> Badge:
     if few or by_failed or most > found.threshold:
         why = f"No loss of more than {beyond} is resolved, but one is not excluded."
         return Badge("Not resolved", "unsure", why)
-    return Badge("No regression", "good", f"A loss of more than {beyond} is excluded.")
+    why = f"A loss of more than {beyond} is excluded"
+    if any(f.kind in answered.KINDS for f in found.findings):
+        return Badge("No slower", "unsure", f"{why}, but answers changed.")
+    return Badge("No regression", "good", f"{why}.")
 
 
 def _would_change(found: RecordComparison) -> Section:
@@ -157,8 +160,10 @@ def _answers(found: RecordComparison) -> Section:
         text += "answered is not on record."
         return Section("answers", "Answers", (Text(text),))
     text = (
-        "Every distinct query was asked once outside the timed part of each run. Ratios are over "
-        "the queries that both answer the same; of those that differ the least alike come first."
+        "Every distinct query was asked once outside the timed part of each run. "
+        f"{answered.sentence(found.agreement)} The study requires "
+        f"{answered.REQUIRED[found.answers_level]}. Of the queries that differ, the least "
+        "alike come first."
     )
     table = study_tables.agreement(pairs, {})
     return Section(

@@ -17,7 +17,7 @@ from searchbench.report.figures.plots import Axis, Chart, data, ruled, six, whis
 from searchbench.report.tables import numbers
 from searchbench.report.tables.steps import between
 
-_COLOURS = {"holds": SERIES[2], "fails": SERIES[1], "unclear": MARK, "void": GHOST}
+_COLOURS = {"holds": SERIES[2], "fails": SERIES[1], "unclear": MARK, "left out": GHOST}
 _WIDE = 5.0  # a greatest rate so many times the least has a logarithmic axis
 _BESIDE = 9  # pixels between the bars of two promises at the same level
 _RATE = "requests per second"

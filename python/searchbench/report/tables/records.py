@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Literal
 
+from searchbench.analysis.compare import decision
 from searchbench.analysis.compare.records import WITHIN
 from searchbench.analysis.judgement import RecordLine, SetupDifference
 from searchbench.report.document.blocks import Cell, Table
@@ -42,13 +43,26 @@ def lines(found: Sequence[RecordLine]) -> Table:
     return table(
         found,
         text("Treatment", lambda of: named(of.label), 2),
-        number("Ratio", lambda of: of_estimate(of.ratio and replace(of.ratio, unit="ratio")), 1.3),
-        text("is", verdict, 2),
         number("First", lambda of: of_estimate(of.value_a), 1.3),
         number("Second", lambda of: of_estimate(of.value_b), 1.3),
+        number(
+            _direction(found),
+            lambda of: of_estimate(of.ratio and replace(of.ratio, unit="ratio")),
+            1.3,
+        ),
+        text("Verdict", verdict, 2),
         text("Runs", runs, 1.3),
         number("Noise floor", floor, when=any(floor(of) is not NONE for of in found)),
     )
+
+
+def _direction(found: Sequence[RecordLine]) -> str:
+    """What a ratio is of, and which way: of times it is one of speeds, upside down."""
+    kinds = {decision.as_good(of.metric) for of in found}
+    of_what = (
+        {"as fast": "Speed", "as much": "Rate"}.get(kinds.pop(), "") if len(kinds) == 1 else ""
+    )
+    return f"{of_what}, second over first" if of_what else "Second over first, more is better"
 
 
 def setup(found: Sequence[SetupDifference]) -> Table:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import re
 from array import array
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
 from itertools import islice, repeat
@@ -39,6 +39,8 @@ _STAMP = re.compile(
     rb"|\d{1,2}/[A-Z][a-z]{2}/\d{4}[: ]\d\d:\d\d"
     rb"|\d{6} +\d{1,2}:\d\d:\d\d)"
 )
+# What a line of a table ends with: a column of counts or times.
+_COUNTED = re.compile(rb'[,;\t]"?\d+(\.\d+)?"?\s*$')
 
 
 @dataclass(frozen=True, slots=True)
@@ -231,16 +233,28 @@ def form_of(path: Path) -> Form:
     first = [line for line in islice(_lines(path), _LOOKED_AT) if line.strip()]
     if first and sphinx_log.is_one(first):
         return "sphinx"
-    stamped = sum(_STAMP.match(line) is not None for line in first)
-    if len(first) > 1 and stamped > len(first) / 2:
-        begins = first[0].decode(errors="replace")[:60]
+    if stamped := _most(first, _STAMP.match):
         raise QueryError(
-            f"{path} is a log and no list of queries: its lines begin with a time ({begins!r}), "
+            f"{path} is a log and no list of queries: its lines begin with a time ({stamped!r}), "
             "which would be searched for. Take the queries out of it, one a line or as JSON lines "
             "with `text` and `t`; or send its requests as they are (`searchbench load "
             '--requests`); or say `format = "lines"` if these are your queries'
         )
+    if counted := _most(first, _COUNTED.search):
+        raise QueryError(
+            f"{path} is a table and no list of queries: its lines end in a number ({counted!r}), "
+            "which would be searched for. Take the column of the queries out of it, each as often "
+            'as it was asked; or say `format = "lines"` if these are your queries'
+        )
     return "lines"
+
+
+def _most(lines: list[bytes], found: Callable[[bytes], object]) -> str:
+    """The beginning of the first line in which it is found; empty where most have it not."""
+    own = [line for line in lines if found(line)]
+    if len(lines) < 2 or len(own) <= len(lines) / 2:
+        return ""
+    return own[0].decode(errors="replace").rstrip("\r\n")[:60]
 
 
 def _plain(raw: bytes, template: Template) -> tuple[Query, None]:

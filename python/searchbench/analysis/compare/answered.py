@@ -1,0 +1,110 @@
+"""Whether two records answer the same, and at which level: totals, first hits, their order."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+
+from searchbench.analysis.judgement import Agreement, Finding
+from searchbench.analysis.words import listed, plural
+
+REQUIRED = {
+    "none": "a reply",
+    "totals": "the same totals",
+    "set": "the same totals and first hits",
+    "order": "the same totals and first hits, in the same order",
+}
+KINDS = ("answers changed", "other hits")  # of findings
+LEAVE_OUT = ' To leave them out of the ratios: [agreement] require = "order".'
+
+
+def sentence(agreed: Mapping[str, Agreement]) -> str:
+    """What is the same and what differs, over all treatments; empty where nothing was compared.
+
+    Answers are called the same only if they are so at every level: a change of ranking leaves
+    every total as it was.
+    """
+    several = [one for one in agreed.values() if one.queries]
+    n = sum(one.queries for one in several)
+    if not n:
+        return ""
+    which = f"{n} {plural(n, 'query', 'queries')}"
+    if any(one.causes.get("error") or one.unsupported_a or one.unsupported_b for one in several):
+        which += " that both answered"
+    found = _levels(several)
+    if all(same == n for same, _, _ in found.values()):
+        hits = _of_hits(several)
+        return f"The answers to all {which} are the same: totals, {hits} and their order."
+    names = {"totals": "totals", "set": f"the {_of_hits(several)}", "order": "their order",
+             "extras": "facets or groups"}  # fmt: skip
+    first, *rest = (_level(names[level], counts, n) for level, counts in found.items())
+    return f"Of {which}, {first}; {listed(rest)}.{_causes(several)}"
+
+
+def findings(agreed: Mapping[str, Agreement], trials: bool) -> Iterator[Finding]:
+    """That answers changed: at the level that decides which queries are compared, or at another.
+
+    ``trials``: else the records are sweeps or searches, whose ratios are over all requests.
+    """
+    page = "The page (--out) shows them side by side; see whether the change was meant."
+    over_all = "The ratios are over all requests, these too."
+    for label, one in agreed.items():
+        if one.differing:
+            yield Finding(
+                "answers changed",
+                "warning",
+                "",
+                f"{one.differing} of {one.queries} queries of {label}",
+                "The two records answer these queries differently. "
+                + ("The ratios are over the rest." if trials else over_all),
+                page,
+            )
+        if one.agreeing_changed:
+            yield Finding(
+                "other hits",
+                "warning",
+                "",
+                f"{one.agreeing_changed} of {one.agreeing} queries of {label}",
+                "The study requires no more than "
+                f"{REQUIRED[one.require]}, so these count as answered the same; other parts of "
+                f"the answers changed. {'The ratios are over them too.' if trials else over_all}",
+                page + (LEAVE_OUT if trials else ""),
+            )
+
+
+def _levels(several: Sequence[Agreement]) -> dict[str, tuple[int, int, int]]:
+    """By level, over all treatments: on how many queries same, different, unknown.
+
+    What only some treatments have (facets, groups) is the same where the others have none.
+    """
+    names = dict.fromkeys(level for one in several for level in one.levels)
+    each = {level: [one.levels.get(level, (one.queries, 0, 0)) for one in several]
+            for level in names}  # fmt: skip
+    return {
+        level: (sum(s for s, _, _ in own), sum(d for _, d, _ in own), sum(u for _, _, u in own))
+        for level, own in each.items()
+    }
+
+
+def _level(name: str, counts: tuple[int, int, int], n: int) -> str:
+    same, differ, unknown = counts
+    verb = "is" if name == "their order" else "are"
+    if same == n:
+        return f"{name} {verb} the same on all"
+    said = [f"{'differs' if verb == 'is' else 'differ'} on {differ}"] if differ else []
+    said += [f"{verb} unknown on {unknown}"] if unknown else []
+    return f"{name} {' and '.join(said)}"
+
+
+def _of_hits(several: Sequence[Agreement]) -> str:
+    k = max(one.k for one in several)
+    return f"first {k} hits" if k > 1 else "first hit"
+
+
+def _causes(several: Sequence[Agreement]) -> str:
+    """Why, as far as it is known; ties are no difference."""
+    counts: Counter[str] = Counter()
+    for one in several:
+        counts.update(one.causes)
+    said = [f"{cause} ({n})" for cause, n in counts.most_common() if cause not in ("tie", "error")]
+    return f" {plural(len(said), 'Cause', 'Causes')}: {', '.join(said)}." if said else ""

@@ -1,0 +1,53 @@
+"""Quantiles and tails of the distributions that intervals rest on.
+
+From scipy.special, not scipy.stats: to import that takes longer than to judge a small record, and
+each call of it a hundred times as long.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import special
+
+
+def normal(p: float) -> float:
+    """The standard normal quantile at ``p``."""
+    return float(special.ndtri(p))
+
+
+def student(p: float, df: float) -> float:
+    """Student's quantile at ``p`` of ``df`` degrees of freedom; ``df`` may be a fraction."""
+    return float(special.stdtrit(df, p))
+
+
+def students(p: float, df: NDArray[np.number]) -> NDArray[np.float64]:
+    """The same for each of ``df``."""
+    return np.asarray(special.stdtrit(df.astype(np.float64), p), np.float64)
+
+
+def student_tails(t: float, df: float) -> float:
+    """The chance that Student's t is farther from 0 than ``t``, on either side."""
+    return float(2 * special.stdtr(df, -abs(t)))
+
+
+def beta(p: float, a: float, b: float) -> float:
+    """The quantile at ``p`` of the beta distribution."""
+    return float(special.betaincinv(a, b, p))
+
+
+def chi_square(p: float, df: float) -> float:
+    """The quantile at ``p`` of chi-square with ``df`` degrees of freedom."""
+    return float(special.chdtri(df, 1 - p))
+
+
+def binomial(p: float, n: int, share: float) -> int:
+    """The least k with P(k or fewer of ``n``) at least ``p``; -1 where ``p`` is 0."""
+    if p <= 0:
+        return -1
+    if p >= 1:
+        return n
+    k = math.ceil(special.bdtrik(p, n, share))
+    return k - 1 if k > 0 and special.bdtr(k - 1, n, share) >= p else k
