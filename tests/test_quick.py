@@ -18,6 +18,7 @@ from searchbench.record import open_record
 from searchbench.study import read_study
 from searchbench.study.planner import make_plan
 from searchbench.study.quick import read_quick
+from searchbench.terminal.progress import outlook
 
 ROOT = Path(__file__).parent.parent
 TEXT = """\
@@ -99,10 +100,12 @@ def test_everything_that_is_printed_says_so_too(
     looked: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.chdir(looked)
+    plan = make_plan(read_quick(Path("study.toml")))
+    assert outlook(plan).startswith("first look, which decides nothing: 2 treatments")
     again = ["run", "study.toml", "--quick", "--set", "load.seconds=0.3", "--no-report"]
     assert app(again) == 0
     said = capsys.readouterr()
-    assert "first look, which decides nothing: 2 treatments" in said.err
+    assert "nothing was measured now" in said.err
     assert "This is a first look, which decides nothing" in " ".join(said.out.split())
     assert app([*again, "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["first_look"] is True
