@@ -252,7 +252,7 @@ def judgement(n: int = 4, *, resolved: bool = True, hostile: bool = False) -> Ju
     return Judgement(
         HOSTILE[0] + HOSTILE[7] if hostile else "Which system serves package search best?",
         " ".join(HOSTILE) if hostile else "A first look at two embedded engines on real text.",
-        Verdict(decision + (" ".join(HOSTILE) if hostile else ""), resolved, "t00"),
+        _worded(decision + (" ".join(HOSTILE) if hostile else ""), resolved, "t00"),
         found,
         compared(found),
         Estimate(1.03, "ratio", 5),
@@ -400,6 +400,12 @@ def _of_steps(queues: Sequence[Queue], steps: Sequence[Step]) -> tuple[Treatment
     return tuple(made)
 
 
+def _worded(decision: str, resolved: bool, best: str | None = None) -> Verdict:
+    """A verdict whose paragraphs are its headline and its points."""
+    headline, *points = decision.split("\n")
+    return Verdict(decision, resolved, best, headline=headline, points=tuple(points[:5]))
+
+
 def sweep(queues: Sequence[Queue] = PARTS, clients: Sequence[int] = (1, 2, 4, 8, 16)) -> Judgement:
     """A sweep by clients of each queue."""
     steps = [
@@ -412,7 +418,7 @@ def sweep(queues: Sequence[Queue] = PARTS, clients: Sequence[int] = (1, 2, 4, 8,
         for q in queues
     )
     return Judgement(
-        "How does throughput grow with the clients?", "", Verdict(decision, True, None),
+        "How does throughput grow with the clients?", "", _worded(decision, True),
         _of_steps(queues, steps), (), None, (), (), (), measure="sweep", steps=tuple(steps),
     )  # fmt: skip
 
@@ -456,7 +462,7 @@ def searched(
     decision = "\n".join([*(c.sentence for c in found), *compared])
     return Judgement(
         "What rate do 1, 2 and 4 parts sustain?" + words, words,
-        Verdict(decision + words, True, None),
+        _worded(decision + words, True),
         _of_steps(queues, steps), (), None, (), (), (),
         {}, {s.treatment: costs for s in steps},
         metric="response_p99", measure="capacity", steps=tuple(steps), capacity=tuple(found),

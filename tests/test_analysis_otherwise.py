@@ -69,7 +69,7 @@ def test_what_gives_other_answers_at_one_load_is_not_the_best_by_the_others(tmp_
     by_clients((4,), system="liar", run=run, seconds=11.0, answer=otherwise())
     found = judged(run, tmp_path / "r")
     assert found.verdict.best is None
-    assert "At 2 of 3 equal loads liar is" in found.verdict.decision
+    assert "At 2 of 3 equal loads liar answers" in found.verdict.decision
     assert "(1 not resolved or not comparable)" in found.verdict.decision
 
 

@@ -215,8 +215,11 @@ def test_two_systems_are_compared_at_each_step_and_an_equal_pair_is_not_resolved
     by_clients((1, 2, 4), system="new", run=run)
     by_clients((1, 2, 4), system="twin", run=run)
     found = judged(run, tmp_path / "r")
-    assert "At equal loads new is " in found.verdict.decision
-    assert "(the range of the 95 % intervals) as good as old by" in found.verdict.decision
+    assert "At equal loads new answers " in found.verdict.decision
+    assert (
+        "(the range of the 95 % intervals) as many queries per second as old"
+        in found.verdict.decision
+    )
     assert found.verdict.best is None, "not told apart from its twin"
     system = {t.treatment: t.system for t in found.treatments}
     twins = [c for c in found.comparisons if {system[c.a], system[c.b]} == {"new", "twin"}]
@@ -356,7 +359,7 @@ def test_a_sweep_of_several_configurations_of_a_system_is_compared_by_subject(
         ("sphinx", "sphinx parts=2"),
     }
     assert sorted({level_of(s) for s in found.steps}) == [1, 2, 4], "not the first load level"
-    assert "At equal loads sphinx parts=2 is " in found.verdict.decision
+    assert "At equal loads sphinx parts=2 answers " in found.verdict.decision
     assert found.verdict.best == "sphinx parts=2"
     assert found.verdict.header[:2] == ("subject", "clients")
     copy = shutil.copytree(tmp_path / "r", tmp_path / "copy")
@@ -417,7 +420,7 @@ def test_nothing_is_the_best_of_a_sweep_by_one_query_alone(tmp_path: Path) -> No
     by_clients((1, 4), system="new", run=run, seconds=15.0)
     found = judged(run, tmp_path / "r")
     assert found.verdict.best is None
-    assert "as good as old by throughput, over only 1 query." in found.verdict.decision
+    assert "as many queries per second as old, over only 1 query." in found.verdict.decision
 
 
 def test_from_where_on_clients_bring_nothing_is_unknown_where_the_most_was_not_steady(

@@ -319,7 +319,8 @@ def test_what_all_ratios_have_in_common_is_said_once() -> None:
     pairs = list(combinations((c, b, a), 2))
     decision = decided([c, b, a], [compared(*pair) for pair in pairs]).decision
     assert decision.startswith(
-        "At otherwise equal settings b is 2 times (95 % interval 1.98–2.02) as good as c"
+        "At otherwise equal settings b answers 2 times (95 % interval 1.98–2.02) as many queries "
+        "per second as c."
     )
     assert decision.count("queries") == decision.count("queries per second") + 1
     assert "All ratios are over the 400 of 400 queries on which both return" in decision
@@ -347,12 +348,14 @@ def test_of_several_settings_the_range_is_that_of_the_intervals() -> None:
     a1, b1, a2, b2 = treatments
     found = [compared(b1, a1), compared(b2, a2)]
     said = decided(treatments, found).decision
-    assert "a is 2.23 to 2.52 times (the range of the 95 % intervals) as good as b" in said
+    assert "a answers 2.23 to 2.52 times (the range of the 95 % intervals) as many" in said
     bare = [replace(c, ratio=replace(c.ratio, interval=None)) for c in found if c.ratio]
     assert "At otherwise equal settings a is better than b by" in decided(treatments, bare).decision
     found[1] = compared(b2, a2, clear=False)
     said = decided(treatments, found).decision
-    assert "At 1 of 2 otherwise equal settings a is 2.25 times (95 % interval 2.23–2.27)" in said
+    assert (
+        "At 1 of 2 otherwise equal settings a answers 2.25 times (95 % interval 2.23–2.27)" in said
+    )
 
 
 def test_no_mean_is_given_where_other_states_could_make_a_ratio() -> None:

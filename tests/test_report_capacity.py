@@ -164,17 +164,19 @@ def test_both_ends_of_a_narrow_interval_can_be_seen(
     assert between(found) == text
 
 
-def test_few_intervals_have_their_sentences_first_and_many_their_table() -> None:
+def test_the_answer_is_short_and_stands_in_full_below_the_intervals() -> None:
     one = section(alone(), "answer")
     assert [b.kind for b in one.blocks[:3]] == ["badge", "text", "table"]
     assert isinstance(one.blocks[1], Text)
     assert one.blocks[1].tone == "lead"
     many = section(usual(), "answer")
-    assert [b.kind for b in many.blocks[:4]] == ["badge", "table", "text", "figure"]
-    after = [b.text for b in many.blocks[4:] if isinstance(b, Text)]
-    assert len(after) == 7
-    assert after[0] == "4 parts sustain more than 1."  # what the table does not say comes first
-    assert after[1].startswith("sphinx parts=1 keeps p99 < 50ms at 313")
+    assert [b.kind for b in many.blocks[:4]] == ["badge", "text", "points", "table"]
+    (full,) = [b for b in many.blocks if isinstance(b, Details)]
+    assert full.title == "The answer in full"
+    assert not full.open
+    said = [b.text for b in full.blocks if isinstance(b, Text)]
+    assert len(said) == 7
+    assert said[0].startswith("sphinx parts=1 keeps p99 < 50ms at 313")
 
 
 def test_more_than_two_curves_of_trials_are_closed_and_two_are_not() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
+from searchbench.analysis import answer
 from searchbench.analysis.judgement import Comparison, Finding, Judgement
 from searchbench.analysis.words import times, words
 
@@ -30,10 +31,20 @@ def undecided(judged: Judgement) -> Judgement:
     """The judgement with nothing decided, and the sentence before its answer."""
     said = _ratios(judged) if judged.measure == "trials" else judged.verdict.decision
     decision = f"{SENTENCE} {said}".strip()
+    points = (judged.verdict.headline, *judged.verdict.points)
+    if judged.measure == "trials":
+        points = (said,) if said else ()
     finding = Finding("first look", "note", "", "", SENTENCE, "")
     return replace(
         judged,
-        verdict=replace(judged.verdict, decision=decision, resolved=False, best=None),
+        verdict=replace(
+            judged.verdict,
+            decision=decision,
+            resolved=False,
+            best=None,
+            headline=SENTENCE,
+            points=points[: answer.MOST],
+        ),
         findings=(finding, *judged.findings),
         capacity=tuple(replace(c, sentence=f"{c.sentence} ({_REASON})") for c in judged.capacity),
         steps=tuple(

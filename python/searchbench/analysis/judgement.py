@@ -272,8 +272,9 @@ class Agreement:
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """The answer. ``decision`` is one paragraph, of a sweep one a line; ``lines`` a short table
-    for a terminal.
+    """The answer. ``headline`` and ``points``: what is read first, see analysis/answer.py;
+    ``decision``: all of it, in one paragraph, of a sweep one a line; ``lines``: a short table for
+    a terminal.
 
     ``resolved``: did any comparison come out above the noise. ``best``: what is resolved as better
     than every rival, over most of the queries on which they agree; None: nothing is.
@@ -286,6 +287,8 @@ class Verdict:
     lines: tuple[tuple[str, ...], ...] = ()
     header: tuple[str, ...] = ()
     would_change: tuple[str, ...] = ()
+    headline: str = ""
+    points: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -118,21 +118,25 @@ def answer(
 
 
 def show(judgement: Judgement) -> None:
-    """The verdict as a short table and its paragraph."""
+    """The headline, a few points, the table, what speaks against it, what would change it."""
     verdict = judgement.verdict
     if judgement.void:  # before anything else
         out.say(judgement.void)
     out.say()
+    if verdict.headline:
+        out.say(verdict.headline)
+    out.points(verdict.points)
     if verdict.lines:
-        out.table(verdict.header, verdict.lines)
         out.say()
-    out.say(verdict.decision.removeprefix(judgement.void).strip())
-    for line in (*invalid(judgement), *warnings(judgement)):
+        out.table(verdict.header, verdict.lines, less=("p99.9 ms", "service p99", "backlog p99"))
+    against = [*invalid(judgement), *warnings(judgement)]
+    if against:
+        out.say()
+    for line in against:
         out.say(line)
     if verdict.would_change:
         out.say("\nWhat would change it:")
-        for change in verdict.would_change:
-            out.say(f"- {change}")
+        out.points(verdict.would_change)
 
 
 def invalid(judgement: Judgement) -> list[str]:

@@ -25,16 +25,53 @@ def say(text: str = "") -> None:
         sys.stdout.write(textwrap.fill(line, width, break_on_hyphens=False) + "\n")
 
 
-def table(header: Sequence[str], rows: Sequence[Sequence[object]]) -> None:
-    """Aligned columns: numbers to the right, texts to the left; the last column may be cut."""
-    cells = [[str(c) for c in row] for row in rows]
-    widths = [max(len(r[i]) for r in [list(header), *cells]) for i in range(len(header))]
-    right = [bool(cells) and all(_numeric(row[i]) for row in cells) for i in range(len(header))]
-    for row in [list(header), *cells]:
+def points(texts: Sequence[str]) -> None:
+    """Each text as a point of a list, wrapped to the terminal."""
+    import textwrap
+
+    width = min(100, shutil.get_terminal_size((80, 24)).columns)
+    for text in texts:
+        filled = textwrap.fill(f"- {text}", width, break_on_hyphens=False, subsequent_indent="  ")
+        sys.stdout.write(filled + "\n")
+
+
+def table(
+    header: Sequence[str], rows: Sequence[Sequence[object]], less: Sequence[str] = ()
+) -> None:
+    """Aligned columns: numbers to the right, texts to the left.
+
+    Where the terminal is too narrow, columns named in ``less`` are left out, the first of them
+    first; then what the last column holds goes below its row.
+    """
+    width = shutil.get_terminal_size((80, 24)).columns
+    cells = [list(header), *([str(c) for c in row] for row in rows)]
+    for name in less:
+        if _wide(cells) > width and name in cells[0]:
+            at = cells[0].index(name)
+            cells = [[*row[:at], *row[at + 1 :]] for row in cells]
+    below = [""] * len(cells)
+    if _wide(cells) > width and not cells[0][-1]:
+        below, cells = [row[-1] for row in cells], [row[:-1] for row in cells]
+    widths = _widths(cells)
+    right = [
+        len(cells) > 1 and all(map(_numeric, column[1:])) for column in zip(*cells, strict=True)
+    ]
+    for row, under in zip(cells, below, strict=True):
         parts = [
             c.rjust(w) if r else c.ljust(w) for c, w, r in zip(row, widths, right, strict=True)
         ]
         sys.stdout.write("  ".join(parts).rstrip() + "\n")
+        if under:
+            sys.stdout.write(f"    {under}\n")
+
+
+def _widths(cells: Sequence[Sequence[str]]) -> list[int]:
+    return [max(map(len, column)) for column in zip(*cells, strict=True)]
+
+
+def _wide(cells: Sequence[Sequence[str]]) -> int:
+    """How wide the table is, with two spaces between its columns."""
+    return sum(_widths(cells)) + 2 * (len(cells[0]) - 1)
 
 
 def _numeric(text: str) -> bool:

@@ -7,8 +7,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from itertools import combinations, permutations
 
+from searchbench.analysis.answer import Rank, Said, said, sentences
 from searchbench.analysis.compare import builds
-from searchbench.analysis.judgement import Capacity, Judgement, Step, Verdict
+from searchbench.analysis.judgement import Capacity, Judgement, Step
 from searchbench.analysis.sweep import verdict as sweep
 from searchbench.analysis.sweep.words import disagreement
 from searchbench.analysis.words import listed, per_s
@@ -28,22 +29,27 @@ def sustained(judged: Judgement, subjects: Mapping[str, str]) -> Judgement:
     promises = list(dict.fromkeys(c.promise for c in capacity))
     agreeing = sweep.agreeing_of(judged.agreement, subjects)
     void = sweep.void_of(steps, searched=True)
-    parts = [[void]] if void else []
+    parts: list[list[Said]] = []
+    single = Rank.ANSWER if len(names) == 1 else Rank.MORE
     for one in capacity:
         who = f"{one.subject}, {one.promise}" if len(names) > 1 else one.promise
         doubt = _doubtful(one, steps)
-        parts.append([f"{who}: {one.sentence}", *doubt])
+        parts.append([*said(sentences([f"{who}: {one.sentence}"]), single, Rank.MORE)])
+        parts[-1] += said(doubt, Rank.DOUBT)
         if doubt:  # nothing is said to be above an end that is in doubt
             found[one.subject, one.promise] = replace(one, fails=None)
     once = any(c.searches < 2 for c in capacity)
     gap = builds.alike(len(names) * (len(names) - 1) // 2 * len(promises)) if once else 1.0
     if len(names) > 1 and not judged.first_look:
-        parts += [_of_promise(promise, names, found, agreeing, gap) for promise in promises]
-        parts.append([_once(gap)] if once else [])
-        parts.append(_differing(names, agreeing))
-    parts.append(sweep.failed(steps))
+        for promise in promises:
+            most = _of_promise(promise, names, found, agreeing, gap)
+            parts.append([*said(most, Rank.ANSWER)])
+        parts.append([*said(sentences([_once(gap)]) if once else [], Rank.DOUBT, Rank.ASIDE)])
+        parts.append([*said(_differing(names, agreeing), Rank.DOUBT)])
+    parts.append([*said(sweep.failed(steps), Rank.DOUBT)])
     if not capacity:
-        parts.append(["The plan has no promise, so there is no capacity to be found."])
+        none = "The plan has no promise, so there is no capacity to be found."
+        parts.append([Said(none, Rank.ANSWER)])
     header, lines = sweep.table(steps)
     if len(capacity) != 1:
         header = ("configuration", *promises)
@@ -57,9 +63,10 @@ def sustained(judged: Judgement, subjects: Mapping[str, str]) -> Judgement:
     resolved = any(sure(a, b, p) for a, b in permutations(names, 2) for p in promises)
     # Above every rival under every promise.
     best = [a for a in names if all(sure(a, b, p) for b in names if b != a for p in promises)]
-    decision = "\n".join(" ".join(part) for part in parts if part)
     winner = best[0] if best and len(names) > 1 else None
-    return replace(judged, verdict=Verdict(decision, resolved, winner, lines, header), void=void)
+    worded = sweep.worded(parts, void)
+    verdict = replace(worded, resolved=resolved, best=winner, lines=lines, header=header)
+    return replace(judged, verdict=verdict, void=void)
 
 
 def _left_out(steps: Sequence[Step], capacity: Sequence[Capacity]) -> tuple[Step, ...]:

@@ -89,8 +89,17 @@ def pair(
         resolved = [pairs.of(c.a, c) for c in resolved]
     where = f"{len(resolved)} of {all_of} " if open_ones else ""
     span = _range([c.ratio for c in resolved if c.ratio])
-    how = f"{span} as good as {a_name}" if span else f"better than {a_name}"
-    return f"At {where}{at} {b_name} is {how} by {words(metric)}{rest}{standing.few(resolved)}."
+    how = f"{b_name} {_as_good(metric, span, a_name)}"
+    return f"At {where}{at} {how}{rest}{standing.few(resolved)}."
+
+
+def _as_good(metric: str, span: str, other: str) -> str:
+    """That something is so many times as good as another; ``span``: empty where that is unknown."""
+    if not span:
+        return f"is better than {other} by {words(metric)}"
+    if metric == "throughput":
+        return f"answers {span} as many queries per second as {other}"
+    return f"is {span} as fast as {other} by {words(metric)}"
 
 
 def _range(ratios: Sequence[Estimate]) -> str:

@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from searchbench.analysis.answer import Rank, Said, in_short, said, sentences
 from searchbench.analysis.compare import builds, failed, pairs, standing, systems, why
 from searchbench.analysis.judgement import (
     Comparison,
@@ -45,49 +46,56 @@ def decide(
     trials = [trial for t in treatments for trial in t.trials]
     usable = [t for t in treatments if metric in t.figures]
     if not usable:
-        return Verdict(_no_verdict(trials, metric), False, None)
+        none = _no_verdict(trials, metric)
+        headline, points = in_short([*said(sentences([none]), Rank.ANSWER, Rank.DOUBT)])
+        return Verdict(none, False, None, headline=headline, points=points)
     ranked = sorted(usable, key=lambda t: t.figures[metric].value, reverse=metric == "throughput")
     own = [c for c in comparisons if c.metric == metric]
     rivals = _questions(treatments)
-    groups = [_group(found, rivals[asked], own) for asked, found in _questions(ranked).items()]
+    groups = [_group(each, rivals[asked], own) for asked, each in _questions(ranked).items()]
     several, group = len(rivals) > 1, groups[0]
     labels = {t.treatment: t.label for t in treatments}
     if len(treatments) == 1:
-        sentences = [
-            f"{group.first.label} {_has(metric, group.first.figures[metric])}.",
-            "There is nothing to compare it with.",
-        ]
+        alone = f"{group.first.label} {_has(metric, group.first.figures[metric])}."
+        found = [Said(alone, Rank.ANSWER), Said("There is nothing to compare it with.")]
     elif len(treatments) == 2 and len(own) == 1:
-        sentences = _of_two(labels, ranked, own[0], loads, metric, require)
+        two = _of_two(labels, ranked, own[0], loads, metric, require)
+        found = [*said(two, Rank.ANSWER, Rank.DOUBT)]
     else:
         # The systems first: which of them is what most questions ask.
-        sentences = systems.by_system(treatments, own, metric)
+        by_system = sentences(systems.by_system(treatments, own, metric))
+        found = [*said(by_system, Rank.ANSWER, Rank.MORE)]
         if not several:
-            sentences += _of_many(group, metric, labels)
+            many = _of_many(group, metric, labels)
+            found += said(many, Rank.MORE if found else Rank.ANSWER, Rank.ASIDE)
         elif len(groups) <= MOST_QUESTIONS:
-            sentences += [
-                f"Asked {_question_of(one.first)}: {_leads(one, metric)}." for one in groups
-            ]
-        sentences.append(standing.over_all(own, require))
-    sentences += _peaks(scales, metric, own, treatments)
-    sentences += [
+            asked = (f"Asked {_question_of(one.first)}: {_leads(one, metric)}." for one in groups)
+            found += said(asked, Rank.MORE)
+        found += said([standing.over_all(own, require)], Rank.DOUBT)
+    found += said(_peaks(scales, metric, own, treatments), Rank.ASIDE)
+    doubts = [
         failed.sentence(own, labels),
         standing.unsure(own),
         builds.sentence([c.build_floor for c in own]),
-        _control(noise_floor),
     ]
+    found += said(doubts, Rank.DOUBT)
+    found += said([_control(noise_floor)], Rank.ASIDE if noise_floor else Rank.DOUBT)
     not_used = Counter(t.status for t in trials if t.status != "valid")
     if not_used:
-        said = " and ".join(f"{n} {status}" for status, n in not_used.items())
-        sentences.append(f"Of {len(trials)} trials, {said}; they are shown and not used.")
+        what = " and ".join(f"{n} {status}" for status, n in not_used.items())
+        lost = f"Of {len(trials)} trials, {what}; they are shown and not used."
+        found.append(Said(lost, Rank.DOUBT))
     header, lines = _table(groups, loads, metric)
+    headline, points = in_short(found)
     return Verdict(
-        decision=" ".join(s for s in sentences if s),
+        decision=" ".join(s.text for s in found),
         resolved=any(c.verdict in ("faster", "slower") for c in own),
         best=group.first.treatment if group.best and not several else None,
         lines=lines,
         header=header,
         would_change=why.of_all(own),
+        headline=headline,
+        points=points,
     )
 
 
@@ -223,24 +231,24 @@ def _of_two(
 
 
 def _of_many(group: _Group, metric: str, labels: Mapping[str, str]) -> list[str]:
-    sentences = [f"By {words(metric)}, {_leads(group, metric)}."]
+    told = [f"By {words(metric)}, {_leads(group, metric)}."]
     mine = group.met.values()
     wins = [(c.ratio, c) for c in mine if c.verdict == "faster" and c.ratio]
     if wins:
         ratio, c = min(wins, key=lambda win: win[0].value)
         count = f"{len(wins)} of the {len(mine)} others"
         whom = "each of the others" if len(wins) == len(mine) else count
-        sentences.append(
+        told.append(
             f"It is better than {whom} it was compared with, and {times(ratio)} as good as the "
             f"nearest of these, {labels.get(c.b, c.b)}{standing.few([c])}."
         )
-    for verdict, said in (("not resolved", "against"), ("not comparable", "with")):
+    for verdict, joined in (("not resolved", "against"), ("not comparable", "with")):
         found = [c for c in mine if c.verdict == verdict and c.reason]
         if found:
             names = listed([labels.get(c.b, c.b) for c in found])
             eg = ", for example" if len({c.reason for c in found}) > 1 else ""
-            sentences.append(f"{upper(verdict)} {said} {names}{eg}: {found[0].reason}.")
-    return sentences
+            told.append(f"{upper(verdict)} {joined} {names}{eg}: {found[0].reason}.")
+    return told
 
 
 def _peaks(
@@ -249,7 +257,7 @@ def _peaks(
     own: Sequence[Comparison],
     treatments: Sequence[TreatmentResult],
 ) -> list[str]:
-    sentences = []
+    told = []
     for scale in (scale for scale in scales if scale.metric == metric):
         levels = (
             str(v) if k == "system" else f"{_short_name(k)}={v}" for k, v in scale.held.items()
@@ -265,8 +273,8 @@ def _peaks(
         levels_of = {t.treatment for t in treatments if scale.held.items() <= t.levels.items()}
         met = [c for c in own if {c.a, c.b} <= levels_of]
         one_query = any(c.queries_measured == 1 for c in met)
-        sentences.append(f"{said}{', by one query alone' if one_query else ''}.")
-    return sentences if len(sentences) <= 4 else []
+        told.append(f"{said}{', by one query alone' if one_query else ''}.")
+    return told if len(told) <= 4 else []
 
 
 def _control(noise_floor: Floor | None) -> str:

@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from searchbench.analysis import first_look
+from searchbench.analysis.answer import Rank, Said, in_short, said, sentences
 from searchbench.analysis.compare import standing, systems
 from searchbench.analysis.judgement import Agreement, Estimate, Judgement, Step, Verdict
 from searchbench.analysis.sweep import points as at
@@ -39,24 +40,36 @@ def sustained(judged: Judgement, subjects: Mapping[str, str], evidence: Evidence
         compared = first_look.unresolved(compared)
     decide = decisive(compared)
     void = void_of(steps)
-    parts = [[void]] if void else []
-    parts += [[sentence] for sentence in promises.sentences(steps)]
-    parts += [say.otherwise(name, own) for name, own in at.points(steps, use=at.otherwise).items()]
-    parts += [say.of_points(name, own) for name, own in found.items() if own]
-    parts.append(say.of_subjects(driven, decide, agreeing))
-    parts.append([s for s in [standing.unsure(decide)] if s])
-    parts.append(say.in_the_way(decide, {t.treatment: t.label for t in judged.treatments}))
-    parts.append(failed(steps))
+    otherwise = at.points(steps, use=at.otherwise)
+    labels = {t.treatment: t.label for t in judged.treatments}
+    kept, several = promises.sentences(steps), say.of_subjects(driven, decide, agreeing)
+    alone = Rank.MORE if kept or several else Rank.ANSWER
+    parts = [
+        *([*said(sentences([one]), Rank.ANSWER, Rank.MORE)] for one in kept),
+        *([*said(say.otherwise(*one), Rank.DOUBT)] for one in otherwise.items()),
+        *([*said(say.of_points(*one), alone, Rank.MORE)] for one in found.items() if one[1]),
+        [*said(sentences(several), Rank.MORE if kept else Rank.ANSWER, Rank.MORE)],
+        [*said([standing.unsure(decide)], Rank.DOUBT)],
+        [*said(say.in_the_way(decide, labels), Rank.DOUBT, Rank.ASIDE)],
+        [*said(failed(steps), Rank.DOUBT)],
+    ]
     if max((s.block for s in steps), default=0) <= 1 and any(found.values()):
-        parts.append([ONCE])
+        parts.append([Said(ONCE, Rank.DOUBT)])
     if not steps:
-        parts.append(["No step is on record yet, so there is no result."])
+        parts.append([Said("No step is on record yet, so there is no result.", Rank.ANSWER)])
     header, lines = table(steps)
-    decision = "\n".join(" ".join(part) for part in parts if part)
     resolved = any(c.verdict in ("faster", "slower") for c in compared)
     best = systems.best(list(names), say.of_pairs(driven, decide))
-    verdict = Verdict(decision, resolved, best, lines, header)
+    verdict = replace(worded(parts, void), resolved=resolved, best=best, lines=lines, header=header)
     return replace(judged, verdict=verdict, comparisons=compared, void=void)
+
+
+def worded(parts: Sequence[Sequence[Said]], void: str) -> Verdict:
+    """A verdict of paragraphs, after what is void."""
+    headline, points = in_short([s for part in parts for s in part])
+    lines = [void, *(" ".join(s.text for s in part) for part in parts)]
+    decision = "\n".join(text for text in lines if text)
+    return Verdict(decision, False, None, headline=headline, points=points)
 
 
 def agreeing_of(agreed: Sequence[Agreement], subjects: Mapping[str, str]) -> Agreeing:

@@ -105,6 +105,14 @@ class Facts:
 
 
 @dataclass(frozen=True, slots=True)
+class Points:
+    """A list of short paragraphs."""
+
+    texts: tuple[str, ...]
+    kind: str = field(default="points", init=False)
+
+
+@dataclass(frozen=True, slots=True)
 class Code:
     """Text to be shown as it is: a command line, a configuration file, a study."""
 
@@ -124,7 +132,7 @@ class Details:
     kind: str = field(default="details", init=False)
 
 
-Block = Text | Badge | Notice | Table | Figure | Facts | Code | Details
+Block = Text | Points | Badge | Notice | Table | Figure | Facts | Code | Details
 
 
 @dataclass(frozen=True, slots=True)

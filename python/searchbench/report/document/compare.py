@@ -10,7 +10,7 @@ from searchbench.analysis.judgement import Comparison, Judgement, Scale
 from searchbench.report.document import notices
 from searchbench.report.document.blocks import Badge, Block, Section, Text
 from searchbench.report.document.content import Content, figure
-from searchbench.report.document.text import fit, line, short
+from searchbench.report.document.text import line, short
 from searchbench.report.figures import study as figures
 from searchbench.report.tables import numbers
 from searchbench.report.tables import study as tables
@@ -25,7 +25,7 @@ def answer(content: Content) -> Section:
     judged = content.judgement
     blocks: list[Block] = [
         _badge(judged),
-        Text(fit(judged.verdict.decision), "lead"),
+        *notices.in_short(judged),
         *notices.warnings(judged),
     ]
     if judged.treatments:
@@ -46,6 +46,7 @@ def answer(content: Content) -> Section:
     )
     if judged.comparisons:
         blocks.append(notices.compared(content, open_to=_FEW))
+    blocks += notices.in_full(judged)
     blocks += notices.analysis(judged)
     return Section("answer", "The answer", tuple(blocks), "Answer")
 

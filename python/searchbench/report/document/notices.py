@@ -6,9 +6,17 @@ import re
 from collections.abc import Sequence
 
 from searchbench.analysis.judgement import Finding, Judgement
-from searchbench.report.document.blocks import Block, Details, Facts, Notice, Section, Text
+from searchbench.report.document.blocks import (
+    Block,
+    Details,
+    Facts,
+    Notice,
+    Points,
+    Section,
+    Text,
+)
 from searchbench.report.document.content import Content
-from searchbench.report.document.text import line
+from searchbench.report.document.text import fit, line
 from searchbench.report.tables import numbers
 from searchbench.report.tables import study as tables
 
@@ -76,6 +84,23 @@ def findings(content: Content) -> Section:
         Text("The audit found nothing to report.")
     ]
     return Section("findings", "Findings", tuple(blocks))
+
+
+def in_short(judgement: Judgement) -> list[Block]:
+    """The headline of the verdict, and its points."""
+    verdict = judgement.verdict
+    blocks: list[Block] = [Text(fit(verdict.headline), "lead")] if verdict.headline else []
+    points = tuple(fit(text) for text in verdict.points)
+    return [*blocks, Points(points)] if points else blocks
+
+
+def in_full(judgement: Judgement) -> list[Block]:
+    """All that the verdict says, to be opened; nothing where the short form says all of it."""
+    verdict = judgement.verdict
+    parts = [part for part in verdict.decision.removeprefix(judgement.void).split("\n") if part]
+    if len(" ".join(parts)) <= len(" ".join((verdict.headline, *verdict.points))):
+        return []
+    return [Details("The answer in full", tuple(Text(fit(part)) for part in parts))]
 
 
 def analysis(judgement: Judgement) -> list[Block]:

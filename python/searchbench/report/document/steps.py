@@ -12,16 +12,14 @@ from searchbench.analysis.judgement import Capacity
 from searchbench.report.document import notices
 from searchbench.report.document.blocks import Badge, Block, Details, Notice, Section, Text
 from searchbench.report.document.content import LONG, Content, figure
-from searchbench.report.document.text import fit, line, short
+from searchbench.report.document.text import line, short
 from searchbench.report.figures import capacity as capacity_figures
 from searchbench.report.figures import steps as figures
 from searchbench.report.tables import numbers
 from searchbench.report.tables import steps as tables
 from searchbench.report.tables import study as shared
 
-_LEADS = 3  # paragraphs of the answer in large type
 _NARROW = 1.1  # the most by which the upper end of a narrow interval exceeds the lower, as a ratio
-_SENTENCES = 2  # intervals whose sentences come before the table
 _SHOWN = 2  # curves of trials that are shown open
 _OF = {"closed": "clients", "open": "the offered rate", "replay": "the speed of the log"}
 
@@ -32,19 +30,14 @@ def answer(content: Content) -> Section:
     if not content.searched:
         reading = "Small print below numbers: 95 % intervals. Hover or touch for exact values."
         blocks = [*_opening(content, _measured(content)), Text(reading, "quiet")]
-    elif len(found) > _SENTENCES:
-        blocks = _opening(content, _bracketed(content), _intervals(found))
-    else:  # one interval or two are a sentence each; of more, a table is quicker to read
+    else:
         blocks = _opening(content, _bracketed(content)) + (_intervals(found) if found else [])
+    blocks += [*notices.in_full(content.judgement), *notices.analysis(content.judgement)]
     return Section("answer", "The answer", tuple(blocks), "Answer")
 
 
-def _opening(content: Content, badge: Badge, first: Sequence[Block] = ()) -> list[Block]:
-    """How the answer begins: void steps, the badge, the sentences, and what speaks against them.
-
-    ``first``: intervals that come before the sentences. Those that only say an interval again come
-    last then.
-    """
+def _opening(content: Content, badge: Badge) -> list[Block]:
+    """How the answer begins: void steps, the badge, the answer in short, what speaks against it."""
     judged = content.judgement
     blocks: list[Block] = []
     if judged.void:
@@ -53,20 +46,11 @@ def _opening(content: Content, badge: Badge, first: Sequence[Block] = ()) -> lis
         remedies = list(dict.fromkeys(line(f.remedy) for f in invalid if f.remedy))
         why = why[:1].upper() + why[1:]
         blocks.append(Notice("invalid", "Void", "", "", why, " ".join(remedies[:2])))
-    blocks += [badge, *first]
-    rest = judged.verdict.decision.removeprefix(judged.void).strip()
-    sentences = [part for part in rest.split("\n") if part]
-    if first:
-        again = [c.sentence for c in judged.capacity]
-        sentences.sort(key=lambda part: any(sentence in part for sentence in again))
-    blocks += [
-        Text(fit(part), "lead" if i < _LEADS and not first else "plain")
-        for i, part in enumerate(sentences)
-    ]
+    blocks += [badge, *notices.in_short(judged)]
     blocks += notices.notices(
         [f for f in shared.findings_of(judged) if not f.trial and f.severity == "warning"]
     )
-    return blocks + notices.analysis(judged)
+    return blocks
 
 
 def _measured(content: Content) -> Badge:
