@@ -45,6 +45,7 @@ from benches.table import Table, place, section
 
 BENCHES: dict[str, Callable[[], Iterable[Figure | Table | Missing]]] = {
     "clients": http_clients.figures,
+    "tls": http_clients.tls,
     "core": client_cpu.figures,
     "sql": sql_client.figures,
     "schedule": schedule.figures,

@@ -14,6 +14,7 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
+from typing import Any
 from urllib.parse import urlsplit
 
 from benches.databases import MissingError
@@ -46,6 +47,21 @@ class Turn:
         """Microseconds of CPU each request."""
         count = self.long.said.answered - self.start.said.answered
         return (self.long.cpu_s - self.start.cpu_s) / count * 1e6
+
+
+def tls(rounds: int = 5, seconds: float = SECONDS) -> Iterator[Figure | Table | Missing]:
+    """The same to nginx over TLS 1.3: connections that stay open, and a handshake each request."""
+    for server, keep_alive in (
+        ("nginx, TLS", True),
+        ("nginx, TLS, a connection each request", False),
+    ):
+        standing = nginx(keep_alive=keep_alive, tls=True)
+        try:
+            yield from _compared(
+                server, standing, {"wrk": 1.0}, rounds, seconds, keep_alive=keep_alive
+            )
+        except MissingError as missing:
+            yield Missing(f"{server}: {missing}")
 
 
 def figures(rounds: int = 7, seconds: float = SECONDS) -> Iterator[Figure | Table | Missing]:
@@ -176,6 +192,8 @@ def _start(peer: Peer, asked: Asked) -> Cost:
     few = Asked(asked.url, asked.pool, asked.seconds, asked.keep_alive, requests=asked.pool)
     if peer.can(few):
         return peer.run(few)
+    if urlsplit(asked.url).scheme == "https":  # its handshakes are part of what it costs to start
+        return peer.run(Asked(f"{asked.url}slow", asked.pool, 1.0, asked.keep_alive))
     with serving([*_RESPONDER, "--delay-us", "900000"]) as port:
         return peer.run(Asked(f"http://127.0.0.1:{port}/", asked.pool, 1.0, asked.keep_alive))
 
@@ -192,7 +210,9 @@ def _ours(asked: Asked, *, shortest: bool = False) -> Cost:
     """A closed loop with the full trace; this whole process is the client."""
     port = urlsplit(asked.url).port
     assert port is not None
-    how = {"stop_after": asked.pool} if shortest else {}
+    how: dict[str, Any] = {"stop_after": asked.pool} if shortest else {}
+    if urlsplit(asked.url).scheme == "https":  # as the others, without a look at the certificate
+        how["tls"] = (["127.0.0.1"], None, None, True)
     before = resource.getrusage(resource.RUSAGE_SELF)
     done = closed(port, "http", [_request(asked)], asked.pool, asked.seconds, idle="block", **how)
     after = resource.getrusage(resource.RUSAGE_SELF)

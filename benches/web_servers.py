@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 import shutil
 import signal
+import ssl
 import subprocess
 import tempfile
 import time
@@ -40,26 +41,53 @@ http {
   scgi_temp_path PLACE/t4;
   uwsgi_temp_path PLACE/t5;
   server {
-    listen 127.0.0.1:PORT backlog=4096;
+    listen 127.0.0.1:PORT LISTEN backlog=4096;
+    SECURE
     root PLACE/files;
     location = / { try_files /page =404; }
+    location = /slow { limit_rate 500; try_files /page =404; }
   }
 }
 """
 
 
+_SECURE = """\
+ssl_certificate PLACE/cert;
+    ssl_certificate_key PLACE/key;
+    ssl_session_cache off;
+    ssl_session_tickets off;
+"""
+_CERTIFY = [
+    "openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes",
+    "-days", "2", "-subj", "/CN=127.0.0.1", "-addext", "subjectAltName=IP:127.0.0.1", "-keyout",
+]  # fmt: skip
+# Whether it answers at all is asked of our own server, whose certificate nobody has signed.
+_ANYBODY = ssl.create_default_context()
+_ANYBODY.check_hostname, _ANYBODY.verify_mode = False, ssl.CERT_NONE
+
+
 @contextmanager
-def nginx(*, keep_alive: bool) -> Iterator[str]:
-    """The URL of a file of 1 KB; without ``keep_alive`` each reply ends its connection."""
+def nginx(*, keep_alive: bool, tls: bool = False) -> Iterator[str]:
+    """The URL of a file of 1 KB; without ``keep_alive`` each reply ends its connection.
+
+    ``tls``: with a certificate of its own; no session is resumed. /slow is the same file in some
+    two seconds.
+    """
     if not (program := _found("nginx")):
         raise MissingError("nginx (Debian: apt-get install nginx-light)")
     with tempfile.TemporaryDirectory(prefix="searchbench-bench-") as folder:
         place, port = Path(folder), free_port()
         (place / "files").mkdir()
         (place / "files" / "page").write_bytes(BODY)
-        config = _NGINX.replace("PLACE", folder).replace("PORT", str(port))
+        config = _NGINX.replace("LISTEN", "ssl" if tls else "").replace(
+            "SECURE", _SECURE if tls else ""
+        )
+        config = config.replace("PLACE", folder).replace("PORT", str(port))
+        if tls:
+            subprocess.run([*_CERTIFY, f"{folder}/key", "-out", f"{folder}/cert"],
+                           check=True, capture_output=True)  # fmt: skip
         (place / "conf").write_text(config.replace("KEEP", "3600s" if keep_alive else "0"))
-        url = f"http://127.0.0.1:{port}/"
+        url = f"{'https' if tls else 'http'}://127.0.0.1:{port}/"
         with _standing([program, "-p", folder, "-c", str(place / "conf")], url, place):
             yield url
 
@@ -96,7 +124,7 @@ def _standing(argv: Sequence[str], url: str, place: Path) -> Iterator[None]:
         until = time.monotonic() + START_S
         while True:
             try:
-                with urllib.request.urlopen(url, timeout=5) as reply:
+                with urllib.request.urlopen(url, timeout=5, context=_ANYBODY) as reply:
                     reply.read()
                 break
             except OSError as error:
