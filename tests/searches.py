@@ -66,7 +66,8 @@ def search(
 class Lab:
     """A search on record. ``servers``: by subject. ``fails``: the subject's trial that fails.
 
-    ``other``: subjects whose totals are not those of the others.
+    ``other``: subjects whose totals are not those of the others. ``lies_above``: by subject, the
+    rate from which on its replies under load are empty; ``changed``: how many of 200 are.
     """
 
     path: Path
@@ -77,6 +78,8 @@ class Lab:
     blocks: int = 1
     fails: Mapping[str, int] = field(default_factory=dict)
     other: tuple[str, ...] = ()
+    lies_above: Mapping[str, float] = field(default_factory=dict)
+    changed: int = 200
     look_per_s: float = 100.0
     arrivals: Arrivals = "poisson"
     most: int = 1000
@@ -113,7 +116,11 @@ class Lab:
                 continue
             trace = self._trace(self.servers[template.subject], about.load)
             about.window = Window(*trace.window)
-            replies = _replies(1 if template.subject in self.other else 0)
+            lies = (about.load.rate_per_s or 0.0) >= self.lies_above.get(template.subject, math.inf)
+            replies = _replies(
+                1 if template.subject in self.other else 0,
+                (self.changed if lies else 0) if self.lies_above else None,
+            )
             self._writer.trial(about, samples=_samples(trace), replies=replies)
 
     def _template(self, number: int, subject: str) -> plans.Treatment:
@@ -174,10 +181,14 @@ def _samples(trace: Trace) -> pa.Table:
     return pa.table(columns | {"connect": nothing, "host": nothing, "role": roles}, schema=SAMPLES)
 
 
-def _replies(more: int) -> pa.Table:
+def _replies(more: int, changed: int | None = None) -> pa.Table:
+    """``changed``: of 200 sampled under load, so many are empty; None: none was sampled."""
     blank = {"phase": "captured", "outcome": 0, "total_exact": True}
     rows = []
     for query in range(10):
         answer = good_answer(query)
         rows.append({"query": query, **blank, **answer, "total": answer["total"] + more})
+    for i in range(0 if changed is None else 200):
+        empty = {"total": 0, "ids": [], "scores": []} if i < (changed or 0) else {}
+        rows.append(rows[i % 10] | {"phase": "under_load"} | empty)
     return pa.Table.from_pylist(rows, schema=REPLIES)

@@ -10,6 +10,7 @@ import pytest
 
 from records import Study, good_answer, single_queue
 from searchbench.analysis.compare.records import compare_records
+from searchbench.cli.compare import compare
 from searchbench.record import open_record
 from test_analysis_steps import by_clients, judged, line_of, load_run, ordered
 
@@ -128,9 +129,17 @@ def test_two_sweeps_are_not_compared_where_one_gave_other_answers(tmp_path: Path
         assert last.reason == (f"the {which} gave other answers under load than when asked alone")
         assert (found.only_in_a, found.only_in_b) == ((), ())
         assert f"Void, in the {which} record: 2 of 4 steps" in found.decision
-        assert not found.beyond_threshold
+        # What was measured well before and is not now is lost, however fast it is.
+        assert found.beyond_threshold is (which == "second")
+        said = (
+            " Lost, with valid steps in the first and none in the second: liar 4 (other answers "
+            "under load: 200 of 200 sampled replies); liar 8 ("
+        )
+        assert (said in found.decision) is (which == "second")
+    assert [compare(*paths), compare(*paths[::-1])] == [1, 0]
     both = compare_records(open_record(lying().write(tmp_path / "c")), b)
     assert both.comparisons[-1].reason.startswith("the first and the second gave other answers")
+    assert not both.lost
 
 
 def test_a_further_run_with_other_answers_counts_for_no_line(tmp_path: Path) -> None:
@@ -144,3 +153,62 @@ def test_a_further_run_with_other_answers_counts_for_no_line(tmp_path: Path) -> 
     assert [line.runs for line in found.comparisons if line.metric == "throughput"] == [
         (2, 1), (2, 1), (1, 1), (1, 1),
     ]  # fmt: skip
+
+
+def dying(at_s: float, **more: Any) -> Study:
+    """A server that is asked by 1, 2 and 4 clients, and is gone so long after the last began."""
+    run = by_clients((1, 2), system="mortal", run=sweep(), seconds=11.0)
+    return by_clients((4,), system="mortal", run=run, seconds=11.0, dies_at_s=at_s, **more)
+
+
+def test_a_step_within_which_the_server_died_has_no_rate(tmp_path: Path) -> None:
+    honest = by_clients((1, 2, 4), system="honest", factor=3.0, run=dying(4.2), seconds=11.0)
+    found = judged(honest, tmp_path / "r")
+    (step,) = (s for s in found.steps if s.status == "void")
+    assert step.reason == "server died: after 3.2 s of 10 s"
+    assert (step.label, step.answered, step.achieved) == ("mortal 4", None, None)
+    assert line_of(found, step)[-1] == "void: server died"
+    said = found.verdict.decision
+    assert (
+        "At 4 clients mortal ended (after 3.2 s of 10 s), so no rate is known that it sustains "
+        "there. Read its log; memory is the usual reason." in said
+    )
+    assert "mortal answers at most" in said
+    assert ", at 2 clients. That is the last usable step" in said
+    assert found.verdict.best is None, "it wins at 1 and 2 clients, and is dead at 4"
+
+
+@pytest.mark.parametrize(("share", "status"), [(0.0, "valid"), (0.05, "void")])
+def test_a_worker_that_is_replaced_makes_no_step_void_while_requests_are_answered(
+    tmp_path: Path, share: float, status: str
+) -> None:
+    note = {"kind": "server ended", "number": "", "meaning": "a process ended", "remedy": "look"}
+    run = by_clients((2,), run=sweep(), error_share=share, extra={"notes": [note]})
+    (step,) = judged(run, tmp_path / "r").steps
+    assert step.status == status
+    (finding,) = (f for f in step.findings if f.kind == "server ended")
+    assert finding.number, "an empty figure tells nothing"
+
+
+@pytest.mark.parametrize(
+    ("at_s", "why"),
+    [(4.2, "server died: after 3.2 s of 10 s"), (0.0, "no request was answered well")],
+)
+def test_a_load_at_which_the_second_is_dead_is_lost(tmp_path: Path, at_s: float, why: str) -> None:
+    before = by_clients((1, 2, 4), system="mortal", run=sweep(), seconds=11.0)
+    a, b = before.write(tmp_path / "a"), dying(at_s).write(tmp_path / "b")
+    assert [compare(a, b), compare(b, a)] == [1, 0]
+    found = compare_records(open_record(a), open_record(b))
+    assert found.lost == {"mortal 4": why}
+    assert f"none in the second: mortal 4 ({why})." in found.decision
+    assert found.would_change[0].startswith("The second has no valid step of mortal 4 (")
+
+
+def test_a_load_that_only_the_client_or_the_machine_spoiled_is_not_lost(tmp_path: Path) -> None:
+    before = by_clients((1, 2), system="same", run=sweep(), seconds=11.0)
+    after = by_clients((1,), system="same", run=sweep(), seconds=11.0)
+    by_clients((2,), system="same", run=after, seconds=11.0, lag_ns=3_000_000)
+    a, b = (open_record(run.write(tmp_path / n)) for n, run in (("a", before), ("b", after)))
+    found = compare_records(a, b)
+    assert found.only_in_a == ("same 2",)
+    assert (dict(found.lost), found.beyond_threshold) == ({}, False)

@@ -378,6 +378,10 @@ def test_what_rests_on_one_query_is_not_called_the_best() -> None:
         verdict.decision
     )
     assert "the best" not in verdict.decision
+    two = decided([b, a], [replace(compared(b, a, measured=1), queries_used=1)])
+    assert two.best is None
+    assert "a only leads: it was compared on one query alone with b." in two.decision
+    assert "only leads" not in decided([b, a], [compared(b, a)]).decision
 
 
 def test_the_best_subject_wins_against_every_rival_at_every_load() -> None:

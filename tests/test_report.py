@@ -154,6 +154,11 @@ def test_the_badge_names_the_best_and_only_that() -> None:
     leads = badge(replace(judged, verdict=replace(judged.verdict, best=None)))
     assert (leads.text, leads.tone) == ("Partly resolved", "unsure")
     assert "nothing is shown to be better than all others" in leads.explanation
+    one_query = tuple(replace(c, queries_used=1, queries_measured=1) for c in judged.comparisons)
+    verdict = replace(judged.verdict, best=None)
+    alone = badge(replace(judged, verdict=verdict, comparisons=one_query))
+    assert alone.text == "Partly resolved"
+    assert alone.explanation.startswith("A difference is resolved on one query alone, so nothing")
     assert "no A/A control" in badge(replace(judged, noise_floor=None)).explanation
 
 

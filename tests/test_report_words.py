@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from searchbench.analysis.judgement import Estimate, Interval
+from searchbench.analysis.words import percent
 from searchbench.report.document.text import fit, line, short
 from searchbench.report.tables import numbers
 from searchbench.report.tables.cells import bars, of_estimate, title_of
@@ -94,3 +95,13 @@ def test_fit_text_can_always_be_encoded_and_holds_no_controls(text: str) -> None
 def test_unfit_characters_are_written_out_not_dropped() -> None:
     assert fit("a\x00b\u202ec\ud800") == "a\\x00b\\u202ec\\ud800"
     assert fit("שלום 日本語 e\u0301 🔎") == "שלום 日本語 e\u0301 🔎"
+
+
+@pytest.mark.parametrize(
+    ("share", "said"),
+    [(1.103, "+110 %"), (-0.874, "−87 %"), (0.0123, "+1.2 %"), (12.0, "+1,200 %"),
+     (1e-7, "+0.00001 %"), (0.0996, "+10 %"), (-0.0, "+0 %")],
+)  # fmt: skip
+def test_a_share_as_per_cent_never_has_an_exponent(share: float, said: str) -> None:
+    assert percent(share, signed=True) == said
+    assert percent(abs(share)) == said[1:]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Sequence
 
@@ -44,6 +45,20 @@ def digits(x: float) -> str:
     if abs(x) >= 0.001:
         return f"{float(f'{x:.3g}'):.10g}"
     return f"{x:.2e}"
+
+
+def percent(share: float, *, signed: bool = False) -> str:
+    """A share or a change as per cent: two digits, whole from 10 % on, and no exponent.
+
+    ``signed``: with its sign, of which the minus is the typographic one.
+    """
+    x = 100 * share or 0.0  # and no −0
+    if not math.isfinite(x):
+        return f"{x} %"
+    places = max(0, 1 - math.floor(math.log10(abs(x)))) if x else 0
+    said = f"{x:{'+' if signed else ''},.{places}f}"
+    said = said.rstrip("0").rstrip(".") if "." in said else said
+    return f"{said.replace('-', '−') if signed else said} %"
 
 
 def per_s(rate: float) -> str:

@@ -12,11 +12,12 @@ from dataclasses import dataclass, replace
 from searchbench.analysis.capacity.changes import BEYOND, Changes, changes
 from searchbench.analysis.capacity.pace import DOUBT, WIDTH, Driven, Seen
 from searchbench.analysis.capacity.posterior import Posterior
-from searchbench.analysis.words import listed, per_s, plural
+from searchbench.analysis.words import listed, per_s, percent, plural
 
 FULL_OF_WIDTH = 0.98  # an interval that could be narrower is made so wide, for it is surer
 CHANGES = 0.95  # the chance that the server's speed differs, from which on it is said
 SUSPECT = 0.7  # and from which on an order of the trials is a drift
+FOR_ANSWERS = "Raise the server's own limits, or see whether its documents changed meanwhile."
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +36,7 @@ class Bracket:
 
 def bracket(seen: Seen) -> Bracket:
     """The interval by all trials of a search that say something about the system."""
-    found = _bracket(seen)
+    found = _below_other_answers(_bracket(seen), seen)
     disturbed = [d for d in seen.driven if d.judged.disturbed]
     if not disturbed:
         return found
@@ -64,6 +65,8 @@ def _bracket(seen: Seen) -> Bracket:
                 "Nothing is known about the system. Stop what else runs here, or use a quieter "
                 "machine, and search again."
             )
+        elif any(d.judged.changed for d in seen.driven):
+            why = _all_changed(seen)
         elif not any(d.judged.own_fault for d in seen.driven):
             why = (
                 "No request was due in the window of any trial, so nothing is known about the "
@@ -84,7 +87,8 @@ def _bracket(seen: Seen) -> Bracket:
             return Bracket(None, None, rising)
         return Bracket(None, min(broken, default=None), _nothing_holds(seen))
     if all(keeps):
-        return _all_hold(seen, max(used, key=lambda d: d.rate_per_s))
+        sure = max(used, key=lambda d: (d.rate_per_s, d.judged.verdict == "holds", d.seconds))
+        return _all_hold(seen, sure)
     where = seen.where
     low, high = where.quantile(DOUBT), where.quantile(1 - DOUBT)
     slack = (1 + FULL_OF_WIDTH * WIDTH) / (high / low)
@@ -125,7 +129,7 @@ def _differing(where: Posterior) -> str:
         return ""
     return (
         " The server changed between the trials: its speed differs by about "
-        f"{100 * where.speeds:.2g} % (standard deviation) from one to the next. The interval is of "
+        f"{percent(where.speeds)} (standard deviation) from one to the next. The interval is of "
         "its usual speed; at times it sustains less."
     )
 
@@ -172,7 +176,9 @@ def _beyond(used: list[Driven], low: float, high: float, where: Posterior) -> Br
 def _all_hold(seen: Seen, top: Driven) -> Bracket:
     """Nothing seems to break the promise: what kept the search from going higher."""
     limit = seen.client_limit(top.rate_per_s)
-    n = len(seen.driven) - sum(d.judged.disturbed for d in seen.driven)
+    if seen.changed_per_s < limit:  # that is why, and is said of every bracket
+        limit = math.inf
+    n = len(seen.driven) - sum(d.judged.disturbed or d.judged.changed for d in seen.driven)
     kept = f"The promise was still kept at {per_s(top.rate_per_s)}"
     if limit == math.inf:
         kept += f", the highest rate of {n} {plural(n, 'trial', 'trials')}"
@@ -188,10 +194,49 @@ def _all_hold(seen: Seen, top: Driven) -> Bracket:
     said = [f"{kept}."]
     if unsure:
         said.append(f"The trial at {per_s(top.rate_per_s)} alone is too short to be sure.")
-    said.append("Where it fails is not known.")
+    if seen.changed_per_s == math.inf:
+        said.append("Where it fails is not known.")
     if limit < math.inf:
         said.append("Give the client more processors, and search again.")
     return Bracket(holds, None, " ".join(said))
+
+
+def _below_other_answers(found: Bracket, seen: Seen) -> Bracket:
+    """Nothing above the lowest rate at which the answers changed, which the sentence names."""
+    out = [d for d in seen.driven if d.judged.changed]
+    if not out or not seen.used:
+        return found
+    most = seen.changed_per_s
+    n, of = len(out), len(seen.driven)
+    which = f"{n} of {of} trials {plural(n, 'is', 'are')} left out"
+    if most == math.inf:
+        why = f" {which}, because one sampled reply of {plural(n, 'it', 'each')} is not the one "
+        return replace(found, sentence=f"{found.sentence}{why}given alone.")
+    why = f"From {per_s(most)} on the answers changed under load ({_others(seen)})"
+    if found.fails is not None and found.fails <= most:
+        return replace(found, sentence=f"{found.sentence} {why}: {which}.")
+    sentence, holds = found.sentence, found.holds
+    if found.chance_inside is not None:  # an interval whose upper end is not the one named here
+        holds = min(found.holds or 0.0, max(d.rate_per_s for d in seen.used))
+        sentence = f"The promise holds at {per_s(holds)} (95 %)."
+    why += ", so no rate from there on keeps the promise."
+    return Bracket(holds, most, f"{sentence} {why} {FOR_ANSWERS}")
+
+
+def _all_changed(seen: Seen) -> str:
+    least = min(d.rate_per_s for d in seen.driven if d.judged.changed)
+    return (
+        f"Not comparable: the answers changed under load, down to {per_s(least)} "
+        f"({_others(seen)}), and no trial at a lower rate says anything. So it is not known which "
+        f"rate keeps the promise. {FOR_ANSWERS}"
+    )
+
+
+def _others(seen: Seen) -> str:
+    """How many answers changed in the trial at the lowest rate at which they did."""
+    changed = [d for d in seen.driven if d.judged.changed]
+    found = min(changed, key=lambda d: (d.judged.others < 2, d.rate_per_s)).judged
+    return f"{found.others:,} of {found.sampled:,} sampled replies are not those given alone"
 
 
 def _later_when_less(used: list[Driven]) -> str:

@@ -35,6 +35,7 @@ _LAST = 3  # so many last trials are twice as long
 _UP, _DOWN = (4.0, 4.0, 8.0), (2.0, 4.0, 8.0)
 _STEP = 1.15  # the least step to a side of which nothing is known
 _LATE = 3
+_CHANGED = 6  # rates, each lower, at which all answers are others before no lower one is tried
 NEAR = (0.74, 1.35)  # limit / quantile of a trial that is near the limit
 LOWEST_PER_S = 1.0
 ALIKE = 0.1  # logarithm of the ratio of two rates at which a curve is bent alike
@@ -85,8 +86,18 @@ class Seen:
 
     @property
     def used(self) -> list[Driven]:
-        """Trials that say something about the system."""
-        return [d for d in self.driven if not d.judged.says_nothing]
+        """Trials that say something about the system, below the rates with other answers."""
+        most = self.changed_per_s
+        return [d for d in self.driven if not d.judged.says_nothing and d.rate_per_s < most]
+
+    @cached_property
+    def changed_per_s(self) -> float:
+        """The lowest rate at which the answers are others than those asked for; infinite: none.
+
+        One other reply of a short trial leaves it out, and says nothing of the rate.
+        """
+        found = [d for d in self.driven if d.judged.changed and d.judged.others > 1]
+        return min((d.rate_per_s for d in found), default=math.inf)
 
     def client_limit(self, rate_per_s: float) -> float:
         """The lowest rate above this one at which the client's own lateness broke the promise."""
@@ -145,6 +156,10 @@ def following(seen: Seen, left: int, start_per_s: float, effort: float = 1.0) ->
     rate, full = _rate(seen, effort)
     if rate is None:
         return None
+    if rate >= seen.changed_per_s and seen.used:  # there it would have other answers again
+        rate = _between(max(d.rate_per_s for d in seen.used), seen.changed_per_s)
+        if rate is None:
+            return None
     seconds = _seconds(seen, rate, left, effort, full=full)
     if full and all(seen.beside()) and rate < seen.where.quantile(0.5):
         seconds = max(seconds, COVERED_S * effort)
@@ -193,6 +208,9 @@ def _rate(seen: Seen, effort: float) -> tuple[float | None, bool]:
         last = seen.driven[-1]
         if last.judged.disturbed:
             return last.rate_per_s, False  # once more: it was not for the rate
+        if changed := [d for d in seen.driven if d.judged.changed]:
+            least = min(changed, key=lambda d: d.rate_per_s)
+            return (None if len(changed) >= _CHANGED else _down(seen, least)), False
         # Thrice late at ever lower rates: the client is not fit to judge anything.
         tried = sum(not d.judged.disturbed for d in seen.driven)
         return (None if tried >= _LATE else _down(seen, last)), False
@@ -205,7 +223,12 @@ def _rate(seen: Seen, effort: float) -> tuple[float | None, bool]:
         # Where the client itself was late, nothing is known yet: lower than that.
         return _down(seen, min([least, *late], key=lambda d: d.rate_per_s)), False
     if all(keeps):
-        return _up(seen, max(d.rate_per_s for d in used)), False
+        most = max(d.rate_per_s for d in used)
+        higher = _up(seen, most)
+        sure = any(d.full and d.rate_per_s == most for d in used)
+        if higher is None and seen.changed_per_s < math.inf and not sure:
+            return most, True  # the last rate with the answers asked for: is the promise kept?
+        return higher, False
     where = seen.where
     low, middle, high = (where.quantile(q) for q in (DOUBT, 0.5, 1 - DOUBT))
     near = any(d.near for d in used)
@@ -252,15 +275,20 @@ def _guess(seen: Seen) -> float | None:
 
 def _up(seen: Seen, rate: float) -> float | None:
     """Every trial seems to keep the promise: higher, as far as the client can."""
-    limit = seen.client_limit(rate)
+    limit = min(seen.client_limit(rate), seen.changed_per_s)
     if limit < math.inf:
-        step = math.sqrt(limit / rate)
-        return rate * step if step > _STEP else None
+        return _between(rate, limit)
     if not all(d.own for d in seen.driven):
         # Trials for another promise were near: what they say is a better guide than a great step.
         return min(_UP[0] * rate, max(_STEP * rate, seen.where.quantile(0.5)))
     rose = sum(d.rate_per_s > seen.driven[0].rate_per_s for d in seen.used)
     return rate * _UP[min(rose, len(_UP) - 1)]
+
+
+def _between(rate: float, limit: float) -> float | None:
+    """Between a rate that says something and a higher one that does not; None: they are near."""
+    step = math.sqrt(limit / rate)
+    return rate * step if step > _STEP else None
 
 
 def _down(seen: Seen, least: Driven) -> float | None:

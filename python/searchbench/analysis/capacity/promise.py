@@ -34,6 +34,7 @@ from searchbench.analysis.stats.distributions import beta
 from searchbench.analysis.trial import throughput
 from searchbench.analysis.trial.measured import Trace
 from searchbench.analysis.trial.steadiness import steadiness
+from searchbench.analysis.trial.validity import ERRORS_INVALID
 from searchbench.workload.load_table import Condition
 
 Verdict = Literal["holds", "fails", "unclear"]
@@ -82,6 +83,8 @@ class Judged:
     ``own_fault``: the promise was broken, but may have been kept had the client sent on time, so
     the window says nothing about the system. ``lagging``: the client was late by a tenth of a limit
     for more requests than may be late, whether that decides or not; all times count it.
+    ``others`` of ``sampled`` replies under load are not those of the same queries asked alone; no
+    trace knows these either.
     ``change``: by what share responses became longer from the window's beginning to its end.
     ``disturbed``: by the audit others took too much of the cores in use; no trace alone knows it.
     """
@@ -97,6 +100,13 @@ class Judged:
     change: Interval | None = None
     disturbed: bool = False
     lagging: bool = False
+    others: int = 0
+    sampled: int = 0
+
+    @property
+    def changed(self) -> bool:
+        """Whether more replies are others than may be, so that its times are of other work."""
+        return self.others > ERRORS_INVALID * self.sampled
 
     @property
     def seems_kept(self) -> bool:
@@ -108,7 +118,7 @@ class Judged:
     @property
     def says_nothing(self) -> bool:
         """Whether the window says nothing about the system."""
-        return self.own_fault or self.disturbed or not self.offered_per_s
+        return self.own_fault or self.disturbed or self.changed or not self.offered_per_s
 
 
 def judge(promise: tuple[Condition, ...], trace: Trace) -> Judged:

@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from searchbench.analysis.agreement import agreement
 from searchbench.analysis.capacity.bracket import Bracket, between, bracket
 from searchbench.analysis.capacity.pace import (
     FURTHER,
@@ -91,14 +92,16 @@ def promises_of(record: Record) -> Promises:
 
 
 def judge_all(record: Record, trial: Trial, promises: Promises) -> tuple[Judged, ...]:
-    """A trial's window against every promise."""
+    """A trial's window against every promise, and whether its answers are those asked for."""
     trace = read_trace(record, trial)
     found = (judge(conditions, trace) for conditions in promises)
     disturbed = any(
         kind in BY_OTHERS and severity == "invalid"
         for kind, severity, *_ in disturbances(trial, trace)
     )
-    return tuple(replace(one, disturbed=disturbed) for one in found)
+    # Errors are a result: the promise counts them.
+    others, _, sampled = agreement.under_load(record, trial, answered=True)
+    return tuple(replace(one, disturbed=disturbed, others=others, sampled=sampled) for one in found)
 
 
 def seen_by(
@@ -223,8 +226,9 @@ def _hull(brackets: Sequence[Bracket], seen: Sequence[Seen]) -> Bracket:
         return Bracket(None, None, "No rate has been driven yet.")
     if len(brackets) == 1:
         return brackets[0]
+    most = min(s.changed_per_s for s in seen)  # above it no search names a rate
     lows = [b.holds for b in brackets if b.holds is not None]
-    highs = [b.fails for b in brackets if b.fails is not None]
+    highs = [min(b.fails, most) for b in brackets if b.fails is not None]
     low = min(lows) if len(lows) == len(brackets) else None
     high = max(highs) if len(highs) == len(brackets) else None
     if low is None or high is None:

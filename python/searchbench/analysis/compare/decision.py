@@ -11,7 +11,7 @@ from searchbench.analysis.compare.sweeps import Matched
 from searchbench.analysis.compare.verdict import clip
 from searchbench.analysis.judgement import Estimate, Judgement, RecordLine
 from searchbench.analysis.stats.intervals import ALPHA
-from searchbench.analysis.words import digits, listed, plural, upper
+from searchbench.analysis.words import digits, listed, percent, plural, upper
 
 WIDTH_LABEL = 24
 _TIMES = ((1e6, "µs"), (1e3, "ms"), (1.0, "s"))
@@ -50,7 +50,7 @@ def sentences(
         said = f"By {metric.replace('_', ' ')}, of {len(own)} {many}: {parts}."
     else:
         said = "The records have no treatment in common, so there is nothing to compare."
-    said += _of_lost(lost)
+    said += _of_lost(lost, found.unit)
     if worse:
         _, ratio, worst = min(
             ((line.run_sd is None, line.ratio.value, line) for line in worse if line.ratio),
@@ -92,13 +92,13 @@ def _between(line: RecordLine) -> str:
     return f" (95 % interval {100 * (1 - span.high):.1f} to {100 * (1 - span.low):.1f} %)"
 
 
-def _of_lost(lost: Mapping[str, str]) -> str:
+def _of_lost(lost: Mapping[str, str], unit: str) -> str:
     """What worked in the first and not in the second, with the reasons."""
     if not lost:
         return ""
     named = "; ".join(f"{label} ({why})" for label, why in [*lost.items()][:_SHOWN])
     more = f"; and {len(lost) - _SHOWN} more" if len(lost) > _SHOWN else ""
-    return f" Lost, with valid trials in the first and none in the second: {named}{more}."
+    return f" Lost, with valid {unit}s in the first and none in the second: {named}{more}."
 
 
 def _not_excluded(lines: Sequence[RecordLine], threshold: float) -> str:
@@ -142,8 +142,8 @@ def _of_queries(lines: Sequence[RecordLine], require: str) -> str:
 def _of_failed(lines: Sequence[RecordLine]) -> str:
     """That requests failed, which no figure holds."""
     found = [
-        f"of {line.label} {100 * line.failed[0]:.2g} % in the first, "
-        f"{100 * line.failed[1]:.2g} % in the second"
+        f"of {line.label} {percent(line.failed[0])} in the first, "
+        f"{percent(line.failed[1])} in the second"
         for line in lines
         if line.ratio and any(line.failed)
     ]

@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from searchbench.analysis.compare.mix import timed
 from searchbench.analysis.judgement import Comparison, TreatmentResult, TrialResult
 from searchbench.analysis.trial import latency
-from searchbench.analysis.words import listed
+from searchbench.analysis.words import listed, percent
 from searchbench.record.trial import Load
 
 TAIL = 0.1  # of the mass beyond a quantile may have failed
@@ -69,7 +69,7 @@ def why(winner: str) -> str:
 def said(shares: Sequence[tuple[str, float]]) -> str:
     """A clause with the share of each that has any, by label; empty: none has."""
     some = any(failed for _, failed in shares)
-    each = (f"{100 * failed:.2g} % of {label}" if failed else f"none of {label}"
+    each = (f"{percent(failed)} of {label}" if failed else f"none of {label}"
             for label, failed in shares)  # fmt: skip
     return f"failed requests: {', '.join(each)}" if some else ""
 
@@ -77,7 +77,7 @@ def said(shares: Sequence[tuple[str, float]]) -> str:
 def sentence(own: Sequence[Comparison], labels: Mapping[str, str]) -> str:
     """That requests failed, which no figure holds; empty: none did."""
     found = {t: failed for c in own for t, failed in zip((c.a, c.b), c.failed, strict=True)}
-    each = [f"{100 * failed:.2g} % of {labels.get(t, t)}" for t, failed in found.items() if failed]
+    each = [f"{percent(failed)} of {labels.get(t, t)}" for t, failed in found.items() if failed]
     return f"Failed requests are in none of these figures: {listed(each)}." if each else ""
 
 

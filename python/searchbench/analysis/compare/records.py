@@ -94,7 +94,7 @@ def compare_runs(
     metric, shown = a.judged.metric, {line.metric for line in lines}
     if not trials and metric not in shown:
         metric = min(shown, default="")
-    lost = _lost(a, b) if trials else {}
+    lost = _lost(a, b) if trials else found.lost
     require = a.record.plan.judging.agreement.require
     said = decision.sentences(lines, worse, found, metric, threshold, lost, require)
     if not trials:

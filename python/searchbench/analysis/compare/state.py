@@ -13,7 +13,7 @@ from typing import Literal
 
 from searchbench.analysis.judgement import Estimate, TreatmentResult, TrialResult
 from searchbench.analysis.trial.steadiness import MARGIN
-from searchbench.analysis.words import listed, plural
+from searchbench.analysis.words import digits, listed, plural
 
 # At first asks that take twice as long, a share that differs by so much makes as much difference.
 FIRST_ASKS = MARGIN
@@ -132,7 +132,8 @@ def floor(a: tuple[str, State], b: tuple[str, State], log_ratio: float) -> Floor
 def _change(size: float) -> str:
     if size == math.inf:
         return "no change is excluded"
-    by = f"{100 * math.expm1(size):.0f} %" if size < math.log(2) else f"{math.exp(size):.2g} times"
+    times = f"{digits(float(f'{math.exp(size):.2g}'))} times"
+    by = f"{100 * math.expm1(size):.0f} %" if size < math.log(2) else times
     return f"a change of up to {by} is not excluded"
 
 

@@ -9,8 +9,9 @@ from one hour to the next.
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from searchbench.analysis.agreement import agreement, answers
@@ -43,13 +44,16 @@ class Matched:
     """What two records have in common. ``drafts``: lines to be decided, each with its p.
 
     ``agreed``: by label, how far the two return the same; ``only``: the labels of what one record
-    alone has; ``note``: what is not known of them all.
+    alone has; ``note``: what is not known of them all. ``lost``: by label, why the second has no
+    valid step or search where the first has one; ``unit``: what was driven.
     """
 
     drafts: Sequence[Draft]
     agreed: Mapping[str, Agreement]
     only: tuple[tuple[str, ...], tuple[str, ...]]
     note: str = ""
+    lost: Mapping[str, str] = field(default_factory=dict)
+    unit: str = "trial"
 
     @property
     def changed(self) -> dict[str, tuple[int, int]]:
@@ -60,6 +64,8 @@ class Matched:
 def match(a: Side, b: Side) -> Matched:
     """Match the steps of two sweeps, first and second, and compare them."""
     sides = at.driven(a[1].steps), at.driven(b[1].steps)
+    tried = at.points(b[1].steps, use=lambda s: s.status != "void" or at.by_server(s))
+    lost: dict[str, str] = {}
     subjects = list(_in_common(a[0], b[0], sides))
     drafts: list[Draft] = []
     only: tuple[list[str], list[str]] = [], []
@@ -68,6 +74,10 @@ def match(a: Side, b: Side) -> Matched:
         other = {(p.kind, p.x): p for p in sides[1][y_name]}
         for key in (key for key in mine if key in other):
             drafts += _lines(mine[key], other[key], barrier, found)
+        for point in tried[y_name]:
+            first = mine.get((point.kind, point.x))
+            if first is not None and _answered(first) and not _answered(point):
+                lost[_label(first, point)] = _why_lost(point)
         only[0].extend(p.steps[0].label for key, p in mine.items() if key not in other)
         only[1].extend(p.steps[0].label for key, p in other.items() if key not in mine)
     for which, side in enumerate(only):
@@ -76,7 +86,25 @@ def match(a: Side, b: Side) -> Matched:
     shared = [p for side in sides for own in side.values() for p in own]
     once = not any(len({s.block for s in p.steps}) > 1 for p in shared)
     note = STEPS_ONCE if once and drafts else ""
-    return Matched(drafts, _agreed(subjects), (tuple(only[0]), tuple(only[1])), note)
+    both_only = tuple(only[0]), tuple(only[1])
+    return Matched(drafts, _agreed(subjects), both_only, note, lost, "step")
+
+
+def _answered(point: Point) -> bool:
+    """Whether any of its steps counts and has an answer."""
+    return any(at.valid(s) and s.answered is not None and s.answered.value > 0 for s in point.steps)
+
+
+def _why_lost(point: Point) -> str:
+    """The most frequent reason of steps of which none counts."""
+    reasons = (s.reason.rstrip(".") or "no request was answered well" for s in point.steps)
+    return Counter(reasons).most_common(1)[0][0]
+
+
+def _label(a: Point, b: Point) -> str:
+    """What a line about both is called: without the subject's name, where each has another."""
+    first = a.steps[0].label
+    return first if a.subject == b.subject else first.removeprefix(a.subject).strip() or first
 
 
 def match_capacities(a: Side, b: Side) -> Matched:
@@ -86,8 +114,9 @@ def match_capacities(a: Side, b: Side) -> Matched:
         for one in judged.capacity:
             side.setdefault(one.subject, {})[one.promise] = one
     subjects = list(_in_common(a[0], b[0], (sides[0], sides[1])))
+    changed = [at.all_otherwise(judged.steps) for _, judged in (a, b)]
     both = [
-        (x_name, y_name, promise, barrier)
+        (x_name, y_name, promise, barrier or _changed(x_name in changed[0], y_name in changed[1]))
         for x_name, y_name, barrier, _ in subjects
         for promise in sides[0][x_name]
         if promise in sides[1][y_name]
@@ -102,7 +131,18 @@ def match_capacities(a: Side, b: Side) -> Matched:
     ]
     once = all(c.searches == 1 for _, judged in (a, b) for c in judged.capacity)
     note = SEARCHED_ONCE if once and drafts else ""
-    return Matched(drafts, _agreed(subjects), (only[0], only[1]), note)
+    lost = {
+        x: at.CHANGED
+        for x, y, _, _ in subjects
+        if y in changed[1] and any(c.holds or c.fails for c in sides[0][x].values())
+    }
+    return Matched(drafts, _agreed(subjects), (only[0], only[1]), note, lost)
+
+
+def _changed(first: bool, second: bool) -> str:
+    """That one gave other answers in every trial of its search; empty: it did not."""
+    which = [name for name, own in (("the first", first), ("the second", second)) if own]
+    return f"{' and '.join(which)} {at.CHANGED}" if which else ""
 
 
 _Subjects = tuple[str, str, str, Agreement | None]
@@ -151,8 +191,6 @@ def _agreed(subjects: Sequence[_Subjects]) -> dict[str, Agreement]:
 
 
 def _lines(a: Point, b: Point, barrier: str, found: Agreement | None) -> Iterator[Draft]:
-    first = a.steps[0]
-    label = first.label if a.subject == b.subject else first.label.removeprefix(a.subject).strip()
     metrics = at.metrics(a, b)
     barrier = barrier or at.not_comparable(("the first", a), ("the second", b))
     for metric in metrics if a.kind == "closed" else reversed(metrics):  # the tail before the rest
@@ -164,8 +202,8 @@ def _lines(a: Point, b: Point, barrier: str, found: Agreement | None) -> Iterato
         if metric == "answered" and a.kind != "closed":
             reason = "; ".join(part for part in (_behind(a, b), reason) if part)
         line = RecordLine(
-            label=label or first.label,
-            levels=first.levels,
+            label=_label(a, b),
+            levels=a.steps[0].levels,
             metric="throughput" if metric == "answered" else metric,
             verdict="not comparable" if barrier else "not resolved",
             value_a=a.of(metric),

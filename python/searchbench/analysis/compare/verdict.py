@@ -221,7 +221,9 @@ def _of_two(
         left = comparison.queries_left_out
         said = f"{labels[seen.a]} {_beats(metric, seen.ratio, labels[seen.b])}{over}"
         gone = f"; {left} {plural(left, 'query was', 'queries were')} left out" if left else ""
-        return [f"{said}{gone}."]
+        doubt = standing.doubt(seen)
+        leads = f"{labels[seen.a]} only leads: it was {doubt} {labels[seen.b]}." if doubt else ""
+        return [f"{said}{gone}.", leads]
     ratio = f" (ratio {times(seen.ratio)})" if seen.ratio else ""
     return [
         f"Not resolved: which of {labels[seen.a]} and {labels[seen.b]} is better by "

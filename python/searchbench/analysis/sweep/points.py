@@ -14,9 +14,10 @@ from typing import Literal
 from searchbench.analysis.compare import state
 from searchbench.analysis.judgement import Estimate, Interval, Step, TreatmentResult
 from searchbench.analysis.stats import intervals, within
-from searchbench.analysis.sweep.steps import OTHERWISE
+from searchbench.analysis.sweep.steps import ENDED, OTHERWISE
 
 ERRORS = 0.01
+CHANGED = "gave other answers under load than when asked alone"
 UNKNOWN = state.of_trials(())
 Kind = Literal["closed", "open", "replay"]
 
@@ -104,6 +105,16 @@ def otherwise(step: Step) -> bool:
     return any(f.kind == OTHERWISE and f.severity == "invalid" for f in step.findings)
 
 
+def ended(step: Step) -> bool:
+    """Void because the server ended within it."""
+    return any(f.kind in ENDED and f.severity == "invalid" for f in step.findings)
+
+
+def by_server(step: Step) -> bool:
+    """Void by the server's own doing, and not by the client's or the machine's."""
+    return otherwise(step) or ended(step)
+
+
 def points(
     steps: Sequence[Step],
     treatments: Sequence[TreatmentResult] = (),
@@ -133,8 +144,8 @@ def points(
 
 
 def driven(steps: Sequence[Step], treatments: Sequence[TreatmentResult] = ()) -> Points:
-    """``points``, and where a subject only has steps with other answers at a load, these."""
-    found, others = points(steps, treatments), points(steps, treatments, otherwise)
+    """``points``, and where a subject only has steps at a load that the server made void, these."""
+    found, others = points(steps, treatments), points(steps, treatments, by_server)
     return {
         subject: sorted(
             {(p.kind, p.x): p for p in (*others[subject], *own)}.values(),
@@ -144,11 +155,24 @@ def driven(steps: Sequence[Step], treatments: Sequence[TreatmentResult] = ()) ->
     }
 
 
+def all_otherwise(steps: Sequence[Step]) -> set[str]:
+    """Subjects that have steps, all of them with other answers."""
+    same = {s.subject for s in steps if not otherwise(s)}
+    return {s.subject for s in steps} - same
+
+
 def not_comparable(*sides: tuple[str, Point]) -> str:
-    """Which of them, by name, have only steps with other answers; empty: none."""
-    names = [name for name, point in sides if all(map(otherwise, point.steps))]
-    said = f"{' and '.join(names)} gave other answers under load than when asked alone"
-    return said if names else ""
+    """Which of them, by name, have only steps that the server made void, and how; empty: none."""
+    whys = (
+        (otherwise, CHANGED),
+        (ended, "ended within the step"),
+    )
+    said = [
+        f"{' and '.join(names)} {why}"
+        for made, why in whys
+        if (names := [name for name, point in sides if all(map(made, point.steps))])
+    ]
+    return "; ".join(said)
 
 
 def against(a: Point, b: Point, metric: str) -> tuple[Estimate | None, float | None]:

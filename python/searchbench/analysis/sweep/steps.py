@@ -2,8 +2,9 @@
 
 In a sweep a server that errs or falls behind is the answer that was asked for. So what makes
 another trial invalid is sorted here: faults of the client and the machine make a step void, faults
-of the server are results, and stay as warnings. But for other answers: replies that are not those
-asked for count as answered, so their rate and times are of other work, and the step is void.
+of the server are results, and stay as warnings. But for two, which make it void: replies that are
+not those asked for count as answered, so their rate and times are of other work; and a server that
+died within the step has no rate there, because after that instant none could be measured.
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ from searchbench.analysis.trial.validity import GROWTH, gravest_first
 from searchbench.record import Record, Trial
 
 OTHERWISE = "other answers under load"
+ENDED = ("server died", "server ended")  # its rate would be one over the time that it was dead
 RUN_WAIT_VOID = 0.20  # of the time ready but without a core: a fifth of its promptness is gone
 MINUTE_NS = 60_000_000_000
 # What the audit of a study calls invalid, and what is a result here: kind → what to do about it.
@@ -37,6 +39,7 @@ OF_THE_SERVER: Mapping[str, str] = {
     "overload": "Nothing to do: this is what was to be found. How long the latencies are depends "
     "on how long the window was.",
 }
+_FAILING = {"server died", "errors", "no answers"}
 _PIN = "Keep the server off the client's core (--cpus, taskset), or say --realtime."
 _NAMES = {"overload": "not kept up"}
 OF_WARM_UP = (
@@ -53,13 +56,15 @@ def rated(
     """The audit's findings as they weigh in a sweep, the gravest first.
 
     ``requests``: due within the window; without one nothing is known about the server.
-    ``swept``: False in a search for capacity, where other answers are a warning.
+    ``swept``: False in a search for capacity, whose promise a server that died breaks.
     """
     kinds = {f.kind for f in findings}
+    # One process of several may end, as workers do that are replaced, and hardly a request fails.
+    failing = {f.kind for f in findings if f.severity == "invalid"} & _FAILING
     found = []
     for f in findings:
         if f.kind in OF_THE_SERVER and (requests or f.kind != "no answers"):
-            stays = swept and f.kind == OTHERWISE
+            stays = f.kind == OTHERWISE or (swept and f.kind in ENDED and bool(failing))
             severity: Any = "warning" if f.severity == "invalid" and not stays else f.severity
             if f.kind == "overload":  # it answers what was asked
                 severity = "note"
@@ -102,6 +107,9 @@ def step_of(
     cores = throughput.utilisation(trial, trace.window_s)
     bad = [f for f in findings if f.severity == "invalid"]
     unsent = throughput.unsent(trial, trace)
+    died = any(f.kind in ENDED for f in bad)
+    if died:
+        achieved = None
     judging = record.plan.judging
     texts = judging.promises if judging.measure == "sweep" else ()
     void = ", ".join(dict.fromkeys(f.kind for f in bad))
@@ -118,7 +126,7 @@ def step_of(
         outcomes=dict(counts),
         error_share=within.share(trace.outcome[inside] != 0, due, window),
         offered=throughput.offered(trace),
-        answered=throughput.answered(trace),
+        answered=None if died else throughput.answered(trace),
         achieved=achieved,
         keeps_up=_keeps_up(unsent, achieved, response_growth, n) if achieved else None,
         service=within.quantiles((trace.done - trace.sent)[good], trace.due[good], window),

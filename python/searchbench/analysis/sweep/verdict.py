@@ -18,6 +18,7 @@ from searchbench.analysis.sweep import points as at
 from searchbench.analysis.sweep import promises
 from searchbench.analysis.sweep import words as say
 from searchbench.analysis.sweep.compared import Evidence, comparisons, decisive
+from searchbench.analysis.sweep.steps import OTHERWISE
 from searchbench.analysis.words import digits, listed, plural
 
 ONCE = (
@@ -40,13 +41,14 @@ def sustained(judged: Judgement, subjects: Mapping[str, str], evidence: Evidence
         compared = first_look.unresolved(compared)
     decide = decisive(compared)
     void = void_of(steps)
-    otherwise = at.points(steps, use=at.otherwise)
+    otherwise, ended = (at.points(steps, use=use) for use in (at.otherwise, at.ended))
     labels = {t.treatment: t.label for t in judged.treatments}
     kept, several = promises.sentences(steps), say.of_subjects(driven, decide, agreeing)
     alone = Rank.MORE if kept or several else Rank.ANSWER
     parts = [
         *([*said(sentences([one]), Rank.ANSWER, Rank.MORE)] for one in kept),
         *([*said(say.otherwise(*one), Rank.DOUBT)] for one in otherwise.items()),
+        *([*said(say.ended(*one), Rank.DOUBT)] for one in ended.items()),
         *([*said(say.of_points(*one), alone, Rank.MORE)] for one in found.items() if one[1]),
         [*said(sentences(several), Rank.MORE if kept else Rank.ANSWER, Rank.MORE)],
         [*said([standing.unsure(decide)], Rank.DOUBT)],
@@ -88,25 +90,31 @@ def void_of(steps: Sequence[Step], *, searched: bool = False) -> str:
     if not void:
         return ""
     why = ", ".join(kinds(*void))
+    changed = ", the answers changed" if OTHERWISE in kinds(*void) else ""
     driven = [s for s in steps if s.status != "failed"]
     if len(void) == len(driven):
         each = "trial" if searched else "step"
         which = f"the only {each}" if len(driven) == 1 else f"none of the {len(driven)} {each}s"
         verb = "cannot" if len(driven) == 1 else "can"
         end = "so nothing is known of the load that is sustained"
-        if searched:
+        if searched and kinds(*void) == [OTHERWISE]:
+            end = "so nothing is known of the rate that keeps the promise"
+        elif searched:
             end = (
                 "so what the search found may be the limit of the client; it leaves out the trials "
-                "in which others took the processors, or the client's own lateness decides"
+                f"in which others took the processors{changed}, or the client's own lateness "
+                "decides"
             )
         return f"Void: {which} {verb} be believed ({why}), {end}."
     names = listed(list(dict.fromkeys(s.label for s in void)))
     end = (
         "their times are not the server's alone; the search leaves out those in which others took "
-        "the processors, or the client's own lateness decides whether the promise is kept"
+        f"the processors{changed}, or the client's own lateness decides whether the promise is kept"
         if searched
         else "what follows is from the others"
     )
+    if searched and kinds(*void) == [OTHERWISE]:
+        end = f"the search leaves {plural(len(void), 'it', 'them')} out"
     many = f"{len(void)} of {len(driven)} {'trials' if searched else 'steps'} ({names})"
     return f"Void: {many} cannot be believed ({why}); {end}."
 

@@ -12,8 +12,9 @@ from searchbench.analysis.stats import within
 from searchbench.analysis.stats.intervals import ALPHA
 from searchbench.analysis.sweep import points as at
 from searchbench.analysis.sweep.points import Point
-from searchbench.analysis.sweep.steps import OF_WARM_UP, OTHERWISE
+from searchbench.analysis.sweep.steps import ENDED, OF_WARM_UP, OTHERWISE
 from searchbench.analysis.words import amount, digits, listed, times, words
+from searchbench.analysis.words import percent as two_digits
 
 Found = Mapping[str, Sequence[Point]]
 FALLS = 0.97  # the peak is partly luck, so a decline of less than 3 % is not reported
@@ -72,6 +73,16 @@ def otherwise(name: str, own: Sequence[Point]) -> list[str]:
     return [
         f"At {_loads(own)} {name} gave other answers than when asked alone ({eg}{found.number}), "
         f"so its times there are not those of the answers asked for. {found.remedy}"
+    ]
+
+
+def ended(name: str, own: Sequence[Point]) -> list[str]:
+    """At which loads it ended. ``own``: points of steps that are void for it."""
+    return [
+        f"At {_loads([p])} {name} ended ({f.number}), so no rate is known that it sustains there. "
+        f"{f.remedy}"
+        for p in own
+        for f in [f for s in p.steps for f in s.findings if f.kind in ENDED][:1]
     ]
 
 
@@ -318,7 +329,7 @@ def percent(share: float) -> str:
     """A share as per cent, never rounded to all or nothing."""
     if 0.9995 <= share < 1:
         return "> 99.9 %"
-    return f"{100 * share:.2g} %" if share < 0.1 else f"{100 * share:.3g} %"
+    return two_digits(share) if share < 0.1 else f"{digits(100 * share)} %"
 
 
 def _achieved(point: Point) -> str:

@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from typing import Literal
 
 from searchbench.analysis.trial.measured import Trace
+from searchbench.analysis.words import percent
 from searchbench.record import Trial
 
 COMPILING = 0.05  # of one core's time
@@ -29,7 +30,7 @@ def jvm(trial: Trial, trace: Trace) -> Iterator[Row]:
         yield (
             "compilers busy",
             "warning",
-            f"{100 * share:.2g} % of a core, {compilers_s:.2f} CPU seconds in the window",
+            f"{percent(share)} of a core, {compilers_s:.2f} CPU seconds in the window",
             "The compilers of the JVM were still busy: the server was not yet warm, and will be "
             "faster later.",
             f"Warm up {2 * trace.window[1] / 1e9:.0f} s.",
@@ -42,7 +43,7 @@ def jvm(trial: Trial, trace: Trace) -> Iterator[Row]:
         yield (
             "garbage collection",
             "note",
-            f"{100 * collectors_s / server.cpu_s:.2g} % of the server's CPU time",
+            f"{percent(collectors_s / server.cpu_s)} of the server's CPU time",
             "The JVM spent that collecting garbage; it is part of what was measured.",
             "Give it more memory (`heap_mb`) or another collector (`gc`), if production has them.",
         )

@@ -13,7 +13,7 @@ from typing import Literal
 import numpy as np
 
 from searchbench.analysis.trial.measured import Trace
-from searchbench.analysis.words import plural
+from searchbench.analysis.words import percent, plural
 from searchbench.record import Trial
 from searchbench.record.trial import KERNEL, CoreTotals
 
@@ -149,7 +149,7 @@ def _foreign(trial: Trial, trace: Trace) -> Iterator[Row]:
         yield (
             kind,
             "invalid" if grave and not host.shared else "warning",
-            f"{_percent(share(worst))} of {worst.cores}, "
+            f"{percent(share(worst))} of {worst.cores}, "
             f"{share(worst) * worst.seconds:.2f} CPU seconds{_busiest(host.others)}",
             "Other processes ran on the cores of the server or of the generator in the window, so "
             "these times are not the system's alone"
@@ -169,7 +169,7 @@ def _foreign(trial: Trial, trace: Trace) -> Iterator[Row]:
         yield (
             "interrupts",
             "note",
-            f"{_percent(of)} of the cores of the server or of the generator",
+            f"{percent(of)} of the cores of the server or of the generator",
             "The kernel served interrupts. Those of the trial's own requests are among them; "
             "whether there were others cannot be told.",
             "See that no other traffic uses this machine's network and disks.",
@@ -213,7 +213,7 @@ def _client(trial: Trial, trace: Trace) -> Iterator[Row]:
         yield (
             "client saturated",
             "invalid",
-            f"{_percent(cpu)} of a core",
+            f"{percent(cpu)} of a core",
             "The generator had no time left: this measures the generator, not the server.",
             "More generator threads on cores of their own.",
         )
@@ -221,7 +221,7 @@ def _client(trial: Trial, trace: Trace) -> Iterator[Row]:
         yield (
             "client starved",
             "warning",
-            f"{_percent(waited)} of the time",
+            f"{percent(waited)} of the time",
             "The generator was ready but waited for a core that others used; times may be long.",
             "Pin the server away from the generator's core, or stop what else runs here.",
         )
@@ -233,7 +233,7 @@ def _steal(trial: Trial, trace: Trace) -> Iterator[Row]:
         yield (
             "steal",
             "invalid" if share > STEAL_INVALID else "warning",
-            _percent(share),
+            percent(share),
             "The hypervisor gave cores that the trial used to others during the window.",
             "Measure at a quieter hour or on a machine of one's own; more replicates help.",
         )
@@ -264,7 +264,7 @@ def _stalls(trial: Trial, trace: Trace) -> Iterator[Row]:
     for what, seconds, least, severity, meaning, remedy in stalled:
         share = (seconds or 0.0) / trace.window_s if trace.window_s > 0 else 0.0
         if share >= least:
-            yield f"pressure on {what}", severity, f"{_percent(share)} of the time", meaning, remedy
+            yield f"pressure on {what}", severity, f"{percent(share)} of the time", meaning, remedy
 
 
 def _disk(trial: Trial, trace: Trace) -> Iterator[Row]:
@@ -332,7 +332,3 @@ def _cores(cores: Sequence[CoreTotals]) -> str:
         return f"{len(cores)} cores"
     word = "core" if len(cores) == 1 else "cores"
     return f"{word} {', '.join(str(core.cpu) for core in cores)}"
-
-
-def _percent(share: float) -> str:
-    return f"{100 * share:.2g} %" if share < 0.1 else f"{100 * share:.0f} %"

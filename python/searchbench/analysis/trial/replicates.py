@@ -72,7 +72,7 @@ def judge_trial(
     at_limit = trial.warmup is not None and trial.warmup.at_limit
     warm = warmup.find(trace, trial.load.kind == "closed", at_limit=at_limit)
     swept = subject is not None and record.plan.judging.measure == "sweep"
-    otherwise = _answers_under_load(record, trial, answered=swept)
+    otherwise = _answers_under_load(record, trial, answered=subject is not None)
     findings = (*validity.audit(trial, trace, warm), *otherwise)
     counts = validity.outcomes(trial, trace)
     measured = measured_of(trace)

@@ -20,6 +20,7 @@ from searchbench.analysis.trial.machine import disturbances
 from searchbench.analysis.trial.measured import Trace
 from searchbench.analysis.trial.steadiness import FEWEST, MARGIN, first_asks, slows
 from searchbench.analysis.trial.warmup import Warmup
+from searchbench.analysis.words import percent
 from searchbench.record import Trial
 
 LITTLE_TOLERANCE = 0.02
@@ -79,7 +80,12 @@ def _lab_notes(trial: Trial, trace: Trace) -> Iterator[Row]:
         severity: Severity = "invalid" if note.kind == "server ended" else "warning"
         if note.severity in ("invalid", "warning", "note"):
             severity = cast("Severity", note.severity)
-        yield note.kind, severity, note.number, note.meaning, note.remedy
+        number = note.number
+        if note.kind == "server ended":
+            last_ns = _last_answer_ns(trace)
+            when = "answers came on" if last_ns is None else _instant(last_ns, trace)
+            number = "; ".join(part for part in (when, number) if part)
+        yield note.kind, severity, number, note.meaning, note.remedy
 
 
 def _outcomes(trial: Trial, trace: Trace) -> Iterator[Row]:
@@ -99,7 +105,7 @@ def _outcomes(trial: Trial, trace: Trace) -> Iterator[Row]:
         yield (
             "partial results",
             "invalid" if partial > ERRORS_INVALID * n else "warning",
-            f"{partial:,} of {n:,} ({_percent(partial / n)})",
+            f"{partial:,} of {n:,} ({percent(partial / n)})",
             "The server answered from only a part of the index, which is faster than the whole.",
             "Raise the server's own time limit, or lower the load until all parts answer.",
         )
@@ -110,7 +116,7 @@ def _outcomes(trial: Trial, trace: Trace) -> Iterator[Row]:
         yield (
             "errors",
             "invalid" if bad > ERRORS_INVALID * n else "warning",
-            f"{bad:,} of {n:,} ({_percent(bad / n)}): {kinds}",
+            f"{bad:,} of {n:,} ({percent(bad / n)}): {kinds}",
             "Failed requests are left out of the latencies, so these look better than they were.",
             "Find the cause in the server's log; lower the load if it is overload.",
         )
@@ -128,10 +134,9 @@ def _outcomes(trial: Trial, trace: Trace) -> Iterator[Row]:
 
 
 def _dead(trial: Trial, trace: Trace) -> Iterator[Row]:
-    good = trace.outcome == 0
-    if not good.any() or good.all():
+    last_ok_ns = _last_answer_ns(trace)
+    if last_ok_ns is None or last_ok_ns < 0:
         return
-    last_ok_ns = int(trace.due[good].max())
     after = trace.due > last_ok_ns
     n = int(np.count_nonzero(after))
     # A few unfinished requests at the end are no death: they were merely in flight.
@@ -142,10 +147,29 @@ def _dead(trial: Trial, trace: Trace) -> Iterator[Row]:
     yield (
         "server died",
         "invalid",
-        f"at {last_ok_ns / 1e9:.2f} s",
+        _instant(last_ok_ns, trace),
         f"After that instant all {n:,} requests failed: the server stopped answering.",
         "Read the server's log of this trial; memory is the usual reason.",
     )
+
+
+def _last_answer_ns(trace: Trace) -> int | None:
+    """When the last request was due that was answered well, if others were due after it; else None.
+
+    -1 where none was answered.
+    """
+    last_ns = int(trace.due[trace.outcome == 0].max(initial=-1))
+    return last_ns if last_ns < trace.due.max(initial=-1) else None
+
+
+def _instant(last_ns: int, trace: Trace) -> str:
+    """Until when a server answered that then ended: "after 3.2 s of 10 s" of the window."""
+    start, _ = trace.window
+    if last_ns < 0:
+        return "no request was answered well"
+    if last_ns < start:
+        return f"in the warm-up, {(start - last_ns) / 1e9:.1f} s before the window"
+    return f"after {(last_ns - start) / 1e9:.1f} s of {trace.window_s:.3g} s"
 
 
 def _little(trial: Trial, trace: Trace) -> Iterator[Row]:
@@ -182,7 +206,7 @@ def _lag(trial: Trial, trace: Trace) -> Iterator[Row]:
         share = float(lag.mean()) / max(1.0, float(response.mean()) + think_ns)
         if share > LAG_MEAN_CLOSED_WARNING:
             severity = "invalid" if share > LAG_MEAN_CLOSED else "warning"
-            number = f"{_percent(share)} of each client's time"
+            number = f"{percent(share)} of each client's time"
             meaning = (
                 "Requests were sent late by the generator, so throughput is understated by that."
             )
@@ -197,7 +221,7 @@ def _lag(trial: Trial, trace: Trace) -> Iterator[Row]:
         for label, ours, theirs, limit in bounds:
             if ours > limit * theirs / 2:
                 severity = "invalid" if ours > limit * theirs else "warning"
-                number = f"{label} {_time(ours)}, {_percent(ours / theirs)} of the response {label}"
+                number = f"{label} {_time(ours)}, {percent(ours / theirs)} of the response {label}"
                 meaning = (
                     "Requests were sent late by the generator, not by the server's doing, and "
                     "response time counts it."
@@ -218,7 +242,7 @@ def _offered(trial: Trial, trace: Trace) -> Iterator[Row]:
     unsent = throughput.unsent(trial, trace)
     behind = found.share < throughput.KEEPS_UP
     if unsent or (behind and growth is not None and growth > GROWTH):
-        number = f"{_percent(found.share)} of the offered load" + (
+        number = f"{percent(found.share)} of the offered load" + (
             f", {unsent:,} requests never sent" if unsent else ""
         )
         yield (
@@ -233,7 +257,7 @@ def _offered(trial: Trial, trace: Trace) -> Iterator[Row]:
         yield (
             "behind at the end",
             "warning",
-            f"{_percent(found.share)} of the offered load",
+            f"{percent(found.share)} of the offered load",
             "The window ended while requests waited. Whether the queue grew all through it is "
             f"unknown: {np.count_nonzero(kept)} requests are too few to tell. If it did, the "
             "latencies depend on the length of the window.",
@@ -243,7 +267,7 @@ def _offered(trial: Trial, trace: Trace) -> Iterator[Row]:
         yield (
             "behind at the end",
             "note",
-            f"{_percent(found.share)} of the offered load",
+            f"{percent(found.share)} of the offered load",
             "The window ended while requests waited, but the queue did not grow throughout.",
             "A longer window, if the load was meant to be constant.",
         )
@@ -277,7 +301,7 @@ def _warm(trace: Trace, warm: Warmup) -> Iterator[Row]:
         yield (
             "never steady",
             "warning",
-            f"{what} off by {_percent(warm.off_by)}",
+            f"{what} off by {percent(warm.off_by)}",
             "No steady state was found in the first half of the trial: it still changes.",
             f"Warm up {2 * end_s:.0f} s and measure longer.",
         )
@@ -296,7 +320,7 @@ def _warm(trace: Trace, warm: Warmup) -> Iterator[Row]:
             "warning",
             f"one level from {warm.steady_from_s:.1f} s at the earliest, "
             f"measured from {declared_s:.1f} s",
-            f"At its beginning the measured window's {what} is {_percent(warm.off_by)} off "
+            f"At its beginning the measured window's {what} is {percent(warm.off_by)} off "
             "the later level.",
             f"Warm up at least {np.ceil(1.2 * warm.steady_from_s):.0f} s.",
         )
@@ -306,7 +330,7 @@ def _warm(trace: Trace, warm: Warmup) -> Iterator[Row]:
             "warning",
             _change(found, least=True),
             f"The {found.what} of the same queries changed within the window by more than "
-            f"{_percent(MARGIN)}.",
+            f"{percent(MARGIN)}.",
             "It becomes slower, which no warm-up mends: look for a leak, merges, a growing queue, "
             "other load."
             if slows(found)
@@ -333,7 +357,7 @@ def _unknown(found: Steadiness, end_s: float) -> Row:
         "note" if small else "warning",
         _change(found, least=False),
         f"The window shows neither that the {found.what} of the same queries stays within "
-        f"{_percent(MARGIN)} nor that it does not: the system may still have been warming up.",
+        f"{percent(MARGIN)} nor that it does not: the system may still have been warming up.",
         remedy,
     )
 
@@ -360,9 +384,9 @@ def _change(found: Steadiness, *, least: bool) -> str:
     low, high = spans[worst].low, spans[worst].high
     if high > ANY:
         if least:
-            return f"{100 * low:+.2g} % or more {where[worst]}"
+            return f"{percent(low, signed=True)} or more {where[worst]}"
         return f"{found.requests:,} requests, any change possible"
-    return f"{100 * low:+.2g} % to {100 * high:+.2g} % {where[worst]}".replace("-", "−")
+    return f"{percent(low, signed=True)} to {percent(high, signed=True)} {where[worst]}"
 
 
 def _first_asks(trial: Trial, trace: Trace) -> Iterator[Row]:
@@ -371,7 +395,7 @@ def _first_asks(trial: Trial, trace: Trace) -> Iterator[Row]:
         yield (
             "first asks",
             "note",
-            f"{_percent(found.value)} of {found.n:,} requests",
+            f"{percent(found.value)} of {found.n:,} requests",
             "These requests were the first of their query in this drive. A slow system asks more "
             "queries for the first time than a fast one, so a ratio compares cold with warm ones.",
             "Warm up until every query was asked, or draw fewer distinct queries.",
@@ -389,10 +413,6 @@ def failed_finding(trial: Trial) -> Finding:
         trial.reason or "no reason was recorded",
         "Run again: a failed trial is tried anew. The server's log is beside its trial.json.",
     )
-
-
-def _percent(share: float) -> str:
-    return f"{100 * share:.2g} %" if share < 0.1 else f"{100 * share:.0f} %"
 
 
 def _time(ns: float) -> str:

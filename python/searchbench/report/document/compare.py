@@ -60,8 +60,15 @@ def _badge(judgement: Judgement) -> Badge:
     best = judgement.verdict.best
     label = next((t.label for t in judgement.treatments if t.treatment == best), "")
     own = [c for c in judgement.comparisons if c.metric == judgement.metric]
-    whole = label or all(c.verdict in ("faster", "slower") for c in own)
+    whole = bool(label) or all(c.verdict in ("faster", "slower") for c in own)
     text = "At least one difference is resolved, but nothing is shown to be better than all others."
+    resolved = [c for c in own if c.verdict in ("faster", "slower")]
+    if not label and any(c.queries_measured == 1 for c in resolved):
+        whole = False
+        text = (
+            "A difference is resolved on one query alone, so nothing is shown to be better than "
+            "all others."
+        )
     if label:
         text = f"{short(label, 60)} is better than every other."
     if not judgement.noise_floor:

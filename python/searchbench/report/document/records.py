@@ -103,7 +103,7 @@ def _badge(found: RecordComparison) -> Badge:
     beyond = f"{100 * found.threshold:g} %"
     few = any(standing.few([of]) for of in found.comparisons)
     if found.lost:
-        why = "A treatment that has valid trials in the first has none in the second."
+        why = "Something that was measured well in the first could not be in the second."
         return Badge("Regression", "bad", why)
     if not any(of.ratio for of in found.comparisons):
         return Badge(

@@ -1,0 +1,113 @@
+"""Searches in which the server gave other answers under load than when asked alone."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from queues import fixed
+from searchbench.analysis.capacity.bracket import bracket
+from searchbench.analysis.capacity.pace import Seen
+from searchbench.analysis.compare.records import compare_records
+from searchbench.analysis.judge import judge
+from searchbench.analysis.words import per_s
+from searchbench.record import Record
+from searches import Lab
+from searches import search as alone
+from test_analysis_capacity import PROMISE, holding, one_queue
+
+
+def lying(path: Path, above_per_s: float, **how: Any) -> Record:
+    """A search of a server whose replies under load are empty from a rate on."""
+    how = {"effort": 0.1, "look_per_s": 1000.0} | how
+    return one_queue(path, lies_above={"sphinx": above_per_s}, **how)
+
+
+def test_no_limit_is_named_above_the_rate_from_which_on_the_answers_changed(
+    tmp_path: Path,
+) -> None:
+    found = judge(lying(tmp_path / "r", 800))
+    (one,) = found.capacity
+    least = min(t.rate_per_s for t in one.trials if t.rate_per_s >= 800)
+    assert one.fails == least
+    assert 0 < (one.holds or 0) < 800
+    assert {t.verdict for t in one.trials if t.rate_per_s >= 800} == {"left out"}
+    assert {s.status for s in found.steps if (s.rate_asked_per_s or 0) >= 800} == {"void"}
+    assert {s.status for s in found.steps if (s.rate_asked_per_s or 0) < 800} == {"valid"}
+    assert (
+        f"From {per_s(least)} on the answers changed under load (200 of 200 sampled replies are "
+        "not those given alone), so no rate from there on keeps the promise." in one.sentence
+    )
+    assert "Where it fails is not known" not in one.sentence
+    assert found.void.endswith("(other answers under load); the search leaves it out.")
+
+
+@pytest.mark.parametrize("how", [{"above_per_s": 6000}, {"above_per_s": 0, "changed": 2}])
+def test_a_limit_below_that_rate_or_with_few_other_answers_stands(
+    tmp_path: Path, how: dict[str, Any]
+) -> None:
+    (one,) = judge(lying(tmp_path / "r", **how)).capacity
+    assert holding(one, 1740)
+    assert one.holds is not None
+    assert one.fails is not None
+    assert one.sentence.startswith("The limit is between ")
+
+
+def test_a_limit_well_below_a_rate_with_other_answers_is_found_without_it(tmp_path: Path) -> None:
+    (one,) = judge(lying(tmp_path / "r", 3000)).capacity
+    assert any(t.rate_per_s > 3000 for t in one.trials)
+    assert holding(one, 1740)
+    assert (one.fails or 3000) < 3000
+    assert "on the answers changed under load (200 of 200" in one.sentence
+    assert "1 of 11 trials is left out." in one.sentence
+
+
+def test_where_all_answers_change_under_load_there_is_no_capacity(tmp_path: Path) -> None:
+    before, after = one_queue(tmp_path / "a", effort=0.1), lying(tmp_path / "b", 0)
+    found = judge(after)
+    (one,) = found.capacity
+    assert (one.holds, one.fails) == (None, None)
+    assert one.sentence.startswith("Not comparable: the answers changed under load, down to 1/s (")
+    assert "none of the 6 trials can be believed (other answers under load)" in found.void
+    assert not found.verdict.resolved
+    lost, won = compare_records(before, after), compare_records(after, before)
+    assert lost.lost == {"sphinx": "gave other answers under load than when asked alone"}
+    assert (lost.beyond_threshold, won.beyond_threshold) == (True, False)
+    for both, which in ((lost, "second"), (won, "first")):
+        (line,) = both.comparisons
+        assert (line.verdict, line.ratio) == ("not comparable", None)
+        assert line.reason.startswith(f"the {which} gave other answers under load")
+
+
+def test_a_server_that_is_fast_by_other_answers_wins_no_search(tmp_path: Path) -> None:
+    servers = {"liar": fixed(4, 0.0005), "honest": fixed(4, 0.002)}
+    lab = Lab(tmp_path / "r", servers, (PROMISE,), effort=0.1, lies_above={"liar": 300.0})
+    found = judge(lab.run())
+    liar, honest = found.capacity
+    assert (liar.fails or math.inf) < 2 * 300
+    assert holding(honest, 1740)
+    assert found.verdict.best != "liar"
+    assert "honest sustains more than liar" in found.verdict.decision
+
+
+def test_one_other_reply_of_a_short_trial_ends_no_search() -> None:
+    found = alone(fixed(4, 0.002), PROMISE, 1000, effort=0.1)
+    low = min(found.driven, key=lambda d: d.rate_per_s)
+
+    def seen(others: int) -> Seen:
+        judged = replace(low.judged, others=others, sampled=40)
+        return Seen([replace(d, judged=judged) if d is low else d for d in found.driven])
+
+    assert len(seen(1).used) == len(found.driven) - 1
+    once = bracket(seen(1))
+    assert once.fails is not None
+    assert once.sentence.endswith(
+        "is left out, because one sampled reply of it is not the one given alone."
+    )
+    twice = bracket(seen(2))
+    assert (twice.holds, twice.fails) == (None, None)
+    assert "(2 of 40 sampled replies" in twice.sentence
