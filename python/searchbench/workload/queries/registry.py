@@ -44,6 +44,12 @@ _FILE_KEYS: tuple[SpecKey, ...] = (
     SpecKey("files", "paths", None, "several files, read one after another as one log"),
     SpecKey("format", "text", None, "default: by the file's name and content", get_args(Form)),
     SpecKey(
+        "text_key",
+        "text",
+        None,
+        "of somebody else's JSON lines: the key that has the words; only it and `t` are read",
+    ),
+    SpecKey(
         "bad_lines", "text", "skip", "what to do with lines that are no query", ("skip", "refuse")
     ),
     SpecKey("lines", "integer", None, "read only so many lines", minimum=1),
@@ -196,6 +202,7 @@ def open_queries(
             form=full["format"],
             bad_lines=full["bad_lines"],
             lines=full["lines"],
+            text_key=full["text_key"],
         )
         if full["repetition"] is None and full["logged"] is None:
             return found
