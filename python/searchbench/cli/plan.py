@@ -28,11 +28,14 @@ def plan(study: Path, *, as_json: Json = False) -> int:
     import msgspec
 
     from searchbench.study import read_study
+    from searchbench.study.inputs import look
     from searchbench.study.planner import make_plan
     from searchbench.terminal import out
     from searchbench.terminal.progress import outlook
 
-    made = make_plan(read_study(study))
+    read = read_study(study)
+    made = make_plan(read)
+    told = look(read, made)
     if as_json:
         out.as_json(msgspec.to_builtins(made))
         return 0
@@ -51,7 +54,7 @@ def plan(study: Path, *, as_json: Json = False) -> int:
     if made.judging.promises:
         out.say("promises: " + "; ".join(made.judging.promises))
     out.say(f"\n{outlook(made)}")
-    for words in _too_short(made):
+    for words in (*told, *_too_short(made)):
         out.say(words)
     return 0
 

@@ -40,6 +40,7 @@ def run(
     from searchbench.measure.run import run as measure
     from searchbench.record import open_record
     from searchbench.study import read_study
+    from searchbench.study.inputs import look
     from searchbench.study.planner import make_plan
     from searchbench.terminal.answer import answer, not_again
     from searchbench.terminal.progress import Terminal, beginning
@@ -48,6 +49,8 @@ def run(
     plan = make_plan(read)
     place = record or Path("records") / read.name
     found = standing(plan, place)
+    if not (found and found.whole):
+        look(read, plan)
     sys.stderr.write(f"{beginning(plan, place, found)}\n")
     try:
         if not (found and found.whole):

@@ -261,6 +261,11 @@ def form_of(path: Path) -> Form:
     return "lines"
 
 
+def check_readable(path: Path) -> None:
+    """QueryError where the file cannot be opened, or its first line not be read."""
+    next(_lines(path), None)
+
+
 def _most(lines: list[bytes], found: Callable[[bytes], object]) -> str:
     """The beginning of the first line in which it is found; empty where most have it not."""
     own = [line for line in lines if found(line)]
@@ -274,7 +279,7 @@ def _plain(raw: bytes, template: Template) -> tuple[Query, None]:
     try:
         words = terms(raw.decode())
     except UnicodeDecodeError:
-        raise QueryError("not UTF-8") from None
+        raise QueryError("not UTF-8; convert it with iconv -f ENCODING -t UTF-8") from None
     if not words:
         raise QueryError("no letter or digit, so no term")
     return template.query(words), None
@@ -346,4 +351,6 @@ def _lines(path: Path) -> Iterator[bytes]:
         yield from lines_of(path)
     except OSError as error:
         reason = error.strerror or str(error)
-        raise QueryError(f"the query file {path} cannot be read: {reason}") from error
+        raise QueryError(
+            f"the query file {path} cannot be read: {reason}; name one that can"
+        ) from error
