@@ -24,7 +24,7 @@ from searchbench.cli import app
 from searchbench.errors import LabError, SearchbenchError
 from searchbench.lab.drive.workload import encode
 from searchbench.lab.system.address import Target, named, target_of
-from searchbench.measure.load import Asked, study_of
+from searchbench.measure.load import Asked, load, study_of
 from searchbench.record import Record, open_record
 from searchbench.workload.verbatim.model import Ask, RequestSet
 
@@ -226,6 +226,12 @@ def test_nothing_listening_is_a_sentence(tmp_path: Path) -> None:
     with pytest.raises(LabError, match=f"nothing listens at 127.0.0.1:{port}"):
         run_at(port, tmp_path, {"clients": 1})
     assert not (tmp_path / "record").exists(), "nothing was measured, so nothing is kept"
+
+
+def test_one_endpoint_that_is_down_is_named_before_the_others_are_driven(tmp_path: Path) -> None:
+    with serving(always) as port, pytest.raises(LabError, match=r"at 127\.0\.0\.1:9;"):
+        load(f"http://127.0.0.1:{port}/,http://127.0.0.1:9/", record=tmp_path / "record")
+    assert not (tmp_path / "record").exists()
 
 
 def test_a_server_that_never_answers_is_a_sentence(tmp_path: Path) -> None:
