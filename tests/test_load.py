@@ -444,6 +444,32 @@ def test_a_request_goes_to_the_host_that_it_names(tmp_path: Path) -> None:
     assert set(outcomes(record)) == {"ok"}
 
 
+def test_a_refusal_is_said_in_the_servers_words_kept_or_asked_for_once_more(
+    tmp_path: Path,
+) -> None:
+    body = b'{"error": {"type": "parse", "reason": "Cannot parse [b"}}'
+    bad = b"HTTP/1.1 400 Bad\r\nContent-Length: %d\r\n\r\n%s" % (len(body), body)
+
+    def refusing(peer: socket.socket, head: bytes, count: int) -> bool:
+        if not head.startswith(b"GET /b"):
+            return always(peer, head, count)
+        peer.sendall(bad)
+        return True
+
+    rare = (*(Ask(f"/{n}") for n in range(500)), Ask("/b"))
+    for number, asks in enumerate([(Ask("/b"),), (Ask("/a"), Ask("/b")), rare, (Ask("/a"),)]):
+        with serving(refusing) as port:
+            record = run_at(port, tmp_path / str(number), {"clients": 1}, asks)
+        (trial,) = record.trials
+        findings = {f.kind: f.meaning for f in judge(record).steps[0].findings}
+        kind = ("no answers", "errors", "errors", "")[number]
+        if not kind:
+            assert (trial.said, findings.get("errors")) == ({}, None)
+            continue
+        assert trial.said == {"http_error": "HTTP 400: Cannot parse [b"}, number
+        assert findings[kind].endswith("The server said: HTTP 400: Cannot parse [b")
+
+
 def test_a_request_has_the_timeout_that_it_names(tmp_path: Path) -> None:
     def slow_b(peer: socket.socket, head: bytes, count: int) -> bool:
         return True if head.startswith(b"GET /b") else always(peer, head, count)
