@@ -80,6 +80,8 @@ def test_an_empty_one_is_ingested_into_once_and_lives_on(tmp_path: Path) -> None
             assert trial.server.peak_rss_bytes > 0, "found by its port"
         captured = record.replies(first.trial)
         assert captured["total"].to_pylist()[:2] == [6, 1]
+    again = measure(tmp_path / "study6.toml", record.path)
+    assert len(again.trials) == 2, "nobody is asked where nothing is left to be driven"
 
 
 def test_what_somebody_else_put_there_is_left_alone(tmp_path: Path) -> None:
@@ -100,8 +102,25 @@ def attached(place: Path, address: str, engine: str = "groonga") -> Attached:
 
 def test_nobody_there_is_a_sentence(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("searchbench.lab.system.attach._READY_TIMEOUT_S", 0.3)
-    with pytest.raises(LabError, match="refused"), attached(tmp_path, "127.0.0.1:9"):
+    with pytest.raises(LabError, match="nothing listens at"), attached(tmp_path, "127.0.0.1:9"):
         pass
+
+
+def test_all_that_are_down_are_named_before_anything_is_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("searchbench.lab.system.attach._READY_TIMEOUT_S", 0.3)
+    monkeypatch.setattr("searchbench.lab.conduct.openings.Openings.opened", None)
+    (tmp_path / "documents.jsonl").write_text('{"id": "1", "text": "red fox"}')
+    (tmp_path / "queries.txt").write_text("red\n")
+    text = STUDY.format(address="127.0.0.1:9").replace(
+        "[load]", '[systems.theirs]\nengine = "sphinx"\nattach = "127.0.0.1:10"\n[load]'
+    )
+    with pytest.raises(LabError) as down:
+        measure(parse_study(text, "s.toml", tmp_path), tmp_path / "record")
+    for port in (9, 10):
+        assert f"nothing listens at 127.0.0.1:{port}; start the server" in str(down.value)
+    assert not (tmp_path / "record").exists()
 
 
 def test_another_engine_there_is_a_sentence(

@@ -24,7 +24,7 @@ from searchbench.cli import app
 from searchbench.errors import LabError, SearchbenchError
 from searchbench.lab.drive.workload import encode
 from searchbench.lab.system.address import Target, named, target_of
-from searchbench.measure.load import Asked, study_of
+from searchbench.measure.load import Asked, load, study_of
 from searchbench.record import Record, open_record
 from searchbench.workload.verbatim.model import Ask, RequestSet
 
@@ -226,6 +226,12 @@ def test_nothing_listening_is_a_sentence(tmp_path: Path) -> None:
     with pytest.raises(LabError, match=f"nothing listens at 127.0.0.1:{port}"):
         run_at(port, tmp_path, {"clients": 1})
     assert not (tmp_path / "record").exists(), "nothing was measured, so nothing is kept"
+
+
+def test_one_endpoint_that_is_down_is_named_before_the_others_are_driven(tmp_path: Path) -> None:
+    with serving(always) as port, pytest.raises(LabError, match=r"at 127\.0\.0\.1:9;"):
+        load(f"http://127.0.0.1:{port}/,http://127.0.0.1:9/", record=tmp_path / "record")
+    assert not (tmp_path / "record").exists()
 
 
 def test_a_server_that_never_answers_is_a_sentence(tmp_path: Path) -> None:
@@ -440,6 +446,32 @@ def test_a_request_goes_to_the_host_that_it_names(tmp_path: Path) -> None:
     assert paths == {1: {b"/mine"}, 2: {b"/theirs"}}
     assert [step.clients for step in judge(record).steps] == [2], "clients, not their connections"
     assert set(outcomes(record)) == {"ok"}
+
+
+def test_a_refusal_is_said_in_the_servers_words_kept_or_asked_for_once_more(
+    tmp_path: Path,
+) -> None:
+    body = b'{"error": {"type": "parse", "reason": "Cannot parse [b"}}'
+    bad = b"HTTP/1.1 400 Bad\r\nContent-Length: %d\r\n\r\n%s" % (len(body), body)
+
+    def refusing(peer: socket.socket, head: bytes, count: int) -> bool:
+        if not head.startswith(b"GET /b"):
+            return always(peer, head, count)
+        peer.sendall(bad)
+        return True
+
+    rare = (*(Ask(f"/{n}") for n in range(500)), Ask("/b"))
+    for number, asks in enumerate([(Ask("/b"),), (Ask("/a"), Ask("/b")), rare, (Ask("/a"),)]):
+        with serving(refusing) as port:
+            record = run_at(port, tmp_path / str(number), {"clients": 1}, asks)
+        (trial,) = record.trials
+        findings = {f.kind: f.meaning for f in judge(record).steps[0].findings}
+        kind = ("no answers", "errors", "errors", "")[number]
+        if not kind:
+            assert (trial.said, findings.get("errors")) == ({}, None)
+            continue
+        assert trial.said == {"http_error": "HTTP 400: Cannot parse [b"}, number
+        assert findings[kind].endswith("The server said: HTTP 400: Cannot parse [b")
 
 
 def test_a_request_has_the_timeout_that_it_names(tmp_path: Path) -> None:

@@ -12,6 +12,7 @@ import pytest
 
 from requesting import written
 from searchbench import _core
+from searchbench.analysis.judge import judge
 from searchbench.engines import ENGINES, defaults
 from searchbench.lab.conduct.openings import Openings
 from searchbench.lab.conduct.serve import serving
@@ -138,3 +139,31 @@ def test_a_server_is_recognised_and_asked_in_its_users_own_words(
     record = load(f"it={url}", requests=requests, record=tmp_path / "record", **LOAD)
     assert only(record).engine == recognised
     assert record.trials[0].version not in ("", "not told")
+
+
+@pytest.mark.parametrize(
+    ("name", "ask", "words"),
+    [
+        ("groonga", Ask("/d/select?table=Nowhere"), "Nowhere"),
+        ("mariadb", Ask("select nowhere"), "Unknown column 'nowhere'"),
+        ("postgresql", Ask("select nowhere"), 'column "nowhere" does not exist'),
+        ("sphinx", Ask("select * from nowhere"), "unknown local index 'nowhere'"),
+        ("opensearch", Ask("/nowhere/_search"), "no such index [nowhere]"),
+    ],
+)
+def test_a_refusal_is_on_record_and_in_the_answer_in_the_servers_own_words(
+    running: Running,
+    name: str,
+    ask: Ask,
+    words: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    url = url_of(running(name)[0], monkeypatch)
+    requests = written(tmp_path / "mine", [ask])
+    record = load(f"it={url}", requests=requests, record=tmp_path / "record", **LOAD)
+    (said,) = record.trials[0].said.values()
+    assert words in said
+    assert "\n" not in said
+    (finding,) = [f for f in judge(record).findings if f.kind == "no answers"]
+    assert finding.meaning.endswith(f"The server said: {said}")

@@ -58,7 +58,7 @@ def test_a_file_without_any_query_is_refused(tmp_path):
 def test_bytes_that_are_not_utf8_are_a_bad_line(tmp_path):
     found = from_files([write(tmp_path / "q.txt", b"caf\xc3\xa9\ncaf\xe9\n")], Template())
     assert found.queries[0].match == Terms(Mode.ALL, ("café",))
-    assert found.bad[0].reason == "not UTF-8"
+    assert found.bad[0].reason.startswith("not UTF-8; convert")
 
 
 def test_a_missing_file_is_one_sentence(tmp_path):
@@ -123,6 +123,35 @@ def test_times_of_a_log_are_kept_and_have_to_be_whole(tmp_path):
     half = write(tmp_path / "h.jsonl", '{"text": "a", "t": 1.5}\n{"text": "b"}\n')
     with pytest.raises(QueryError, match="1 of 2 queries have no time"):
         from_files([half], Template())
+
+
+def test_json_lines_with_their_words_by_another_key_name_it_and_the_remedy(tmp_path):
+    theirs = write(tmp_path / "q.jsonl", '{"q": "Red shoe", "user": 7, "t": 1}\n')
+    with pytest.raises(QueryError) as refused:
+        from_files([theirs], Template())
+    assert "q.jsonl:1: the words are expected as `text`, and the line has `q`, `user`" in str(
+        refused.value
+    )
+    assert 'as in `text_key = "q"` in [queries]' in str(refused.value)
+    found = open_queries({"file": "q.jsonl", "text_key": "q"}, tmp_path)
+    assert found.queries == (Query(Terms(Mode.ALL, ("red", "shoe"))),)
+    assert found.times_s is not None
+    with pytest.raises(QueryError, match=r"no key `query`.*the line has `q`, `user`"):
+        from_files([theirs], Template(), text_key="query")
+
+
+def test_json_lines_of_ours_need_no_words(tmp_path):
+    ours = write(tmp_path / "q.jsonl", '{"sort": ["-size"]}\n{"match": null}\n')
+    assert from_files([ours], Template()).bad_count == 0
+
+
+def test_json_lines_are_known_by_their_content_too(tmp_path):
+    found = from_files([write(tmp_path / "q.json", '{"text": "a"}\n{"text": "b"}\n')], Template())
+    assert [q.match for q in found.queries] == [Terms(Mode.ALL, (w,)) for w in "ab"]
+    plain = write(tmp_path / "q.txt", '{braces} "and" quotes\n')
+    assert from_files([plain], Template()).logged == 1
+    with pytest.raises(QueryError, match="has no JSON lines, and `text_key`"):
+        from_files([plain], Template(), text_key="q")
 
 
 def test_the_digest_is_of_queries_and_log_and_nothing_else():

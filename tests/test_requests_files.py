@@ -293,7 +293,7 @@ def test_the_name_goes_first_and_json_lines_in_a_json_file_are_lines(write):
 
 
 def test_what_cannot_be_told_is_said_with_the_forms_there_are(write):
-    with pytest.raises(QueryError, match=r"'big red boat'.*a path a line.*--form: paths, json"):
+    with pytest.raises(QueryError, match=r"'big red boat'.*a path a line.*--form\): paths, json"):
         read_requests(write("r.txt", "big red boat\n"))
     with pytest.raises(QueryError, match=r"'jsn' is no form .*there are auto, paths"):
         read_requests(write("r.txt", "/a\n"), "jsn")

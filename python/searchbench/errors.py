@@ -51,7 +51,14 @@ class StudyError(SearchbenchError):
 
 
 class CorpusError(SearchbenchError):
-    """Documents cannot be read, or do not fit their schema."""
+    """Documents cannot be read, or do not fit their schema.
+
+    ``at``: the key of the [corpus] table that is wrong; empty: it is the files that it names.
+    """
+
+    def __init__(self, message: str, at: tuple[str, ...] = ()) -> None:
+        self.at = at
+        super().__init__(message)
 
 
 class QueryError(SearchbenchError):

@@ -11,6 +11,8 @@ from searchbench.cli.flags import Json
 def check(study: Path, *, as_json: Json = False) -> int:
     """Find every mistake in a study file: line, column, what was expected, the nearest name.
 
+    Of the documents and queries that it names, headers, first rows and first lines are read.
+
     Parameters
     ----------
     study
@@ -20,12 +22,15 @@ def check(study: Path, *, as_json: Json = False) -> int:
     """
     from searchbench.errors import StudyError
     from searchbench.study import read_study
+    from searchbench.study.inputs import look
     from searchbench.study.plan import measured
     from searchbench.study.planner import make_plan
     from searchbench.terminal import out
 
     try:
-        plan = make_plan(read_study(study))
+        read = read_study(study)
+        plan = make_plan(read)
+        told = look(read, plan)
     except StudyError as error:
         if not as_json:
             raise
@@ -41,9 +46,12 @@ def check(study: Path, *, as_json: Json = False) -> int:
                 "treatments": len(plan.treatments),
                 "trials": len(plan.trials),
                 "excluded": len(plan.excluded),
+                "told": told,
             }
         )
         return 0
     excluded = f", {len(plan.excluded)} crossings left out" if plan.excluded else ""
+    for sentence in told:
+        out.say(sentence)
     out.say(f"{study}: right; {measured(plan)}{excluded}")
     return 0

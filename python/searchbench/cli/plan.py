@@ -32,12 +32,15 @@ def plan(study: Path, *, sets: Sets = None, only: Only = None, as_json: Json = F
     """
     import msgspec
 
+    from searchbench.study.inputs import look
     from searchbench.study.overrides import read_changed
     from searchbench.study.planner import make_plan
     from searchbench.terminal import out
     from searchbench.terminal.progress import outlook
 
-    made = make_plan(read_changed(study, sets or (), only or ()))
+    read = read_changed(study, sets or (), only or ())
+    made = make_plan(read)
+    told = look(read, made)
     if as_json:
         out.as_json(msgspec.to_builtins(made))
         return 0
@@ -56,7 +59,7 @@ def plan(study: Path, *, sets: Sets = None, only: Only = None, as_json: Json = F
     if made.judging.promises:
         out.say("promises: " + "; ".join(made.judging.promises))
     out.say(f"\n{outlook(made)}")
-    for words in _too_short(made):
+    for words in (*told, *_too_short(made)):
         out.say(words)
     return 0
 

@@ -55,6 +55,7 @@ def run(
     from searchbench.measure.prometheus import exported
     from searchbench.measure.run import run as measure
     from searchbench.record import open_record
+    from searchbench.study.inputs import look
     from searchbench.study.overrides import name_of, read_changed
     from searchbench.study.planner import make_plan
     from searchbench.study.quick import read_quick
@@ -66,6 +67,8 @@ def run(
     plan = make_plan(read)
     place = record or Path("records") / (name_of(read, *changes) + "-quick" * quick)
     found = standing(plan, place)
+    if not (found and found.whole):
+        look(read, plan)
     sys.stderr.write(f"{beginning(plan, place, found)}\n")
     try:
         if not (found and found.whole):

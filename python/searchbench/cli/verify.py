@@ -50,11 +50,14 @@ def verify(
     from searchbench.analysis.findings import disagreeing
     from searchbench.analysis.judge import agreements
     from searchbench.lab.conduct import studies
+    from searchbench.study.inputs import look
     from searchbench.study.overrides import read_changed
+    from searchbench.study.planner import make_plan
     from searchbench.terminal import out
     from searchbench.terminal.progress import Terminal
 
     read = read_changed(study, sets or (), only or ())
+    look(read, make_plan(read))
     with tempfile.TemporaryDirectory(prefix="searchbench-verify-") as folder:
         with Terminal(None) as watch:
             kept = studies.verify(read, record or Path(folder) / "record", watch=watch, work=work)

@@ -87,6 +87,12 @@ class FileCorpus:
         if intake.refused and self.bad_rows == "refuse":
             raise CorpusError(_refusal(intake))
 
+    def first_rows(self, most: int) -> Intake:
+        """What becomes of the first rows; CorpusError where a file is unusable."""
+        intake = Intake()
+        intake.accepted = sum(1 for _ in self._fitting(intake, most))
+        return intake
+
     def _distinct(self, intake: Intake) -> Iterator[list[Document]]:
         """Batches without the documents whose id was there before; those are bad rows."""
         seen = _Seen()
@@ -115,8 +121,13 @@ class FileCorpus:
                 kept.append(document)
         return kept
 
-    def _fitting(self, intake: Intake) -> Iterator[tuple[Document, int, str, int]]:
-        """Documents whose rows fit, each with its size in characters, file and line."""
+    def _fitting(
+        self, intake: Intake, most: int | None = None
+    ) -> Iterator[tuple[Document, int, str, int]]:
+        """Documents whose rows fit, each with its size in characters, file and line.
+
+        ``most``: only so many rows are read.
+        """
         fit = Conformer(self.schema, self.separator, self.date_unit, self.columns)
         known = set(self.columns.values()) | {self.id_column}
         if self.inference:
@@ -124,7 +135,8 @@ class FileCorpus:
         texts = [field.name for field in self.schema.of_type(FieldType.TEXT)]
         for source in self.sources:
             file = str(source.path)
-            for line, row in rows(source, self.dialect):
+            left = None if most is None else most - intake.rows
+            for line, row in islice(rows(source, self.dialect), left):
                 intake.rows += 1
                 try:
                     if isinstance(row, str):
@@ -189,7 +201,8 @@ def open_files(
             every = (row for source in sources for _, row in rows(source, dialect))
             sample = [row for row in islice(every, sample_rows) if not isinstance(row, str)]
         names = head if head is not None else tuple(dict.fromkeys(n for row in sample for n in row))
-        id_column = _find_id(id, names, first)
+        where = f"{first}:1" if dialect.format in ("csv", "tsv") else str(first)
+        id_column = _find_id(id, names, where)
         if fields is None:
             inference = infer(sample, id_column, cut)
             schema, columns = inference.schema, inference.columns
@@ -203,8 +216,9 @@ def open_files(
             for field_name, column in columns.items() if head is not None else ():
                 if column not in names:
                     raise CorpusError(
-                        f"{first} has no column {column!r} for the field {field_name!r}; "
-                        f"it has {_listed(names)}.{near(column, names)}"
+                        f"{where}: there is no column {column!r} for the field {field_name!r}; "
+                        f"there are {_listed(names)}.{near(column, names)}",
+                        at=("fields", field_name, "column"),
                     )
     name = name or Path(asked[0]).name.split(".")[0] or "files"
     reading = (dialect, id_column, columns, cut, date_unit, bad_rows, inference)
@@ -277,15 +291,16 @@ def _format_of_all(sources: Sequence[Source], asked: Format | Literal["auto"]) -
     return found
 
 
-def _find_id(asked: str | None, names: tuple[str, ...], path: Path) -> str | None:
+def _find_id(asked: str | None, names: tuple[str, ...], where: str) -> str | None:
     """The column of the id: the one asked for, else "id" in any case; None where there is none."""
     if asked is None:
         exact_first = sorted(names, key="id".__ne__)
         return next((name for name in exact_first if name.lower() == "id"), None)
     if asked not in names:
         raise CorpusError(
-            f"{path} has no column {asked!r} for the id; it has {_listed(names)}."
-            + near(asked, names)
+            f"{where}: there is no column {asked!r} for the id; there are {_listed(names)}."
+            + near(asked, names),
+            at=("id",),
         )
     return asked
 

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from searchbench.record import Record, Trial
     from searchbench.study import plan as planned
 
+_REFUSED = {"errors", "no answers"}  # findings that the server's own words may explain
 _MOST_BYTES = 200_000_000  # of samples; to judge more takes seconds and memory between two trials
 
 
@@ -88,6 +89,7 @@ def _invalid(record: Record, trial: Trial) -> str:
     from searchbench.analysis.capacity.search import is_first_look
     from searchbench.analysis.trial import driven, replicates
     from searchbench.analysis.trial.measured import Samples
+    from searchbench.analysis.trial.validity import server_said
 
     measure = record.plan.judging.measure
     if trial.status != "ok" or (measure == "capacity" and is_first_look(trial)):
@@ -96,8 +98,10 @@ def _invalid(record: Record, trial: Trial) -> str:
         return ""
     subject = None if measure == "trials" else driven.subjects(record)[trial.treatment]
     judged = replicates.judge_trial(record, trial, Samples(record), subject=subject)
-    bad = (f for f in judged.result.findings if f.severity == "invalid")
-    return "; ".join(f"{f.kind}: {_first(f.number)}".removesuffix(": ") for f in bad)
+    bad = [f for f in judged.result.findings if f.severity == "invalid"]
+    said = [f"{f.kind}: {_first(f.number)}".removesuffix(": ") for f in bad]
+    words = server_said(trial, trial.said).strip() if _REFUSED & {f.kind for f in bad} else ""
+    return "; ".join([*said, *([words] if words else [])])
 
 
 def _first(number: str) -> str:

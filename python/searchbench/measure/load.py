@@ -21,6 +21,7 @@ from searchbench.lab.system.credentials import remember
 from searchbench.measure.run import run
 from searchbench.spec import nearest
 from searchbench.study import Study, parse_study, read_study
+from searchbench.study.inputs import look
 from searchbench.study.model import key_of
 from searchbench.study.planner import make_plan
 from searchbench.workload.verbatim.headers import REFERENCE, is_open, parse
@@ -363,7 +364,9 @@ def _studied(
     system = system or names[0]
     if system not in names:
         raise SearchbenchError(f"{path} has no system `{system}` ({nearest(system, names)})")
-    chosen = next(t for t in make_plan(study).treatments if t.system == system)
+    plan = make_plan(study)
+    look(study, plan)
+    chosen = next(t for t in plan.treatments if t.system == system)
     given = set(tomllib.loads(study.text).get("systems", {}).get(system, {}))
     given |= {key_of(path) for factor in study.factors for path in factor.paths}
     levers = {k: v for k, v in chosen.parameters.items() if k in given}

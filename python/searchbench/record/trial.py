@@ -312,6 +312,7 @@ class Trial(msgspec.Struct, kw_only=True):
     ``roles``: what the numbers in the samples' column of that name mean.
     ``warmup``: None of one that was not until steady.
     ``phases``: seconds spent in each phase. ``reason`` and ``stage``: of a failed trial.
+    ``said``: by outcome, the server's own sentence on one request that it refused so.
     """
 
     trial: str
@@ -354,3 +355,4 @@ class Trial(msgspec.Struct, kw_only=True):
     host_window: HostTotals = HostTotals()
     answers_under_load: UnderLoad | None = None
     cache: Cache | None = None
+    said: dict[str, str] = {}

@@ -28,7 +28,8 @@ _HEAD = """\
 # Study files
 
 A study is a question with everything needed to answer it, as TOML. `searchbench check STUDY` names
-every mistake in one, with its line and column. The smallest has a question, documents, queries and
+every mistake in one, with its line and column; of the files that it names it reads headers, first
+rows and first lines. The smallest has a question, documents, queries and
 a system:
 
 ```toml

@@ -96,7 +96,8 @@ def _outcomes(trial: Trial, trace: Trace) -> Iterator[Row]:
             "no answers",
             "invalid",
             f"0 of {n} requests",
-            "Not one measured request was answered well, so there is nothing to report.",
+            "Not one measured request was answered well, so there is nothing to report."
+            + server_said(trial, counts),
             "Look at the trial's outcomes and at the server's log; a longer window if 0 of 0.",
         )
         return
@@ -117,7 +118,8 @@ def _outcomes(trial: Trial, trace: Trace) -> Iterator[Row]:
             "errors",
             "invalid" if bad > ERRORS_INVALID * n else "warning",
             f"{bad:,} of {n:,} ({percent(bad / n)}): {kinds}",
-            "Failed requests are left out of the latencies, so these look better than they were.",
+            "Failed requests are left out of the latencies, so these look better than they were."
+            + server_said(trial, failed),
             "Find the cause in the server's log; lower the load if it is overload.",
         )
     ok = counts["ok"]
@@ -131,6 +133,12 @@ def _outcomes(trial: Trial, trace: Trace) -> Iterator[Row]:
             f"{label} needs {least} samples to be known at all; it is not shown.",
             "A longer window, or more clients.",
         )
+
+
+def server_said(trial: Trial, outcomes: Iterable[str]) -> str:
+    """The server's own sentences on requests that ended so; empty where none is on record."""
+    words = dict.fromkeys(trial.said[name] for name in outcomes if name in trial.said)
+    return f" The server said: {'; '.join(words)}" if words else ""
 
 
 def _dead(trial: Trial, trace: Trace) -> Iterator[Row]:

@@ -24,6 +24,7 @@ from searchbench.lab.system.names import Places, free_port
 from searchbench.lab.system.running import Running
 from searchbench.lab.wire.exchange import ANSWERED, Endpoint, prepare, samples_of
 from searchbench.lab.wire.order import Manner, one_by_one
+from searchbench.lab.wire.words import UNREAD, words_of
 from searchbench.record.trial import Ingest
 
 BATCH_DOCUMENTS = 1000
@@ -89,12 +90,12 @@ def ingest(running: Running, corpus: Corpus, batches: Batches) -> Ingest:
     """
     engine = running.engine
     for request in engine.create(corpus.schema, running.params):
-        _must(engine, running.ask(request), "create")
+        _must(running, running.ask(request), "create")
     began = time.perf_counter()
     refusals = _send(running, batches) if batches.documents else []
     put_in = time.perf_counter()
     for request in engine.settle(corpus.schema, running.params):
-        _must(engine, running.ask(request, _TIMEOUT_S), "settle")
+        _must(running, running.ask(request, _TIMEOUT_S), "settle")
     settled = time.perf_counter()
     return Ingest(
         documents=batches.documents - len(refusals),
@@ -174,7 +175,7 @@ def _send(running: Running, batches: Batches) -> list[dict[str, str]]:
     taken = 0
     for index, reply in trace.replies():
         which = f"batch {int(samples[index]['request']) + 1} of {count}"
-        _must(engine, reply, which)
+        _must(running, reply, which)
         for who, why in engine.refused(reply):
             refusals.append({"id": who, "reason": f"{why} ({which})"})
         if isinstance(engine, CountsTaken):
@@ -200,7 +201,12 @@ def _prepared(endpoint: Endpoint, batches: Batches) -> _core.Requests:
     return prepare(endpoint.dressed(whole))
 
 
-def _must(engine: Engine, reply: bytes, what: str) -> None:
-    trouble = engine.check(reply)
+def _must(running: Running, reply: bytes, what: str) -> None:
+    engine, wire = running.engine, running.endpoint.wire
+    try:
+        trouble = engine.check(reply)
+    except UNREAD as error:  # perhaps the words of a front, which are not in the engine's form
+        trouble = words_of(reply, wire) or f"its answer cannot be read: {error}"
     if trouble is not None:
+        trouble = words_of(reply, wire, lambda _: trouble) or trouble
         raise LabError(f"{engine.name} refused {what}: {trouble}", "ingest")

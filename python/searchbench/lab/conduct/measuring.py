@@ -18,6 +18,7 @@ from searchbench.lab.conduct import caches
 from searchbench.lab.conduct.session import Run
 from searchbench.lab.drive.drive import Samples, decoded
 from searchbench.lab.drive.probe import Probe
+from searchbench.lab.drive.refused import said
 from searchbench.lab.drive.warming import Warming
 from searchbench.lab.drive.workload import Spread, VerbatimRequests
 from searchbench.lab.fleet.fleet import FleetEndpoint
@@ -79,6 +80,7 @@ def drive_it(run: Run) -> None:
         if not len(trace):
             raise LabError("nothing was sent: the order is empty", "drive")
         accounting = _account(run, trace)
+        assert run.samples is not None
         run.under_load = decoded(running.decoder, trace, compiled, "under_load")
     lived = running.lives()
     if warming is not None:
@@ -91,6 +93,7 @@ def drive_it(run: Run) -> None:
     if session.cache is not None:
         raw = [reply for _, reply in trace.replies()]
         run.about.cache = caches.on_record(session.cache, running, before, raw)
+    run.about.said = said(running, compiled, run.samples)
     if not lived:
         log = running.log_tail()
         look = "server.log beside this trial's samples" if log else "the server's own log"

@@ -69,7 +69,7 @@ class Openings:
 
         CorpusError, QueryError, NotInstalled, StudyError; LabError where its address is no good.
         """
-        target = self._target(treatment)
+        target = self.target(treatment)
         about = CorpusAbout()
         workload: Workload
         if treatment.requests:
@@ -91,7 +91,8 @@ class Openings:
             seed,
         )
 
-    def _target(self, treatment: Treatment) -> Target | None:
+    def target(self, treatment: Treatment) -> Target | None:
+        """The system that it is attached to, if to any; LabError where its address is no good."""
         if not treatment.attach:
             return None
         found = target_of(

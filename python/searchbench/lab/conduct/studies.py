@@ -15,6 +15,7 @@ from msgspec import structs
 
 from searchbench import _core
 from searchbench.errors import LabError
+from searchbench.lab.conduct.attached import ask_attached, left_of
 from searchbench.lab.conduct.conductor import Conductor, Invalid
 from searchbench.lab.conduct.openings import Openings
 from searchbench.lab.conduct.session import Shelf, Sitting
@@ -50,21 +51,27 @@ def run(
     ``breach``: for a study that is to end once a promise is surely broken. ``invalid``: what makes
     a trial invalid, for the watch to say. ``plan``: the study's, if it was made already. ``work``:
     where indexes are built while measuring (default: the temporary directory). StudyError,
-    CorpusError, QueryError, NotInstalled, RecordError; LabError where an attached system of a sweep
-    or a search does not answer. A trial that fails is on record as failed and raises nothing.
-    KeyboardInterrupt leaves a valid record.
+    CorpusError, QueryError, NotInstalled, RecordError; LabError where an attached system does not
+    answer, which is asked before documents are read. A trial that fails is on record as failed and
+    raises nothing. KeyboardInterrupt leaves a valid record.
     """
     study = study if isinstance(study, Study) else read_study(study)
     plan = plan or make_plan(study)
     host.require_release_build()
     openings = Openings(study.base, study.seed, watch or Silence())
+    path = Path(record) if record else Path("records") / study.name
+    left = left_of(plan, path)
+    ask_attached(
+        (t for t in left if not t.requests), openings
+    )  # to read documents may take minutes
     # Everything that a person can get wrong is opened before the first minute is spent.
     for treatment in plan.treatments:
         openings.opened(treatment, study.seed)
+    ask_attached((t for t in left if t.requests), openings)
     with _conductor(openings, plan, work, is_warm, breach, invalid) as conductor:
         if plan.judging.measure != "trials":
             conductor.survey([t for t in plan.treatments if t.attach])
-        writer = _writer(study, plan, Path(record) if record else Path("records") / study.name)
+        writer = _writer(study, plan, path)
         search = plan.judging.measure == "capacity"
         conductor.conduct(
             searched(plan, writer, decide) if search else planned(plan, writer), writer

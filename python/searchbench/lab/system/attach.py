@@ -102,6 +102,9 @@ class Attached(Running):
                 # What TLS or a login refuses, it refuses again.
                 final = isinstance(error, Refused) and error.words
                 if final or time.monotonic() > give_up:
+                    silent = isinstance(error, Refused) and error.outcome == "refused"
+                    if silent and not final:
+                        raise LabError(_silent(self.endpoint.target), "deploy") from None
                     raise LabError(
                         f"at {self.place.url} there is no {self.engine.can.title} that can be "
                         f"asked: {error}; credentials are read from "
@@ -218,6 +221,23 @@ def _facts(engine: Engine, endpoint: Endpoint) -> Facts | None:
     return Facts(facts.version, extra=extra) if facts.version else None
 
 
+def knock(target: Target) -> None:
+    """LabError with the remedy where an address of a target takes no connection."""
+    for at in target.resolved:
+        try:
+            socket.create_connection(at, _PATIENCE_S).close()
+        except ConnectionRefusedError:
+            raise LabError(_silent(at), "deploy") from None
+        except OSError as error:
+            why = error.strerror or str(error)
+            remedy = "see that the address is right and no firewall is before it"
+            raise LabError("{}:{} takes no connection: {}; ".format(*at, why) + remedy) from None
+
+
+def _silent(at: tuple[str, int]) -> str:
+    return "nothing listens at {}:{}; start the server, or see that the port is its".format(*at)
+
+
 def _greet(endpoint: Endpoint, first: Request, timeout_s: float) -> None:
     """Send one request of the run; a sentence where no answer of that protocol comes."""
     place = "{}:{}".format(*endpoint.target)
@@ -232,7 +252,7 @@ def _greet(endpoint: Endpoint, first: Request, timeout_s: float) -> None:
         if error.outcome in ("reset", "malformed", "truncated") and _speaks_tls(endpoint):
             raise LabError(_TLS_THERE.format(place), "identify") from None
         why = {
-            "refused": f"nothing listens at {place}; start the server, or see that the port is its",
+            "refused": _silent(endpoint.target),
             "timed_out": f"{place} took the connection and the request and never answered",
             "reset": f"{place} closed the connection without an answer; see that it speaks "
             f"{endpoint.wire}, and what its log says",

@@ -15,7 +15,13 @@ from searchbench.workload.queries.algebra import Mode
 from searchbench.workload.queries.forms import Reader
 from searchbench.workload.queries.orders import Repetition, by_first_appearance, repeat
 from searchbench.workload.queries.sample import Distribution, Documents, Lengths, sample
-from searchbench.workload.queries.sets import Form, QuerySet, Template, from_files
+from searchbench.workload.queries.sets import (
+    Form,
+    QuerySet,
+    Template,
+    check_readable,
+    from_files,
+)
 
 _MODES = tuple(str(mode) for mode in Mode)
 # What a template says of each query besides lists of texts, as the JSON form has it.
@@ -43,6 +49,12 @@ _FILE_KEYS: tuple[SpecKey, ...] = (
     ),
     SpecKey("files", "paths", None, "several files, read one after another as one log"),
     SpecKey("format", "text", None, "default: by the file's name and content", get_args(Form)),
+    SpecKey(
+        "text_key",
+        "text",
+        None,
+        "of somebody else's JSON lines: the key that has the words; only it and `t` are read",
+    ),
     SpecKey(
         "bad_lines", "text", "skip", "what to do with lines that are no query", ("skip", "refuse")
     ),
@@ -187,16 +199,8 @@ def open_queries(
     full = {**defaults(SPEC_KEYS), **spec}
     seed = full["seed"] or 0
     template = _template_of(full)
-    files = files_of(full, base)
-    if files:
-        found = from_files(
-            files,
-            template,
-            name=full["name"] or "",
-            form=full["format"],
-            bad_lines=full["bad_lines"],
-            lines=full["lines"],
-        )
+    if files := files_of(full, base):
+        found = _read(files, full, full["lines"])
         if full["repetition"] is None and full["logged"] is None:
             return found
     else:
@@ -207,6 +211,37 @@ def open_queries(
     )
     old, log = by_first_appearance(log)
     return replace(found, queries=tuple(found.queries[i] for i in old), log=log, times_s=None)
+
+
+def first_queries(spec: Mapping[str, Any], base: Path, most: int) -> QuerySet:
+    """What is seen of a set without its documents, in the first ``most`` lines of its files.
+
+    Of queries that are sampled, one that stands for all. QueryError where ``open_queries`` would
+    raise it, as far as that is seen: where a file cannot be read, or nothing in it is a query.
+    """
+    full = {**defaults(SPEC_KEYS), **spec}
+    files = files_of(full, base)
+    if not files:
+        one = _template_of(full).query(("word",))
+        return QuerySet(full["name"] or "sampled", (one,), np.zeros(1, np.uint32))
+    for path in files:
+        check_readable(path)
+    try:
+        return _read(files, full, min(most, full["lines"] or most))
+    except QueryError:  # further down there may be what is missing here
+        return _read(files, full, full["lines"])
+
+
+def _read(files: Sequence[Path], full: Mapping[str, Any], lines: int | None) -> QuerySet:
+    return from_files(
+        files,
+        _template_of(full),
+        name=full["name"] or "",
+        form=full["format"],
+        bad_lines=full["bad_lines"],
+        lines=lines,
+        text_key=full["text_key"],
+    )
 
 
 def _sampled(

@@ -5,9 +5,9 @@ from __future__ import annotations
 import hashlib
 import re
 from array import array
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, fields, replace
-from functools import cached_property
+from functools import cached_property, partial
 from itertools import islice, repeat
 from pathlib import Path
 from typing import Any, Generic, Literal, TypeVar
@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from searchbench.errors import QueryError
 from searchbench.packed import inner_suffix
 from searchbench.packed import lines as lines_of
+from searchbench.spec import show
 from searchbench.workload.queries import sphinx_log
 from searchbench.workload.queries.algebra import Match, Mode, Query, Terms, declared_terms
 from searchbench.workload.queries.analysis import terms
@@ -29,6 +30,8 @@ Form = Literal["lines", "jsonl", "sphinx"]
 T = TypeVar("T")  # a query or a request
 
 SHOWN = 20  # bad lines are all counted; so many are kept to be shown
+_MARK = b"\xef\xbb\xbf"  # UTF-8 may begin with it
+_OURS = frozenset(key.name for key in fields(Query))  # keys of a JSON line
 _LOOKED_AT = 50  # lines that are looked at to tell a log from a list of queries
 # What a line of a log begins with: a time, in brackets or after who asked.
 _STAMP = re.compile(
@@ -180,6 +183,7 @@ def from_files(
     form: Form | None = None,
     bad_lines: Literal["skip", "refuse"] = "skip",
     lines: int | None = None,
+    text_key: str | None = None,
 ) -> QuerySet:
     """A set from files, one query a line, read one after another as one log.
 
@@ -187,8 +191,9 @@ def from_files(
     says nothing by the content: Sphinx's plain query log (sphinx_log.py) is known, other logs are
     refused. A plain line is analysed; one without any term is bad. A JSON line is the payload of
     FORMATS.md, or ``{"text": .., "match": mode}``; keys it lacks are the template's; ``t`` is when
-    it was asked, in seconds. ``lines`` stops after so many lines. QueryError where a file cannot be
-    read, where nothing is left, or at any bad line if ``bad_lines`` is "refuse".
+    it was asked, in seconds. ``text_key``: of somebody else's JSON lines, the key of the words; of
+    such lines only that and ``t`` are read. ``lines`` stops after so many lines. QueryError where a
+    file cannot be read, where nothing is left, or at any bad line if ``bad_lines`` is "refuse".
     """
     found = Gathering[Query]()
     files = list(files)
@@ -204,7 +209,12 @@ def from_files(
             for number, reason in left_out:
                 found.leave_out(number, reason)
             continue
-        meant = _structured if kind == "jsonl" else _plain
+        if text_key is not None and kind != "jsonl":
+            raise QueryError(
+                f"{path} has no JSON lines, and `text_key` names a key of those; leave it out, or "
+                'say `format = "jsonl"`'
+            )
+        meant = partial(_structured, text_key=text_key) if kind == "jsonl" else _plain
         for number, raw in enumerate(raws, 1):
             try:
                 query, at = meant(raw, template)
@@ -231,6 +241,8 @@ def form_of(path: Path) -> Form:
     if inner_suffix(path) in (".jsonl", ".ndjson"):
         return "jsonl"
     first = [line for line in islice(_lines(path), _LOOKED_AT) if line.strip()]
+    if first and all(map(_is_object, first)):
+        return "jsonl"
     if first and sphinx_log.is_one(first):
         return "sphinx"
     if stamped := _most(first, _STAMP.match):
@@ -249,6 +261,11 @@ def form_of(path: Path) -> Form:
     return "lines"
 
 
+def check_readable(path: Path) -> None:
+    """QueryError where the file cannot be opened, or its first line not be read."""
+    next(_lines(path), None)
+
+
 def _most(lines: list[bytes], found: Callable[[bytes], object]) -> str:
     """The beginning of the first line in which it is found; empty where most have it not."""
     own = [line for line in lines if found(line)]
@@ -262,16 +279,25 @@ def _plain(raw: bytes, template: Template) -> tuple[Query, None]:
     try:
         words = terms(raw.decode())
     except UnicodeDecodeError:
-        raise QueryError("not UTF-8") from None
+        raise QueryError("not UTF-8; convert it with iconv -f ENCODING -t UTF-8") from None
     if not words:
         raise QueryError("no letter or digit, so no term")
     return template.query(words), None
 
 
-def _structured(raw: bytes, template: Template) -> tuple[Query, float | None]:
+def _is_object(raw: bytes) -> bool:
+    try:
+        return isinstance(orjson.loads(raw.removeprefix(_MARK)), dict)
+    except orjson.JSONDecodeError:
+        return False
+
+
+def _structured(
+    raw: bytes, template: Template, text_key: str | None = None
+) -> tuple[Query, float | None]:
     """The query of a JSON line, and its time; QueryError with the reason if it is bad."""
     try:
-        line = orjson.loads(raw.removeprefix(b"\xef\xbb\xbf"))
+        line = orjson.loads(raw.removeprefix(_MARK))
     except orjson.JSONDecodeError as error:
         raise QueryError(f"not JSON: {error}") from None
     if not isinstance(line, dict):
@@ -279,6 +305,12 @@ def _structured(raw: bytes, template: Template) -> tuple[Query, float | None]:
     at = line.pop("t", None)
     if at is not None and (isinstance(at, bool) or not isinstance(at, int | float)):
         raise QueryError(f"`t` must be a number of seconds, not {at!r}")
+    if text_key is None and not line.keys() & {"text", "match"}:
+        _insist_on_words(line)
+    elif text_key is not None:
+        if text_key not in line:
+            raise QueryError(f"no key `{text_key}`, which `text_key` names; {_keys(line)}")
+        line = {"text": line[text_key]}
     reader = Reader()
     match = _text_match(line, template, reader) if "text" in line else None
     query = reader.query({**to_json(template.rest), **line})
@@ -286,15 +318,29 @@ def _structured(raw: bytes, template: Template) -> tuple[Query, float | None]:
     return (query if match is None else replace(query, match=match)), at
 
 
+def _insist_on_words(line: Mapping[str, object]) -> None:
+    """QueryError where a line has words, by all appearances, and not by a key of ours."""
+    texts = [k for k, value in line.items() if k not in _OURS and isinstance(value, str)]
+    if texts:
+        raise QueryError(
+            f"the words are expected as `text`, and {_keys(line)}; say which key has them, as in "
+            f'`text_key = "{texts[0]}"` in [queries]'
+        )
+
+
+def _keys(line: Mapping[str, object]) -> str:
+    return "the line has " + (", ".join(f"`{key}`" for key in line) or "no key")
+
+
 def _text_match(line: dict[str, Any], template: Template, reader: Reader) -> Match | None:
     """The match of the ``text`` form; takes ``text`` and ``match`` out of the line."""
     text, mode = line.pop("text"), line.pop("match", None)
     if not isinstance(text, str):
-        reader.reasons.append("`text` must be a text")
+        reader.reasons.append(f"the words must be a text, not {show(text)}")
         return None
     words = terms(text)
     if not words:
-        reader.reasons.append("`text` has no letter or digit, so no term")
+        reader.reasons.append("the words have no letter or digit, so no term")
         return None
     return template.match(words, None if mode is None else reader.mode(mode))
 
@@ -305,4 +351,6 @@ def _lines(path: Path) -> Iterator[bytes]:
         yield from lines_of(path)
     except OSError as error:
         reason = error.strerror or str(error)
-        raise QueryError(f"the query file {path} cannot be read: {reason}") from error
+        raise QueryError(
+            f"the query file {path} cannot be read: {reason}; name one that can"
+        ) from error

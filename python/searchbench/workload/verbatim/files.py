@@ -62,14 +62,17 @@ _VERB = re.compile(
     rb"|EXPLAIN|BEGIN|START|COMMIT|CREATE|DROP|ALTER|TRUNCATE|VALUES|EXECUTE|PREPARE|USE|COPY)\b"
 )
 _COMMENT = re.compile(rb"\s*(?:--|/\*|#)")
-_OPTION = "say which with --form: " + ", ".join(FORMS)
+_OPTION = "say which with `form` (--form): " + ", ".join(FORMS)
 
 
-def read_requests(path: Path, form: str = "auto", *, method: str | None = None) -> RequestSet:
+def read_requests(
+    path: Path, form: str = "auto", *, method: str | None = None, lines: int | None = None
+) -> RequestSet:
     """The requests of a file. QueryError where it cannot be read, or a line is no request.
 
     Of logs such lines are left out and counted. ``method`` is that of requests that say none
-    (without it: POST where there is a body, else GET).
+    (without it: POST where there is a body, else GET). ``lines``: only so many are looked at, in
+    forms that have a request a line.
     """
     if form not in ("auto", *FORMS):
         raise QueryError(f"{form!r} is no form of a file of requests; there are auto, "
@@ -83,14 +86,14 @@ def read_requests(path: Path, form: str = "auto", *, method: str | None = None) 
     elif form == "sql":
         read_sql(_whole(path), builder)
     elif form in LOGS:
-        LOGS[form](read_lines(path), builder)
+        LOGS[form](islice(read_lines(path), lines), builder)
     elif form == "paths":
         make = partial(_path, method=method or "GET")
-        for number, raw in enumerate(read_lines(path), 1):
+        for number, raw in enumerate(islice(read_lines(path), lines), 1):
             if raw.strip(b" \t"):
                 builder.take(number, raw, make)
     else:
-        _jsonl(read_lines(path), builder, method)
+        _jsonl(islice(read_lines(path), lines), builder, method)
     return builder.build(
         path.name,
         _EXPECTED if form not in LOGS else "none of its lines is a request that only reads",

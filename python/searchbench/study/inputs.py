@@ -1,0 +1,144 @@
+"""What the files that a study names say at a first look: headers, first rows, first lines.
+
+It takes seconds where a measurement, which reads them whole, takes minutes; what is complained of
+here would end the run.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Generator, Iterator, Mapping
+from typing import Any
+
+from searchbench import corpora
+from searchbench.corpora.corpus import Schema
+from searchbench.corpora.files import FileCorpus
+from searchbench.corpora.validate import validate
+from searchbench.errors import CorpusError, QueryError
+from searchbench.study.model import Study
+from searchbench.study.plan import Plan
+from searchbench.study.positions import Path, Source
+from searchbench.workload.queries import registry
+from searchbench.workload.queries.sets import QuerySet
+from searchbench.workload.verbatim.files import read_requests
+from searchbench.workload.verbatim.model import RequestSet
+
+LOOKED_AT = 1000
+"""Rows of a corpus, lines of queries, lines of requests."""
+
+
+_NAMING = ("search_fields", "filters", "sort", "facets", "group_by", "fields", "snippets")
+
+
+class _KeyError(QueryError):
+    """A key of [queries] names a field that will not do."""
+
+    def __init__(self, key: str, reason: QueryError) -> None:
+        self.key = key
+        super().__init__(str(reason))
+
+
+def look(study: Study, plan: Plan) -> list[str]:
+    """Open what every treatment names; StudyError with each mistake and its position.
+
+    The result: a sentence for each set of which lines will be left out.
+    """
+    source, told = Source(study.text, study.path), list[str]()
+    for table in _different(dict(t.settings, load={}, system={}) for t in plan.treatments):
+        asked = "requests" if "requests" in table else "queries"
+        given = {name: _given(part) for name, part in table.items()}
+        try:
+            if asked == "requests":
+                told += _requests(study, given["requests"])
+            else:
+                told += _corpus_and_queries(study, given["corpus"], given["queries"])
+        except CorpusError as error:
+            source.at_value(_place(study, "corpus", error.at or ("files",)), str(error))
+        except QueryError as error:
+            key = "files" if "files" in given[asked] else "file"
+            key = error.key if isinstance(error, _KeyError) else key
+            source.at_value(_place(study, asked, (key,)), str(error))
+    source.finish()
+    return list(dict.fromkeys(told))
+
+
+def _different(tables: Iterator[dict[str, Any]]) -> Iterator[dict[str, Any]]:
+    """Each once; corpora that differ in their size alone are the same files."""
+    seen = set[str]()
+    for table in tables:
+        if "corpus" in table:
+            table["corpus"] = corpora.unscaled(table["corpus"])
+        key = json.dumps(table, sort_keys=True, default=str)
+        if key not in seen:
+            seen.add(key)
+            yield table
+
+
+def _given(table: Mapping[str, Any]) -> dict[str, Any]:
+    return {key: value for key, value in table.items() if value is not None}
+
+
+def _place(study: Study, table: str, keys: tuple[str, ...]) -> Path:
+    """Where a key has its value: in its table, or where factors have their levels."""
+    if keys[0] in getattr(study, table):
+        return (table, *keys)
+    varied = any(f"{table}.{keys[0]}" in factor.paths for factor in study.factors)
+    return ("factors", f"{table}.{keys[0]}") if varied else (table,)
+
+
+def _corpus_and_queries(
+    study: Study, corpus: dict[str, Any], queries: dict[str, Any]
+) -> Iterator[str]:
+    schema = yield from _corpus(study, corpus)
+    for key in filter(queries.__contains__, _NAMING):
+        alone = registry.first_queries({key: queries[key]}, study.base, 1)
+        try:
+            validate(alone.queries[0], schema)
+        except QueryError as error:
+            raise _KeyError(key, error) from None
+    found = registry.first_queries(queries, study.base, LOOKED_AT)
+    for number, query in enumerate(found.queries, 1):
+        try:
+            validate(query, schema)
+        except QueryError as error:
+            raise QueryError(f"{found.name}, query {number}: {error}") from None
+    yield from _left_out(found, "query")
+
+
+def _corpus(study: Study, table: dict[str, Any]) -> Generator[str, None, Schema]:
+    """Its schema, as its header and first rows have it."""
+    if corpora.family_of(table) == "debian":
+        from searchbench.corpora.debian import SCHEMA
+
+        return SCHEMA
+    corpus = corpora.open_corpus(table, study.base)
+    if not isinstance(corpus, FileCorpus):
+        return corpus.schema
+    intake = corpus.first_rows(LOOKED_AT)
+    if intake.refused:
+        first = f"{intake.refused} of the first {intake.rows:,} rows do not fit: {intake.first[0]}"
+        if corpus.bad_rows == "refuse":
+            raise CorpusError(f'{first}; mend them, or leave them out with bad_rows = "skip"')
+        yield f"{corpus.name}: {first}; they will be left out"
+    return corpus.schema
+
+
+def _requests(study: Study, table: dict[str, Any]) -> Iterator[str]:
+    if "file" not in table:
+        return
+    path, form, method = study.base / table["file"], table.get("form", "auto"), table.get("method")
+    try:
+        found = read_requests(path, form, method=method, lines=LOOKED_AT)
+    except QueryError:  # further down there may be what is missing here
+        found = read_requests(path, form, method=method)
+    yield from _left_out(found, "request")
+
+
+def _left_out(found: QuerySet | RequestSet, what: str) -> Iterator[str]:
+    if found.bad_count:
+        seen = len(found.log) + found.bad_count
+        are = "is" if found.bad_count == 1 else "are"
+        yield (
+            f"{found.name}: {found.bad_count:,} of the first {seen:,} lines {are} no {what} and "
+            f"will be left out: {found.bad[0]}"
+        )

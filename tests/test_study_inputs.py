@@ -1,0 +1,144 @@
+"""What a study's files say at a first look: mistakes are found there that would end a run later."""
+
+from __future__ import annotations
+
+import gzip
+from pathlib import Path
+
+import pytest
+
+from searchbench.errors import StudyError
+from searchbench.study import read_study
+from searchbench.study.inputs import LOOKED_AT, look
+from searchbench.study.planner import make_plan
+
+STUDY = """\
+question = "?"
+[corpus]
+files = "docs.csv"
+{corpus}
+[queries]
+file = "{file}"
+{queries}
+[systems.tantivy]
+"""
+ASKED = """\
+question = "?"
+[requests]
+file = "{file}"
+[load]
+clients = [1, 2]
+[systems.one]
+attach = "http://127.0.0.1:9"
+"""
+FIELDS = 'fields.title = "text"\n'
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    rows = "".join(f"{n},the lamp {n},a red lamp by door {n},{n}\n" for n in range(20))
+    (tmp_path / "docs.csv").write_text(f"id,title,body,price\n{rows}")
+    (tmp_path / "q.txt").write_text("red lamp\nlamp\n")
+    return tmp_path
+
+
+def looked(folder: Path, text: str) -> list[str]:
+    (folder / "study.toml").write_text(text)
+    study = read_study(folder / "study.toml")
+    return look(study, make_plan(study))
+
+
+def complaint(folder: Path, text: str) -> str:
+    with pytest.raises(StudyError) as wrong:
+        looked(folder, text)
+    return str(wrong.value).replace(f"{folder}/", "")
+
+
+def study(corpus: str = "", queries: str = "", file: str = "q.txt") -> str:
+    return STUDY.format(corpus=corpus, queries=queries, file=file)
+
+
+def test_a_study_whose_files_are_right_has_nothing_said_about_it(folder: Path) -> None:
+    assert looked(folder, study()) == []
+    assert looked(folder, study(FIELDS + 'fields.text = {type = "text", column = "body"}')) == []
+    assert looked(folder, study(queries='search_fields = ["title"]\nsort = ["-price"]')) == []
+
+
+def test_a_column_that_the_header_lacks_is_named_with_its_line_and_the_nearest(
+    folder: Path,
+) -> None:
+    said = complaint(folder, study('fields.body = {type = "text", column = "bdoy"}'))
+    assert said.startswith("study.toml:4:40: docs.csv:1: there is no column 'bdoy'")
+    assert "there are id, title, body, price. Did you mean body?" in said
+    said = complaint(folder, study('id = "ident"'))
+    assert said.startswith("study.toml:4:6: docs.csv:1: there is no column 'ident' for the id")
+
+
+def test_first_rows_that_do_not_fit_are_complained_of_unless_they_may_be_left_out(
+    folder: Path,
+) -> None:
+    fields = FIELDS + 'fields.body = "integer"\n'
+    said = complaint(folder, study(fields))
+    assert "study.toml:3:9: 20 of the first 20 rows do not fit: docs.csv:2: " in said
+    assert 'bad_rows = "skip"' in said
+    (told,) = looked(folder, study(fields + 'bad_rows = "skip"'))
+    assert told.endswith("they will be left out")
+
+
+@pytest.mark.parametrize(
+    ("file", "content", "words"),
+    [
+        ("q.jsonl", b'{"q": "lamp"}\n', 'as in `text_key = "q"` in [queries]'),
+        ("q.txt", b"\xff\xfeh\0i\0\n\0", "q.txt:1: not UTF-8; convert it with iconv"),
+        ("q.txt.gz", gzip.compress(b"lamp\n" * 9)[:-9], "is damaged"),
+        ("/proc/self/mem", None, "cannot be read: Input/output error; name one that can"),
+    ],
+)
+def test_queries_that_cannot_be_read_are_complained_of_where_they_are_named(
+    folder: Path, file: str, content: bytes | None, words: str
+) -> None:
+    if content is not None:
+        (folder / file).write_bytes(content)
+    said = complaint(folder, study(file=file))
+    assert said.startswith("study.toml:6:8: ")
+    assert words in said
+
+
+def test_every_query_file_is_opened_and_only_first_lines_are_read(folder: Path) -> None:
+    (folder / "long.txt").write_bytes(b"lamp\n" * 2 * LOOKED_AT + b"\xff\n")
+    assert looked(folder, study(file="long.txt")) == []
+    both = study().replace('file = "q.txt"', 'files = ["long.txt", "/proc/self/mem"]')
+    assert complaint(folder, both).startswith("study.toml:6:9: the query file /proc/self/mem")
+
+
+def test_queries_that_begin_far_down_are_no_mistake(folder: Path) -> None:
+    (folder / "late.txt").write_bytes(b"--\n" * 2 * LOOKED_AT + b"lamp\n")
+    (told,) = looked(folder, study(file="late.txt"))
+    assert "2,000 of the first 2,001 lines are no query and will be left out: late.txt:1" in told
+
+
+def test_a_field_that_the_corpus_lacks_is_complained_of_where_it_is_named(folder: Path) -> None:
+    said = complaint(folder, study(queries='search_fields = ["titel"]'))
+    assert said == "study.toml:7:17: the corpus has no field `titel`; did you mean `title`?"
+    (folder / "q.jsonl").write_text('{"text": "lamp"}\n{"text": "a", "facets": ["colour"]}\n')
+    said = complaint(folder, study(file="q.jsonl"))
+    assert said.startswith("study.toml:6:8: q.jsonl, query 2: the corpus has no field `colour`")
+
+
+def test_levels_of_a_factor_are_looked_at_too(folder: Path) -> None:
+    (folder / "other.csv").write_text("id,name\n1,lamp\n")
+    text = study(FIELDS).replace('files = "docs.csv"\n', "")
+    said = complaint(folder, f'{text}[factors]\n"corpus.files" = ["docs.csv", "other.csv"]\n')
+    assert said.startswith("study.toml:3:8: other.csv:1: there is no column 'title'")
+
+
+def test_requests_are_looked_at_and_a_long_log_is_not_read_whole(folder: Path) -> None:
+    (folder / "r.txt").write_text("/a\n/b c\n")
+    said = complaint(folder, ASKED.format(file="r.txt"))
+    assert said.startswith("study.toml:3:8: 1 line is no request: r.txt:2: a space in the path")
+    line = '127.0.0.1 - - [21/Nov/2026:04:02:46 +0000] "GET /a HTTP/1.1" 200 5\n'
+    (folder / "a.log").write_text(line * LOOKED_AT + "no request\n")
+    assert looked(folder, ASKED.format(file="a.log")) == []
+    (folder / "a.log").write_text("no request\n" * LOOKED_AT + line)
+    (told,) = looked(folder, ASKED.format(file='a.log"\nform = "access'))
+    assert "1,000 of the first 1,001 lines are no request" in told
