@@ -12,7 +12,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from msgspec import convert
 
-from searchbench.engines.answer import CacheState
 from searchbench.errors import LabError
 from searchbench.lab.conduct import caches
 from searchbench.lab.conduct.session import Run
@@ -38,6 +37,8 @@ from searchbench.record.trial import (
 
 # So many replies of a drive are kept, about.
 _SAMPLED_REPLIES = 200
+# A window that begins within so much is about to: two ticks and some.
+_SOON_NS = 250_000_000
 
 
 def drive_it(run: Run) -> None:
@@ -45,11 +46,9 @@ def drive_it(run: Run) -> None:
     session, running, load = run.session, run.session.there(), run.opened.load
     compiled, fleet, watch = session.bytes(), session.sitting.fleet, session.sitting.watch
     order = _order(run)
-    before = CacheState()
-    if session.cache is not None:
-        if not session.filled:
-            _fill(run)
-        before = caches.read(running.endpoint, running.known)
+    if session.cache is not None and not session.filled:
+        _fill(run)
+    counting = caches.Counting(running)
     # A measuring thread each; never more than there are connections.
     cpus = load.cpus or (() if fleet is not None else session.sitting.place.client_cpus)
     mean_s = 0.001 if session.captured is None else session.captured.about.mean_s
@@ -66,7 +65,7 @@ def drive_it(run: Run) -> None:
         idle=load.idle,
         realtime=bool(run.opened.treatment.load.get("realtime")),
         spill=run.spill,
-        on_tick=partial(_tick, watch, warming),
+        on_tick=partial(_tick, watch, warming, counting, round(load.window.warmup_s * 1e9)),
     )
     sender = running.endpoint if fleet is None else FleetEndpoint(fleet, running.endpoint)
     with Probe(running.processes) as probe:
@@ -89,9 +88,7 @@ def drive_it(run: Run) -> None:
     run.about.notes += convert(json.loads(trace.accounting()).get("notes", []), list[Note])
     if fleet is not None:
         run.about.notes += fleet.notes()
-    if session.cache is not None:
-        raw = [reply for _, reply in trace.replies()]
-        run.about.cache = caches.on_record(session.cache, running, before, raw)
+    run.about.cache = counting.on_record(session.cache, (reply for _, reply in trace.replies()))
     if not lived:
         log = running.log_tail()
         look = "server.log beside this trial's samples" if log else "the server's own log"
@@ -162,11 +159,22 @@ def _warming(run: Run, order: Order) -> Warming:
 
 
 def _tick(
-    watch: Watch, warming: Warming | None, completed: int, elapsed_ns: int, recent: bytes
+    watch: Watch,
+    warming: Warming | None,
+    counting: caches.Counting,
+    latest_ns: int,
+    completed: int,
+    elapsed_ns: int,
+    recent: bytes,
 ) -> bool:
-    """What is heard of a drive under way; False ends it."""
+    """What is heard of a drive under way; False ends it. ``latest_ns``: its window has begun."""
     watch.tick(completed, elapsed_ns, recent)
-    return warming is None or warming.tick(completed, elapsed_ns, recent)
+    goes_on = warming is None or warming.tick(completed, elapsed_ns, recent)
+    soon = elapsed_ns >= latest_ns - _SOON_NS or (warming is not None and warming.warm)
+    begun = elapsed_ns >= latest_ns or (warming is not None and warming.start_ns is not None)
+    if soon and not begun:
+        counting.window_begins(elapsed_ns)
+    return goes_on
 
 
 def _order(run: Run) -> Order:
