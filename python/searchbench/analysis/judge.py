@@ -23,7 +23,7 @@ from searchbench.analysis.judgement import Agreement, Judgement, RecordCompariso
 from searchbench.analysis.sweep import steps as steps_of
 from searchbench.analysis.sweep import verdict as of_sweep
 from searchbench.analysis.sweep.compared import Evidence
-from searchbench.analysis.trial import driven, replicates
+from searchbench.analysis.trial import cache, driven, replicates
 from searchbench.analysis.trial.measured import Samples
 from searchbench.record import Record, Trial, open_record
 from searchbench.record.trial import Load
@@ -70,11 +70,18 @@ def judge(record: Record | Path | str) -> Judgement:
         measure=judging.measure,
     )
     if judging.measure == "trials":
-        return _of_trials(record, found, loads, samples)
+        return _with_caches(_of_trials(record, found, loads, samples))
     order = {t.trial: i for i, t in enumerate(record.trials)}
     driven_steps = [j.step for _, each in judged for j in each if j.step is not None]
     driven_steps.sort(key=lambda step: order[step.trial])
-    return _of_steps(record, found, subjects, driven_steps, loads, samples)
+    return _with_caches(_of_steps(record, found, subjects, driven_steps, loads, samples))
+
+
+def _with_caches(found: Judgement) -> Judgement:
+    """The verdict says whose answers came from a cache that nobody asked for."""
+    said, verdict = cache.sentence(found.treatments), found.verdict
+    decision = " ".join(part for part in (verdict.decision, said) if part)
+    return replace(found, verdict=replace(verdict, decision=decision))
 
 
 def _of_trials(
