@@ -32,7 +32,7 @@ from searchbench.engines.http_form import get
 from searchbench.engines.mariadb import MariaDB
 from searchbench.engines.mysql_form import query
 from searchbench.errors import QueryError
-from searchbench.lab.conduct.caches import between, kept, law_of, of_replies, read
+from searchbench.lab.conduct.caches import Counting, between, kept, law_of, of_replies, read
 from searchbench.lab.get.install import missing
 from searchbench.lab.system.deploy import Deployment
 from searchbench.lab.system.names import free_port
@@ -246,6 +246,13 @@ def test_mariadb_counts_where_its_query_cache_is_on(tmp_path: Path) -> None:
         after = read(running.endpoint, engine)
         found = counted(before, after)
         assert (found.hits, found.lookups) == (5, 8)
+        counting = Counting(running)
+        drive(running.endpoint, made, [0, 1, 2, 0, 1, 2, 3, 3], clients=1)
+        unasked = counting.on_record(None, [])
+        assert unasked is not None
+        assert unasked.counted is not None
+        assert (unasked.counted.hits, unasked.counted.lookups) == (7, 8)
+        assert unasked.wanted_hit is None
         assert after.entries is None
         running.ask(Request((query("SET GLOBAL query_cache_size = 0"),)))
         assert read(running.endpoint, engine) == CacheState(None, 0)
@@ -433,6 +440,39 @@ def test_a_load_run_fills_the_cache_first_and_keeps_what_was_counted(
     findings = [f.kind for t in judge_record(open_record(place)).treatments
                 for each in t.trials for f in each.findings]  # fmt: skip
     assert not [kind for kind in findings if kind.startswith("cache")]
+
+
+@pytest.mark.parametrize(("distinct", "cached"), [(50, True), (3 * ENTRIES, False)])
+def test_answers_from_a_cache_that_nobody_asked_for_are_counted_and_remarked(
+    groonga: Deployment, tmp_path: Path, distinct: int, cached: bool
+) -> None:
+    """Fewer requests than the cache holds, and more: in their order these never hit."""
+    endpoint = emptied(groonga)
+    paths = (f"/d/select?table=Stores&filter=n%3C{n}&limit=1" for n in range(distinct))
+    (tmp_path / "paths.txt").write_text("\n".join(paths))
+    place, url = tmp_path / "record", f"http://127.0.0.1:{endpoint.target[1]}"
+    how = {"clients": 1, "seconds": 0.5, "warmup": 0.5, "captures": 0}
+    words = [word for name, value in how.items() for word in (f"--{name}", str(value))]
+    asked = ["load", url, "--requests", str(tmp_path / "paths.txt"), "--record", str(place)]
+    assert app([*asked, *words, "--no-report"], result_action="return_value") == 0
+    record = open_record(place)
+    (trial,) = record.trials
+    assert trial.window is not None
+    assert trial.cache is not None
+    count = trial.cache.counted
+    assert count is not None
+    assert 0 < count.since < trial.window.start, "the warm-up is left out"
+    done = record.samples(trial.trial, ["done"]).column(0).to_numpy()
+    since = int(np.count_nonzero(done >= count.since))
+    assert since - 500 < count.lookups <= since, "and nothing else"
+    assert count.hits == (count.lookups if cached else 0)
+    # Of a busy machine's trial too, which is invalid and in no verdict.
+    kinds = {f.kind: f for f in judge_record(record).findings}
+    assert ("answers from a cache" in kinds) is cached
+    if cached:
+        assert "by Groonga's status" in kinds["answers from a cache"].number
+        assert "`cache_limit` 0" in kinds["answers from a cache"].remedy
+        assert "distinct requests than it holds (100)" in kinds["answers from a cache"].remedy
 
 
 @pytest.mark.parametrize("law", ["zipf:steep", "normal"])

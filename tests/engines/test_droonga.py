@@ -98,7 +98,7 @@ def test_status_is_read_in_both_forms() -> None:
         "node2:10031/droonga": "dead",
     }
     # In percent, as it comes.
-    assert newer.extra["cache_hit_rate_percent"] == 49.830717830807124
+    assert newer.extra["cache_hit_rate_percent_since_start"] == 49.830717830807124
     assert newer.documents == 1500000
 
 

@@ -117,7 +117,7 @@ def test_the_query_cache_is_off_unless_asked_for(tmp_path: Path, limit: int, rat
         for _ in range(4):
             ids(running, Query(Terms(Mode.ALL, ("fox",))))
         extra = ENGINE.facts(running.ask(ENGINE.facts_request())).extra
-        assert extra["cache_hit_rate_percent"] == rate
+        assert extra["cache_hit_rate_percent_since_start"] == rate
 
 
 def test_the_analysis_is_the_declared_one_but_for_new_letters(tmp_path: Path) -> None:

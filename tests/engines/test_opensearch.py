@@ -250,6 +250,8 @@ def test_answers_come_from_the_cache_only_if_that_is_asked_for(rebuilt: Rebuild)
         counters = read(running.endpoint, running.engine).counters
         assert counters is not None
         assert counters.hits == extra["request_cache_hits"]
+        # Searches that may not be cached are no lookups, and are among those that were asked.
+        assert counters.asked == counters.lookups + 4
         assert counters.lookups - counters.hits == extra["request_cache_misses"]
         assert counters.other is not None
         assert counters.other.hits == extra["query_cache_hits"]

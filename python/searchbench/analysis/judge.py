@@ -13,7 +13,7 @@ from typing import Any
 
 import orjson
 
-from searchbench.analysis import findings, first_look, held
+from searchbench.analysis import answer, findings, first_look, held
 from searchbench.analysis.agreement.agreement import Pair
 from searchbench.analysis.agreement.answers import AnswerBook
 from searchbench.analysis.capacity import search
@@ -23,7 +23,7 @@ from searchbench.analysis.judgement import Agreement, Judgement, RecordCompariso
 from searchbench.analysis.sweep import steps as steps_of
 from searchbench.analysis.sweep import verdict as of_sweep
 from searchbench.analysis.sweep.compared import Evidence
-from searchbench.analysis.trial import driven, replicates
+from searchbench.analysis.trial import cache, driven, replicates
 from searchbench.analysis.trial.measured import Samples
 from searchbench.record import Record, Trial, open_record
 from searchbench.record.trial import Load
@@ -72,12 +72,23 @@ def judge(record: Record | Path | str) -> Judgement:
     )
     if judging.measure == "trials":
         answered = _of_trials(record, found, loads, samples)
-        return first_look.undecided(answered) if found.first_look else answered
-    order = {t.trial: i for i, t in enumerate(record.trials)}
-    driven_steps = [j.step for _, each in judged for j in each if j.step is not None]
-    driven_steps.sort(key=lambda step: order[step.trial])
-    answered = _of_steps(record, found, subjects, driven_steps, loads, samples)
+    else:
+        order = {t.trial: i for i, t in enumerate(record.trials)}
+        driven_steps = [j.step for _, each in judged for j in each if j.step is not None]
+        driven_steps.sort(key=lambda step: order[step.trial])
+        answered = _of_steps(record, found, subjects, driven_steps, loads, samples)
+    answered = _with_caches(answered)
     return first_look.undecided(answered) if found.first_look else answered
+
+
+def _with_caches(found: Judgement) -> Judgement:
+    """The verdict says whose answers came from a cache that nobody asked for."""
+    verdict = found.verdict
+    if not (said := cache.sentence(found.treatments)):
+        return found
+    decision = " ".join(part for part in (verdict.decision, said) if part)
+    points = (said, *verdict.points)[: answer.MOST]
+    return replace(found, verdict=replace(verdict, decision=decision, points=points))
 
 
 def _of_trials(

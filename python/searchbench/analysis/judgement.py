@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 Level = str | int | float | bool
+KnownState = Literal["", "steady", "unknown", "not steady", "other caches", "other first asks"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,10 +151,10 @@ class Comparison:
     of those used both find nothing. ``failed``: the shares of requests of ``a`` and of ``b`` that
     did not end well.
     ``state``: what is known of both while they were measured: "steady", "unknown", "not steady"
-    (either), "other first asks"; ``state_floor``: the ratio that this could make by itself,
-    infinite where it could make any. ``build_floor``: the same of an index that was built once; 1
-    where builds are in the interval. ``blocks_needed``: how many would resolve a difference as
-    large as it looks, least and most (None: above a thousand), where the interval stands in the
+    (either), "other caches", "other first asks"; ``state_floor``: the ratio that this could make by
+    itself, infinite where it could make any. ``build_floor``: the same of an index that was built
+    once; 1 where builds are in the interval. ``blocks_needed``: how many would resolve a difference
+    as large as it looks, least and most (None: above a thousand), where the interval stands in the
     way. ``would_change``: what would change the verdict or settle it, the most effective first.
     """
 
@@ -169,7 +170,7 @@ class Comparison:
     reason: str = ""
     queries_measured: int | None = None
     same_top_k: int | None = None
-    state: Literal["", "steady", "unknown", "not steady", "other first asks"] = ""
+    state: KnownState = ""
     state_floor: float = 1.0
     build_floor: float = 1.0
     blocks_needed: tuple[int, int | None] | None = None
@@ -528,7 +529,7 @@ class RecordLine:
     reason: str = ""
     runs: tuple[int, int] = (1, 1)
     run_sd: float | None = None
-    state: Literal["", "steady", "unknown", "not steady", "other first asks"] = ""
+    state: KnownState = ""
     state_floor: float = 1.0
     failed: tuple[float, float] = (0.0, 0.0)
     failed_floor: float = 1.0

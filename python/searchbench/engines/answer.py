@@ -61,7 +61,8 @@ class CacheCounters:
     """How often a server's cache was hit, by its own count: since its start, or over one drive.
 
     ``hits`` of ``lookups``. ``source``: who counted, as it stands in a sentence.
-    ``single``: a request is one lookup, not one for each shard.
+    ``single``: a request is one lookup, not one for each shard. ``whole``: of whole answers, not of
+    parts of them such as filters. ``asked``: all that could have been looked up, where some is not.
     ``other``: another cache of the same server, which counts where the first is not asked.
     """
 
@@ -70,6 +71,8 @@ class CacheCounters:
     source: str
     single: bool = True
     other: CacheCounters | None = None
+    whole: bool = True
+    asked: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -271,10 +271,12 @@ class UnderLoad(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class CacheCount(msgspec.Struct, frozen=True, kw_only=True):
-    """How often a cache was hit during the drive. ``source``: who counted.
+    """How often a cache was hit, from ``since`` to the end of the drive. ``source``: who counted.
 
+    ``since``: ns since the start of the drive, just before the window; 0: the whole drive.
     ``single``: a request is one lookup, not one for each shard. ``sampled``: counted in the replies
-    that were kept, not by the server over all requests.
+    that were kept, not by the server over all requests. ``whole``: the cache holds whole answers.
+    ``asked``: searches of shards in all, also those that were not looked up.
     """
 
     hits: int
@@ -282,11 +284,16 @@ class CacheCount(msgspec.Struct, frozen=True, kw_only=True):
     source: str = ""
     single: bool = True
     sampled: bool = False
+    since: int = 0
+    whole: bool = True
+    asked: int | None = None
 
 
 class Cache(msgspec.Struct, frozen=True, kw_only=True):
-    """How requests were drawn for a share of cache hits, and what the server counted.
+    """What a cache of answers counted, and how requests were drawn if for a share of its hits.
 
+    ``wanted_hit``: None where no share was asked for; then all but ``cache_entries``, ``counted``
+    is empty.
     ``uncounted``: why there is no count, as a clause that fits after "could not be verified: ".
     """
 

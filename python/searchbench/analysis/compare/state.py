@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from searchbench.analysis.judgement import Estimate, TreatmentResult, TrialResult
+from searchbench.analysis.trial import cache
 from searchbench.analysis.trial.steadiness import MARGIN
 from searchbench.analysis.words import digits, listed, plural
 
@@ -23,9 +24,12 @@ HORIZON_S = 60.0
 # Closed loops: the greatest warm-up measured was of 8 times (a JVM, from its start). Of open loops
 # there is no such bound, since queues make more of it.
 MOST = 10.0
+# An answer that is computed is reckoned to take so many times as long as one from a cache.
+COMPUTED = 100.0
 
 REMEDIES = {
     "not steady": "Warm up longer and run it again.",
+    "other caches": "Turn the cache off and run both again.",
     "other first asks": "Warm up with every query and run both again.",
     "unknown": "Measure longer, so that it shows whether they were steady.",
 }
@@ -39,6 +43,7 @@ class State:
 
     ``accused``: how many of its ``trials`` were not steady. ``falls``, ``rises``: by how much the
     log of its times may still change where that is unknown; else 0. ``first_asks``: mean share.
+    ``cached``: of the answers that came from a cache unasked, the mean share; None: unknown.
     """
 
     answer: Answer
@@ -48,6 +53,7 @@ class State:
     rises: float
     most: float
     first_asks: float | None
+    cached: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +63,7 @@ class Floor:
     ``kind``: what is known of both; ``ratio`` is infinite where no size helps.
     """
 
-    kind: Literal["steady", "unknown", "not steady", "other first asks"]
+    kind: Literal["steady", "unknown", "not steady", "other caches", "other first asks"]
     ratio: float
     said: str
 
@@ -76,7 +82,10 @@ def of_trials(trials: Sequence[TrialResult]) -> State:
     """
     used = [x for x in trials if x.status == "valid"]
     found = [x.steadiness for x in used if x.steadiness is not None]
-    asks = [x.figures["first_asks"].value for x in used if "first_asks" in x.figures]
+    asks, cached = (
+        [x.figures[name].value for x in used if name in x.figures]
+        for name in ("first_asks", cache.FIGURE)
+    )
     by_mean = all(s.by_mean for s in found)
     n, mean_asks = len(found), sum(asks) / len(asks) if asks else None
     accused, steady = (sum(s.answer == a for s in found) for a in ("not steady", "steady"))
@@ -98,8 +107,9 @@ def of_trials(trials: Sequence[TrialResult]) -> State:
             falls = rises = math.inf
     closed = bool(found) and found[0].what == "service time"
     return State(
-        answer, accused, n, falls, rises, math.log(MOST) if closed else math.inf, mean_asks
-    )
+        answer, accused, n, falls, rises, math.log(MOST) if closed else math.inf, mean_asks,
+        sum(cached) / len(cached) if cached else None,
+    )  # fmt: skip
 
 
 def floor(a: tuple[str, State], b: tuple[str, State], log_ratio: float) -> Floor:
@@ -110,6 +120,8 @@ def floor(a: tuple[str, State], b: tuple[str, State], log_ratio: float) -> Floor
             f"{label} was not steady in {s.accused} of {s.trials} trials" for label, s in cold
         )
         return Floor("not steady", math.inf, said)
+    if said := _caches(both):
+        return Floor("other caches", math.inf, said)
     x, y = a[1], b[1]
     if (
         x.first_asks is not None
@@ -127,6 +139,19 @@ def floor(a: tuple[str, State], b: tuple[str, State], log_ratio: float) -> Floor
         said = f"whether {listed(open_ones)} {was} steady is unknown, and {_change(size)}"
         return Floor("unknown", round(math.exp(size), 6) if size < 700 else math.inf, said)
     return Floor("steady", 1.0, "")
+
+
+def _caches(both: Sequence[tuple[str, State]]) -> str:
+    """That caches of answers alone could make more than the margin; empty: they could not."""
+    cost = [1 + (COMPUTED - 1) * (1 - (s.cached or 0.0)) for _, s in both]
+    if max(cost) <= (1 + MARGIN) * min(cost):
+        return ""
+    known = [
+        f"{'none that is known' if s.cached is None else cache.percent(s.cached)} of the answers "
+        f"of {label}"
+        for label, s in both
+    ]
+    return f"{' and '.join(known)} came from a cache"
 
 
 def _change(size: float) -> str:

@@ -70,6 +70,8 @@ def _state(c: Comparison, a: TreatmentResult, b: TreatmentResult) -> Iterator[Ch
             yield True, "A server that does not become slower and slower, which no warm-up mends."
         else:
             yield True, "A longer warm-up: not both were steady while they were measured."
+    elif c.state == "other caches":
+        yield True, "The caches of answers off: one side was answered by its cache more often."
     elif c.state == "other first asks":
         said = "A warm-up that asks every query, so that first asks do not make the difference."
         yield True, said

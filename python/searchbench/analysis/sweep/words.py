@@ -288,7 +288,7 @@ def in_the_way(compared: Sequence[Comparison], labels: Mapping[str, str]) -> lis
     """
     said = [
         f"{labels[c.b]} against {labels[c.a]} by {words(c.metric)} is not resolved: {c.reason}."
-        + (f" {state.REMEDIES[c.state]}" if c.state in ("unknown", "other first asks") else "")
+        + (f" {state.REMEDIES[c.state]}" if c.state not in ("steady", "not steady", "") else "")
         for c in compared
         if c.verdict == "not resolved" and (c.p_value or 1.0) < ALPHA
     ]

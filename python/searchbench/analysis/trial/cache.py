@@ -1,17 +1,24 @@
-"""Was the server's cache hit as often as was wanted? Judged from what a trial has on record.
+"""Which answers came from a cache of the server, and was that wanted? Judged from the record.
 
-The draws are computed anew from their plan, so a better model judges old records too. A deviation
-is more than ``SPREADS`` standard deviations of what so many lookups can tell, and a point: models
-and real caches are that far apart.
+Where a share of hits was wanted, the draws are computed anew from their plan, so a better model
+judges old records too. A deviation is more than ``SPREADS`` standard deviations of what so many
+lookups can tell, and a point: models and real caches are that far apart. Where nobody asked for a
+cache, its answers are not the search's: that is remarked, and weighs in comparisons
+(``compare.state``).
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import math
+from collections.abc import Iterable, Iterator
 from typing import Literal
 
+import numpy as np
+
+from searchbench.analysis.judgement import Estimate, TreatmentResult
 from searchbench.analysis.trial.measured import Trace
 from searchbench.record.trial import Cache, CacheCount, Trial
+from searchbench.study.plan import Treatment
 from searchbench.workload.draw import CachePlan, Distribution, Policy, hit_rate, plan_of
 
 TOLERANCE = 0.01
@@ -20,7 +27,21 @@ SPREADS = 3
 # every request is looked up.
 LOOKUPS = 0.05
 
-Row = tuple[str, Literal["warning"], str, str, str]
+# Of the answers from a cache: from here on the throughput is off by 5 % at the least.
+SHARE = 0.05
+FIGURE = "from_cache"  # of a trial: the share of its answers that came from a cache, unasked
+# Levers of caches of whole answers, which are off where a study says nothing of them; the third is
+# on then (the front of Droonga), so that a study has asked for it only if it varies it.
+_LEVERS, _VARIED = ("cache_limit", "request_cache"), "cache"
+_OFF = {
+    "groonga": "Turn it off (`cache_limit` 0)",
+    "droonga": "Turn it off (`droonga-http-server --cache-size 0`)",
+    "mariadb": "Turn it off (`query_cache_type` OFF, `query_cache_size` 0)",
+    "opensearch": "Turn it off (`request_cache=false` in each request)",
+    "elasticsearch": "Turn it off (`request_cache=false` in each request)",
+}
+
+Row = tuple[str, Literal["warning", "note"], str, str, str]
 
 
 def cache_hits(trial: Trial, trace: Trace) -> Iterator[Row]:
@@ -28,14 +49,120 @@ def cache_hits(trial: Trial, trace: Trace) -> Iterator[Row]:
     load = trial.load
     in_flight = load.clients if load.kind == "closed" else load.connections
     if trial.cache is not None:
-        yield from judged(trial.cache, in_flight or 1, len(trace.due))
+        counted = trial.cache.counted
+        since = 0 if counted is None else counted.since
+        sent = np.count_nonzero(np.maximum(trace.due, trace.done) >= since)
+        yield from judged(trial.cache, in_flight or 1, int(sent))
+
+
+def answered(trial: Trial, trace: Trace) -> float | None:
+    """The share of the requests that a cache of whole answers answered, at the least.
+
+    None where no count is known. Where lookups are more than the requests others ask this server
+    too, and may have had as many of the hits.
+    """
+    counted = trial.cache.counted if trial.cache is not None else None
+    if counted is None or not counted.whole:
+        return None
+    hits, of = counted.hits, counted.asked or counted.lookups
+    if counted.single and not counted.sampled:
+        ours = int(np.count_nonzero(np.maximum(trace.due, trace.done) >= counted.since))
+        if of > (1 + LOOKUPS) * ours:
+            hits, of = max(0, hits - (of - ours)), ours
+        elif of < (1 - LOOKUPS) * ours:
+            of = ours  # the others were not looked up
+    return min(1.0, hits / of) if of else None
+
+
+def asked_for(trial: Trial, planned: Treatment | None) -> bool:
+    """Whether answers from a cache are a part of what was to be measured.
+
+    That is so where a share of hits was wanted, where the study turns a cache of answers on, and
+    of a replay, which repeats requests as production did.
+    """
+    if trial.load.kind == "replay" or (trial.cache and trial.cache.wanted_hit is not None):
+        return True
+    if planned is None:
+        return False
+    varied = (v for name, v in planned.levels.items() if name.rpartition(".")[2] == _VARIED)
+    return any(planned.parameters.get(name) for name in _LEVERS) or any(varied)
+
+
+def unasked(trial: Trial, trace: Trace, planned: Treatment | None) -> dict[str, Estimate]:
+    """The figure of the answers that came from a cache for which nobody asked; else empty."""
+    share = None if asked_for(trial, planned) else answered(trial, trace)
+    return {} if share is None else {FIGURE: Estimate(share, "share", int(trace.due.size))}
+
+
+def from_cache(trial: Trial, trace: Trace, planned: Treatment | None) -> Iterator[Row]:
+    """That the cache of a server answered, and not its search."""
+    share = answered(trial, trace)
+    if share is None or share <= SHARE or trial.cache is None or trial.cache.counted is None:
+        return
+    counted = trial.cache.counted
+    if trial.cache.wanted_hit is not None:
+        return  # which is judged by itself
+    of = counted.asked or counted.lookups
+    what = "lookups" if counted.single else "searches of shards"
+    by = f"by {counted.source}" + ("" if counted.since else ", warm-up included")
+    number = f"{percent(share)} ({counted.hits:,} of {of:,} {what}, {by})"
+    if asked_for(trial, planned):
+        why = "a replay repeats requests as its log does"
+        if trial.load.kind != "replay":
+            why = "the study turns it on"
+        yield (
+            "answers from a cache",
+            "note",
+            number,
+            f"So many answers came from the server's cache of answers; {why}, so its speed is a "
+            "part of what was measured.",
+            "None, if that is what is asked; with the cache off the search alone is measured.",
+        )
+        return
+    off, size = _OFF.get(trial.engine, "Turn it off"), trial.cache.cache_entries
+    holds = f" ({size:,})" if size else ""
+    yield (
+        "answers from a cache",
+        "warning",
+        number,
+        f"So many answers came from the server's cache of answers: {_means(share)}.",
+        f"{off}, or ask more distinct requests than it holds{holds}, or say which share of hits "
+        "is wanted (`--cache-hit`).",
+    )
+
+
+def sentence(treatments: Iterable[TreatmentResult]) -> str:
+    """For the verdict: whose answers came from a cache unasked; empty where none did."""
+    found: dict[str, list[float]] = {}
+    for t in treatments:
+        own = (x.figures[FIGURE].value for x in t.trials if x.counts and FIGURE in x.figures)
+        found.setdefault(t.system, []).extend(share for share in own if share > SHARE)
+    said = []
+    for system, shares in ((system, own) for system, own in found.items() if own):
+        low, high = percent(min(shares)), percent(max(shares))
+        span = low if low == high else f"Between {low} and {high}"
+        mean = sum(shares) / len(shares)
+        said.append(f"{span} of the answers of {system} came from its cache: {_means(mean)}.")
+    return " ".join(said)
+
+
+def percent(share: float) -> str:
+    """A share as per cent, never rounded up to all; near to all with one digit more."""
+    digits = 1000 if share < 0.99 else 10_000
+    return f"{math.floor(digits * share + 1e-9) / (digits / 100):g} %"
+
+
+def _means(share: float) -> str:
+    if share > 0.5:
+        return "this is the cache's speed, not the search's"
+    return "the figures mix the cache's speed with the search's"
 
 
 def judged(cache: Cache, in_flight: int, requests: int) -> Iterator[Row]:
     """What there is to be said of a drive's hit rate; nothing where it is as was wanted.
 
-    ``in_flight``: requests at the same time, at most. ``requests``: how many were sent, warm-up
-    included. A row is kind, severity, number, meaning and remedy of a finding.
+    ``in_flight``: requests at the same time, at most. ``requests``: how many were sent while it
+    was counted. A row is kind, severity, number, meaning and remedy of a finding.
     """
     plan = _plan(cache)
     if plan is None:

@@ -20,7 +20,7 @@ from searchbench.analysis.judgement import (
 )
 from searchbench.analysis.stats.intervals import geometric_estimate, mean_interval
 from searchbench.analysis.sweep import steps
-from searchbench.analysis.trial import latency, steadiness, throughput, validity, warmup
+from searchbench.analysis.trial import cache, latency, steadiness, throughput, validity, warmup
 from searchbench.analysis.trial.measured import Measured, Samples, measured_of
 from searchbench.record import Record, Trial
 from searchbench.study.plan import Treatment
@@ -73,12 +73,13 @@ def judge_trial(
     warm = warmup.find(trace, trial.load.kind == "closed", at_limit=at_limit)
     swept = subject is not None and record.plan.judging.measure == "sweep"
     otherwise = _answers_under_load(record, trial, answered=subject is not None)
-    findings = (*validity.audit(trial, trace, warm), *otherwise)
+    planned = next((t for t in record.plan.treatments if t.id == trial.treatment), None)
+    findings = (*validity.audit(trial, trace, warm, planned), *otherwise)
     counts = validity.outcomes(trial, trace)
     measured = measured_of(trace)
     rate, step, tested = throughput.throughput(trace), None, warm.steadiness
     first_asks = steadiness.first_asks(trace)
-    of_warmup = warmup.milestones(trace, warm)
+    of_warmup = warmup.milestones(trace, warm) | cache.unasked(trial, trace, planned)
     if subject is not None:
         findings = steps.rated(findings, trial, sum(counts.values()), swept=swept)
         step = steps.step_of(record, trial, subject, trace, counts, findings)

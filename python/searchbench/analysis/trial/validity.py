@@ -13,7 +13,7 @@ import numpy as np
 
 from searchbench.analysis.judgement import Finding, Steadiness
 from searchbench.analysis.trial import throughput
-from searchbench.analysis.trial.cache import cache_hits
+from searchbench.analysis.trial.cache import cache_hits, from_cache
 from searchbench.analysis.trial.jvm import jvm
 from searchbench.analysis.trial.latency import minimum_samples
 from searchbench.analysis.trial.machine import disturbances
@@ -22,6 +22,7 @@ from searchbench.analysis.trial.steadiness import FEWEST, MARGIN, first_asks, sl
 from searchbench.analysis.trial.warmup import Warmup
 from searchbench.analysis.words import percent
 from searchbench.record import Trial
+from searchbench.study.plan import Treatment
 
 LITTLE_TOLERANCE = 0.02
 ENDS_UNKNOWN = 0.01  # share of requests without an end, beyond which the law says nothing
@@ -43,15 +44,21 @@ Severity = Literal["invalid", "warning", "note"]
 Row = tuple[str, Severity, str, str, str]  # a finding without its trial
 
 
-def audit(trial: Trial, trace: Trace, warm: Warmup) -> tuple[Finding, ...]:
-    """Every finding of one trial that was driven, the gravest first."""
+def audit(
+    trial: Trial, trace: Trace, warm: Warmup, planned: Treatment | None = None
+) -> tuple[Finding, ...]:
+    """Every finding of one trial that was driven, the gravest first. ``planned``: its treatment."""
     checks = (
         *(_lab_notes, _outcomes, _dead, _little, _lag, _offered, _unsupported, _first_asks),
         disturbances,
         jvm,
         cache_hits,
     )
-    rows = chain(*(check(trial, trace) for check in checks), _warm(trace, warm))
+    rows = chain(
+        *(check(trial, trace) for check in checks),
+        from_cache(trial, trace, planned),
+        _warm(trace, warm),
+    )
     return gravest_first(
         Finding(kind, severity, trial.trial, number, meaning, remedy)
         for kind, severity, number, meaning, remedy in rows

@@ -168,7 +168,7 @@ class Droonga(Engine):
         extra: dict[str, Any] = {"nodes": states}
         if statistics is not None:
             extra |= {
-                "cache_hit_rate_percent": statistics["hitRatio"],
+                "cache_hit_rate_percent_since_start": statistics["hitRatio"],
                 "cache_hits": statistics.get("nHits"),
                 "cache_gets": statistics.get("nGets"),
             }

@@ -216,7 +216,7 @@ class Groonga(Engine):
             documents=docs["n_records"] if docs else None,
             parameters=levers,
             extra={
-                "cache_hit_rate_percent": status["cache_hit_rate"],
+                "cache_hit_rate_percent_since_start": status["cache_hit_rate"],
                 "queries_since_start": status["n_queries"],
                 "features": [k for k, v in status["features"].items() if v],
             },

@@ -230,20 +230,24 @@ class RestSearch(Engine):
         return _with_index(found, settings["docs"]["settings"], stats["_all"])
 
     def cache_request(self) -> Request:
-        """The statistics of its two caches, over all indexes."""
-        return Request((get("/_stats/request_cache,query_cache"),))
+        """The statistics of its two caches and of its searches, over all indexes."""
+        return Request((get("/_stats/request_cache,query_cache,search"),))
 
     def cache_state(self, reply: bytes) -> CacheState:
         """Of whole requests first, and of filters beside.
 
-        Both count once for each shard, and hold bytes, not a number of answers. Where requests are
-        not cached whole, the query cache may still have their filters.
+        Both count once for each shard, and hold bytes, not a number of answers. A search that may
+        not be cached is no lookup, but is in ``query_total``. Where requests are not cached whole,
+        the query cache may still have their filters.
         """
         (http,) = split(reply)
         if http.status != 200:
             raise ValueError(f"HTTP status {http.status}")
         total: dict[str, Any] = orjson.loads(http.body)["_all"]["total"]
-        return CacheState(_counters(total, "request_cache", _counters(total, "query_cache")))
+        whole = _counters(total, "request_cache", _counters(total, "query_cache"))
+        return CacheState(
+            replace(whole, whole=True, asked=total.get("search", {}).get("query_total"))
+        )
 
     def analyse(self, text: str) -> Request | None:
         """The index's own analysis."""
@@ -317,7 +321,7 @@ def _counters(
 ) -> CacheCounters:
     hits = int(total[name]["hit_count"])
     lookups = hits + int(total[name]["miss_count"])
-    return CacheCounters(hits, lookups, f"the {name.replace('_', ' ')}", False, other)
+    return CacheCounters(hits, lookups, f"the {name.replace('_', ' ')}", False, other, whole=False)
 
 
 def _hit(hit: dict[str, Any]) -> Hit:

@@ -1,10 +1,10 @@
-"""Requests are drawn so that the server's cache answers a wanted share; how often it was hit.
+"""How often a server's cache was hit, and requests drawn so that it answers a wanted share.
 
-It is the server's own count before and after a drive. An engine's own folder says how its server
-is asked and what the answer means (``engines.engine.CountsHits``). Here the endpoints of a system
-are asked, added up and subtracted. Where the engine is unknown or does not count, a header of the
-HTTP replies that were kept may tell, such as X-Cache: HIT. Whether the hit rate is as it was
-wanted, the analysis judges.
+It is the server's own count, read just before the window and after the drive. An engine's own
+folder says how its server is asked and what the answer means (``engines.engine.CountsHits``). Here
+the endpoints of a system are asked, added up and subtracted. Where the engine is unknown or does
+not count, a header of the HTTP replies that were kept may tell, such as X-Cache: HIT. Whether the
+hit rate is as it was wanted, and what it means where none was, the analysis judges.
 """
 
 from __future__ import annotations
@@ -12,6 +12,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import replace
 from typing import get_args
+
+from msgspec import structs
 
 from searchbench.engines.answer import CacheCounters, CacheState
 from searchbench.engines.engine import CountsHits, Engine
@@ -25,6 +27,7 @@ from searchbench.workload.draw import CachePlan, Distribution, plan
 
 LAWS: tuple[Distribution, ...] = get_args(Distribution)
 _PATIENCE_S = 5.0
+_PATIENCE_DRIVEN_S = 0.5  # while a load is driven, whose progress waits for it
 _HEADERS = ("x-cache", "x-cache-status", "x-proxy-cache", "cf-cache-status", "cache-status")
 _DROONGA = "x-droonga-cached"
 _KINDS = (
@@ -87,7 +90,7 @@ def law_of(text: str) -> tuple[Distribution, float | None]:
     return chosen, exponent
 
 
-def read(endpoint: Endpoint, engine: Engine | None) -> CacheState:
+def read(endpoint: Endpoint, engine: Engine | None, timeout_s: float = _PATIENCE_S) -> CacheState:
     """What the server says of its cache, over all endpoints of the system.
 
     Counters are added up; there are none where one endpoint has none. ``entries`` is that of each
@@ -95,7 +98,8 @@ def read(endpoint: Endpoint, engine: Engine | None) -> CacheState:
     """
     if engine is None or not isinstance(engine, CountsHits):
         return CacheState()
-    states = [_read_one(replace(endpoint, target=p, others=()), engine) for p in endpoint.addresses]
+    each = (replace(endpoint, target=p, others=()) for p in endpoint.addresses)
+    states = [_read_one(one, engine, timeout_s) for one in each]
     sizes = {state.entries for state in states}
     known = [state.counters for state in states if state.counters is not None]
     return CacheState(
@@ -104,17 +108,41 @@ def read(endpoint: Endpoint, engine: Engine | None) -> CacheState:
     )
 
 
-def on_record(
-    drawn: CachePlan, running: Running, before: CacheState, replies: Iterable[bytes]
-) -> Cache:
-    """How requests were drawn, and how often the cache was hit in a drive that began ``before``.
+class Counting:
+    """The server's counts around the window of one drive, which begins once this is made."""
 
-    By the server's count, or else by a header of the replies.
-    """
-    found = between(before, read(running.endpoint, running.known))
-    if isinstance(found, str) and running.endpoint.wire == "http":
-        found = of_replies(replies) or found
-    return kept(drawn, found)
+    def __init__(self, running: Running) -> None:
+        self._running, self._since_ns, self._tried = running, 0, False
+        self._before = read(running.endpoint, running.known)
+
+    def window_begins(self, elapsed_ns: int) -> None:
+        """Read anew, once, at the end of the warm-up, so that what was asked there is left out.
+
+        Not of a cache that is off. Where there is no answer in time the whole drive counts.
+        """
+        if self._tried or self._before.counters is None or self._before.entries == 0:
+            return
+        self._tried = True
+        found = read(self._running.endpoint, self._running.known, _PATIENCE_DRIVEN_S)
+        if found.counters is not None:
+            self._before, self._since_ns = found, elapsed_ns
+
+    def on_record(self, drawn: CachePlan | None, replies: Iterable[bytes]) -> Cache | None:
+        """The count once the drive has ended, or else by a header of the ``replies``.
+
+        With how requests were ``drawn``. None where they were not, and no cache of whole answers
+        is known of.
+        """
+        found = between(self._before, read(self._running.endpoint, self._running.known))
+        if isinstance(found, CacheCount):
+            found = structs.replace(found, since=self._since_ns)
+        elif self._running.endpoint.wire == "http":
+            found = of_replies(replies) or found
+        if drawn is not None:
+            return kept(drawn, found)
+        if isinstance(found, str) or not found.whole:
+            return None
+        return Cache(cache_entries=self._before.entries, counted=found)
 
 
 def kept(drawn: CachePlan, found: CacheCount | str) -> Cache:
@@ -125,7 +153,7 @@ def kept(drawn: CachePlan, found: CacheCount | str) -> Cache:
 
 
 def between(before: CacheState, after: CacheState) -> CacheCount | str:
-    """What was counted from one reading to the other: its rate is the hit rate of the drive.
+    """What was counted from one reading to the other.
 
     Where there is no count, why: a clause that fits after "could not be verified: ".
     """
@@ -154,11 +182,11 @@ def of_replies(replies: Iterable[bytes]) -> CacheCount | None:
     return CacheCount(hits=hits, lookups=total, source=source, sampled=True)
 
 
-def _read_one(endpoint: Endpoint, engine: CountsHits) -> CacheState:
+def _read_one(endpoint: Endpoint, engine: CountsHits, timeout_s: float) -> CacheState:
     # Not the load's own answers, so what makes those whole says nothing of these.
     plain = replace(endpoint, whole=())
     try:
-        (reply,) = ask(plain, [engine.cache_request()], timeout_s=_PATIENCE_S)
+        (reply,) = ask(plain, [engine.cache_request()], timeout_s=timeout_s)
         return engine.cache_state(reply)
     except (Refused, ValueError, KeyError, TypeError, IndexError):
         return CacheState()
@@ -172,7 +200,11 @@ def _difference(before: CacheCounters, after: CacheCounters) -> CacheCount | str
             "was started anew, or its counters were set back"
         )
     if lookups:
-        return CacheCount(hits=hits, lookups=lookups, source=who, single=after.single)
+        asked = _sum(after.asked, before.asked, -1)
+        return CacheCount(
+            hits=hits, lookups=lookups, source=who, single=after.single, whole=after.whole,
+            asked=asked,
+        )  # fmt: skip
     if before.other is not None and after.other is not None:
         found = _difference(before.other, after.other)
         if isinstance(found, CacheCount):
@@ -194,5 +226,10 @@ def _added(found: list[CacheCounters]) -> CacheCounters:
         if first.other is not None and one.other is not None:
             other = _added([first.other, one.other])
         hits, lookups = first.hits + one.hits, first.lookups + one.lookups
-        first = replace(first, hits=hits, lookups=lookups, other=other)
+        asked = _sum(first.asked, one.asked)
+        first = replace(first, hits=hits, lookups=lookups, other=other, asked=asked)
     return first
+
+
+def _sum(a: int | None, b: int | None, sign: int = 1) -> int | None:
+    return None if a is None or b is None else a + sign * b

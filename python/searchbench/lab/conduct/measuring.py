@@ -12,7 +12,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from msgspec import convert
 
-from searchbench.engines.answer import CacheState
 from searchbench.errors import LabError
 from searchbench.lab.conduct import caches
 from searchbench.lab.conduct.session import Run
@@ -38,6 +37,8 @@ from searchbench.record.trial import (
 
 # So many replies of a drive are kept, about.
 _SAMPLED_REPLIES = 200
+# A window that begins within so much is about to: two ticks and some.
+_SOON_NS = 250_000_000
 
 
 def drive_it(run: Run) -> None:
@@ -45,11 +46,9 @@ def drive_it(run: Run) -> None:
     session, running, load = run.session, run.session.there(), run.opened.load
     compiled, fleet = session.bytes(), session.sitting.fleet
     order = _order(run)
-    before = CacheState()
-    if session.cache is not None:
-        if not session.filled:
-            _fill(run)
-        before = caches.read(running.endpoint, running.known)
+    if session.cache is not None and not session.filled:
+        _fill(run)
+    counting = caches.Counting(running)
     # A measuring thread each; never more than there are connections.
     cpus = load.cpus or (() if fleet is not None else session.sitting.place.client_cpus)
     mean_s = 0.001 if session.captured is None else session.captured.about.mean_s
@@ -66,7 +65,7 @@ def drive_it(run: Run) -> None:
         idle=load.idle,
         realtime=bool(run.opened.treatment.load.get("realtime")),
         spill=run.spill,
-        on_tick=_progress(run, order, warming),
+        on_tick=_progress(run, order, warming, counting),
     )
     sender = running.endpoint if fleet is None else FleetEndpoint(fleet, running.endpoint)
     with Probe(running.processes) as probe:
@@ -90,9 +89,7 @@ def drive_it(run: Run) -> None:
     run.about.notes += convert(json.loads(trace.accounting()).get("notes", []), list[Note])
     if fleet is not None:
         run.about.notes += fleet.notes()
-    if session.cache is not None:
-        raw = [reply for _, reply in trace.replies()]
-        run.about.cache = caches.on_record(session.cache, running, before, raw)
+    run.about.cache = counting.on_record(session.cache, (reply for _, reply in trace.replies()))
     run.about.said = said(running, compiled, run.samples)
     if not lived:
         log = running.log_tail()
@@ -106,7 +103,9 @@ def drive_it(run: Run) -> None:
         run.about.notes.append(note)
 
 
-def _progress(run: Run, order: Order, warming: Warming | None) -> Progress:
+def _progress(
+    run: Run, order: Order, warming: Warming | None, counting: caches.Counting
+) -> Progress:
     """Who hears of the drive while it runs, and may end it."""
     sitting, window = run.session.sitting, run.opened.load.window
     broken = None
@@ -115,11 +114,16 @@ def _progress(run: Run, order: Order, warming: Warming | None) -> Progress:
         due_ns = np.empty(0, np.int64) if order.due_ns is None else order.due_ns
         broken = sitting.breach(sitting.rules.promises, window.bounds_ns(due_ns))
 
+    latest_ns = round(window.warmup_s * 1e9)  # by then the window has begun
+
     def on_tick(completed: int, elapsed_ns: int, recent: bytes) -> bool:
         sitting.watch.tick(completed, elapsed_ns, recent)
-        if warming is not None:
-            return warming.tick(completed, elapsed_ns, recent)
-        return broken is None or not broken(elapsed_ns, recent)
+        goes_on = warming is None or warming.tick(completed, elapsed_ns, recent)
+        soon = elapsed_ns >= latest_ns - _SOON_NS or (warming is not None and warming.warm)
+        begun = elapsed_ns >= latest_ns or (warming is not None and warming.start_ns is not None)
+        if soon and not begun:
+            counting.window_begins(elapsed_ns)
+        return goes_on and (broken is None or not broken(elapsed_ns, recent))
 
     return on_tick
 

@@ -69,6 +69,11 @@ class Warming:
         return Window(start, start + self._window_ns)
 
     @property
+    def warm(self) -> bool:
+        """Whether it was seen to be warm: the window begins with the next tick, or has begun."""
+        return self._warm
+
+    @property
     def on_record(self) -> Warmup:
         """How it ended."""
         return Warmup(

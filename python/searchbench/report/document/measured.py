@@ -210,6 +210,8 @@ def resources(content: Content) -> Section | None:
             },
         )
     table = tables.resources(judged, content.labels)
+    # Of steps and searches they stand beside the load.
+    cached = None if content.stepped else step_tables.cache(content.record.trials)
     if table is None:
         if content.stepped:
             return None
@@ -219,7 +221,11 @@ def resources(content: Content) -> Section | None:
     shown: Block = table
     if content.stepped and len(table.rows) > LONG:
         shown = Details(f"Every {content.step}", (table,))
-    return Section("resources", "Resources", (Text(text, "quiet"), shown))
+    blocks: list[Block] = [Text(text, "quiet"), shown]
+    if cached is not None:
+        note = "by the server's own count, over the measured window"
+        blocks.append(Details("Cache hits", (cached,), note, open=len(cached.rows) <= LONG))
+    return Section("resources", "Resources", tuple(blocks))
 
 
 def machine(content: Content) -> Section:

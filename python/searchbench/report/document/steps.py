@@ -192,7 +192,7 @@ def table(content: Content) -> Section:
         blocks.append(Text(f"All {numbers.count(total)} measured requests succeeded.", "quiet"))
     cached = tables.cache(content.record.trials)
     if cached is not None:
-        note = "by the server's own count"
+        note = "by the server's own count, over the measured window"
         blocks.append(Details("Cache hits", (cached,), note, open=len(cached.rows) <= LONG))
     if content.judgement.comparisons:
         blocks.append(notices.compared(content, open_to=0))

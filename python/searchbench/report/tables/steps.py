@@ -95,17 +95,21 @@ def client(found: Steps) -> Table:
 
 
 def cache(trials: Sequence[Trial]) -> Table | None:
-    """A row a step that had a wanted share of cache hits: expected, and as the server counted."""
+    """A row a trial whose hits of a cache of answers were counted: expected, and counted.
+
+    None where no share was wanted and no cache was hit.
+    """
     found = [(trial, trial.cache) for trial in trials if trial.cache is not None]
-    if not found:
+    drawn = any(cache.wanted_hit is not None for _, cache in found)
+    if not drawn and not any(cache.counted and cache.counted.hits for _, cache in found):
         return None
     return table(
         found,
-        text("Step", lambda row: named(row[0].label or row[0].trial), 2),
-        number("Wanted", lambda row: share(row[1].wanted_hit)),
-        number("Expected", lambda row: share(row[1].expected_hit)),
+        text("Trial", lambda row: named(row[0].label or row[0].trial), 2),
+        number("Wanted", lambda row: share(row[1].wanted_hit), when=drawn),
+        number("Expected", lambda row: share(row[1].expected_hit), when=drawn),
         number("Counted", lambda row: _hits(row[1]), 1.4),
-        number("Drawn from", lambda row: _counted(row[1].distinct, "request")),
+        number("Drawn from", lambda row: _counted(row[1].distinct, "request"), when=drawn),
         number("Cache holds", lambda row: _counted(row[1].cache_entries, "answer")),
     )
 
@@ -217,10 +221,11 @@ def _seconds(value: float) -> str:
 def _hits(drawn: Cache) -> Cell:
     """The share of lookups that the server answered from its cache."""
     counted = drawn.counted
-    if counted is None or not counted.lookups:
+    of = (counted.asked or counted.lookups) if counted is not None else 0
+    if counted is None or not of:
         return Cell("not reported", tone="quiet")
-    below = f"{counted.hits:,} of {counted.lookups:,}"
-    return Cell(numbers.percent(counted.hits / counted.lookups), line(counted.source), below)
+    below = f"{counted.hits:,} of {of:,}" + ("" if counted.since else ", with the warm-up")
+    return Cell(numbers.percent(counted.hits / of), line(counted.source), below)
 
 
 def _counted(n: int | None, what: str) -> Cell:
