@@ -61,9 +61,8 @@ def run(
     openings = Openings(study.base, study.seed, watch or Silence())
     path = Path(record) if record else Path("records") / study.name
     left = left_of(plan, path)
-    ask_attached(
-        (t for t in left if not t.requests), openings
-    )  # to read documents may take minutes
+    # To read documents may take minutes.
+    ask_attached((t for t in left if not t.requests), openings)
     # Everything that a person can get wrong is opened before the first minute is spent.
     for treatment in plan.treatments:
         openings.opened(treatment, study.seed)
