@@ -563,7 +563,7 @@ class RecordComparison:
     ``agreement``: by label, how far the two return the same, where both were asked the same.
     ``differences``: what else they do not have in common. ``would_change``: what would change the
     answer, the most effective first.
-    ``metric``: the one that decides.
+    ``metric``: the one that decides. ``headline``, ``points``: of ``decision``, what is read first.
     """
 
     a: str
@@ -587,3 +587,5 @@ class RecordComparison:
     would_change: tuple[str, ...] = ()
     lost: Mapping[str, str] = field(default_factory=dict)
     answers_level: str = ""
+    headline: str = ""
+    points: tuple[str, ...] = ()

@@ -70,12 +70,13 @@ def compare(
     if as_json:
         terminal.as_json(to_json(result))
     else:
+        terminal.say(result.headline)
+        terminal.points(result.points)
         if result.lines:
-            terminal.table(result.header, result.lines)
             terminal.say()
+            terminal.table(result.header, result.lines)
         if why := "\n".join(reasons(result.comparisons, result.metric)):
-            terminal.say(why + "\n")
-        terminal.say(result.decision)
+            terminal.say("\n" + why)
         for finding in result.findings:
             if finding.severity == "warning":
                 terminal.say(

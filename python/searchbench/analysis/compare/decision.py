@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping, Sequence
 
+from searchbench.analysis.answer import Rank, Said, said
 from searchbench.analysis.compare import answered, builds, standing
 from searchbench.analysis.compare.state import REMEDIES
 from searchbench.analysis.compare.sweeps import Matched
@@ -33,7 +34,7 @@ def sentences(
     threshold: float,
     lost: Mapping[str, str],
     require: str,
-) -> str:
+) -> list[Said]:
     """The decision, by ``metric``; ``worse``: lines whose loss is beyond the threshold.
 
     ``lost``: by label, why the second has no valid trial. ``require``: what agreeing means.
@@ -47,10 +48,11 @@ def sentences(
         parts = ", ".join(f"{n} {verdict}" for verdict, n in counts.items() if n)
         parts = parts.replace("differs", "different in these two runs")
         many = plural(len(own), "treatment", "treatments")
-        said = f"By {metric.replace('_', ' ')}, of {len(own)} {many}: {parts}."
+        told = [Said(f"By {metric.replace('_', ' ')}, of {len(own)} {many}: {parts}.")]
     else:
-        said = "The records have no treatment in common, so there is nothing to compare."
-    said += _of_lost(lost, found.unit)
+        none = "The records have no treatment in common, so there is nothing to compare."
+        told = [Said(none, Rank.ANSWER)]
+    answer = [_of_lost(lost, found.unit)]
     if worse:
         _, ratio, worst = min(
             ((line.run_sd is None, line.ratio.value, line) for line in worse if line.ratio),
@@ -62,26 +64,31 @@ def sentences(
         )
         few = standing.few([worst])
         beyond = f"{100 * threshold:g} %"
-        said += (
-            f" These two runs differ by more than {beyond}, and by more than the noise within "
+        answer.append(
+            f"These two runs differ by more than {beyond}, and by more than the noise within "
             f"them: {how} in the second{few}."
             if worst.verdict == "differs"
-            else f" A regression beyond {beyond}: {how} than before{few}."
+            else f"A regression beyond {beyond}: {how} than before{few}."
         )
     elif any(line.ratio for line in own):
-        said += " Of the others, no" if lost else " No"
-        beyond = f" resolved loss exceeds {100 * threshold:g} %{standing.few(own)}"
-        said += f"{beyond}{_not_excluded(own, threshold)}."
+        beyond = f"resolved loss exceeds {100 * threshold:g} %{standing.few(own)}"
+        which = "Of the others, no" if lost else "No"
+        answer.append(f"{which} {beyond}{_not_excluded(own, threshold)}.")
     elif own:
-        said += " No speed of one could be compared with the other's."
-    said += _of_queries(own, require) + _of_doubts(own) + _of_failed(own)
-    said += f" {built}" if (built := builds.sentence([line.build_floor for line in own])) else ""
-    said += _of_runs(own)
-    said += f" {told}" if (told := answered.sentence(found.agreed)) else ""
-    for which, labels in zip(("first", "second"), found.only, strict=True):
-        if labels:
-            said += f" Only in the {which}: {', '.join(labels[:4])}."
-    return said
+        answer.append("No speed of one could be compared with the other's.")
+    told += said(answer, Rank.ANSWER)
+    told += said([_of_queries(own, require)], Rank.MORE)
+    built = builds.sentence([line.build_floor for line in own])
+    told += said([_of_doubts(own), _of_failed(own), built], Rank.DOUBT)
+    runs = _of_runs(own)
+    told += said([runs], Rank.DOUBT if runs == RUNS_UNKNOWN else Rank.ASIDE)
+    told += said([answered.sentence(found.agreed)], Rank.DOUBT)
+    only = zip(("first", "second"), found.only, strict=True)
+    told += said(
+        (f"Only in the {which}: {', '.join(labels[:4])}." for which, labels in only if labels),
+        Rank.MORE,
+    )
+    return told
 
 
 def _between(line: RecordLine) -> str:
@@ -98,7 +105,7 @@ def _of_lost(lost: Mapping[str, str], unit: str) -> str:
         return ""
     named = "; ".join(f"{label} ({why})" for label, why in [*lost.items()][:_SHOWN])
     more = f"; and {len(lost) - _SHOWN} more" if len(lost) > _SHOWN else ""
-    return f" Lost, with valid {unit}s in the first and none in the second: {named}{more}."
+    return f"Lost, with valid {unit}s in the first and none in the second: {named}{more}."
 
 
 def _not_excluded(lines: Sequence[RecordLine], threshold: float) -> str:
@@ -130,13 +137,13 @@ def _of_queries(lines: Sequence[RecordLine], require: str) -> str:
         which = f"all {used} queries, whatever they return"
     if not standing.covered(least):
         return (
-            f" Of {which}, only {measured} were measured on both sides in one block of "
+            f"Of {which}, only {measured} were measured on both sides in one block of "
             f"{least.label}; how fast the others are is unknown."
         )
     count = "all" if measured == used else f"at least {measured}"
     alike = len({(line.queries_used, line.queries_measured) for line in found}) == 1
     first = "Ratios are" if alike else "Where they rest on the fewest queries, ratios are"
-    return f" {first} over {which}, {count} of them measured on both sides."
+    return f"{first} over {which}, {count} of them measured on both sides."
 
 
 def _of_failed(lines: Sequence[RecordLine]) -> str:
@@ -147,16 +154,16 @@ def _of_failed(lines: Sequence[RecordLine]) -> str:
         for line in lines
         if line.ratio and any(line.failed)
     ]
-    return f" Failed requests are in none of these figures: {'; '.join(found)}." if found else ""
+    return f"Failed requests are in none of these figures: {'; '.join(found)}." if found else ""
 
 
 def _of_doubts(lines: Sequence[RecordLine]) -> str:
     """What is not resolved although it is more than chance, and the remedies."""
     own = [line for line in lines if (line.p_value or 0) < ALPHA]
     found = [(line, said) for line in own if (said := remedy(line))]
-    said = "".join(f" {line.label}: {line.reason}. {of}" for line, of in found[:_SHOWN])
+    each = " ".join(f"{line.label}: {line.reason}. {of}" for line, of in found[:_SHOWN])
     more = len(found) - _SHOWN
-    return said + (f" The same holds of {more} more." if more > 0 else "")
+    return each + (f" The same holds of {more} more." if more > 0 else "")
 
 
 def remedy(line: RecordLine) -> str:
@@ -177,11 +184,11 @@ def _of_runs(lines: Sequence[RecordLine]) -> str:
     own = [line for line in lines if line.ratio]
     known = [(math.expm1(line.run_sd), sum(line.runs)) for line in own if line.run_sd is not None]
     if not known:
-        return f" {RUNS_UNKNOWN}" if own else ""
+        return RUNS_UNKNOWN if own else ""
     shares = [f"{100 * sd:.1f}" for sd in (min(known)[0], max(known)[0])]
     runs = min(n for _, n in known)
     said = (
-        f" Runs of the same thing differ by {' to '.join(dict.fromkeys(shares))} % (standard "
+        f"Runs of the same thing differ by {' to '.join(dict.fromkeys(shares))} % (standard "
         f"deviation; {runs} runs, {runs - 2} degrees of freedom), and the intervals cover it"
     )
     unknown = len(own) - len(known)
@@ -244,14 +251,13 @@ def reasons(lines: Sequence[RecordLine], metric: str) -> Iterator[str]:
 
 
 def around(
-    decision: str, sides: Sequence[Judgement], lines: Sequence[RecordLine], note: str
-) -> Iterator[str]:
+    decision: Sequence[Said], sides: Sequence[Judgement], lines: Sequence[RecordLine], note: str
+) -> Iterator[Said]:
     """The decision on two sweeps or searches, after what is void and before what is not known."""
     for which, side in zip(("first", "second"), sides, strict=True):
         if void := side.void:
-            yield void.replace("Void:", f"Void, in the {which} record:", 1)
-    yield decision
+            yield Said(void.replace("Void:", f"Void, in the {which} record:", 1), Rank.ANSWER)
+    yield from decision
     behind = [line for line in lines if "keep up with it" in line.reason]
-    yield from (f"{line.label}: {line.reason}." for line in behind[:3])
-    if note:
-        yield note
+    yield from said((f"{line.label}: {line.reason}." for line in behind[:3]), Rank.DOUBT)
+    yield from said([note], Rank.DOUBT)

@@ -18,6 +18,7 @@ from itertools import chain
 import numpy as np
 from numpy.typing import NDArray
 
+from searchbench.analysis import answer
 from searchbench.analysis.agreement import agreement, answers
 from searchbench.analysis.compare import decision, doubts, pairs, setup, sweeps
 from searchbench.analysis.compare.mix import Mix, timed
@@ -96,9 +97,10 @@ def compare_runs(
         metric = min(shown, default="")
     lost = _lost(a, b) if trials else found.lost
     require = a.record.plan.judging.agreement.require
-    said = decision.sentences(lines, worse, found, metric, threshold, lost, require)
+    told = decision.sentences(lines, worse, found, metric, threshold, lost, require)
     if not trials:
-        said = " ".join(decision.around(said, (a.judged, b.judged), lines, found.note))
+        told = [*decision.around(told, (a.judged, b.judged), lines, found.note)]
+    headline, points = answer.in_short(told)
     header, rows = decision.table(lines, metric)
     records = [[run.record for run in side] for side in (before, after)]
     findings = tuple(setup.findings(records[0], records[1], found.agreed, trials))
@@ -115,7 +117,9 @@ def compare_runs(
         regressed=bool(lost)
         or any(line.verdict == "slower" for line in worse)
         or (None if None in rated or not rated else False),
-        decision=said,
+        decision=" ".join(s.text for s in told),
+        headline=headline,
+        points=points,
         header=header,
         lines=rows,
         beyond_threshold=bool(worse or lost),

@@ -25,7 +25,7 @@ def answer(content: Content) -> Section:
     judged = content.judgement
     blocks: list[Block] = [
         _badge(judged),
-        *notices.in_short(judged),
+        *notices.in_short(judged.verdict),
         *notices.warnings(judged),
     ]
     if judged.treatments:
@@ -46,7 +46,7 @@ def answer(content: Content) -> Section:
     )
     if judged.comparisons:
         blocks.append(notices.compared(content, open_to=_FEW))
-    blocks += notices.in_full(judged)
+    blocks += notices.in_full(judged.verdict)
     blocks += notices.analysis(judged)
     return Section("answer", "The answer", tuple(blocks), "Answer")
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from searchbench.analysis.judgement import Finding, Judgement
+from searchbench.analysis.judgement import Finding, Judgement, RecordComparison, Verdict
 from searchbench.report.document.blocks import (
     Block,
     Details,
@@ -86,18 +86,16 @@ def findings(content: Content) -> Section:
     return Section("findings", "Findings", tuple(blocks))
 
 
-def in_short(judgement: Judgement) -> list[Block]:
-    """The headline of the verdict, and its points."""
-    verdict = judgement.verdict
+def in_short(verdict: Verdict | RecordComparison) -> list[Block]:
+    """The headline, and its points."""
     blocks: list[Block] = [Text(fit(verdict.headline), "lead")] if verdict.headline else []
     points = tuple(fit(text) for text in verdict.points)
     return [*blocks, Points(points)] if points else blocks
 
 
-def in_full(judgement: Judgement) -> list[Block]:
-    """All that the verdict says, to be opened; nothing where the short form says all of it."""
-    verdict = judgement.verdict
-    parts = [part for part in verdict.decision.removeprefix(judgement.void).split("\n") if part]
+def in_full(verdict: Verdict | RecordComparison, void: str = "") -> list[Block]:
+    """All that is said, after what is void; nothing where the short form says all of it."""
+    parts = [part for part in verdict.decision.removeprefix(void).split("\n") if part]
     if len(" ".join(parts)) <= len(" ".join((verdict.headline, *verdict.points))):
         return []
     return [Details("The answer in full", tuple(Text(fit(part)) for part in parts))]

@@ -60,7 +60,7 @@ def _answer(found: RecordComparison) -> Section:
     own = [of for of in found.comparisons if of.metric == found.metric]
     blocks: list[Block] = [
         _badge(found),
-        Text(fit(found.decision), "lead"),
+        *notices.in_short(found),
         *notices.notices([f for f in found.findings if f.severity != "note"]),
     ]
     if own:
@@ -82,6 +82,7 @@ def _answer(found: RecordComparison) -> Section:
         + (" Shaded: the noise floor within the runs." if shaded else ""),
         partial(figures.differences, *_drawn(own)),
     )
+    blocks += notices.in_full(found)
     return Section("answer", "The answer", tuple(blocks), "Answer")
 
 

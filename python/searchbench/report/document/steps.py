@@ -32,7 +32,8 @@ def answer(content: Content) -> Section:
         blocks = [*_opening(content, _measured(content)), Text(reading, "quiet")]
     else:
         blocks = _opening(content, _bracketed(content)) + (_intervals(found) if found else [])
-    blocks += [*notices.in_full(content.judgement), *notices.analysis(content.judgement)]
+    judged = content.judgement
+    blocks += [*notices.in_full(judged.verdict, judged.void), *notices.analysis(judged)]
     return Section("answer", "The answer", tuple(blocks), "Answer")
 
 
@@ -46,7 +47,7 @@ def _opening(content: Content, badge: Badge) -> list[Block]:
         remedies = list(dict.fromkeys(line(f.remedy) for f in invalid if f.remedy))
         why = why[:1].upper() + why[1:]
         blocks.append(Notice("invalid", "Void", "", "", why, " ".join(remedies[:2])))
-    blocks += [badge, *notices.in_short(judged)]
+    blocks += [badge, *notices.in_short(judged.verdict)]
     blocks += notices.notices(
         [f for f in shared.findings_of(judged) if not f.trial and f.severity == "warning"]
     )
