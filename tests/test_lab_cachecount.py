@@ -11,6 +11,7 @@ import time
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import msgspec
@@ -33,6 +34,8 @@ from searchbench.engines.mariadb import MariaDB
 from searchbench.engines.mysql_form import query
 from searchbench.errors import QueryError
 from searchbench.lab.conduct.caches import Counting, between, kept, law_of, of_replies, read
+from searchbench.lab.conduct.measuring import _tick
+from searchbench.lab.conduct.watch import Silence
 from searchbench.lab.get.install import missing
 from searchbench.lab.system.deploy import Deployment
 from searchbench.lab.system.names import free_port
@@ -440,6 +443,33 @@ def test_a_load_run_fills_the_cache_first_and_keeps_what_was_counted(
     findings = [f.kind for t in judge_record(open_record(place)).treatments
                 for each in t.trials for f in each.findings]  # fmt: skip
     assert not [kind for kind in findings if kind.startswith("cache")]
+
+
+@pytest.mark.parametrize(
+    ("warm_at", "begins_at", "latest", "read_at"),
+    [
+        (None, None, 10, 8),  # a fixed warm-up of ten ticks
+        (None, None, 0, None),  # none
+        (4, 5, 100, 4),  # until steady
+        (None, 10, 10, 8),  # at its limit
+    ],
+)
+def test_the_counter_is_read_before_the_window_and_never_in_it(
+    warm_at: int | None, begins_at: int | None, latest: int, read_at: int | None
+) -> None:
+    tick_ns = 100_000_000
+    read_ns: list[int] = []
+    counting: Any = SimpleNamespace(window_begins=read_ns.append)
+    for tick in range(1, 20):
+        warming: Any = None
+        if begins_at is not None:
+            start_ns = begins_at * tick_ns if tick >= begins_at else None
+            warm = warm_at is not None and tick >= warm_at
+            warming = SimpleNamespace(tick=lambda *_: True, warm=warm, start_ns=start_ns)
+        assert _tick(Silence(), warming, counting, latest * tick_ns, 0, tick * tick_ns, b"")
+    assert next((ns // tick_ns for ns in read_ns), None) == read_at
+    begun = latest if begins_at is None else begins_at
+    assert all(ns < begun * tick_ns for ns in read_ns)
 
 
 @pytest.mark.parametrize(("distinct", "cached"), [(50, True), (3 * ENTRIES, False)])
