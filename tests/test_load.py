@@ -380,6 +380,14 @@ def test_the_same_command_again_measures_nothing_and_says_so(
         (["http://127.0.0.1:1/", "--find-capacity", "--slo", "fast"], "is no promise"),
         (["http://127.0.0.1:1/", "--slo", "p99 < 5ms"], "add --find-capacity"),
         (["http://127.0.0.1:1/", "--repeat", "0"], "at least once"),
+        (
+            ["http://127.0.0.1:1/", "--find-capacity", "--slo", "p99 < 1s", "--seconds", "5"],
+            "--seconds is for steps; a search chooses its windows",
+        ),
+        (
+            ["http://127.0.0.1:1/", "--find-capacity", "--slo", "p99 < 1s", "--warmup", "5"],
+            "--warmup is for steps; a search chooses its windows",
+        ),
         (["http://127.0.0.1:1/", "http://127.0.0.1:1/"], "two systems are called"),
     ],
 )
