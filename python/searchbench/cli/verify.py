@@ -30,7 +30,8 @@ def verify(
     study
         The study file.
     record
-        Keep the answers in this folder; else they are thrown away.
+        Keep the answers, and no times, as a record of its own in this new folder, which
+        `searchbench report` reads; else they are thrown away.
     work
         Where indexes are built.
     as_json
