@@ -407,6 +407,27 @@ def test_verify_says_on_how_many_queries_nothing_is_found(tmp_path: Path) -> Non
     )
 
 
+def test_what_verify_keeps_is_a_record_of_its_own(tmp_path: Path) -> None:
+    (tmp_path / "docs.csv").write_text("id,title\n1,red lamp\n2,blue lamp\n")
+    (tmp_path / "queries.txt").write_text("lamp\n")
+    (tmp_path / "study.toml").write_text(
+        'question = "?"\nreplicates = 1\n[corpus]\nfiles = "docs.csv"\n'
+        'fields.title = "text"\n[queries]\nfile = "queries.txt"\n[systems.tantivy]\n'
+        "[systems.sqlite]\n[control]\naa = false\n[load]\nseconds = 0.2\nwarmup_s = 0.0\n"
+    )
+    kept = ("study.toml", "--record", "kept")
+    assert searchbench("verify", *kept, cwd=tmp_path).returncode == 0
+    before = sorted(path.name for path in (tmp_path / "kept").rglob("*"))
+    assert "replies.parquet" in before
+    assert not [name for name in before if name.startswith("samples")]
+    again = searchbench("verify", *kept, cwd=tmp_path)
+    assert again.returncode == 2
+    assert "kept: holds a record already, and verify asks every system anew" in again.stderr
+    run = searchbench("run", *kept, cwd=tmp_path)
+    assert run.returncode == 2, "answers alone are no measurement that could be continued"
+    assert "name another folder with --record" in run.stderr.replace("\n", " ")
+
+
 def test_help_names_every_verb(tmp_path: Path) -> None:
     told = searchbench("--help", cwd=tmp_path).stdout
     for verb in (

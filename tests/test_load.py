@@ -384,6 +384,14 @@ def test_the_same_command_again_measures_nothing_and_says_so(
         (["http://127.0.0.1:1/", "--abort"], "say which, with --slo"),
         (["http://127.0.0.1:1/", "--find-capacity", "--slo", "p99 < 5ms", "--abort"], "goes on"),
         (["http://127.0.0.1:1/", "--repeat", "0"], "at least once"),
+        (
+            ["http://127.0.0.1:1/", "--find-capacity", "--slo", "p99 < 1s", "--seconds", "5"],
+            "--seconds is for steps; a search chooses its windows",
+        ),
+        (
+            ["http://127.0.0.1:1/", "--find-capacity", "--slo", "p99 < 1s", "--warmup", "5"],
+            "--warmup is for steps; a search chooses its windows",
+        ),
         (["http://127.0.0.1:1/", "http://127.0.0.1:1/"], "two systems are called"),
     ],
 )

@@ -13,7 +13,7 @@ from typing import Any
 
 import orjson
 
-from searchbench.analysis import answer, findings, first_look, held
+from searchbench.analysis import answer, findings, first_look, held, remedies
 from searchbench.analysis.agreement.agreement import Pair
 from searchbench.analysis.agreement.answers import AnswerBook
 from searchbench.analysis.capacity import search
@@ -27,7 +27,7 @@ from searchbench.analysis.trial import cache, driven, replicates
 from searchbench.analysis.trial.measured import Samples
 from searchbench.record import Record, Trial, open_record
 from searchbench.record.trial import Load
-from searchbench.study.plan import Treatment
+from searchbench.study.plan import Judging, Treatment
 
 
 def judge(record: Record | Path | str) -> Judgement:
@@ -158,15 +158,27 @@ def _of_steps(
         steps=tuple(steps),
         capacity=search.capacities(record) if found.measure == "capacity" else (),
     )
+    judging = record.plan.judging
     if found.measure == "capacity":
-        return of_capacity.sustained(found, subjects)
+        return _spelt(of_capacity.sustained(found, subjects), judging)
 
     def pair(a: str, b: str) -> Pair | None:
         return answers.pair(first[a], first[b]) if a in first and b in first else None
 
     by_id = {t.treatment: t for t in treatments}
     evidence = Evidence(by_id, loads, samples, pair, builds.of(record))
-    return of_sweep.sustained(found, subjects, evidence)
+    return _spelt(of_sweep.sustained(found, subjects, evidence), judging)
+
+
+def _spelt(found: Judgement, judging: Judging) -> Judgement:
+    """The same with options in its verdict as whoever asked can give them."""
+    verdict = found.verdict
+    decision, headline, *points = (
+        remedies.spelt(text, judging)
+        for text in (verdict.decision, verdict.headline, *verdict.points)
+    )
+    worded = replace(verdict, decision=decision, headline=headline, points=tuple(points))
+    return replace(found, verdict=worded)
 
 
 def _has_a_rate(planned: Treatment, own: Sequence[Trial]) -> bool:

@@ -41,7 +41,8 @@ def verify(
         Measure one level of a factor: FACTOR=LEVEL, as in system=NAME or load.clients=4; given
         several times, all of those.
     record
-        Keep the answers in this folder; else they are thrown away.
+        Keep the answers, and no times, as a record of its own in this new folder, which
+        `searchbench report` reads; else they are thrown away.
     work
         Where indexes are built.
     as_json

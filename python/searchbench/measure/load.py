@@ -141,6 +141,13 @@ def _check(asked: Asked) -> None:
         raise SearchbenchError(
             "--repeat is for steps; a search repeats what it needs (--effort makes it longer)"
         )
+    chosen = {"--seconds": asked.seconds, "--warmup": asked.warmup, "--think": asked.think or None}
+    for option, value in chosen.items():
+        if asked.find_capacity and value is not None:
+            raise SearchbenchError(
+                f"{option} is for steps; a search chooses its windows and warm-ups itself: leave "
+                "it out (--effort makes them longer)"
+            )
     if asked.requests is not None and asked.study is not None:
         raise SearchbenchError("--requests and --study: a run has one source of requests")
 

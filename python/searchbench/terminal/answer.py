@@ -49,7 +49,7 @@ def carry_out(
     interrupted = False
     try:
         if not (found and found.whole):  # else the systems are not even asked who they are
-            with LiveLine() as line, exported(line, prometheus) as watch:
+            with LiveLine(plan) as line, exported(line, prometheus) as watch:
                 run(study, place, plan=plan, watch=watch)
     except KeyboardInterrupt:
         sys.stderr.write("\ninterrupted\n")

@@ -9,13 +9,17 @@ import time
 from collections import deque
 from pathlib import Path
 from types import FrameType
-from typing import Self
+from typing import TYPE_CHECKING, Self
 
 from msgspec import structs
 
 from searchbench.measure.kept import Standing
 from searchbench.record.trial import Trial as Kept
+from searchbench.study.estimate import search_s
 from searchbench.study.plan import Plan, Trial, measured, warmups_s
+
+if TYPE_CHECKING:
+    from searchbench.terminal.searching import Searching
 
 _OVER_S = 1.0
 
@@ -33,6 +37,8 @@ class Terminal:
         self.done = self.of = 0
         self.each_s = 0.0
         self.interrupted = False
+        searched = plan is not None and plan.judging.measure == "capacity"
+        self.search = _searching(plan) if plan is not None and searched else None
 
     def __enter__(self) -> Self:
         """Take Ctrl-C for the time being.
@@ -93,6 +99,8 @@ class Terminal:
     def ends(self, trial: Trial, about: Kept, invalid: str) -> None:
         """A trial is on record; one that failed or is invalid says why at once."""
         self.done += 1
+        if self.search is not None:
+            self.search.ends(about)
         here = self.done - (self.at_start or 0)
         self.each_s = (time.monotonic() - self.began) / max(1, here)
         if about.status != "ok":
@@ -113,7 +121,9 @@ class Terminal:
             raise KeyboardInterrupt
 
     def _left(self) -> str:
-        """Time left, from how long the trials of this sitting took."""
+        """Time left, from how long the trials of this sitting took; of a search, the most."""
+        if self.search is not None:
+            return f", up to {_duration(self.search.most_s())} left"
         here = self.done - (self.at_start or 0)
         still = (len(self.plan.trials) if self.plan else self.of) - self.done
         if not here or still <= 0:
@@ -139,8 +149,8 @@ class LiveLine(Terminal):
     loop finished last, up to some thousands: an impression, which the record does not rest on.
     """
 
-    def __init__(self) -> None:
-        super().__init__(None)
+    def __init__(self, plan: Plan) -> None:
+        super().__init__(plan)
         self._ticks: deque[tuple[int, int]] = deque()
 
     def stage(self, name: str) -> None:
@@ -214,8 +224,25 @@ def beginning(plan: Plan, place: Path, found: Standing | None) -> str:
 
 def _takes(plan: Plan) -> str:
     """About how long it takes; with slow warm-ups, at most how much more."""
+    if plan.judging.measure == "capacity":
+        return _search_takes(plan)
     said, more_s = f"about {_duration(plan.estimated_s)}", warmups_s(plan)
     return f"{said} (warm-ups: up to {_duration(more_s)} more)" if more_s else said
+
+
+def _searching(plan: Plan) -> Searching:
+    from searchbench.terminal.searching import Searching  # here, not above: what judges is heavy
+
+    return Searching(plan)
+
+
+def _search_takes(plan: Plan) -> str:
+    """A search decides by what it sees: a range, and what it takes at most."""
+    judging, search = plan.judging, _searching(plan)
+    usual_s = search.searches * search_s(len(judging.promises), judging.effort)
+    rest_s = max(0.0, plan.estimated_s - usual_s)  # documents, indexes
+    low, high = (_duration(rest_s + usual_s * share) for share in (1 / 3, 3))
+    return f"mostly {low} to {high}, up to {_duration(rest_s + search.most_s())}"
 
 
 def _duration(seconds: float) -> str:

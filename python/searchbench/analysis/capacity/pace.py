@@ -142,6 +142,24 @@ def warmup_s(seconds: float, effort: float = 1.0) -> float:
     return max(0.5 * min(1.0, effort), _WARMUP * seconds)
 
 
+def longest_s(effort: float, full_s: float | None = None) -> float:
+    """What one more trial takes at most, its warm-up with it.
+
+    ``full_s``: the longest window of a full trial for the same promise so far. A later one is at
+    most four times as long, for clusters and as one of the last, and half as much again where its
+    rate is lower.
+    """
+    window = max(LONGEST_S * effort, FEWEST / LOWEST_PER_S)
+    if full_s is not None:
+        window = min(window, max(6 * full_s, COVERED_S * effort, FEWEST / LOWEST_PER_S))
+    return window + warmup_s(window, effort)
+
+
+def most_trials(promises: int) -> int:
+    """How many trials a search for so many promises has at most, its first look aside."""
+    return TRIALS + FURTHER * (promises - 1)
+
+
 def following(seen: Seen, left: int, start_per_s: float, effort: float = 1.0) -> Next | None:
     """The next trial for a promise; None where it is settled, or nothing more can be learnt.
 

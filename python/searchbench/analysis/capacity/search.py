@@ -29,6 +29,7 @@ from searchbench.analysis.capacity.pace import (
 )
 from searchbench.analysis.capacity.promise import Judged, judge
 from searchbench.analysis.judgement import Capacity, CapacityTrial
+from searchbench.analysis.remedies import spelt
 from searchbench.analysis.trial import driven, throughput
 from searchbench.analysis.trial.machine import disturbances
 from searchbench.analysis.trial.measured import read_trace
@@ -196,7 +197,7 @@ def _of_subject(record: Record, subject: str) -> list[Capacity]:
                 promise=text,
                 holds=hull.holds,
                 fails=hull.fails,
-                sentence=" ".join([hull.sentence, *why]),
+                sentence=spelt(" ".join([hull.sentence, *why]), judging),
                 trials=tuple(_trial(d) for one in seen for d in one.driven),
                 chance_inside=hull.chance_inside,
                 searches=len(seen),

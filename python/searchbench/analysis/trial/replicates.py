@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from searchbench.analysis import remedies
 from searchbench.analysis.agreement import agreement
 from searchbench.analysis.judgement import (
     Curve,
@@ -93,6 +94,8 @@ def judge_trial(
     of_warmup = warmup.milestones(trace, warm) | cache.unasked(trial, trace, planned)
     if subject is not None:
         findings = steps.rated(findings, trial, sum(counts.values()), swept=swept)
+    findings = remedies.fitted(findings, record.plan.judging)
+    if subject is not None:
         step = steps.step_of(record, trial, subject, trace, counts, findings)
         rate = step.answered or rate
         first_asks = steps.first_asks(trace, asked)

@@ -14,7 +14,7 @@ import psutil
 from msgspec import structs
 
 from searchbench import _core
-from searchbench.errors import LabError
+from searchbench.errors import LabError, RecordError
 from searchbench.lab.conduct.attached import ask_attached, left_of
 from searchbench.lab.conduct.conductor import Conductor, Invalid
 from searchbench.lab.conduct.openings import Openings
@@ -88,13 +88,21 @@ def verify(
     """Ask every system every distinct query once, and keep the answers; nothing is timed.
 
     A record with one trial for each treatment that could answer differently (those that differ
-    only in load answer the same), whose trials hold replies and no samples.
+    only in load answer the same), whose trials hold replies and no samples. RecordError where the
+    folder holds a record already: its answers may be of other systems than those that run now.
     """
+    if (Path(record) / "record.json").is_file():
+        raise RecordError(
+            f"{record}: holds a record already, and verify asks every system anew; name another "
+            "folder with --record"
+        )
     study = study if isinstance(study, Study) else read_study(study)
     plan = make_plan(study)
     openings = Openings(study.base, study.seed, watch or Silence())
     judging = structs.replace(plan.judging, measure="trials", control=None, replicates=1)
-    plan = structs.replace(plan, trials=tuple(_answering(plan)), judging=judging)
+    # Nothing is timed, so no time is estimated; by that `run` tells it from a plan of its own.
+    trials = tuple(_answering(plan))
+    plan = structs.replace(plan, trials=trials, judging=judging, estimated_s=0.0)
     with _conductor(openings, plan, work) as conductor:
         writer = _writer(study, plan, Path(record))
         conductor.conduct(planned(plan, writer), writer)

@@ -1,0 +1,44 @@
+"""How much longer a search for capacity takes at most; it ends sooner where it is sure sooner."""
+
+from __future__ import annotations
+
+from searchbench.analysis.capacity.pace import longest_s, most_trials
+from searchbench.record.trial import Trial as Kept
+from searchbench.study.plan import Plan
+
+_BETWEEN_S = 1.5  # starting to drive, writing and judging, for each trial
+_LOOK_S, _WARM_S = 3.0, 60.0  # the first look, and the longest warm-up before it
+
+
+class Searching:
+    """All searches of a plan, by the trials that ended in this sitting."""
+
+    def __init__(self, plan: Plan) -> None:
+        self.effort = plan.judging.effort
+        self.promises = len(plan.judging.promises)
+        self.most = most_trials(self.promises)
+        subjects = {t.subject for t in plan.treatments if "rate_per_s" not in t.load}
+        self.searches = len(subjects) * plan.judging.replicates
+        self.driven: dict[tuple[str, int], int] = {}
+        self.full_s: float | None = None
+
+    def ends(self, about: Kept) -> None:
+        """A trial is on record."""
+        which, is_rate = (about.subject, about.block), about.load.kind != "closed"
+        if which not in self.driven:
+            self.full_s = None
+        self.driven[which] = self.driven.get(which, 0) + is_rate
+        # Trials for another promise may be of any length.
+        if about.load.full and about.load.seconds and self.promises == 1:
+            self.full_s = max(self.full_s or 0.0, about.load.seconds)
+
+    def most_s(self) -> float:
+        """Seconds from now on, if every search needs as many trials as it may have, and as long."""
+        each_s = longest_s(self.effort) + _BETWEEN_S
+        look_s = _LOOK_S + _WARM_S * min(1.0, self.effort)
+        found = (self.searches - len(self.driven)) * (look_s + self.most * each_s)
+        if self.driven:  # the one under way is the last that has begun
+            *_, driven = self.driven.values()
+            each_s = longest_s(self.effort, self.full_s) + _BETWEEN_S
+            found += max(0, self.most - driven) * each_s
+        return found
