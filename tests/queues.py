@@ -167,12 +167,17 @@ def shedding(serve: Serve, above_per_s: float) -> Serve:
 
 @dataclass
 class Server:
-    """A queue to be driven: counts the seconds that it was."""
+    """A queue to be driven: counts the seconds that it was.
+
+    ``connections``: of a pool, over which requests go in their order; then no more workers than
+    that can be busy. None: there are always enough.
+    """
 
     serve: Serve
     rng: np.random.Generator
     arrivals: Literal["poisson", "constant"] = "poisson"
     seconds: float = 0.0
+    connections: int | None = None
 
     def trace(self, rate_per_s: float, seconds: float, warmup_s: float) -> Trace:
         """A trace of this rate; the queue is empty at its beginning."""
@@ -185,8 +190,15 @@ class Server:
         done, ok = self.serve(due, self.rng)
         window = (int(warmup_s * 1e9), int((warmup_s + seconds) * 1e9))
         outcome = np.where(ok, 0, 1).astype(np.uint8)
-        at = _ns(due)
-        return Trace(np.zeros(n, np.uint32), outcome, at, at, at, _ns(done), window)
+        at, free = _ns(due), _ns(self._free(due, done))
+        return Trace(np.zeros(n, np.uint32), outcome, at, free, free, _ns(done), window)
+
+    def _free(self, due: Floats, done: Floats) -> Floats:
+        """When each request had a connection: all but N - 1 of those before it are done."""
+        free, n = due.copy(), self.connections
+        if n is not None:
+            free[n:] = np.maximum(due[n:], np.sort(done)[:-n])
+        return free
 
 
 def _ns(seconds: Floats) -> NDArray[np.int64]:

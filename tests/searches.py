@@ -83,6 +83,7 @@ class Lab:
     look_per_s: float = 100.0
     arrivals: Arrivals = "poisson"
     most: int = 1000
+    connections: int = 1000
 
     def run(self) -> Record:
         """Drive until every search is done, or ``most`` trials are on record."""
@@ -128,7 +129,7 @@ class Lab:
         if "=" in subject:
             name, _, level = subject.rpartition(" ")[2].partition("=")
             levels = {f"systems.sphinx.{name}": int(level)}
-        load = {"kind": "open", "arrivals": self.arrivals, "connections": 1000}
+        load = {"kind": "open", "arrivals": self.arrivals, "connections": self.connections}
         return plans.Treatment(
             id=f"t{number:02d}", label=subject, system="sphinx", engine="sphinx", levels=levels,
             settings={"load": load}, subject=subject,
@@ -165,7 +166,7 @@ class Lab:
 
     def _trace(self, serve: Serve, load: Load) -> Trace:
         rate = load.rate_per_s or self.look_per_s
-        server = Server(serve, self._rng, self.arrivals)
+        server = Server(serve, self._rng, self.arrivals, connections=self.connections)
         return server.trace(rate, load.seconds or 1.0, load.warmup_s or 0.0)
 
 

@@ -40,7 +40,7 @@ def judge(record: Record | Path | str) -> Judgement:
     judging, trials = plan.judging, driven.by_treatment(record)
     subjects = driven.subjects(record) if judging.measure != "trials" else {}
     asked = steps_of.asked_before(record, subjects) if judging.measure == "sweep" else {}
-    judged = []
+    judged: list[tuple[Treatment, list[replicates.Judged]]] = []
     for planned in plan.treatments:
         own, subject = trials.get(planned.id, []), subjects.get(planned.id)
         if judging.measure != "capacity" or _has_a_rate(planned, own):
@@ -50,8 +50,9 @@ def judge(record: Record | Path | str) -> Judgement:
                 )
                 for t in own
             ]
-            judged.append((replicates.judge_treatment(planned, each), each))
-    treatments, shared = findings.hoist([treatment for treatment, _ in judged])
+            judged.append((planned, each))
+    replicates.with_pools(judged)
+    treatments, shared = findings.hoist([replicates.judge_treatment(*one) for one in judged])
     loads = driven.loads(record)
     found = Judgement(
         question=judging.question or plan.question,

@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, replace
 
+from searchbench.analysis.capacity import connections
 from searchbench.analysis.capacity.changes import BEYOND, Changes, changes
 from searchbench.analysis.capacity.pace import DOUBT, WIDTH, Driven, Seen
 from searchbench.analysis.capacity.posterior import Posterior
@@ -37,7 +38,7 @@ class Bracket:
 
 def bracket(seen: Seen) -> Bracket:
     """The interval by all trials of a search that say something about the system."""
-    found = _below_other_answers(_bracket(seen), seen)
+    found = _below_other_answers(_over_connections(_bracket(seen), seen), seen)
     disturbed = [d for d in seen.driven if d.judged.disturbed]
     if not disturbed:
         return found
@@ -48,6 +49,17 @@ def bracket(seen: Seen) -> Bracket:
         "processors of the server or of the client (foreign CPU or steal)."
     )
     return replace(found, sentence=found.sentence + out)
+
+
+def _over_connections(found: Bracket, seen: Seen) -> Bracket:
+    """The same, with an open upper end where the connections are or may be what set it."""
+    why = connections.doubt(seen, found.holds, found.fails)
+    if not why:
+        return found
+    n = next(d.judged.pool.connections for d in seen.used if d.judged.pool is not None)
+    before = f"With {n:,} {plural(n, 'connection', 'connections')}: "
+    told = found.sentence[:1].lower() + found.sentence[1:]
+    return Bracket(found.holds, None, f"{before}{told} {why}")
 
 
 def _bracket(seen: Seen) -> Bracket:

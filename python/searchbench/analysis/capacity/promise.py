@@ -33,6 +33,7 @@ from searchbench.analysis.stats import within
 from searchbench.analysis.stats.distributions import beta
 from searchbench.analysis.trial import throughput
 from searchbench.analysis.trial.measured import Trace
+from searchbench.analysis.trial.pool import Pool
 from searchbench.analysis.trial.steadiness import steadiness
 from searchbench.analysis.trial.validity import ERRORS_INVALID
 from searchbench.workload.load_table import Condition
@@ -86,6 +87,8 @@ class Judged:
     ``others`` of ``sampled`` replies under load are not those of the same queries asked alone; no
     trace knows these either.
     ``change``: by what share responses became longer from the window's beginning to its end.
+    ``pool``: how busy the connections were; ``by_waits``: the promise was broken, and without the
+    waits for a free connection it would have been kept. No trace alone knows these either.
     ``disturbed``: by the audit others took too much of the cores in use; no trace alone knows it.
     """
 
@@ -102,6 +105,8 @@ class Judged:
     lagging: bool = False
     others: int = 0
     sampled: int = 0
+    pool: Pool | None = None
+    by_waits: bool = False
 
     @property
     def changed(self) -> bool:
@@ -138,6 +143,11 @@ def judge(promise: tuple[Condition, ...], trace: Trace) -> Judged:
     # Broken either way, but only as surely as with the lateness taken out.
     sure = found.verdict == on_time.verdict == "fails"
     return replace(found, verdict="fails" if sure else "unclear")
+
+
+def seems_kept(promise: tuple[Condition, ...], trace: Trace) -> bool:
+    """Whether a trace keeps the promise as far as one can see, whoever made its requests late."""
+    return _as_it_was(promise, trace).seems_kept
 
 
 def _as_it_was(promise: tuple[Condition, ...], trace: Trace) -> Judged:

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from searchbench.analysis.agreement import agreement
+from searchbench.analysis.capacity import connections
 from searchbench.analysis.capacity.bracket import Bracket, between, bracket
 from searchbench.analysis.capacity.pace import (
     FURTHER,
@@ -94,7 +95,10 @@ def promises_of(record: Record) -> Promises:
 def judge_all(record: Record, trial: Trial, promises: Promises) -> tuple[Judged, ...]:
     """A trial's window against every promise, and whether its answers are those asked for."""
     trace = read_trace(record, trial)
-    found = (judge(conditions, trace) for conditions in promises)
+    found = [
+        connections.seen(judge(conditions, trace), conditions, record, trial, trace)
+        for conditions in promises
+    ]
     disturbed = any(
         kind in BY_OTHERS and severity == "invalid"
         for kind, severity, *_ in disturbances(trial, trace)

@@ -148,7 +148,8 @@ def remark(step: Step) -> str:
     if step.error_share is not None and step.error_share.value > at.ERRORS:
         said.append("errors")
     warned = [f.kind for f in step.findings if f.severity == "warning"]
-    said += [k for k in ("server died", "server ended", "other answers under load") if k in warned]
+    told = ("connections busy", "server died", "server ended", "other answers under load")
+    said += [k for k in told if k in warned]
     return ", ".join(said)
 
 

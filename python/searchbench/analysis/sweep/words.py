@@ -13,6 +13,7 @@ from searchbench.analysis.stats.intervals import ALPHA
 from searchbench.analysis.sweep import points as at
 from searchbench.analysis.sweep.points import Point
 from searchbench.analysis.sweep.steps import ENDED, OF_WARM_UP, OTHERWISE
+from searchbench.analysis.trial import pool
 from searchbench.analysis.words import amount, digits, listed, times, words
 from searchbench.analysis.words import percent as two_digits
 
@@ -40,12 +41,23 @@ def of_points(name: str, own: Sequence[Point]) -> list[str]:
         )
         return [*of_points(name, alive), stopped, *_errors(name, dead)]
     say = {"closed": _clients, "open": _rates, "replay": _replay}[kind]
-    return say(name, own) + _not_steady(name, own) + _errors(name, own)
+    return say(name, own) + connections(own) + _not_steady(name, own) + _errors(name, own)
 
 
 def unsure(own: Sequence[Point]) -> list[Point]:
     """Points with too few requests to say how sure their throughput is."""
     return [p for p in own if (e := p.of("answered")) is not None and e.interval is None]
+
+
+def connections(own: Sequence[Point]) -> list[str]:
+    """At which loads all connections were busy, so that these are or may be the limit."""
+    busy = [(p, [f for s in p.steps for f in s.findings if f.kind == pool.KIND]) for p in own]
+    if not any(found for _, found in busy):
+        return []
+    found = [f for _, several in busy for f in several]
+    eg = "e.g. " if len({f.number for f in found}) > 1 else ""
+    loads, f = _loads([p for p, several in busy if several]), found[-1]
+    return [f"At {loads} {eg}{f.number}. {f.meaning} {f.remedy}"]
 
 
 def _not_steady(name: str, own: Sequence[Point]) -> list[str]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,7 +21,14 @@ from searchbench.analysis.judgement import (
 )
 from searchbench.analysis.stats.intervals import geometric_estimate, mean_interval
 from searchbench.analysis.sweep import steps
-from searchbench.analysis.trial import latency, steadiness, throughput, validity, warmup
+from searchbench.analysis.trial import (
+    latency,
+    pool,
+    steadiness,
+    throughput,
+    validity,
+    warmup,
+)
 from searchbench.analysis.trial.measured import Measured, Samples, measured_of
 from searchbench.record import Record, Trial
 from searchbench.study.plan import Treatment
@@ -36,6 +44,7 @@ class Judged:
     service_ns: Nanoseconds
     response_ns: Nanoseconds
     step: Step | None = None
+    pool: pool.Pool | None = None
 
 
 def judge_trial(
@@ -77,6 +86,7 @@ def judge_trial(
     counts = validity.outcomes(trial, trace)
     measured = measured_of(trace)
     rate, step, tested = throughput.throughput(trace), None, warm.steadiness
+    connections = pool.pool_of(record, trial, trace)
     first_asks = steadiness.first_asks(trace)
     of_warmup = warmup.milestones(trace, warm)
     if subject is not None:
@@ -105,7 +115,43 @@ def judge_trial(
         steady_from_s=warm.steady_from_s,
         steadiness=tested,
     )
-    return Judged(result, empty if bad else service, empty if bad else response, step)
+    return Judged(result, empty if bad else service, empty if bad else response, step, connections)
+
+
+def with_pools(judged: Sequence[tuple[Treatment, list[Judged]]]) -> None:
+    """Add to the trials whose connections were all busy, in place, that these may be the limit.
+
+    Trials at other rates show it, so it is said once all are judged.
+    """
+    pools: dict[Any, list[pool.Pool]] = {}
+    for planned, each in judged:
+        own = pools.setdefault(pool.group(planned.system, planned.levels), [])
+        own += [j.pool for j in each if j.pool is not None and _shows_service(j.result)]
+    for planned, each in judged:
+        own = pools[pool.group(planned.system, planned.levels)]
+        for i, j in enumerate(each):
+            if j.pool is None or not j.pool.full:
+                continue
+            found = pool.finding(j.result.trial, j.pool, own)
+            if found is not None:
+                each[i] = _with(j, found)
+
+
+def _shows_service(result: TrialResult) -> bool:
+    """Whether its service times are those of a system that is neither disturbed nor cold."""
+    bad = {f.kind for f in result.findings if f.severity == "invalid"}
+    cold = result.steadiness is not None and result.steadiness.answer == "not steady"
+    return not cold and bad <= {"generator lag"}  # which is no part of service times
+
+
+def _with(judged: Judged, found: Finding) -> Judged:
+    """The same with a finding that says what to do where the rate was not kept up."""
+    findings = validity.gravest_first(
+        replace(f, remedy=found.remedy) if f.kind in pool.NOT_KEPT_UP else f
+        for f in (*judged.result.findings, found)
+    )
+    step = judged.step and replace(judged.step, findings=findings)
+    return replace(judged, result=replace(judged.result, findings=findings), step=step)
 
 
 def judge_treatment(planned: Treatment, judged: Sequence[Judged]) -> TreatmentResult:
