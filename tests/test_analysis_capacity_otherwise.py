@@ -12,6 +12,7 @@ import pytest
 from queues import fixed
 from searchbench.analysis.capacity.bracket import bracket
 from searchbench.analysis.capacity.pace import Seen
+from searchbench.analysis.capacity.verdict import sustained
 from searchbench.analysis.compare.records import compare_records
 from searchbench.analysis.judge import judge
 from searchbench.analysis.words import per_s
@@ -111,3 +112,16 @@ def test_one_other_reply_of_a_short_trial_ends_no_search() -> None:
     twice = bracket(seen(2))
     assert (twice.holds, twice.fails) == (None, None)
     assert "(2 of 40 sampled replies" in twice.sentence
+
+
+def test_a_search_without_a_capacity_rests_on_no_void_trial(tmp_path: Path) -> None:
+    found = judge(lying(tmp_path / "r", 0, most=4))
+    steps = [
+        replace(s, status="void", findings=()) if i else replace(s, status="valid", findings=())
+        for i, s in enumerate(found.steps)
+    ]
+    (one,) = found.capacity
+    trials = tuple(replace(t, verdict="holds") if i else t for i, t in enumerate(one.trials))
+    again = sustained(replace(found, steps=tuple(steps), capacity=(replace(one, trials=trials),)),
+                      {})  # fmt: skip
+    assert f"{PROMISE}: Not comparable: the answers changed" in again.verdict.decision

@@ -147,8 +147,8 @@ def test_without_a_lower_rate_it_is_unknown_whose_limit_it_is() -> None:
     assert found.number == "all 64 connections were busy, and 60 % of the requests waited for one"
     assert found.meaning == (
         "The connections may be the limit: with this service time the rate is at most 64 / 0.3 s "
-        "= 213.3/s. Whether the system could answer more is unknown: no rate is on record at which "
-        "connections were free."
+        "= 213.3/s. Whether the system could answer more is unknown: no valid trial on record had "
+        "connections free."
     )
     assert found.remedy == (
         "Give more `connections` (`--connections 256`), or drive a lower rate too."

@@ -18,6 +18,7 @@ from searchbench.analysis.words import listed, per_s, percent, plural
 FULL_OF_WIDTH = 0.98  # an interval that could be narrower is made so wide, for it is surer
 CHANGES = 0.95  # the chance that the server's speed differs, from which on it is said
 SUSPECT = 0.7  # and from which on an order of the trials is a drift
+NOT_COMPARABLE = "Not comparable"  # how the sentence begins where the answers changed at all rates
 FOR_ANSWERS = "Raise the server's own limits, or see whether its documents changed meanwhile."
 
 
@@ -37,7 +38,7 @@ class Bracket:
 
 def bracket(seen: Seen) -> Bracket:
     """The interval by all trials of a search that say something about the system."""
-    found = _over_connections(_below_other_answers(_bracket(seen), seen), seen)
+    found = _below_other_answers(_over_connections(_bracket(seen), seen), seen)
     disturbed = [d for d in seen.driven if d.judged.disturbed]
     if not disturbed:
         return found
@@ -238,7 +239,7 @@ def _below_other_answers(found: Bracket, seen: Seen) -> Bracket:
 def _all_changed(seen: Seen) -> str:
     least = min(d.rate_per_s for d in seen.driven if d.judged.changed)
     return (
-        f"Not comparable: the answers changed under load, down to {per_s(least)} "
+        f"{NOT_COMPARABLE}: the answers changed under load, down to {per_s(least)} "
         f"({_others(seen)}), and no trial at a lower rate says anything. So it is not known which "
         f"rate keeps the promise. {FOR_ANSWERS}"
     )

@@ -8,6 +8,7 @@ from dataclasses import replace
 from itertools import combinations, permutations
 
 from searchbench.analysis.answer import Rank, Said, said, sentences
+from searchbench.analysis.capacity.bracket import NOT_COMPARABLE
 from searchbench.analysis.compare import builds
 from searchbench.analysis.judgement import Capacity, Judgement, Step
 from searchbench.analysis.sweep import verdict as sweep
@@ -86,6 +87,8 @@ def _by_void_trials(found: Capacity, steps: Sequence[Step]) -> Capacity:
     used = {t.trial for t in found.trials if t.verdict != LEFT_OUT}
     own = [s for s in steps if s.trial in used]
     if not own or any(s.status != "void" for s in own):
+        return found
+    if found.sentence.startswith(NOT_COMPARABLE):  # it rests on no trial
         return found
     why = ", ".join(sweep.kinds(*own))
     told = found.sentence[:1].lower() + found.sentence[1:]

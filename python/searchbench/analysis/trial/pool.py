@@ -18,7 +18,6 @@ from numpy.typing import NDArray
 
 from searchbench.analysis.judgement import Finding
 from searchbench.analysis.trial.measured import NEVER, Trace
-from searchbench.analysis.trial.steadiness import FEWEST
 from searchbench.analysis.words import per_s
 from searchbench.record import Record, Trial
 from searchbench.study.plan import Level
@@ -29,6 +28,7 @@ BUSY = 0.95  # of the connections, on average, from which on all are busy
 CALM = 0.75  # and up to which some are free
 SAME = 1.10  # a service time that is longer by less is as long, by what machines vary
 LONGER = 1.25  # and from here on requests queue in the server: a quarter is no chance
+LEAST = 20  # replies that show a service time
 MOST = 65_535  # connections
 NOT_KEPT_UP = ("overload", "not kept up")  # findings that a full pool may be the reason of
 OF_THE_LOAD = ("load.rate_per_s", "load.speed", "load.connections", "load.probe")
@@ -119,11 +119,11 @@ def waited(trace: Trace, got: Ints) -> NDArray[np.bool_]:
 def limit(full: Pool, others: Sequence[Pool]) -> tuple[Limit, str]:
     """What limited a trial with all connections busy, and why that is unknown where it is.
 
-    ``others``: of the same system at other rates, itself among them.
+    ``others``: of the same system at other rates; it may be among them.
     """
-    calm = [o for o in others if o.busy <= CALM * o.connections and o.answered >= FEWEST]
+    calm = [o for o in others if o.busy <= CALM * o.connections and o.answered >= LEAST]
     if not calm:
-        return "unknown", "no rate is on record at which connections were free"
+        return "unknown", "no valid trial on record had connections free"
     least = max(calm, key=lambda o: o.answered)
     grew = max(full.p50_s / least.p50_s, full.mean_s / least.mean_s)
     if grew >= LONGER:
@@ -150,10 +150,10 @@ def finding(trial: str, full: Pool, others: Sequence[Pool]) -> Finding | None:
             f"The connections may be the limit: with this service time the rate is at most "
             f"{full.most}. Whether the system could answer more is unknown: {why}."
         )
-        remedy += ", or drive a lower rate too" if why.startswith("no rate") else ""
+        remedy += ", or drive a lower rate too" if why.startswith("no valid") else ""
     who = f"all {n:,} connections were" if n > 1 else "the only connection was"
     number = f"{who} busy, and {100 * full.waited:.0f} % of the requests waited for one"
-    return Finding(KIND, "warning", trial, number, meaning, f"{remedy}.")
+    return Finding("connections busy", "warning", trial, number, meaning, f"{remedy}.")
 
 
 def group(system: str, levels: Mapping[str, Level]) -> tuple[str, tuple[tuple[str, Level], ...]]:

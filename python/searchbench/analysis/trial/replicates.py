@@ -131,7 +131,7 @@ def with_pools(judged: Sequence[tuple[Treatment, list[Judged]]]) -> None:
     pools: dict[Any, list[pool.Pool]] = {}
     for planned, each in judged:
         own = pools.setdefault(pool.group(planned.system, planned.levels), [])
-        own += [j.pool for j in each if j.pool is not None]
+        own += [j.pool for j in each if j.pool is not None and _shows_service(j.result)]
     for planned, each in judged:
         own = pools[pool.group(planned.system, planned.levels)]
         for i, j in enumerate(each):
@@ -140,6 +140,13 @@ def with_pools(judged: Sequence[tuple[Treatment, list[Judged]]]) -> None:
             found = pool.finding(j.result.trial, j.pool, own)
             if found is not None:
                 each[i] = _with(j, found)
+
+
+def _shows_service(result: TrialResult) -> bool:
+    """Whether its service times are those of a system that is neither disturbed nor cold."""
+    bad = {f.kind for f in result.findings if f.severity == "invalid"}
+    cold = result.steadiness is not None and result.steadiness.answer == "not steady"
+    return not cold and bad <= {"generator lag"}  # which is no part of service times
 
 
 def _with(judged: Judged, found: Finding) -> Judged:
