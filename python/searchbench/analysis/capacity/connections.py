@@ -7,6 +7,7 @@ wait. So the promise is broken at a rate that the pool cannot carry, whatever th
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import replace
 
 from searchbench.analysis.capacity.pace import Seen
@@ -17,19 +18,22 @@ from searchbench.analysis.words import per_s, plural
 from searchbench.record import Record, Trial
 from searchbench.workload.load_table import Condition
 
+Promises = tuple[tuple[Condition, ...], ...]
 ABOUT = 1.1  # of the upper end: trials up to there decide where it is
 
 
-def seen(
-    judged: Judged, promise: tuple[Condition, ...], record: Record, trial: Trial, trace: Trace
-) -> Judged:
+def with_pool(
+    found: Sequence[Judged], promises: Promises, record: Record, trial: Trial, trace: Trace
+) -> list[Judged]:
     """The same with how busy the connections were, and whether waits for them broke the promise."""
-    found = pool.pool_of(record, trial, trace)
-    by_waits = False
-    if found is not None and found.waited and not judged.seems_kept:
-        got = pool.ready(record, trial, trace)
-        by_waits = seems_kept(promise, pool.without_waits(trace, got))
-    return replace(judged, pool=found, by_waits=by_waits)
+    busy = pool.pool_of(record, trial, trace)
+    if busy is None or not busy.waited:
+        return [replace(one, pool=busy) for one in found]
+    at_once = pool.without_waits(trace, pool.ready(record, trial, trace))
+    return [
+        replace(one, pool=busy, by_waits=not one.seems_kept and seems_kept(conditions, at_once))
+        for one, conditions in zip(found, promises, strict=True)
+    ]
 
 
 def doubt(seen: Seen, holds: float | None, fails: float | None) -> str:
@@ -44,7 +48,7 @@ def doubt(seen: Seen, holds: float | None, fails: float | None) -> str:
     if not waiting:
         return ""
     pools = [d.judged.pool for d in seen.used if d.judged.pool is not None]
-    fullest = max(pools, key=lambda p: p.busy / p.connections)
+    fullest = max(pools, key=lambda p: p.share)
     which, why = pool.limit(fullest, pools)
     if which == "server":
         return ""

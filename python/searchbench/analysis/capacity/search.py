@@ -96,10 +96,8 @@ def promises_of(record: Record) -> Promises:
 def judge_all(record: Record, trial: Trial, promises: Promises) -> tuple[Judged, ...]:
     """A trial's window against every promise, and whether its answers are those asked for."""
     trace = read_trace(record, trial)
-    found = [
-        connections.seen(judge(conditions, trace), conditions, record, trial, trace)
-        for conditions in promises
-    ]
+    found = [judge(conditions, trace) for conditions in promises]
+    found = connections.with_pool(found, promises, record, trial, trace)
     disturbed = any(
         kind in BY_OTHERS and severity == "invalid"
         for kind, severity, *_ in disturbances(trial, trace)

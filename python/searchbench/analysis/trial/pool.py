@@ -25,9 +25,9 @@ from searchbench.study.plan import Level
 KIND = "connections busy"
 WAITED = 0.10  # of the requests, from which on their waits matter
 BUSY = 0.95  # of the connections, on average, from which on all are busy
-CALM = 0.75  # and up to which some are free
+CALM = (0.5, 0.75)  # up to which some are free; a server near its limit may have the latter busy
 SAME = 1.10  # a service time that is longer by less is as long, by what machines vary
-LONGER = 1.25  # and from here on requests queue in the server: a quarter is no chance
+LONGER = 1.25  # and from here on, beyond two standard errors, requests queue in the server
 LEAST = 20  # replies that show a service time
 MOST = 65_535  # connections
 NOT_KEPT_UP = ("overload", "not kept up")  # findings that a full pool may be the reason of
@@ -43,8 +43,9 @@ class Pool:
 
     ``connections``: all of them; ``given``: for each endpoint, as the option says it. ``waited``:
     the share of the requests due that waited for one; ``busy``: how many were busy, on average.
-    ``p50_s``, ``mean_s``: service times of those ``answered`` well; ``held_s``: the mean time for
-    which a request had its connection, however it ended.
+    ``p50_s``, ``mean_s``: service times of those ``answered`` well, and ``error``, the standard
+    error of the mean as a share of it; ``held_s``: the mean time for which a request had its
+    connection, however it ended.
     """
 
     connections: int
@@ -56,11 +57,17 @@ class Pool:
     mean_s: float
     held_s: float
     due_per_s: float
+    error: float = 0.0
+
+    @property
+    def share(self) -> float:
+        """The share of the connections that were busy, on average."""
+        return self.busy / self.connections
 
     @property
     def full(self) -> bool:
         """All connections were busy, and requests waited for one."""
-        return self.waited >= WAITED and self.busy >= BUSY * self.connections
+        return self.waited >= WAITED and self.share >= BUSY
 
     @property
     def most(self) -> str:
@@ -101,6 +108,7 @@ def pool_of(record: Record, trial: Trial, trace: Trace) -> Pool | None:
         mean_s=float(service.mean()),
         held_s=float((until - since)[sent & inside].mean()) / 1e9,
         due_per_s=float(inside.sum() / trace.window_s),
+        error=float(service.std() / service.mean()) / math.sqrt(service.size),
     )
 
 
@@ -121,12 +129,13 @@ def limit(full: Pool, others: Sequence[Pool]) -> tuple[Limit, str]:
 
     ``others``: of the same system at other rates; it may be among them.
     """
-    calm = [o for o in others if o.busy <= CALM * o.connections and o.answered >= LEAST]
+    known = [o for o in others if o.answered >= LEAST]
+    calm = next((own for at in CALM if (own := [o for o in known if o.share <= at])), [])
     if not calm:
         return "unknown", "no valid trial on record had connections free"
     least = max(calm, key=lambda o: o.answered)
     grew = max(full.p50_s / least.p50_s, full.mean_s / least.mean_s)
-    if grew >= LONGER:
+    if grew >= LONGER * (1 + 2 * least.error):
         return "server", ""
     if grew >= SAME:
         longer = f"{100 * (grew - 1):.0f} %"
