@@ -481,8 +481,8 @@ def test_a_file_or_a_variable_that_is_not_there_is_named(tmp_path: Path) -> None
         ),
         ({"ca": Path(__file__)}, "`ca` has no certificate in PEM"),
     ]:
-        with pytest.raises(LabError, match=said):
-            driven(tmp_path, "https://localhost:1/", **how)
+        with socket.create_server(("127.0.0.1", 0)) as there, pytest.raises(LabError, match=said):
+            driven(tmp_path, f"https://localhost:{there.getsockname()[1]}/", **how)
         shutil.rmtree(tmp_path / "record", ignore_errors=True)
 
 
