@@ -18,6 +18,13 @@ def test_doubts_go_before_what_is_merely_more() -> None:
     assert points == ("more 0", *(s.text for s in doubts))
 
 
+def test_an_aside_is_shown_only_where_little_else_is() -> None:
+    answer, aside = Said("it is", Rank.ANSWER), Said("by the way", Rank.ASIDE)
+    doubts = [Said(f"doubt {i}", Rank.DOUBT) for i in range(3)]
+    assert in_short([answer, *doubts[:2], aside])[1] == ("doubt 0", "doubt 1", "by the way")
+    assert in_short([answer, *doubts, aside])[1] == ("doubt 0", "doubt 1", "doubt 2")
+
+
 def test_what_is_empty_is_not_said() -> None:
     assert list(said(["", "a.", "", "b."], Rank.ANSWER, Rank.DOUBT)) == [
         Said("a.", Rank.ANSWER), Said("b.", Rank.DOUBT)

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from enum import IntEnum
 
 MOST = 5  # points below a headline
+ENOUGH = 3  # from so many points on, an aside is left to the answer in full
 # The end of a sentence: a period before a capital, but not one within a pair of brackets.
 _END = re.compile(r"(?<=[.?])\s+(?=[A-Z])(?![^()]*\))")
 
@@ -51,4 +52,5 @@ def in_short(found: Sequence[Said]) -> tuple[str, tuple[str, ...]]:
         return "", ()
     head = min(range(len(found)), key=lambda i: (found[i].rank, i))
     rest = sorted((s.rank, i) for i, s in enumerate(found) if i != head)
-    return found[head].text, tuple(found[i].text for i in sorted(i for _, i in rest[:MOST]))
+    kept = [i for n, (rank, i) in enumerate(rest[:MOST]) if rank < Rank.ASIDE or n < ENOUGH]
+    return found[head].text, tuple(found[i].text for i in sorted(kept))

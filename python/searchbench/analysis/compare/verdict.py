@@ -66,8 +66,7 @@ def decide(
         by_system = sentences(systems.by_system(treatments, own, metric))
         found = [*said(by_system, Rank.ANSWER, Rank.MORE)]
         if not several:
-            many = _of_many(group, metric, labels)
-            found += said(many, Rank.MORE if found else Rank.ANSWER, Rank.ASIDE)
+            found += _of_many(group, metric, labels, Rank.MORE if found else Rank.ANSWER)
         elif len(groups) <= MOST_QUESTIONS:
             asked = (f"Asked {_question_of(one.first)}: {_leads(one, metric)}." for one in groups)
             found += said(asked, Rank.MORE)
@@ -232,24 +231,25 @@ def _of_two(
     ]
 
 
-def _of_many(group: _Group, metric: str, labels: Mapping[str, str]) -> list[str]:
-    told = [f"By {words(metric)}, {_leads(group, metric)}."]
+def _of_many(group: _Group, metric: str, labels: Mapping[str, str], first: Rank) -> list[Said]:
+    told = [Said(f"By {words(metric)}, {_leads(group, metric)}.", first)]
     mine = group.met.values()
     wins = [(c.ratio, c) for c in mine if c.verdict == "faster" and c.ratio]
     if wins:
         ratio, c = min(wins, key=lambda win: win[0].value)
         count = f"{len(wins)} of the {len(mine)} others"
         whom = "each of the others" if len(wins) == len(mine) else count
-        told.append(
+        better = (
             f"It is better than {whom} it was compared with, and {times(ratio)} as good as the "
             f"nearest of these, {labels.get(c.b, c.b)}{standing.few([c])}."
         )
+        told.append(Said(better, Rank.MORE if first is Rank.ANSWER else Rank.ASIDE))
     for verdict, joined in (("not resolved", "against"), ("not comparable", "with")):
         found = [c for c in mine if c.verdict == verdict and c.reason]
         if found:
             names = listed([labels.get(c.b, c.b) for c in found])
             eg = ", for example" if len({c.reason for c in found}) > 1 else ""
-            told.append(f"{upper(verdict)} {joined} {names}{eg}: {found[0].reason}.")
+            told.append(Said(f"{upper(verdict)} {joined} {names}{eg}: {found[0].reason}."))
     return told
 
 
