@@ -6,6 +6,8 @@ anew. A cluster of three nodes and what goes wrong stand in test_opensearch_clus
 
 from __future__ import annotations
 
+import base64
+import shutil
 import sys
 import unicodedata
 from collections.abc import Callable, Iterator, Sequence
@@ -17,6 +19,7 @@ from typing import Any
 import orjson
 import pytest
 
+from certificates import Authority
 from engines.reference import Reference
 from engines.test_conformance import SCHEMA, Shelf
 from searchbench.corpora.corpus import Corpus, Document, Field, FieldType, Schema
@@ -33,9 +36,11 @@ from searchbench.lab.conduct.caches import read
 from searchbench.lab.conduct.ingest import ingest, spool
 from searchbench.lab.get.install import missing
 from searchbench.lab.system.deploy import Deployment
+from searchbench.measure.load import load
 from searchbench.record.trial import Ingest
 from searchbench.workload.queries.algebra import Facet, In, Mode, Query, Range, Sort, Terms
 from searchbench.workload.queries.analysis import terms
+from web import nginx
 
 ENGINES: tuple[RestSearch, ...] = (OpenSearch(), Elasticsearch())
 DELETE = Request((b"DELETE /docs HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n",))
@@ -338,6 +343,46 @@ def test_the_analysis_is_the_declared_one_but_for_new_letters(rebuilt: Rebuild) 
     assert {unicodedata.category(c)[0] for c in wrong} <= {"L", "N"}
     assert wrong
     assert min(wrong) == "\u0870"  # of Unicode 14
+
+
+@pytest.mark.skipif(not shutil.which("nginx"), reason="nginx is needed")
+def test_behind_tls_with_a_client_certificate_a_password_and_gzip(
+    rebuilt: Rebuild, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    running, _ = rebuilt(Books())
+    authority = Authority(tmp_path / "ca")
+    server, ours = authority.sign("server"), authority.sign("ours")
+    basic = "Basic " + base64.b64encode(b"reader:s3cr3t").decode()
+    door = (
+        f"ssl_verify_client on; ssl_client_certificate {authority.cert}; "
+        "gzip_types application/json; gzip_proxied any; "
+        f'if ($http_authorization != "{basic}") {{ return 401; }} '
+        f"location / {{ proxy_pass http://127.0.0.1:{running.target[1]}; }}"
+    )
+    requests = tmp_path / "paths.txt"
+    requests.write_text("/docs/_search?q=fox\n/docs/_search?size=1\n")
+    how: dict[str, Any] = {
+        "requests": requests, "clients": 2, "seconds": 0.3, "warmup": 0.0, "captures": 2,
+        "ca": authority.cert, "cert": ours.cert, "key": ours.key,
+    }  # fmt: skip
+    monkeypatch.setenv("SEARCHBENCH_USER", "reader")
+    monkeypatch.setenv("SEARCHBENCH_PASSWORD", "s3cr3t")
+    with nginx(tmp_path / "web", server, door) as web:
+        url = f"https://localhost:{web.port}/"
+        plain = load(url, record=tmp_path / "plain", **how)
+        packed = load(url, record=tmp_path / "packed", compressed=True, **how)
+        assert {line["authorization"] for line in web.seen()} == {basic}
+    bytes_of = []
+    for record in (plain, packed):
+        (trial,) = record.trials
+        samples = record.samples(trial.trial)
+        assert set(samples.column("outcome").to_pylist()) == {0}
+        assert trial.drive is not None
+        assert trial.drive.tls.startswith("TLSv1_3")
+        bytes_of.append(sum(samples.column("bytes").to_pylist()) / samples.num_rows)
+        kept = [path.read_bytes() for path in record.path.rglob("*") if path.is_file()]
+        assert not any(b"s3cr3t" in content or basic.encode() in content for content in kept)
+    assert bytes_of[1] < 0.8 * bytes_of[0], "bytes are counted as they were sent"
 
 
 @pytest.mark.parametrize(
