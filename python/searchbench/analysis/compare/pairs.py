@@ -204,7 +204,7 @@ def _draft(
     if pair is not None:
         if not used:
             return replace(blank, verdict="not comparable", reason=_nothing_agrees(pair)), []
-        same, empty = pair.agreement.same_top_k, pair.agreement.empty
+        same, empty = standing.first_hits(pair.agreement), pair.agreement.empty
         blank = replace(blank, same_top_k=same, empty=empty)
         if why := all_empty(pair):
             return replace(blank, verdict="not comparable", reason=why), []

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from searchbench.analysis.judgement import Comparison, RecordLine
+from searchbench.analysis.judgement import Agreement, Comparison, RecordLine
 from searchbench.analysis.words import listed, plural
 
 MOST = 0.9  # of the agreeing queries must be measured on both sides to go unremarked
@@ -17,6 +17,19 @@ MOST = 0.9  # of the agreeing queries must be measured on both sides to go unrem
 def covered(c: Comparison | RecordLine) -> bool:
     """Whether most of the queries that agree were measured on both sides; False if not known."""
     return c.queries_measured is not None and c.queries_measured >= MOST * c.queries_used
+
+
+def first_hits(found: Agreement) -> int | None:
+    """On how many of the queries that agree the first hits were seen to be the same too.
+
+    None where nothing needs to agree.
+    """
+    return found.same_top_k if found.require != "none" else None
+
+
+def other_hits(c: Comparison) -> bool:
+    """Whether both find something, and on no query the first hits were seen to be the same."""
+    return c.same_top_k is not None and c.same_top_k <= c.empty < c.queries_used
 
 
 def doubt(c: Comparison | None) -> str:
@@ -29,7 +42,9 @@ def doubt(c: Comparison | None) -> str:
     if c.verdict == "faster":
         if c.queries_measured == 1:
             return "compared on one query alone with"
-        return "" if covered(c) else "compared over too few queries with"
+        if not covered(c):
+            return "compared over too few queries with"
+        return "never seen to return the same first hits as" if other_hits(c) else ""
     said = {"slower": "worse than", "not resolved": "not told apart from"}
     return said.get(c.verdict, "not comparable with")
 
@@ -63,8 +78,8 @@ def unsure(own: Sequence[Comparison]) -> str:
 
 def few(several: Sequence[Comparison | RecordLine]) -> str:
     """A clause where a ratio rests on few of the queries that agree; else empty."""
-    measured = [(c.queries_measured, covered(c)) for c in several if c.queries_measured]
-    least = [n for n, most in measured if n == 1 or not most]
+    measured = [(c.queries_measured, covered(c)) for c in several]
+    least = [n for n, most in measured if n is not None and (n == 1 or not most)]
     return f", over only {_queries(min(least))}" if least else ""
 
 

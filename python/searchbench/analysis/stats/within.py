@@ -59,7 +59,7 @@ def quantiles(
         return {}
     ordered = np.sort(durations_ns)
     found: dict[str, Estimate] = {}
-    number = _slices(due_ns, window) if due_ns is not None and window is not None else None
+    number = slices(due_ns, window) if due_ns is not None and window is not None else None
     for name, q in LANDMARKS.items():
         estimate = latency.quantile(ordered, q)
         if estimate is None:
@@ -81,7 +81,7 @@ def share(flags: NDArray[np.bool_], due_ns: Ints, window: tuple[int, int]) -> Es
     x = int(np.count_nonzero(flags))
     low = beta((1 - LEVEL) / 2, x, n - x + 1) if x else 0.0
     high = beta(0.5 + LEVEL / 2, x + 1, n - x) if x < n else 1.0
-    half = T * _error_of_share(flags, _slices(due_ns, window))
+    half = T * _error_of_share(flags, slices(due_ns, window))
     low, high = min(low, max(0.0, x / n - half)), max(high, min(1.0, x / n + half))
     method = f"the wider of exact binomial and {SLICES} slices"
     return Estimate(x / n, "share", n, Interval(low, high, LEVEL, method))
@@ -150,7 +150,8 @@ def design_effect(due: Ints, failed: NDArray[np.bool_], edges: NDArray[np.float6
     return max(1.0, variance / (due.size * p * (1 - p))) * wider**2
 
 
-def _slices(due_ns: Ints, window: tuple[int, int]) -> Ints:
+def slices(due_ns: Ints, window: tuple[int, int]) -> Ints:
+    """By request, into which of the ``SLICES`` of the window it falls."""
     start, end = window
     number = (due_ns - start) * SLICES // max(1, end - start)
     return np.clip(number, 0, SLICES - 1).astype(np.int64)

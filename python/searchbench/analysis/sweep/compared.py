@@ -1,7 +1,7 @@
 """The comparisons of a sweep: every two subjects at every load that both were driven at.
 
-Judged as those of a study (``compare.pairs``), but that a step which was driven once has the
-interval of its window.
+Judged as those of a study (``compare.pairs``), closed loops over one mix of requests
+(``sweep.mixed``), but that a step which was driven once has the interval of its window.
 """
 
 from __future__ import annotations
@@ -11,10 +11,11 @@ from dataclasses import dataclass, replace
 from itertools import combinations
 
 from searchbench.analysis.agreement.agreement import Pair
-from searchbench.analysis.compare import builds, failed, pairs, state
+from searchbench.analysis.compare import builds, failed, pairs, standing, state
 from searchbench.analysis.judgement import Comparison, TreatmentResult
 from searchbench.analysis.stats import intervals, within
 from searchbench.analysis.sweep import points as at
+from searchbench.analysis.sweep.mixed import MAY_DIFFER, NONE_ON_BOTH, Mixed, one_list
 from searchbench.analysis.sweep.points import Point
 from searchbench.analysis.trial.measured import Samples
 from searchbench.record.trial import Load
@@ -51,8 +52,9 @@ def comparisons(found: Mapping[str, Sequence[Point]], evidence: Evidence) -> tup
     once = [pair for pair in met if _built_once(*pair, evidence.built)]
     together = len({(a.subject, b.subject) for a, b in once})
     drafts = [
-        _draft(a, b, metric, together if (a, b) in once else 0, evidence)
+        _draft(a, b, metric, together if (a, b) in once else 0, evidence, mixed)
         for a, b in met
+        for mixed in (_mixed(a, b, evidence),)
         for metric in at.metrics(a, b)
     ]
     adjusted = intervals.holm([c.p_value for c, _ in drafts])
@@ -81,10 +83,11 @@ def _built_once(a: Point, b: Point, built: builds.Builds) -> bool:
 
 
 def _draft(
-    a: Point, b: Point, metric: str, once: int, evidence: Evidence
+    a: Point, b: Point, metric: str, once: int, evidence: Evidence, mixed: Mixed | None
 ) -> tuple[Comparison, str]:
     """With what the states of both could make, in words; empty: nothing. ``once``: over how many
-    pairs of subjects the floor of their builds is; 0: it has none.
+    pairs of subjects the floor of their builds is; 0: it has none. ``mixed``: None where they are
+    compared over all requests.
     """
     named = "throughput" if metric == "answered" else metric
     of = [evidence.by_id[p.treatment] for p in (a, b)]
@@ -103,20 +106,29 @@ def _draft(
         why = pairs.all_empty(pair)
         if distinct and not agree:
             why = f"on none of {distinct} requests do both return the same total"
+        used = agree if why or mixed is not None else distinct
+        draft = replace(
+            draft, queries_used=used, queries_left_out=distinct - used,
+            empty=pair.agreement.empty, same_top_k=standing.first_hits(pair.agreement),
+        )  # fmt: skip
         if why:
-            unused = replace(draft, queries_used=agree, queries_left_out=distinct - agree)
-            return replace(unused, verdict="not comparable", reason=why), ""
-        if agree < distinct:
+            return replace(draft, verdict="not comparable", reason=why), ""
+        if agree < used:
             reasons.append(
                 f"over all requests, though {distinct - agree} of {distinct} have another total"
             )
+    if mixed is not None:
+        draft = _counted(draft, mixed, read=pair is not None)
+    elif pair is not None:
         measured = pairs.fewest_on_both(of[0], of[1], evidence.samples, pair)
-        draft = replace(
-            draft, queries_used=distinct, queries_measured=measured, empty=pair.agreement.empty
-        )
+        draft = replace(draft, queries_measured=measured)
+    elif not one_list(a, b, (evidence.samples, evidence.samples)):
+        reasons.append(MAY_DIFFER)
+    if draft.queries_measured == 0:
+        return replace(draft, verdict="not comparable", reason=NONE_ON_BOTH), ""
     if clause := failed.said(shares):
         reasons.append(clause)
-    ratio, p = at.better(a, b, metric)
+    ratio, p = mixed.better(metric) if mixed is not None else at.better(a, b, metric)
     if ratio is None:
         reasons.insert(0, "too few samples for it in one of the steps")
         return replace(draft, reason="; ".join(reasons)), ""
@@ -128,6 +140,28 @@ def _draft(
         build_floor=builds.floor(once, ratio) if once else 1.0,
     )  # fmt: skip
     return draft, known.said
+
+
+def _mixed(a: Point, b: Point, evidence: Evidence) -> Mixed | None:
+    """Both over one mix of requests; None where they are compared over all.
+
+    Clients of a rate or a log ask the same whoever answers.
+    """
+    of, pair = (evidence.samples, evidence.samples), evidence.pair(a.subject, b.subject)
+    if a.kind != "closed" or (pair is None and not one_list(a, b, of)):
+        return None
+    loads = evidence.loads[a.treatment], evidence.loads[b.treatment]
+    return Mixed(a, b, loads, of, pair.agreeing if pair is not None else None)
+
+
+def _counted(draft: Comparison, mixed: Mixed, *, read: bool) -> Comparison:
+    """With the number of requests measured on both sides; of answers that were not ``read`` only
+    if they are few, as most of them agree in nothing that is known.
+    """
+    if read:
+        return replace(draft, queries_measured=mixed.queries)
+    found = replace(draft, queries_used=mixed.asked, queries_measured=mixed.queries)
+    return found if standing.few([found]) else draft
 
 
 def _decide(c: Comparison, of_state: str, of_failed: str) -> Comparison:

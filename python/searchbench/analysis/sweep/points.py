@@ -73,8 +73,8 @@ class Point:
         low = math.sqrt(sum((value - s.low) ** 2 for value, s in spans)) / len(own)
         high = math.sqrt(sum((s.high - value) ** 2 for value, s in spans)) / len(own)
         inner = Interval(between.value - low, between.value + high, 0.95, spans[0][1].method)
-        wider = _wider(between.interval, inner)
-        return Estimate(between.value, between.unit, sum(e.n for e in own), wider)
+        span = wider(between.interval, inner)
+        return Estimate(between.value, between.unit, sum(e.n for e in own), span)
 
 
 Points = dict[str, list[Point]]
@@ -185,17 +185,26 @@ def against(a: Point, b: Point, metric: str) -> tuple[Estimate | None, float | N
     if x is None or y is None:
         return None, None
     found, p = within.ratio(x, y)
-    mine, other = a.values(metric), b.values(metric)
+    if found.interval is None:
+        return found, p
+    return paired(a.values(metric), b.values(metric)) or (found, p)
+
+
+def paired(
+    mine: Mapping[int, Estimate], other: Mapping[int, Estimate]
+) -> tuple[Estimate, float] | None:
+    """The second over the first, by block, and the p that they are the same.
+
+    Never surer than the slices within the trials are. None below two blocks of both.
+    """
     both = sorted(mine.keys() & other.keys())
-    if len(both) < 2 or found.interval is None:
-        return found, p
     logs = [math.log(other[k].value / mine[k].value) for k in both]
-    paired, q = intervals.paired_ratio(logs, None)
-    if paired is None or paired.interval is None or q is None or p is None:
-        return found, p
+    ratio, q = intervals.paired_ratio(logs, None)
+    if ratio is None or ratio.interval is None or q is None:
+        return None
     inner = _pooled(mine, other, both)
-    span = _wider(paired.interval, inner)
-    return Estimate(paired.value, "ratio", len(both), span), max(q, _p_of(inner, paired.value))
+    span = wider(ratio.interval, inner)
+    return Estimate(ratio.value, "ratio", len(both), span), max(q, p_of(inner, ratio.value))
 
 
 def better(a: Point, b: Point, metric: str) -> tuple[Estimate | None, float | None]:
@@ -222,7 +231,7 @@ def metrics(a: Point, b: Point) -> tuple[str, ...]:
     return ("response_p50", "response_p99")
 
 
-def _wider(outer: Interval, inner: Interval) -> Interval:
+def wider(outer: Interval, inner: Interval) -> Interval:
     """Both intervals together."""
     method = f"the wider of {outer.method} and {inner.method}"
     low, high = min(outer.low, inner.low), max(outer.high, inner.high)
@@ -245,6 +254,7 @@ def _pooled(a: Mapping[int, Estimate], b: Mapping[int, Estimate], both: Sequence
                     within.LEVEL, "slices within the trials")  # fmt: skip
 
 
-def _p_of(span: Interval, value: float) -> float:
+def p_of(span: Interval, value: float) -> float:
+    """The p that a ratio of ``value`` with this interval is 1."""
     found = within.p_value(math.log(value), math.log(value / span.low), math.log(span.high / value))
     return 1.0 if found is None else found

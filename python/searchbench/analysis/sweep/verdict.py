@@ -51,6 +51,8 @@ def sustained(judged: Judgement, subjects: Mapping[str, str], evidence: Evidence
         *([*said(say.ended(*one), Rank.DOUBT)] for one in ended.items()),
         *([*said(say.of_points(*one), alone, Rank.MORE)] for one in found.items() if one[1]),
         [*said(sentences(several), Rank.MORE if kept else Rank.ANSWER, Rank.MORE)],
+        [*said(say.in_doubt(driven, decide), Rank.DOUBT)],
+        [*said(say.same_hits(driven, decide), Rank.MORE)],
         [*said([standing.unsure(decide)], Rank.DOUBT)],
         [*said(say.in_the_way(decide, labels), Rank.DOUBT, Rank.ASIDE)],
         [*said(failed(steps), Rank.DOUBT)],

@@ -6,19 +6,19 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from itertools import combinations
 
-from searchbench.analysis.compare import state, systems
+from searchbench.analysis.compare import standing, state, systems
 from searchbench.analysis.judgement import Comparison, Estimate
-from searchbench.analysis.stats import within
 from searchbench.analysis.stats.intervals import ALPHA
+from searchbench.analysis.sweep import clients
 from searchbench.analysis.sweep import points as at
+from searchbench.analysis.sweep.mixed import MAY_DIFFER
 from searchbench.analysis.sweep.points import Point
 from searchbench.analysis.sweep.steps import ENDED, OF_WARM_UP, OTHERWISE
 from searchbench.analysis.trial import pool
-from searchbench.analysis.words import amount, digits, listed, times, words
+from searchbench.analysis.words import amount, digits, listed, words
 from searchbench.analysis.words import percent as two_digits
 
 Found = Mapping[str, Sequence[Point]]
-FALLS = 0.97  # the peak is partly luck, so a decline of less than 3 % is not reported
 FEW = 3  # comparisons that are named for what is in their way
 METRICS = ("response_p99", "throughput")
 EQUAL_LOADS = "equal loads"
@@ -40,13 +40,8 @@ def of_points(name: str, own: Sequence[Point]) -> list[str]:
             "what it sustains there is unknown: look at the outcomes and at its log."
         )
         return [*of_points(name, alive), stopped, *_errors(name, dead)]
-    say = {"closed": _clients, "open": _rates, "replay": _replay}[kind]
+    say = {"closed": clients.sentences, "open": _rates, "replay": _replay}[kind]
     return say(name, own) + connections(own) + _not_steady(name, own) + _errors(name, own)
-
-
-def unsure(own: Sequence[Point]) -> list[Point]:
-    """Points with too few requests to say how sure their throughput is."""
-    return [p for p in own if (e := p.of("answered")) is not None and e.interval is None]
 
 
 def connections(own: Sequence[Point]) -> list[str]:
@@ -96,90 +91,6 @@ def ended(name: str, own: Sequence[Point]) -> list[str]:
         for p in own
         for f in [f for s in p.steps for f in s.findings if f.kind in ENDED][:1]
     ]
-
-
-def knee(own: Sequence[Point]) -> tuple[Point, Point]:
-    """The point with the most answered, and the first that is not resolved from it.
-
-    A point without an interval, or not steady, can be told from nothing, so it is not the first.
-    """
-    known = [p for p in own if p.of("answered") is not None]
-    most = max(known or own, key=lambda p: e.value if (e := p.of("answered")) else 0.0)
-    for point in known:
-        if point.x >= most.x:
-            break
-        if point.state.answer == "not steady":
-            continue
-        ratio, _ = at.against(point, most, "answered")
-        if ratio is not None and ratio.interval is not None and not within.resolved(ratio):
-            return most, point
-    return most, most
-
-
-def _clients(name: str, own: Sequence[Point]) -> list[str]:
-    most, first = knee(own)
-    answered = most.of("answered")
-    if answered is None or not answered.value:
-        return [f"{name} answered no request well."]
-    if len(own) == 1:
-        p99 = most.of("response_p99")
-        tail = f", with a response p99 of {amount(p99)}" if p99 else ""
-        return [
-            f"{name} answers {amount(answered)} to {_n(most.x)}{tail}. That is the only usable "
-            "step, so nothing is known about more or fewer clients."
-        ]
-    said = [f"{name} answers at most {amount(answered)}, at {_n(most.x)}."]
-    last, after = own[-1], [p for p in own if p.x > first.x]
-    few = unsure(own)
-    if most in few:
-        said.append(
-            "It answered too few requests to say how sure that is, or from where on more clients "
-            "bring nothing: longer steps tell."
-        )
-    elif most.state.answer == "not steady":
-        said.append("From where on more clients bring nothing is unknown.")
-    elif first.x < most.x or after:
-        said.append(_no_more(first, most, after))
-    if few and most not in few:
-        counts = listed([_n(p.x) for p in few])
-        said.append(f"At {counts} too few requests were answered to be compared.")
-    if first is last:
-        said.append(
-            "That is the last usable step, so it may sustain more: nothing is known beyond "
-            f"{_n(last.x)}."
-        )
-    falling = [
-        (p, ratio)
-        for p in own
-        if p.x > most.x
-        and at.resolved(most, p, ratio := at.against(most, p, "answered")[0], "answered")
-        and ratio is not None
-        and ratio.interval is not None
-        and ratio.interval.high < FALLS
-    ]
-    if falling:
-        point, ratio = min(falling, key=lambda pair: pair[1].value)
-        said.append(f"Beyond that it answers less: at {_n(point.x)} {times(ratio)} the most.")
-    return said
-
-
-def _no_more(first: Point, most: Point, after: Sequence[Point]) -> str:
-    """From where on more clients bring nothing, and what they cost."""
-    bring = "brings" if first.x == 1 else "bring"
-    start = f"More than {_n(first.x)} {bring} no more throughput"
-    here = first.of("answered")
-    if first.x < most.x and here is not None:
-        start += f": {digits(here.value)} per second there is not resolved from the most"
-    costs = [(p, e) for p in after if (e := p.of("response_p99")) is not None]
-    base = first.of("response_p99")
-    if not costs or base is None:
-        return start + "."
-    last, p99 = costs[-1]
-    ratio, _ = at.against(first, last, "response_p99")
-    change = f"the response p99 goes from {amount(base)} there to {amount(p99)} at {_n(last.x)}"
-    if not at.resolved(first, last, ratio, "response_p99"):
-        change += ", which is not resolved"
-    return f"{start}; {change}."
 
 
 def _rates(name: str, own: Sequence[Point]) -> list[str]:
@@ -293,6 +204,47 @@ def disagreement(a: str, b: str, agree: int, of: int) -> str:
     return f"{a} and {b} return different totals on {of - agree} of {of} requests."
 
 
+def in_doubt(found: Found, compared: Sequence[Comparison]) -> list[str]:
+    """What keeps the ratio of two subjects from telling which is better: they may not have done
+    the same work. With many subjects, of how many pairs that holds.
+    """
+    pairs = of_pairs(found, compared)
+    hits, lists = [], []
+    for (a, b), several in pairs.items():
+        with_ratio = [c for c in several if c.ratio is not None]
+        if other := [c for c in with_ratio if standing.other_hits(c)]:
+            hits.append(
+                f"On none of the {other[0].queries_used} requests with the same total were {a} and "
+                f"{b} seen to return the same first hits, so whether they did the same work is "
+                "unknown: look at what each returns."
+            )
+        if any(MAY_DIFFER in c.reason for c in with_ratio):
+            lists.append(
+                f"The requests of {a} and {b} are not one list, so one may have been asked the "
+                "cheaper ones: ask both the same."
+            )
+    if len(pairs) <= FEW:
+        return hits + lists
+    what = (
+        (hits, "first hits were never seen to be the same, so look at what each returns"),
+        (lists, "requests are not of one list, so ask all the same"),
+    )
+    return [f"In {len(own)} of {len(pairs)} pairs the {why}." for own, why in what if own]
+
+
+def same_hits(found: Found, compared: Sequence[Comparison]) -> list[str]:
+    """Of two or three subjects, on how many requests with the same total the first hits agree."""
+    said = []
+    for (a, b), several in of_pairs(found, compared).items():
+        c = next((c for c in several if c.ratio is not None and c.same_top_k is not None), None)
+        if c and c.empty < (same := c.same_top_k or 0) < c.queries_used:
+            said.append(
+                f"On {same} of the {c.queries_used} requests with the same total {a} and {b} "
+                "return the same first hits too."
+            )
+    return said if len(said) <= FEW else []
+
+
 def in_the_way(compared: Sequence[Comparison], labels: Mapping[str, str]) -> list[str]:
     """What differs by more than chance and is not resolved, with the reason and the remedy.
 
@@ -355,8 +307,9 @@ def _achieved(point: Point) -> str:
 def _loads(own: Sequence[Point]) -> str:
     """The loads of points of one kind, in words."""
     unit = {"open": "requests per second", "replay": "times the log's speed"}
-    return listed([_n(p.x) if p.kind == "closed" else f"{digits(p.x)} {unit[p.kind]}" for p in own])
-
-
-def _n(clients: float) -> str:
-    return "1 client" if clients == 1 else f"{clients:g} clients"
+    return listed(
+        [
+            clients.counted(p.x) if p.kind == "closed" else f"{digits(p.x)} {unit[p.kind]}"
+            for p in own
+        ]
+    )

@@ -12,11 +12,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from searchbench.analysis.stats import within
 from searchbench.record import Record, Trial
 
 NEVER = -1  # an instant that did not happen
 INSTANTS = ("due", "free", "sent", "done")
-KEPT_ROWS = 20_000_000  # measured samples kept in memory: 20 bytes each
+KEPT_ROWS = 20_000_000  # measured samples kept in memory: 21 bytes each
 
 Ints = NDArray[np.int64]
 
@@ -50,12 +51,14 @@ class Trace:
 class Measured:
     """The requests of the window that ended well (outcome ok), for figures.
 
-    Invariant: all arrays have the same length.
+    ``part``: the slice of the window that each was due in. Invariant: all arrays have the same
+    length.
     """
 
     query: NDArray[np.uint32]
     service_ns: Ints
     response_ns: Ints
+    part: NDArray[np.uint8]
     window_s: float
 
 
@@ -82,6 +85,7 @@ def measured_of(trace: Trace) -> Measured:
         query=trace.query[kept],
         service_ns=done - trace.sent[kept],
         response_ns=done - trace.due[kept],
+        part=within.slices(trace.due[kept], trace.window).astype(np.uint8),
         window_s=trace.window_s,
     )
 
@@ -94,6 +98,10 @@ class Samples:
         self._rows = rows
         self._kept: OrderedDict[str, Measured] = OrderedDict()
         self._trials = {trial.trial: trial for trial in record.trials}
+
+    def asked(self, trial: str) -> str:
+        """The digest of the list of requests that a trial asked from; empty: not on record."""
+        return self._trials[trial].queries.digest
 
     def trace(self, trial: str) -> Trace:
         """The whole trace, read now."""

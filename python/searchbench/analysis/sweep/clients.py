@@ -1,0 +1,182 @@
+"""What clients in a closed loop get: the most, from where on more of them bring nothing, the price.
+
+That more clients bring nothing is a claim and no lack of evidence: it is made where they bring less
+than ``NOTHING`` more, with the interval of every step beyond.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from searchbench.analysis.judgement import Estimate
+from searchbench.analysis.stats import within
+from searchbench.analysis.stats.distributions import student
+from searchbench.analysis.sweep import points as at
+from searchbench.analysis.sweep.points import Point
+from searchbench.analysis.words import amount, digits, listed, percent, times, upper
+
+FALLS = 0.97  # the peak is partly luck, so a decline of less than 3 % is not reported
+NOTHING = 1.05  # less than this over what fewer clients get is no more
+
+
+@dataclass(frozen=True)
+class Knee:
+    """Where throughput ends to grow, of points that can be told apart.
+
+    ``most``: where the most was answered; ``rivals``: how many points it is not told apart from,
+    with itself. ``first``: the first beyond which none is resolved to bring more, and by how much
+    one may at most (a ratio; None: none is beyond). ``flat``: the first beyond which none may bring
+    ``NOTHING`` or more; ``last`` if there is no such.
+    """
+
+    most: Point
+    rivals: int
+    first: Point
+    at_most: float | None
+    flat: Point
+    last: Point
+
+
+def knee(own: Sequence[Point]) -> Knee:
+    """``own``: points by ascending number of clients, at least one.
+
+    Beside the greatest, a point without an interval, or not steady, can be told from nothing.
+    """
+    known = [p for p in own if p.of("answered") is not None] or own
+    most = max(known, key=_answered)
+    usable = [p for p in known if p is most or (_interval(p) and p.state.answer != "not steady")]
+    first, flat, at_most = usable[-1], usable[-1], None
+    for i, point in reversed(list(enumerate(usable[:-1]))):
+        ratios = [found for other in usable[i + 1 :] if (found := _over(point, other)) is not None]
+        if any(within.resolved(ratio) and ratio.value > 1 for ratio in ratios):
+            continue
+        ends = [ratio.interval.high for ratio in ratios if ratio.interval is not None]
+        first, at_most = point, max(ends, default=None)
+        if at_most is not None and at_most < NOTHING:
+            flat = point
+    rivals = sum(p is most or not _told(p, most) for p in usable)
+    return Knee(most, rivals, first, at_most, flat, usable[-1])
+
+
+def sentences(name: str, own: Sequence[Point]) -> list[str]:
+    """What one subject answers to so many clients. ``own``: as of ``knee``."""
+    found = knee(own)
+    most, first = found.most, found.first
+    answered = _best_of(most.of("answered"), found.rivals)
+    if answered is None or not answered.value:
+        return [f"{name} answered no request well."]
+    if len(own) == 1:
+        p99 = most.of("response_p99")
+        tail = f", with a response p99 of {amount(p99)}" if p99 else ""
+        return [
+            f"{name} answers {amount(answered)} to {counted(most.x)}{tail}. That is the only "
+            "usable step, so nothing is known about more or fewer clients."
+        ]
+    said = [f"{name} answers at most {amount(answered)}, at {counted(most.x)}."]
+    few = [p for p in own if p.of("answered") is not None and not _interval(p)]
+    if most in few:
+        said.append(
+            "It answered too few requests to say how sure that is, or from where on more clients "
+            "bring nothing: longer steps tell."
+        )
+    elif most.state.answer == "not steady":
+        said.append("From where on more clients bring nothing is unknown.")
+    elif found.at_most is not None:
+        said += _no_more(found, own)
+    if few and most not in few:
+        counts = listed([counted(p.x) for p in few])
+        said.append(f"At {counts} too few requests were answered to be compared.")
+    if first is found.last:
+        said.append(
+            "That is the last usable step, so it may sustain more: nothing is known beyond "
+            f"{counted(first.x)}."
+        )
+    falling = [
+        (p, ratio)
+        for p in own
+        if p.x > most.x
+        and at.resolved(most, p, ratio := _over(most, p), "answered")
+        and ratio is not None
+        and ratio.interval is not None
+        and ratio.interval.high < FALLS
+    ]
+    if falling:
+        point, ratio = min(falling, key=lambda pair: pair[1].value)
+        said.append(f"Beyond that it answers less: at {counted(point.x)} {times(ratio)} the most.")
+    return said
+
+
+def _no_more(found: Knee, own: Sequence[Point]) -> list[str]:
+    """From where on more clients bring nothing, or that this is not resolved; what they cost."""
+    first, here = found.first, found.first.of("answered")
+    bring = f"more than {counted(first.x)} {'brings' if first.x == 1 else 'bring'}"
+    more = percent(max(0.0, (found.at_most or 1.0) - 1), signed=True)
+    costs = _costs(first, [p for p in own if p.x > first.x])
+    if found.flat is not first:
+        start = (
+            f"Whether {bring} more throughput is not resolved (up to {more}; longer steps tell)"
+            f"{costs}."
+        )
+        if found.flat is found.last:
+            return [start, f"Nothing is known beyond {counted(found.last.x)}."]
+        return [start, f"More than {counted(found.flat.x)} bring no more."]
+    start = upper(f"{bring} no more throughput")
+    if first is not found.most and here is not None:
+        start += (
+            f": {digits(here.value)} per second there is not resolved from the most (up to {more})"
+        )
+    return [f"{start}{costs}."]
+
+
+def _costs(base: Point, beyond: Sequence[Point]) -> str:
+    """A clause: how the tail grows from one point to the last; empty where that is not known."""
+    costs = [(p, e) for p in beyond if (e := p.of("response_p99")) is not None]
+    here = base.of("response_p99")
+    if not costs or here is None:
+        return ""
+    last, p99 = costs[-1]
+    ratio, _ = at.against(base, last, "response_p99")
+    said = (
+        f"; the response p99 goes from {amount(here)} there to {amount(p99)} at {counted(last.x)}"
+    )
+    unresolved = not at.resolved(base, last, ratio, "response_p99")
+    return said + (", which is not resolved" if unresolved else "")
+
+
+def _best_of(found: Estimate | None, rivals: int) -> Estimate | None:
+    """With the interval of the greatest of several that are not told apart, of which each could
+    have been it by chance (Šidák 1967): all of them hold the truth with 95 %.
+    """
+    if found is None or found.interval is None or rivals < 2:
+        return found
+    level = within.LEVEL ** (1 / rivals)
+    wider = student(0.5 + level / 2, within.SLICES - 1) / within.T
+    span, value = found.interval, found.value
+    low, high = (value + wider * (end - value) for end in (span.low, span.high))
+    method = f"{span.method}; the greatest of {rivals} steps"
+    return replace(found, interval=replace(span, low=max(0.0, low), high=high, method=method))
+
+
+def _answered(p: Point) -> float:
+    found = p.of("answered")
+    return found.value if found is not None else 0.0
+
+
+def _interval(p: Point) -> bool:
+    found = p.of("answered")
+    return found is not None and found.interval is not None
+
+
+def _over(a: Point, b: Point) -> Estimate | None:
+    return at.against(a, b, "answered")[0]
+
+
+def _told(a: Point, b: Point) -> bool:
+    ratio = _over(a, b)
+    return ratio is not None and within.resolved(ratio)
+
+
+def counted(clients: float) -> str:
+    """How many clients, in words."""
+    return "1 client" if clients == 1 else f"{clients:g} clients"

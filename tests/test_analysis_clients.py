@@ -1,0 +1,97 @@
+"""From where on more clients bring nothing, and how sure the most of many steps is."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from typing import Any
+
+import numpy as np
+
+from searchbench.analysis.judgement import Step
+from searchbench.analysis.stats import within
+from searchbench.analysis.sweep.clients import knee, sentences
+from searchbench.analysis.sweep.points import Point, points
+
+WINDOW = (0, 20_000_000_000)
+TRUE = {1: 1000, 2: 1120, 4: 1200, 8: 1250}
+
+
+def swept(
+    rates: dict[int, float], error: float, rng: np.random.Generator, blocks: int = 1
+) -> list[Point]:
+    """A subject at these rates by clients; ``error``: the relative standard error of a window."""
+    steps = []
+    for clients, rate in rates.items():
+        for block in range(blocks):
+            noise = 1 + error * np.sqrt(within.SLICES) * rng.standard_normal(within.SLICES)
+            counts = np.maximum(0, np.rint(rate * noise)).astype(int)
+            edges = np.linspace(*WINDOW, within.SLICES + 1)
+            at = [np.linspace(lo, hi, n, endpoint=False)
+                  for lo, hi, n in zip(edges, edges[1:], counts, strict=False)]  # fmt: skip
+            answered = within.rate(np.concatenate(at).astype(np.int64), WINDOW)
+            about: dict[str, Any] = {"trial": f"{clients}-{block}", "levels": {}, "block": block}
+            steps.append(
+                Step(system="s", subject="s", treatment=f"c{clients}", label=f"{clients}",
+                     kind="closed", status="valid", clients_asked=clients, answered=answered,
+                     **about)
+            )  # fmt: skip
+    return points(steps)["s"]
+
+
+def test_no_more_is_not_said_of_what_may_well_be_more() -> None:
+    rng = np.random.default_rng(3)
+    said = [" ".join(sentences("s", swept(TRUE, 0.06, rng))) for _ in range(60)]
+    found = [re.search(r"More than (\d) clients? brings? no more", text) for text in said]
+    claimed = [int(one[1]) for one in found if one]
+    wrong = sum(TRUE[8] / TRUE[n] >= 1.05 for n in claimed)
+    assert wrong <= 3, Counter(claimed)
+    assert sum("more throughput is not resolved (up to +" in text for text in said) > 40
+
+
+def test_a_plateau_that_is_known_well_is_called_one() -> None:
+    rng = np.random.default_rng(4)
+    flat = {1: 500.0, 2: 1000.0, 4: 2000.0, 8: 2000.0, 16: 2000.0}
+    said = [" ".join(sentences("s", swept(flat, 0.005, rng))) for _ in range(40)]
+    assert sum(bool(re.search(r"More than (4|8) clients bring no more", s)) for s in said) >= 36
+    assert not any("More than 1 client brings no more" in text for text in said)
+    assert not any("More than 2 clients bring no more" in text for text in said)
+    assert sum("not resolved (up to" in text for text in said) <= 2
+
+
+def test_the_last_step_as_the_best_tells_nothing_of_more_clients() -> None:
+    own = swept({1: 500.0, 2: 1000.0, 4: 2000.0}, 0.005, np.random.default_rng(5))
+    said = " ".join(sentences("s", own))
+    assert "That is the last usable step" in said
+    assert "no more" not in said
+
+
+def test_the_interval_of_the_most_allows_for_the_choice_of_the_greatest() -> None:
+    rng = np.random.default_rng(6)
+    alone, missed = 0, {1: 0, 3: 0}
+    for blocks, sweeps in ((1, 80), (3, 20)):
+        for _ in range(sweeps):
+            own = swept(dict.fromkeys(range(4, 25, 2), 1000.0), 0.03, rng, blocks)
+            text = sentences("s", own)[0]
+            found = re.search(r"interval ([\d,.]+)–([\d,.]+)\)", text)
+            assert found is not None
+            low, high = (float(end.replace(",", "")) for end in found.groups())
+            missed[blocks] += not low <= 1000 <= high
+            most = max((p.steps[0].answered for p in own if p.steps[0].answered),
+                       key=lambda e: e.value)  # fmt: skip
+            assert most.interval is not None
+            alone += blocks == 1 and not most.interval.low <= 1000 <= most.interval.high
+    assert alone > 12, "the interval of the greatest step alone misses"
+    assert missed[1] <= 8
+    assert missed[3] <= 3
+
+
+def test_a_peak_that_stands_out_has_the_interval_of_its_own_step() -> None:
+    own = swept({1: 500.0, 2: 1000.0, 4: 2000.0, 8: 1500.0}, 0.005, np.random.default_rng(7))
+    found = knee(own)
+    assert (found.most.x, found.rivals) == (4, 1)
+    most = own[2].of("answered")
+    assert most is not None
+    assert most.interval is not None
+    span = most.interval
+    assert f"{span.low:,.0f}–{span.high:,.0f}" in sentences("s", own)[0]
