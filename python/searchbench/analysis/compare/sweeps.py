@@ -16,12 +16,13 @@ from typing import Any
 
 from searchbench.analysis.agreement import agreement, answers
 from searchbench.analysis.capacity.verdict import above, interval
+from searchbench.analysis.compare import loads
+from searchbench.analysis.compare.run import Run
 from searchbench.analysis.judgement import (
     Agreement,
     Capacity,
     Estimate,
     Interval,
-    Judgement,
     RecordLine,
 )
 from searchbench.analysis.sweep import points as at
@@ -36,7 +37,7 @@ STEPS_ONCE = (
 )
 SEARCHED_ONCE = "Each record has one search."
 Draft = tuple[RecordLine, float | None]
-Side = tuple[Record, Judgement]
+_LEVELS = ("clients", "rate_per_s", "speed")  # by which steps are matched
 
 
 @dataclass(frozen=True)
@@ -61,19 +62,22 @@ class Matched:
         return {label: (a.differing, a.queries) for label, a in self.agreed.items()}
 
 
-def match(a: Side, b: Side) -> Matched:
+def match(a: Run, b: Run) -> Matched:
     """Match the steps of two sweeps, first and second, and compare them."""
-    sides = at.driven(a[1].steps), at.driven(b[1].steps)
-    tried = at.points(b[1].steps, use=lambda s: s.status != "void" or at.by_server(s))
+    sides = at.driven(a.judged.steps), at.driven(b.judged.steps)
+    tried = at.points(b.judged.steps, use=lambda s: s.status != "void" or at.by_server(s))
     lost: dict[str, str] = {}
-    subjects = list(_in_common(a[0], b[0], sides))
+    subjects = list(_in_common(a.record, b.record, sides))
     drafts: list[Draft] = []
     only: tuple[list[str], list[str]] = [], []
     for x_name, y_name, barrier, found in subjects:
         mine = {(p.kind, p.x): p for p in sides[0][x_name]}
         other = {(p.kind, p.x): p for p in sides[1][y_name]}
         for key in (key for key in mine if key in other):
-            drafts += _lines(mine[key], other[key], barrier, found)
+            x, y = mine[key], other[key]
+            both = a.trials[x.steps[0].trial], b.trials[y.steps[0].trial]
+            why = barrier or loads.differing(*both, matched=_LEVELS)
+            drafts += _lines(x, y, why, found)
         for point in tried[y_name]:
             first = mine.get((point.kind, point.x))
             if first is not None and _answered(first) and not _answered(point):
@@ -107,16 +111,23 @@ def _label(a: Point, b: Point) -> str:
     return first if a.subject == b.subject else first.removeprefix(a.subject).strip() or first
 
 
-def match_capacities(a: Side, b: Side) -> Matched:
+def match_capacities(a: Run, b: Run) -> Matched:
     """Match the capacities of two records by subject and promise: did the limit move?"""
     sides: list[dict[str, dict[str, Capacity]]] = [{}, {}]
-    for side, (_, judged) in zip(sides, (a, b), strict=True):
-        for one in judged.capacity:
+    for side, run in zip(sides, (a, b), strict=True):
+        for one in run.judged.capacity:
             side.setdefault(one.subject, {})[one.promise] = one
-    subjects = list(_in_common(a[0], b[0], (sides[0], sides[1])))
-    changed = [at.all_otherwise(judged.steps) for _, judged in (a, b)]
+    subjects = list(_in_common(a.record, b.record, (sides[0], sides[1])))
+    changed = [at.all_otherwise(run.judged.steps) for run in (a, b)]
     both = [
-        (x_name, y_name, promise, barrier or _changed(x_name in changed[0], y_name in changed[1]))
+        (
+            x_name,
+            y_name,
+            promise,
+            barrier
+            or _changed(x_name in changed[0], y_name in changed[1])
+            or _driven_otherwise((a, sides[0][x_name][promise]), (b, sides[1][y_name][promise])),
+        )
         for x_name, y_name, barrier, _ in subjects
         for promise in sides[0][x_name]
         if promise in sides[1][y_name]
@@ -129,7 +140,7 @@ def match_capacities(a: Side, b: Side) -> Matched:
             (sides[1], {(y, promise) for _, y, promise, _ in both}),
         )
     ]
-    once = all(c.searches == 1 for _, judged in (a, b) for c in judged.capacity)
+    once = all(c.searches == 1 for run in (a, b) for c in run.judged.capacity)
     note = SEARCHED_ONCE if once and drafts else ""
     lost = {
         x: at.CHANGED
@@ -143,6 +154,17 @@ def _changed(first: bool, second: bool) -> str:
     """That one gave other answers in every trial of its search; empty: it did not."""
     which = [name for name, own in (("the first", first), ("the second", second)) if own]
     return f"{' and '.join(which)} {at.CHANGED}" if which else ""
+
+
+def _driven_otherwise(*sides: tuple[Run, Capacity]) -> str:
+    """That two searches drove other loads than at other rates; empty: they did not."""
+    first = [
+        next((trial for t in found.trials
+              if (trial := run.trials.get(t.trial)) and trial.load.kind == "open"), None)
+        for run, found in sides
+    ]  # fmt: skip
+    a, b = first
+    return loads.differing(a, b, matched=_LEVELS) if a is not None and b is not None else ""
 
 
 _Subjects = tuple[str, str, str, Agreement | None]
