@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -60,3 +62,12 @@ class Mix:
         order = np.argsort(times)
         at = np.searchsorted(np.cumsum(weight[order]), q - 1e-9)
         return float(times[order[min(int(at), times.size - 1)]])
+
+    def wider(self, measured: Measured) -> float:
+        """By how much an interval over all of a trial's requests is wider over the mix: the root of
+        how many there are for each that the weighted ones are worth (Kish 1965); 1 or more.
+        """
+        counts = np.bincount(measured.query, minlength=self._in.size)[: self._in.size]
+        known = self._in & (counts > 0)
+        squares = float((self._share[known] ** 2 / counts[known]).sum())
+        return math.sqrt(max(1.0, measured.query.size * squares))

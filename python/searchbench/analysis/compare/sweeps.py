@@ -16,7 +16,7 @@ from typing import Any
 
 from searchbench.analysis.agreement import agreement, answers
 from searchbench.analysis.capacity.verdict import above, interval
-from searchbench.analysis.compare import loads
+from searchbench.analysis.compare import loads, mixed
 from searchbench.analysis.compare.run import Run
 from searchbench.analysis.judgement import (
     Agreement,
@@ -77,7 +77,7 @@ def match(a: Run, b: Run) -> Matched:
             x, y = mine[key], other[key]
             both = a.trials[x.steps[0].trial], b.trials[y.steps[0].trial]
             why = barrier or loads.differing(*both, matched=_LEVELS)
-            drafts += _lines(x, y, why, found)
+            drafts += _lines((a, x), (b, y), why, found)
         for point in tried[y_name]:
             first = mine.get((point.kind, point.x))
             if first is not None and _answered(first) and not _answered(point):
@@ -212,11 +212,20 @@ def _agreed(subjects: Sequence[_Subjects]) -> dict[str, Agreement]:
     }
 
 
-def _lines(a: Point, b: Point, barrier: str, found: Agreement | None) -> Iterator[Draft]:
+def _lines(
+    first: tuple[Run, Point], second: tuple[Run, Point], barrier: str, found: Agreement | None
+) -> Iterator[Draft]:
+    a, b = first[1], second[1]
     metrics = at.metrics(a, b)
     barrier = barrier or at.not_comparable(("the first", a), ("the second", b))
+    x, y, used, measured = a, b, 0, None
+    if a.kind == "closed" and not barrier:
+        if both := mixed.points(first, second):
+            x, y, used, measured = both
+        else:
+            barrier = "no query was measured on both sides"
     for metric in metrics if a.kind == "closed" else reversed(metrics):  # the tail before the rest
-        ratio, p = at.better(a, b, metric)
+        ratio, p = (None, None) if barrier else at.better(x, y, metric)
         reason = barrier or ("" if ratio is not None else "too few samples in one of the records")
         if not reason and found is not None and found.differing:
             differ = f"{found.differing} of {found.queries}"
@@ -230,12 +239,14 @@ def _lines(a: Point, b: Point, barrier: str, found: Agreement | None) -> Iterato
             verdict="not comparable" if barrier else "not resolved",
             value_a=a.of(metric),
             value_b=b.of(metric),
-            ratio=None if barrier else ratio,
+            ratio=ratio,
             p_value=None,
             floor=1.0,
             reason=reason,
+            queries_used=used,
+            queries_measured=measured,
         )
-        yield line, None if barrier else p
+        yield line, p
 
 
 def _behind(a: Point, b: Point) -> str:
