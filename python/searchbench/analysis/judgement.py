@@ -445,7 +445,8 @@ class Capacity:
     ``levels``: those of the subject, without the step of its load. ``sentence``: what was found,
     and of an open side why. ``chance_inside``: that the greatest rate is in the interval; None
     where a side is open. ``searches``: how many searches (one a block) the interval covers; of
-    several it is the hull. ``trials``: every rate that was driven, in the order driven.
+    several it is the hull. ``trials``: every rate that was driven, in the order driven. ``doubt``:
+    why the upper end in the sentence may not be the system's, and is open here; empty: it is.
     """
 
     subject: str
@@ -458,6 +459,7 @@ class Capacity:
     trials: tuple[CapacityTrial, ...]
     chance_inside: float | None = None
     searches: int = 1
+    doubt: str = ""
 
 
 @dataclass(frozen=True, slots=True)

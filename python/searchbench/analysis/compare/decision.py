@@ -106,7 +106,10 @@ def _of_lost(lost: Mapping[str, str], unit: str) -> str:
         return ""
     named = "; ".join(f"{label} ({why})" for label, why in [*lost.items()][:_SHOWN])
     more = f"; and {len(lost) - _SHOWN} more" if len(lost) > _SHOWN else ""
-    return f"Lost, with valid {unit}s in the first and none in the second: {named}{more}."
+    how = "answered well in the first and not in the second"
+    if unit == "trial":
+        how = "with valid trials in the first and none in the second"
+    return f"Lost, {how}: {named}{more}."
 
 
 def _not_excluded(lines: Sequence[RecordLine], threshold: float) -> str:

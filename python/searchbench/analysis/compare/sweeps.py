@@ -29,6 +29,7 @@ from searchbench.analysis.sweep import points as at
 from searchbench.analysis.sweep.points import Point
 from searchbench.analysis.sweep.words import percent
 from searchbench.analysis.trial import driven
+from searchbench.analysis.words import per_s
 from searchbench.record import Record, Trial
 
 STEPS_ONCE = (
@@ -45,8 +46,8 @@ class Matched:
     """What two records have in common. ``drafts``: lines to be decided, each with its p.
 
     ``agreed``: by label, how far the two return the same; ``only``: the labels of what one record
-    alone has; ``note``: what is not known of them all. ``lost``: by label, why the second has no
-    valid step or search where the first has one; ``unit``: what was driven.
+    alone has; ``note``: what is not known of them all. ``lost``: by label, why the second did not
+    answer well what the first did; ``unit``: what was driven.
     """
 
     drafts: Sequence[Draft]
@@ -75,13 +76,19 @@ def match(a: Run, b: Run) -> Matched:
         other = {(p.kind, p.x): p for p in sides[1][y_name]}
         for key in (key for key in mine if key in other):
             x, y = mine[key], other[key]
-            both = a.trials[x.steps[0].trial], b.trials[y.steps[0].trial]
-            why = barrier or loads.differing(*both, matched=_LEVELS)
+            why = barrier or _driven_otherwise((a, x), (b, y))
             drafts += _lines((a, x), (b, y), why, found)
+            if not why and (failing := _failing(x, y)):
+                lost[_label(x, y)] = failing
         for point in tried[y_name]:
             first = mine.get((point.kind, point.x))
-            if first is not None and _answered(first) and not _answered(point):
+            if first is None or _driven_otherwise((a, first), (b, point)):
+                continue
+            if _answered(first) and not _answered(point):
                 lost[_label(first, point)] = _why_lost(point)
+        for key in _not_driven(b, y_name):
+            if key in mine and _answered(mine[key]):
+                lost[mine[key].steps[0].label] = "it was not driven"
         only[0].extend(p.steps[0].label for key, p in mine.items() if key not in other)
         only[1].extend(p.steps[0].label for key, p in other.items() if key not in mine)
     for which, side in enumerate(only):
@@ -97,6 +104,33 @@ def match(a: Run, b: Run) -> Matched:
 def _answered(point: Point) -> bool:
     """Whether any of its steps counts and has an answer."""
     return any(at.valid(s) and s.answered is not None and s.answered.value > 0 for s in point.steps)
+
+
+def _failing(a: Point, b: Point) -> str:
+    """How many requests fail in the second, if that is surely too many and more than in the first;
+    empty: it is not, or too many failed in the first.
+    """
+    sides = [[s.error_share for s in p.steps if s.error_share is not None] for p in (a, b)]
+    if not all(sides):
+        return ""
+    mine, other = ([(e.value, e.interval) for e in side] for side in sides)
+    before, after = (sum(value for value, _ in side) / len(side) for side in (mine, other))
+    high = sum(span.high if span else value for value, span in mine) / len(mine)
+    low = sum(span.low if span else value for value, span in other) / len(other)
+    if before >= at.ERRORS or low <= max(at.ERRORS, high):
+        return ""
+    return f"{percent(after)} of its requests failed"
+
+
+def _not_driven(run: Run, subject: str) -> list[tuple[at.Kind, float]]:
+    """Kind and level of planned steps of which there is none on record."""
+    own = [load for t, load in run.loads.items() if driven.subjects(run.record)[t] == subject]
+    known = {(s.kind, at.level_of(s)) for s in run.judged.steps if s.subject == subject}
+    levels = {"closed": "clients", "open": "rate_per_s", "replay": "speed"}
+    planned: list[tuple[at.Kind, float]] = [
+        (load.kind, float(getattr(load, levels[load.kind]) or 1.0)) for load in own
+    ]
+    return [key for key in planned if key not in known]
 
 
 def _why_lost(point: Point) -> str:
@@ -126,7 +160,7 @@ def match_capacities(a: Run, b: Run) -> Matched:
             promise,
             barrier
             or _changed(x_name in changed[0], y_name in changed[1])
-            or _driven_otherwise((a, sides[0][x_name][promise]), (b, sides[1][y_name][promise])),
+            or _searched_otherwise((a, sides[0][x_name][promise]), (b, sides[1][y_name][promise])),
         )
         for x_name, y_name, barrier, _ in subjects
         for promise in sides[0][x_name]
@@ -147,7 +181,27 @@ def match_capacities(a: Run, b: Run) -> Matched:
         for x, y, _, _ in subjects
         if y in changed[1] and any(c.holds or c.fails for c in sides[0][x].values())
     }
-    return Matched(drafts, _agreed(subjects), (only[0], only[1]), note, lost)
+    for x, y, promise, why in both:
+        if x not in lost and not why:
+            found = _failed_below(b, y, sides[0][x][promise].holds, sides[1][y][promise].holds)
+            lost |= {x: found} if found else {}
+    return Matched(drafts, _agreed(subjects), (only[0], only[1]), note, lost, "search")
+
+
+def _failed_below(run: Run, subject: str, held: float | None, holds: float | None) -> str:
+    """The trial that failed at a rate that the first ``held``, if the search does not say that its
+    own subject ``holds`` it; empty: there is none.
+    """
+    names = driven.subjects(run.record)
+    for trial in run.record.trials:
+        rate = trial.load.rate_per_s or 0.0  # the first look has none
+        if names.get(trial.treatment) != subject or trial.status == "ok":
+            continue
+        if (holds or 0.0) <= rate <= (held or 0.0):
+            which = f"the trial at {per_s(rate)}" if rate else "the first look"
+            sustained = ", a rate that the first sustained" if rate else ""
+            return f"{which} failed{sustained}: {trial.reason.rstrip('.')}"
+    return ""
 
 
 def _changed(first: bool, second: bool) -> str:
@@ -156,7 +210,13 @@ def _changed(first: bool, second: bool) -> str:
     return f"{' and '.join(which)} {at.CHANGED}" if which else ""
 
 
-def _driven_otherwise(*sides: tuple[Run, Capacity]) -> str:
+def _driven_otherwise(*sides: tuple[Run, Point]) -> str:
+    """That two steps had other loads than their level says; empty: they had not."""
+    a, b = (run.trials[point.steps[0].trial] for run, point in sides)
+    return loads.differing(a, b, matched=_LEVELS)
+
+
+def _searched_otherwise(*sides: tuple[Run, Capacity]) -> str:
     """That two searches drove other loads than at other rates; empty: they did not."""
     first = [
         next((trial for t in found.trials
@@ -260,7 +320,16 @@ def _behind(a: Point, b: Point) -> str:
 
 def _limits(x: Capacity, y: Capacity, barrier: str) -> RecordLine:
     moved = above(y, x) or above(x, y)
+    unknown = [
+        which for which, one in (("first", x), ("second", y)) if not (one.holds or one.fails)
+    ]
     overlap = "" if moved else ": the intervals overlap"
+    if unknown:
+        overlap = f": of the {' and the '.join(unknown)} no limit is known"
+    doubts = (("the first", x.doubt), ("the second", y.doubt))
+    in_doubt = "".join(
+        f"; {which}: {doubt[:1].lower()}{doubt[1:].rstrip('.')}" for which, doubt in doubts if doubt
+    )
     return RecordLine(
         label=x.subject,
         levels=x.levels,
@@ -271,7 +340,7 @@ def _limits(x: Capacity, y: Capacity, barrier: str) -> RecordLine:
         ratio=None if barrier else _ratio(x, y),
         p_value=None,
         floor=1.0,
-        reason=barrier or f"{interval(x)} and {interval(y)}{overlap}",
+        reason=barrier or f"{interval(x)} and {interval(y)}{overlap}{in_doubt}",
     )
 
 
