@@ -515,8 +515,9 @@ class RecordLine:
     requests of the better side, up to ``build_floor`` by builds that have no replicate.
     ``failed``: the greatest share of requests of a run of either side that did not end well.
     ``queries_used``: on how many queries both return the same; ``queries_measured``: how many of
-    these both measured, in the block with the fewest. Of searches ``state`` is empty; the rest is
-    not of sweeps and searches: 1, 0 and None.
+    these both measured, in the block with the fewest. Of sweeps ``queries_used`` is how many either
+    measured, in closed loops; of open ones these are 0 and None, and ``build_floor`` is 1. Of
+    searches ``state`` is empty, and the rest is 1, 0 and None.
     """
 
     label: str

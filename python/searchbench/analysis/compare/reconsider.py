@@ -54,7 +54,7 @@ def _of_kinds(findings: Sequence[Finding], *kinds: str) -> Iterator[str]:
 
 
 def _of_lost(lost: Mapping[str, str], trials: bool) -> Iterator[str]:
-    how = "has no valid trial of" if trials else "did not answer well"
+    how = "has no valid trial of" if trials else "failed at"
     for label, why in [*lost.items()][:_SHOWN]:
         yield f"The second {how} {label} ({why}): mend that and run it again."
     if len(lost) > _SHOWN:

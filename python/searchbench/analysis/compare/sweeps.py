@@ -124,7 +124,8 @@ def _failing(a: Point, b: Point) -> str:
 
 def _not_driven(run: Run, subject: str) -> list[tuple[at.Kind, float]]:
     """Kind and level of planned steps of which there is none on record."""
-    own = [load for t, load in run.loads.items() if driven.subjects(run.record)[t] == subject]
+    names = driven.subjects(run.record)
+    own = [load for t, load in run.loads.items() if names[t] == subject]
     known = {(s.kind, at.level_of(s)) for s in run.judged.steps if s.subject == subject}
     levels = {"closed": "clients", "open": "rate_per_s", "replay": "speed"}
     planned: list[tuple[at.Kind, float]] = [
