@@ -132,8 +132,8 @@ def test_two_sweeps_are_not_compared_where_one_gave_other_answers(tmp_path: Path
         # What was measured well before and is not now is lost, however fast it is.
         assert found.beyond_threshold is (which == "second")
         said = (
-            " Lost, with valid steps in the first and none in the second: liar 4 (other answers "
-            "under load: 200 of 200 sampled replies); liar 8 ("
+            " Lost, answered well in the first and not in the second: liar 4 (other answers under "
+            "load: 200 of 200 sampled replies); liar 8 ("
         )
         assert (said in found.decision) is (which == "second")
     assert [compare(*paths), compare(*paths[::-1])] == [1, 0]
@@ -200,8 +200,8 @@ def test_a_load_at_which_the_second_is_dead_is_lost(tmp_path: Path, at_s: float,
     assert [compare(a, b), compare(b, a)] == [1, 0]
     found = compare_records(open_record(a), open_record(b))
     assert found.lost == {"mortal 4": why}
-    assert f"none in the second: mortal 4 ({why})." in found.decision
-    assert found.would_change[0].startswith("The second has no valid step of mortal 4 (")
+    assert f"not in the second: mortal 4 ({why})." in found.decision
+    assert found.would_change[0].startswith("The second failed at mortal 4 (")
 
 
 def test_a_load_that_only_the_client_or_the_machine_spoiled_is_not_lost(tmp_path: Path) -> None:

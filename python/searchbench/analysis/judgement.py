@@ -445,7 +445,8 @@ class Capacity:
     ``levels``: those of the subject, without the step of its load. ``sentence``: what was found,
     and of an open side why. ``chance_inside``: that the greatest rate is in the interval; None
     where a side is open. ``searches``: how many searches (one a block) the interval covers; of
-    several it is the hull. ``trials``: every rate that was driven, in the order driven.
+    several it is the hull. ``trials``: every rate that was driven, in the order driven. ``doubt``:
+    why the upper end in the sentence may not be the system's, and is open here; empty: it is.
     """
 
     subject: str
@@ -458,6 +459,7 @@ class Capacity:
     trials: tuple[CapacityTrial, ...]
     chance_inside: float | None = None
     searches: int = 1
+    doubt: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -513,8 +515,9 @@ class RecordLine:
     requests of the better side, up to ``build_floor`` by builds that have no replicate.
     ``failed``: the greatest share of requests of a run of either side that did not end well.
     ``queries_used``: on how many queries both return the same; ``queries_measured``: how many of
-    these both measured, in the block with the fewest. Of searches ``state`` is empty; the rest is
-    not of sweeps and searches: 1, 0 and None.
+    these both measured, in the block with the fewest. Of sweeps ``queries_used`` is how many either
+    measured, in closed loops; of open ones these are 0 and None, and ``build_floor`` is 1. Of
+    searches ``state`` is empty, and the rest is 1, 0 and None.
     """
 
     label: str

@@ -31,8 +31,8 @@ def compare(
 
     Exits with 1 when B is worse than A by more than the threshold and by more than the noise that
     is known (with --same that between runs, else only that within these two), or has no valid
-    trial of a treatment of which A has some, or of a sweep no valid step of a load, as its server
-    gave other answers, died or failed; with 2 when the records have nothing in common that
+    trial of a treatment of which A has some, or does not answer well at a load of a sweep, or a
+    rate of a search, at which A does; with 2 when the records have nothing in common that
     could be compared, or are one and the same. Results that changed do not alter the status: they
     are findings, and in the JSON.
 

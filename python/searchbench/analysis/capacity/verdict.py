@@ -23,7 +23,7 @@ Found = Mapping[tuple[str, str], Capacity]  # by subject and promise
 def sustained(judged: Judgement, subjects: Mapping[str, str]) -> Judgement:
     """The same judgement with the answer of a search. ``subjects``: by treatment."""
     steps = _left_out(judged.steps, judged.capacity)
-    capacity = tuple(_by_void_trials(one, steps) for one in judged.capacity)
+    capacity = tuple(_doubted(_by_void_trials(one, steps), steps) for one in judged.capacity)
     judged = replace(judged, steps=steps, capacity=capacity)
     found = {(c.subject, c.promise): c for c in capacity}
     names = list(dict.fromkeys(c.subject for c in capacity))
@@ -34,11 +34,8 @@ def sustained(judged: Judgement, subjects: Mapping[str, str]) -> Judgement:
     single = Rank.ANSWER if len(names) == 1 else Rank.MORE
     for one in capacity:
         who = f"{one.subject}, {one.promise}" if len(names) > 1 else one.promise
-        doubt = _doubtful(one, steps)
         parts.append([*said(sentences([f"{who}: {one.sentence}"]), single, Rank.MORE)])
-        parts[-1] += said(doubt, Rank.DOUBT)
-        if doubt:  # nothing is said to be above an end that is in doubt
-            found[one.subject, one.promise] = replace(one, fails=None)
+        parts[-1] += said([one.doubt], Rank.DOUBT)
     once = any(c.searches < 2 for c in capacity)
     gap = builds.alike(len(names) * (len(names) - 1) // 2 * len(promises)) if once else 1.0
     if len(names) > 1 and not judged.first_look:
@@ -163,24 +160,24 @@ def _differing(names: Sequence[str], agreeing: sweep.Agreeing) -> list[str]:
     return [disagreement(a, b, agree, of) for a, b, agree, of in pairs if agree < of]
 
 
-def _doubtful(found: Capacity, steps: Sequence[Step]) -> list[str]:
-    """That the upper end rests on void trials; a lower end that holds all the same is safe.
-
-    Those that the interval leaves out are not among them.
+def _doubted(found: Capacity, steps: Sequence[Step]) -> Capacity:
+    """The same with an open upper end where that rests on void trials alone; a lower end that holds
+    all the same is safe. Those that the interval leaves out are not among them.
     """
     if found.fails is None:
-        return []
+        return found
     middle = math.sqrt((found.holds or found.fails) * found.fails)
-    driven = {
+    rates = {
         t.trial: t.rate_per_s
         for t in found.trials
         if t.verdict != LEFT_OUT and t.rate_per_s >= 0.999 * middle
     }
-    statuses = {s.status for s in steps if s.trial in driven}
-    void = [driven[s.trial] for s in steps if s.trial in driven and s.status == "void"]
+    statuses = {s.status for s in steps if s.trial in rates}
+    void = [rates[s.trial] for s in steps if s.trial in rates and s.status == "void"]
     if "valid" in statuses or "void" not in statuses:
-        return []
-    return [
+        return found
+    doubt = (
         f"All trials from {per_s(min(void))} on are void by the audit, so the client or the "
         "machine may be the reason that it fails there: the system may sustain more."
-    ]
+    )
+    return replace(found, fails=None, chance_inside=None, doubt=doubt)

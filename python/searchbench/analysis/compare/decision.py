@@ -12,7 +12,7 @@ from searchbench.analysis.compare.sweeps import Matched
 from searchbench.analysis.compare.verdict import clip
 from searchbench.analysis.judgement import Estimate, Judgement, RecordLine
 from searchbench.analysis.stats.intervals import ALPHA
-from searchbench.analysis.words import digits, listed, percent, plural, upper
+from searchbench.analysis.words import digits, listed, most_frequent, percent, plural, upper
 
 WIDTH_LABEL = 24
 _TIMES = ((1e6, "µs"), (1e3, "ms"), (1.0, "s"))
@@ -75,9 +75,10 @@ def sentences(
         which = "Of the others, no" if lost else "No"
         answer.append(f"{which} {beyond}{_not_excluded(own, threshold)}.")
     elif own:
-        answer.append("No speed of one could be compared with the other's.")
+        why, _ = most_frequent([line.reason for line in own])
+        answer.append(f"No speed of one could be compared with the other's: {why}.")
     told += said(answer, Rank.ANSWER)
-    told += said([_of_queries(own, require)], Rank.MORE)
+    told += said([_of_queries(own, require, found.unit)], Rank.MORE)
     built = builds.sentence([line.build_floor for line in own])
     told += said([_of_doubts(own), _of_failed(own), built], Rank.DOUBT)
     runs = _of_runs(own)
@@ -105,7 +106,10 @@ def _of_lost(lost: Mapping[str, str], unit: str) -> str:
         return ""
     named = "; ".join(f"{label} ({why})" for label, why in [*lost.items()][:_SHOWN])
     more = f"; and {len(lost) - _SHOWN} more" if len(lost) > _SHOWN else ""
-    return f"Lost, with valid {unit}s in the first and none in the second: {named}{more}."
+    how = "answered well in the first and not in the second"
+    if unit == "trial":
+        how = "with valid trials in the first and none in the second"
+    return f"Lost, {how}: {named}{more}."
 
 
 def _not_excluded(lines: Sequence[RecordLine], threshold: float) -> str:
@@ -125,7 +129,7 @@ def hidden_loss(lines: Sequence[RecordLine]) -> tuple[float, bool]:
     return 1 - min(lows, default=1.0), any(line.failed[1] > line.failed[0] for line in own)
 
 
-def _of_queries(lines: Sequence[RecordLine], require: str) -> str:
+def _of_queries(lines: Sequence[RecordLine], require: str, unit: str) -> str:
     """Over how many queries the ratios are, those that rest on the fewest first."""
     found = [line for line in lines if line.ratio and line.queries_measured is not None]
     if not found:
@@ -135,6 +139,8 @@ def _of_queries(lines: Sequence[RecordLine], require: str) -> str:
     which = f"the {used} queries on which both return the same {require}"
     if require == "none":
         which = f"all {used} queries, whatever they return"
+    if unit == "step":
+        which = f"the {used} queries that either measured"
     if not standing.covered(least):
         return (
             f"Of {which}, only {measured} were measured on both sides in one block of "

@@ -36,7 +36,7 @@ def of(
 ) -> tuple[RecordLine, Sequence[str]]:
     """The line with what else could make its ratio (states, failed requests, builds), and why it
     is not resolved if any of these could. ``once``: treatments with builds that have no replicate;
-    ``trials``: else the records are sweeps or searches, of which the states alone are looked at.
+    ``trials``: else the records are sweeps.
     """
     if line.ratio is None or line.metric.startswith("capacity"):
         return line, ()
@@ -58,17 +58,19 @@ def of(
     )  # fmt: skip
     line = replace(line, state=states.kind, state_floor=states.ratio)
     limits = [(states.ratio, states.said)]
-    if trials:
-        line = _of_requests(line, sides, once)
-        limits += [
-            (line.failed_floor, failed.why("the second" if log > 0 else "the first")),
-            (line.build_floor, builds.said(line.build_floor)),
-        ]
+    line = _of_requests(line, sides, once, trials)
+    limits += [
+        (line.failed_floor, failed.why("the second" if log > 0 else "the first")),
+        (line.build_floor, builds.said(line.build_floor)),
+    ]
     return line, [why for most, why in limits if most > 1 and abs(log) <= math.log(most)]
 
 
 def _of_requests(
-    line: RecordLine, sides: Sequence[Sequence[tuple[str, Run, Key]]], once: Collection[Key]
+    line: RecordLine,
+    sides: Sequence[Sequence[tuple[str, Run, Key]]],
+    once: Collection[Key],
+    trials: bool,
 ) -> RecordLine:
     """The line with its floors of failed requests and builds, and a remark on few queries."""
     assert line.ratio is not None
@@ -83,11 +85,10 @@ def _of_requests(
     own = [line.reason, failed.said([("the first", shares[0]), ("the second", shares[1])])]
     used, measured = line.queries_used, line.queries_measured
     if measured is None:
-        own.append("over all requests, as it is not known of each")
+        own.append("over all requests, as it is not known of each" if trials else "")
     elif not standing.covered(line):
-        own.append(
-            f"in one block only {measured} of these {used} queries were measured on both sides"
-        )
+        which = f"these {used} queries" if trials else f"{used} queries"
+        own.append(f"in one block only {measured} of {which} were measured on both sides")
     return replace(
         line, failed=(shares[0], shares[1]), failed_floor=by_failed, build_floor=by_build,
         reason="; ".join(filter(None, own)),

@@ -35,7 +35,7 @@ def would_change(
     # Where the two runs do not differ by more than the noise within them, that comes first.
     first, then = noise if any(line.verdict == "differs" for line in own) else noise[::-1]
     return (
-        *_of_lost(lost, "step" if sides[0].measure == "sweep" else "trial"),
+        *_of_lost(lost, "trials" in (side.measure for side in sides)),
         *_not_comparable([line for line in own if line.label not in lost]),
         *_doubts(own),
         *_few_queries(own),
@@ -53,11 +53,12 @@ def _of_kinds(findings: Sequence[Finding], *kinds: str) -> Iterator[str]:
     yield from (f"{f.meaning} {f.remedy}" for f in findings if f.kind in kinds)
 
 
-def _of_lost(lost: Mapping[str, str], unit: str) -> Iterator[str]:
+def _of_lost(lost: Mapping[str, str], trials: bool) -> Iterator[str]:
+    how = "has no valid trial of" if trials else "failed at"
     for label, why in [*lost.items()][:_SHOWN]:
-        yield f"The second has no valid {unit} of {label} ({why}): mend that and run it again."
+        yield f"The second {how} {label} ({why}): mend that and run it again."
     if len(lost) > _SHOWN:
-        yield f"The second has no valid {unit} of {len(lost) - _SHOWN} further treatments either."
+        yield f"The second {how} {len(lost) - _SHOWN} further treatments either."
 
 
 def _not_comparable(lines: Sequence[RecordLine]) -> Iterator[str]:

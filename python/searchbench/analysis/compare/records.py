@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from searchbench.analysis import answer
 from searchbench.analysis.agreement import agreement, answers
-from searchbench.analysis.compare import decision, doubts, pairs, setup, sweeps
+from searchbench.analysis.compare import decision, doubts, loads, pairs, setup, sweeps
 from searchbench.analysis.compare.mix import Mix, timed
 from searchbench.analysis.compare.reconsider import would_change
 from searchbench.analysis.compare.run import Key, Run, levels_of
@@ -78,7 +78,10 @@ def compare_runs(
     """Compare the runs of one thing with those of another; the first of each stands for it."""
     a, b = before[0], after[0]
     found = _matched(a, b)
-    same, same_b = ([_apart(a, run) for run in runs[1:]] for runs in (before, after))
+    known = any(_is_estimate(line) for line, _ in found.drafts)  # else further runs tell nothing
+    same, same_b = (
+        [_apart(a, run) for run in runs[1:]] if known else [] for runs in (before, after)
+    )
     drafts = [_over_runs(*draft, same, same_b) for draft in found.drafts]
     adjusted = holm([p for _, p in drafts])
     trials = "trials" in (a.judged.measure, b.judged.measure)
@@ -141,8 +144,7 @@ def _matched(a: Run, b: Run) -> sweeps.Matched:
     measures = {a.judged.measure, b.judged.measure}
     if "trials" in measures:
         return _match(a, b)
-    sides = (a.record, a.judged), (b.record, b.judged)
-    return sweeps.match_capacities(*sides) if measures == {"capacity"} else sweeps.match(*sides)
+    return sweeps.match_capacities(a, b) if measures == {"capacity"} else sweeps.match(a, b)
 
 
 def _match(a: Run, b: Run) -> sweeps.Matched:
@@ -194,9 +196,11 @@ def _agreement(a: Run, b: Run, key: Key) -> agreement.Pair | None:
 
 def _lines(a: Run, b: Run, key: Key, pair: agreement.Pair | None) -> Iterator[sweeps.Draft]:
     x, y = a.by_key[key], b.by_key[key]
-    reason = ""
-    if a.first_trial(key) is None or b.first_trial(key) is None:
+    first, second, reason = a.first_trial(key), b.first_trial(key), ""
+    if first is None or second is None:
         reason = "it has no valid trial in one of the records"
+    elif why := loads.differing(first, second):
+        reason = why
     elif pair is None:
         reason = "the documents or the queries are not the same in both records"
     elif not pair.agreeing.size:
@@ -276,11 +280,13 @@ def _ratio(line: RecordLine, values: Sequence[tuple[float, float]]) -> sweeps.Dr
 
 def _apart(first: Run, run: Run) -> dict[Key, RecordLine]:
     """The lines of a further run against the first. SearchbenchError where none is left."""
-    found = {_line_key(line): line for line, _ in _matched(first, run).drafts if _is_estimate(line)}
+    lines = [line for line, _ in _matched(first, run).drafts]
+    found = {_line_key(line): line for line in lines if _is_estimate(line)}
     if not found:
+        why = next((f" ({line.reason})" for line in lines if line.verdict == "not comparable"), "")
         raise SearchbenchError(
-            f"{run.record.path}: nothing in it can be compared with {first.record.path}, so it "
-            "does not tell how much runs differ; give runs of the same study"
+            f"{run.record.path}: nothing in it can be compared with {first.record.path}{why}, so "
+            "it does not tell how much runs differ; give runs of the same study"
         )
     return found
 

@@ -16,18 +16,20 @@ from typing import Any
 
 from searchbench.analysis.agreement import agreement, answers
 from searchbench.analysis.capacity.verdict import above, interval
+from searchbench.analysis.compare import loads, mixed
+from searchbench.analysis.compare.run import Run
 from searchbench.analysis.judgement import (
     Agreement,
     Capacity,
     Estimate,
     Interval,
-    Judgement,
     RecordLine,
 )
 from searchbench.analysis.sweep import points as at
 from searchbench.analysis.sweep.points import Point
 from searchbench.analysis.sweep.words import percent
 from searchbench.analysis.trial import driven
+from searchbench.analysis.words import per_s
 from searchbench.record import Record, Trial
 
 STEPS_ONCE = (
@@ -36,7 +38,7 @@ STEPS_ONCE = (
 )
 SEARCHED_ONCE = "Each record has one search."
 Draft = tuple[RecordLine, float | None]
-Side = tuple[Record, Judgement]
+_LEVELS = ("clients", "rate_per_s", "speed")  # by which steps are matched
 
 
 @dataclass(frozen=True)
@@ -44,8 +46,8 @@ class Matched:
     """What two records have in common. ``drafts``: lines to be decided, each with its p.
 
     ``agreed``: by label, how far the two return the same; ``only``: the labels of what one record
-    alone has; ``note``: what is not known of them all. ``lost``: by label, why the second has no
-    valid step or search where the first has one; ``unit``: what was driven.
+    alone has; ``note``: what is not known of them all. ``lost``: by label, why the second did not
+    answer well what the first did; ``unit``: what was driven.
     """
 
     drafts: Sequence[Draft]
@@ -61,23 +63,32 @@ class Matched:
         return {label: (a.differing, a.queries) for label, a in self.agreed.items()}
 
 
-def match(a: Side, b: Side) -> Matched:
+def match(a: Run, b: Run) -> Matched:
     """Match the steps of two sweeps, first and second, and compare them."""
-    sides = at.driven(a[1].steps), at.driven(b[1].steps)
-    tried = at.points(b[1].steps, use=lambda s: s.status != "void" or at.by_server(s))
+    sides = at.driven(a.judged.steps), at.driven(b.judged.steps)
+    tried = at.points(b.judged.steps, use=lambda s: s.status != "void" or at.by_server(s))
     lost: dict[str, str] = {}
-    subjects = list(_in_common(a[0], b[0], sides))
+    subjects = list(_in_common(a.record, b.record, sides))
     drafts: list[Draft] = []
     only: tuple[list[str], list[str]] = [], []
     for x_name, y_name, barrier, found in subjects:
         mine = {(p.kind, p.x): p for p in sides[0][x_name]}
         other = {(p.kind, p.x): p for p in sides[1][y_name]}
         for key in (key for key in mine if key in other):
-            drafts += _lines(mine[key], other[key], barrier, found)
+            x, y = mine[key], other[key]
+            why = barrier or _driven_otherwise((a, x), (b, y))
+            drafts += _lines((a, x), (b, y), why, found)
+            if not why and (failing := _failing(x, y)):
+                lost[_label(x, y)] = failing
         for point in tried[y_name]:
             first = mine.get((point.kind, point.x))
-            if first is not None and _answered(first) and not _answered(point):
+            if first is None or _driven_otherwise((a, first), (b, point)):
+                continue
+            if _answered(first) and not _answered(point):
                 lost[_label(first, point)] = _why_lost(point)
+        for key in _not_driven(b, y_name):
+            if key in mine and _answered(mine[key]):
+                lost[mine[key].steps[0].label] = "it was not driven"
         only[0].extend(p.steps[0].label for key, p in mine.items() if key not in other)
         only[1].extend(p.steps[0].label for key, p in other.items() if key not in mine)
     for which, side in enumerate(only):
@@ -95,6 +106,34 @@ def _answered(point: Point) -> bool:
     return any(at.valid(s) and s.answered is not None and s.answered.value > 0 for s in point.steps)
 
 
+def _failing(a: Point, b: Point) -> str:
+    """How many requests fail in the second, if that is surely too many and more than in the first;
+    empty: it is not, or too many failed in the first.
+    """
+    sides = [[s.error_share for s in p.steps if s.error_share is not None] for p in (a, b)]
+    if not all(sides):
+        return ""
+    mine, other = ([(e.value, e.interval) for e in side] for side in sides)
+    before, after = (sum(value for value, _ in side) / len(side) for side in (mine, other))
+    high = sum(span.high if span else value for value, span in mine) / len(mine)
+    low = sum(span.low if span else value for value, span in other) / len(other)
+    if before >= at.ERRORS or low <= max(at.ERRORS, high):
+        return ""
+    return f"{percent(after)} of its requests failed"
+
+
+def _not_driven(run: Run, subject: str) -> list[tuple[at.Kind, float]]:
+    """Kind and level of planned steps of which there is none on record."""
+    names = driven.subjects(run.record)
+    own = [load for t, load in run.loads.items() if names[t] == subject]
+    known = {(s.kind, at.level_of(s)) for s in run.judged.steps if s.subject == subject}
+    levels = {"closed": "clients", "open": "rate_per_s", "replay": "speed"}
+    planned: list[tuple[at.Kind, float]] = [
+        (load.kind, float(getattr(load, levels[load.kind]) or 1.0)) for load in own
+    ]
+    return [key for key in planned if key not in known]
+
+
 def _why_lost(point: Point) -> str:
     """The most frequent reason of steps of which none counts."""
     reasons = (s.reason.rstrip(".") or "no request was answered well" for s in point.steps)
@@ -107,16 +146,23 @@ def _label(a: Point, b: Point) -> str:
     return first if a.subject == b.subject else first.removeprefix(a.subject).strip() or first
 
 
-def match_capacities(a: Side, b: Side) -> Matched:
+def match_capacities(a: Run, b: Run) -> Matched:
     """Match the capacities of two records by subject and promise: did the limit move?"""
     sides: list[dict[str, dict[str, Capacity]]] = [{}, {}]
-    for side, (_, judged) in zip(sides, (a, b), strict=True):
-        for one in judged.capacity:
+    for side, run in zip(sides, (a, b), strict=True):
+        for one in run.judged.capacity:
             side.setdefault(one.subject, {})[one.promise] = one
-    subjects = list(_in_common(a[0], b[0], (sides[0], sides[1])))
-    changed = [at.all_otherwise(judged.steps) for _, judged in (a, b)]
+    subjects = list(_in_common(a.record, b.record, (sides[0], sides[1])))
+    changed = [at.all_otherwise(run.judged.steps) for run in (a, b)]
     both = [
-        (x_name, y_name, promise, barrier or _changed(x_name in changed[0], y_name in changed[1]))
+        (
+            x_name,
+            y_name,
+            promise,
+            barrier
+            or _changed(x_name in changed[0], y_name in changed[1])
+            or _searched_otherwise((a, sides[0][x_name][promise]), (b, sides[1][y_name][promise])),
+        )
         for x_name, y_name, barrier, _ in subjects
         for promise in sides[0][x_name]
         if promise in sides[1][y_name]
@@ -129,20 +175,57 @@ def match_capacities(a: Side, b: Side) -> Matched:
             (sides[1], {(y, promise) for _, y, promise, _ in both}),
         )
     ]
-    once = all(c.searches == 1 for _, judged in (a, b) for c in judged.capacity)
+    once = all(c.searches == 1 for run in (a, b) for c in run.judged.capacity)
     note = SEARCHED_ONCE if once and drafts else ""
     lost = {
         x: at.CHANGED
         for x, y, _, _ in subjects
         if y in changed[1] and any(c.holds or c.fails for c in sides[0][x].values())
     }
-    return Matched(drafts, _agreed(subjects), (only[0], only[1]), note, lost)
+    for x, y, promise, why in both:
+        if x not in lost and not why:
+            found = _failed_below(b, y, sides[0][x][promise].holds, sides[1][y][promise].holds)
+            lost |= {x: found} if found else {}
+    return Matched(drafts, _agreed(subjects), (only[0], only[1]), note, lost, "search")
+
+
+def _failed_below(run: Run, subject: str, held: float | None, holds: float | None) -> str:
+    """The trial that failed at a rate that the first ``held``, if the search does not say that its
+    own subject ``holds`` it; empty: there is none.
+    """
+    names = driven.subjects(run.record)
+    for trial in run.record.trials:
+        rate = trial.load.rate_per_s or 0.0  # the first look has none
+        if names.get(trial.treatment) != subject or trial.status == "ok":
+            continue
+        if (holds or 0.0) <= rate <= (held or 0.0):
+            which = f"the trial at {per_s(rate)}" if rate else "the first look"
+            sustained = ", a rate that the first sustained" if rate else ""
+            return f"{which} failed{sustained}: {trial.reason.rstrip('.')}"
+    return ""
 
 
 def _changed(first: bool, second: bool) -> str:
     """That one gave other answers in every trial of its search; empty: it did not."""
     which = [name for name, own in (("the first", first), ("the second", second)) if own]
     return f"{' and '.join(which)} {at.CHANGED}" if which else ""
+
+
+def _driven_otherwise(*sides: tuple[Run, Point]) -> str:
+    """That two steps had other loads than their level says; empty: they had not."""
+    a, b = (run.trials[point.steps[0].trial] for run, point in sides)
+    return loads.differing(a, b, matched=_LEVELS)
+
+
+def _searched_otherwise(*sides: tuple[Run, Capacity]) -> str:
+    """That two searches drove other loads than at other rates; empty: they did not."""
+    first = [
+        next((trial for t in found.trials
+              if (trial := run.trials.get(t.trial)) and trial.load.kind == "open"), None)
+        for run, found in sides
+    ]  # fmt: skip
+    a, b = first
+    return loads.differing(a, b, matched=_LEVELS) if a is not None and b is not None else ""
 
 
 _Subjects = tuple[str, str, str, Agreement | None]
@@ -190,11 +273,20 @@ def _agreed(subjects: Sequence[_Subjects]) -> dict[str, Agreement]:
     }
 
 
-def _lines(a: Point, b: Point, barrier: str, found: Agreement | None) -> Iterator[Draft]:
+def _lines(
+    first: tuple[Run, Point], second: tuple[Run, Point], barrier: str, found: Agreement | None
+) -> Iterator[Draft]:
+    a, b = first[1], second[1]
     metrics = at.metrics(a, b)
     barrier = barrier or at.not_comparable(("the first", a), ("the second", b))
+    x, y, used, measured = a, b, 0, None
+    if a.kind == "closed" and not barrier:
+        if both := mixed.points(first, second):
+            x, y, used, measured = both
+        else:
+            barrier = "no query was measured on both sides"
     for metric in metrics if a.kind == "closed" else reversed(metrics):  # the tail before the rest
-        ratio, p = at.better(a, b, metric)
+        ratio, p = (None, None) if barrier else at.better(x, y, metric)
         reason = barrier or ("" if ratio is not None else "too few samples in one of the records")
         if not reason and found is not None and found.differing:
             differ = f"{found.differing} of {found.queries}"
@@ -208,12 +300,14 @@ def _lines(a: Point, b: Point, barrier: str, found: Agreement | None) -> Iterato
             verdict="not comparable" if barrier else "not resolved",
             value_a=a.of(metric),
             value_b=b.of(metric),
-            ratio=None if barrier else ratio,
+            ratio=ratio,
             p_value=None,
             floor=1.0,
             reason=reason,
+            queries_used=used,
+            queries_measured=measured,
         )
-        yield line, None if barrier else p
+        yield line, p
 
 
 def _behind(a: Point, b: Point) -> str:
@@ -227,7 +321,16 @@ def _behind(a: Point, b: Point) -> str:
 
 def _limits(x: Capacity, y: Capacity, barrier: str) -> RecordLine:
     moved = above(y, x) or above(x, y)
+    unknown = [
+        which for which, one in (("first", x), ("second", y)) if not (one.holds or one.fails)
+    ]
     overlap = "" if moved else ": the intervals overlap"
+    if unknown:
+        overlap = f": of the {' and the '.join(unknown)} no limit is known"
+    doubts = (("the first", x.doubt), ("the second", y.doubt))
+    in_doubt = "".join(
+        f"; {which}: {doubt[:1].lower()}{doubt[1:].rstrip('.')}" for which, doubt in doubts if doubt
+    )
     return RecordLine(
         label=x.subject,
         levels=x.levels,
@@ -238,7 +341,7 @@ def _limits(x: Capacity, y: Capacity, barrier: str) -> RecordLine:
         ratio=None if barrier else _ratio(x, y),
         p_value=None,
         floor=1.0,
-        reason=barrier or f"{interval(x)} and {interval(y)}{overlap}",
+        reason=barrier or f"{interval(x)} and {interval(y)}{overlap}{in_doubt}",
     )
 
 
