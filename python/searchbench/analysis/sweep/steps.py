@@ -205,17 +205,19 @@ def _heading(trial: Trial, subject: str) -> dict[str, Any]:
 
 
 def _clients(trial: Trial, trace: Trace, connection: NDArray[np.uint16]) -> int:
-    """Distinct clients that had a request under way within the window.
+    """Distinct clients that got a reply within the window; of an open loop connections under way.
 
     A closed client has a connection to each endpoint that its requests name, so of several
     endpoints it may have several; how many clients began at all is the loop's own count.
     """
     start, end = trace.window
+    if trial.load.kind == "closed":
+        came = (trace.done >= start) & (trace.done < end)
+        connections = int(np.unique(connection[came]).size)
+        began = trial.drive.clients if trial.drive is not None else None
+        return min(connections, began) if began else connections
     under_way = (trace.due < end) & ((trace.done >= start) | (trace.done < 0))
-    under_way &= trace.free >= 0
-    connections = int(np.unique(connection[under_way]).size)
-    began = trial.drive.clients if trial.drive is not None else None
-    return min(connections, began) if trial.load.kind == "closed" and began else connections
+    return int(np.unique(connection[under_way & (trace.free >= 0)]).size)
 
 
 def _achieved(trace: Trace) -> Estimate | None:

@@ -41,7 +41,9 @@ def sustained(judged: Judgement, subjects: Mapping[str, str], evidence: Evidence
         compared = first_look.unresolved(compared)
     decide = decisive(compared)
     void = void_of(steps)
-    otherwise, ended = (at.points(steps, use=use) for use in (at.otherwise, at.ended))
+    otherwise, ended, unserved = (
+        at.points(steps, use=use) for use in (at.otherwise, at.ended, at.unserved)
+    )
     labels = {t.treatment: t.label for t in judged.treatments}
     kept, several = promises.sentences(steps), say.of_subjects(driven, decide, agreeing)
     alone = Rank.MORE if kept or several else Rank.ANSWER
@@ -49,6 +51,7 @@ def sustained(judged: Judgement, subjects: Mapping[str, str], evidence: Evidence
         *([*said(sentences([one]), Rank.ANSWER, Rank.MORE)] for one in kept),
         *([*said(say.otherwise(*one), Rank.DOUBT)] for one in otherwise.items()),
         *([*said(say.ended(*one), Rank.DOUBT)] for one in ended.items()),
+        *([*said(say.unserved(*one), Rank.DOUBT)] for one in unserved.items()),
         *([*said(say.of_points(*one), alone, Rank.MORE)] for one in found.items() if one[1]),
         [*said(sentences(several), Rank.MORE if kept else Rank.ANSWER, Rank.MORE)],
         [*said([standing.unsure(decide)], Rank.DOUBT)],

@@ -14,6 +14,7 @@ from searchbench.analysis.sweep import points as at
 from searchbench.analysis.sweep.points import Point
 from searchbench.analysis.sweep.steps import ENDED, OF_WARM_UP, OTHERWISE
 from searchbench.analysis.trial import pool
+from searchbench.analysis.trial.served import UNSERVED
 from searchbench.analysis.words import amount, digits, listed, times, words
 from searchbench.analysis.words import percent as two_digits
 
@@ -95,6 +96,17 @@ def ended(name: str, own: Sequence[Point]) -> list[str]:
         f"{f.remedy}"
         for p in own
         for f in [f for s in p.steps for f in s.findings if f.kind in ENDED][:1]
+    ]
+
+
+def unserved(name: str, own: Sequence[Point]) -> list[str]:
+    """At which loads clients got no answer. ``own``: points of steps that are void for it."""
+    if not own:
+        return []
+    (*_, found) = (f for p in own for s in p.steps for f in s.findings if f.kind == UNSERVED)
+    eg = "e.g. " if sum(len(p.steps) for p in own) > 1 else ""
+    return [
+        f"At {_loads(own)} {name} did not serve all clients: {eg}{found.number}. {found.remedy}"
     ]
 
 

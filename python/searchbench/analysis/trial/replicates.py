@@ -26,6 +26,7 @@ from searchbench.analysis.trial import (
     cache,
     latency,
     pool,
+    served,
     steadiness,
     throughput,
     validity,
@@ -85,7 +86,8 @@ def judge_trial(
     swept = subject is not None and record.plan.judging.measure == "sweep"
     otherwise = _answers_under_load(record, trial, answered=subject is not None)
     planned = next((t for t in record.plan.treatments if t.id == trial.treatment), None)
-    findings = (*validity.audit(trial, trace, warm, planned), *otherwise)
+    unserved = served.findings(record, trial, trace)
+    findings = _audited(validity.audit(trial, trace, warm, planned), (*unserved, *otherwise))
     counts = validity.outcomes(trial, trace)
     measured = measured_of(trace)
     rate, step, tested = throughput.throughput(trace), None, warm.steadiness
@@ -121,6 +123,12 @@ def judge_trial(
         steadiness=tested,
     )
     return Judged(result, empty if bad else service, empty if bad else response, step, connections)
+
+
+def _audited(audit: Sequence[Finding], more: Sequence[Finding]) -> tuple[Finding, ...]:
+    """All findings of a trial. Where clients were not served, Little's law has nothing to add."""
+    told = any(f.kind == served.UNSERVED for f in more)
+    return (*(f for f in audit if not (told and f.kind == "Little's law")), *more)
 
 
 def with_pools(judged: Sequence[tuple[Treatment, list[Judged]]]) -> None:
