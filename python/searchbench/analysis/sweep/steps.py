@@ -21,6 +21,7 @@ from searchbench.analysis.stats import within
 from searchbench.analysis.sweep import promises
 from searchbench.analysis.trial import machine, serving, steadiness, throughput
 from searchbench.analysis.trial.measured import NEVER, Trace
+from searchbench.analysis.trial.replies import REDIRECTS
 from searchbench.analysis.trial.validity import GROWTH, gravest_first
 from searchbench.record import Record, Trial
 
@@ -36,6 +37,7 @@ OF_THE_SERVER: Mapping[str, str] = {
     "server ended": "Read its log.",
     OTHERWISE: "Lower the load until the answers agree, or raise its limits.",
     "no answers": "See its log, and what it answers to one request alone.",
+    REDIRECTS: "Ask where it points to, or log in (headers).",
     "overload": "Nothing to do: this is what was to be found. How long the latencies are depends "
     "on how long the window was.",
 }

@@ -14,6 +14,7 @@ from searchbench.analysis.sweep import points as at
 from searchbench.analysis.sweep.points import Point
 from searchbench.analysis.sweep.steps import ENDED, OF_WARM_UP, OTHERWISE
 from searchbench.analysis.trial import pool
+from searchbench.analysis.trial.replies import REDIRECTS, SIZES
 from searchbench.analysis.trial.served import UNSERVED
 from searchbench.analysis.words import amount, digits, listed, times, words
 from searchbench.analysis.words import percent as two_digits
@@ -108,6 +109,18 @@ def unserved(name: str, own: Sequence[Point]) -> list[str]:
     return [
         f"At {_loads(own)} {name} did not serve all clients: {eg}{found.number}. {found.remedy}"
     ]
+
+
+def no_answers(name: str, own: Sequence[Point]) -> list[str]:
+    """At which loads replies that count as answered may be none: redirects, other sizes."""
+    said = []
+    for kind in (REDIRECTS, SIZES):
+        found = {id(p): f for p in own for s in p.steps for f in s.findings if f.kind == kind}
+        if found:
+            f, eg = [*found.values()][-1], "e.g. " if len(found) > 1 else ""
+            loads = _loads([p for p in own if id(p) in found])
+            said.append(f"At {loads} {name} has {kind} ({eg}{f.number}). {f.meaning} {f.remedy}")
+    return said
 
 
 def knee(own: Sequence[Point]) -> tuple[Point, Point]:

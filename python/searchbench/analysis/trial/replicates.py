@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -26,6 +27,7 @@ from searchbench.analysis.trial import (
     cache,
     latency,
     pool,
+    replies,
     served,
     steadiness,
     throughput,
@@ -86,8 +88,8 @@ def judge_trial(
     swept = subject is not None and record.plan.judging.measure == "sweep"
     otherwise = _answers_under_load(record, trial, answered=subject is not None)
     planned = next((t for t in record.plan.treatments if t.id == trial.treatment), None)
-    unserved = served.findings(record, trial, trace)
-    findings = _audited(validity.audit(trial, trace, warm, planned), (*unserved, *otherwise))
+    more = served.findings(record, trial, trace), replies.findings(record, trial, trace), otherwise
+    findings = _audited(validity.audit(trial, trace, warm, planned), [*chain(*more)])
     counts = validity.outcomes(trial, trace)
     measured = measured_of(trace)
     rate, step, tested = throughput.throughput(trace), None, warm.steadiness
