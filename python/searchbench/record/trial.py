@@ -139,11 +139,15 @@ class Terms(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Captured(msgspec.Struct, frozen=True, kw_only=True):
-    """Replies kept of each distinct query asked alone; ``mean_s``: how long one took, roughly."""
+    """Replies kept of each distinct query asked alone; ``mean_s``: how long one took, roughly.
+
+    ``sizes``: where no known engine reads them, by query the bytes of the reply, headers included.
+    """
 
     distinct: int = 0
     mean_s: float = 0.0
     made_by: str = ""
+    sizes: dict[str, int] = {}
 
 
 class Thread(msgspec.Struct, frozen=True, kw_only=True):

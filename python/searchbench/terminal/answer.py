@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 
 # Findings of a step by which the server itself is gone, or never answered.
 _SERVER_GONE = {"server ended", "server died", "no answers"}
+# Notes of a sweep or a search that say what is not known of its replies.
+_OF_REPLIES = {"answers not compared", "replies of one size"}
 _NAMED = 3  # trials; more are counted
 
 
@@ -149,10 +151,13 @@ def invalid(judgement: Judgement) -> list[str]:
 def warnings(judgement: Judgement) -> list[str]:
     """A line for each kind of warning that the answer rests on, and how many trials have it.
 
+    Of a sweep or a search also for what is not known of the replies.
+
     Trials that the answer does not use are left out: what they lack is said as invalid.
     """
     used = {t.trial for r in judgement.treatments for t in r.trials if t.status == "valid"}
-    found = [f for f in judgement.findings if f.severity == "warning"]
+    also = set() if judgement.measure == "trials" else _OF_REPLIES
+    found = [f for f in judgement.findings if f.severity == "warning" or f.kind in also]
     found = [f for f in found if not f.trial or f.trial in used]
     return [f"? {line}" for line in _by_kind(found, len(used))]
 

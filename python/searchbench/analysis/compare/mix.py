@@ -16,11 +16,28 @@ from searchbench.analysis.trial.measured import Measured
 from searchbench.record.trial import Load
 
 Floats = NDArray[np.float64]
+CONTRADICTS = 0.10  # of the counted throughput, by which the latencies' own may differ from it
 
 
 def timed(metric: str) -> bool:
     """Whether a metric is known of each request, and so over a mix of queries."""
     return metric.partition("_")[0] in ("throughput", "service", "response")
+
+
+def adds_up(measured: Measured, load: Load) -> bool:
+    """Whether the latencies of a closed loop give no more throughput than was counted.
+
+    Over all requests, so that the mix is no reason. The greatest latency over the window is how
+    much a client's first and last request may account for; what is more was spent in requests
+    that are in no latency: they were due before the window and outlasted it, or failed.
+    """
+    if not measured.query.size:
+        return True
+    response = measured.response_ns / 1e9
+    by_times = (load.clients or 1) / (float(response.mean()) + (load.think_s or 0.0))
+    counted = measured.query.size / measured.window_s
+    allowed = CONTRADICTS + (float(response.max()) + (load.think_s or 0.0)) / measured.window_s
+    return by_times <= (1 + allowed) * counted
 
 
 class Mix:
@@ -49,10 +66,13 @@ class Mix:
         """A ``timed`` metric of one of the two over the mix, in 1/s or s; None: not known.
 
         Throughput is that of a closed loop: a client's cycle is response + think time, and
-        Little's law is solved for the rate. A quantile is the nearest-rank one of weighted samples.
+        Little's law is solved for the rate, if that ``adds_up``. A quantile is the nearest-rank
+        one of weighted samples.
         """
         _, weight, times = self._weighed(measured, metric)
-        if not times.size or (metric == "throughput" and load.kind != "closed"):
+        if not times.size:
+            return None
+        if metric == "throughput" and not (load.kind == "closed" and adds_up(measured, load)):
             return None
         mean = float((weight * times).sum())  # no `@`: BLAS would wake threads that spin
         if metric == "throughput":

@@ -15,6 +15,7 @@ from searchbench.analysis.compare import state
 from searchbench.analysis.judgement import Estimate, Interval, Step, TreatmentResult
 from searchbench.analysis.stats import intervals, within
 from searchbench.analysis.sweep.steps import ENDED, OTHERWISE
+from searchbench.analysis.trial.served import UNSERVED
 
 ERRORS = 0.01
 CHANGED = "gave other answers under load than when asked alone"
@@ -110,9 +111,14 @@ def ended(step: Step) -> bool:
     return any(f.kind in ENDED and f.severity == "invalid" for f in step.findings)
 
 
+def unserved(step: Step) -> bool:
+    """Void because the server answered some of the clients and let the others wait."""
+    return any(f.kind == UNSERVED and f.severity == "invalid" for f in step.findings)
+
+
 def by_server(step: Step) -> bool:
     """Void by the server's own doing, and not by the client's or the machine's."""
-    return otherwise(step) or ended(step)
+    return otherwise(step) or ended(step) or unserved(step)
 
 
 def points(
@@ -166,6 +172,7 @@ def not_comparable(*sides: tuple[str, Point]) -> str:
     whys = (
         (otherwise, CHANGED),
         (ended, "ended within the step"),
+        (unserved, "left clients without an answer"),
     )
     said = [
         f"{' and '.join(names)} {why}"

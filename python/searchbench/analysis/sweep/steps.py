@@ -21,6 +21,7 @@ from searchbench.analysis.stats import within
 from searchbench.analysis.sweep import promises
 from searchbench.analysis.trial import machine, serving, steadiness, throughput
 from searchbench.analysis.trial.measured import NEVER, Trace
+from searchbench.analysis.trial.replies import REDIRECTS
 from searchbench.analysis.trial.validity import GROWTH, gravest_first
 from searchbench.record import Record, Trial
 
@@ -36,6 +37,7 @@ OF_THE_SERVER: Mapping[str, str] = {
     "server ended": "Read its log.",
     OTHERWISE: "Lower the load until the answers agree, or raise its limits.",
     "no answers": "See its log, and what it answers to one request alone.",
+    REDIRECTS: "Ask where it points to, or log in (headers).",
     "overload": "Nothing to do: this is what was to be found. How long the latencies are depends "
     "on how long the window was.",
 }
@@ -205,17 +207,19 @@ def _heading(trial: Trial, subject: str) -> dict[str, Any]:
 
 
 def _clients(trial: Trial, trace: Trace, connection: NDArray[np.uint16]) -> int:
-    """Distinct clients that had a request under way within the window.
+    """Distinct clients that got a reply within the window; of an open loop connections under way.
 
     A closed client has a connection to each endpoint that its requests name, so of several
     endpoints it may have several; how many clients began at all is the loop's own count.
     """
     start, end = trace.window
+    if trial.load.kind == "closed":
+        came = (trace.done >= start) & (trace.done < end)
+        connections = int(np.unique(connection[came]).size)
+        began = trial.drive.clients if trial.drive is not None else None
+        return min(connections, began) if began else connections
     under_way = (trace.due < end) & ((trace.done >= start) | (trace.done < 0))
-    under_way &= trace.free >= 0
-    connections = int(np.unique(connection[under_way]).size)
-    began = trial.drive.clients if trial.drive is not None else None
-    return min(connections, began) if trial.load.kind == "closed" and began else connections
+    return int(np.unique(connection[under_way & (trace.free >= 0)]).size)
 
 
 def _achieved(trace: Trace) -> Estimate | None:

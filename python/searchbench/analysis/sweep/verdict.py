@@ -19,6 +19,7 @@ from searchbench.analysis.sweep import promises
 from searchbench.analysis.sweep import words as say
 from searchbench.analysis.sweep.compared import Evidence, comparisons, decisive
 from searchbench.analysis.sweep.steps import OTHERWISE
+from searchbench.analysis.trial.replies import REDIRECTS, SIZES
 from searchbench.analysis.words import digits, listed, plural
 
 ONCE = (
@@ -41,7 +42,9 @@ def sustained(judged: Judgement, subjects: Mapping[str, str], evidence: Evidence
         compared = first_look.unresolved(compared)
     decide = decisive(compared)
     void = void_of(steps)
-    otherwise, ended = (at.points(steps, use=use) for use in (at.otherwise, at.ended))
+    otherwise, ended, unserved = (
+        at.points(steps, use=use) for use in (at.otherwise, at.ended, at.unserved)
+    )
     labels = {t.treatment: t.label for t in judged.treatments}
     kept, several = promises.sentences(steps), say.of_subjects(driven, decide, agreeing)
     alone = Rank.MORE if kept or several else Rank.ANSWER
@@ -49,6 +52,8 @@ def sustained(judged: Judgement, subjects: Mapping[str, str], evidence: Evidence
         *([*said(sentences([one]), Rank.ANSWER, Rank.MORE)] for one in kept),
         *([*said(say.otherwise(*one), Rank.DOUBT)] for one in otherwise.items()),
         *([*said(say.ended(*one), Rank.DOUBT)] for one in ended.items()),
+        *([*said(say.unserved(*one), Rank.DOUBT)] for one in unserved.items()),
+        *([*said(say.no_answers(*one), Rank.DOUBT)] for one in found.items()),
         *([*said(say.of_points(*one), alone, Rank.MORE)] for one in found.items() if one[1]),
         [*said(sentences(several), Rank.MORE if kept else Rank.ANSWER, Rank.MORE)],
         [*said(say.in_doubt(driven, decide), Rank.DOUBT)],
@@ -168,7 +173,8 @@ def remark(step: Step) -> str:
     if step.error_share is not None and step.error_share.value > at.ERRORS:
         said.append("errors")
     warned = [f.kind for f in step.findings if f.severity == "warning"]
-    told = ("connections busy", "server died", "server ended", "other answers under load")
+    told = ("connections busy", "server died", "server ended", "other answers under load",
+            REDIRECTS, SIZES)  # fmt: skip
     said += [k for k in told if k in warned]
     return ", ".join(said)
 

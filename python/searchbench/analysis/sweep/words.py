@@ -15,6 +15,8 @@ from searchbench.analysis.sweep.mixed import MAY_DIFFER
 from searchbench.analysis.sweep.points import Point
 from searchbench.analysis.sweep.steps import ENDED, OF_WARM_UP, OTHERWISE
 from searchbench.analysis.trial import pool
+from searchbench.analysis.trial.replies import REDIRECTS, SIZES
+from searchbench.analysis.trial.served import UNSERVED
 from searchbench.analysis.words import amount, digits, listed, words
 from searchbench.analysis.words import percent as two_digits
 
@@ -91,6 +93,29 @@ def ended(name: str, own: Sequence[Point]) -> list[str]:
         for p in own
         for f in [f for s in p.steps for f in s.findings if f.kind in ENDED][:1]
     ]
+
+
+def unserved(name: str, own: Sequence[Point]) -> list[str]:
+    """At which loads clients got no answer. ``own``: points of steps that are void for it."""
+    if not own:
+        return []
+    (*_, found) = (f for p in own for s in p.steps for f in s.findings if f.kind == UNSERVED)
+    eg = "e.g. " if sum(len(p.steps) for p in own) > 1 else ""
+    return [
+        f"At {_loads(own)} {name} did not serve all clients: {eg}{found.number}. {found.remedy}"
+    ]
+
+
+def no_answers(name: str, own: Sequence[Point]) -> list[str]:
+    """At which loads replies that count as answered may be none: redirects, other sizes."""
+    said = []
+    for kind in (REDIRECTS, SIZES):
+        found = {id(p): f for p in own for s in p.steps for f in s.findings if f.kind == kind}
+        if found:
+            f, eg = [*found.values()][-1], "e.g. " if len(found) > 1 else ""
+            loads = _loads([p for p in own if id(p) in found])
+            said.append(f"At {loads} {name} has {kind} ({eg}{f.number}). {f.meaning} {f.remedy}")
+    return said
 
 
 def _rates(name: str, own: Sequence[Point]) -> list[str]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -26,6 +27,8 @@ from searchbench.analysis.trial import (
     cache,
     latency,
     pool,
+    replies,
+    served,
     steadiness,
     throughput,
     validity,
@@ -85,7 +88,8 @@ def judge_trial(
     swept = subject is not None and record.plan.judging.measure == "sweep"
     otherwise = _answers_under_load(record, trial, answered=subject is not None)
     planned = next((t for t in record.plan.treatments if t.id == trial.treatment), None)
-    findings = (*validity.audit(trial, trace, warm, planned), *otherwise)
+    more = served.findings(record, trial, trace), replies.findings(record, trial, trace), otherwise
+    findings = _audited(validity.audit(trial, trace, warm, planned), [*chain(*more)])
     counts = validity.outcomes(trial, trace)
     measured = measured_of(trace)
     rate, step, tested = throughput.throughput(trace), None, warm.steadiness
@@ -121,6 +125,12 @@ def judge_trial(
         steadiness=tested,
     )
     return Judged(result, empty if bad else service, empty if bad else response, step, connections)
+
+
+def _audited(audit: Sequence[Finding], more: Sequence[Finding]) -> tuple[Finding, ...]:
+    """All findings of a trial. Where clients were not served, Little's law has nothing to add."""
+    told = any(f.kind == served.UNSERVED for f in more)
+    return (*(f for f in audit if not (told and f.kind == "Little's law")), *more)
 
 
 def with_pools(judged: Sequence[tuple[Treatment, list[Judged]]]) -> None:

@@ -23,6 +23,7 @@ from searchbench.record.trial import Load
 SLICES = 200  # of the window, to see how the queue sways
 BATCHES = 20  # slices of the window, to see a trend
 FOR_A_TREND = 10 * BATCHES  # requests; with fewer a trend is unknown
+LITTLE_TOLERANCE = 0.02  # of the clients' time, which may be unaccounted for
 KEEPS_UP = 0.99  # of what was offered; below, a system does not keep up
 
 

@@ -24,7 +24,6 @@ from searchbench.analysis.words import percent
 from searchbench.record import Trial
 from searchbench.study.plan import Treatment
 
-LITTLE_TOLERANCE = 0.02
 ENDS_UNKNOWN = 0.01  # share of requests without an end, beyond which the law says nothing
 ERRORS_INVALID = 0.01
 LAG_P50_OPEN = 0.05
@@ -195,7 +194,7 @@ def _little(trial: Trial, trace: Trace) -> Iterator[Row]:
     measured = trace.measured()
     if np.count_nonzero(trace.done[measured] < 0) > ENDS_UNKNOWN * np.count_nonzero(measured):
         return  # when they ended is not on record; that they failed is a finding of its own
-    if abs(share - 1) > LITTLE_TOLERANCE:
+    if abs(share - 1) > throughput.LITTLE_TOLERANCE:
         yield (
             "Little's law",
             "invalid",

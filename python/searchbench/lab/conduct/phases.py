@@ -17,8 +17,9 @@ A phase takes a session and leaves in it what the next needs.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from types import MappingProxyType
 from typing import TypeVar
 
 import pyarrow as pa
@@ -286,7 +287,7 @@ def _know_again(session: Session) -> None:
 def _capture(session: Session) -> None:
     """Ask each distinct query once, alone, and keep the replies, also for the next trial."""
     running, compiled = session.there(), session.bytes()
-    replies, mean_s = ask_each(running.endpoint, running.decoder, compiled)
+    replies, mean_s, _ = ask_each(running.endpoint, running.decoder, compiled)
     terms = terms_seen(running.engine, running.endpoint, _queries(session).asked.queries)
     captured = _keep(session, replies, mean_s, compiled.single, terms)
     if not session.attached:
@@ -307,19 +308,27 @@ def _capture_some(session: Session) -> None:
     running, (requests, _) = session.there(), _requests(session)
     some = requests.some(session.bytes(), session.sitting.rules.agreement.captures)
     replies, mean_s = REPLIES.empty_table(), 0.001
+    sizes: Mapping[str, int] = {}
     if some is not None:
         alone = replace(running.endpoint, others=())
-        replies, mean_s = ask_each(alone, running.decoder, some)
+        replies, mean_s, seen = ask_each(alone, running.decoder, some)
         if running.known is None:
-            replies = REPLIES.empty_table()
+            replies, sizes = REPLIES.empty_table(), seen
             session.notes.append(_NOT_COMPARED)
-    _keep(session, replies, mean_s, replies.num_rows)
+    _keep(session, replies, mean_s, replies.num_rows, sizes=sizes)
 
 
 def _keep(
-    session: Session, replies: pa.Table, mean_s: float, distinct: int, terms: Terms | None = None
+    session: Session,
+    replies: pa.Table,
+    mean_s: float,
+    distinct: int,
+    terms: Terms | None = None,
+    sizes: Mapping[str, int] = MappingProxyType({}),
 ) -> Captured:
-    about = CapturedAbout(distinct=distinct, mean_s=mean_s, made_by=session.made_by)
+    about = CapturedAbout(
+        distinct=distinct, mean_s=mean_s, made_by=session.made_by, sizes=dict(sizes)
+    )
     session.captured = Captured(replies, about, terms)
     session.found |= {"terms": terms, "captured": about}
     return session.captured

@@ -55,8 +55,12 @@ class Samples:
         return np.concatenate([np.ascontiguousarray(raw["due"]) for raw in self.raw()])
 
 
-def capture(endpoint: Endpoint, decoder: Decoder, compiled: Compiled) -> tuple[pa.Table, float]:
+def capture(
+    endpoint: Endpoint, decoder: Decoder, compiled: Compiled
+) -> tuple[pa.Table, float, dict[str, int]]:
     """Each distinct query once; the replies decoded (phase ``captured``), seconds for each.
+
+    And by query the bytes of those that were answered well.
 
     The seconds are no measurement: they say about how many requests a drive will make.
     """
@@ -65,7 +69,11 @@ def capture(endpoint: Endpoint, decoder: Decoder, compiled: Compiled) -> tuple[p
     manner = Manner(timeout_s=_CAPTURE_TIMEOUT_S, capture_every=1)
     trace = endpoint.send(alone.requests, one_by_one(count), manner)
     elapsed_s = json.loads(trace.accounting())["elapsed_ns"] / 1e9
-    return decoded(decoder, trace, alone, "captured"), elapsed_s / max(1, count)
+    raw = samples_of(trace)
+    well = raw[raw["outcome"] == _OK]
+    queries = alone.request_to_query[well["request"]]
+    sizes = dict(zip(map(str, queries.tolist()), well["bytes"].tolist(), strict=True))
+    return decoded(decoder, trace, alone, "captured"), elapsed_s / max(1, count), sizes
 
 
 def terms_seen(engine: Engine, endpoint: Endpoint, queries: Sequence[Query]) -> Terms | None:

@@ -1,0 +1,123 @@
+"""Replies that count as answered and are none: redirects, shed load, one page for everything."""
+
+from __future__ import annotations
+
+import socket
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from records import Study, lognormal
+from searchbench.analysis.judge import judge
+from searchbench.analysis.judgement import Finding, Judgement
+from searchbench.analysis.trial.replies import NOT_COMPARED, ONE_SIZE, REDIRECTS, SIZES
+from searchbench.record import Record, open_record
+from searchbench.terminal.answer import warnings
+from searchbench.workload.verbatim.model import Ask
+from test_load import run_at, serving
+
+UNREAD = {"notes": [{"kind": NOT_COMPARED, "number": "unknown engine", "severity": "note",
+                     "meaning": "its replies are not read"}]}  # fmt: skip
+
+
+def written(path: Path, measure: str = "sweep", **extra: Any) -> Record:
+    study = Study(blocks=1, control=None, judging={"measure": measure})
+    study.add("t", system="s", server=lognormal(0.004), clients=4, extra=extra)
+    return open_record(study.write(path))
+
+
+def sized(path: Path, busy: float, scatter: float = 0.0) -> Record:
+    """Replies of 900 bytes and more when asked alone; this share of 100 bytes under load."""
+    alone = {q: 900 + 10 * q for q in range(40)}
+    record = written(
+        path, captured={"sizes": {str(q): size for q, size in alone.items()}}, **UNREAD
+    )
+    rng = np.random.default_rng(1)
+    file = next(path.glob("trials/*/samples.parquet"))
+    table = pq.read_table(file)
+    size = np.array([alone[q] for q in table.column("query").to_pylist()], dtype=float)
+    size *= np.exp(scatter * rng.standard_normal(size.size))
+    size[rng.random(size.size) < busy] = 100
+    at = table.schema.get_field_index("bytes")
+    pq.write_table(table.set_column(at, table.schema.field("bytes"),
+                                    pa.array(size.astype(np.uint32))), file)  # fmt: skip
+    return record
+
+
+def of(found: Judgement, *kinds: str) -> list[Finding]:
+    return [f for f in found.findings if f.kind in kinds]
+
+
+@pytest.mark.parametrize(("measure", "severity"), [("trials", "invalid"), ("sweep", "warning")])
+def test_redirects_are_no_answers(tmp_path: Path, measure: str, severity: str) -> None:
+    drive = {"statuses": {"200": 1_000, "302": 1_000, "304": 5}}
+    found = judge(written(tmp_path / "r", measure, drive=drive))
+    (own,) = of(found, REDIRECTS)
+    assert own.severity == severity
+    assert own.number == "1,000 of 2,005 replies, warm-up included (50 %): 1,000 302 Found"
+    if measure == "sweep":
+        assert "At 4 clients s has redirects (1,000 of" in found.verdict.decision
+        assert any("has redirects" in point for point in found.verdict.points)
+        assert "redirects" in found.verdict.lines[0][-1]
+
+
+def test_few_redirects_are_a_warning_and_an_unchanged_page_is_none(tmp_path: Path) -> None:
+    for i, (statuses, found) in enumerate((
+        ({"200": 10_000, "301": 3}, ["warning"]),
+        ({"200": 10_000, "304": 900}, []),
+        ({"200": 10_000, "204": 1, "503": 9}, []),
+    )):  # fmt: skip
+        judged = judge(written(tmp_path / f"{i}", "trials", drive={"statuses": statuses}))
+        assert [f.severity for f in of(judged, REDIRECTS)] == found
+
+
+def test_replies_of_other_sizes_under_load_are_a_warning_in_the_answer(tmp_path: Path) -> None:
+    found = judge(sized(tmp_path / "r", 0.9))
+    (own,) = of(found, SIZES)
+    assert own.severity == "warning"
+    assert "(90 %), typically 100 bytes and not 1,0" in own.number
+    assert "has other sizes under load" in found.verdict.decision
+    assert SIZES in found.verdict.lines[0][-1]
+
+
+@pytest.mark.parametrize(("busy", "scatter"), [(0.0, 0.0), (0.004, 0.0), (0.0, 0.2)])
+def test_sizes_that_sway_are_not_accused(tmp_path: Path, busy: float, scatter: float) -> None:
+    assert of(judge(sized(tmp_path / "r", busy, scatter)), SIZES, ONE_SIZE, REDIRECTS) == []
+
+
+def test_a_sweep_says_on_the_terminal_that_answers_are_not_compared(tmp_path: Path) -> None:
+    (line,) = (x for x in warnings(judge(sized(tmp_path / "r", 0.0))) if NOT_COMPARED in x)
+    assert line.startswith("? answers not compared (1 of 1 trials): unknown engine.")
+    study = judge(written(tmp_path / "s", "trials", **UNREAD))
+    assert not any(NOT_COMPARED in line for line in warnings(study))
+
+
+def test_all_replies_of_one_size_are_said(tmp_path: Path) -> None:
+    found = judge(written(tmp_path / "r", **UNREAD))
+    (own,) = of(found, ONE_SIZE)
+    assert own.number == "900 bytes with headers, to 40 distinct requests"
+    assert any(ONE_SIZE in line for line in warnings(found))
+    assert of(judge(written(tmp_path / "known")), ONE_SIZE) == [], "whose replies are read"
+
+
+def test_a_server_that_sheds_load_is_seen_by_its_sizes(tmp_path: Path) -> None:
+    """Asked alone it answers; later it says with status 200 that it is busy."""
+    large, busy = b"x" * 900, b"busy"
+
+    def answer(peer: socket.socket, _head: bytes, count: int) -> bool:
+        body = large if count <= 20 else busy
+        peer.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: %03d\r\n\r\n%b" % (len(body), body))
+        return True
+
+    asks = tuple(Ask(f"/{i}") for i in range(5))
+    with serving(answer) as port:
+        record = run_at(port, tmp_path, {"clients": 2}, asks, captures=5)
+    (trial,) = record.trials
+    assert trial.captured is not None
+    assert trial.captured.sizes == dict.fromkeys(map(str, range(5)), 900 + 40)
+    (own,) = of(judge(record), SIZES)
+    assert own.number.endswith("typically 44 bytes and not 940")
