@@ -22,6 +22,7 @@ CHANGES = 0.95  # the chance that the server's speed differs, from which on it i
 SUSPECT = 0.7  # and from which on an order of the trials is a drift
 SURE_EFFORT = 0.3  # from which on intervals hold the truth in 95 % of cases, by simulation
 ABOUT = 1.1  # of the upper end: what is above it is of an overload
+FIRST_LOOK, HOW_OFTEN = "This is a first look", "How often it does so"  # how doubts begin
 NOT_COMPARABLE = "Not comparable"  # how the sentence begins where the answers changed at all rates
 FOR_ANSWERS = "Raise the server's own limits, or see whether its documents changed meanwhile."
 
@@ -88,7 +89,7 @@ def _between_stalls(found: Bracket, seen: Seen) -> Bracket:
     said = (
         f"That breaks {time.text} at any rate."
         if least > time.allowed
-        else "How often it does so, and with it where the promise holds in the long run, is not "
+        else f"{HOW_OFTEN}, and with it where the promise holds in the long run, is not "
         "known: longer trials (more effort) tell more."
     )
     told = found.sentence
@@ -208,7 +209,7 @@ def first_look(found: Bracket, effort: float) -> Bracket:
         return found
     told = found.sentence.replace("(95 %, ", "(").replace(" (95 %)", "")
     told += (
-        f" This is a first look (effort {effort:g}): such intervals held the truth in about 7 of "
+        f" {FIRST_LOOK} (effort {effort:g}): such intervals held the truth in about 7 of "
         "10 simulated searches. Search with more effort before you rely on it."
     )
     return replace(found, sentence=told, chance_inside=None)

@@ -18,7 +18,7 @@ from searchbench.analysis.trial.measured import Trace
 from searchbench.analysis.words import listed, per_s, plural
 from searchbench.workload.load_table import Condition
 
-USUAL, LONGER = 0.999, 5.0  # a stall is so many times as long as this quantile of all gaps
+USUAL, LONGER = 0.999, 10.0  # a stall is so many times as long as this quantile of all gaps
 WAITING = 10  # requests that were due meanwhile: one slow query is no stall
 CLIENTS = 0.5  # of a gap: if a request was sent so late, the client itself was at rest
 LACK = 2.0  # times what came in the stalls: if more is lacking, the rate itself is too high
