@@ -9,7 +9,8 @@ runs (``limit``).
 
 What is true of a server that changes: where its speed is drawn for each trial, the limit of its
 usual (median) speed; where it is slower for some seconds of every minute, the limit in the long
-run; where it drifts, the limit at half of the search's time; where it warms up, the warm one's.
+run; where it is at rest now and then, the limit between these times; where it drifts, the limit at
+half of the search's time; where it warms up, the warm one's.
 An answer is right where the ends that it has are on the right sides, an open end where it says why.
 """
 
@@ -51,6 +52,11 @@ def slower(for_s: float, to: float) -> Callable[[], Serve]:
     return lambda: varying(fixed(4, 0.002), lambda at: np.where(at % 60 < for_s, to, 1.0))
 
 
+def resting(for_s: float, every_s: float) -> Callable[[], Serve]:
+    """It does no work for some seconds of every so many."""
+    return lambda: varying(fixed(4, 0.002), lambda at: np.where(at % every_s < for_s, 1e-9, 1.0))
+
+
 def warming(tau_s: float) -> Callable[[], Serve]:
     """40 % of its full speed at the beginning of every trial."""
     return lambda: varying(fixed(4, 0.002), lambda at: 1 - 0.6 * np.exp(-at / tau_s), restarts=True)
@@ -85,6 +91,8 @@ CASES = (
     Case("30 % slower for 6 s of every minute", slower(6, 0.7), 1251.0),
     Case("50 % slower for 3 s of every minute", slower(3, 0.5), 889.0),
     Case("15 % slower for 10 s of every minute", slower(10, 0.85), 1533.0),
+    Case("at rest for 1.2 s of every 90 s", resting(1.2, 90), MD4),
+    Case("at rest for 4 s of every 300 s", resting(4, 300), MD4),
     Case("lognormal services, sd of log 1.5", lambda: heavy(4, 0.004, 1.5), 758.0,
          "p99 < 100ms, errors < 0.1%"),
     Case("2 ms, 3 % take 18 ms; p99 < 20 ms", kinds((0.97, 2), (0.03, 18)), 1244, IN_20),

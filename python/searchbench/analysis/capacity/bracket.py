@@ -7,17 +7,22 @@ most, and above ``fails`` with as much. A side of which nothing can be said stay
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from searchbench.analysis.capacity import connections
+from searchbench.analysis.capacity import connections, stalls
 from searchbench.analysis.capacity.changes import BEYOND, Changes, changes
 from searchbench.analysis.capacity.pace import DOUBT, WIDTH, Driven, Seen
 from searchbench.analysis.capacity.posterior import Posterior
+from searchbench.analysis.capacity.stalls import Found as Stalls
 from searchbench.analysis.words import listed, per_s, percent, plural
 
 FULL_OF_WIDTH = 0.98  # an interval that could be narrower is made so wide, for it is surer
 CHANGES = 0.95  # the chance that the server's speed differs, from which on it is said
 SUSPECT = 0.7  # and from which on an order of the trials is a drift
+SURE_EFFORT = 0.3  # from which on intervals hold the truth in 95 % of cases, by simulation
+ABOUT = 1.1  # of the upper end: what is above it is of an overload
+FIRST_LOOK, HOW_OFTEN = "This is a first look", "How often it does so"  # how doubts begin
 NOT_COMPARABLE = "Not comparable"  # how the sentence begins where the answers changed at all rates
 FOR_ANSWERS = "Raise the server's own limits, or see whether its documents changed meanwhile."
 
@@ -38,7 +43,8 @@ class Bracket:
 
 def bracket(seen: Seen) -> Bracket:
     """The interval by all trials of a search that say something about the system."""
-    found = _below_other_answers(_over_connections(_bracket(seen), seen), seen)
+    found = _between_stalls(_after_overload(_bracket(seen), seen), seen)
+    found = _below_other_answers(_over_connections(found, seen), seen)
     disturbed = [d for d in seen.driven if d.judged.disturbed]
     if not disturbed:
         return found
@@ -60,6 +66,54 @@ def _over_connections(found: Bracket, seen: Seen) -> Bracket:
     before = f"With {n:,} {plural(n, 'connection', 'connections')}: "
     told = found.sentence[:1].lower() + found.sentence[1:]
     return Bracket(found.holds, None, f"{before}{told} {why}")
+
+
+def _between_stalls(found: Bracket, seen: Seen) -> Bracket:
+    """The same where the server gave no reply at times, which no rate may mend."""
+    top = math.inf if found.fails is None else ABOUT * found.fails
+    near = [d for d in seen.telling if d.rate_per_s <= top]
+    if not any(d.judged.stalled for d in near):
+        return found
+    (time, *_) = sorted(
+        (k.condition for k in near[0].judged.kept if k.condition.limit_ns), key=lambda c: c.allowed
+    )
+    stalled = Stalls(
+        [d.rate_per_s for d in near if d.judged.stalls_s],
+        [length for d in near for length in d.judged.stalls_s],
+        sum(d.judged.lasted_s for d in near),
+    )
+    least, most = stalled.share
+    if most < stalls.SMALL * time.allowed:
+        said = f"{stalled.sentence} That is too rare to matter: this is of the time between."
+        return replace(found, sentence=f"{found.sentence} {said}")
+    said = (
+        f"That breaks {time.text} at any rate."
+        if least > time.allowed
+        else f"{HOW_OFTEN}, and with it where the promise holds in the long run, is not "
+        "known: longer trials (more effort) tell more."
+    )
+    told = found.sentence
+    if found.holds is not None and seen.stalled:
+        told = f"In the trials without a stall: {told[:1].lower()}{told[1:]}"
+    return Bracket(None, found.fails, f"{stalled.sentence} {said} {told}")
+
+
+def _after_overload(found: Bracket, seen: Seen) -> Bracket:
+    """The same where the server was faster before it was overloaded than after that."""
+    top, over, again = seen.overload or (None, None, [])
+    if not top or not over or not again:
+        return found
+    least = BEYOND if top.judged.verdict == "holds" else ABOUT
+    if top.rate_per_s <= least * seen.where.quantile(1 - DOUBT):
+        return found
+    said = (
+        f"The server does not recover from overload, or it became slower meanwhile: it kept "
+        f"{per_s(top.rate_per_s)} before {per_s(over.rate_per_s)} was driven, and not when that "
+        f"rate was driven again after it. Since then: {found.sentence[:1].lower()}"
+        f"{found.sentence[1:]} Where it fails when it was never overloaded is not known: start it "
+        "anew, and drive rates below that one."
+    )
+    return Bracket(found.holds, None, said)
 
 
 def _bracket(seen: Seen) -> Bracket:
@@ -144,6 +198,31 @@ def _differing(where: Posterior) -> str:
         " The server changed between the trials: its speed differs by about "
         f"{percent(where.speeds)} (standard deviation) from one to the next. The interval is of "
         "its usual speed; at times it sustains less."
+    )
+
+
+def first_look(found: Bracket, effort: float) -> Bracket:
+    """The same; of trials too short for it, it is not said to hold with 95 %."""
+    if effort >= SURE_EFFORT or found.sentence.startswith(NOT_COMPARABLE):
+        return found
+    if found.holds is None and found.fails is None:
+        return found
+    told = found.sentence.replace("(95 %, ", "(").replace(" (95 %)", "")
+    told += (
+        f" {FIRST_LOOK} (effort {effort:g}): such intervals held the truth in about 7 of "
+        "10 simulated searches. Search with more effort before you rely on it."
+    )
+    return replace(found, sentence=told, chance_inside=None)
+
+
+def watched(seen: Sequence[Seen]) -> str:
+    """For how long the server was watched in all; empty where it was not."""
+    lasted_s = sum(d.judged.lasted_s for one in seen for d in one.driven)
+    if not lasted_s:
+        return ""
+    return (
+        f"It was watched for {stalls.minutes(lasted_s)} in all: what happens more rarely, such as "
+        "a stall once in an hour, may not be seen."
     )
 
 

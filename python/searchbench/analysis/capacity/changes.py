@@ -20,6 +20,7 @@ from searchbench.analysis.words import listed, per_s
 
 BEYOND = 1.05  # so far outside of an interval a trial contradicts it
 BY_FAR = 3  # between the quantiles of two trials at the same rate
+ABOUT, BY_MORE = 1.1, 10  # and where the other's rate is lower by less than this, kept or not
 PART = 0.5  # of a window; what is late for less is not too high a rate
 PAIRS = 2  # of trials that contradict each other, all in one order, from which on it is a drift
 CHANGE = 0.05  # share by which responses change within a window
@@ -69,12 +70,16 @@ def changes(
 
 
 def _slow_for_a_part(one: Driven, used: Sequence[Driven]) -> bool:
-    """Whether it broke the promise in a part of its window, and another kept it easily there."""
+    """Whether it broke the promise in a part of its window, and another was by far faster."""
     parts = [k.for_part for k in one.judged.kept if k.condition.limit_ns]
     if not one.full or one.seems_kept or min(parts, default=1.0) > PART:
         return False
     return any(
-        d.full and d.seems_kept and d.rate_per_s >= one.rate_per_s and d.room > BY_FAR * one.room
+        d.full
+        and (
+            (d.seems_kept and d.rate_per_s >= one.rate_per_s and d.room > BY_FAR * one.room)
+            or (d.rate_per_s >= one.rate_per_s / ABOUT and d.room > BY_MORE * one.room > 0)
+        )
         for d in used
     )
 

@@ -38,6 +38,7 @@ _LATE = 3
 _CHANGED = 6  # rates, each lower, at which all answers are others before no lower one is tried
 NEAR = (0.74, 1.35)  # limit / quantile of a trial that is near the limit
 LOWEST_PER_S = 1.0
+SURELY, FAR = 1.05, 1.2  # a rate so far above a broken one was kept before: if either is sure
 ALIKE = 0.1  # logarithm of the ratio of two rates at which a curve is bent alike
 
 
@@ -86,9 +87,50 @@ class Seen:
 
     @property
     def used(self) -> list[Driven]:
-        """Trials that say something about the system, below the rates with other answers."""
+        """Trials that say something about the rate, below the rates with other answers."""
+        out = {id(d) for d in self.stalled}
+        return [d for d in self.telling if id(d) not in out]
+
+    @property
+    def telling(self) -> list[Driven]:
+        """The same, with those that a stall of the server broke."""
         most = self.changed_per_s
         return [d for d in self.driven if not d.judged.says_nothing and d.rate_per_s < most]
+
+    @cached_property
+    def stalled(self) -> list[Driven]:
+        """Trials that a stall alone broke, if there is one or most that are as long had none."""
+        telling = self.telling
+        found = [d for d in telling if d.judged.stalled]
+        shortest = min((d.seconds for d in found), default=0.0)
+        as_long = sum(d.seconds >= shortest for d in telling)
+        rare = len(found) == 1 < len(telling) or 2 * len(found) <= as_long
+        return found if rare else []
+
+    @cached_property
+    def overload(self) -> tuple[Driven, Driven, list[Driven]] | None:
+        """A rate that was kept, what overloaded the server after it, and that rate once more.
+
+        None where nothing says that it does not recover: no rate well below was broken later.
+        """
+        used = self.used
+        first = next((i for i, d in enumerate(used) if not d.seems_kept), 0)
+        if not first:
+            return None
+        top = max(used[:first], key=lambda d: d.rate_per_s)
+        later = used[first + 1 :]
+        held = top.judged.verdict == "holds"
+        if not any(
+            d.rate_per_s * (SURELY if held or d.judged.verdict == "fails" else FAR) < top.rate_per_s
+            for d in later
+            if not d.seems_kept
+        ):
+            return None
+        again = [d for d in later if d.rate_per_s >= 0.999 * top.rate_per_s]
+        tops = [d for d in again if d.rate_per_s <= 1.001 * top.rate_per_s]
+        if any(d.seems_kept for d in again):
+            return None
+        return top, used[first], tops
 
     @cached_property
     def changed_per_s(self) -> float:
@@ -247,6 +289,8 @@ def _rate(seen: Seen, effort: float) -> tuple[float | None, bool]:
         if higher is None and seen.changed_per_s < math.inf and not sure:
             return most, True  # the last rate with the answers asked for: is the promise kept?
         return higher, False
+    if seen.overload and not seen.overload[2]:
+        return seen.overload[0].rate_per_s, False  # is it kept after the overload too?
     where = seen.where
     low, middle, high = (where.quantile(q) for q in (DOUBT, 0.5, 1 - DOUBT))
     near = any(d.near for d in used)

@@ -27,7 +27,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from searchbench.analysis.capacity import lag
+from searchbench.analysis.capacity import lag, stalls
 from searchbench.analysis.judgement import Interval
 from searchbench.analysis.stats import within
 from searchbench.analysis.stats.distributions import beta
@@ -90,6 +90,8 @@ class Judged:
     ``pool``: how busy the connections were; ``by_waits``: the promise was broken, and without the
     waits for a free connection it would have been kept. No trace alone knows these either.
     ``disturbed``: by the audit others took too much of the cores in use; no trace alone knows it.
+    ``lasted_s``: warm-up and window. ``stalls_s``: how long the server gave no reply, each time;
+    ``stalled``: these alone broke the promise (stalls.py).
     """
 
     kept: tuple[Kept, ...]
@@ -107,6 +109,9 @@ class Judged:
     sampled: int = 0
     pool: Pool | None = None
     by_waits: bool = False
+    lasted_s: float = 0.0
+    stalls_s: tuple[float, ...] = ()
+    stalled: bool = False
 
     @property
     def changed(self) -> bool:
@@ -128,7 +133,7 @@ class Judged:
 
 def judge(promise: tuple[Condition, ...], trace: Trace) -> Judged:
     """Whether the requests that were due within the window keep the promise."""
-    found = _as_it_was(promise, trace)
+    found = _with_stalls(_as_it_was(promise, trace), trace)
     change = steadiness(trace, closed=False).changes.get("window")
     if change is not None:
         found = replace(found, change=change.interval)
@@ -143,6 +148,20 @@ def judge(promise: tuple[Condition, ...], trace: Trace) -> Judged:
     # Broken either way, but only as surely as with the lateness taken out.
     sure = found.verdict == on_time.verdict == "fails"
     return replace(found, verdict="fails" if sure else "unclear")
+
+
+def _with_stalls(found: Judged, trace: Trace) -> Judged:
+    found = replace(found, lasted_s=trace.window[1] / 1e9)
+    limits = [k.condition.limit_ns for k in found.kept if k.condition.limit_ns is not None]
+    lengths = stalls.lengths_s(min(limits), trace) if limits else ()
+    if not lengths:
+        return found
+    stalled = any(
+        stalls.decide(k.condition, lengths, k.share, found.achieved, trace.window_s)
+        for k in found.kept
+        if k.condition.limit_ns is not None
+    )
+    return replace(found, stalls_s=lengths, stalled=stalled)
 
 
 def seems_kept(promise: tuple[Condition, ...], trace: Trace) -> bool:

@@ -15,7 +15,7 @@ from typing import Any
 
 from searchbench.analysis.agreement import agreement
 from searchbench.analysis.capacity import connections
-from searchbench.analysis.capacity.bracket import Bracket, between, bracket
+from searchbench.analysis.capacity.bracket import Bracket, between, bracket, first_look, watched
 from searchbench.analysis.capacity.pace import (
     FURTHER,
     LONGEST_S,
@@ -186,7 +186,7 @@ def _of_subject(record: Record, subject: str) -> list[Capacity]:
     found = []
     for promise, text in enumerate(judging.promises):
         seen = [seen_by(s.trials, s.judged, promise, judging.effort) for s in searches]
-        hull = _hull([bracket(one) for one in seen], seen)
+        hull = first_look(_hull([bracket(one) for one in seen], seen), judging.effort)
         found.append(
             Capacity(
                 subject=subject,
@@ -195,7 +195,9 @@ def _of_subject(record: Record, subject: str) -> list[Capacity]:
                 promise=text,
                 holds=hull.holds,
                 fails=hull.fails,
-                sentence=spelt(" ".join([hull.sentence, *why]), judging),
+                sentence=spelt(
+                    " ".join(filter(None, [hull.sentence, watched(seen), *why])), judging
+                ),
                 trials=tuple(_trial(d) for one in seen for d in one.driven),
                 chance_inside=hull.chance_inside,
                 searches=len(seen),

@@ -8,7 +8,7 @@ from dataclasses import replace
 from itertools import combinations, permutations
 
 from searchbench.analysis.answer import Rank, Said, said, sentences
-from searchbench.analysis.capacity.bracket import NOT_COMPARABLE
+from searchbench.analysis.capacity.bracket import FIRST_LOOK, HOW_OFTEN, NOT_COMPARABLE
 from searchbench.analysis.compare import builds
 from searchbench.analysis.judgement import Capacity, Judgement, Step
 from searchbench.analysis.sweep import verdict as sweep
@@ -34,7 +34,8 @@ def sustained(judged: Judgement, subjects: Mapping[str, str]) -> Judgement:
     single = Rank.ANSWER if len(names) == 1 else Rank.MORE
     for one in capacity:
         who = f"{one.subject}, {one.promise}" if len(names) > 1 else one.promise
-        parts.append([*said(sentences([f"{who}: {one.sentence}"]), single, Rank.MORE)])
+        told = [*said(sentences([f"{who}: {one.sentence}"]), single, Rank.MORE)]
+        parts.append([replace(s, rank=Rank.DOUBT) if _doubts(s) else s for s in told])
         parts[-1] += said([one.doubt], Rank.DOUBT)
     once = any(c.searches < 2 for c in capacity)
     gap = builds.alike(len(names) * (len(names) - 1) // 2 * len(promises)) if once else 1.0
@@ -65,6 +66,11 @@ def sustained(judged: Judgement, subjects: Mapping[str, str]) -> Judgement:
     worded = sweep.worded(parts, void)
     verdict = replace(worded, resolved=resolved, best=winner, lines=lines, header=header)
     return replace(judged, verdict=verdict, void=void)
+
+
+def _doubts(one: Said) -> bool:
+    """Whether a sentence of a search keeps its interval from being relied on."""
+    return one.rank == Rank.MORE and one.text.startswith((FIRST_LOOK, HOW_OFTEN))
 
 
 def _left_out(steps: Sequence[Step], capacity: Sequence[Capacity]) -> tuple[Step, ...]:

@@ -1,0 +1,98 @@
+"""Times in which a server gave no reply at all, though many waited for one.
+
+A stall of 1.2 s once in 90 s breaks a promise of p99 at any rate, and few trials see one.
+So a trial that is broken by a stall alone says nothing about the rate: where most trials had none,
+the search leaves it out, and the answer says how often there was one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from searchbench.analysis.capacity import lag
+from searchbench.analysis.stats.distributions import chi_square
+from searchbench.analysis.trial.measured import Trace
+from searchbench.analysis.words import listed, per_s, plural
+from searchbench.workload.load_table import Condition
+
+USUAL, LONGER = 0.999, 10.0  # a stall is so many times as long as this quantile of all gaps
+WAITING = 10  # requests that were due meanwhile: one slow query is no stall
+CLIENTS = 0.5  # of a gap: if a request was sent so late, the client itself was at rest
+LACK = 2.0  # times what came in the stalls: if more is lacking, the rate itself is too high
+SMALL = 0.1  # of the requests that may be late: stalls that take less time move no interval
+_TAIL = 0.025
+
+
+def lengths_s(limit_ns: float, trace: Trace) -> tuple[float, ...]:
+    """How long there was no reply, for each time longer than the limit and than usual gaps.
+
+    Only while requests wait; the warm-up counts, but what comes before the first reply does not.
+    """
+    replied = np.flatnonzero((trace.done >= 0) & (trace.sent >= 0))
+    if replied.size < 2:
+        return ()
+    order = replied[np.argsort(trace.done[replied], kind="stable")]
+    done, sent = trace.done[order], trace.sent[order]
+    since = np.minimum.accumulate(sent[::-1])[::-1]  # the oldest that waits still
+    begin = np.maximum(done[:-1], since[1:])
+    gaps = done[1:] - begin
+    usual = float(np.quantile(gaps, USUAL, method="lower"))
+    found = []
+    late = lag.own(trace)
+    for at in np.flatnonzero(gaps > max(limit_ns, LONGER * usual)).tolist():
+        due = (trace.due >= begin[at]) & (trace.due < done[at + 1])
+        if np.count_nonzero(due) >= WAITING and late[due].max() < CLIENTS * gaps[at]:
+            found.append(float(gaps[at]) / 1e9)
+    return tuple(found)
+
+
+def decide(
+    condition: Condition, lengths: Sequence[float], share: float, achieved: float, window_s: float
+) -> bool:
+    """Whether stalls alone broke a condition, and the trial says nothing about its rate."""
+    stalled = sum(lengths) / window_s if window_s else 0.0
+    return (
+        stalled >= condition.allowed
+        and share >= condition.allowed
+        and 1 - achieved <= LACK * stalled
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """Stalls of several trials, of which some broke the promise.
+
+    ``rates``: at which there was one. ``share``: of the time without a reply, at least and at most
+    in the long run (95 %): how many there are is Poisson.
+    """
+
+    rates: Sequence[float]
+    lengths_s: Sequence[float]
+    watched_s: float
+
+    @property
+    def share(self) -> tuple[float, float]:
+        """Of the time, in the long run."""
+        n = len(self.lengths_s)
+        each = sum(self.lengths_s) / n / self.watched_s
+        low, high = chi_square(_TAIL, 2 * n) / 2, chi_square(1 - _TAIL, 2 * (n + 1)) / 2
+        return each * low, each * high
+
+    @property
+    def sentence(self) -> str:
+        """That the server stalls, where, for how long and how often."""
+        n = len(self.lengths_s)
+        rates = listed([per_s(rate) for rate in sorted(set(self.rates))])
+        return (
+            f"The server stalls: no reply for up to {max(self.lengths_s):.2g} s at {rates}, "
+            f"{n} {plural(n, 'time', 'times')} in {minutes(self.watched_s)}."
+        )
+
+
+def minutes(seconds: float) -> str:
+    """So many minutes, with a digit behind the point where they are few."""
+    n = seconds / 60
+    return f"{n:.1f} minutes" if n < 10 else f"{n:.0f} minutes"
