@@ -21,6 +21,7 @@ def check(study: Path, *, as_json: Json = False) -> int:
         Print JSON.
     """
     from searchbench.errors import StudyError
+    from searchbench.lab.get.install import lacking
     from searchbench.study import read_study
     from searchbench.study.inputs import look
     from searchbench.study.plan import measured
@@ -51,7 +52,7 @@ def check(study: Path, *, as_json: Json = False) -> int:
         )
         return 0
     excluded = f", {len(plan.excluded)} crossings left out" if plan.excluded else ""
-    for sentence in told:
+    for sentence in (*told, *lacking(plan)):
         out.say(sentence)
     out.say(f"{study}: right; {measured(plan)}{excluded}")
     return 0

@@ -51,6 +51,8 @@ def run(
         Print the judgement as JSON.
     """
     from searchbench.analysis.judge import to_json
+    from searchbench.errors import NotInstalled
+    from searchbench.lab.get.install import lacking
     from searchbench.measure.kept import standing
     from searchbench.measure.prometheus import exported
     from searchbench.measure.run import run as measure
@@ -69,6 +71,8 @@ def run(
     found = standing(plan, place)
     if not (found and found.whole):
         look(read, plan)
+        if absent := lacking(plan):
+            raise NotInstalled("\n".join(absent))
     sys.stderr.write(f"{beginning(plan, place, found)}\n")
     try:
         if not (found and found.whole):
