@@ -293,6 +293,10 @@ def test_an_upgrade_that_halves_the_speed_is_a_regression_at_every_step(tmp_path
     assert lines[0].ratio is not None
     assert lines[0].ratio.value == pytest.approx(0.5, rel=0.03)
     assert "driven once" in found.decision
+    assert "(--repeat 5 tells more)" in found.decision
+    after.judging["command"] = ()
+    studied = compare_records(open_record(tmp_path / "a"), _opened(after, tmp_path / "d"))
+    assert "(`replicates = 5` tells more)" in studied.decision
     again = by_clients((1, 4), system="a:3", factor=1.02, run=load_run(seed=5))
     known = compare_records(
         open_record(tmp_path / "a"), open_record(tmp_path / "b"), 0.05,

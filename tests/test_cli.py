@@ -20,6 +20,7 @@ import pytest
 
 from searchbench.analysis.trial import validity
 from searchbench.cli import app
+from searchbench.lab.conduct import studies
 from searchbench.measure.run import run as measure
 
 pytestmark = pytest.mark.slow
@@ -407,7 +408,9 @@ def test_verify_says_on_how_many_queries_nothing_is_found(tmp_path: Path) -> Non
     )
 
 
-def test_what_verify_keeps_is_a_record_of_its_own(tmp_path: Path) -> None:
+def test_what_verify_keeps_is_a_record_of_its_own(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     (tmp_path / "docs.csv").write_text("id,title\n1,red lamp\n2,blue lamp\n")
     (tmp_path / "queries.txt").write_text("lamp\n")
     (tmp_path / "study.toml").write_text(
@@ -423,6 +426,15 @@ def test_what_verify_keeps_is_a_record_of_its_own(tmp_path: Path) -> None:
     again = searchbench("verify", *kept, cwd=tmp_path)
     assert again.returncode == 2
     assert "kept: holds a record already, and verify asks every system anew" in again.stderr
+    assert "also after an interruption" in again.stderr
+
+    def interrupted(*_: object, **__: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(studies, "verify", interrupted)
+    assert app(["verify", *kept]) == 130
+    assert "is in kept, which verify does not continue" in capsys.readouterr().err
     run = searchbench("run", *kept, cwd=tmp_path)
     assert run.returncode == 2, "answers alone are no measurement that could be continued"
     assert "name another folder with --record" in run.stderr.replace("\n", " ")

@@ -371,7 +371,7 @@ def test_the_same_command_again_measures_nothing_and_says_so(
         (["http://127.0.0.1:1/", "--connections", "5"], "say --clients"),
         (["http://127.0.0.1:1/", "--spread", "x"], "keep or round"),
         (["http://127.0.0.1:1/", "--rate", "5", "--arrivals", "x"], 'one of "poisson"'),
-        (["http://127.0.0.1:1/", "--order", "x"], 'one of "logged"'),
+        (["http://127.0.0.1:1/", "--order", "x"], 'one of "stretches"'),
         (["http://127.0.0.1:1/", "--idle", "x"], 'one of "hybrid"'),
         (["http://127.0.0.1:1/", "--seconds", "0"], "`seconds` must be"),
         (["http://127.0.0.1:1/", "--timeout", "-1"], "`timeout_s` must be"),

@@ -142,3 +142,13 @@ def test_requests_are_looked_at_and_a_long_log_is_not_read_whole(folder: Path) -
     (folder / "a.log").write_text("no request\n" * LOOKED_AT + line)
     (told,) = looked(folder, ASKED.format(file='a.log"\nform = "access'))
     assert "1,000 of the first 1,001 lines are no request" in told
+
+
+def test_ids_that_are_there_twice_are_complained_of_with_their_lines(folder: Path) -> None:
+    with (folder / "docs.csv").open("a") as file:
+        file.write("3,again,the lamp again,3\n21,new,a lamp,4\n5,again,the lamp again,5\n")
+    said = complaint(folder, study(FIELDS))
+    assert "2 of the first 23 rows do not fit: docs.csv:22: the id '3' was there before" in said
+    (left_out,) = looked(folder, study('bad_rows = "skip"\n' + FIELDS))
+    assert "2 of the first 23 rows do not fit" in left_out
+    assert "they will be left out" in left_out

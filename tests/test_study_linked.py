@@ -75,8 +75,9 @@ def linked(*sets: str, name: str = "spread") -> str:
         (linked('"load.order" = "drawn"', '"queries.limit" = 5'),
          'all levels of a factor set the same keys: "b" lacks `load.order` and also sets '
          '`queries.limit`, unlike "a"'),
-        (linked('"load.order" = "drwn"'), "14:40: level \"a\" of `spread`: `order` must be one of "
-         "\"logged\", \"shuffled\", \"drawn\", not \"drwn\" (did you mean `drawn`?)"),
+        (linked('"load.order" = "drwn"'), "14:40: level \"a\" of `spread`: `order` must be one "
+         "of \"stretches\", \"logged\", \"shuffled\", \"drawn\", "
+         "not \"drwn\" (did you mean `drawn`?)"),
         (linked('"load.ordr" = "drawn"'), "did you mean `order`?"),
         (linked('"systems.tantiv.parts" = 1'), "(did you mean `tantivy`?)"),
         (linked('"load.effort" = 1'), "`load.effort` cannot be a factor"),

@@ -23,7 +23,7 @@ from searchbench.analysis.judgement import Agreement, Judgement, RecordCompariso
 from searchbench.analysis.sweep import steps as steps_of
 from searchbench.analysis.sweep import verdict as of_sweep
 from searchbench.analysis.sweep.compared import Evidence
-from searchbench.analysis.trial import cache, driven, replicates
+from searchbench.analysis.trial import cache, coverage, driven, replicates
 from searchbench.analysis.trial.measured import Samples
 from searchbench.record import Record, Trial, open_record
 from searchbench.record.trial import Load
@@ -54,6 +54,7 @@ def judge(record: Record | Path | str) -> Judgement:
     replicates.with_pools(judged)
     treatments, shared = findings.hoist([replicates.judge_treatment(*one) for one in judged])
     loads = driven.loads(record)
+    part = remedies.fitted([*coverage.finding(_part_of_log(judged, subjects))], judging)
     found = Judgement(
         question=judging.question or plan.question,
         analysis=judging.analysis,
@@ -62,7 +63,11 @@ def judge(record: Record | Path | str) -> Judgement:
         comparisons=(),
         noise_floor=None,
         agreement=(),
-        findings=(*held.findings(record), *shared),
+        findings=(
+            *held.findings(record),
+            *part,
+            *shared,
+        ),
         excluded=tuple((e.levels, e.reason) for e in plan.excluded),
         resources={
             t.treatment: replicates.resources(trials.get(t.treatment, []), t) for t in treatments
@@ -78,17 +83,31 @@ def judge(record: Record | Path | str) -> Judgement:
         driven_steps = [j.step for _, each in judged for j in each if j.step is not None]
         driven_steps.sort(key=lambda step: order[step.trial])
         answered = _of_steps(record, found, subjects, driven_steps, loads, samples)
-    answered = _with_caches(answered)
+    doubts = (cache.sentence(answered.treatments), coverage.sentence(part))
+    answered = _with_doubts(answered, [remedies.spelt(said, judging) for said in doubts if said])
     return first_look.undecided(answered) if found.first_look else answered
 
 
-def _with_caches(found: Judgement) -> Judgement:
-    """The verdict says whose answers came from a cache that nobody asked for."""
+def _part_of_log(
+    judged: Sequence[tuple[Treatment, Sequence[replicates.Judged]]], subjects: Mapping[str, str]
+) -> coverage.Part | None:
+    """The least that a configuration, with all its steps and blocks, was sent of its log."""
+    sent: dict[str, list[coverage.Sent]] = {}
+    of: dict[str, Treatment] = {}
+    for planned, each in judged:
+        name = subjects.get(planned.id, planned.id)
+        of.setdefault(name, planned)
+        sent.setdefault(name, []).extend(j.sent for j in each if j.sent is not None)
+    return coverage.least(sent, of)
+
+
+def _with_doubts(found: Judgement, doubts: Sequence[str]) -> Judgement:
+    """The verdict says whose answers came from a cache, and that only a part was asked."""
     verdict = found.verdict
-    if not (said := cache.sentence(found.treatments)):
+    if not doubts:
         return found
-    decision = " ".join(part for part in (verdict.decision, said) if part)
-    points = (said, *verdict.points)[: answer.MOST]
+    decision = " ".join(part for part in (verdict.decision, *doubts) if part)
+    points = (*doubts, *verdict.points)[: answer.MOST]
     return replace(found, verdict=replace(verdict, decision=decision, points=points))
 
 

@@ -30,6 +30,8 @@ _OF_SEARCH: Mapping[str, str] = {
     "not steady": f"{_LONGER}. If it still changes: look for a leak, merges, other load.",
     "steadiness unknown": f"{_LONGER}, or fewer distinct queries.",
     "compilers busy": f"{_LONGER}, or a server that was asked a while before.",
+    "part of the log": "Let them come from all over the log (--order stretches), or longer trials "
+    "(more effort).",
     "pressure on disk": "Ask the server for a while before, until the index is in memory, and stop "
     "what else uses the disks.",
     "reads from disk": "Ask the server for a while before, or give it more memory, unless a cold "
@@ -43,6 +45,7 @@ _KEYS: Mapping[str, str] = {
     "--realtime": "`load.realtime = true`",
     "--cache-entries": "`load.cache_entries`",
     "--effort": "`load.effort`",
+    "--order stretches": '`load.order` "stretches"',
     "--repeat 5": "`replicates = 5`",
     "--engine": "`engine` in [systems]",
 }

@@ -26,7 +26,7 @@ def load(
     think: float = 0.0,
     arrivals: str = "poisson",
     connections: int | None = None,
-    order: str = "logged",
+    order: str | None = None,
     spread: str = "keep",
     timeout: float = 10.0,
     cache_hit: float | None = None,
@@ -104,7 +104,8 @@ def load(
     connections
         Open loop: size of the pool; what finds none free waits, and the wait is shown as backlog.
     order
-        The order of the requests: logged, shuffled, or drawn (at random).
+        The order of the requests: stretches (the usual: 10 lines in a row, then on elsewhere in
+        the log), logged (from a line on that the seed draws), shuffled, or drawn (at random).
     spread
         Several addresses of a system: keep (each client keeps to one) or round (requests go round).
     timeout

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import tempfile
 from dataclasses import asdict
 from pathlib import Path
@@ -60,8 +61,16 @@ def verify(
     read = read_changed(study, sets or (), only or ())
     look(read, make_plan(read))
     with tempfile.TemporaryDirectory(prefix="searchbench-verify-") as folder:
-        with Terminal(None) as watch:
-            kept = studies.verify(read, record or Path(folder) / "record", watch=watch, work=work)
+        place = record or Path(folder) / "record"
+        try:
+            with Terminal(None) as watch:
+                kept = studies.verify(read, place, watch=watch, work=work)
+        except KeyboardInterrupt:
+            if record is None or not (record / "record.json").is_file():
+                raise
+            sys.stderr.write(f"\ninterrupted; what was answered is in {record}, which verify does "
+                             "not continue: remove it, or name another folder\n")  # fmt: skip
+            return 130
         found = agreements(kept)
         failed = [t for t in kept.trials if t.status != "ok"]
     share = {"totals": "totals_match", "set": "top_k_set_match", "order": "top_k_order_match"}

@@ -90,15 +90,15 @@ class FileCorpus:
     def first_rows(self, most: int) -> Intake:
         """What becomes of the first rows; CorpusError where a file is unusable."""
         intake = Intake()
-        intake.accepted = sum(1 for _ in self._fitting(intake, most))
+        intake.accepted = sum(map(len, self._distinct(intake, most)))
         return intake
 
-    def _distinct(self, intake: Intake) -> Iterator[list[Document]]:
+    def _distinct(self, intake: Intake, most: int | None = None) -> Iterator[list[Document]]:
         """Batches without the documents whose id was there before; those are bad rows."""
         seen = _Seen()
         batch: list[tuple[Document, str, int]] = []
         characters = 0
-        for document, size, file, line in self._fitting(intake):
+        for document, size, file, line in self._fitting(intake, most):
             batch.append((document, file, line))
             characters += size
             if len(batch) == _CHECKED_ROWS or characters >= _CHECKED_CHARACTERS:

@@ -61,7 +61,7 @@ class Asked:
     think: float = 0.0
     arrivals: str = "poisson"
     connections: int | None = None
-    order: str = "logged"
+    order: str | None = None
     spread: str = "keep"
     timeout: float = 10.0
     cache_hit: float | None = None
@@ -236,7 +236,7 @@ def _load(asked: Asked) -> dict[str, Any]:
 def _shared(asked: Asked) -> dict[str, Any]:
     """What every kind of load has."""
     table: dict[str, Any] = {
-        "order": asked.order, "timeout_s": asked.timeout, "idle": asked.idle,
+        **_given(order=asked.order), "timeout_s": asked.timeout, "idle": asked.idle,
         "spread": asked.spread, "pause_s": asked.pause, "realtime": asked.realtime,
     }  # fmt: skip
     if asked.slo is not None:

@@ -48,6 +48,8 @@ class Load(msgspec.Struct, frozen=True, kw_only=True):
     ``warmup_limit_s``: of a warm-up until steady, which has no ``warmup_s``.
     ``promise`` and ``full``: of a trial in a search for capacity, which of the promises (from 0) it
     was driven for, and whether it was a full trial and not a short look.
+    ``from_line``: of an order "logged" or "stretches" the line of the log, from 1, that was sent
+    first; None: the first one, as in a replay and in older records, or none in particular.
     """
 
     kind: LoadKind = "closed"
@@ -59,6 +61,7 @@ class Load(msgspec.Struct, frozen=True, kw_only=True):
     times: str | None = None
     speed: float | None = None
     order: str = "logged"
+    from_line: int | None = None
     warmup_s: float | None = None
     warmup_limit_s: float | None = None
     seconds: float | None = None

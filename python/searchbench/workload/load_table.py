@@ -38,8 +38,10 @@ SPEC_KEYS: tuple[SpecKey, ...] = (
             "`t`; default: the query log's own"),
     SpecKey("speed", "number", 1.0, "replay: multiple of the log's own speed", above=0,
             maximum=1_000_000),
-    SpecKey("order", "text", "logged", "in which order the log is sent; drawn: at random",
-            ("logged", "shuffled", "drawn")),
+    SpecKey("order", "text", None, "in which order the log is sent. stretches: 10 lines in a row, "
+            "then on elsewhere, so that any part of it is like the whole; logged: as it is, from a "
+            "line on that the seed draws; drawn: at random (default: stretches; a replay: logged)",
+            ("stretches", "logged", "shuffled", "drawn")),
     SpecKey("warmup_s", "number", None, "a fixed warm-up: seconds before the measured window; "
             "default: until the system is steady (a replay: 0)", minimum=0, maximum=86_400),
     SpecKey("warmup_limit_s", "number", None, "a warm-up until steady ends here in any case; the "
@@ -286,6 +288,7 @@ def resolve(given: Mapping[str, Any]) -> dict[str, Any]:
     """
     full = {**defaults(SPEC_KEYS), **given}
     full["kind"] = kind_of(given)
+    full["order"] = full["order"] or ("logged" if full["kind"] == "replay" else "stretches")
     if full["find_capacity"]:
         return full
     if full["kind"] == "replay":

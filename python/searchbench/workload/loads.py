@@ -181,7 +181,7 @@ class Load:
 
     loop: ClosedLoop | OpenLoop | Replay
     window: Window
-    order: Literal["logged", "shuffled", "drawn"] = "logged"
+    order: Literal["stretches", "logged", "shuffled", "drawn"] = "stretches"
     timeout_s: float = 10.0
     idle: Literal["hybrid", "block", "spin"] = "hybrid"
     cpus: tuple[int, ...] = ()

@@ -25,6 +25,7 @@ from searchbench.analysis.judgement import (
     Interval,
     RecordLine,
 )
+from searchbench.analysis.remedies import spelt
 from searchbench.analysis.sweep import points as at
 from searchbench.analysis.sweep.points import Point
 from searchbench.analysis.sweep.words import percent
@@ -96,7 +97,7 @@ def match(a: Run, b: Run) -> Matched:
         side.extend(name for name in sides[which] if name not in taken)
     shared = [p for side in sides for own in side.values() for p in own]
     once = not any(len({s.block for s in p.steps}) > 1 for p in shared)
-    note = STEPS_ONCE if once and drafts else ""
+    note = spelt(STEPS_ONCE, b[0].plan.judging) if once and drafts else ""
     both_only = tuple(only[0]), tuple(only[1])
     return Matched(drafts, _agreed(subjects), both_only, note, lost, "step")
 

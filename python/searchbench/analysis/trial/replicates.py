@@ -25,6 +25,7 @@ from searchbench.analysis.stats.intervals import geometric_estimate, mean_interv
 from searchbench.analysis.sweep import steps
 from searchbench.analysis.trial import (
     cache,
+    coverage,
     latency,
     pool,
     replies,
@@ -50,6 +51,7 @@ class Judged:
     response_ns: Nanoseconds
     step: Step | None = None
     pool: pool.Pool | None = None
+    sent: coverage.Sent | None = None
 
 
 def judge_trial(
@@ -94,7 +96,7 @@ def judge_trial(
     measured = measured_of(trace)
     rate, step, tested = throughput.throughput(trace), None, warm.steadiness
     connections = pool.pool_of(record, trial, trace)
-    first_asks = steadiness.first_asks(trace)
+    first_asks, sent = steadiness.first_asks(trace), coverage.sent_by(trial, trace)
     of_warmup = warmup.milestones(trace, warm) | cache.unasked(trial, trace, planned)
     if subject is not None:
         findings = steps.rated(findings, trial, sum(counts.values()), swept=swept)
@@ -124,7 +126,8 @@ def judge_trial(
         steady_from_s=warm.steady_from_s,
         steadiness=tested,
     )
-    return Judged(result, empty if bad else service, empty if bad else response, step, connections)
+    durations = (empty, empty) if bad else (service, response)
+    return Judged(result, *durations, step, connections, sent)
 
 
 def _audited(audit: Sequence[Finding], more: Sequence[Finding]) -> tuple[Finding, ...]:

@@ -192,6 +192,9 @@ def _order(run: Run) -> Order:
     """What the load sends when."""
     opened, compiled = run.opened, run.session.bytes()
     spread: Spread = "round" if opened.treatment.load.get("spread") == "round" else "keep"
+    if run.session.cache is None:
+        line = opened.workload.from_line(opened.load, opened.seed)
+        run.about.load = msgspec.structs.replace(run.about.load, from_line=line)
     if isinstance(opened.workload, VerbatimRequests):
         order = opened.workload.order(opened.load, opened.seed, run.session.cache)
     else:

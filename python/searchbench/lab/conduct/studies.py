@@ -93,8 +93,8 @@ def verify(
     """
     if (Path(record) / "record.json").is_file():
         raise RecordError(
-            f"{record}: holds a record already, and verify asks every system anew; name another "
-            "folder with --record"
+            f"{record}: holds a record already, and verify asks every system anew, also after an "
+            "interruption; name another folder with --record, or remove this one"
         )
     study = study if isinstance(study, Study) else read_study(study)
     plan = make_plan(study)

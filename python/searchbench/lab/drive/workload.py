@@ -23,10 +23,10 @@ from searchbench.lab.system.address import Target, resolve
 from searchbench.lab.wire.order import I64, U32, Order
 from searchbench.record.trial import Queries
 from searchbench.workload.draw import CachePlan, draw
-from searchbench.workload.loads import Load
+from searchbench.workload.loads import Load, Replay
 from searchbench.workload.queries.algebra import Query
 from searchbench.workload.queries.forms import to_json, to_text
-from searchbench.workload.queries.orders import arrange
+from searchbench.workload.queries.orders import arrange, lines
 from searchbench.workload.queries.sets import QuerySet
 from searchbench.workload.verbatim.model import Ask, RequestSet, sequence
 
@@ -123,6 +123,19 @@ class _Workload:
 
     asked: QuerySet | RequestSet
 
+    def from_line(self, load: Load, seed: int) -> int | None:
+        """The line of the log (from 1) that a drive begins with; None where no seed decides it."""
+        drawn = isinstance(self.asked, RequestSet) and self.asked.groups
+        if drawn or isinstance(load.loop, Replay) or load.order not in ("stretches", "logged"):
+            return None
+        return int(self._in_turn(load, seed)[0]) + 1
+
+    def _in_turn(self, load: Load, seed: int) -> I64:
+        """The lines of the log (from 0) in the order of the load; of a replay as they are."""
+        if isinstance(load.loop, Replay):
+            return np.arange(self.asked.logged)
+        return lines(self.asked.logged, load.order, seed)
+
     @property
     def digest(self) -> str:
         """Names its file on record."""
@@ -170,7 +183,9 @@ class PortableQueries(_Workload):
         """
         request_of = np.full(self.asked.distinct, -1, np.int64)
         request_of[compiled.request_to_query[: compiled.single]] = np.arange(compiled.single)
-        requests, times = request_of[self.asked.log], self.asked.times_s
+        # Of the whole log, so that systems that express other queries are still asked alike.
+        requests = request_of[self.asked.log[self._in_turn(load, seed)]]
+        times = self.asked.times_s
         known = requests >= 0
         log = requests[known].astype(np.uint32)
         due = load.due_ns(seed, None if times is None else times[known])
@@ -248,6 +263,8 @@ class VerbatimRequests(_Workload):
             log = draw(cache, length, seed)
         elif self.asked.groups:
             log = sequence(self.asked, seed, length)
+        else:
+            log = log[self._in_turn(load, seed)]
         return _order(load, log, due, seed, repeated=_DRAWN)
 
     def filling(self, caches: int, cache: CachePlan, seed: int) -> Order:
@@ -268,7 +285,7 @@ def _order(load: Load, log: U32, due: I64 | None, seed: int, repeated: int | Non
         asked = arrange(log, load.order, seed=seed, length=len(due))
         return Order(asked.sequence, None, due, load.connections, repeat=False)
     length = None
-    if repeated is not None and load.order != "logged":
+    if repeated is not None and load.order in ("shuffled", "drawn"):
         length = max(repeated, len(log))
     asked = arrange(log, load.order, clients=load.connections, seed=seed, length=length)
     return Order(

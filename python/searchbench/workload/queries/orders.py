@@ -14,7 +14,12 @@ from numpy.typing import NDArray
 from searchbench.errors import QueryError
 
 Repetition = Literal["each", "uniform", "zipf"]
-Order = Literal["logged", "shuffled", "drawn"]
+Order = Literal["stretches", "logged", "shuffled", "drawn"]
+
+# So many lines stay together, what one user asks after another among them; and a drive of 500
+# requests still has them from 50 places of the log.
+STRETCH = 10
+_GOLDEN = (5**0.5 - 1) / 2
 
 
 def repeat(
@@ -56,6 +61,29 @@ def by_first_appearance(log: NDArray[np.uint32]) -> tuple[NDArray[np.intp], NDAr
     return old[order].astype(np.intp), new_of[inverse].astype(np.uint32)
 
 
+def lines(length: int, order: Order, seed: int) -> NDArray[np.int64]:
+    """Which lines of a log are sent one after another: int64, each of 0..length-1 once.
+
+    "logged": as it is, from a line on that the seed draws, and round. "stretches": ``STRETCH``
+    lines in a row, then as many from elsewhere: how ever many are sent, they are spread evenly
+    over the log (by multiples of the golden ratio, from one on that the seed draws). A log of one
+    stretch is sent as it is; so are all for the other orders, which do not rest on it.
+    """
+    at = np.arange(length)
+    rng = np.random.default_rng([seed, 0x6C696E65])
+    if order == "logged":
+        return np.roll(at, -int(rng.integers(max(1, length))))
+    count = -(-length // STRETCH)
+    if order != "stretches" or count < 2:
+        return at
+    places = (rng.random() + _GOLDEN * np.arange(count)) % 1
+    turn = np.argsort(np.argsort(places))  # which stretch is sent when
+    starts = split(length, count).astype(np.int64)
+    sizes = np.diff(starts)[turn]
+    found: NDArray[np.int64] = at + np.repeat(starts[turn] - (np.cumsum(sizes) - sizes), sizes)
+    return found
+
+
 class Sequence(NamedTuple):
     """What is sent: ``sequence`` uint32, indices of distinct queries in the order to be sent;
     ``client_starts`` uint32 of length clients + 1: client c asks
@@ -75,10 +103,10 @@ def arrange(
 ) -> Sequence:
     """``log`` in an order, split contiguously over ``clients`` as evenly as it goes.
 
-    "logged": as it is; "shuffled": permuted by the seed; "drawn": drawn from it by the seed,
-    with replacement. ``length`` None is that of the log, but at least one query for each
-    client; a longer sequence repeats the log ("shuffled": each time permuted anew), a shorter
-    one is its beginning. ValueError for an empty log or no clients.
+    "logged" and "stretches": as it is (see ``lines``); "shuffled": permuted by the seed; "drawn":
+    drawn from it by the seed, with replacement. ``length`` None is that of the log, but at least
+    one query for each client; a longer sequence repeats the log ("shuffled": each time permuted
+    anew), a shorter one is its beginning. ValueError for an empty log or no clients.
     """
     if len(log) == 0 or clients < 1:
         raise ValueError("a sequence needs a log and at least one client")
