@@ -1,8 +1,8 @@
 """The command line: one verb, one door. A verb parses, calls one function, and prints.
 
-Exit codes: 0 as asked; 1 the answer is bad news (a regression, results that differ, a trial that
-failed, a study without a valid trial, a promise that is broken); 2 a mistake in what was given or a
-thing that is missing; 3 it cannot be told whether a promise is kept; 130 interrupted.
+Exit codes: 0 done as asked; 1 bad news (a regression, results that differ, a trial that failed, a
+server that stopped answering, a study without a valid trial, a broken promise); 2 a mistake in what
+was given, or something is missing; 3 it cannot be told whether a promise is kept; 130 interrupted.
 
 Everything heavy is imported inside the verbs, so that ``--help`` answers at once.
 """

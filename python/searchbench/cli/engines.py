@@ -28,14 +28,14 @@ def install(
     all: Flag = False,  # noqa: A002
     for_tests: Annotated[bool, Parameter(negative=(), show=False)] = False,
 ) -> int:
-    """Get engines: Debian's packages by apt-get, as root; archives of Maven Central by mvn.
+    """Install engines: Debian's packages with apt-get, as root; archives of Maven Central with mvn.
 
     Parameters
     ----------
     names
         The engines, as `searchbench engines` lists them.
     all
-        Every engine that a registry gives and that is not here.
+        Install every engine that a registry has and that is not here.
     for_tests
         Say what could not be got and go on: the tests say what they miss.
     """
@@ -77,11 +77,11 @@ def engines(*names: str, start: Flag = False, levers: bool = False, as_json: Jso
     Parameters
     ----------
     names
-        Only these; all, where none is named.
+        List only these engines; by default, all.
     start
-        Start each one, in turn, and ask it its version: what does not start is not here.
+        Start each one in turn and ask for its version. What does not start counts as not here.
     levers
-        Also list every parameter; any of them may be a factor of a study.
+        Also list every parameter. Any of them may be a factor of a study.
     as_json
         Print JSON.
     """

@@ -25,8 +25,8 @@ ACCESS_KEYS: tuple[SpecKey, ...] = (
             "not the host of the address; it is also sent to the server (SNI)"),
     SpecKey("headers", "texts", (), 'HTTP: headers of every request, "Name: value"; a value that '
             'may be secret names an environment variable: "Authorization: Bearer ${TOKEN}"'),
-    SpecKey("compressed", "boolean", False, "HTTP: ask for replies in gzip; `bytes` then counts the "
-            "compressed bytes"),
+    SpecKey("compressed", "boolean", False, "HTTP: ask for replies in gzip; `bytes` then counts "
+            "the compressed bytes"),
 )  # fmt: skip
 _OF_TLS = ("ca", "insecure", "cert", "key", "server_name")
 _OF_HTTP = ("headers", "compressed")

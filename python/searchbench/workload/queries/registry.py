@@ -33,7 +33,7 @@ _TEMPLATE_KEYS: tuple[SpecKey, ...] = (
         "distance",
         "integer",
         1,
-        "by how many edits a word may differ from a fuzzy one",
+        "how many edits away a word may be that a fuzzy one finds",
         minimum=1,
         maximum=2,
     ),
