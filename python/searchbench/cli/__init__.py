@@ -17,6 +17,7 @@ from searchbench.cli import corpus, engines, queries
 from searchbench.cli.check import check
 from searchbench.cli.compare import compare
 from searchbench.cli.drnbench import drnbench
+from searchbench.cli.flags import flowing
 from searchbench.cli.load import load
 from searchbench.cli.plan import plan
 from searchbench.cli.report import report
@@ -35,7 +36,7 @@ app = App(
 )
 
 for _verb in (check, plan, run, verify, load, drnbench, wire, report, compare):
-    app.command(_verb)
+    app.command(flowing(_verb))
 for _verbs in (engines.app, corpus.app, queries.app):
     app.command(_verbs)
 

@@ -11,7 +11,9 @@ from cyclopts import Parameter
 from searchbench.cli.flags import Json
 from searchbench.errors import SearchbenchError
 
-Runs = Annotated[tuple[Path, ...], Parameter(consume_multiple=True, negative=())]
+Runs = Annotated[
+    tuple[Path, ...], Parameter(consume_multiple=True, negative=(), show_default=False)
+]
 
 
 def compare(

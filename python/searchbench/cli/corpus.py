@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from cyclopts import App
 
-from searchbench.cli.flags import Json
+from searchbench.cli.flags import Json, flowing
 
 if TYPE_CHECKING:
     from searchbench.corpora.corpus import Corpus, Summary
@@ -16,6 +16,7 @@ app = App(name="corpus", help="Make, scale and inspect documents.", help_format=
 
 
 @app.command
+@flowing
 def inspect(*files: Path, as_json: Json = False) -> int:
     """Read documents as a study would: schema, counts, digest, rows that do not fit.
 
@@ -42,6 +43,7 @@ def inspect(*files: Path, as_json: Json = False) -> int:
 
 
 @app.command
+@flowing
 def make(
     family: Literal["debian", "generated"],
     out: Path,
@@ -81,6 +83,7 @@ def make(
 
 
 @app.command
+@flowing
 def scale(
     files: Path,
     out: Path,

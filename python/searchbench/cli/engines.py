@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import App, Parameter
 
-from searchbench.cli.flags import Flag, Json
+from searchbench.cli.flags import Flag, Json, flowing
 
 if TYPE_CHECKING:
     from searchbench.engines.engine import Parameter as Lever
@@ -23,6 +23,7 @@ app = App(
 
 
 @app.command
+@flowing
 def install(
     *names: str,
     all: Flag = False,  # noqa: A002
@@ -71,6 +72,7 @@ def install(
 
 
 @app.default
+@flowing
 def engines(*names: str, start: Flag = False, levers: bool = False, as_json: Json = False) -> int:
     """List the engines: what is here, what each cannot do, how to get the others.
 

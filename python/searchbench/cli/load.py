@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-from searchbench.cli.flags import Flag, Json, Port
+from searchbench.cli.flags import Flag, Json, Port, Texts
 
 
 def load(
@@ -16,7 +16,7 @@ def load(
     rate: str | None = None,
     replay: float | None = None,
     find_capacity: Flag = False,
-    slo: list[str] | None = None,
+    slo: Texts = None,
     abort: Flag = False,
     effort: float = 1.0,
     seconds: float | None = None,
@@ -50,7 +50,7 @@ def load(
     cert: Path | None = None,
     key: Path | None = None,
     server_name: str | None = None,
-    header: list[str] | None = None,
+    header: Texts = None,
     compressed: Flag = False,
     record: Path | None = None,
     report: bool = True,

@@ -9,12 +9,13 @@ from typing import Annotated, Literal
 
 from cyclopts import App, Parameter
 
-from searchbench.cli.flags import Flag, Json
+from searchbench.cli.flags import Flag, Json, flowing
 
 app = App(name="queries", help="Make and inspect query sets.", help_format="plaintext")
 
 
 @app.command
+@flowing
 def inspect(*files: Path, as_json: Json = False) -> int:
     """Read a query file as a study would: how many queries, how long, how often, bad lines.
 
@@ -66,6 +67,7 @@ def inspect(*files: Path, as_json: Json = False) -> int:
 
 
 @app.command
+@flowing
 def make(
     documents: Path,
     out: Path,
@@ -141,6 +143,7 @@ def make(
 
 
 @app.command
+@flowing
 def extract(
     *answers: Path,
     column: Annotated[str, Parameter(name=("--column", "--column-index"))] = "0",
