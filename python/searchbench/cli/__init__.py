@@ -1,8 +1,8 @@
 """The command line: one verb, one door. A verb parses, calls one function, and prints.
 
-Exit codes: 0 as asked; 1 the answer is bad news (a regression, results that differ, a trial that
-failed, a study without a valid trial, a promise that is broken); 2 a mistake in what was given or a
-thing that is missing; 3 it cannot be told whether a promise is kept; 130 interrupted.
+Exit codes: 0 done as asked; 1 bad news (a regression, results that differ, a trial that failed, a
+server that stopped answering, a study without a valid trial, a broken promise); 2 a mistake in what
+was given, or something is missing; 3 it cannot be told whether a promise is kept; 130 interrupted.
 
 Everything heavy is imported inside the verbs, so that ``--help`` answers at once.
 """
@@ -17,6 +17,7 @@ from searchbench.cli import corpus, engines, queries
 from searchbench.cli.check import check
 from searchbench.cli.compare import compare
 from searchbench.cli.drnbench import drnbench
+from searchbench.cli.flags import flowing
 from searchbench.cli.load import load
 from searchbench.cli.plan import plan
 from searchbench.cli.report import report
@@ -35,7 +36,7 @@ app = App(
 )
 
 for _verb in (check, plan, run, verify, load, drnbench, wire, report, compare):
-    app.command(_verb)
+    app.command(flowing(_verb))
 for _verbs in (engines.app, corpus.app, queries.app):
     app.command(_verbs)
 

@@ -11,7 +11,8 @@ from searchbench.cli.flags import Json
 def check(study: Path, *, as_json: Json = False) -> int:
     """Find every mistake in a study file: line, column, what was expected, the nearest name.
 
-    Of the documents and queries that it names, headers, first rows and first lines are read.
+    Also reads the headers, first rows and first lines of the documents and queries that the study
+    names.
 
     Parameters
     ----------

@@ -11,7 +11,9 @@ from cyclopts import Parameter
 from searchbench.cli.flags import Json
 from searchbench.errors import SearchbenchError
 
-Runs = Annotated[tuple[Path, ...], Parameter(consume_multiple=True, negative=())]
+Runs = Annotated[
+    tuple[Path, ...], Parameter(consume_multiple=True, negative=(), show_default=False)
+]
 
 
 def compare(
@@ -24,34 +26,34 @@ def compare(
     out: Path | None = None,
     as_json: Json = False,
 ) -> int:
-    """Compare two records: what differs, whether it is the change, and whether results changed.
+    """Compare two records: did a change alter speed or results?
 
-    Two records alone are two runs: they say that these differ, not that B is faster or slower.
-    That takes further runs of the same thing.
+    Two records alone are two runs. They can show that these two differ, but not that B is faster or
+    slower: that takes further runs of the same thing (--same).
 
-    Exits with 1 when B is worse than A by more than the threshold and by more than the noise that
-    is known (with --same that between runs, else only that within these two), or has no valid
-    trial of a treatment of which A has some, or does not answer well at a load of a sweep, or a
-    rate of a search, at which A does; with 2 when the records have nothing in common that
-    could be compared, or are one and the same. Results that changed do not alter the status: they
-    are findings, and in the JSON.
+    Exits with 1 if B is worse than A by more than the threshold and by more than the known noise:
+    with --same the noise between runs, else only that within these two. Also exits with 1 if B has
+    no valid trial of a treatment of which A has some, or does not answer well at a load of a
+    sweep, or at a rate of a capacity search, at which A does. Exits with 2 if the records have
+    nothing in common to compare, or are one and the same. Results that changed do not alter the
+    status; they are findings, and in the JSON.
 
     Parameters
     ----------
     a
-        The record to compare with (before).
+        The record to compare with (before the change).
     b
-        The record to judge (after).
+        The record to judge (after the change).
     threshold
-        How much B may lose, as a percentage.
+        The loss to accept in B, as a percentage.
     same
-        Further records of what A is, preferably three or more, some made after B. They show how
-        much runs of the same thing differ.
+        Further records of the same thing as A, preferably three or more, some made after B. They
+        show how much runs of the same thing differ.
     same_b
-        Further records of what B is.
+        Further records of the same thing as B.
     out
-        Write a page too: this HTML file, with all metrics, the answers, what else differs, and
-        what would change the answer.
+        Also write this HTML file, with all metrics, the answers, what else differs, and what would
+        change the verdict.
     as_json
         Print JSON.
     """

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from cyclopts import App
 
-from searchbench.cli.flags import Json
+from searchbench.cli.flags import Json, flowing
 
 if TYPE_CHECKING:
     from searchbench.corpora.corpus import Corpus, Summary
@@ -16,13 +16,14 @@ app = App(name="corpus", help="Make, scale and inspect documents.", help_format=
 
 
 @app.command
+@flowing
 def inspect(*files: Path, as_json: Json = False) -> int:
     """Read documents as a study would: schema, counts, digest, rows that do not fit.
 
     Parameters
     ----------
     files
-        Files or a directory; CSV, TSV, JSONL, Parquet, plain or compressed, or text files.
+        Files or a directory: CSV, TSV, JSONL, Parquet, or text files; plain or compressed.
     as_json
         Print JSON.
     """
@@ -42,6 +43,7 @@ def inspect(*files: Path, as_json: Json = False) -> int:
 
 
 @app.command
+@flowing
 def make(
     family: Literal["debian", "generated"],
     out: Path,
@@ -57,9 +59,9 @@ def make(
     family
         Where the documents come from.
     out
-        The file to write; .gz, .zst and others compress.
+        The file to write; an ending such as .gz or .zst compresses it.
     documents
-        How many, if generated.
+        How many documents, if they are generated.
     seed
         The same seed gives the same text.
     as_json
@@ -81,6 +83,7 @@ def make(
 
 
 @app.command
+@flowing
 def scale(
     files: Path,
     out: Path,
@@ -91,7 +94,7 @@ def scale(
     split_by: Literal["round-robin", "hash", "contiguous"] = "round-robin",
     as_json: Json = False,
 ) -> int:
-    """Make a corpus smaller, larger, or several: every k-th document, k times, or in parts.
+    """Write a corpus smaller, larger or in parts: every k-th document, all k times, or split.
 
     Parameters
     ----------
@@ -104,9 +107,9 @@ def scale(
     duplicate
         Take all documents k times, with new ids.
     parts
-        Split into so many.
+        Split the corpus into so many parts.
     split_by
-        Which part a document belongs to.
+        The rule by which a document goes to a part.
     as_json
         Print JSON.
     """

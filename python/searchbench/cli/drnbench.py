@@ -1,4 +1,4 @@
-"""``searchbench drnbench``: the options of drnbench-request-response, its CSV, a truer result.
+"""``searchbench drnbench``: the options and the CSV of drnbench-request-response.
 
 A thin door: the same option names and files, the same columns in the same order; behind it is
 ``searchbench load``.
@@ -42,15 +42,15 @@ def drnbench(
     report: bool = True,
     seed: int = 1,
 ) -> int:
-    """Do what drnbench-request-response does, with its options and its files.
+    """Do what drnbench-request-response does, with its options, its files and its CSV.
 
     Parameters
     ----------
     duration
         Seconds of each step.
     wait
-        Seconds between an answer and a client's next request; drnbench's 0.01 keeps every client
-        below 100 requests a second. 0: no wait.
+        Seconds between an answer and the client's next request; 0: no wait. drnbench's 0.01 keeps
+        every client below 100 requests a second.
     interval
         Seconds of silence between steps.
     start_n_clients
@@ -68,21 +68,21 @@ def drnbench(
     request_patterns_file
         Paths, or JSON in any of drnbench's forms.
     default_hosts
-        Hosts of one system, with commas; clients keep to one each, in turn.
+        Hosts of one system, separated by commas. Each client keeps to one host, in turn.
     default_host
         The same, for one host.
     default_port
         Their port.
     default_path
-        The one path, where there is no file of patterns.
+        The one path to send, if there is no file of patterns.
     default_method
-        The method of patterns that name none (GET).
+        The method of patterns that name none; GET by default.
     default_timeout
-        Seconds after which an answer is given up.
+        Seconds after which a request without an answer is given up.
     output_path
         Where the CSV is written.
     warmup
-        Seconds of warm-up before each step, which do not count; drnbench has none.
+        Seconds of warm-up before each step, which are not measured; drnbench has none.
     name
         The system's name on the page.
     remote

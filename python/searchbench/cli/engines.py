@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import App, Parameter
 
-from searchbench.cli.flags import Flag, Json
+from searchbench.cli.flags import Flag, Json, flowing
 
 if TYPE_CHECKING:
     from searchbench.engines.engine import Parameter as Lever
@@ -23,19 +23,20 @@ app = App(
 
 
 @app.command
+@flowing
 def install(
     *names: str,
     all: Flag = False,  # noqa: A002
     for_tests: Annotated[bool, Parameter(negative=(), show=False)] = False,
 ) -> int:
-    """Get engines: Debian's packages by apt-get, as root; archives of Maven Central by mvn.
+    """Install engines: Debian's packages with apt-get, as root; archives of Maven Central with mvn.
 
     Parameters
     ----------
     names
         The engines, as `searchbench engines` lists them.
     all
-        Every engine that a registry gives and that is not here.
+        Install every engine that a registry has and that is not here.
     for_tests
         Say what could not be got and go on: the tests say what they miss.
     """
@@ -71,17 +72,18 @@ def install(
 
 
 @app.default
+@flowing
 def engines(*names: str, start: Flag = False, levers: bool = False, as_json: Json = False) -> int:
     """List the engines: what is here, what each cannot do, how to get the others.
 
     Parameters
     ----------
     names
-        Only these; all, where none is named.
+        List only these engines; by default, all.
     start
-        Start each one, in turn, and ask it its version: what does not start is not here.
+        Start each one in turn and ask for its version. What does not start counts as not here.
     levers
-        Also list every parameter; any of them may be a factor of a study.
+        Also list every parameter. Any of them may be a factor of a study.
     as_json
         Print JSON.
     """

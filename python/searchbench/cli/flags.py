@@ -1,8 +1,10 @@
-"""Options that several verbs have."""
+"""Options that several verbs have, and how help is set: to the width of the terminal."""
 
 from __future__ import annotations
 
-from typing import Annotated
+import inspect
+from collections.abc import Callable
+from typing import Annotated, TypeVar
 
 from cyclopts import Parameter
 
@@ -11,3 +13,25 @@ Json = Annotated[bool, Parameter(name="--json", negative=())]
 Port = Annotated[int | None, Parameter(name="--prometheus")]
 Sets = Annotated[list[str] | None, Parameter(name="--set", negative=())]
 Only = Annotated[list[str] | None, Parameter(negative=())]
+Texts = Annotated[list[str] | None, Parameter(negative=())]
+
+_PARAMETERS = "Parameters\n----------\n"
+Verb = TypeVar("Verb", bound=Callable[..., int])
+
+
+def flowing(verb: Verb) -> Verb:
+    """The verb, with each paragraph of its docstring on one line: plain help keeps line breaks."""
+    about, head, options = inspect.cleandoc(verb.__doc__ or "").partition(_PARAMETERS)
+    verb.__doc__ = _joined(about, indented=False) + head + _joined(options, indented=True)
+    return verb
+
+
+def _joined(text: str, *, indented: bool) -> str:
+    """Each line that is ``indented`` or not, as said, at the end of one like it above."""
+    lines: list[str] = []
+    for line in text.split("\n"):
+        if lines and all(x.strip() and x.startswith(" ") == indented for x in (line, lines[-1])):
+            lines[-1] += " " + line.strip()
+        else:
+            lines.append(line)
+    return "\n".join(lines)

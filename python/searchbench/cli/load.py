@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-from searchbench.cli.flags import Flag, Json, Port
+from searchbench.cli.flags import Flag, Json, Port, Texts
 
 
 def load(
@@ -16,7 +16,7 @@ def load(
     rate: str | None = None,
     replay: float | None = None,
     find_capacity: Flag = False,
-    slo: list[str] | None = None,
+    slo: Texts = None,
     abort: Flag = False,
     effort: float = 1.0,
     seconds: float | None = None,
@@ -50,7 +50,7 @@ def load(
     cert: Path | None = None,
     key: Path | None = None,
     server_name: str | None = None,
-    header: list[str] | None = None,
+    header: Texts = None,
     compressed: Flag = False,
     record: Path | None = None,
     report: bool = True,
@@ -58,58 +58,65 @@ def load(
 ) -> int:
     """Measure what load running systems sustain, and write the report.
 
-    What is on record is not measured again; name another --record for that.
+    What is on record is not measured again. To measure it again, name another --record.
 
-    Exits with 1 where a step could not be driven.
+    Exits with 1 if a step could not be driven, a server stopped answering, or a promise of --slo is
+    broken; else with 3 if it cannot be told whether a promise is kept.
 
     Parameters
     ----------
     targets
-        http://127.0.0.1:10041, https://, mysql://, postgres://, sphinxql://, sphinx://, over TLS
-        mysql+tls:// and so on; several systems one after another; several addresses of one system
-        with commas; a name before: new=http://...
+        Where to send the load: http://127.0.0.1:10041, https://, mysql://, postgres://,
+        sphinxql://, sphinx://; over TLS mysql+tls:// and so on. Separate several systems by spaces,
+        and several addresses of one system by commas. A name may stand before: new=http://...
     requests
-        A file of paths, of JSON (drnbench's forms too), of SQL statements, or a production log.
+        What to send: a file of paths, of JSON (drnbench's forms too), of SQL statements, or a
+        production log.
     form
-        What the file is, where its name and content do not tell: paths, json, jsonl, sql, access,
-        groonga, sphinxql, mysql.
+        The form of the file, where its name and content do not show it: paths, json, jsonl, sql,
+        access, groonga, sphinxql, mysql.
     clients
-        A closed loop of so many clients; in steps 1:20:2 (from, to, by), or 1,2,4,8.
+        A closed loop of so many clients. For steps: 1:20:2 (from, to, by), or 1,2,4,8.
     rate
-        An open loop of so many requests a second; in steps as clients.
+        An open loop of so many requests a second. For steps, as with clients.
     replay
-        Replay the log at its own times, at this multiple of its speed.
+        Replay the log at this multiple of its own speed: 1 sends requests at the log's own times.
     find_capacity
         Search for the greatest rate that keeps the promise of --slo.
     slo
-        A promise: 'p99 < 50ms, errors < 0.1%'. Each step is held to it, and the exit code is 1
-        where one broke it, else 3 where that cannot be told; may be given several times.
+        A promise: 'p99 < 50ms, errors < 0.1%'. Each step is held to it, or --find-capacity searches
+        by it. May be given several times.
     abort
         End the run as soon as a step has surely broken a promise.
     effort
-        Of a search: multiplies the length of its trials; 0.3 for a first look, whose interval holds
-        the truth in fewer than 95 % of cases.
+        With --find-capacity: multiplies the length of the trials. 0.3 and less give a rough answer,
+        whose interval holds the truth in fewer than 95 % of cases; below 0.3 the answer does not
+        say 95 %.
     seconds
-        Length of the measured window of each step (10; a replay lasts as long as its log).
+        Length of the measured window of each step; 10 by default. A replay lasts as long as its
+        log.
     warmup
-        Seconds of warm-up before the window (1; a replay has none).
+        Seconds of warm-up before the window; 1 by default. A replay has none.
     pause
         Seconds of silence between steps.
     repeat
-        Drive every step this many times, to know how much the machine itself varies.
+        Drive every step this many times, to see how much the machine itself varies.
     think
         Closed loop: seconds between an answer and the next request.
     arrivals
         Open loop: poisson (independent users) or constant (a metronome).
     connections
-        Open loop: size of the pool; what finds none free waits, and the wait is shown as backlog.
+        Open loop: how many connections there are. A request that finds none free waits, and the
+        wait is shown as backlog.
     order
-        The order of the requests: stretches (the usual: 10 lines in a row, then on elsewhere in
-        the log), logged (from a line on that the seed draws), shuffled, or drawn (at random).
+        The order of the requests: stretches (10 lines in a row, then 10 from elsewhere in the log;
+        the default), logged (from a line on that the seed draws; the default of a replay),
+        shuffled, or drawn (at random).
     spread
-        Several addresses of a system: keep (each client keeps to one) or round (requests go round).
+        Several addresses of a system: keep (each client keeps to one) or round (requests go round
+        all of them).
     timeout
-        Seconds after which an answer is given up.
+        Seconds after which a request without an answer is given up.
     cache_hit
         Draw the requests so that the server's cache answers this share of them (0 to 1).
     cache_entries
@@ -117,47 +124,50 @@ def load(
     cache_law
         The popularity of the requests: uniform, zipf, or zipf:0.8 for another exponent than 1.
     engine
-        The system's engine, where it is not recognised; none: take its replies as they are.
+        The system's engine, if it is not recognised; none: do not decode its replies.
     study
         Take the queries of this study, compiled for one of its systems.
     system
         Which system of the study.
     captures
-        How many distinct requests are asked once beforehand, to compare answers under load with.
+        How many distinct requests to send once beforehand, so that answers under load can be
+        compared with answers alone.
     machines
-        Drive from these machines, over ssh: HOST,HOST (localhost is this one).
+        Send the load from these machines, reached over ssh: HOST,HOST (localhost is this one).
     ssh
         How they are reached: 'ssh -p 2222 -i key'.
     client_command
-        What runs the client on them, where it is not on the path of their shell.
+        The command that starts the client on them, if it is not on the path of their shell.
     idle
-        How the measuring loop waits: hybrid, block, spin.
+        How the measuring loop waits: block (sleeps), spin (keeps its core busy), or hybrid (sleeps,
+        and spins shortly before something is due).
     realtime
-        Ask for real-time priority.
+        Ask the kernel to let the measuring loop run first (real-time priority).
     cpus
-        Processors for the measuring loop: 2,3.
+        Processors for the measuring loop, such as 2,3.
     seed
         Seed of everything that is random.
     remote
-        Allow addresses that are not this machine's loopback.
+        Allow addresses that are not this machine's loopback: those servers are yours to load.
     prometheus
         Serve rate, outcomes, times and lateness for Prometheus at this port of loopback while it
         runs; 0 for any port.
     ca
         TLS: certificates (PEM) to trust in place of the system's authorities.
     insecure
-        TLS: take any certificate; the report says so.
+        TLS: accept any certificate; the report says so.
     cert
         TLS: our own certificate (PEM), for servers that ask for one.
     key
         TLS: its private key (PEM).
     server_name
-        TLS: the name that the server's certificate is for, where it is not the host.
+        TLS: the name that the server's certificate is for, if it is not the host of the address.
     header
-        A header of every request, 'Name: value'; several times. The record has its name, and the
-        value only where that is known to be no secret; '${NAME}' takes it from the environment.
+        A header of every request, 'Name: value'; may be given several times. '${NAME}' takes a
+        value from the environment. The record has the header's name, and its value only if that is
+        known to be no secret.
     compressed
-        Ask for replies in gzip; their bytes are counted as they were sent.
+        Ask for replies in gzip; bytes then counts the compressed bytes.
     record
         The folder of the record; records/load-TIME by default.
     report

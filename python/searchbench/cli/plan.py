@@ -23,10 +23,11 @@ def plan(study: Path, *, sets: Sets = None, only: Only = None, as_json: Json = F
     study
         The study file.
     sets
-        Change the study: KEY=VALUE, as in load.seconds=3, systems.NAME.PARAMETER=4, seed=7.
+        Change the study: KEY=VALUE, as in load.seconds=3, systems.NAME.PARAMETER=4, seed=7. May be
+        given several times.
     only
-        Measure one level of a factor: FACTOR=LEVEL, as in system=NAME or load.clients=4; given
-        several times, all of those.
+        Keep one level of a factor: FACTOR=LEVEL, as in system=NAME or load.clients=4. Give it
+        several times to keep several levels.
     as_json
         Print JSON: the plan as it will stand in the record.
     """

@@ -9,14 +9,15 @@ from typing import Annotated, Literal
 
 from cyclopts import App, Parameter
 
-from searchbench.cli.flags import Flag, Json
+from searchbench.cli.flags import Flag, Json, flowing
 
 app = App(name="queries", help="Make and inspect query sets.", help_format="plaintext")
 
 
 @app.command
+@flowing
 def inspect(*files: Path, as_json: Json = False) -> int:
-    """Read a query file as a study would: how many, how long, how often repeated, bad lines.
+    """Read a query file as a study would: how many queries, how long, how often, bad lines.
 
     Parameters
     ----------
@@ -66,6 +67,7 @@ def inspect(*files: Path, as_json: Json = False) -> int:
 
 
 @app.command
+@flowing
 def make(
     documents: Path,
     out: Path,
@@ -87,13 +89,13 @@ def make(
     out
         The file to write.
     distinct
-        How many different queries.
+        How many different queries to sample.
     logged
-        Length of the log, with repetitions; each once by default.
+        Length of the log, with repetitions; by default, each query once.
     repetition
-        How often each is asked.
+        How often each query is asked.
     words
-        Mean number of words.
+        Mean number of words in a query.
     match
         How the words are to be found.
     seed
@@ -141,6 +143,7 @@ def make(
 
 
 @app.command
+@flowing
 def extract(
     *answers: Path,
     column: Annotated[str, Parameter(name=("--column", "--column-index"))] = "0",
@@ -155,32 +158,33 @@ def extract(
     dialect: Literal["mysql", "standard"] | None = None,
     out: Path | None = None,
 ) -> int:
-    """Terms to ask for, one a line: out of a select answer of Groonga, or a field of documents.
+    """Write terms to search for, one a line, taken from a Groonga select or a field of documents.
 
     Parameters
     ----------
     answers
-        Files with answers of a select (command_version 1, 2 or 3); standard input if none.
+        Files with the answers of a select (command_version 1, 2 or 3); by default, standard input.
     column
-        The column of the answer: its name, or its number from 0.
+        The column of the answer to take: its name, or its number, counted from 0.
     corpus
         Take the terms of documents instead: a file or a directory of them.
     field
-        The field of the documents.
+        The field of those documents to take.
     words
-        The single words in lower case, as a search system would take them.
+        Write single words in lower case, as a search system would split them.
     sanitize
-        ':' and ';', which mean something in a query, become spaces.
+        Replace ':' and ';', which mean something in a query, by spaces.
     escape
-        Percent-encoded for a URL.
+        Percent-encode the terms for a URL.
     distinct
-        Each only once.
+        Write each term only once.
     limit
-        No more than so many.
+        Write no more than so many terms.
     template
-        Write requests: a path, an SQL statement or a JSON object with {term} in the term's place.
+        Write requests instead: a path, an SQL statement or a JSON object, with {term} where the
+        term goes.
     dialect
-        Quotes in SQL as mysql (also MariaDB, Sphinx) or standard (PostgreSQL, SQLite) takes them.
+        How to write quotes in SQL: mysql (also MariaDB, Sphinx) or standard (PostgreSQL, SQLite).
     out
         The file to write; standard output by default.
     """

@@ -22,24 +22,28 @@ def run(
 ) -> int:
     """Measure a study and write its report. Ctrl-C is safe; the same command continues.
 
-    What is on record is not measured again; name another --record for that.
+    What is on record is not measured again. To measure it again, name another --record.
 
-    Exits with 1 where a trial failed or none is valid (in a sweep or search: only if one failed).
+    Exits with 1 if a trial failed, if a study of trials has no valid one, if a server of a sweep or
+    capacity search stopped answering, or if a promise of a sweep is broken; else with 3 if it
+    cannot be told whether a promise is kept.
 
     Parameters
     ----------
     study
         The study file.
     sets
-        Change the study: KEY=VALUE, as in load.seconds=3, systems.NAME.PARAMETER=4, seed=7.
+        Change the study: KEY=VALUE, as in load.seconds=3, systems.NAME.PARAMETER=4, seed=7. May be
+        given several times.
     only
-        Measure one level of a factor: FACTOR=LEVEL, as in system=NAME or load.clients=4; given
-        several times, all of those.
+        Keep one level of a factor: FACTOR=LEVEL, as in system=NAME or load.clients=4. Give it
+        several times to keep several levels.
     quick
-        A first look in a minute or two: fewer blocks, shorter windows, fewer documents and queries.
-        It decides nothing, and all that is printed and written says so.
+        Take a first look, which takes a minute or two: fewer blocks, shorter windows, fewer
+        documents and queries. It decides nothing, and all that is printed and written says so.
     record
-        The folder of the record; by default records/NAME, with the changes in its name.
+        The folder of the record; by default records/NAME, with the changes of --set and --only in
+        its name.
     work
         Where indexes are built while measuring; the temporary directory by default.
     prometheus

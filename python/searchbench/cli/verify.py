@@ -28,24 +28,26 @@ def verify(
     work: Path | None = None,
     as_json: Json = False,
 ) -> int:
-    """Ask every system of a study every distinct query, and compare what they return.
+    """Send every distinct query to every system of a study, and compare what they return.
 
-    Exits with 1 where a query differs at the level that the study requires.
+    Nothing is timed. Exits with 1 if a query differs at the level that the study requires, or if a
+    system failed.
 
     Parameters
     ----------
     study
         The study file.
     sets
-        Change the study: KEY=VALUE, as in load.seconds=3, systems.NAME.PARAMETER=4, seed=7.
+        Change the study: KEY=VALUE, as in load.seconds=3, systems.NAME.PARAMETER=4, seed=7. May be
+        given several times.
     only
-        Measure one level of a factor: FACTOR=LEVEL, as in system=NAME or load.clients=4; given
-        several times, all of those.
+        Keep one level of a factor: FACTOR=LEVEL, as in system=NAME or load.clients=4. Give it
+        several times to keep several levels.
     record
-        Keep the answers, and no times, as a record of its own in this new folder, which
-        `searchbench report` reads; else they are thrown away.
+        Keep the answers in this new folder, as a record without times, which `searchbench report`
+        reads. By default they are thrown away.
     work
-        Where indexes are built.
+        Where indexes are built; the temporary directory by default.
     as_json
         Print JSON.
     """

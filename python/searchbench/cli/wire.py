@@ -24,7 +24,7 @@ def wire(
     set: Annotated[dict[str, str] | None, Parameter(negative=())] = None,  # noqa: A002
     as_json: Json = False,
 ) -> int:
-    """Print the exact bytes sent and received for one query on a real engine.
+    """Send one query to a real engine, and print the exact bytes sent and received.
 
     Parameters
     ----------
@@ -35,11 +35,11 @@ def wire(
     match
         How the words are to be found.
     files
-        The documents to search; four sentences by default.
+        The documents to search; by default, four sentences that come with searchbench.
     set
         Engine parameters, e.g. --set.parts 4.
     as_json
-        Print JSON, the bytes as hexadecimal.
+        Print JSON, with the bytes in hexadecimal.
     """
     from searchbench.corpora import open_corpus
     from searchbench.engines import engine as find

@@ -77,7 +77,7 @@ SPEC_KEYS = (
     _text(
         "format",
         "auto",
-        "How rows are written; auto: by the end of the file's name.",
+        "The form of the file; auto: by the end of its name.",
         ("auto", "jsonl", "csv", "tsv", "parquet", "text"),
     ),
     CorpusKey(
@@ -90,28 +90,28 @@ SPEC_KEYS = (
     _text("id", None, "The column of the id; else `id`, else the row's number."),
     _text("separator", "|", "What separates the keywords in a cell of CSV or TSV."),
     _text("delimiter", "", "What separates cells; by default a comma in CSV, a tab in TSV."),
-    _text("quote", '"', "What quotes cells of CSV and TSV; empty for nothing."),
+    _text("quote", '"', "The quote around cells of CSV and TSV; empty for none."),
     _text(
         "date_unit", "ms", "The unit of dates that are numbers, counted from 1970 UTC.", ("s", "ms")
     ),
     _text(
         "bad_rows",
         "refuse",
-        "What becomes of a corpus with rows that do not fit: refused, or read without them.",
+        "What to do with rows that do not fit: refuse the corpus, or leave them out.",
         ("refuse", "skip"),
     ),
     CorpusKey(
         "sample_rows",
         "integer",
         1000,
-        "How many first rows the fields are guessed from.",
+        "How many of the first rows the fields are guessed from.",
         minimum=1,
         families=("files",),
     ),
     CorpusKey("snapshot", "text", None, "The snapshot to read.", given=True, families=("debian",)),
     _drawn("documents", 10_000, "How many documents.", 1),
     _drawn("seed", 1, "The same seed gives the same text.", 0),
-    _drawn("words", 120.0, "Median words of a body (lognormal).", 1),
+    _drawn("words", 120.0, "Median number of words in a body (lognormal).", 1),
     _drawn("words_sigma", 0.8, "Standard deviation of the logarithm of a body's words.", 0, 2),
     _drawn(
         "zipf_exponent",

@@ -17,16 +17,16 @@ from searchbench.workload.verbatim.headers import REFERENCE, is_open, parse
 ACCESS_KEYS: tuple[SpecKey, ...] = (
     SpecKey("ca", "path", "", "TLS: the certificates (PEM) of authorities to trust in place of the "
             "system's, or the server's own certificate"),
-    SpecKey("insecure", "boolean", False, "TLS: take any certificate; what answers may be anybody, "
-            "and the report says so"),
+    SpecKey("insecure", "boolean", False, "TLS: accept any certificate; it is then unknown who "
+            "answers, and the report says so"),
     SpecKey("cert", "path", "", "TLS: our own certificate (PEM), for servers that ask for one"),
     SpecKey("key", "path", "", "TLS: the private key (PEM, without a passphrase) of `cert`"),
-    SpecKey("server_name", "text", "", "TLS: the name that the certificate is for and the server "
-            "is asked by (SNI), where it is not the host of the address"),
+    SpecKey("server_name", "text", "", "TLS: the name that the certificate is for, where it is "
+            "not the host of the address; it is also sent to the server (SNI)"),
     SpecKey("headers", "texts", (), 'HTTP: headers of every request, "Name: value"; a value that '
             'may be secret names an environment variable: "Authorization: Bearer ${TOKEN}"'),
-    SpecKey("compressed", "boolean", False, "HTTP: replies are asked for in gzip; their bytes are "
-            "counted as they were sent"),
+    SpecKey("compressed", "boolean", False, "HTTP: ask for replies in gzip; `bytes` then counts "
+            "the compressed bytes"),
 )  # fmt: skip
 _OF_TLS = ("ca", "insecure", "cert", "key", "server_name")
 _OF_HTTP = ("headers", "compressed")

@@ -28,9 +28,9 @@ _HEAD = """\
 # Study files
 
 A study is a question with everything needed to answer it, as TOML. `searchbench check STUDY` names
-every mistake in one, with its line and column; of the files that it names it reads headers, first
-rows and first lines. The smallest has a question, documents, queries and
-a system:
+every mistake in one, with its line and column. It also reads the headers, first rows and first
+lines of the files that the study names. The smallest study has a question, documents, queries and a
+system:
 
 ```toml
 question = "Which of tantivy and SQLite FTS5 serves my product search faster?"
@@ -55,11 +55,11 @@ checks (`python -m searchbench.study.reference > docs/STUDY.md`).
 "corpus.scale" = [0.1, 1, 10]           # a tenth of the documents, all of them, ten copies of all
 ```
 
-All levels of all factors are crossed; the systems are a factor too. Sampled queries come from the
-corpus before it is scaled, so that every size is asked the same ones.
+All levels of all factors are crossed. The systems are a factor too. Queries are sampled from the
+corpus before it is scaled, so every size gets the same ones.
 
-A level may set several keys at once. It then has a name, and the factor, whose name has no dot,
-counts as one factor in comparisons, figures and exclusions:
+A level may set several keys at once. Such levels have names, and their factor has a name without a
+dot. In comparisons, figures and exclusions it counts as one factor:
 
 ```toml
 [factors]
@@ -72,7 +72,7 @@ spread = [
 All levels of such a factor set the same keys, and no key is set twice in a study. A factor that
 sets parameters of one system alone is crossed within that system.
 
-`exclude` leaves out crossings, that is combinations of levels:
+`exclude` leaves out crossings, that is, combinations of levels:
 
 ```toml
 exclude = [
@@ -81,11 +81,11 @@ exclude = [
 ]
 ```
 
-`[held]` says in words, or as a table, what is held constant; the report shows it as the author's
-statement. A key that the study varies is refused. Where the record has the value of a key
+`[held]` says in words, or as a table, what is held constant. The report shows it as the author's
+statement. A key that the study varies is refused. If the record has the value of a key
 (`"load.clients"`, `"systems.NAME.LEVER"`, a fact of host.json such as `governor`), the statement is
-checked against it, and a warning says where they differ. A statement of several words is prose: it
-is not checked, and neither is anything that the record does not have.
+checked against it, and a warning says where they differ. A statement of several words is prose and
+is not checked; nor is anything that the record does not have.
 
 ## The same study with a change
 
@@ -94,32 +94,32 @@ searchbench run study.toml --set load.seconds=3 --set systems.tantivy.parts=2
 searchbench run study.toml --only system=sqlite
 ```
 
-`--set KEY=VALUE` sets any key of the study. The value is a TOML value; a text needs no quotes.
-Where a factor varies that key, the value replaces the factor's levels. `--only FACTOR=LEVEL` leaves
-out the other levels of a factor; given several times for one factor, it keeps all of those levels.
-`plan` and `verify` take both options too. The record keeps the study as it was run: its first line
-has the options, and what `--only` leaves out stands there as an exclusion. The record's folder has
-the options in its name.
+`--set KEY=VALUE` sets any key of the study. The value is a TOML value; a text needs no quotes. If a
+factor varies that key, the value replaces the factor's levels. `--only FACTOR=LEVEL` leaves out the
+other levels of a factor; give it several times to keep several levels. `plan` and `verify` take
+both options too. The record keeps the study as it was run: the first line has the options, and what
+`--only` leaves out stands there as an exclusion. The name of the record's folder has the options
+too.
 
-`searchbench run study.toml --quick` is a first look, in a minute or two for a few treatments: at
-most two blocks, windows of at most three seconds, about 10,000 documents, 200 sampled queries or
-1,000 logged ones. What a factor varies stays as it is, and so do the documents of attached systems.
-It shows whether everything runs, and the size of differences. It decides nothing, and the report
-says so throughout: no difference is resolved, no system is the best, `compare` refuses the record.
+`searchbench run study.toml --quick` is a first look, which takes a minute or two for a few
+treatments: at most two blocks, windows of at most three seconds, about 10,000 documents, 200
+sampled queries or 1,000 logged ones. What a factor varies stays as it is, and so do the documents
+of attached systems. A first look shows whether everything runs, and roughly how large differences
+are. It decides nothing, and the report says so throughout: no difference is resolved, no system is
+the best, and `compare` refuses the record.
 
 ## What is measured: trials, a sweep, or a capacity
 
-A study measures in one of three ways, which `[load]` says. All of them are crossed with factors.
+A study measures in one of three ways, which `[load]` chooses. All three can be crossed with
+factors.
 
-**Trials** are the usual way. Every treatment is measured once in each block, on a system that was
-started for it, in an order that the seed shuffles; three blocks and a control show the noise. Take
-this to compare.
+**Trials** are the usual way; take them to compare. Every treatment is measured once in each block,
+on a system that was started for it, in an order that the seed shuffles. Three blocks and a control
+show the noise.
 
-**A sweep** is a list of steps in `[load]`: `clients` or `rate_per_s`. Each configuration is started
-once in each block, and its steps follow one another on the same warm system, in the order of the
-list. Take this to see how latency and throughput go with load. With a factor `"load.clients"` the
-system is started anew for each level: take that where what one step leaves behind (caches, a heap,
-open connections) must not reach the next. It costs a start for each level.
+**A sweep** is a list of steps in `[load]`, either `clients` or `rate_per_s`; take it to see how
+latency and throughput change with load. Each configuration is started once in each block. Its steps
+follow one another on the same warm system, in the order of the list.
 
 ```toml
 [load]
@@ -128,11 +128,16 @@ seconds = 5
 pause_s = 1        # silence between steps
 ```
 
-Where every system is attached nothing is started, so the systems take turns within each step. A
+With a *factor* `"load.clients"` the system is started anew for each level instead. Take that if
+what one step leaves behind (caches, a heap, open connections) must not reach the next. It costs a
+start for each level.
+
+If every system is attached, nothing is started, so the systems take turns within each step. A
 replay over systems as found (`[ingest] index = "as-found"`) is a sweep of one step, at its `speed`.
 
-**A capacity** is the greatest rate that keeps a promise. A search chooses the rates, and the report
-gives an interval for each promise and configuration. Several promises are answered by one search.
+**A capacity** is the greatest rate that keeps a promise. A capacity search chooses the rates, and
+the report gives an interval for each promise and configuration. One search answers several
+promises.
 
 ```toml
 [load]
@@ -145,22 +150,24 @@ effort = 0.3       # shorter trials, wider intervals
 ```
 
 The search chooses rates, windows and warm-ups, so those keys, and `clients`, are refused beside
-`find_capacity`. Sweeps and searches are driven once unless `replicates` says more, and have no
-control.
+`find_capacity`. Sweeps and capacity searches are driven once unless `replicates` says more, and
+have no control.
 
-**The warm-up** lasts until the same queries are seen to become faster no longer and most of the
-distinct ones have been asked. One that pauses and goes on later is not seen: give it a fixed time.
-At `warmup_limit_s` it ends in any case. The first look of a search is warmed up in the same way
-(an `effort` below 1 shortens its limit). `warmup_s` in its place is a fixed warm-up. Either way
-the window is then judged to be steady, not steady or unknown (METHODOLOGY.md, Steady state). A
-short window shows little; where it takes many requests a second to show that a system is steady,
-`searchbench plan` says how many.
+**The warm-up** lasts until the same queries are no longer seen to become faster and most of the
+distinct ones have been asked. At `warmup_limit_s` it ends in any case. It cannot see a system that
+stops getting faster and goes on later: give such a system a fixed warm-up, with `warmup_s`. A
+capacity search warms the system up in the same way before it begins (an `effort` below 1 shortens
+the limit).
+
+However long the warm-up was, the window is then judged to be steady, not steady or unknown
+(METHODOLOGY.md, Steady state). A short window shows little. If a system must answer many requests a
+second before such a window can show that it is steady, `searchbench plan` says how many.
 
 ## Requests in place of queries
 
-Systems that run already can be sent requests as they are: paths, SQL statements, JSON, or a log
+Systems that already run can be sent requests as they are: paths, SQL statements, JSON, or a log
 that a server wrote. `[requests]` then stands in place of `[corpus]` and `[queries]`, and each
-system has the URL at which it is asked:
+system has the URL to which its requests are sent:
 
 ```toml
 question = "How many clients does the search API sustain?"
@@ -174,9 +181,9 @@ attach = "http://127.0.0.1:10040"
 clients = [1, 2, 4, 8]
 ```
 
-Such systems are taken as they are found; their engines' parameters cannot be set. `searchbench
-load` writes studies of this kind and runs them. A replay (`kind = "replay"`) sends the whole log at
-its own times, unless `seconds` says otherwise.
+Such systems are taken as they are found; the parameters of their engines cannot be set.
+`searchbench load` writes studies of this kind and runs them. A replay (`kind = "replay"`) sends the
+whole log at its own times, unless `seconds` says otherwise.
 """
 
 
@@ -184,15 +191,22 @@ _SYSTEMS = """\
 The other keys are the engine's parameters. Those marked ● change the index: each level of one needs
 an ingest of its own.
 
-An attached system keeps its own settings: where they are not the study's, the report says so. If
-it holds as many documents as the corpus has, they are taken to be the corpus's; if it holds none,
-the corpus is put in; if any other number, the trial fails. With `[ingest] index = "as-found"`
-documents are neither counted nor put in.
+An attached system keeps its own settings; where they are not the study's, the report says so. What
+happens to its documents depends on their number:
 
-A NAME may have any characters but control characters, `*` and `=`; quote it if it has others than
-letters, digits, `-` and `_`. User, password and database are read from SEARCHBENCH_NAME_USER,
-SEARCHBENCH_NAME_PASSWORD and SEARCHBENCH_NAME_DATABASE (NAME in capitals, `-` as `_`).
+- as many as the corpus has: they are taken to be the corpus's;
+- none: the corpus is put in;
+- any other number: the trial fails.
+
+With `[ingest] index = "as-found"` documents are neither counted nor put in.
+
+A NAME may have any characters except control characters, `*` and `=`. Quote it if it has others
+than letters, digits, `-` and `_`. User, password and database are read from
+SEARCHBENCH_NAME_USER, SEARCHBENCH_NAME_PASSWORD and SEARCHBENCH_NAME_DATABASE (NAME in capitals,
+`-` as `_`).
 """
+
+_KINDS = {str: "a text", int: "an integer", float: "a number"}
 
 
 def reference() -> str:
@@ -206,10 +220,10 @@ def reference() -> str:
             "[requests]", "What is sent as it is, in place of [corpus] and [queries].", REQUEST_KEYS
         ),
         _section("[load]", "How requests are sent, and when.", LOAD_KEYS),
-        _section("[ingest]", "", INGEST_KEYS),
-        _section("[control]", "", CONTROL_KEYS),
-        _section("[agreement]", "", AGREEMENT_KEYS),
-        _section("[verdict]", "", VERDICT_KEYS),
+        _section("[ingest]", "How documents are put in.", INGEST_KEYS),
+        _section("[control]", "How noise is measured.", CONTROL_KEYS),
+        _section("[agreement]", "How answers are compared.", AGREEMENT_KEYS),
+        _section("[verdict]", "What decides.", VERDICT_KEYS),
         _section("[systems.NAME]", _SYSTEMS, SYSTEM_KEYS),
         *map(_engine, ENGINES.values()),
     ]
@@ -246,8 +260,12 @@ def _values(lever: Parameter) -> str:
     if lever.choices:
         return ", ".join(f"`{show(choice)}`" for choice in lever.choices)
     if lever.minimum is not None and lever.maximum is not None:
-        return f"{lever.minimum:.12g} to {lever.maximum:.12g}"
-    return "`true` or `false`" if lever.kind is bool else lever.kind.__name__
+        return f"{_number(lever.minimum)} to {_number(lever.maximum)}"
+    return "`true` or `false`" if lever.kind is bool else _KINDS[lever.kind]
+
+
+def _number(bound: float) -> str:
+    return str(int(bound)) if bound == int(bound) else f"{bound:.12g}"
 
 
 def _cell(text: str) -> str:

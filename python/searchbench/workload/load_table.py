@@ -22,30 +22,34 @@ _PROMISE = "p99 < 50ms, errors < 0.1%"  # what one looks like, for sentences tha
 SPEC_KEYS: tuple[SpecKey, ...] = (
     SpecKey("kind", "text", None, "kind of loop; default: by the keys given",
             ("closed", "open", "replay")),
-    SpecKey("clients", "integer", 1, "closed loop: clients, a connection each; a list of them: "
-            "the steps of a sweep on one warm system (as a factor: started anew for each level)",
+    SpecKey("clients", "integer", 1, "closed loop: how many clients, with a connection each. A "
+            "list here: the steps of a sweep on one warm system. As a factor instead: the system "
+            "is started anew for each level",
             minimum=1, maximum=_MOST_CONNECTIONS),
     SpecKey("think_s", "number", 0.0, "closed loop: pause after each answer", minimum=0,
             maximum=3600),
-    SpecKey("rate_per_s", "number", None, "open loop: requests a second; a list of them: the steps "
-            "of a sweep on one warm system (as a factor: started anew for each level)",
+    SpecKey("rate_per_s", "number", None, "open loop: requests a second. A list here: the steps of "
+            "a sweep on one warm system. As a factor instead: the system is started anew for each "
+            "level",
             above=0, maximum=10_000_000),
-    SpecKey("arrivals", "text", "poisson", "open loop: gaps between requests, random "
-            "(exponential) or all the same", ("poisson", "constant")),
+    SpecKey("arrivals", "text", "poisson", "open loop: gaps between requests: random "
+            "(exponential), or all the same", ("poisson", "constant")),
     SpecKey("connections", "integer", 64, "open loop and replay: size of the pool of connections",
             minimum=1, maximum=_MOST_CONNECTIONS),
     SpecKey("times", "path", None, "replay: a file of times in seconds, one a line, or JSONL with "
             "`t`; default: the query log's own"),
     SpecKey("speed", "number", 1.0, "replay: multiple of the log's own speed", above=0,
             maximum=1_000_000),
-    SpecKey("order", "text", None, "in which order the log is sent. stretches: 10 lines in a row, "
-            "then on elsewhere, so that any part of it is like the whole; logged: as it is, from a "
-            "line on that the seed draws; drawn: at random (default: stretches; a replay: logged)",
+    SpecKey("order", "text", None, "the order in which the log is sent. stretches: 10 lines in a "
+            "row, then 10 from elsewhere, so that any part of the drive is like the whole log; "
+            "logged: as it is, from a line on that the seed draws; shuffled: permuted; drawn: at "
+            "random, with repetitions (default: stretches; for a replay: logged)",
             ("stretches", "logged", "shuffled", "drawn")),
     SpecKey("warmup_s", "number", None, "a fixed warm-up: seconds before the measured window; "
-            "default: until the system is steady (a replay: 0)", minimum=0, maximum=86_400),
-    SpecKey("warmup_limit_s", "number", None, "a warm-up until steady ends here in any case; the "
-            "trial is then steady only if its window is shown to be (default 60)", above=0,
+            "default: a warm-up until steady (for a replay: 0)", minimum=0, maximum=86_400),
+    SpecKey("warmup_limit_s", "number", None, "a warm-up until steady ends after so many "
+            "seconds in any case (default 60); the trial is then steady only if its window is "
+            "shown to be", above=0,
             maximum=86_400),
     SpecKey("seconds", "number", None, "length of the measured window (default 10; a replay lasts "
             "as long as its log)", above=0, maximum=86_400),
@@ -53,34 +57,39 @@ SPEC_KEYS: tuple[SpecKey, ...] = (
             maximum=1_000_000_000),
     SpecKey("requests", "integer", None, "measured requests, instead of `seconds`", minimum=1,
             maximum=1_000_000_000),
-    SpecKey("timeout_s", "number", 10.0, "an answer later than this is a timeout", above=0,
-            maximum=3600),
-    SpecKey("idle", "text", "hybrid", "how the measuring loop waits", ("hybrid", "block", "spin")),
-    SpecKey("cpus", "numbers", None, "processors for the measuring loop, a pinned thread each"),
+    SpecKey("timeout_s", "number", 10.0, "an answer that takes longer than this is a timeout",
+            above=0, maximum=3600),
+    SpecKey("idle", "text", "hybrid", "how the measuring loop waits: block sleeps, spin keeps "
+            "its core busy, hybrid sleeps and spins shortly before something is due",
+            ("hybrid", "block", "spin")),
+    SpecKey("cpus", "numbers", None, "processors for the measuring loop, which pins a thread to "
+            "each"),
     SpecKey("realtime", "boolean", False, "the measuring loop asks for real-time priority"),
     SpecKey("pause_s", "number", 0.0, "sweep: seconds of silence between steps", minimum=0,
             maximum=86_400),
-    SpecKey("spread", "text", "keep", "several addresses of one system: each client keeps to one, "
-            "or requests go round", ("keep", "round")),
+    SpecKey("spread", "text", "keep", "several addresses of one system: each client keeps to one "
+            "(keep), or requests go round all of them (round)", ("keep", "round")),
     SpecKey("find_capacity", "boolean", False, "search for the greatest rate that keeps `slo`; the "
             "search chooses rates and windows itself"),
-    SpecKey("slo", "texts", None, f'a promise ("{_PROMISE}"), or a list of them: what a search '
-            "finds the greatest rate for, and what each step of a sweep is held to"),
-    SpecKey("abort", "boolean", False, "of a sweep with `slo`: end it as soon as a step has surely "
-            "broken a promise"),
-    SpecKey("effort", "number", 1.0, "of a search: multiplies the length of its trials; 0.3 for a "
-            "first look, whose intervals hold the truth in fewer than 95 % of cases", above=0,
-            maximum=100),
+    SpecKey("slo", "texts", None, f'a promise ("{_PROMISE}"), or a list of them: a capacity '
+            "search finds the greatest rate that keeps it; each step of a sweep is held to it"),
+    SpecKey("abort", "boolean", False, "for a sweep with `slo`: end it as soon as a step has "
+            "surely broken a promise"),
+    SpecKey("effort", "number", 1.0, "for a capacity search: multiplies the length of its trials; "
+            "0.3 and less give a rough answer, whose intervals hold the truth in fewer than 95 % "
+            "of cases; below 0.3 the answer does not say 95 %",
+            above=0, maximum=100),
     SpecKey("cache_hit", "number", None, "draw the requests so that the server's cache answers "
             "this share of them", minimum=0, maximum=1),
     SpecKey("cache_entries", "integer", None, "how many answers that cache holds; default: the "
             "server is asked", minimum=1, maximum=1_000_000_000),
     SpecKey("cache_law", "text", "uniform", "how popular the drawn requests are: uniform, zipf, or "
-            "zipf:0.8 for another exponent than 1"),
-    SpecKey("machines", "texts", None, "hosts that send the load, reached over ssh; default: this "
-            "machine"),
+            "zipf:0.8 for an exponent other than 1"),
+    SpecKey("machines", "texts", None, "machines that send the load, reached over ssh; default: "
+            "this machine"),
     SpecKey("ssh", "text", "ssh", 'how they are reached, as in "ssh -p 2222 -i key"'),
-    SpecKey("client_command", "text", "searchbench-client", "what starts the client on them"),
+    SpecKey("client_command", "text", "searchbench-client", "the command that starts "
+            "the client on them"),
 )  # fmt: skip
 STEP_KEYS = ("clients", "rate_per_s")
 """The keys that may hold a list: the steps of a sweep on one warm system."""

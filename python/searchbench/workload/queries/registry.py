@@ -29,7 +29,14 @@ _OF_REST = ("filters", "sort", "facets", "group_by", "offset", "limit")
 
 _TEMPLATE_KEYS: tuple[SpecKey, ...] = (
     SpecKey("match", "text", "all", "how the words of a line are to be found", _MODES),
-    SpecKey("distance", "integer", 1, "edits a fuzzy word may be away", minimum=1, maximum=2),
+    SpecKey(
+        "distance",
+        "integer",
+        1,
+        "how many edits away a word may be that a fuzzy one finds",
+        minimum=1,
+        maximum=2,
+    ),
     SpecKey("search_fields", "texts", None, "text fields to search in; default: all of them"),
     SpecKey("filters", "list", None, "filters of every query, as in FORMATS.md"),
     SpecKey("sort", "list", None, 'sort keys of every query: "price", "-price" for descending'),
@@ -38,7 +45,12 @@ _TEMPLATE_KEYS: tuple[SpecKey, ...] = (
     SpecKey("offset", "integer", 0, "hits to leave out at the top", minimum=0),
     SpecKey("limit", "integer", 10, "hits to return", minimum=0, maximum=100_000),
     SpecKey("fields", "texts", None, "stored fields to return with each hit"),
-    SpecKey("snippets", "texts", None, "stored text fields to show pieces of around found words"),
+    SpecKey(
+        "snippets",
+        "texts",
+        None,
+        "stored text fields of which each hit shows the pieces around the found words",
+    ),
 )
 _FILE_KEYS: tuple[SpecKey, ...] = (
     SpecKey(
@@ -70,7 +82,7 @@ _SAMPLE_KEYS: tuple[SpecKey, ...] = (
         maximum=10_000_000,
     ),
     SpecKey(
-        "words", "number", 3.1, "mean number of words of a sampled query", minimum=1, maximum=50
+        "words", "number", 3.1, "mean number of words in a sampled query", minimum=1, maximum=50
     ),
     SpecKey(
         "lengths",
@@ -80,7 +92,14 @@ _SAMPLE_KEYS: tuple[SpecKey, ...] = (
         get_args(Distribution),
     ),
     SpecKey("length_weights", "numbers", None, "chances of 1, 2, 3 ... words, instead of `words`"),
-    SpecKey("max_words", "integer", 12, "most words of a sampled query", minimum=1, maximum=50),
+    SpecKey(
+        "max_words",
+        "integer",
+        12,
+        "most words that a sampled query may have",
+        minimum=1,
+        maximum=50,
+    ),
     SpecKey(
         "draw",
         "text",
