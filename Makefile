@@ -33,6 +33,7 @@ build: tools ## build the measuring core and the environment (first time: some m
 	  wait $$!; echo "2 of 3: the Rust crates are compiled"; \
 	  echo "3 of 3: building the bindings"; }
 	@uv sync --quiet --compile-bytecode
+	@[ -f .venv/.built ] || echo "done: .venv/bin/searchbench --help, or make demo"; touch .venv/.built
 	@$(PY) -m compileall -q python
 
 .PHONY: wheel

@@ -237,9 +237,9 @@ def test_of_many_systems_the_best_wins_at_every_setting(lost: bool, said: str) -
 def test_the_queries_measured_on_both_sides_stand_beside_the_ratio() -> None:
     a, b = rated("a", 300), rated("b", 100)
     for measured, said in (
-        (400, "over the 400 of 400 queries on which both return the same totals, all of them"),
+        (400, "over all 400 queries, on each of which both return the same totals, all of them"),
         (380, "return the same totals, at least 380 of them measured on both sides"),
-        (36, "over only 36 queries measured on both sides, of the 400 of 400 queries on which"),
+        (36, "over only 36 queries measured on both sides, of all 400 queries, on each of which"),
         (None, "over all queries of each, as it is not known on which both return the same"),
     ):
         verdict = decided([a, b], [compared(b, a, measured=measured)])
@@ -323,10 +323,10 @@ def test_what_all_ratios_have_in_common_is_said_once() -> None:
         "per second as c."
     )
     assert decision.count("queries") == decision.count("queries per second") + 1
-    assert "All ratios are over the 400 of 400 queries on which both return" in decision
+    assert "All ratios are over all 400 queries, on each of which both return" in decision
     fewer = [compared(*pair, measured=380 - i) for i, pair in enumerate(pairs)]
     decision = decided([c, b, a], fewer).decision
-    assert "Where they rest on the fewest queries, ratios are over the 400 of 400" in decision
+    assert "Where they rest on the fewest queries, ratios are over all 400" in decision
     assert "at least 378 of them" in decision
 
 

@@ -191,7 +191,7 @@ def test_the_page_says_how_its_systems_were_driven(tmp_path: Path) -> None:
             examples.driven(searched),
             searched,
             "For each configuration, rates were driven one after another on one warm system until "
-            "the limit was bracketed.",
+            "the limit was found.",
         ),
     ]
     for record, judged, sentence in kinds:

@@ -6,8 +6,9 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from searchbench.analysis import answer
+from searchbench.analysis.compare import pairs, systems
 from searchbench.analysis.judgement import Comparison, Finding, Judgement
-from searchbench.analysis.words import times, words
+from searchbench.analysis.words import times
 
 SENTENCE = (
     "This is a first look, which decides nothing: blocks, windows and documents were cut. Run the "
@@ -64,7 +65,11 @@ def _ratios(judged: Judgement) -> str:
     """The ratios by the metric, without a word about which is better."""
     labels = {t.treatment: t.label for t in judged.treatments}
     own = [c for c in judged.comparisons if c.metric == judged.metric and c.ratio is not None]
-    said = [f"{labels[c.b]} over {labels[c.a]} {times(c.ratio)}" for c in own[:_MOST]]
-    more = f", and {len(own) - _MOST} more" if len(own) > _MOST else ""
-    by = f"Ratios by {words(judged.metric)} so far, above 1 where the first is better: "
-    return f"{by}{'; '.join(said)}{more}." if said else ""
+    found = [pairs.of(c.a, c) if c.ratio and c.ratio.value < 1 else c for c in own[:_MOST]]
+    said = [
+        f"{labels[c.b]} {systems.as_good(judged.metric, times(c.ratio), labels[c.a])}"
+        for c in found
+        if c.ratio is not None
+    ]
+    more = f", and {len(own) - _MOST} more ratios are in the table" if len(own) > _MOST else ""
+    return f"So far, {'; '.join(said)}{more}." if said else ""

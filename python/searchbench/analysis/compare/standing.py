@@ -102,9 +102,13 @@ def over(c: Comparison, require: str) -> str:
         return "over all queries of each, as it is not known on which both return the same"
     total = used + c.queries_left_out
     which = f"the {used} of {total} queries on which both return the same {require}"
+    if not c.queries_left_out:
+        which = f"all {total} queries, on each of which both return the same {require}"
     more = []
     if require == "totals" and c.same_top_k is not None:
-        more.append(f"on {c.same_top_k} of these the same first hits too")
+        some = "none" if c.same_top_k == 0 else str(c.same_top_k)
+        first = f"on {some} of these the same first hits" + (" too" if c.same_top_k else "")
+        more.append("and the same first hits" if c.same_top_k == used else first)
     if require == "none":
         which = f"all {total} queries, whatever they return"
     if c.empty:

@@ -89,11 +89,11 @@ def pair(
         resolved = [pairs.of(c.a, c) for c in resolved]
     where = f"{len(resolved)} of {all_of} " if open_ones else ""
     span = _range([c.ratio for c in resolved if c.ratio])
-    how = f"{b_name} {_as_good(metric, span, a_name)}"
+    how = f"{b_name} {as_good(metric, span, a_name)}"
     return f"At {where}{at} {how}{rest}{standing.few(resolved)}."
 
 
-def _as_good(metric: str, span: str, other: str) -> str:
+def as_good(metric: str, span: str, other: str) -> str:
     """That something is so many times as good as another; ``span``: empty where that is unknown."""
     if not span:
         return f"is better than {other} by {words(metric)}"

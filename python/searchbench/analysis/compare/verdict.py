@@ -218,7 +218,8 @@ def _of_two(
     if comparison.ratio is not None and (comparison.ratio.value > 1) == (winner == comparison.a):
         winner = next(t for t in both if t != winner)  # over the queries that agree
     seen = _seen_from(winner, comparison)
-    over = f"{_where([loads[t] for t in both])}, {standing.over(comparison, require)}"
+    where = _where([loads[t] for t in both])
+    over = f"{where}, {standing.over(comparison, require)}"
     if seen.verdict == "faster" and seen.ratio is not None:
         left = comparison.queries_left_out
         said = f"{labels[seen.a]} {_beats(metric, seen.ratio, labels[seen.b])}{over}"
@@ -226,12 +227,16 @@ def _of_two(
         doubt = standing.doubt(seen)
         leads = f"{labels[seen.a]} only leads: it was {doubt} {labels[seen.b]}." if doubt else ""
         return [f"{said}{gone}.", leads]
-    ratio = f" (ratio {times(seen.ratio)})" if seen.ratio else ""
-    return [
-        f"Not resolved: which of {labels[seen.a]} and {labels[seen.b]} is better by "
-        f"{words(metric)}{over}{ratio}.",
-        f"Reason: {seen.reason}." if seen.reason else "",
-    ]
+    better = f"which of {labels[seen.a]} and {labels[seen.b]} is better by {words(metric)}{where}"
+    reason = f"Reason: {seen.reason}." if seen.reason else ""
+    if seen.ratio is None:
+        return [f"Not resolved: {better}, {standing.over(comparison, require)}.", reason]
+    span = seen.ratio.interval
+    measured = f"{labels[seen.a]} {_beats(metric, seen.ratio, labels[seen.b])}"
+    said = f"Not resolved: {better} ({measured})."
+    if span is not None and span.low > 1:  # it is not chance that stands in the way
+        said = f"Not resolved, though as measured {measured}{where}."
+    return [said, reason, f"The ratio is {standing.over(comparison, require)}."]
 
 
 def _of_many(group: _Group, metric: str, labels: Mapping[str, str], first: Rank) -> list[Said]:
@@ -285,7 +290,7 @@ def _peaks(
 def _control(noise_floor: Floor | None) -> str:
     if noise_floor is None:
         return (
-            "There is no A/A control in this record, so it is not known which differences "
+            "There is no valid A/A control in this record, so it is not known which differences "
             "the machine alone would make."
         )
     return (

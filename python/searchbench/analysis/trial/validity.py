@@ -25,6 +25,7 @@ from searchbench.record import Trial
 from searchbench.study.plan import Treatment
 
 ENDS_UNKNOWN = 0.01  # share of requests without an end, beyond which the law says nothing
+TOO_LONG_S = 600.0  # a window that nobody waits for, to show that a system was steady
 ERRORS_INVALID = 0.01
 LAG_P50_OPEN = 0.05
 LAG_P99_OPEN = 0.10
@@ -365,7 +366,12 @@ def _unknown(found: Steadiness, end_s: float) -> Row:
     elif needed is None:
         remedy += ", and measure longer, with fewer distinct queries or more clients."
     else:
-        remedy += f", and measure about {float(f'{needed:.2g}'):.0f} s."
+        far = needed > TOO_LONG_S
+        remedy += (
+            ", and use a quieter machine: here it would take longer than ten minutes to show."
+            if far
+            else f", and measure about {float(f'{needed:.2g}'):.0f} s."
+        )
     return (
         "steadiness unknown",
         "note" if small else "warning",

@@ -72,7 +72,7 @@ def _method(content: Content) -> str:
     if content.searched:
         return (
             "For each configuration, rates were driven one after another on one warm system until "
-            "the limit was bracketed."
+            "the limit was found."
         )
     if content.stepped:
         return "The steps of a load were driven one after another on the same warm system."

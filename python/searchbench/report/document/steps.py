@@ -31,7 +31,7 @@ def answer(content: Content) -> Section:
         reading = "Small print below numbers: 95 % intervals. Hover or touch for exact values."
         blocks = [*_opening(content, _measured(content)), Text(reading, "quiet")]
     else:
-        blocks = _opening(content, _bracketed(content)) + (_intervals(found) if found else [])
+        blocks = _opening(content, _found(content)) + (_intervals(found) if found else [])
     judged = content.judgement
     blocks += [*notices.in_full(judged.verdict, judged.void), *notices.analysis(judged)]
     return Section("answer", "The answer", tuple(blocks), "Answer")
@@ -60,10 +60,18 @@ def _measured(content: Content) -> Badge:
     if not valid:
         return Badge("No answer", "bad", "No load step can be used.")
     text = f"{valid} of {numbers.counted(total, 'load step')} can be used."
+    promised = {p.verdict for s in content.steps for p in s.promises}
+    if "broken" in promised:
+        return Badge("Promise broken", "bad", text)
+    if promised:
+        kept = promised == {"kept"}
+        return Badge(
+            "Promise kept" if kept else "Cannot be told", "good" if kept else "unsure", text
+        )
     return Badge("Measured", "good" if valid == total else "unsure", text)
 
 
-def _bracketed(content: Content) -> Badge:
+def _found(content: Content) -> Badge:
     """Of a search: whether its intervals are closed and narrow."""
     found = content.judgement.capacity
     if all(c.holds is None and c.fails is None for c in found):
@@ -80,7 +88,7 @@ def _bracketed(content: Content) -> Badge:
         text = "Partly open" if closed else "Open"
         return Badge(text, "unsure", f"{which} open on one side or both. {aside}")
     narrow = all(high <= low * _NARROW for low, high in closed)
-    return Badge("Bracketed" if narrow else "Wide", "good" if narrow else "unsure", aside)
+    return Badge("Found" if narrow else "Wide", "good" if narrow else "unsure", aside)
 
 
 def _intervals(found: Sequence[Capacity]) -> list[Block]:
