@@ -247,6 +247,8 @@ def test_limits_as_far_apart_as_two_starts_of_one_thing_are_not_told_apart(tmp_p
     decision = found.verdict.decision
     assert "parts=1 and sphinx parts=2 are not told apart" in decision
     assert "limits less than 5.7 % apart are not told apart" in decision
+    assert "95 %" not in decision
+    assert sum(p.startswith("This is a first look (effort 0.1)") for p in found.verdict.points) == 1
     assert not found.verdict.resolved
     assert found.verdict.best is None
 

@@ -487,3 +487,16 @@ def test_a_server_that_is_overloaded_is_not_steady_only_if_it_becomes_faster(
         "steady": (False, False),
         "cold": (False, True),
     }
+
+
+def test_what_was_refused_is_said_first_though_the_step_is_void_for_another_reason(
+    tmp_path: Path,
+) -> None:
+    run = by_clients((2,), error_share=0.9)
+    run.treatments[0].lag_ns = 3_000_000
+    found = judged(run, tmp_path / "r")
+    assert found.void
+    assert re.match(r"(8|9)\d[.\d]* % of the requests failed at new 2 ", found.verdict.headline)
+    clean = by_clients((2,), error_share=0.02)
+    clean.treatments[0].lag_ns = 3_000_000
+    assert "of the requests failed" not in judged(clean, tmp_path / "c").verdict.headline

@@ -236,6 +236,23 @@ def test_engines_says_what_is_here(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     assert "search_threads" in told
 
 
+def test_a_system_that_is_not_here_is_named_before_anything_is_measured(
+    shop: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(ENV, "SEARCHBENCH_ENGINES", str(tmp_path / "nothing"))
+    study = STUDY.replace("products.csv", f"{shop}/products.csv")
+    study = study.replace("queries.txt", f"{shop}/queries.txt")
+    (tmp_path / "two.toml").write_text(study.replace("[systems.sqlite]", "[systems.opensearch]"))
+    said = "or leave opensearch out"
+    check = " ".join(searchbench("check", "two.toml", cwd=tmp_path).stdout.split())
+    assert "engines install opensearch` gets it" in check
+    assert said in check
+    run = searchbench("run", "two.toml", cwd=tmp_path)
+    assert run.returncode == 2
+    assert said in " ".join(run.stderr.split())
+    assert not (tmp_path / "records").exists()
+
+
 def test_what_comes_with_searchbench_needs_no_installing(tmp_path: Path) -> None:
     told = searchbench("engines", "install", "sqlite", cwd=tmp_path)
     assert told.returncode == 0

@@ -12,7 +12,7 @@ def check(study: Path, *, as_json: Json = False) -> int:
     """Find every mistake in a study file: line, column, what was expected, the nearest name.
 
     Also reads the headers, first rows and first lines of the documents and queries that the study
-    names.
+    names, and names each system that is not on this machine.
 
     Parameters
     ----------
@@ -22,6 +22,7 @@ def check(study: Path, *, as_json: Json = False) -> int:
         Print JSON.
     """
     from searchbench.errors import StudyError
+    from searchbench.lab.get.install import lacking
     from searchbench.study import read_study
     from searchbench.study.inputs import look
     from searchbench.study.plan import measured
@@ -52,7 +53,7 @@ def check(study: Path, *, as_json: Json = False) -> int:
         )
         return 0
     excluded = f", {len(plan.excluded)} crossings left out" if plan.excluded else ""
-    for sentence in told:
+    for sentence in (*told, *lacking(plan)):
         out.say(sentence)
     out.say(f"{study}: right; {measured(plan)}{excluded}")
     return 0

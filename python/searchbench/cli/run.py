@@ -26,7 +26,7 @@ def run(
 
     Exits with 1 if a trial failed, if a study of trials has no valid one, if a server of a sweep or
     capacity search stopped answering, or if a promise of a sweep is broken; else with 3 if it
-    cannot be told whether a promise is kept.
+    cannot be told whether a promise is kept, or if every step of a sweep is void.
 
     Parameters
     ----------
@@ -55,6 +55,8 @@ def run(
         Print the judgement as JSON.
     """
     from searchbench.analysis.judge import to_json
+    from searchbench.errors import NotInstalled
+    from searchbench.lab.get.install import lacking
     from searchbench.measure.kept import standing
     from searchbench.measure.prometheus import exported
     from searchbench.measure.run import run as measure
@@ -73,6 +75,8 @@ def run(
     found = standing(plan, place)
     if not (found and found.whole):
         look(read, plan)
+        if absent := lacking(plan):
+            raise NotInstalled("\n".join(absent))
     sys.stderr.write(f"{beginning(plan, place, found)}\n")
     try:
         if not (found and found.whole):

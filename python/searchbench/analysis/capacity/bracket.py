@@ -106,12 +106,14 @@ def _after_overload(found: Bracket, seen: Seen) -> Bracket:
     least = BEYOND if top.judged.verdict == "holds" else ABOUT
     if top.rate_per_s <= least * seen.where.quantile(1 - DOUBT):
         return found
+    told = found.sentence
+    if found.chance_inside is not None and found.holds is not None:
+        told = f"The promise holds at {per_s(found.holds)} (95 %)."
     said = (
-        f"The server does not recover from overload, or it became slower meanwhile: it kept "
+        "The server does not recover from overload, or it became slower meanwhile: it kept "
         f"{per_s(top.rate_per_s)} before {per_s(over.rate_per_s)} was driven, and not when that "
-        f"rate was driven again after it. Since then: {found.sentence[:1].lower()}"
-        f"{found.sentence[1:]} Where it fails when it was never overloaded is not known: start it "
-        "anew, and drive rates below that one."
+        f"rate was driven again after it. {told} Where it fails when it was never overloaded is "
+        "not known: start it anew, and drive rates below that one."
     )
     return Bracket(found.holds, None, said)
 

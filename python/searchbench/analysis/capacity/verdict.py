@@ -35,6 +35,8 @@ def sustained(judged: Judgement, subjects: Mapping[str, str]) -> Judgement:
     for one in capacity:
         who = f"{one.subject}, {one.promise}" if len(names) > 1 else one.promise
         told = [*said(sentences([f"{who}: {one.sentence}"]), single, Rank.MORE)]
+        once_said = {s.text for part in parts for s in part if s.text.startswith(FIRST_LOOK)}
+        told = [s for s in told if s.text not in once_said]
         parts.append([replace(s, rank=Rank.DOUBT) if _doubts(s) else s for s in told])
         parts[-1] += said([one.doubt], Rank.DOUBT)
     once = any(c.searches < 2 for c in capacity)

@@ -97,7 +97,7 @@ def match(a: Run, b: Run) -> Matched:
         side.extend(name for name in sides[which] if name not in taken)
     shared = [p for side in sides for own in side.values() for p in own]
     once = not any(len({s.block for s in p.steps}) > 1 for p in shared)
-    note = spelt(STEPS_ONCE, b[0].plan.judging) if once and drafts else ""
+    note = spelt(STEPS_ONCE, b.record.plan.judging) if once and drafts else ""
     both_only = tuple(only[0]), tuple(only[1])
     return Matched(drafts, _agreed(subjects), both_only, note, lost, "step")
 

@@ -205,9 +205,12 @@ def _of_two(
     first = ranked[0]
     if len(ranked) < 2:
         missing = next(labels[t] for t in both if t != first.treatment)
+        n = sum(t.status == "valid" for t in first.trials)
         return [
-            f"Only {first.label} has a valid result: it {_has(metric, first.figures[metric])}.",
-            f"{missing} has none ({comparison.reason}).",
+            f"No answer: {missing} has no valid trial ({comparison.reason}), so nothing is known "
+            "about it.",
+            f"{first.label} {_has(metric, first.figures[metric])} in {n} valid "
+            f"{plural(n, 'trial', 'trials')}, which decides nothing.",
         ]
     if comparison.verdict == "not comparable":
         return [f"Not comparable: {comparison.reason}, so no speed ratio is given."]

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from itertools import combinations
 
 from searchbench.analysis.compare import standing, state, systems
-from searchbench.analysis.judgement import Comparison, Estimate
+from searchbench.analysis.judgement import Comparison, Estimate, Step
 from searchbench.analysis.stats.intervals import ALPHA
 from searchbench.analysis.sweep import clients
 from searchbench.analysis.sweep import points as at
@@ -23,6 +23,7 @@ from searchbench.analysis.words import percent as two_digits
 Found = Mapping[str, Sequence[Point]]
 FEW = 3  # comparisons that are named for what is in their way
 METRICS = ("response_p99", "throughput")
+MANY = 0.5  # of the requests of a void step failed: then that is the first thing to look into
 EQUAL_LOADS = "equal loads"
 
 
@@ -174,6 +175,27 @@ def _replay(name: str, own: Sequence[Point]) -> list[str]:
                 f"was {digits(worst['response_p99'] * 1e3)} ms."
             )
     return said or [f"{name} answered no request well."]
+
+
+def refused(steps: Sequence[Step]) -> list[str]:
+    """What the server refused in steps that are void for another reason, which hides it."""
+    found = [
+        (s.error_share.value, s, f)
+        for s in steps
+        if s.status == "void" and s.error_share is not None and s.error_share.value > MANY
+        for f in s.findings
+        if f.kind in ("errors", "no answers")
+    ]
+    if not found:
+        return []
+    share, step, finding = max(found, key=lambda one: one[0])
+    _, told, words_of_it = finding.meaning.partition("The server said: ")
+    counts = {k.replace("_", " "): n for k, n in step.outcomes.items() if k != "ok" and n}
+    kinds = ", ".join(f"{n:,} {kind}" for kind, n in counts.items())
+    cause = f"The server said: {words_of_it.rstrip('.')}." if told else "See its log."
+    if any(status in words_of_it for status in ("401", "403")):
+        cause += " Is a header or a password missing?"
+    return [f"{percent(share)} of the requests failed at {step.label} ({kinds}). {cause}"]
 
 
 def _errors(name: str, own: Sequence[Point]) -> list[str]:

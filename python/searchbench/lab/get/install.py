@@ -21,12 +21,13 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from searchbench.engines import defaults
+from searchbench.engines import ENGINES, defaults
 from searchbench.engines.engine import Engine, Service
 from searchbench.errors import LabError, NotInstalled
 from searchbench.lab.conduct.serve import Sentences, serving
 from searchbench.lab.get import finished
 from searchbench.lab.system.names import Places, engines_home, program
+from searchbench.study.plan import Plan
 
 _TIMEOUT_S = 900.0
 # Pinned: `mvn dependency:..` would take whatever version is the newest on that day.
@@ -75,6 +76,16 @@ def missing(engine: Engine) -> str | None:
         wanted = {places.fill(service.argv[0]): f"searchbench engines install {engine.name}"}
     absent = (name for name in wanted if program(name) is None)
     return next((f"there is no {name}: {wanted[name]}" for name in absent), None)
+
+
+def lacking(plan: Plan) -> list[str]:
+    """A sentence for each system that is to be started and is not on this machine."""
+    named = {t.system: t.engine for t in plan.treatments if not t.attach}
+    return [
+        f"{system}: {absent}; or leave {system} out"
+        for system, name in named.items()
+        if (absent := missing(ENGINES[name]))
+    ]
 
 
 def look(engine: Engine) -> Presence:

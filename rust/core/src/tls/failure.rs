@@ -73,6 +73,12 @@ fn certificate(reason: &CertificateError, name: &str) -> String {
              authority's certificate with ca (--ca FILE), or drive without checking it \
              (--insecure)"
         ),
+        // What stands behind it has no name outside rustls: an authority's certificate in the place
+        // of a server's, which `openssl req -x509` makes.
+        CertificateError::Other(other) if other.to_string().contains("CaUsedAsEndEntity") => format!(
+            "the certificate of {name} is signed by itself, and is none that was given: give it \
+             with ca (--ca FILE), or drive without checking it (--insecure)"
+        ),
         other => format!(
             "the certificate of {name} is not accepted: {other}; to drive without checking it, \
              give insecure (--insecure)"
