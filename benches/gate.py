@@ -169,7 +169,7 @@ def table(
     of: str,
     numbers: Sequence[int] = RUNS,
 ) -> Table:
-    """As METHODOLOGY has it; ``numbers``: of runs."""
+    """As docs/methodology/records.md has it; ``numbers``: of runs."""
     rows = tuple(
         (
             f"{100 * share:g} %",

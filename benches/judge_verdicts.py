@@ -142,7 +142,7 @@ def states(replicates: int = 3) -> Iterator[Figure | Table]:
     )  # fmt: skip
 
 
-EQUAL = {  # by name, equal systems; False: not held to 5 %, as METHODOLOGY says
+EQUAL = {  # by name, equal systems; False: not held to 5 %, as docs/methodology/comparing.md says
     "run noise alone, 1 %": ({"sds": (0.01,) * 4}, True),
     "one of two is 3 times as noisy": ({"sds": (0.01, 0.03)}, True),
     "one of two is 10 times as noisy": ({"sds": (0.01, 0.1)}, True),

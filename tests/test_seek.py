@@ -3,7 +3,7 @@
 Truths: constant arrivals, workers / service. Poisson arrivals and fixed services (M/D/N): four
 runs of 4 million arrivals at each of five rates around it (Lindley's recursion, the same seeds at
 each), the share of late ones interpolated in the logarithms; standard error 0.04 % of the rate.
-M/M/4: exact (Erlang C). METHODOLOGY.md has the whole table of which this is a small part.
+M/M/4: exact (Erlang C). docs/decisions/0010 has the whole table of which this is a small part.
 """
 
 from __future__ import annotations

@@ -12,7 +12,7 @@ def check(study: Path, *, as_json: Json = False) -> int:
     """Find every mistake in a study file: line, column, what was expected, the nearest name.
 
     Also reads the headers, first rows and first lines of the documents and queries that the study
-    names.
+    names, and names each system that is not on this machine.
 
     Parameters
     ----------

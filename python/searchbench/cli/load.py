@@ -61,7 +61,8 @@ def load(
     What is on record is not measured again. To measure it again, name another --record.
 
     Exits with 1 if a step could not be driven, a server stopped answering, or a promise of --slo is
-    broken; else with 3 if it cannot be told whether a promise is kept.
+    broken; else with 3 if it cannot be told whether a promise is kept, or if every step of a sweep
+    is void.
 
     Parameters
     ----------
@@ -89,9 +90,8 @@ def load(
     abort
         End the run as soon as a step has surely broken a promise.
     effort
-        With --find-capacity: multiplies the length of the trials. 0.3 and less give a rough answer,
-        whose interval holds the truth in fewer than 95 % of cases; below 0.3 the answer does not
-        say 95 %.
+        With --find-capacity: multiplies the length of the trials. Below 0.3 the answer is rough:
+        its interval holds the truth in fewer than 95 % of cases, and it does not say 95 %.
     seconds
         Length of the measured window of each step; 10 by default. A replay lasts as long as its
         log.

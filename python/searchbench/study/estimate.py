@@ -152,7 +152,7 @@ def _drive_s(study: Study, treatment: Treatment) -> float:
 def search_s(promises: int, effort: float) -> float:
     """What a search of one configuration often takes; a third of it and three times it are usual.
 
-    By METHODOLOGY.md's simulations, whose medians are from 15 to 590 s for one promise.
+    By the simulations in docs/decisions/0010, whose medians are from 15 to 590 s for one promise.
     """
     trials = _SEARCH_TRIALS + _FURTHER_TRIALS * (promises - 1)
     return trials * (_SEARCH_S / _SEARCH_TRIALS * effort + _SEARCH_FIXED_S) + _LOOK_S

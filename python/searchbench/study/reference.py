@@ -159,9 +159,10 @@ stops getting faster and goes on later: give such a system a fixed warm-up, with
 capacity search warms the system up in the same way before it begins (an `effort` below 1 shortens
 the limit).
 
-However long the warm-up was, the window is then judged to be steady, not steady or unknown
-(METHODOLOGY.md, Steady state). A short window shows little. If a system must answer many requests a
-second before such a window can show that it is steady, `searchbench plan` says how many.
+However long the warm-up was, the window is then judged to be
+[steady, not steady or unknown](methodology/steadiness.md). A short window shows little. If a system
+must answer many requests a second before such a window can show that it is steady, `searchbench
+plan` says how many.
 
 ## Requests in place of queries
 

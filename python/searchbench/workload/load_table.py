@@ -76,8 +76,8 @@ SPEC_KEYS: tuple[SpecKey, ...] = (
     SpecKey("abort", "boolean", False, "for a sweep with `slo`: end it as soon as a step has "
             "surely broken a promise"),
     SpecKey("effort", "number", 1.0, "for a capacity search: multiplies the length of its trials; "
-            "0.3 and less give a rough answer, whose intervals hold the truth in fewer than 95 % "
-            "of cases; below 0.3 the answer does not say 95 %",
+            "below 0.3 the answer is rough: its intervals hold the truth in fewer than 95 % of "
+            "cases, and it does not say 95 %",
             above=0, maximum=100),
     SpecKey("cache_hit", "number", None, "draw the requests so that the server's cache answers "
             "this share of them", minimum=0, maximum=1),

@@ -1,6 +1,6 @@
 """The measures of the Sphinx comparison study: results, found, top 10, sets, groups, mismatches.
 
-All hits on record are looked at, not only the first k. METHODOLOGY, "Agreement", defines each
+All hits on record are looked at, not only the first k. docs/methodology/agreement.md defines each
 measure. Beside them Kendall's tau, and by how much scores differ that should be equal.
 """
 

@@ -1,7 +1,7 @@
 """Did the JVM compile or collect garbage while it was measured? Judged from CPU time on record.
 
 Of a server without a JVM, and of records that did not look for it, nothing is known and nothing is
-said. METHODOLOGY.md gives the reason of each threshold.
+said. docs/methodology/audit.md gives the reason of each threshold.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
 """What else happened on the machine while a trial was measured: is the trial's time its own?
 
 The server's cores and the generator's are judged each for themselves, so that a machine with many
-cores does not dilute what is taken from one. METHODOLOGY.md gives the reason of each threshold.
+cores does not dilute what is taken from one. docs/methodology/audit.md gives the reason of each
+threshold.
 """
 
 from __future__ import annotations

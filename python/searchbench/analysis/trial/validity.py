@@ -1,6 +1,6 @@
 """The audit: may this trial be believed? Each finding has its number, meaning and remedy.
 
-The thresholds are constants here, and METHODOLOGY.md gives the reason of each.
+The thresholds are constants here, and docs/methodology/audit.md gives the reason of each.
 """
 
 from __future__ import annotations
