@@ -267,7 +267,7 @@ def test_without_a_control_it_is_said_that_the_noise_is_unknown(tmp_path: Path) 
     found = judged(study.write(tmp_path / "r"))
     assert found.noise_floor is None
     assert any(f.kind == "no A/A control" for f in found.findings)
-    assert "no A/A control" in found.verdict.decision
+    assert "no valid A/A control" in found.verdict.decision
 
 
 def test_what_the_lab_notes_in_every_trial_is_said_once(tmp_path: Path) -> None:

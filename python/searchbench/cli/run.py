@@ -26,7 +26,7 @@ def run(
 
     Exits with 1 if a trial failed, if a study of trials has no valid one, if a server of a sweep or
     capacity search stopped answering, or if a promise of a sweep is broken; else with 3 if it
-    cannot be told whether a promise is kept, or if every step of a sweep is void.
+    cannot be told whether a promise is kept.
 
     Parameters
     ----------

@@ -69,7 +69,7 @@ def carry_out(
 
 def exit_code(kept: Record, judgement: Judgement) -> int:
     """1: a trial failed, a server is gone, a promise is broken, or a study has no valid trial;
-    else 3: of a promise it cannot be told, or all steps of a sweep are void; else 0."""
+    else 3: of a promise, it cannot be told; else 0."""
     # A sweep or a search without a valid trial is void, which its answer says.
     judged = [t.status for r in judgement.treatments for t in r.trials]
     void = judgement.measure == "trials" and "valid" not in judged
@@ -77,9 +77,7 @@ def exit_code(kept: Record, judgement: Judgement) -> int:
     found = {p.verdict for step in judgement.steps for p in step.promises}
     if void or spoilt or "broken" in found or any(t.status != "ok" for t in kept.trials):
         return 1
-    # Of a sweep without a usable step nothing can be told either.
-    nothing = judgement.measure == "sweep" and all(s.status == "void" for s in judgement.steps)
-    return 3 if "cannot tell" in found or nothing else 0
+    return 3 if "cannot tell" in found else 0
 
 
 def not_again(judgement: Judgement) -> str:
