@@ -144,7 +144,8 @@ def test_a_rate_that_latencies_alone_give_is_refused_where_the_count_contradicts
 
     def of_clients(n: int) -> Measured:
         ns = (times * 1e9).astype(np.int64)
-        return Measured(query, ns, ns, float(times.sum()) / n)
+        part = np.zeros(query.size, np.uint8)
+        return Measured(query, ns, ns, part, float(times.sum()) / n)
 
     fair, greedy = of_clients(4), of_clients(1)
     assert (adds_up(fair, load), adds_up(greedy, load)) == (True, False)

@@ -34,8 +34,7 @@ from searchbench.engines.mariadb import MariaDB
 from searchbench.engines.mysql_form import query
 from searchbench.errors import QueryError
 from searchbench.lab.conduct.caches import Counting, between, kept, law_of, of_replies, read
-from searchbench.lab.conduct.measuring import _tick
-from searchbench.lab.conduct.watch import Silence
+from searchbench.lab.conduct.measuring import _before_the_window
 from searchbench.lab.get.install import missing
 from searchbench.lab.system.deploy import Deployment
 from searchbench.lab.system.names import free_port
@@ -466,7 +465,7 @@ def test_the_counter_is_read_before_the_window_and_never_in_it(
             start_ns = begins_at * tick_ns if tick >= begins_at else None
             warm = warm_at is not None and tick >= warm_at
             warming = SimpleNamespace(tick=lambda *_: True, warm=warm, start_ns=start_ns)
-        assert _tick(Silence(), warming, counting, latest * tick_ns, 0, tick * tick_ns, b"")
+        _before_the_window(warming, counting, latest * tick_ns, tick * tick_ns)
     assert next((ns // tick_ns for ns in read_ns), None) == read_at
     begun = latest if begins_at is None else begins_at
     assert all(ns < begun * tick_ns for ns in read_ns)

@@ -85,7 +85,12 @@ def test_what_was_installed_measures_a_study_without_rust(installed: Path, tmp_p
     (tmp_path / "products.csv").write_text("\n".join(["id,name", *rows]) + "\n")
     (tmp_path / "queries.txt").write_text("red lamp\nold chair\ngreen\n")
     (tmp_path / "study.toml").write_text(STUDY)
-    env = {"PATH": "/usr/bin:/bin", "HOME": str(tmp_path), "COLUMNS": "80"}
+    env = {
+        "PATH": "/usr/bin:/bin",
+        "HOME": str(tmp_path),
+        "COLUMNS": "80",
+        "SEARCHBENCH_SHARED_MACHINE": "1",
+    }  # other tests run beside it
 
     def go(*words: str) -> str:
         done = subprocess.run(

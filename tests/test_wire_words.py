@@ -66,4 +66,4 @@ def test_what_the_engine_reads_is_better_unless_it_is_the_status_alone() -> None
 def test_a_sentence_is_one_line_of_bounded_length() -> None:
     words = words_of(http({"error": "long " * 500}), "http")
     assert len(words) == LONGEST
-    assert words.endswith("...")
+    assert "..." in words

@@ -229,5 +229,5 @@ def test_a_groonga_whose_writer_died_is_noticed(tmp_path: Path) -> None:
         writer.send_signal(signal.SIGKILL)
         writer.wait(60)
         assert not running.lives()
-        with pytest.raises(LabError, match="refused create: HTTP status 502"):
+        with pytest.raises(LabError, match="refused create: HTTP 502"):
             ingest(running, Notes(), spool(ENGINE, Notes(), tmp_path / "batches"))

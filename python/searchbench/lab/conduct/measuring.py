@@ -119,13 +119,23 @@ def _progress(
     def on_tick(completed: int, elapsed_ns: int, recent: bytes) -> bool:
         sitting.watch.tick(completed, elapsed_ns, recent)
         goes_on = warming is None or warming.tick(completed, elapsed_ns, recent)
-        soon = elapsed_ns >= latest_ns - _SOON_NS or (warming is not None and warming.warm)
-        begun = elapsed_ns >= latest_ns or (warming is not None and warming.start_ns is not None)
-        if soon and not begun:
-            counting.window_begins(elapsed_ns)
+        _before_the_window(warming, counting, latest_ns, elapsed_ns)
         return goes_on and (broken is None or not broken(elapsed_ns, recent))
 
     return on_tick
+
+
+def _before_the_window(
+    warming: Warming | None, counting: caches.Counting, latest_ns: int, elapsed_ns: int
+) -> None:
+    """Let the counter of a cache be read if the window is about to begin, and not once it has.
+
+    ``latest_ns``: by then it has begun.
+    """
+    soon = elapsed_ns >= latest_ns - _SOON_NS or (warming is not None and warming.warm)
+    begun = elapsed_ns >= latest_ns or (warming is not None and warming.start_ns is not None)
+    if soon and not begun:
+        counting.window_begins(elapsed_ns)
 
 
 def totals_of(run: Run) -> None:

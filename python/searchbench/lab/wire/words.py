@@ -25,7 +25,8 @@ def words_of(reply: bytes, wire: Wire, read: Callable[[bytes], str | None] | Non
     """The server's sentence in a reply that is an error; empty where there is none to be read.
 
     ``read``: what its engine takes for the error's text, which is better where it is more than a
-    status. At most ``LONGEST`` characters.
+    status. At most ``LONGEST`` characters: what is longer loses its middle, as the reason may stand
+    behind something long.
     """
     known, found = "", ""
     with suppress(*UNREAD):
@@ -34,7 +35,8 @@ def words_of(reply: bytes, wire: Wire, read: Callable[[bytes], str | None] | Non
         with suppress(*UNREAD):
             found = _by_wire(reply, wire)
     line = " ".join((found or known).split())
-    return line if len(line) <= LONGEST else line[: LONGEST - 3] + "..."
+    first, last = LONGEST // 2, LONGEST - 3 - LONGEST // 2
+    return line if len(line) <= LONGEST else f"{line[:first]}...{line[-last:]}"
 
 
 def _by_wire(reply: bytes, wire: Wire) -> str:
