@@ -92,10 +92,10 @@ test: ## everything the project can check about itself
 	@$(MAKE) --no-print-directory -j3 build java browser
 	@$(MAKE) --no-print-directory -j3 servers rust-tests lint-python
 	@$(MAKE) --no-print-directory wheel
-	@$(MAKE) --no-print-directory -j2 test-python test-rust
+	@$(MAKE) --no-print-directory test-rust test-python
 	$(PY) -m pytest -q -m timed $$(grep -rl 'mark\.timed' tests --include='test_*.py')
 
-# The core's tests mostly wait, so they run beside the others.
+# The core's tests have deadlines, which four other workers on two cores would break.
 .PHONY: test-python test-rust
 test-python:
 	$(PY) -m pytest -q -m "not timed" -n $(WORKERS) --dist loadfile --no-loadscope-reorder

@@ -88,7 +88,10 @@ def test_handshakes_are_part_of_connect_time_and_those_resumed_are_counted(
     assert set(outcomes(record)) == {"ok"}
     (trial,) = record.trials
     drive = trial.drive
-    assert drive.handshakes == drive.connects + drive.reconnects > len(seen) / 2
+    # The drive may end while a connection is being opened.
+    opened_in_all = drive.connects + drive.reconnects
+    assert opened_in_all - 8 <= drive.handshakes <= opened_in_all
+    assert drive.handshakes > len(seen) / 2
     # Beside the drive somebody asked who answers.
     resumed = sum(line["reused"] == "r" for line in seen)
     assert 0 < drive.resumed <= resumed + 8
