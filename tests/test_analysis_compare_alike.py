@@ -174,7 +174,11 @@ def test_a_few_failed_requests_are_no_loss(tmp_path: Path, first: float, second:
     a, b = (opened(steps(i, error_share=e), tmp_path / str(i)) for i, e in shares)
     found = compare_records(a, b)
     assert not found.lost
-    assert found.comparisons[0].failed[1] == pytest.approx(second, abs=0.02)
+    line = next(line for line in found.comparisons if line.ratio)
+    assert line.failed[1] == pytest.approx(second, abs=0.02)
+    rate = found.comparisons[0]
+    assert (rate.metric, rate.ratio is None) == ("throughput", second == 0.5)
+    assert ("more throughput than was counted: some requests" in rate.reason) is (second == 0.5)
 
 
 def test_a_load_that_the_second_could_not_be_driven_at_is_lost(tmp_path: Path) -> None:

@@ -95,8 +95,9 @@ def compare_runs(
         for line in lines
         if line.verdict in ("slower", "differs") and line.ratio and line.ratio.value < 1 - threshold
     ]
-    metric, shown = a.judged.metric, {line.metric for line in lines}
-    if not trials and metric not in shown:
+    metric = a.judged.metric
+    shown = {line.metric for line in lines if line.ratio} or {line.metric for line in lines}
+    if not trials and metric not in shown:  # it is not known, as where many requests failed
         metric = min(shown, default="")
     lost = _lost(a, b) if trials else found.lost
     require = a.record.plan.judging.agreement.require

@@ -16,7 +16,7 @@ from typing import Any
 
 from searchbench.analysis.agreement import agreement, answers
 from searchbench.analysis.capacity.verdict import above, interval
-from searchbench.analysis.compare import loads, mixed
+from searchbench.analysis.compare import loads
 from searchbench.analysis.compare.run import Run
 from searchbench.analysis.judgement import (
     Agreement,
@@ -27,6 +27,7 @@ from searchbench.analysis.judgement import (
 )
 from searchbench.analysis.remedies import spelt
 from searchbench.analysis.sweep import points as at
+from searchbench.analysis.sweep.mixed import TOO_FEW, Mixed, Ratio
 from searchbench.analysis.sweep.points import Point
 from searchbench.analysis.sweep.words import percent
 from searchbench.analysis.trial import driven
@@ -37,6 +38,7 @@ STEPS_ONCE = (
     "Each step was driven once in a record, so what is known of the noise within a run is of "
     "those windows alone (--repeat 5 tells more)."
 )
+SIDES = "the first", "the second"
 SEARCHED_ONCE = "Each record has one search."
 Draft = tuple[RecordLine, float | None]
 _LEVELS = ("clients", "rate_per_s", "speed")  # by which steps are matched
@@ -279,21 +281,25 @@ def _lines(
 ) -> Iterator[Draft]:
     a, b = first[1], second[1]
     metrics = at.metrics(a, b)
-    barrier = barrier or at.not_comparable(("the first", a), ("the second", b))
-    x, y, used, measured = a, b, 0, None
+    barrier = barrier or at.not_comparable(*zip(SIDES, (a, b), strict=True))
+    mixed = None
     if a.kind == "closed" and not barrier:
-        if both := mixed.points(first, second):
-            x, y, used, measured = both
-        else:
-            barrier = "no query was measured on both sides"
+        runs = first[0], second[0]
+        of_each = runs[0].loads[a.treatment], runs[1].loads[b.treatment]
+        mixed = Mixed(a, b, of_each, (runs[0].samples, runs[1].samples), None)
+        barrier = "" if mixed.queries else "no query was measured on both sides"
+    used, measured = (mixed.asked, mixed.queries) if mixed and not barrier else (0, None)
     for metric in metrics if a.kind == "closed" else reversed(metrics):  # the tail before the rest
-        ratio, p = (None, None) if barrier else at.better(x, y, metric)
-        reason = barrier or ("" if ratio is not None else "too few samples in one of the records")
-        if not reason and found is not None and found.differing:
+        ratio, p = (None, None) if barrier else _better(a, b, metric, mixed)
+        reasons = [barrier]
+        if not barrier and ratio is None:
+            reasons.append(mixed.unknown(metric, SIDES) if mixed else TOO_FEW)
+        elif not barrier and found is not None and found.differing:
             differ = f"{found.differing} of {found.queries}"
-            reason = f"over all requests, though {differ} have another total"
+            reasons.append(f"over all requests, though {differ} have another total")
+        reasons.append(mixed.left_out if mixed and not barrier else "")
         if metric == "answered" and a.kind != "closed":
-            reason = "; ".join(part for part in (_behind(a, b), reason) if part)
+            reasons.insert(0, _behind(a, b))
         line = RecordLine(
             label=_label(a, b),
             levels=a.steps[0].levels,
@@ -304,11 +310,15 @@ def _lines(
             ratio=ratio,
             p_value=None,
             floor=1.0,
-            reason=reason,
+            reason="; ".join(filter(None, reasons)),
             queries_used=used,
             queries_measured=measured,
         )
         yield line, p
+
+
+def _better(a: Point, b: Point, metric: str, mixed: Mixed | None) -> Ratio:
+    return mixed.better(metric) if mixed is not None else at.better(a, b, metric)
 
 
 def _behind(a: Point, b: Point) -> str:
