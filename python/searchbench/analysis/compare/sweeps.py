@@ -50,7 +50,8 @@ class Matched:
 
     ``agreed``: by label, how far the two return the same; ``only``: the labels of what one record
     alone has; ``note``: what is not known of them all. ``lost``: by label, why the second did not
-    answer well what the first did; ``unit``: what was driven.
+    answer well what the first did; ``unit``: what was driven. ``absent``: subjects (of trials:
+    systems) of the first of which the second has nothing.
     """
 
     drafts: Sequence[Draft]
@@ -59,6 +60,7 @@ class Matched:
     note: str = ""
     lost: Mapping[str, str] = field(default_factory=dict)
     unit: str = "trial"
+    absent: tuple[str, ...] = ()
 
     @property
     def changed(self) -> dict[str, tuple[int, int]]:
@@ -94,14 +96,22 @@ def match(a: Run, b: Run) -> Matched:
                 lost[mine[key].steps[0].label] = "it was not driven"
         only[0].extend(p.steps[0].label for key, p in mine.items() if key not in other)
         only[1].extend(p.steps[0].label for key, p in other.items() if key not in mine)
-    for which, side in enumerate(only):
-        taken = {pair[which] for pair in subjects}
-        side.extend(name for name in sides[which] if name not in taken)
+    unmatched = [
+        tuple(name for name in side if name not in {pair[which] for pair in subjects})
+        for which, side in enumerate(sides)
+    ]
+    planned = set(driven.subjects(b.record).values())
+    for name in unmatched[0]:
+        if name in planned:
+            own = [p for p in sides[0][name] if _answered(p)]
+            lost |= {p.steps[0].label: "it was not driven" for p in own}
+    for side, names in zip(only, unmatched, strict=True):
+        side.extend(names)
     shared = [p for side in sides for own in side.values() for p in own]
     once = not any(len({s.block for s in p.steps}) > 1 for p in shared)
     note = spelt(STEPS_ONCE, b.record.plan.judging) if once and drafts else ""
     both_only = tuple(only[0]), tuple(only[1])
-    return Matched(drafts, _agreed(subjects), both_only, note, lost, "step")
+    return Matched(drafts, _agreed(subjects), both_only, note, lost, "step", unmatched[0])
 
 
 def _answered(point: Point) -> bool:
@@ -145,8 +155,10 @@ def _why_lost(point: Point) -> str:
 
 def _label(a: Point, b: Point) -> str:
     """What a line about both is called: without the subject's name, where each has another."""
-    first = a.steps[0].label
-    return first if a.subject == b.subject else first.removeprefix(a.subject).strip() or first
+    first, names = a.steps[0].label, (f" {a.subject}", f" {b.subject}")
+    if names[0].endswith(names[1]) or names[1].endswith(names[0]):
+        return first
+    return first.removeprefix(a.subject).strip() or first
 
 
 def match_capacities(a: Run, b: Run) -> Matched:
@@ -189,7 +201,9 @@ def match_capacities(a: Run, b: Run) -> Matched:
         if x not in lost and not why:
             found = _failed_below(b, y, sides[0][x][promise].holds, sides[1][y][promise].holds)
             lost |= {x: found} if found else {}
-    return Matched(drafts, _agreed(subjects), (only[0], only[1]), note, lost, "search")
+    absent = tuple(name for name in sides[0] if name not in {x for x, _, _, _ in subjects})
+    both_only = only[0], only[1]
+    return Matched(drafts, _agreed(subjects), both_only, note, lost, "search", absent)
 
 
 def _failed_below(run: Run, subject: str, held: float | None, holds: float | None) -> str:
@@ -237,13 +251,14 @@ _Subjects = tuple[str, str, str, Agreement | None]
 def _in_common(
     a: Record, b: Record, sides: tuple[Mapping[str, Any], Mapping[str, Any]]
 ) -> Iterator[_Subjects]:
-    """Subjects to be compared: those of the same name, or the only one of each side.
+    """Subjects to be compared: those of the same name and system, or the only one of each side.
 
     With each pair why their speeds may not be compared (empty: they may), and how far their
     answers agree.
     """
     names = [list(side) for side in sides]
-    pairs = [(name, name) for name in names[0] if name in names[1]]
+    whole = _whole(a), _whole(b)
+    pairs = [(x, y) for x in names[0] for y in names[1] if whole[0][x] == whole[1][y]]
     if len(names[0]) == len(names[1]) == 1:
         pairs = [(names[0][0], names[1][0])]
     rule = a.plan.judging.agreement
@@ -260,6 +275,15 @@ def _in_common(
                     mine, other, require=rule.require, k=rule.k, queries=asked
                 ).agreement
         yield x_name, y_name, barrier, found
+
+
+def _whole(record: Record) -> dict[str, str]:
+    """By subject its name with its system, which a record of one system leaves out."""
+    each = ((t.subject or t.system, t.system) for t in record.plan.treatments)
+    return {
+        name: name if name == system or name.startswith(f"{system} ") else f"{system} {name}"
+        for name, system in each
+    }
 
 
 def _first(record: Record, subject: str) -> Trial | None:
@@ -302,7 +326,7 @@ def _lines(
             reasons.insert(0, _behind(a, b))
         line = RecordLine(
             label=_label(a, b),
-            levels=a.steps[0].levels,
+            levels={"system": a.system, **a.steps[0].levels},
             metric="throughput" if metric == "answered" else metric,
             verdict="not comparable" if barrier else "not resolved",
             value_a=a.of(metric),
@@ -344,7 +368,7 @@ def _limits(x: Capacity, y: Capacity, barrier: str) -> RecordLine:
     )
     return RecordLine(
         label=x.subject,
-        levels=x.levels,
+        levels={"system": x.system, **x.levels},
         metric=f"capacity at {x.promise}",
         verdict="not comparable" if barrier else "differs" if moved else "not resolved",
         value_a=_middle(x),
