@@ -40,7 +40,7 @@ def steps(seed: int = 1, loads: tuple[int, ...] = (4,), queries: int = 40, **how
 
 
 def search(path: Path, service_s: float = 0.002, **how: Any) -> Record:
-    return Lab(path, {"s": fixed(4, service_s)}, (PROMISE,), effort=0.25, **how).run()
+    return Lab(path, {"s": fixed(4, service_s)}, (PROMISE,), effort=0.3, **how).run()
 
 
 @pytest.fixture(scope="module")

@@ -447,6 +447,7 @@ class Capacity:
     where a side is open. ``searches``: how many searches (one a block) the interval covers; of
     several it is the hull. ``trials``: every rate that was driven, in the order driven. ``doubt``:
     why the upper end in the sentence may not be the system's, and is open here; empty: it is.
+    ``effort``: what multiplied the lengths of the trials; below 0.3 the interval is a rough one.
     """
 
     subject: str
@@ -460,6 +461,7 @@ class Capacity:
     chance_inside: float | None = None
     searches: int = 1
     doubt: str = ""
+    effort: float = 1.0
 
 
 @dataclass(frozen=True, slots=True)

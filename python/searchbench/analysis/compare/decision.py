@@ -11,7 +11,7 @@ from searchbench.analysis.compare.state import REMEDIES
 from searchbench.analysis.compare.sweeps import Matched
 from searchbench.analysis.compare.verdict import clip
 from searchbench.analysis.judgement import Estimate, Judgement, RecordLine
-from searchbench.analysis.stats.intervals import ALPHA
+from searchbench.analysis.stats.intervals import ALPHA, LEVEL
 from searchbench.analysis.words import digits, listed, most_frequent, percent, plural, upper
 
 WIDTH_LABEL = 24
@@ -244,7 +244,7 @@ def table(
                 _value(line.value_a),
                 _value(line.value_b),
                 f"{ratio.value:.3f}× {as_good(line.metric)}" if ratio else "-",
-                f"{span.low:.2f}–{span.high:.2f}" if span else "-",
+                f"{span.low:.2f}–{span.high:.2f}" if span and span.level >= LEVEL else "-",
                 line.verdict,
             )
         )

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from searchbench.analysis.agreement import agreement, answers
-from searchbench.analysis.capacity.verdict import above, interval
+from searchbench.analysis.capacity.verdict import above, interval, leads, rough
 from searchbench.analysis.compare import loads
 from searchbench.analysis.compare.run import Run
 from searchbench.analysis.judgement import (
@@ -39,6 +39,7 @@ STEPS_ONCE = (
     "those windows alone (--repeat 5 tells more)."
 )
 SIDES = "the first", "the second"
+ROUGH = 0.7  # how often an interval of a search of little effort holds the truth, about
 SEARCHED_ONCE = "Each record has one search."
 Draft = tuple[RecordLine, float | None]
 _LEVELS = ("clients", "rate_per_s", "speed")  # by which steps are matched
@@ -182,7 +183,9 @@ def match_capacities(a: Run, b: Run) -> Matched:
         for promise in sides[0][x_name]
         if promise in sides[1][y_name]
     ]
-    drafts = [(_limits(sides[0][x][p], sides[1][y][p], barrier), None) for x, y, p, barrier in both]
+    lines = (_limits(sides[0][x][p], sides[1][y][p], barrier) for x, y, p, barrier in both)
+    judging = b.record.plan.judging
+    drafts = [(replace(line, reason=spelt(line.reason, judging)), None) for line in lines]
     only = [
         tuple(f"{name} {p}" for name, own in side.items() for p in own if (name, p) not in taken)
         for side, taken in (
@@ -355,11 +358,12 @@ def _behind(a: Point, b: Point) -> str:
 
 
 def _limits(x: Capacity, y: Capacity, barrier: str) -> RecordLine:
-    moved = above(y, x) or above(x, y)
+    moved, apart = above(y, x) or above(x, y), leads(y, x) or leads(x, y)
     unknown = [
         which for which, one in (("first", x), ("second", y)) if not (one.holds or one.fails)
     ]
-    overlap = "" if moved else ": the intervals overlap"
+    overlap = f": they do not overlap, {rough(x, y)}" if apart else ": the intervals overlap"
+    overlap = "" if moved else overlap
     if unknown:
         overlap = f": of the {' and the '.join(unknown)} no limit is known"
     doubts = (("the first", x.doubt), ("the second", y.doubt))
@@ -384,7 +388,8 @@ def _middle(one: Capacity) -> Estimate | None:
     """The middle of an interval; None where a side is open."""
     if one.holds is None or one.fails is None:
         return None
-    span = Interval(one.holds, one.fails, 0.95, "posterior of all trials")
+    level = ROUGH if rough(one) else 0.95
+    span = Interval(one.holds, one.fails, level, "posterior of all trials")
     return Estimate(math.sqrt(one.holds * one.fails), "queries/s", len(one.trials), span)
 
 
@@ -393,7 +398,8 @@ def _ratio(x: Capacity, y: Capacity) -> Estimate | None:
     a, b = _middle(x), _middle(y)
     if a is not None and b is not None and a.interval is not None and b.interval is not None:
         low, high = b.interval.low / a.interval.high, b.interval.high / a.interval.low
-        span = Interval(low, high, 0.95, "the intervals of both searches")
+        level = min(a.interval.level, b.interval.level)
+        span = Interval(low, high, level, "the intervals of both searches")
         return Estimate(b.value / a.value, "ratio", min(a.n, b.n), span)
     if above(y, x):  # at least so much more
         return Estimate((y.holds or 0.0) / (x.fails or 1.0), "ratio", len(y.trials))
