@@ -20,6 +20,7 @@ from searchbench.analysis.sweep import words as say
 from searchbench.analysis.sweep.compared import Evidence, comparisons, decisive
 from searchbench.analysis.sweep.steps import OTHERWISE
 from searchbench.analysis.trial.replies import REDIRECTS, SIZES
+from searchbench.analysis.trial.silence import KIND as STALLS
 from searchbench.analysis.words import digits, listed, plural
 
 ONCE = (
@@ -175,7 +176,7 @@ def remark(step: Step) -> str:
         said.append("errors")
     warned = [f.kind for f in step.findings if f.severity == "warning"]
     told = ("connections busy", "server died", "server ended", "other answers under load",
-            REDIRECTS, SIZES)  # fmt: skip
+            REDIRECTS, SIZES, STALLS)  # fmt: skip
     said += [k for k in told if k in warned]
     return ", ".join(said)
 

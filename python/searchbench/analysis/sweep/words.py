@@ -17,6 +17,7 @@ from searchbench.analysis.sweep.steps import ENDED, OF_WARM_UP, OTHERWISE
 from searchbench.analysis.trial import pool
 from searchbench.analysis.trial.replies import REDIRECTS, SIZES
 from searchbench.analysis.trial.served import UNSERVED
+from searchbench.analysis.trial.silence import KIND as STALLS
 from searchbench.analysis.words import amount, digits, listed, words
 from searchbench.analysis.words import percent as two_digits
 
@@ -108,9 +109,11 @@ def unserved(name: str, own: Sequence[Point]) -> list[str]:
 
 
 def no_answers(name: str, own: Sequence[Point]) -> list[str]:
-    """At which loads replies that count as answered may be none: redirects, other sizes."""
+    """At which loads replies that count as answered may be none (redirects, other sizes), and at
+    which there were stalls.
+    """
     said = []
-    for kind in (REDIRECTS, SIZES):
+    for kind in (REDIRECTS, SIZES, STALLS):
         found = {id(p): f for p in own for s in p.steps for f in s.findings if f.kind == kind}
         if found:
             f, eg = [*found.values()][-1], "e.g. " if len(found) > 1 else ""
