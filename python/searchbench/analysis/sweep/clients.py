@@ -60,8 +60,11 @@ def knee(own: Sequence[Point]) -> Knee:
     return Knee(most, rivals, first, at_most, flat, usable[-1])
 
 
-def sentences(name: str, own: Sequence[Point]) -> list[str]:
-    """What one subject answers to so many clients. ``own``: as of ``knee``."""
+def sentences(name: str, own: Sequence[Point], *, drifts: bool = False) -> list[str]:
+    """What one subject answers to so many clients. ``own``: as of ``knee``.
+
+    ``drifts``: its speed changed with the time, which no comparison of two of its steps leaves out.
+    """
     found = knee(own)
     most, first = found.most, found.first
     answered = _best_of(most.of("answered"), found.rivals)
@@ -81,7 +84,7 @@ def sentences(name: str, own: Sequence[Point]) -> list[str]:
             "It answered too few requests to say how sure that is, or from where on more clients "
             "bring nothing: longer steps tell."
         )
-    elif _moved(most):
+    elif drifts or _moved(most):
         said.append("From where on more clients bring nothing is unknown.")
     elif found.at_most is not None:
         said += _no_more(found, own)
@@ -97,6 +100,7 @@ def sentences(name: str, own: Sequence[Point]) -> list[str]:
         (p, ratio)
         for p in own
         if p.x > most.x
+        and not drifts
         and at.resolved(most, p, ratio := _over(most, p), "answered")
         and ratio is not None
         and ratio.interval is not None
