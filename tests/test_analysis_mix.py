@@ -180,10 +180,10 @@ def test_of_two_records_equal_ones_are_rarely_told_apart_and_a_slower_one_never_
         assert ratio is not None
         told.append(within.resolved(ratio) * np.sign(ratio.value - 1))
         over_all.append(of_b.measured("0").query.size / of_a.measured("0").query.size)
-    assert abs(np.mean(over_all) - (1 if equal else 1.19)) < 0.03, "over all it looks faster"
     if equal:
         assert np.count_nonzero(told) <= 6
     else:
+        assert min(over_all) > 1.1, "over all requests it looks faster"
         assert told.count(-1) == 60
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -111,8 +112,10 @@ def test_a_client_that_was_at_rest_itself_finds_no_stall() -> None:
     server = Server(fixed(4, 0.002), np.random.default_rng(3))
     trace = server.trace(1200, 20, 1)
     rests = trace.due < 5e9
-    trace.sent[rests], trace.done[rests] = int(5e9), int(5e9) + 2_000_000
-    assert silence.within(trace, closed=False) == []
+    done = np.where(rests, int(5e9) + 2_000_000, trace.done)
+    assert len(silence.within(replace(trace, done=done), closed=False)) == 1
+    late = replace(trace, done=done, sent=np.where(rests, int(5e9), trace.sent))
+    assert silence.within(late, closed=False) == []
 
 
 def test_a_step_with_a_stall_says_so_and_claims_nothing(tmp_path: Path) -> None:
