@@ -55,7 +55,9 @@ def test_a_server_that_is_twice_as_fast_is_resolved_by_enough_effort(
     sure = effort >= 0.3
     assert (verdict.resolved, verdict.best) == (sure, "sphinx parts=2" if sure else None)
     assert (f"With {PROMISE}, sphinx parts=2 sustains more than " in verdict.decision) is sure
-    assert (f"With {PROMISE}, sphinx parts=2 leads sphinx parts=1 (" in verdict.decision) is not sure
+    assert (
+        f"With {PROMISE}, sphinx parts=2 leads sphinx parts=1 (" in verdict.decision
+    ) is not sure
     why = (
         "), which is not resolved: at an effort of 0.1 intervals miss too often; search with "
         "`load.effort` 0.3 or more."
@@ -82,7 +84,7 @@ def test_a_limit_that_seems_to_have_moved_is_no_regression_if_either_search_was_
         not sure
     )
     assert line.ratio is not None
-    assert line.ratio.value == pytest.approx(0.5, rel=0.15)
+    assert line.ratio.value == pytest.approx(0.4, rel=0.15)
     assert line.ratio.interval is not None
     assert line.ratio.interval.level == (0.95 if sure else 0.7)
     assert (found.lines[0][5] == "-") is not sure

@@ -162,8 +162,20 @@ def driven(
         at = np.rint(due[kept] * 1e9).astype(np.int64)
         part = within.slices(at, (2_000_000_000, 7_000_000_000)).astype(np.uint8)
         windows[str(block)] = Measured(asked[kept].astype(np.uint32), ns, ns, part, 5.0)
-        steps.append(Step(system="s", subject="s", trial=str(block), treatment="s", block=block,
-                          label="1", kind="closed", levels={}, status="valid", clients_asked=1))  # fmt: skip
+        steps.append(
+            Step(
+                system="s",
+                subject="s",
+                trial=str(block),
+                treatment="s",
+                block=block,
+                label="1",
+                kind="closed",
+                levels={},
+                status="valid",
+                clients_asked=1,
+            )
+        )
     return Point("s", 1.0, "closed", tuple(steps)), Kept(windows)
 
 
@@ -191,8 +203,15 @@ def swept_twice(path: Path, slower: float, *, blocks: int, **more: Any) -> tuple
     """Two records of one system with one client, in the second slower by a factor."""
     found = []
     for name, factor in (("a", 1.0), ("b", slower)):
-        run = Study(blocks=blocks, control=None, judging={"measure": "sweep"}, trial_noise=0.003,
-                    block_noise=0.003, seed=len(found) + 1, queries=more.get("queries", 200))  # fmt: skip
+        run = Study(
+            blocks=blocks,
+            control=None,
+            judging={"measure": "sweep"},
+            trial_noise=0.003,
+            block_noise=0.003,
+            seed=len(found) + 1,
+            queries=more.get("queries", 200),
+        )
         server = records.by_query(0.005 * factor, {}, 0.05)
         run.add("s", system="s", server=server, clients=1, levels={"load.clients": 1},
                 seconds=more.get("seconds", 11.0), warmup_s=more.get("warmup_s", 1.0))  # fmt: skip

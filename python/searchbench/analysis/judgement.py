@@ -80,8 +80,8 @@ class Steadiness:
     rest); below 0: they became shorter. Empty with too few requests. ``window_needed_s``: where it
     is unknown, the window that would tell at the same rate; None: not known either. ``alike``: each
     query was compared with itself; else all as one kind, as few were asked more than once.
-    ``by_mean`` False: the changes would do, but the mean of the times may have moved, or stalls took
-    a part of the window.
+    ``by_mean`` False: the changes would do, but the mean of the times may have moved, or stalls
+    took a part of the window.
     """
 
     answer: Answer

@@ -78,6 +78,6 @@ def key_of(treatment: TreatmentResult) -> Key:
 
 
 def levels_of(levels: Mapping[str, Any]) -> str:
-    """Levels as a key, but for the system, which a record of one system does not have as a level."""
+    """Levels as a key, without the system: a record of one system does not have it as a level."""
     rest = {path: level for path, level in levels.items() if path != "system"}
     return json.dumps(rest, sort_keys=True, default=str)

@@ -113,7 +113,7 @@ def stalls(trial: Trial, trace: Trace) -> Iterator[Row]:
     else:
         meaning += "How late the slowest requests were is a matter of how often it does so."
     yield (
-        KIND,
+        "stalls",
         "warning",
         number,
         meaning + " One trial does not tell how often that happens.",
