@@ -187,7 +187,7 @@ PARTS = {"sphinx parts=1": fixed(1, 0.002), "sphinx parts=2": fixed(2, 0.002)}
 def test_subjects_are_compared_under_each_promise_by_their_intervals(tmp_path: Path) -> None:
     servers = PARTS | {"sphinx parts=3": fixed(2, 0.002)}
     promises = ("p99 < 10ms", "p99 < 30ms")
-    record = Lab(tmp_path / "r", servers, promises, effort=0.2, look_per_s=450).run()
+    record = Lab(tmp_path / "r", servers, promises, effort=0.4, look_per_s=450).run()
     found = judge(record)
     assert found.verdict.header == ("configuration", *promises)
     assert [line[0] for line in found.verdict.lines] == list(servers)
@@ -206,7 +206,7 @@ def test_subjects_are_compared_under_each_promise_by_their_intervals(tmp_path: P
 
 
 def test_the_best_subject_is_above_every_rival_under_every_promise(tmp_path: Path) -> None:
-    record = Lab(tmp_path / "r", PARTS, (PROMISE,), effort=0.2, look_per_s=450).run()
+    record = Lab(tmp_path / "r", PARTS, (PROMISE,), effort=0.3, look_per_s=450).run()
     found = judge(record)
     assert found.verdict.best == "sphinx parts=2"
     assert "different totals" not in found.verdict.decision
@@ -269,7 +269,7 @@ def test_a_promise_that_only_seems_broken_has_no_end(tmp_path: Path) -> None:
 
 def before_and_after(tmp_path: Path, service_s: float, **how: Any) -> RecordComparison:
     records = [
-        Lab(tmp_path / name, {"sphinx": fixed(4, s)}, (PROMISE,), effort=0.25, **more).run()
+        Lab(tmp_path / name, {"sphinx": fixed(4, s)}, (PROMISE,), effort=0.3, **more).run()
         for name, s, more in (("a", 0.002, {}), ("b", service_s, how))
     ]
     return compare_records(*records)

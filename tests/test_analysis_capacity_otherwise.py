@@ -86,7 +86,7 @@ def test_where_all_answers_change_under_load_there_is_no_capacity(tmp_path: Path
 
 def test_a_server_that_is_fast_by_other_answers_wins_no_search(tmp_path: Path) -> None:
     servers = {"liar": fixed(4, 0.0005), "honest": fixed(4, 0.002)}
-    lab = Lab(tmp_path / "r", servers, (PROMISE,), effort=0.1, lies_above={"liar": 300.0})
+    lab = Lab(tmp_path / "r", servers, (PROMISE,), effort=0.3, lies_above={"liar": 300.0})
     found = judge(lab.run())
     liar, honest = found.capacity
     assert (liar.fails or math.inf) < 2 * 300

@@ -40,7 +40,7 @@ def steps(seed: int = 1, loads: tuple[int, ...] = (4,), queries: int = 40, **how
 
 
 def search(path: Path, service_s: float = 0.002, **how: Any) -> Record:
-    return Lab(path, {"s": fixed(4, service_s)}, (PROMISE,), effort=0.25, **how).run()
+    return Lab(path, {"s": fixed(4, service_s)}, (PROMISE,), effort=0.3, **how).run()
 
 
 @pytest.fixture(scope="module")
@@ -174,7 +174,11 @@ def test_a_few_failed_requests_are_no_loss(tmp_path: Path, first: float, second:
     a, b = (opened(steps(i, error_share=e), tmp_path / str(i)) for i, e in shares)
     found = compare_records(a, b)
     assert not found.lost
-    assert found.comparisons[0].failed[1] == pytest.approx(second, abs=0.02)
+    line = next(line for line in found.comparisons if line.ratio)
+    assert line.failed[1] == pytest.approx(second, abs=0.02)
+    rate = found.comparisons[0]
+    assert (rate.metric, rate.ratio is None) == ("throughput", second == 0.5)
+    assert ("more throughput than was counted: some requests" in rate.reason) is (second == 0.5)
 
 
 def test_a_load_that_the_second_could_not_be_driven_at_is_lost(tmp_path: Path) -> None:
@@ -292,3 +296,67 @@ def test_a_limit_by_void_trials_alone_is_no_limit_for_anybody(
     (line,) = found.comparisons
     assert line.verdict == "not resolved"
     assert "the system may sustain more" in line.reason
+
+
+def of_systems(systems: str, seed: int, measure: str = "sweep", named: bool = True) -> Study:
+    """Systems at 2 and 4 clients; ``named``: a study of several, where the system is a level."""
+    run = Study(blocks=2, seed=seed, control=None, judging={"measure": measure},
+                trial_noise=0.003, block_noise=0.0)  # fmt: skip
+    for system in systems:
+        for n in (2, 4):
+            levels = ({"system": system} if named else {}) | {"load.clients": n}
+            run.add(f"{system}{n}", system=system, server=lognormal(0.004, 0.1), clients=n,
+                    levels=levels, seconds=11.0)  # fmt: skip
+    return run
+
+
+@pytest.mark.parametrize("measure", ["sweep", "trials"])
+def test_a_system_that_the_second_lacks_is_named_and_the_others_are_compared(
+    tmp_path: Path, measure: str
+) -> None:
+    both = of_systems("xy", 1, measure).write(tmp_path / "both")
+    one = of_systems("x", 2, measure, named=False).write(tmp_path / "one")
+    found = compare_records(open_record(both), open_record(one))
+    rates = [line for line in found.comparisons if line.metric == "throughput"]
+    assert [(line.label, line.levels["system"]) for line in rates] == [("x 2", "x"), ("x 4", "x")]
+    assert all(line.ratio and line.state for line in rates), "states are looked at too"
+    said = (
+        "y is only in the first record, so whether it changed is not known: measure it in the "
+        "second too."
+    )
+    assert said in found.points
+    assert [*found.lost] == ([] if measure == "sweep" else ["y 2", "y 4"])
+    turned = compare_records(open_record(one), open_record(both))
+    assert len(turned.comparisons) == len(found.comparisons)
+    assert "is only in the first" not in turned.decision
+    assert "Only in the second: y" in turned.decision
+
+
+def test_systems_that_both_records_have_are_not_said_to_be_missing(tmp_path: Path) -> None:
+    a, b = (of_systems("xy", seed).write(tmp_path / str(seed)) for seed in (1, 2))
+    found = compare_records(open_record(a), open_record(b))
+    assert "nly in the" not in found.decision
+    assert not found.lost
+    for trial in b.glob("trials/*-y?"):
+        shutil.rmtree(trial)  # as if the second run had ended before it came to y
+    ended = compare_records(open_record(a), open_record(b))
+    assert ended.lost == {"y 2": "it was not driven", "y 4": "it was not driven"}
+    assert any(point.startswith("y is only in the first record") for point in ended.points)
+
+
+def test_a_configuration_goes_by_its_system_in_a_record_of_several(tmp_path: Path) -> None:
+    paths = []
+    for name, systems, subject in (("a", "xy", "{} parts={}"), ("b", "x", "parts={1}")):
+        run = Study(blocks=1, control=None, judging={"measure": "sweep"}, trial_noise=0.0)
+        for system in systems:
+            for parts in (1, 2):
+                levels: dict[str, Any] = {"system": system} if len(systems) > 1 else {}
+                levels |= {f"systems.{system}.parts": parts, "load.clients": 2}
+                run.add(f"{system}{parts}", system=system, subject=subject.format(system, parts),
+                        server=lognormal(0.004 * parts, 0.1), clients=2, levels=levels)  # fmt: skip
+        paths.append(run.write(tmp_path / name))
+    found = compare_records(*map(open_record, paths))
+    rates = [line for line in found.comparisons if line.metric == "throughput"]
+    assert sorted(line.label for line in rates) == ["x 1 2", "x 2 2"]
+    assert " are only in the first record, so whether they changed is not known" in found.decision
+    assert sorted(found.only_in_a) == ["y parts=1", "y parts=2"]

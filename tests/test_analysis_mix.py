@@ -1,4 +1,7 @@
-"""Sweeps over one mix of requests: who is slower at every request never looks faster."""
+"""Sweeps over one mix of requests: who is slower at every request never looks faster.
+
+Within a record, and from one record to another.
+"""
 
 from __future__ import annotations
 
@@ -12,11 +15,14 @@ import records
 from records import Array, Study
 from searchbench.analysis.compare import standing
 from searchbench.analysis.compare.mix import Mix
+from searchbench.analysis.compare.records import compare_records
 from searchbench.analysis.judge import judge
-from searchbench.analysis.judgement import Comparison, Judgement
+from searchbench.analysis.judgement import Comparison, Judgement, Step
 from searchbench.analysis.stats import within
+from searchbench.analysis.sweep.mixed import Mixed
+from searchbench.analysis.sweep.points import Point
 from searchbench.analysis.trial.measured import Measured
-from searchbench.record import open_record
+from searchbench.record import Record, open_record
 from searchbench.record.trial import Load
 
 UNREAD: dict[str, Any] = {"total": None, "ids": [], "scores": []}
@@ -129,6 +135,115 @@ def test_ratios_over_one_mix_hold_the_truth_and_equal_ones_are_rarely_told_apart
                     ratio.interval.low <= true <= ratio.interval.high
                 )
         assert all(np.mean(each) > 0.88 for each in held.values()), held
+
+
+class Kept:
+    """Measured samples of steps that are on no record."""
+
+    def __init__(self, windows: dict[str, Measured]) -> None:
+        self._windows = windows
+
+    def measured(self, trial: str) -> Measured:
+        return self._windows[trial]
+
+
+def driven(
+    rng: np.random.Generator, cheap_s: float, dear_s: float, blocks: int
+) -> tuple[Point, Any]:
+    """A step of one client, a window of 5 s after 2 s in each block: first cheap requests alone."""
+    asked = np.concatenate([np.resize(CHEAP, 1500), np.arange(20_000) % 200])
+    steps, windows = [], {}
+    for block in range(blocks):
+        times = np.where(asked < 100, cheap_s, dear_s)
+        times = times * np.exp(0.3 * rng.standard_normal(asked.size))
+        due = np.concatenate(([0.0], np.cumsum(times)[:-1]))
+        kept = (due >= 2) & (due < 7)
+        ns = np.rint(times[kept] * 1e9).astype(np.int64)
+        at = np.rint(due[kept] * 1e9).astype(np.int64)
+        part = within.slices(at, (2_000_000_000, 7_000_000_000)).astype(np.uint8)
+        windows[str(block)] = Measured(asked[kept].astype(np.uint32), ns, ns, part, 5.0)
+        steps.append(
+            Step(
+                system="s",
+                subject="s",
+                trial=str(block),
+                treatment="s",
+                block=block,
+                label="1",
+                kind="closed",
+                levels={},
+                status="valid",
+                clients_asked=1,
+            )
+        )
+    return Point("s", 1.0, "closed", tuple(steps)), Kept(windows)
+
+
+@pytest.mark.parametrize("blocks", [1, 3])
+@pytest.mark.parametrize("new", [(0.0005, 0.010), (0.004, 0.011)], ids=["equal", "slower"])
+def test_of_two_records_equal_ones_are_rarely_told_apart_and_a_slower_one_never_looks_faster(
+    blocks: int, new: tuple[float, float]
+) -> None:
+    rng, equal, load = np.random.default_rng(8), new[0] < 0.001, Load(kind="closed", clients=1)
+    told, over_all = [], []
+    for _ in range(60):
+        (a, of_a), (b, of_b) = (driven(rng, *of, blocks) for of in ((0.0005, 0.010), new))
+        ratio, _ = Mixed(a, b, (load, load), (of_a, of_b), None).better("answered")
+        assert ratio is not None
+        told.append(within.resolved(ratio) * np.sign(ratio.value - 1))
+        over_all.append(of_b.measured("0").query.size / of_a.measured("0").query.size)
+    if equal:
+        assert np.count_nonzero(told) <= 6
+    else:
+        assert min(over_all) > 1.1, "over all requests it looks faster"
+        assert told.count(-1) == 60
+
+
+def swept_twice(path: Path, slower: float, *, blocks: int, **more: Any) -> tuple[Record, Record]:
+    """Two records of one system with one client, in the second slower by a factor."""
+    found = []
+    for name, factor in (("a", 1.0), ("b", slower)):
+        run = Study(
+            blocks=blocks,
+            control=None,
+            judging={"measure": "sweep"},
+            trial_noise=0.003,
+            block_noise=0.003,
+            seed=len(found) + 1,
+            queries=more.get("queries", 200),
+        )
+        server = records.by_query(0.005 * factor, {}, 0.05)
+        run.add("s", system="s", server=server, clients=1, levels={"load.clients": 1},
+                seconds=more.get("seconds", 11.0), warmup_s=more.get("warmup_s", 1.0))  # fmt: skip
+        found.append(open_record(run.write(path / name)))
+    return found[0], found[1]
+
+
+def test_a_block_without_a_common_request_counts_for_nothing_and_the_line_says_so(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    own, lists = records._closed, iter([CHEAP, CHEAP, CHEAP, 100 + CHEAP])
+    monkeypatch.setattr(
+        records, "_closed", lambda t, _, f, rng: own(t, next(lists).astype(np.uint32), f, rng)
+    )
+    found = compare_records(*swept_twice(tmp_path, 1.5, blocks=2))
+    line = found.comparisons[0]
+    assert (line.metric, line.queries_used, line.queries_measured) == ("throughput", 100, 100)
+    assert line.ratio is not None
+    assert line.ratio.value == pytest.approx(1 / 1.5, rel=0.03)
+    assert "in 1 of 2 blocks, which count for nothing, no request was measured on" in line.reason
+
+
+def test_two_sweeps_that_share_few_requests_say_over_how_few_they_are(tmp_path: Path) -> None:
+    a, b = swept_twice(tmp_path, 20, blocks=3, queries=2000, seconds=6.0, warmup_s=0.05)
+    found = compare_records(a, b)
+    line = found.comparisons[0]
+    few = line.queries_measured
+    assert few is not None
+    assert 0 < few < 80
+    assert f"in one block only {few} of {line.queries_used} queries were measured" in line.reason
+    assert f", over only {few} queries" in found.decision
+    assert f"only {few} were measured on both sides in one block of" in found.decision
 
 
 def compared(**more: Any) -> Comparison:

@@ -80,7 +80,8 @@ class Steadiness:
     rest); below 0: they became shorter. Empty with too few requests. ``window_needed_s``: where it
     is unknown, the window that would tell at the same rate; None: not known either. ``alike``: each
     query was compared with itself; else all as one kind, as few were asked more than once.
-    ``by_mean`` False: the changes would do, but the mean of the times may have moved.
+    ``by_mean`` False: the changes would do, but the mean of the times may have moved, or stalls
+    took a part of the window.
     """
 
     answer: Answer
@@ -447,6 +448,7 @@ class Capacity:
     where a side is open. ``searches``: how many searches (one a block) the interval covers; of
     several it is the hull. ``trials``: every rate that was driven, in the order driven. ``doubt``:
     why the upper end in the sentence may not be the system's, and is open here; empty: it is.
+    ``effort``: what multiplied the lengths of the trials; below 0.3 the interval is a rough one.
     """
 
     subject: str
@@ -460,6 +462,7 @@ class Capacity:
     chance_inside: float | None = None
     searches: int = 1
     doubt: str = ""
+    effort: float = 1.0
 
 
 @dataclass(frozen=True, slots=True)

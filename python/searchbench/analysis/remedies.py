@@ -24,6 +24,8 @@ _OF_SEARCH: Mapping[str, str] = {
     "errors": "See its log for the cause.",
     "partial results": "Raise its own time limit.",
     "other answers under load": "Raise its limits.",
+    "stalls": "See the server's log at that time: a collector, a merge, something loaded. Longer "
+    "trials (more effort) tell how often that happens.",
     "never steady": f"{_LONGER}.",
     "warm-up not reached": f"{_LONGER}, or a server that was asked a while before.",
     "warm-up limit": f"{_LONGER}, or fewer distinct queries.",

@@ -201,6 +201,7 @@ def _of_subject(record: Record, subject: str) -> list[Capacity]:
                 trials=tuple(_trial(d) for one in seen for d in one.driven),
                 chance_inside=hull.chance_inside,
                 searches=len(seen),
+                effort=judging.effort,
             )
         )
     return found

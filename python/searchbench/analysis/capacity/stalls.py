@@ -14,13 +14,13 @@ import numpy as np
 
 from searchbench.analysis.capacity import lag
 from searchbench.analysis.stats.distributions import chi_square
+from searchbench.analysis.trial import silence
 from searchbench.analysis.trial.measured import Trace
 from searchbench.analysis.words import listed, per_s, plural
 from searchbench.workload.load_table import Condition
 
-USUAL, LONGER = 0.999, 10.0  # a stall is so many times as long as this quantile of all gaps
-WAITING = 10  # requests that were due meanwhile: one slow query is no stall
-CLIENTS = 0.5  # of a gap: if a request was sent so late, the client itself was at rest
+WAITING = silence.WAITING[False]  # requests that were due meanwhile: one slow query is no stall
+AFTER = 4.0  # times a stall before the first reply: by then the queue that it left is gone
 LACK = 2.0  # times what came in the stalls: if more is lacking, the rate itself is too high
 SMALL = 0.1  # of the requests that may be late: stalls that take less time move no interval
 _TAIL = 0.025
@@ -29,23 +29,19 @@ _TAIL = 0.025
 def lengths_s(limit_ns: float, trace: Trace) -> tuple[float, ...]:
     """How long there was no reply, for each time longer than the limit and than usual gaps.
 
-    Only while requests wait; the warm-up counts, but what comes before the first reply does not.
+    Only while requests wait; the warm-up counts. What comes before the first reply counts too, if
+    so little of the warm-up was left after it (``AFTER``) that it may have moved the window: the
+    first requests of each trial may be slow, as connections are made.
     """
-    replied = np.flatnonzero((trace.done >= 0) & (trace.sent >= 0))
-    if replied.size < 2:
-        return ()
-    order = replied[np.argsort(trace.done[replied], kind="stable")]
-    done, sent = trace.done[order], trace.sent[order]
-    since = np.minimum.accumulate(sent[::-1])[::-1]  # the oldest that waits still
-    begin = np.maximum(done[:-1], since[1:])
-    gaps = done[1:] - begin
-    usual = float(np.quantile(gaps, USUAL, method="lower"))
-    found = []
-    late = lag.own(trace)
-    for at in np.flatnonzero(gaps > max(limit_ns, LONGER * usual)).tolist():
-        due = (trace.due >= begin[at]) & (trace.due < done[at + 1])
-        if np.count_nonzero(due) >= WAITING and late[due].max() < CLIENTS * gaps[at]:
-            found.append(float(gaps[at]) / 1e9)
+    begin, end = silence.gaps(trace)
+    late, found = lag.own(trace), []
+    for at in silence.long(begin, end, limit_ns):
+        length = int(end[at] - begin[at])
+        if at == 0 and trace.window[0] - end[0] >= AFTER * length:
+            continue
+        due = (trace.due >= begin[at]) & (trace.due < end[at])
+        if np.count_nonzero(due) >= WAITING and late[due].max() < silence.CLIENTS * length:
+            found.append(length / 1e9)
     return tuple(found)
 
 

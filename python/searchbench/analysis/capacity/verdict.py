@@ -8,7 +8,12 @@ from dataclasses import replace
 from itertools import combinations, permutations
 
 from searchbench.analysis.answer import Rank, Said, said, sentences
-from searchbench.analysis.capacity.bracket import FIRST_LOOK, HOW_OFTEN, NOT_COMPARABLE
+from searchbench.analysis.capacity.bracket import (
+    FIRST_LOOK,
+    HOW_OFTEN,
+    NOT_COMPARABLE,
+    SURE_EFFORT,
+)
 from searchbench.analysis.compare import builds
 from searchbench.analysis.judgement import Capacity, Judgement, Step
 from searchbench.analysis.sweep import verdict as sweep
@@ -112,8 +117,27 @@ def interval(found: Capacity) -> str:
 
 
 def above(a: Capacity, b: Capacity, gap: float = 1.0) -> bool:
+    """Whether a is shown to sustain more than b: it ``leads``, and neither interval is rough."""
+    return leads(a, b, gap) and not rough(a, b)
+
+
+def leads(a: Capacity, b: Capacity, gap: float = 1.0) -> bool:
     """Whether a's whole interval is above b's, by more than the ratio ``gap``."""
     return a.holds is not None and b.fails is not None and a.holds > gap * b.fails
+
+
+def rough(*those: Capacity) -> str:
+    """That searches of so little effort order nothing, and what would; empty: they may.
+
+    Their intervals miss the truth too often: of two that do not overlap one may well have missed.
+    """
+    least = min(one.effort for one in those)
+    if least >= SURE_EFFORT:
+        return ""
+    return (
+        f"which is not resolved: at an effort of {least:g} intervals miss too often; search with "
+        f"--effort {SURE_EFFORT:g} or more"
+    )
 
 
 def _of_promise(
@@ -127,10 +151,12 @@ def _of_promise(
         return [f"With {promise}, {_pair(own[a], own[b], gap)}." for a, b in pairs]
     leader = max(known, key=lambda n: (own[n].holds or 0.0, own[n].fails or math.inf))
     others = [n for pair in pairs if leader in pair for n in pair if n != leader]
-    beaten = [n for n in others if above(own[leader], own[n], gap)]
+    beaten = [n for n in others if leads(own[leader], own[n], gap)]
     even = [n for n in others if n not in beaten]
-    said = []
-    if beaten:
+    said, why = [], rough(own[leader], *(own[n] for n in beaten))
+    if beaten and why:
+        said.append(f"With {promise}, {leader} leads {listed(beaten)}, {why}.")
+    elif beaten:
         said.append(
             f"With {promise}, {leader} sustains more than {listed(beaten)}: intervals do not "
             "overlap."
@@ -150,10 +176,12 @@ def _once(gap: float) -> str:
 
 
 def _pair(a: Capacity, b: Capacity, gap: float) -> str:
-    if above(b, a, gap):
+    if leads(b, a, gap):
         a, b = b, a
     spans = f"({interval(a)} against {interval(b)})"
-    if above(a, b, gap):
+    if leads(a, b, gap) and (why := rough(a, b)):
+        return f"{a.subject} leads {b.subject} {spans}, {why}"
+    if leads(a, b, gap):
         return f"{a.subject} sustains more than {b.subject} {spans}: intervals do not overlap"
     return f"{a.subject} and {b.subject} are not told apart {spans}"
 

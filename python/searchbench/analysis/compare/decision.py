@@ -11,12 +11,13 @@ from searchbench.analysis.compare.state import REMEDIES
 from searchbench.analysis.compare.sweeps import Matched
 from searchbench.analysis.compare.verdict import clip
 from searchbench.analysis.judgement import Estimate, Judgement, RecordLine
-from searchbench.analysis.stats.intervals import ALPHA
+from searchbench.analysis.stats.intervals import ALPHA, LEVEL
 from searchbench.analysis.words import digits, listed, most_frequent, percent, plural, upper
 
 WIDTH_LABEL = 24
 _TIMES = ((1e6, "µs"), (1e3, "ms"), (1.0, "s"))
 _SHOWN = 4  # treatments that are named
+_NAMED = 20  # of those that are on one record alone
 RUNS_UNKNOWN = (
     "How much runs of the same thing differ is not known, and no interval covers it: run the "
     "first again, before and after the second, and give those records with --same."
@@ -78,18 +79,42 @@ def sentences(
         why, _ = most_frequent([line.reason for line in own])
         answer.append(f"No speed of one could be compared with the other's: {why}.")
     told += said(answer, Rank.ANSWER)
+    told += said([_of_absent(found.absent), _only_in_first(found, lost)], Rank.DOUBT)
     told += said([_of_queries(own, require, found.unit)], Rank.MORE)
     built = builds.sentence([line.build_floor for line in own])
     told += said([_of_doubts(own), _of_failed(own), built], Rank.DOUBT)
     runs = _of_runs(own)
     told += said([runs], Rank.DOUBT if runs == RUNS_UNKNOWN else Rank.ASIDE)
     told += said([answered.sentence(found.agreed)], Rank.DOUBT)
-    only = zip(("first", "second"), found.only, strict=True)
-    told += said(
-        (f"Only in the {which}: {', '.join(labels[:4])}." for which, labels in only if labels),
-        Rank.MORE,
-    )
+    told += said([_named("Only in the second", found.only[1])], Rank.MORE)
     return told
+
+
+def _of_absent(names: Sequence[str]) -> str:
+    """By name, what the second has nothing of, so that no line is about it; empty: nothing."""
+    if not names:
+        return ""
+    is_, it, them = ("is", "it", "it") if len(names) == 1 else ("are", "they", "them")
+    return (
+        f"{_all(names)} {is_} only in the first record, so whether {it} changed is not known: "
+        f"measure {them} in the second too."
+    )
+
+
+def _only_in_first(found: Matched, lost: Mapping[str, str]) -> str:
+    """What else the first record alone has."""
+    said_before = {*found.absent, *lost}
+    return _named("Only in the first", [x for x in found.only[0] if x not in said_before])
+
+
+def _named(where: str, labels: Sequence[str]) -> str:
+    return f"{where}: {_all(labels)}." if labels else ""
+
+
+def _all(names: Sequence[str]) -> str:
+    """Every name, but of very many."""
+    shown = [*names[:_NAMED]] + ([f"{len(names) - _NAMED} more"] if len(names) > _NAMED else [])
+    return shown[0] if len(shown) == 1 else f"{', '.join(shown[:-1])} and {shown[-1]}"
 
 
 def _between(line: RecordLine) -> str:
@@ -219,7 +244,7 @@ def table(
                 _value(line.value_a),
                 _value(line.value_b),
                 f"{ratio.value:.3f}× {as_good(line.metric)}" if ratio else "-",
-                f"{span.low:.2f}–{span.high:.2f}" if span else "-",
+                f"{span.low:.2f}–{span.high:.2f}" if span and span.level >= LEVEL else "-",
                 line.verdict,
             )
         )

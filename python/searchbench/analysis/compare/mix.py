@@ -129,15 +129,6 @@ class Mix:
         times = (measured.service_ns if kind == "service" else measured.response_ns)[rows] / 1e9
         return rows, weight, times
 
-    def wider(self, measured: Measured) -> float:
-        """By how much an interval over all of a trial's requests is wider over the mix: the root of
-        how many there are for each that the weighted ones are worth (Kish 1965); 1 or more.
-        """
-        counts = np.bincount(measured.query, minlength=self._in.size)[: self._in.size]
-        known = self._in & (counts > 0)
-        squares = float((self._share[known] ** 2 / counts[known]).sum())
-        return math.sqrt(max(1.0, measured.query.size * squares))
-
 
 def _quantiles(times: Floats, weight: Floats, qs: Sequence[float]) -> list[float]:
     order = np.argsort(times)

@@ -95,8 +95,9 @@ def compare_runs(
         for line in lines
         if line.verdict in ("slower", "differs") and line.ratio and line.ratio.value < 1 - threshold
     ]
-    metric, shown = a.judged.metric, {line.metric for line in lines}
-    if not trials and metric not in shown:
+    metric = a.judged.metric
+    shown = {line.metric for line in lines if line.ratio} or {line.metric for line in lines}
+    if not trials and metric not in shown:  # it is not known, as where many requests failed
         metric = min(shown, default="")
     lost = _lost(a, b) if trials else found.lost
     require = a.record.plan.judging.agreement.require
@@ -161,7 +162,9 @@ def _match(a: Run, b: Run) -> sweeps.Matched:
         tuple(t.label for key, t in one.by_key.items() if key not in other.by_key)
         for one, other in ((a, b), (b, a))
     ]
-    return sweeps.Matched(drafts, agreed, (only[0], only[1]))
+    systems = [dict.fromkeys(t.system for t in run.judged.treatments) for run in (a, b)]
+    absent = tuple(name for name in systems[0] if name not in systems[1])
+    return sweeps.Matched(drafts, agreed, (only[0], only[1]), absent=absent)
 
 
 def _lost(a: Run, b: Run) -> dict[str, str]:
@@ -216,7 +219,7 @@ def _lines(a: Run, b: Run, key: Key, pair: agreement.Pair | None) -> Iterator[sw
     for metric in metrics:
         line = RecordLine(
             label=x.label,
-            levels=x.levels,
+            levels={"system": x.system, **x.levels},
             metric=metric,
             verdict="not comparable" if reason else "not resolved",
             value_a=x.figures.get(metric),
@@ -292,7 +295,7 @@ def _apart(first: Run, run: Run) -> dict[Key, RecordLine]:
 
 
 def _line_key(line: RecordLine) -> Key:
-    return levels_of(line.levels), line.metric
+    return f"{line.levels['system']} {levels_of(line.levels)}", line.metric
 
 
 def _is_estimate(line: RecordLine) -> bool:

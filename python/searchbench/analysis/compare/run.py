@@ -28,7 +28,6 @@ class Run:
         self.samples, self.loads = Samples(record, KEPT_ROWS), driven.loads(record)
         self.built = builds.of(record)
         self.by_key = {key_of(t): t for t in judged.treatments}
-        self.keys = {(t.label, levels_of(t.levels)): key for key, t in self.by_key.items()}
         self.states = {key: state.of(t) for key, t in self.by_key.items()}
         self.trials = {t.trial: t for t in record.trials}
         metrics = sorted({c for t in judged.treatments for c in t.figures})
@@ -37,12 +36,12 @@ class Run:
 
     def key_of(self, line: RecordLine) -> Key | None:
         """The treatment that a line is about; of a sweep of one subject whatever that is called."""
-        key = self.keys.get((line.label, levels_of(line.levels)))
-        if key or self.judged.measure != "sweep" or len({s.subject for s in self.judged.steps}) > 1:
-            return key
-        load = levels_of({k: v for k, v in line.levels.items() if k != "system"})
-        return next((key for key, t in self.by_key.items() if load == levels_of(
-            {k: v for k, v in t.levels.items() if k != "system"})), None)  # fmt: skip
+        system, levels = str(line.levels.get("system")), levels_of(line.levels)
+        if (system, levels) in self.by_key:
+            return system, levels
+        if self.judged.measure != "sweep" or len({s.subject for s in self.judged.steps}) > 1:
+            return None
+        return next((key for key in self.by_key if key[1] == levels), None)
 
     def first_trial(self, key: Key) -> Trial | None:
         """The first valid trial that is no control."""
@@ -79,5 +78,6 @@ def key_of(treatment: TreatmentResult) -> Key:
 
 
 def levels_of(levels: Mapping[str, Any]) -> str:
-    """Levels as a key."""
-    return json.dumps(dict(levels), sort_keys=True, default=str)
+    """Levels as a key, without the system: a record of one system does not have it as a level."""
+    rest = {path: level for path, level in levels.items() if path != "system"}
+    return json.dumps(rest, sort_keys=True, default=str)

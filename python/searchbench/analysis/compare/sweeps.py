@@ -15,8 +15,8 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from searchbench.analysis.agreement import agreement, answers
-from searchbench.analysis.capacity.verdict import above, interval
-from searchbench.analysis.compare import loads, mixed
+from searchbench.analysis.capacity.verdict import above, interval, leads, rough
+from searchbench.analysis.compare import loads
 from searchbench.analysis.compare.run import Run
 from searchbench.analysis.judgement import (
     Agreement,
@@ -27,6 +27,7 @@ from searchbench.analysis.judgement import (
 )
 from searchbench.analysis.remedies import spelt
 from searchbench.analysis.sweep import points as at
+from searchbench.analysis.sweep.mixed import TOO_FEW, Mixed, Ratio
 from searchbench.analysis.sweep.points import Point
 from searchbench.analysis.sweep.words import percent
 from searchbench.analysis.trial import driven
@@ -37,6 +38,8 @@ STEPS_ONCE = (
     "Each step was driven once in a record, so what is known of the noise within a run is of "
     "those windows alone (--repeat 5 tells more)."
 )
+SIDES = "the first", "the second"
+ROUGH = 0.7  # how often an interval of a search of little effort holds the truth, about
 SEARCHED_ONCE = "Each record has one search."
 Draft = tuple[RecordLine, float | None]
 _LEVELS = ("clients", "rate_per_s", "speed")  # by which steps are matched
@@ -48,7 +51,8 @@ class Matched:
 
     ``agreed``: by label, how far the two return the same; ``only``: the labels of what one record
     alone has; ``note``: what is not known of them all. ``lost``: by label, why the second did not
-    answer well what the first did; ``unit``: what was driven.
+    answer well what the first did; ``unit``: what was driven. ``absent``: subjects (of trials:
+    systems) of the first of which the second has nothing.
     """
 
     drafts: Sequence[Draft]
@@ -57,6 +61,7 @@ class Matched:
     note: str = ""
     lost: Mapping[str, str] = field(default_factory=dict)
     unit: str = "trial"
+    absent: tuple[str, ...] = ()
 
     @property
     def changed(self) -> dict[str, tuple[int, int]]:
@@ -92,14 +97,22 @@ def match(a: Run, b: Run) -> Matched:
                 lost[mine[key].steps[0].label] = "it was not driven"
         only[0].extend(p.steps[0].label for key, p in mine.items() if key not in other)
         only[1].extend(p.steps[0].label for key, p in other.items() if key not in mine)
-    for which, side in enumerate(only):
-        taken = {pair[which] for pair in subjects}
-        side.extend(name for name in sides[which] if name not in taken)
+    unmatched = [
+        tuple(name for name in side if name not in {pair[which] for pair in subjects})
+        for which, side in enumerate(sides)
+    ]
+    planned = set(driven.subjects(b.record).values())
+    for name in unmatched[0]:
+        if name in planned:
+            own = [p for p in sides[0][name] if _answered(p)]
+            lost |= {p.steps[0].label: "it was not driven" for p in own}
+    for side, names in zip(only, unmatched, strict=True):
+        side.extend(names)
     shared = [p for side in sides for own in side.values() for p in own]
     once = not any(len({s.block for s in p.steps}) > 1 for p in shared)
     note = spelt(STEPS_ONCE, b.record.plan.judging) if once and drafts else ""
     both_only = tuple(only[0]), tuple(only[1])
-    return Matched(drafts, _agreed(subjects), both_only, note, lost, "step")
+    return Matched(drafts, _agreed(subjects), both_only, note, lost, "step", unmatched[0])
 
 
 def _answered(point: Point) -> bool:
@@ -143,8 +156,10 @@ def _why_lost(point: Point) -> str:
 
 def _label(a: Point, b: Point) -> str:
     """What a line about both is called: without the subject's name, where each has another."""
-    first = a.steps[0].label
-    return first if a.subject == b.subject else first.removeprefix(a.subject).strip() or first
+    first, names = a.steps[0].label, (f" {a.subject}", f" {b.subject}")
+    if names[0].endswith(names[1]) or names[1].endswith(names[0]):
+        return first
+    return first.removeprefix(a.subject).strip() or first
 
 
 def match_capacities(a: Run, b: Run) -> Matched:
@@ -168,7 +183,9 @@ def match_capacities(a: Run, b: Run) -> Matched:
         for promise in sides[0][x_name]
         if promise in sides[1][y_name]
     ]
-    drafts = [(_limits(sides[0][x][p], sides[1][y][p], barrier), None) for x, y, p, barrier in both]
+    lines = (_limits(sides[0][x][p], sides[1][y][p], barrier) for x, y, p, barrier in both)
+    judging = b.record.plan.judging
+    drafts = [(replace(line, reason=spelt(line.reason, judging)), None) for line in lines]
     only = [
         tuple(f"{name} {p}" for name, own in side.items() for p in own if (name, p) not in taken)
         for side, taken in (
@@ -187,7 +204,9 @@ def match_capacities(a: Run, b: Run) -> Matched:
         if x not in lost and not why:
             found = _failed_below(b, y, sides[0][x][promise].holds, sides[1][y][promise].holds)
             lost |= {x: found} if found else {}
-    return Matched(drafts, _agreed(subjects), (only[0], only[1]), note, lost, "search")
+    absent = tuple(name for name in sides[0] if name not in {x for x, _, _, _ in subjects})
+    both_only = only[0], only[1]
+    return Matched(drafts, _agreed(subjects), both_only, note, lost, "search", absent)
 
 
 def _failed_below(run: Run, subject: str, held: float | None, holds: float | None) -> str:
@@ -235,13 +254,14 @@ _Subjects = tuple[str, str, str, Agreement | None]
 def _in_common(
     a: Record, b: Record, sides: tuple[Mapping[str, Any], Mapping[str, Any]]
 ) -> Iterator[_Subjects]:
-    """Subjects to be compared: those of the same name, or the only one of each side.
+    """Subjects to be compared: those of the same name and system, or the only one of each side.
 
     With each pair why their speeds may not be compared (empty: they may), and how far their
     answers agree.
     """
     names = [list(side) for side in sides]
-    pairs = [(name, name) for name in names[0] if name in names[1]]
+    whole = _whole(a), _whole(b)
+    pairs = [(x, y) for x in names[0] for y in names[1] if whole[0][x] == whole[1][y]]
     if len(names[0]) == len(names[1]) == 1:
         pairs = [(names[0][0], names[1][0])]
     rule = a.plan.judging.agreement
@@ -258,6 +278,15 @@ def _in_common(
                     mine, other, require=rule.require, k=rule.k, queries=asked
                 ).agreement
         yield x_name, y_name, barrier, found
+
+
+def _whole(record: Record) -> dict[str, str]:
+    """By subject its name with its system, which a record of one system leaves out."""
+    each = ((t.subject or t.system, t.system) for t in record.plan.treatments)
+    return {
+        name: name if name == system or name.startswith(f"{system} ") else f"{system} {name}"
+        for name, system in each
+    }
 
 
 def _first(record: Record, subject: str) -> Trial | None:
@@ -279,24 +308,28 @@ def _lines(
 ) -> Iterator[Draft]:
     a, b = first[1], second[1]
     metrics = at.metrics(a, b)
-    barrier = barrier or at.not_comparable(("the first", a), ("the second", b))
-    x, y, used, measured = a, b, 0, None
+    barrier = barrier or at.not_comparable(*zip(SIDES, (a, b), strict=True))
+    mixed = None
     if a.kind == "closed" and not barrier:
-        if both := mixed.points(first, second):
-            x, y, used, measured = both
-        else:
-            barrier = "no query was measured on both sides"
+        runs = first[0], second[0]
+        of_each = runs[0].loads[a.treatment], runs[1].loads[b.treatment]
+        mixed = Mixed(a, b, of_each, (runs[0].samples, runs[1].samples), None)
+        barrier = "" if mixed.queries else "no query was measured on both sides"
+    used, measured = (mixed.asked, mixed.queries) if mixed and not barrier else (0, None)
     for metric in metrics if a.kind == "closed" else reversed(metrics):  # the tail before the rest
-        ratio, p = (None, None) if barrier else at.better(x, y, metric)
-        reason = barrier or ("" if ratio is not None else "too few samples in one of the records")
-        if not reason and found is not None and found.differing:
+        ratio, p = (None, None) if barrier else _better(a, b, metric, mixed)
+        reasons = [barrier]
+        if not barrier and ratio is None:
+            reasons.append(mixed.unknown(metric, SIDES) if mixed else TOO_FEW)
+        elif not barrier and found is not None and found.differing:
             differ = f"{found.differing} of {found.queries}"
-            reason = f"over all requests, though {differ} have another total"
+            reasons.append(f"over all requests, though {differ} have another total")
+        reasons.append(mixed.left_out if mixed and not barrier else "")
         if metric == "answered" and a.kind != "closed":
-            reason = "; ".join(part for part in (_behind(a, b), reason) if part)
+            reasons.insert(0, _behind(a, b))
         line = RecordLine(
             label=_label(a, b),
-            levels=a.steps[0].levels,
+            levels={"system": a.system, **a.steps[0].levels},
             metric="throughput" if metric == "answered" else metric,
             verdict="not comparable" if barrier else "not resolved",
             value_a=a.of(metric),
@@ -304,11 +337,15 @@ def _lines(
             ratio=ratio,
             p_value=None,
             floor=1.0,
-            reason=reason,
+            reason="; ".join(filter(None, reasons)),
             queries_used=used,
             queries_measured=measured,
         )
         yield line, p
+
+
+def _better(a: Point, b: Point, metric: str, mixed: Mixed | None) -> Ratio:
+    return mixed.better(metric) if mixed is not None else at.better(a, b, metric)
 
 
 def _behind(a: Point, b: Point) -> str:
@@ -321,11 +358,12 @@ def _behind(a: Point, b: Point) -> str:
 
 
 def _limits(x: Capacity, y: Capacity, barrier: str) -> RecordLine:
-    moved = above(y, x) or above(x, y)
+    moved, apart = above(y, x) or above(x, y), leads(y, x) or leads(x, y)
     unknown = [
         which for which, one in (("first", x), ("second", y)) if not (one.holds or one.fails)
     ]
-    overlap = "" if moved else ": the intervals overlap"
+    overlap = f": they do not overlap, {rough(x, y)}" if apart else ": the intervals overlap"
+    overlap = "" if moved else overlap
     if unknown:
         overlap = f": of the {' and the '.join(unknown)} no limit is known"
     doubts = (("the first", x.doubt), ("the second", y.doubt))
@@ -334,7 +372,7 @@ def _limits(x: Capacity, y: Capacity, barrier: str) -> RecordLine:
     )
     return RecordLine(
         label=x.subject,
-        levels=x.levels,
+        levels={"system": x.system, **x.levels},
         metric=f"capacity at {x.promise}",
         verdict="not comparable" if barrier else "differs" if moved else "not resolved",
         value_a=_middle(x),
@@ -350,7 +388,8 @@ def _middle(one: Capacity) -> Estimate | None:
     """The middle of an interval; None where a side is open."""
     if one.holds is None or one.fails is None:
         return None
-    span = Interval(one.holds, one.fails, 0.95, "posterior of all trials")
+    level = ROUGH if rough(one) else 0.95
+    span = Interval(one.holds, one.fails, level, "posterior of all trials")
     return Estimate(math.sqrt(one.holds * one.fails), "queries/s", len(one.trials), span)
 
 
@@ -359,7 +398,8 @@ def _ratio(x: Capacity, y: Capacity) -> Estimate | None:
     a, b = _middle(x), _middle(y)
     if a is not None and b is not None and a.interval is not None and b.interval is not None:
         low, high = b.interval.low / a.interval.high, b.interval.high / a.interval.low
-        span = Interval(low, high, 0.95, "the intervals of both searches")
+        level = min(a.interval.level, b.interval.level)
+        span = Interval(low, high, level, "the intervals of both searches")
         return Estimate(b.value / a.value, "ratio", min(a.n, b.n), span)
     if above(y, x):  # at least so much more
         return Estimate((y.holds or 0.0) / (x.fails or 1.0), "ratio", len(y.trials))

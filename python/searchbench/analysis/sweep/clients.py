@@ -41,11 +41,12 @@ class Knee:
 def knee(own: Sequence[Point]) -> Knee:
     """``own``: points by ascending number of clients, at least one.
 
-    Beside the greatest, a point without an interval, or not steady, can be told from nothing.
+    Beside the greatest, a point without an interval, not steady or with stalls can be told from
+    nothing.
     """
     known = [p for p in own if p.of("answered") is not None] or own
     most = max(known, key=_answered)
-    usable = [p for p in known if p is most or (_interval(p) and p.state.answer != "not steady")]
+    usable = [p for p in known if p is most or (_interval(p) and not _moved(p))]
     first, flat, at_most = usable[-1], usable[-1], None
     for i, point in reversed(list(enumerate(usable[:-1]))):
         ratios = [found for other in usable[i + 1 :] if (found := _over(point, other)) is not None]
@@ -59,8 +60,11 @@ def knee(own: Sequence[Point]) -> Knee:
     return Knee(most, rivals, first, at_most, flat, usable[-1])
 
 
-def sentences(name: str, own: Sequence[Point]) -> list[str]:
-    """What one subject answers to so many clients. ``own``: as of ``knee``."""
+def sentences(name: str, own: Sequence[Point], *, drifts: bool = False) -> list[str]:
+    """What one subject answers to so many clients. ``own``: as of ``knee``.
+
+    ``drifts``: its speed changed with the time, which no comparison of two of its steps leaves out.
+    """
     found = knee(own)
     most, first = found.most, found.first
     answered = _best_of(most.of("answered"), found.rivals)
@@ -80,7 +84,7 @@ def sentences(name: str, own: Sequence[Point]) -> list[str]:
             "It answered too few requests to say how sure that is, or from where on more clients "
             "bring nothing: longer steps tell."
         )
-    elif most.state.answer == "not steady":
+    elif drifts or _moved(most):
         said.append("From where on more clients bring nothing is unknown.")
     elif found.at_most is not None:
         said += _no_more(found, own)
@@ -96,10 +100,12 @@ def sentences(name: str, own: Sequence[Point]) -> list[str]:
         (p, ratio)
         for p in own
         if p.x > most.x
+        and not drifts
         and at.resolved(most, p, ratio := _over(most, p), "answered")
         and ratio is not None
         and ratio.interval is not None
         and ratio.interval.high < FALLS
+        and not _moved(p)
     ]
     if falling:
         point, ratio = min(falling, key=lambda pair: pair[1].value)
@@ -166,6 +172,11 @@ def _answered(p: Point) -> float:
 def _interval(p: Point) -> bool:
     found = p.of("answered")
     return found is not None and found.interval is not None
+
+
+def _moved(p: Point) -> bool:
+    """Whether its windows are no measure of what so many clients get."""
+    return p.state.answer == "not steady" or at.stalled(p)
 
 
 def _over(a: Point, b: Point) -> Estimate | None:

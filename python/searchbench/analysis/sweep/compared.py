@@ -15,7 +15,7 @@ from searchbench.analysis.compare import builds, failed, pairs, standing, state
 from searchbench.analysis.judgement import Comparison, TreatmentResult
 from searchbench.analysis.stats import intervals, within
 from searchbench.analysis.sweep import points as at
-from searchbench.analysis.sweep.mixed import MAY_DIFFER, NONE_ON_BOTH, Mixed, one_list
+from searchbench.analysis.sweep.mixed import MAY_DIFFER, NONE_ON_BOTH, TOO_FEW, Mixed, one_list
 from searchbench.analysis.sweep.points import Point
 from searchbench.analysis.trial.measured import Samples
 from searchbench.record.trial import Load
@@ -126,11 +126,14 @@ def _draft(
         reasons.append(MAY_DIFFER)
     if draft.queries_measured == 0:
         return replace(draft, verdict="not comparable", reason=NONE_ON_BOTH), ""
+    if mixed is not None and mixed.left_out:
+        reasons.append(mixed.left_out)
     if clause := failed.said(shares):
         reasons.append(clause)
     ratio, p = mixed.better(metric) if mixed is not None else at.better(a, b, metric)
     if ratio is None:
-        reasons.insert(0, "too few samples for it in one of the steps")
+        names = labelled[0][0], labelled[1][0]
+        reasons.insert(0, mixed.unknown(metric, names) if mixed is not None else TOO_FEW)
         return replace(draft, reason="; ".join(reasons)), ""
     sides = [(label, point.state) for label, point in labelled]
     known = state.floor(sides[0], sides[1], ratio.value - 1)

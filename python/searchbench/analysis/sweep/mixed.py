@@ -1,7 +1,8 @@
 """Two points of closed loops over one mix of requests (``compare.mix``), as studies are compared.
 
 Who answers faster comes further in the list within the same time, so each side has asked a mix of
-its own: over all requests the one that is slower at every one of them may look faster.
+its own: over all requests the one that is slower at every one of them may look faster. The points
+may be of one record or of two.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
-from searchbench.analysis.compare.mix import Mix
+from searchbench.analysis.compare.mix import Mix, adds_up
 from searchbench.analysis.judgement import Estimate
 from searchbench.analysis.stats import intervals, within
 from searchbench.analysis.sweep import points as at
@@ -24,6 +25,7 @@ NONE_ON_BOTH = (
     "in the same time they came to different requests, so that none on which both return the same "
     "was measured on both sides; longer windows, or requests in shuffled order, tell"
 )
+TOO_FEW = "too few samples for it in one of the steps"
 Ratio = tuple[Estimate | None, float | None]
 
 
@@ -31,9 +33,10 @@ class Mixed:
     """Two points over the requests that both measured, step by step of the same block.
 
     ``loads``, ``samples``: of the first and the second. ``agreeing``: the numbers of the requests
-    that count; None where answers were not compared, so that all do. The numbers of both must be of
-    one list (``one_list``). ``queries``: how many are in the mix of the step with the fewest;
-    ``asked``: how many distinct ones either side measured there.
+    that count; None where all do, whatever was answered. The numbers of both must be of one list
+    (``one_list``). A block in which no request was measured on both sides is left out.
+    ``queries``: how many are in the mix, in the used block with the fewest; 0 if no block has any.
+    ``asked``: how many distinct ones either side measured in that block.
     """
 
     def __init__(
@@ -48,25 +51,50 @@ class Mixed:
         mine, other = ({s.block: s for s in p.steps} for p in (a, b))
         both = sorted(mine.keys() & other.keys())
         steps = {k: (mine[k], other[k]) for k in both} or {0: (a.steps[0], b.steps[0])}
-        self._values: dict[str, tuple[dict[int, Estimate], dict[int, Estimate]]] = {}
+        self._values: dict[str, tuple[dict[int, Estimate], dict[int, Estimate]]] = {
+            metric: ({}, {}) for metric in at.metrics(a, b)
+        }
+        self._lacking: set[int] = set()  # which sides' latencies do not add up
         counts = []
         for block, pair in steps.items():
             x, y = (s.measured(step.trial) for s, step in zip(samples, pair, strict=True))
-            mix = Mix(x, y, agreeing)
+            sides, mix = ((x, loads[0]), (y, loads[1])), Mix(x, y, agreeing)
             counts.append((mix.queries, mix.asked))
-            for metric in at.metrics(a, b):
+            self._lacking |= {i for i, side in enumerate(sides) if not adds_up(*side)}
+            for metric, found in self._values.items():
                 name = "throughput" if metric == "answered" else metric
-                own = [mix.estimate(m, load, name) for m, load in zip((x, y), loads, strict=True)]
-                found = self._values.setdefault(metric, ({}, {}))
+                own = [mix.estimate(*side, name) for side in sides]
                 if own[0] is not None and own[1] is not None:
                     found[0][block], found[1][block] = own[0], own[1]
-        self.queries, self.asked = min(counts)
+        used = [one for one in counts if one[0]]
+        self._left_out, self._blocks = len(counts) - len(used), len(counts)
+        self.queries, self.asked = min(
+            used or counts, key=lambda one: one[0] / (max(1, one[1]) if agreeing is None else 1)
+        )
 
     def better(self, metric: str) -> Ratio:
         """As ``points.better``, over the mix."""
         mine, other = self._values[metric]
         ratio, p = at.paired(mine, other) or self._of_one(metric)
         return (intervals.inverse(ratio) if ratio and metric != "answered" else ratio), p
+
+    def unknown(self, metric: str, names: tuple[str, str]) -> str:
+        """Why there is no ratio by a metric; ``names``: of the first and the second."""
+        if metric != "answered" or not self._lacking:
+            return TOO_FEW
+        return (
+            f"the latencies of {' and of '.join(names[i] for i in sorted(self._lacking))} give "
+            "more throughput than was counted: some requests are in no latency, as they failed or "
+            "outlasted the window"
+        )
+
+    @property
+    def left_out(self) -> str:
+        """In how many blocks no request was measured on both sides; empty: in none."""
+        if not self._left_out:
+            return ""
+        many = f"{self._left_out} of {self._blocks} blocks"
+        return f"in {many}, which count for nothing, no request was measured on both sides"
 
     def _of_one(self, metric: str) -> Ratio:
         """The ratio of the only two steps that have a value, the second over the first."""

@@ -16,6 +16,7 @@ from searchbench.analysis.judgement import Estimate, Interval, Step, TreatmentRe
 from searchbench.analysis.stats import intervals, within
 from searchbench.analysis.sweep.steps import ENDED, OTHERWISE
 from searchbench.analysis.trial.served import UNSERVED
+from searchbench.analysis.trial.silence import KIND as STALLS
 
 ERRORS = 0.01
 CHANGED = "gave other answers under load than when asked alone"
@@ -114,6 +115,11 @@ def ended(step: Step) -> bool:
 def unserved(step: Step) -> bool:
     """Void because the server answered some of the clients and let the others wait."""
     return any(f.kind == UNSERVED and f.severity == "invalid" for f in step.findings)
+
+
+def stalled(point: Point) -> bool:
+    """Whether the server gave no reply for a part of the window in one of its steps."""
+    return any(f.kind == STALLS for s in point.steps for f in s.findings)
 
 
 def by_server(step: Step) -> bool:

@@ -14,12 +14,13 @@ from searchbench.analysis import first_look
 from searchbench.analysis.answer import Rank, Said, in_short, said, sentences
 from searchbench.analysis.compare import standing, systems
 from searchbench.analysis.judgement import Agreement, Estimate, Judgement, Step, Verdict
+from searchbench.analysis.sweep import drift, promises
 from searchbench.analysis.sweep import points as at
-from searchbench.analysis.sweep import promises
 from searchbench.analysis.sweep import words as say
 from searchbench.analysis.sweep.compared import Evidence, comparisons, decisive
 from searchbench.analysis.sweep.steps import OTHERWISE
 from searchbench.analysis.trial.replies import REDIRECTS, SIZES
+from searchbench.analysis.trial.silence import KIND as STALLS
 from searchbench.analysis.words import digits, listed, plural
 
 ONCE = (
@@ -47,6 +48,8 @@ def sustained(judged: Judgement, subjects: Mapping[str, str], evidence: Evidence
     )
     labels = {t.treatment: t.label for t in judged.treatments}
     kept, several = promises.sentences(steps), say.of_subjects(driven, decide, agreeing)
+    order = {s.trial: i for i, s in enumerate(steps)}
+    drifts = {name: drift.of(own, order) for name, own in found.items()}
     alone = Rank.MORE if kept or several else Rank.ANSWER
     parts = [
         *([*said(sentences([one]), Rank.ANSWER, Rank.MORE)] for one in kept),
@@ -55,7 +58,12 @@ def sustained(judged: Judgement, subjects: Mapping[str, str], evidence: Evidence
         *([*said(say.ended(*one), Rank.DOUBT)] for one in ended.items()),
         *([*said(say.unserved(*one), Rank.DOUBT)] for one in unserved.items()),
         *([*said(say.no_answers(*one), Rank.DOUBT)] for one in found.items()),
-        *([*said(say.of_points(*one), alone, Rank.MORE)] for one in found.items() if one[1]),
+        *(
+            [*said(say.of_points(name, own, drifts[name] is not None), alone, Rank.MORE)]
+            for name, own in found.items()
+            if own
+        ),
+        *([*said([drift.sentence(*one)], Rank.DOUBT)] for one in drifts.items()),
         [*said(sentences(several), Rank.MORE if kept else Rank.ANSWER, Rank.MORE)],
         [*said(say.in_doubt(driven, decide), Rank.DOUBT)],
         [*said(say.same_hits(driven, decide), Rank.MORE)],
@@ -63,8 +71,9 @@ def sustained(judged: Judgement, subjects: Mapping[str, str], evidence: Evidence
         [*said(say.in_the_way(decide, labels), Rank.DOUBT, Rank.ASIDE)],
         [*said(failed(steps), Rank.DOUBT)],
     ]
-    if max((s.block for s in steps), default=0) <= 1 and any(found.values()):
-        parts.append([Said(ONCE, Rank.DOUBT)])
+    if len({s.block for s in steps}) < 2 and any(found.values()):
+        hidden = any(drift.hidden(own, order) for own in found.values())
+        parts.append([Said(f"{ONCE} {drift.MEANWHILE}" if hidden else ONCE, Rank.DOUBT)])
     if not steps:
         parts.append([Said("No step is on record yet, so there is no result.", Rank.ANSWER)])
     header, lines = table(steps)
@@ -175,7 +184,7 @@ def remark(step: Step) -> str:
         said.append("errors")
     warned = [f.kind for f in step.findings if f.severity == "warning"]
     told = ("connections busy", "server died", "server ended", "other answers under load",
-            REDIRECTS, SIZES)  # fmt: skip
+            REDIRECTS, SIZES, STALLS)  # fmt: skip
     said += [k for k in told if k in warned]
     return ", ".join(said)
 

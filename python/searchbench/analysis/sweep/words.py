@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from itertools import combinations
 
 from searchbench.analysis.compare import standing, state, systems
@@ -17,6 +18,7 @@ from searchbench.analysis.sweep.steps import ENDED, OF_WARM_UP, OTHERWISE
 from searchbench.analysis.trial import pool
 from searchbench.analysis.trial.replies import REDIRECTS, SIZES
 from searchbench.analysis.trial.served import UNSERVED
+from searchbench.analysis.trial.silence import KIND as STALLS
 from searchbench.analysis.words import amount, digits, listed, words
 from searchbench.analysis.words import percent as two_digits
 
@@ -32,8 +34,11 @@ def _dead(own: Sequence[Point]) -> list[Point]:
     return [p for p in own if (e := p.of("answered")) is None or not e.value]
 
 
-def of_points(name: str, own: Sequence[Point]) -> list[str]:
-    """What one subject sustains. ``own``: its points by ascending load, at least one."""
+def of_points(name: str, own: Sequence[Point], drifts: bool = False) -> list[str]:
+    """What one subject sustains. ``own``: its points by ascending load, at least one.
+
+    ``drifts``: its speed changed with the time too (``sweep.drift``).
+    """
     kind, dead = own[0].kind, _dead(own)
     if dead and len(dead) < len(own) and kind != "replay":
         alive = [p for p in own if p not in dead]
@@ -42,9 +47,13 @@ def of_points(name: str, own: Sequence[Point]) -> list[str]:
             f"At {listed([digits(p.x) for p in dead])} {unit} {name} answered no request well, so "
             "what it sustains there is unknown: look at the outcomes and at its log."
         )
-        return [*of_points(name, alive), stopped, *_errors(name, dead)]
-    say = {"closed": clients.sentences, "open": _rates, "replay": _replay}[kind]
-    return say(name, own) + connections(own) + _not_steady(name, own) + _errors(name, own)
+        return [*of_points(name, alive, drifts), stopped, *_errors(name, dead)]
+    say: dict[str, Callable[[str, Sequence[Point]], list[str]]] = {
+        "closed": partial(clients.sentences, drifts=drifts),
+        "open": _rates,
+        "replay": _replay,
+    }
+    return say[kind](name, own) + connections(own) + _not_steady(name, own) + _errors(name, own)
 
 
 def connections(own: Sequence[Point]) -> list[str]:
@@ -108,9 +117,11 @@ def unserved(name: str, own: Sequence[Point]) -> list[str]:
 
 
 def no_answers(name: str, own: Sequence[Point]) -> list[str]:
-    """At which loads replies that count as answered may be none: redirects, other sizes."""
+    """At which loads replies that count as answered may be none (redirects, other sizes), and at
+    which there were stalls.
+    """
     said = []
-    for kind in (REDIRECTS, SIZES):
+    for kind in (REDIRECTS, SIZES, STALLS):
         found = {id(p): f for p in own for s in p.steps for f in s.findings if f.kind == kind}
         if found:
             f, eg = [*found.values()][-1], "e.g. " if len(found) > 1 else ""

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from searchbench.analysis.judgement import Answer, Estimate, Interval, Steadiness
 from searchbench.analysis.stats.distributions import normal, student
 from searchbench.analysis.stats.within import long_run
+from searchbench.analysis.trial import silence
 from searchbench.analysis.trial.measured import Trace
 
 MARGIN = 0.05  # a smaller change than this share counts as none
@@ -39,8 +40,8 @@ def steadiness(trace: Trace, closed: bool) -> Steadiness:
     than 5 %: a system that warms up for a minute changes little within a second. Of a long warm-up
     the second half of the whole trial may show it too. All this is of logarithms, which hardly see
     a few slow requests; so it is unknown unless the mean of the times is shown to move by less
-    than 10 % too. Not steady where a change within the window is beyond 5 %, as long as the queries
-    are compared each with itself.
+    than 10 % too, and stalls take less than 5 % of the window. Not steady where a change within the
+    window is beyond 5 %, as long as the queries are compared each with itself.
     """
     what = "service time" if closed else "response time"
     start, end = trace.window
@@ -53,6 +54,7 @@ def steadiness(trace: Trace, closed: bool) -> Steadiness:
     late = changes(trace, closed, end // 2, ahead_s)[0] if start > end // 2 else {}
     if any(each and all(map(_within, each.values())) for each in (found, late)):
         by_mean = mean_within(trace, closed, start, MEAN_MARGIN)
+        by_mean = by_mean and silence.share(trace, closed) < MARGIN
         shown: Answer = "steady" if by_mean else "unknown"
         return Steadiness(shown, what, n, ahead_s, found, None, alike, by_mean)
     if alike and any(_beyond(change) for where, change in found.items() if where != "ahead"):

@@ -18,6 +18,7 @@ from searchbench.analysis.trial.jvm import jvm
 from searchbench.analysis.trial.latency import minimum_samples
 from searchbench.analysis.trial.machine import disturbances
 from searchbench.analysis.trial.measured import Trace
+from searchbench.analysis.trial.silence import stalls
 from searchbench.analysis.trial.steadiness import FEWEST, MARGIN, first_asks, slows
 from searchbench.analysis.trial.warmup import Warmup
 from searchbench.analysis.words import percent
@@ -50,6 +51,7 @@ def audit(
     """Every finding of one trial that was driven, the gravest first. ``planned``: its treatment."""
     checks = (
         *(_lab_notes, _outcomes, _dead, _little, _lag, _offered, _unsupported, _first_asks),
+        stalls,
         disturbances,
         jvm,
         cache_hits,

@@ -1,0 +1,105 @@
+"""Load or time: did a subject become slower or faster from block to block, at the same loads?
+
+The steps of a block are driven in the order of the study, mostly by ascending load. So a server
+that becomes slower with the hours looks like one that more load makes slower, in every block alike.
+Only the same load, driven again in a later block, shows the difference.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+import numpy as np
+
+from searchbench.analysis.judgement import Estimate
+from searchbench.analysis.stats import intervals, within
+from searchbench.analysis.stats.distributions import student
+from searchbench.analysis.sweep.points import Point
+from searchbench.analysis.words import percent
+
+MATTERS = 1.05  # less than this in the time of one pass alters nothing that is said of steps
+LEVEL = 0.95  # that a trend is more than scatter, from four blocks on
+TREND = 4  # blocks, from which on they show their own scatter about a trend
+MEANWHILE = "A server or machine that became slower meanwhile looks like an effect of the load."
+
+
+@dataclass(frozen=True)
+class Drift:
+    """``ratio``: of the speed at the end of one pass through the loads over that at its beginning,
+    at the same loads; below 1 the subject became slower. ``blocks``: that show it.
+    """
+
+    ratio: float
+    blocks: int
+
+
+def of(own: Sequence[Point], order: Mapping[str, int]) -> Drift | None:
+    """The drift of one subject; None where blocks show none that matters, or cannot.
+
+    ``own``: its points. ``order``: by trial, when it was driven, counted in steps of the sweep.
+    """
+    speeds = [_speeds(point) for point in own]
+    blocks = sorted({block for one in speeds for block in one})
+    used = [i for i, one in enumerate(speeds) if len(one) == len(blocks)]
+    at = [{s.block: order[s.trial] for s in point.steps} for point in own]
+    passes = [[one[block] for one in at if block in one] for block in blocks]
+    if len(blocks) < 2 or not used:
+        return None
+    pass_steps = sum(max(steps) - min(steps) for steps in passes) / len(blocks)
+    when = np.array([[at[i][block] for i in used] for block in blocks]).mean(axis=1)
+    logs = np.log([[speeds[i][block].value for i in used] for block in blocks])
+    x, y = when - when.mean(), logs.mean(axis=1) - logs.mean()
+    slope = float((x * y).sum() / (x * x).sum())
+    change = slope * pass_steps
+    if abs(change) < math.log(MATTERS):
+        return None
+    if len(blocks) >= TREND:
+        rest, freedom = y - slope * x, len(blocks) - 2
+        error = math.sqrt(float((rest * rest).sum()) / freedom / float((x * x).sum()))
+        shown = abs(slope) > student(LEVEL, freedom) * error
+    elif len(blocks) > 2:
+        shown = all((b - a) * slope > 0 for a, b in pairwise(y.tolist()))
+    else:
+        shown = _all_changed([speeds[i] for i in used], slope)
+    return Drift(math.exp(change), len(blocks)) if shown else None
+
+
+def sentence(name: str, found: Drift | None) -> str:
+    """That a subject drifted, and what that leaves unknown; empty: it is not shown to."""
+    if found is None:
+        return ""
+    how = f"{'slower' if found.ratio < 1 else 'faster'} (by about {percent(abs(found.ratio - 1))}"
+    return (
+        f"{name} became {how} in the time of one pass, at the same loads, over {found.blocks} "
+        "blocks), so whether the load or the time made the difference between two of its steps is "
+        "unknown. Look for what grows meanwhile (a leak, merges, heat), or list the "
+        "loads in another order."
+    )
+
+
+def hidden(own: Sequence[Point], order: Mapping[str, int]) -> bool:
+    """Whether each load was driven once, and the loads rose or fell all the time."""
+    if len(own) < 2 or any(len(p.steps) > 1 for p in own):
+        return False
+    when = [order[p.steps[0].trial] for p in own]
+    return when in (sorted(when), sorted(when, reverse=True))
+
+
+def _speeds(point: Point) -> dict[int, Estimate]:
+    """By block, what grows with the speed of the server at this load, in 1/s.
+
+    Of a rate that is kept up with, that is no throughput: it is one over the median response.
+    """
+    if point.kind == "closed" or point.keeps_up is False:
+        return point.values("answered")
+    return {block: intervals.inverse(e) for block, e in point.values("response_p50").items()}
+
+
+def _all_changed(speeds: Sequence[Mapping[int, Estimate]], slope: float) -> bool:
+    """Whether two blocks differ at every load in one direction, and at most loads surely."""
+    ratios = [within.ratio(*(one[block] for block in sorted(one)))[0] for one in speeds]
+    same = all(math.log(ratio.value) * slope > 0 for ratio in ratios)
+    return same and 2 * sum(within.resolved(ratio) for ratio in ratios) > len(ratios)

@@ -1,0 +1,118 @@
+"""Load or time: a server that became slower along a sweep is not taken for one that load slows."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import records
+from records import Study, lognormal
+from searchbench.analysis.judge import judge
+from searchbench.analysis.judgement import Estimate, Interval, Step
+from searchbench.analysis.sweep import drift
+from searchbench.analysis.sweep.points import Point, points
+from searchbench.record import open_record
+
+RATES = {1: 500.0, 2: 1000.0, 4: 2000.0, 8: 2000.0, 16: 2000.0}
+
+
+def swept(
+    rng: np.random.Generator, blocks: int, *, a_step: float = 0.0, by_block: float = 0.02
+) -> tuple[list[Point], dict[str, int]]:
+    """A subject whose loads ascend in each block, slower by a share ``a_step`` with every step.
+
+    ``by_block``: how far blocks scatter; windows scatter by 1 %.
+    """
+    steps, order = [], {}
+    for block in range(blocks):
+        shared = by_block * rng.standard_normal()
+        for clients, rate in RATES.items():
+            log = shared + 0.01 * rng.standard_normal() + len(order) * math.log1p(-a_step)
+            value = rate * math.exp(log)
+            span = Interval(value * 0.98, value * 1.02, 0.95, "batch means")
+            about: dict[str, Any] = {"trial": f"{block}-{clients}", "levels": {}, "block": block}
+            order[about["trial"]] = len(order)
+            steps.append(
+                Step(system="s", subject="s", treatment=f"c{clients}", label=f"{clients}",
+                     kind="closed", status="valid", clients_asked=clients,
+                     answered=Estimate(value, "queries/s", 9, span), **about)
+            )  # fmt: skip
+    return points(steps)["s"], order
+
+
+@pytest.mark.parametrize("blocks", [2, 3, 5])
+def test_a_drift_is_seen_and_blocks_that_scatter_are_none(blocks: int) -> None:
+    rng = np.random.default_rng(blocks)
+    drifting = [drift.of(*swept(rng, blocks, a_step=0.03)) for _ in range(100)]
+    shown = [one for one in drifting if one is not None]
+    assert len(shown) >= 90
+    assert np.median([one.ratio for one in shown]) == pytest.approx(0.97**4, rel=0.03)
+    faster = [drift.of(*swept(rng, blocks, a_step=-0.03)) for _ in range(100)]
+    assert sum(one is not None and one.ratio > 1 for one in faster) >= 90
+    calm = [drift.of(*swept(rng, blocks)) for _ in range(400)]
+    assert sum(one is not None for one in calm) <= 20
+    slight = [drift.of(*swept(rng, blocks, a_step=0.002)) for _ in range(100)]
+    assert sum(one is not None for one in slight) <= 10, "1 % in a pass alters nothing"
+
+
+def test_nothing_is_known_of_a_drift_where_each_load_was_driven_once() -> None:
+    own, order = swept(np.random.default_rng(1), 1, a_step=0.1)
+    assert drift.of(own, order) is None
+    assert drift.hidden(own, order)
+    shuffled = dict(zip(order, (3, 0, 4, 1, 2), strict=True))
+    assert not drift.hidden(own, shuffled)
+    assert not drift.hidden(own[:1], order)
+
+
+def sweep(path: Path, monkeypatch: pytest.MonkeyPatch, a_step: float, **more: Any) -> str:
+    """What is said of four workers that become slower by a share with every step."""
+    write, load = records.Study._write_trial, more.pop("load", None)
+
+    def slower(self: Study, writer: Any, planned: Any, position: int, *rest: Any) -> None:
+        treatment, factor, rng = rest
+        write(self, writer, planned, position, treatment, factor * (1 + a_step) ** position, rng)
+
+    monkeypatch.setattr(records.Study, "_write_trial", slower)
+    run = Study(**({"blocks": 3, "block_noise": 0.01} | more), control=None, trial_noise=0.003,
+                judging={"measure": "sweep", "command": ["load"]})  # fmt: skip
+    for n in (1, 2, 4, 8):
+        of_load = {"clients": n} if load is None else {"rate_per_s": 100.0 * n}
+        server = lognormal(0.004 * (max(1.0, n / 4) if load is None else 1), 0.1)
+        run.add(f"s{n}", system="s", server=server, levels={"load": n}, seconds=11.0, **of_load)
+    return judge(open_record(run.write(path))).verdict.decision
+
+
+@pytest.mark.parametrize("load", [None, "rates"])
+def test_the_answer_says_that_it_may_be_the_time_and_claims_no_effect_of_load(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, load: str | None
+) -> None:
+    said = sweep(tmp_path / "r", monkeypatch, 0.04, load=load)
+    assert "s became slower (by about " in said
+    assert "whether the load or the time made the difference between two of its steps is" in said
+    assert "no more throughput" not in said
+    assert "Beyond that it answers less" not in said
+    assert ("From where on more clients bring nothing is unknown." in said) is (load is None)
+
+
+def test_without_a_drift_the_claims_stand(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    said = sweep(tmp_path / "r", monkeypatch, 0.0)
+    assert "became" not in said
+    assert "More than 4 clients bring no more throughput" in said
+
+
+def test_a_sweep_in_one_ascending_pass_says_that_time_looks_like_load(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Ascending(np.random.Generator):
+        def permutation(self, x: Any, axis: int = 0) -> Any:
+            return np.arange(x)
+
+    monkeypatch.setattr(
+        records.np.random, "default_rng", lambda seed: Ascending(np.random.PCG64(seed))
+    )
+    said = sweep(tmp_path / "r", monkeypatch, 0.0, blocks=1)
+    assert f"(--repeat 5 shows the rest). {drift.MEANWHILE}" in said
