@@ -25,6 +25,7 @@ from searchbench.cli.run import run
 from searchbench.cli.verify import verify
 from searchbench.cli.wire import wire
 from searchbench.errors import SearchbenchError
+from searchbench.terminal import out
 
 app = App(
     name="searchbench",
@@ -45,11 +46,12 @@ def main() -> None:
     """The entry of the ``searchbench`` command."""
     try:
         code = app()
+        sys.stdout.flush()
     except SearchbenchError as error:
         sys.stderr.write(f"searchbench: {error}\n")
         sys.exit(error.exit_code)
     except BrokenPipeError:
-        sys.stderr.close()
+        out.drop_readers()
         sys.exit(0)
     except KeyboardInterrupt:
         sys.stderr.write("\nsearchbench: interrupted\n")
