@@ -20,7 +20,6 @@ import pytest
 
 from searchbench.analysis.trial import validity
 from searchbench.cli import app
-from searchbench.engines import ENGINES
 from searchbench.lab.conduct import studies
 from searchbench.measure.run import run as measure
 
@@ -365,39 +364,6 @@ def test_a_killed_run_loses_the_trial_in_hand_and_nothing_else(tmp_path: Path) -
     assert not list(work.iterdir()), "the leftovers are still there"
 
 
-def test_a_run_goes_on_when_the_reader_of_its_output_leaves(tmp_path: Path) -> None:
-    """As with `searchbench run study.toml 2>&1 | head -n 1`."""
-    one_word(tmp_path)
-    command = [*MAIN, "run", "study.toml", "--record", "r"]
-    read, write = os.pipe()
-    process = subprocess.Popen(command, cwd=tmp_path, env=ENV, stdout=write, stderr=write)
-    os.close(write)
-    with os.fdopen(read) as lines:
-        assert "4 trials" in lines.readline()
-    process.wait(timeout=60)
-    assert len(list((tmp_path / "r/trials").glob("*/trial.json"))) == 4
-    assert (tmp_path / "r/report/report.html").is_file()
-    assert process.returncode == searchbench(*command[3:], cwd=tmp_path).returncode
-
-
-def test_a_reader_that_left_before_is_no_error(tmp_path: Path) -> None:
-    one_word(tmp_path)
-
-    def unread(*argv: str, **env: str) -> None:
-        read, write = os.pipe()
-        os.close(read)
-        told = subprocess.run([*MAIN, *argv], cwd=tmp_path, env={**ENV, **env}, stdout=write,
-                              stderr=subprocess.PIPE, text=True, timeout=60)  # fmt: skip
-        os.close(write)
-        assert (told.returncode, told.stderr) == (0, "")
-
-    unread("check", "study.toml")
-    unread("check", "study.toml", PYTHONUNBUFFERED="1")
-    assert searchbench("verify", "study.toml", "--record", "r", cwd=tmp_path).returncode == 0
-    unread("report", "r", PYTHONUNBUFFERED="1")
-    assert (tmp_path / "r/report/report.html").is_file()
-
-
 def disturbed(*_: object) -> Iterator[tuple[str, str, str, str, str]]:
     number = "35 % of the server's core 0, 1.04 CPU seconds (busiest others: make 3.0 s)"
     yield "foreign CPU", "invalid", number, "Others ran.", "Stop them."
@@ -500,17 +466,6 @@ def test_help_names_every_verb(tmp_path: Path) -> None:
         assert re.search(rf"\b{verb}\b", told), verb
 
 
-def test_the_exit_codes_stand_in_one_place(capsys: pytest.CaptureFixture[str]) -> None:
-    app(["--help"])
-    told = capsys.readouterr().out
-    for code in (0, 1, 2, 3, 130):
-        assert re.search(rf"^  {code} +\w", told.partition("Exit codes:\n")[2], re.MULTILINE), code
-    assert max(map(len, told.partition("Exit codes:")[2].splitlines())) <= 80
-    for verb in (["run"], ["queries", "inspect"]):
-        app([*verb, "--help"])
-        assert "Exit codes:" not in capsys.readouterr().out
-
-
 def test_installing_wants_names_and_says_what_comes_by_itself(tmp_path: Path) -> None:
     nothing = searchbench("engines", "install", cwd=tmp_path)
     assert nothing.returncode == 2
@@ -518,31 +473,3 @@ def test_installing_wants_names_and_says_what_comes_by_itself(tmp_path: Path) ->
     built_in = searchbench("engines", "install", "tantivy", cwd=tmp_path)
     assert built_in.returncode == 0
     assert "nothing to install" in built_in.stdout
-
-
-@pytest.mark.parametrize("present", [True, False])
-def test_the_table_of_engines_fits_80_columns_and_each_says_more_by_name(
-    present: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.setenv("COLUMNS", "80")
-    if not present:
-        monkeypatch.setenv("SEARCHBENCH_ENGINES", str(tmp_path / "nothing"))
-        monkeypatch.setenv("PATH", str(tmp_path))
-    assert app(["engines"]) == 0
-    table = capsys.readouterr().out
-    rows = [line.split() for line in table.splitlines()]
-    assert set(ENGINES) <= {row[0] for row in rows if row}
-    assert max(map(len, table.splitlines())) <= 80
-    assert app(["engines", "--json"]) == 0
-    for declared in json.loads(capsys.readouterr().out):
-        assert app(["engines", declared["name"], "--levers"]) == 0
-        told = capsys.readouterr().out
-        assert max(map(len, told.splitlines())) <= 80
-        words = "".join(told.split())  # lines are broken within long words too
-        for about in ("cannot", "deviations"):
-            for name, why in declared[about].items():
-                assert "".join(f"{name}: {why}".split()) in words
-        for parameter in declared["parameters"]:
-            assert "".join(parameter["doc"].split()) in words
-        assert "".join(declared["how_to_get"].split()) in words
-        assert ("isnothere" in words) is not declared["present"]

@@ -1,4 +1,4 @@
-"""Crossings that are left out, in as few sentences as say exactly which: for each reason its levels.
+"""Crossings that are left out, in as few sentences as say exactly which, for each reason.
 
 The crossings of one reason are brought together factor after factor: what differs in the level of
 one factor alone becomes one set with several levels, and a factor of which it has all levels is not
