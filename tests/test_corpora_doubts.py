@@ -109,7 +109,9 @@ def test_texts_and_codes_of_which_some_are_numbers_are_not_doubted(
 
 def test_of_json_what_leaves_a_column_out_is_named(tmp_path: Path) -> None:
     one = lines(tmp_path, [1.5] * 50 + ["n/a"] + [2] * 49)
-    assert f"{tmp_path}/d.jsonl:51: 'n/a' makes `x` a column that is left out, while 99" in said(one)
+    assert f"{tmp_path}/d.jsonl:51: 'n/a' makes `x` a column that is left out, while 99" in said(
+        one
+    )
     assert '  fields.x = "float"' in said(one)
     text = lines(tmp_path, ["the lamp"] * 20 + ["1984"] + [1984] + ["a chair"] * 20)
     assert ":22: 1984 makes `x` a column that is left out, while 41 of its first 42 values" in said(
@@ -154,7 +156,7 @@ def test_inspect_check_and_a_filter_on_it_all_name_the_value(
         assert "".join(told.split()) in "".join(printed.split())
         assert '\n  fields.price = "float"\n' in printed
         assert max(map(len, printed.splitlines())) <= 80
-    wrong = f"{study}filters = [{{ range = {{ field = \"price\", low = 5 }} }}]\n[systems.tantivy]\n"
+    wrong = f'{study}filters = [{{ range = {{ field = "price", low = 5 }} }}]\n[systems.tantivy]\n'
     Path("study.toml").write_text(wrong)
     with pytest.raises(SearchbenchError, match=f"`price` is of type keyword, so 5 .*{told}"):
         app(["check", "study.toml"])

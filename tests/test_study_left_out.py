@@ -61,9 +61,10 @@ def test_what_another_reason_left_out_before_is_not_counted_twice(base: Path) ->
         base, '"system" = "sqlite", "load.clients" = 4: one writer', '"queries.match" = "any": dull'
     )
     first = "left out: 3 treatments with system = sqlite and load.clients = 4: one writer"
-    assert found[0] == first
-    assert all(one.endswith(": dull") for one in found[1:])
-    counts = [int(re.findall(r"\d+", one)[0]) for one in found[1:]]
+    assert first in found
+    found.remove(first)
+    assert all(one.endswith(": dull") for one in found)
+    counts = [int(re.findall(r"\d+", one)[0]) for one in found]
     assert sum(counts) == 9 - 1
     assert len(counts) == 2
 

@@ -156,7 +156,7 @@ def test_a_second_position_is_that_of_the_file_too(study: Path) -> None:
     study.write_text(text)
     line = text.splitlines().index('"load.clients" = [1, 2, 4]') + 1
     for sets in ([], ["seed=3"]):
-        assert f"varied as \"load.clients\" in [factors], at {line}:1" in wrong(study, *sets)
+        assert f'varied as "load.clients" in [factors], at {line}:1' in wrong(study, *sets)
 
 
 def test_check_takes_changes_as_plan_does(study: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -27,14 +27,16 @@ from searchbench.terminal import out
 
 _EXIT_CODES = """\
 Exit codes:
-  0    It was done. `report` says no more than that. A sweep or a capacity search
-       of which everything is void exits with 0 too: its answer begins with that.
+  0    It was done. `report` says no more than that. A sweep or a capacity
+       search of which everything is void exits with 0 too; its answer says so.
   1    Bad news.
-       run, load, drnbench: a trial or a step failed, a server stopped answering,
-       a promise of a sweep is broken, or a study of trials has no valid one.
-       verify: a query differs at the level that the study requires, or a system
-       failed.
-       compare: a loss is resolved and beyond the threshold, or something is lost.
+       run, load, drnbench: a trial or a step failed, a server stopped
+       answering, a promise of a sweep is broken, or a study of trials has no
+       valid one.
+       verify: a query differs at the level that the study requires, or a
+       system failed.
+       compare: a loss is resolved and beyond the threshold, or something is
+       lost altogether.
        engines install: an engine is still not here.
        queries extract: there was no term that could be written.
   2    A mistake in what was given, or something is missing; nothing to compare.

@@ -172,5 +172,5 @@ def _values(parameter: Lever) -> str:
     if parameter.kind is bool:
         return "true or false"
     if parameter.minimum is not None and parameter.maximum is not None:
-        return f"{parameter.minimum:g}..{parameter.maximum:g}"
+        return f"{parameter.minimum:.12g}..{parameter.maximum:.12g}"
     return parameter.kind.__name__

@@ -23,7 +23,7 @@ def run(
     """Measure a study and write its report. Ctrl-C is safe; the same command continues.
 
     What is on record is not measured again. To measure it again, name another --record.
-    Where the reader of a pipe leaves, as `head` does, it goes on to the end all the same.
+    If the reader of its output leaves, as `head` does, it still runs to its end and reports.
 
     Exits with 1 if a trial failed, if a study of trials has no valid one, if a server of a sweep or
     capacity search stopped answering, or if a promise of a sweep is broken; else with 3 if it

@@ -54,7 +54,10 @@ class Doubts:
 
 
 def doubts(
-    rows: Sequence[Mapping[str, Any]], places: Sequence[str], guess: Inference, id_column: str | None
+    rows: Sequence[Mapping[str, Any]],
+    places: Sequence[str],
+    guess: Inference,
+    id_column: str | None,
 ) -> Doubts | None:
     """What is to be doubted in the guess from these rows; None: nothing.
 
@@ -88,9 +91,7 @@ def doubts(
     return Doubts(sentences, "\n".join(_declaring(types, sentences))) if sentences else None
 
 
-def _odd(
-    values: Sequence[Any], kind: FieldType | None
-) -> tuple[FieldType, str, list[int]] | None:
+def _odd(values: Sequence[Any], kind: FieldType | None) -> tuple[FieldType, str, list[int]] | None:
     """The type that seems to be meant, what most values are, and which are unlike them.
 
     ``kind``: what was guessed; None: the column is left out.

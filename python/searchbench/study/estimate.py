@@ -47,8 +47,9 @@ _SEARCH_PER_S = 1000.0
 _LATE_ONES, _FAILED_ONES, _LIMITS = 300, 4, 100
 _SHORTEST_S, _LONGEST_S, _COVERED_S = 1.0, 120.0, 60.0
 _SHORT, _WARMUP = 0.2, 0.15
-# How many trials a search needs for its promise, and for each further one; by simulations.
-_SHORT_TRIALS, _FULL_TRIALS, _FURTHER_TRIALS = 4, 6, 3
+# How many trials a search needs for its promise, and for each further one: the medians of searches
+# in virtual time.
+_SHORT_TRIALS, _FULL_TRIALS, _FURTHER_TRIALS = 4, 6, 6
 # What each has besides: starting to drive, writing. And the first look, with the warm-up before it.
 _SEARCH_FIXED_S = 1.5
 _LOOK_S = 6.0

@@ -118,7 +118,9 @@ def _fit(query: Query, schema: Schema, doubted: Doubts | None) -> None:
         raise QueryError(". ".join([str(error), *why])) from None
 
 
-def _corpus(study: Study, table: dict[str, Any]) -> Generator[str, None, tuple[Schema, Doubts | None]]:
+def _corpus(
+    study: Study, table: dict[str, Any]
+) -> Generator[str, None, tuple[Schema, Doubts | None]]:
     """Its schema, as its header and first rows have it, and what is to be doubted in it."""
     if corpora.family_of(table) == "debian":
         from searchbench.corpora.debian import SCHEMA

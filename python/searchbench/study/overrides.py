@@ -19,8 +19,8 @@ from searchbench.engines.engine import Level
 from searchbench.errors import SearchbenchError
 from searchbench.spec import nearest, show
 from searchbench.study.model import Study, among, key_of, table_of
-from searchbench.study.positions import Path as Keys
 from searchbench.study.positions import Moved, Position, Source, flat
+from searchbench.study.positions import Path as Keys
 from searchbench.study.read import parse_study, read_text
 
 _MOST_NAME = 120  # characters of a folder's name
@@ -57,7 +57,9 @@ def read_changed(path: Path | str, sets: Sequence[str] = (), only: Sequence[str]
         listed = "exclude" in tomllib.loads(after)
         keys = ("exclude", "0") if listed else ("exclude",)
         after = _core.toml_set(after, keys, entry if listed else f"[{entry}]")
-    return parse_study(after, str(path), base, _moved(before, after, changed)) if excluded else study
+    return (
+        parse_study(after, str(path), base, _moved(before, after, changed)) if excluded else study
+    )
 
 
 def name_of(study: Study, sets: Sequence[str] = (), only: Sequence[str] = ()) -> str:

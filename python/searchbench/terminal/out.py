@@ -95,7 +95,7 @@ def _lasting(stream: TextIO) -> TextIO:
     stream.flush()
     raw = _Lasting(stream.fileno(), "w", closefd=False)
     return io.TextIOWrapper(
-        raw if stream.write_through else io.BufferedWriter(raw),  # type: ignore[arg-type]
+        raw if stream.write_through else io.BufferedWriter(raw),
         encoding=stream.encoding,
         errors=stream.errors,
         line_buffering=stream.line_buffering,
