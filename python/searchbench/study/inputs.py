@@ -115,7 +115,8 @@ def _fit(query: Query, schema: Schema, doubted: Doubts | None) -> None:
     except QueryError as error:
         sentences = doubted.sentences.items() if doubted else ()
         why = [sentence for field, sentence in sentences if f"`{field}`" in str(error)]
-        raise QueryError(". ".join([str(error), *why])) from None
+        said = str(error) if not why or str(error).endswith("?") else f"{error}."
+        raise QueryError(" ".join([said, *why])) from None
 
 
 def _corpus(
