@@ -241,6 +241,29 @@ def test_what_cannot_be_read_is_one_sentence(tmp_path):
         read_study(tmp_path / "latin.toml")
 
 
+@pytest.mark.parametrize(
+    ("old", "new", "hint"),
+    [
+        ("products.csv", "product.csv", " (did you mean `products.csv`?)"),
+        ("products.csv", "data/item.csv", " (did you mean `data/items.csv`?)"),
+        ("products.csv", "dta/items.csv", " (there is no folder {base}/dta)"),
+        ("products.csv", "unlike.parquet", ""),
+        ("queries.txt", "query.txt", " (did you mean `queries.txt`?)"),
+    ],
+)
+def test_of_a_file_that_does_not_exist_the_nearest_is_named(old, new, hint, base):
+    (base / "data").mkdir()
+    (base / "data/items.csv").write_text("id,title\n1,red shoe\n")
+    [complaint] = wrong(SHORT.replace(old, new), base)
+    assert complaint.endswith(f'there is no file "{new}" in {base}{hint.format(base=base)}')
+
+
+def test_of_a_study_that_does_not_exist_the_nearest_is_named(base):
+    (base / "study.toml").write_text(SHORT)
+    with pytest.raises(StudyError, match=f"No such file.* .did you mean `{base}/study.toml`"):
+        read_study(base / "stdy.toml")
+
+
 @pytest.mark.parametrize("path", sorted(Path("studies").glob("*.toml")), ids=str)
 def test_the_shipped_studies_are_right_and_say_what_to_look_for(path):
     study = read_study(path)

@@ -127,6 +127,44 @@ def test_a_mistake_in_the_file_stands_where_it_stands_there(study: Path) -> None
     assert (complaint.line, complaint.column) == (line, 1)
 
 
+def test_what_the_files_say_is_said_at_the_option_that_asked_for_it(
+    study: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    option = 'queries.search_fields=["u"]'
+    for verb in ("check", "plan", "run", "verify"):
+        with pytest.raises(StudyError) as caught:
+            app([verb, str(study), "--set", "load.seconds=1", "--set", option])
+        said = str(caught.value)
+        assert said.startswith(f"--set {option}: the corpus has no field `u`"), verb
+    assert app(["check", str(study), "--set", option, "--json"]) == 2
+    (complaint,) = json.loads(capsys.readouterr().out)["complaints"]
+    assert (complaint["file"], complaint["line"]) == (f"--set {option}", 0)
+
+
+def test_what_the_files_say_of_the_study_itself_stands_on_its_line(study: Path) -> None:
+    text = TEXT.replace('file = "queries.txt"', 'file = "queries.txt"\nsearch_fields = ["u"]')
+    study.write_text(text)
+    line = text.splitlines().index('search_fields = ["u"]') + 1
+    for options in ([], ["--set", "seed=3"], ["--only", "system=sqlite"]):
+        with pytest.raises(StudyError) as caught:
+            app(["check", str(study), *options])
+        assert str(caught.value).startswith(f"{study}:{line}:17: the corpus has no field"), options
+
+
+def test_a_second_position_is_that_of_the_file_too(study: Path) -> None:
+    text = TEXT.replace("warmup_s = 0", "warmup_s = 0\nclients = 2")
+    study.write_text(text)
+    line = text.splitlines().index('"load.clients" = [1, 2, 4]') + 1
+    for sets in ([], ["seed=3"]):
+        assert f'varied as "load.clients" in [factors], at {line}:1' in wrong(study, *sets)
+
+
+def test_check_takes_changes_as_plan_does(study: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert app(["check", str(study), "--set", "replicates=2", "--only", "load.clients=1"]) == 0
+    said = " ".join(capsys.readouterr().out.split())
+    assert "right; 2 treatments in 4 trials, 4 crossings left out" in said
+
+
 def test_a_value_cannot_smuggle_in_a_second_key(study: Path) -> None:
     changed = read_changed(study, ["question=x\nseed = 9"])
     assert (changed.question, changed.seed) == ("x\nseed = 9", 1)

@@ -7,8 +7,10 @@ Each part that a study describes (queries, loads, corpora) declares its keys as 
 from __future__ import annotations
 
 import difflib
+import os
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, Literal, TypeGuard
 
 Kind = Literal[
@@ -153,8 +155,26 @@ def nearest(name: str, names: Iterable[str]) -> str:
 
 def near(name: str, names: Iterable[str]) -> str:
     """The same where a name is near, else ""."""
+    found = _nearest(name, names)
+    return f"did you mean `{found}`?" if found else ""
+
+
+def near_file(path: Path, named: str = "") -> str:
+    """A hint for a file that does not exist: the nearest in its folder; "" where none is near.
+
+    ``named``: the file as it was given, so that the other can be given in the same way.
+    """
+    folder = path.parent
+    if not folder.is_dir():
+        return "" if "*" in str(folder) else f"there is no folder {folder}"
+    there = folder.iterdir() if os.access(folder, os.R_OK) else ()
+    found = _nearest(path.name, (each.name for each in there))
+    return f"did you mean `{Path(named or path).with_name(found)}`?" if found else ""
+
+
+def _nearest(name: str, names: Iterable[str]) -> str:
     found = difflib.get_close_matches(name, list(names), n=1, cutoff=0.6)
-    return f"did you mean `{found[0]}`?" if found else ""
+    return found[0] if found else ""
 
 
 def defaults(keys: Iterable[SpecKey]) -> dict[str, Any]:

@@ -1,8 +1,6 @@
 """The command line: one verb, one door. A verb parses, calls one function, and prints.
 
-Exit codes: 0 done as asked; 1 bad news (a regression, results that differ, a trial that failed, a
-server that stopped answering, a study without a valid trial, a broken promise); 2 a mistake in what
-was given, or something is missing; 3 it cannot be told whether a promise is kept; 130 interrupted.
+What its exit codes mean stands at the end of ``searchbench --help``.
 
 Everything heavy is imported inside the verbs, so that ``--help`` answers at once.
 """
@@ -25,6 +23,27 @@ from searchbench.cli.run import run
 from searchbench.cli.verify import verify
 from searchbench.cli.wire import wire
 from searchbench.errors import SearchbenchError
+from searchbench.terminal import out
+
+_EXIT_CODES = """\
+Exit codes:
+  0    It was done. `report` says no more than that. A sweep or a capacity
+       search of which everything is void exits with 0 too; its answer says so.
+  1    Bad news.
+       run, load, drnbench: a trial or a step failed, a server stopped
+       answering, a promise of a sweep is broken, or a study of trials has no
+       valid one.
+       verify: a query differs at the level that the study requires, or a
+       system failed.
+       compare: a loss is resolved and beyond the threshold, or something is
+       lost altogether.
+       engines install: an engine is still not here.
+       queries extract: there was no term that could be written.
+  2    A mistake in what was given, or something is missing; nothing to compare.
+  3    run, load, drnbench: no promise is broken, and of one it cannot be told
+       whether it is kept.
+  130  Interrupted.
+"""
 
 app = App(
     name="searchbench",
@@ -33,11 +52,13 @@ app = App(
     version=lambda: _version(),
     help_format="plaintext",
     result_action="return_value",
+    help_epilogue=_EXIT_CODES,
 )
 
 for _verb in (check, plan, run, verify, load, drnbench, wire, report, compare):
-    app.command(flowing(_verb))
+    app.command(flowing(_verb), help_epilogue="")
 for _verbs in (engines.app, corpus.app, queries.app):
+    _verbs.help_epilogue = ""
     app.command(_verbs)
 
 
@@ -45,11 +66,12 @@ def main() -> None:
     """The entry of the ``searchbench`` command."""
     try:
         code = app()
+        sys.stdout.flush()
     except SearchbenchError as error:
         sys.stderr.write(f"searchbench: {error}\n")
         sys.exit(error.exit_code)
     except BrokenPipeError:
-        sys.stderr.close()
+        out.drop_readers()
         sys.exit(0)
     except KeyboardInterrupt:
         sys.stderr.write("\nsearchbench: interrupted\n")

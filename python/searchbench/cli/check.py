@@ -5,32 +5,39 @@ from __future__ import annotations
 from dataclasses import asdict
 from pathlib import Path
 
-from searchbench.cli.flags import Json
+from searchbench.cli.flags import Json, Only, Sets
 
 
-def check(study: Path, *, as_json: Json = False) -> int:
+def check(study: Path, *, sets: Sets = None, only: Only = None, as_json: Json = False) -> int:
     """Find every mistake in a study file: line, column, what was expected, the nearest name.
 
     Also reads the headers, first rows and first lines of the documents and queries that the study
-    names, and names each system that is not on this machine.
+    names, says where a few values decide the type of a column, and names each system that is not on
+    this machine.
 
     Parameters
     ----------
     study
         The study file.
+    sets
+        Change the study: KEY=VALUE, as in load.seconds=3, systems.NAME.PARAMETER=4, seed=7. May be
+        given several times.
+    only
+        Keep one level of a factor: FACTOR=LEVEL, as in system=NAME or load.clients=4. Give it
+        several times to keep several levels.
     as_json
         Print JSON.
     """
     from searchbench.errors import StudyError
     from searchbench.lab.get.install import lacking
-    from searchbench.study import read_study
     from searchbench.study.inputs import look
+    from searchbench.study.overrides import read_changed
     from searchbench.study.plan import measured
     from searchbench.study.planner import make_plan
     from searchbench.terminal import out
 
     try:
-        read = read_study(study)
+        read = read_changed(study, sets or (), only or ())
         plan = make_plan(read)
         told = look(read, plan)
     except StudyError as error:

@@ -63,6 +63,7 @@ def compare(
     from searchbench.record import open_record
     from searchbench.terminal import out as terminal
 
+    terminal.outlast_readers()
     match = re.fullmatch(r"\s*(\d+(?:\.\d*)?)\s*%?\s*", threshold)
     if not match:
         raise SearchbenchError(f"--threshold {threshold}: give a percentage such as 5%")

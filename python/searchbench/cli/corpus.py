@@ -153,6 +153,8 @@ def _show(
         )
         for column, note in inference.notes.items():
             out.say(f"  {column}: {note}")
+    if doubts := getattr(corpus, "doubts", None):
+        out.say(f"\n{doubts}")
     intake = summary.intake
     if intake is not None and intake.refused:
         out.say(f"\n{intake.refused:,} of {intake.rows:,} rows do not fit; the first:")

@@ -8,9 +8,12 @@ from typing import TYPE_CHECKING, Annotated
 from cyclopts import App, Parameter
 
 from searchbench.cli.flags import Flag, Json, flowing
+from searchbench.spec import show
 
 if TYPE_CHECKING:
+    from searchbench.engines.engine import Engine
     from searchbench.engines.engine import Parameter as Lever
+    from searchbench.lab.get.install import Presence
 
 # What is said of a lever, in this order.
 _LEVER = ("name", "kind", "default", "choices", "minimum", "maximum", "index", "doc")
@@ -74,12 +77,15 @@ def install(
 @app.default
 @flowing
 def engines(*names: str, start: Flag = False, levers: bool = False, as_json: Json = False) -> int:
-    """List the engines: what is here, what each cannot do, how to get the others.
+    """List the engines: what is here, and how to get the others.
+
+    Of those that are named, also say what each cannot do and why, and where its answers differ from
+    the declared analysis. --json has that for all.
 
     Parameters
     ----------
     names
-        List only these engines; by default, all.
+        Say all about these engines; by default, list every engine on one line.
     start
         Start each one in turn and ask for its version. What does not start counts as not here.
     levers
@@ -111,29 +117,60 @@ def engines(*names: str, start: Flag = False, levers: bool = False, as_json: Jso
             ]
         )
         return 0
-    rows = [
-        (
-            name,
-            found[name].version or ("yes" if found[name].present else "no"),
-            ", ".join(one.can.cannot) or "–",
-            found[name].how_to_get,
-        )
-        for name, one in listed.items()
-    ]
-    out.table(("engine", "version" if start else "here", "cannot", "how to get it"), rows)
-    if levers:
-        for one in listed.values():
-            out.say(f"\n{one.name}")
-            out.table(
-                ("  parameter", "default", "values", "meaning"),
-                [(f"  {p.name}", p.default, _values(p), p.doc) for p in one.parameters],
-            )
+    if not names:
+        rows = [
+            (name, _here(found[name]), ", ".join(one.can.cannot) or "–", _how(one, found[name]))
+            for name, one in listed.items()
+        ]
+        header = ("engine", "version" if start else "here", "cannot", "how to get it")
+        out.table(header, rows, less=("cannot",))
+        out.say("\n`searchbench engines NAME` says all about one.")
+    for name, one in listed.items():
+        if names:
+            _describe(one, found[name])
+        if levers:
+            out.say(f"\nparameters of {name}, with defaults and values:")
+            told = [f"{p.name} = {show(p.default)} ({_values(p)}): {p.doc}" for p in one.parameters]
+            out.points(told)
     return 0
+
+
+def _here(found: Presence) -> str:
+    return found.version or ("yes" if found.present else "no")
+
+
+def _how(engine: Engine, found: Presence) -> str:
+    """How to get it, in few words; ``Presence`` has all of them."""
+    from searchbench.lab.get.install import needs
+
+    if engine.can.unavailable:
+        return "attach to one that runs"
+    if engine.can.packages or engine.can.artifacts:
+        origin = "Debian" if engine.can.packages else "Maven Central"
+        return origin if found.present else f"engines install {engine.name}"
+    return "`make java`" if needs(engine) else "comes with searchbench"
+
+
+def _describe(engine: Engine, found: Presence) -> None:
+    """All that is declared of an engine, in paragraphs."""
+    from searchbench.terminal import out
+
+    version = f", version {found.version}" if found.version else ""
+    here = f"is here{version} ({found.how_to_get})" if found.present else "is not here"
+    out.say(f"\n{engine.name}: {engine.can.title} {here}")
+    if not found.present:
+        out.say(f"how to get it: {found.how_to_get}")
+    for what, declared in (("cannot", engine.can.cannot), ("deviates", engine.can.deviations)):
+        if declared:
+            out.say(f"{what}:")
+            out.points([f"{name}: {why}" for name, why in declared.items()])
 
 
 def _values(parameter: Lever) -> str:
     if parameter.choices:
-        return " ".join(str(c) for c in parameter.choices)
+        return ", ".join(show(c) for c in parameter.choices)
+    if parameter.kind is bool:
+        return "true or false"
     if parameter.minimum is not None and parameter.maximum is not None:
-        return f"{parameter.minimum:g}..{parameter.maximum:g}"
+        return f"{parameter.minimum:.12g}..{parameter.maximum:.12g}"
     return parameter.kind.__name__

@@ -34,6 +34,7 @@ def plan(study: Path, *, sets: Sets = None, only: Only = None, as_json: Json = F
     import msgspec
 
     from searchbench.study.inputs import look
+    from searchbench.study.left_out import left_out
     from searchbench.study.overrides import read_changed
     from searchbench.study.planner import make_plan
     from searchbench.terminal import out
@@ -47,10 +48,10 @@ def plan(study: Path, *, sets: Sets = None, only: Only = None, as_json: Json = F
         return 0
     out.say(made.question)
     out.say()
-    out.table(("treatment", "system", "what"), [(t.id, t.system, t.label) for t in made.treatments])
-    for excluded in made.excluded:
-        levels = ", ".join(f"{k} = {v}" for k, v in excluded.levels.items())
-        out.say(f"left out: {levels}: {excluded.reason}")
+    treatments = [(t.id, t.system, t.label) for t in made.treatments]
+    out.table(("treatment", "system", "what"), treatments, less=("system",))
+    for sentence in left_out(made):
+        out.say(sentence)
     out.say()
     for block in dict.fromkeys(t.block for t in made.trials):
         order = " ".join(

@@ -21,8 +21,10 @@ def report(record: Path, *, out: Path | None = None, as_json: Json = False) -> i
     """
     from searchbench.analysis.judge import to_json
     from searchbench.record import open_record
+    from searchbench.terminal import out as terminal
     from searchbench.terminal.answer import answer
 
+    terminal.outlast_readers()
     page = None if as_json else out or record / "report"
     answer(open_record(record), page, plain=to_json if as_json else None)
     return 0

@@ -23,6 +23,7 @@ def run(
     """Measure a study and write its report. Ctrl-C is safe; the same command continues.
 
     What is on record is not measured again. To measure it again, name another --record.
+    If the reader of its output leaves, as `head` does, it still runs to its end and reports.
 
     Exits with 1 if a trial failed, if a study of trials has no valid one, if a server of a sweep or
     capacity search stopped answering, or if a promise of a sweep is broken; else with 3 if it
@@ -65,19 +66,24 @@ def run(
     from searchbench.study.overrides import name_of, read_changed
     from searchbench.study.planner import make_plan
     from searchbench.study.quick import read_quick
+    from searchbench.terminal import out
     from searchbench.terminal.answer import answer, exit_code, not_again
     from searchbench.terminal.progress import Terminal, beginning
 
+    out.outlast_readers()
     changes = sets or (), only or ()
     read = (read_quick if quick else read_changed)(study, *changes)
     plan = make_plan(read)
     place = record or Path("records") / (name_of(read, *changes) + "-quick" * quick)
     found = standing(plan, place)
+    told: list[str] = []
     if not (found and found.whole):
-        look(read, plan)
+        told = look(read, plan)
         if absent := lacking(plan):
             raise NotInstalled("\n".join(absent))
     sys.stderr.write(f"{beginning(plan, place, found)}\n")
+    for sentence in told:
+        out.say(sentence, sys.stderr)
     try:
         if not (found and found.whole):
             with Terminal(plan) as terminal, exported(terminal, prometheus) as watch:

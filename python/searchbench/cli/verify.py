@@ -60,8 +60,10 @@ def verify(
     from searchbench.terminal import out
     from searchbench.terminal.progress import Terminal
 
+    out.outlast_readers()
     read = read_changed(study, sets or (), only or ())
-    look(read, make_plan(read))
+    for sentence in look(read, make_plan(read)):
+        out.say(sentence, sys.stderr)
     with tempfile.TemporaryDirectory(prefix="searchbench-verify-") as folder:
         place = record or Path(folder) / "record"
         try:

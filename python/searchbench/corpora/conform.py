@@ -299,7 +299,7 @@ def infer(
             continue
         values = [value for row in rows if (value := row.get(column)) is not None]
         kind, why = _guess(values, separator)
-        name = _field_name(column)
+        name = field_name_of(column)
         if kind is not None and name.lower() in (other.lower() for other in columns):
             kind, why = None, f"left out: another column is the field {name!r} already"
         notes[column] = why
@@ -309,7 +309,8 @@ def infer(
     return Inference(Schema(tuple(fields)), columns, notes, len(rows))
 
 
-def _field_name(column: str) -> str:
+def field_name_of(column: str) -> str:
+    """The name of the field of a column that is not declared."""
     if is_field_name(column):
         return column
     name = re.sub(r"[^a-z0-9]+", "_", column.lower()).strip("_") or "column"
@@ -330,7 +331,7 @@ def is_field_name(name: str) -> bool:
 def _guess(values: list[Any], separator: str | None) -> tuple[FieldType | None, str]:
     if not values:
         return None, "left out: no value in the first rows"
-    kinds = {_class(value) for value in values}
+    kinds = {class_of(value) for value in values}
     if "object" in kinds:
         return None, "left out: it holds objects"
     if len(kinds) == 1 and (known := _ALONE.get(min(kinds))):
@@ -368,7 +369,8 @@ def _of_text(texts: list[str], separator: str | None) -> tuple[FieldType, str]:
     return FieldType.TEXT, "text: words that seldom repeat as a whole"
 
 
-def _class(value: Any) -> str:
+def class_of(value: Any) -> str:
+    """What a value reads as: integer, zeros (digits after a leading zero), float, boolean, ..."""
     if isinstance(value, str):
         return _class_of_text(value.strip())
     if isinstance(value, bool):

@@ -32,6 +32,7 @@ from searchbench.corpora.conform import (
     near,
 )
 from searchbench.corpora.corpus import BadRow, Document, Field, FieldType, Intake, Schema
+from searchbench.corpora.doubts import Doubts, doubts
 from searchbench.corpora.rows import Dialect, Format, Source, format_of, header, rows
 from searchbench.errors import CorpusError
 
@@ -48,8 +49,9 @@ TEXT_SCHEMA = Schema((Field("title", FieldType.TEXT), Field("body", FieldType.TE
 class FileCorpus:
     """Documents from files; made by ``open_files``.
 
-    ``inference`` is None where the fields were declared. ``intake`` is what became of the
-    rows in the last whole reading, and None before the first.
+    ``inference`` is None where the fields were declared; ``doubts`` is None where nothing in it is
+    to be doubted. ``intake`` is what became of the rows in the last whole reading, and None before
+    the first.
     """
 
     name: str
@@ -62,6 +64,7 @@ class FileCorpus:
     date_unit: DateUnit = "ms"
     bad_rows: BadRows = "refuse"
     inference: Inference | None = None
+    doubts: Doubts | None = None
     intake: Intake | None = field(default=None, init=False)
 
     def documents(self) -> Iterator[Document]:
@@ -191,25 +194,32 @@ def open_files(
                 f"{first} ({_listed(head or ())})."
             )
     inference: Inference | None = None
+    doubted: Doubts | None = None
     columns: Mapping[str, str]
     if fields is None and dialect.format == "text":
         schema, columns = TEXT_SCHEMA, {"title": "title", "body": "body"}
         id_column: str | None = "id"
     else:
         sample: list[Mapping[str, Any]] = []
+        places: list[str] = []
         if fields is None or head is None:
-            every = (row for source in sources for _, row in rows(source, dialect))
-            sample = [row for row in islice(every, sample_rows) if not isinstance(row, str)]
+            every = ((s.path, line, row) for s in sources for line, row in rows(s, dialect))
+            for path, line, row in islice(every, sample_rows):
+                if not isinstance(row, str):
+                    sample.append(row)
+                    places.append(f"{path}:{line}")
         names = head if head is not None else tuple(dict.fromkeys(n for row in sample for n in row))
         where = f"{first}:1" if dialect.format in ("csv", "tsv") else str(first)
         id_column = _find_id(id, names, where)
         if fields is None:
             inference = infer(sample, id_column, cut)
             schema, columns = inference.schema, inference.columns
+            doubted = doubts(sample, places, inference, id_column)
             if not schema.fields:
+                why = f"\n{doubted}" if doubted else ""
                 raise CorpusError(
                     f"No field could be guessed from the first {len(sample)} rows of {first}; "
-                    "declare them under `fields`."
+                    f"declare them under `fields`.{why}"
                 )
         else:
             schema, columns = declared(fields)
@@ -221,7 +231,7 @@ def open_files(
                         at=("fields", field_name, "column"),
                     )
     name = name or Path(asked[0]).name.split(".")[0] or "files"
-    reading = (dialect, id_column, columns, cut, date_unit, bad_rows, inference)
+    reading = (dialect, id_column, columns, cut, date_unit, bad_rows, inference, doubted)
     return FileCorpus(name, schema, tuple(sources), *reading)
 
 

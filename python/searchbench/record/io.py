@@ -25,6 +25,7 @@ from searchbench.errors import RecordError
 from searchbench.record import old
 from searchbench.record.samples import PROBE, REPLIES, SAMPLES, read_table, write_tables
 from searchbench.record.trial import Trial
+from searchbench.spec import near_file
 from searchbench.study.plan import Plan
 
 FORMAT = 2
@@ -96,7 +97,8 @@ def open_record(path: Path | str) -> Record:
     """Open a record to read it. RecordError if it is none, or of a format we do not read."""
     folder = Path(path)
     if not (folder / "record.json").is_file():
-        raise RecordError(f"{folder}: not a record (it has no record.json)")
+        hint = "" if folder.exists() else near_file(folder)
+        raise RecordError(f"{folder}: not a record (it has no record.json){hint and f'; {hint}'}")
     record = Record(folder)
     version = record.about.get("format")
     if version not in READ:

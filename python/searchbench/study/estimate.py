@@ -18,6 +18,7 @@ from searchbench.packed import COMPRESSED, inner_suffix, open_packed
 from searchbench.study.model import Study
 from searchbench.study.plan import Treatment
 from searchbench.workload import loads
+from searchbench.workload.load_table import parse_promise
 from searchbench.workload.queries.registry import files_of
 from searchbench.workload.queries.sets import Template, from_files
 from searchbench.workload.verbatim.files import read_requests
@@ -39,11 +40,17 @@ _TRIAL_FIXED_S = 0.5
 _QUERY_S = 0.001
 _QUERY_PER_DOCUMENT_S = 1e-8
 _USUAL_DISTINCT = 1000
-# A search for capacity: its trials for one promise at the usual effort, how many they are, how many
-# more for each further promise; what each has besides its window (warm-up, starting to drive,
-# writing); and the first look, with the warm-up before it.
-_SEARCH_S = 150.0
-_SEARCH_TRIALS, _FURTHER_TRIALS = 11, 6
+# A search for capacity, as analysis/capacity/pace.py paces it, of a system whose limit is usual. A
+# full trial has so many late requests as may be, or requests of which as many may fail; it lasts so
+# many times its limit. Short ones take a share of that, and one full trial is longer.
+_SEARCH_PER_S = 1000.0
+_LATE_ONES, _FAILED_ONES, _LIMITS = 300, 4, 100
+_SHORTEST_S, _LONGEST_S, _COVERED_S = 1.0, 120.0, 60.0
+_SHORT, _WARMUP = 0.2, 0.15
+# How many trials a search needs for its promise, and for each further one: the medians of searches
+# in virtual time.
+_SHORT_TRIALS, _FULL_TRIALS, _FURTHER_TRIALS = 4, 6, 6
+# What each has besides: starting to drive, writing. And the first look, with the warm-up before it.
 _SEARCH_FIXED_S = 1.5
 _LOOK_S = 6.0
 _SAMPLED_BYTES = 64 << 10
@@ -142,20 +149,37 @@ def _rows_of(path: Path, form: str) -> float:
 def _drive_s(study: Study, treatment: Treatment) -> float:
     """One trial of a treatment; of a search, all trials of one block."""
     if study.measure == "capacity":
-        return search_s(len(study.promises), float(study.load.get("effort", 1.0)))
+        return search_s(study.promises, float(study.load.get("effort", 1.0)))
     load = loads.open_load(treatment.load, study.base)
     logged_s = _logged_s(study, treatment, load) if load.window.whole else 0.0
     pause_s = float(treatment.load.get("pause_s", 0.0))
     return load.expected_s(logged_s=logged_s) + pause_s + _TRIAL_FIXED_S
 
 
-def search_s(promises: int, effort: float) -> float:
+def search_s(promises: Sequence[str], effort: float) -> float:
     """What a search of one configuration often takes; a third of it and three times it are usual.
 
-    By the simulations in docs/decisions/0010, whose medians are from 15 to 590 s for one promise.
+    Nothing is known of the system, whose limit may be at 10 requests per second or at 50,000: the
+    trials are as long as they are at ``_SEARCH_PER_S``.
     """
-    trials = _SEARCH_TRIALS + _FURTHER_TRIALS * (promises - 1)
-    return trials * (_SEARCH_S / _SEARCH_TRIALS * effort + _SEARCH_FIXED_S) + _LOOK_S
+    windows_s: list[float] = []
+    for number, promise in enumerate(promises):
+        full_s = _full_s(promise)
+        if number == 0:
+            short_s = max(_SHORTEST_S, _SHORT * full_s)
+            windows_s += [short_s] * _SHORT_TRIALS + [full_s] * (_FULL_TRIALS - 1)
+            windows_s.append(max(full_s, _COVERED_S))
+        else:
+            windows_s += [full_s] * _FURTHER_TRIALS
+    return _LOOK_S + sum(effort * (1 + _WARMUP) * s + _SEARCH_FIXED_S for s in windows_s)
+
+
+def _full_s(promise: str) -> float:
+    """A full trial for a promise, its warm-up aside."""
+    conditions = parse_promise(promise)
+    requests = max((_LATE_ONES if c.limit_ns else _FAILED_ONES) / c.allowed for c in conditions)
+    limit_s = max((c.limit_ns or 0.0) / 1e9 for c in conditions)
+    return min(_LONGEST_S, max(_SHORTEST_S, requests / _SEARCH_PER_S, _LIMITS * limit_s))
 
 
 def _logged_s(study: Study, treatment: Treatment, load: loads.Load) -> float:

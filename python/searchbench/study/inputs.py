@@ -12,6 +12,7 @@ from typing import Any
 
 from searchbench import corpora
 from searchbench.corpora.corpus import Schema
+from searchbench.corpora.doubts import Doubts
 from searchbench.corpora.files import FileCorpus
 from searchbench.corpora.validate import validate
 from searchbench.errors import CorpusError, QueryError
@@ -19,6 +20,7 @@ from searchbench.study.model import Study
 from searchbench.study.plan import Plan
 from searchbench.study.positions import Path, Source
 from searchbench.workload.queries import registry
+from searchbench.workload.queries.algebra import Query
 from searchbench.workload.queries.sets import QuerySet
 from searchbench.workload.verbatim.files import read_requests
 from searchbench.workload.verbatim.model import RequestSet
@@ -41,9 +43,10 @@ class _KeyError(QueryError):
 def look(study: Study, plan: Plan) -> list[str]:
     """Open what every treatment names; StudyError with each mistake and its position.
 
-    The result: a sentence for each set of which lines will be left out.
+    The result: sentences about lines that will be left out, and about columns whose guessed type
+    is to be doubted.
     """
-    source, told = Source(study.text, study.path), list[str]()
+    source, told = Source(study.text, study.path, study.moved), list[str]()
     for table in _different(dict(t.settings, load={}, system={}) for t in plan.treatments):
         asked = "requests" if "requests" in table else "queries"
         given = {name: _given(part) for name, part in table.items()}
@@ -89,38 +92,53 @@ def _place(study: Study, table: str, keys: tuple[str, ...]) -> Path:
 def _corpus_and_queries(
     study: Study, corpus: dict[str, Any], queries: dict[str, Any]
 ) -> Iterator[str]:
-    schema = yield from _corpus(study, corpus)
+    schema, doubted = yield from _corpus(study, corpus)
     for key in filter(queries.__contains__, _NAMING):
         alone = registry.first_queries({key: queries[key]}, study.base, 1)
         try:
-            validate(alone.queries[0], schema)
+            _fit(alone.queries[0], schema, doubted)
         except QueryError as error:
             raise _KeyError(key, error) from None
     found = registry.first_queries(queries, study.base, LOOKED_AT)
     for number, query in enumerate(found.queries, 1):
         try:
-            validate(query, schema)
+            _fit(query, schema, doubted)
         except QueryError as error:
             raise QueryError(f"{found.name}, query {number}: {error}") from None
     yield from _left_out(found, "query")
 
 
-def _corpus(study: Study, table: dict[str, Any]) -> Generator[str, None, Schema]:
-    """Its schema, as its header and first rows have it."""
+def _fit(query: Query, schema: Schema, doubted: Doubts | None) -> None:
+    """Nothing if a query fits; else QueryError, with what a field's type is to be doubted for."""
+    try:
+        validate(query, schema)
+    except QueryError as error:
+        sentences = doubted.sentences.items() if doubted else ()
+        why = [sentence for field, sentence in sentences if f"`{field}`" in str(error)]
+        said = str(error) if not why or str(error).endswith("?") else f"{error}."
+        raise QueryError(" ".join([said, *why])) from None
+
+
+def _corpus(
+    study: Study, table: dict[str, Any]
+) -> Generator[str, None, tuple[Schema, Doubts | None]]:
+    """Its schema, as its header and first rows have it, and what is to be doubted in it."""
     if corpora.family_of(table) == "debian":
         from searchbench.corpora.debian import SCHEMA
 
-        return SCHEMA
+        return SCHEMA, None
     corpus = corpora.open_corpus(table, study.base)
     if not isinstance(corpus, FileCorpus):
-        return corpus.schema
+        return corpus.schema, None
     intake = corpus.first_rows(LOOKED_AT)
     if intake.refused:
         first = f"{intake.refused} of the first {intake.rows:,} rows do not fit: {intake.first[0]}"
         if corpus.bad_rows == "refuse":
             raise CorpusError(f'{first}; mend them, or leave them out with bad_rows = "skip"')
         yield f"{corpus.name}: {first}; they will be left out"
-    return corpus.schema
+    if corpus.doubts:
+        yield str(corpus.doubts)
+    return corpus.schema, corpus.doubts
 
 
 def _requests(study: Study, table: dict[str, Any]) -> Iterator[str]:

@@ -9,6 +9,7 @@ from typing import Any, Literal
 
 from searchbench.engines.engine import Level
 from searchbench.study.plan import Access, AgreementRule, Measure
+from searchbench.study.positions import Moved
 from searchbench.workload.load_table import STEP_KEYS, kind_of, promises_of
 
 _PLAIN = Access()
@@ -109,7 +110,8 @@ class Study:
     ``metric``: by what the verdict is given, more being better of a throughput, less of anything
     else; None: throughput where every load is a closed loop, else response_p99.
     ``command``: the arguments of the command line that the study was made from, if it was.
-    ``first_look``: it decides nothing.
+    ``first_look``: it decides nothing. ``moved``: where a command line changed the file, what in
+    ``text`` comes from where.
     """
 
     path: str
@@ -133,6 +135,7 @@ class Study:
     metric: str | None = None
     command: tuple[str, ...] = ()
     first_look: bool = False
+    moved: Moved = field(default_factory=dict, repr=False, compare=False)
 
     @property
     def verbatim(self) -> bool:

@@ -9,7 +9,6 @@ from __future__ import annotations
 import re
 import tomllib
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -17,11 +16,11 @@ import tomli_w
 
 from searchbench import _core
 from searchbench.engines.engine import Level
-from searchbench.errors import Complaint, SearchbenchError, StudyError
+from searchbench.errors import SearchbenchError
 from searchbench.spec import nearest, show
 from searchbench.study.model import Study, among, key_of, table_of
+from searchbench.study.positions import Moved, Position, Source, flat
 from searchbench.study.positions import Path as Keys
-from searchbench.study.positions import Position, Source, flat
 from searchbench.study.read import parse_study, read_text
 
 _MOST_NAME = 120  # characters of a folder's name
@@ -32,7 +31,8 @@ def read_changed(path: Path | str, sets: Sequence[str] = (), only: Sequence[str]
 
     A key that a factor varies stays that factor, with the value for its levels. Several levels of
     one factor in ``only`` are all kept. StudyError with every mistake, each at its option or where
-    it stands in the file; SearchbenchError for an option that is none.
+    it stands in the file, as what is found out later (``Study.moved``); SearchbenchError for an
+    option that is none.
     """
     path = Path(path)
     base, before = path.resolve().parent, read_text(path)
@@ -50,16 +50,16 @@ def read_changed(path: Path | str, sets: Sequence[str] = (), only: Sequence[str]
             except ValueError as error:
                 raise SearchbenchError(f"{option}: {error}") from None
             changed.append((keys, option))
-    try:
-        study = parse_study(after, str(path), base)
-    except StudyError as error:
-        raise StudyError(list(_placed(error, before, after, changed))) from None
+    moved = _moved(before, after, changed) if options else None
+    study = parse_study(after, str(path), base, moved)
     excluded = _others(study, only)
     for entry in excluded:
         listed = "exclude" in tomllib.loads(after)
         keys = ("exclude", "0") if listed else ("exclude",)
         after = _core.toml_set(after, keys, entry if listed else f"[{entry}]")
-    return parse_study(after, str(path), base) if excluded else study
+    return (
+        parse_study(after, str(path), base, _moved(before, after, changed)) if excluded else study
+    )
 
 
 def name_of(study: Study, sets: Sequence[str] = (), only: Sequence[str] = ()) -> str:
@@ -125,10 +125,8 @@ def _paths(level: object) -> set[str]:
     return {path for _, path, _ in flat(table, ())} if isinstance(table, Mapping) else set()
 
 
-def _placed(
-    error: StudyError, before: str, after: str, changed: Sequence[tuple[Keys, str]]
-) -> Iterator[Complaint]:
-    """The complaints about the changed text, at the option or where they stand in the file."""
+def _moved(before: str, after: str, changed: Sequence[tuple[Keys, str]]) -> Moved:
+    """Of each position of the changed text its position in the file, or the option behind it."""
     stood = {path: ((a, b), (c, d)) for path, a, b, c, d in _core.toml_spans(before)}
     moved: dict[Position, Position | str] = {}
     for path, a, b, c, d in _core.toml_spans(after):
@@ -137,12 +135,7 @@ def _placed(
             own += [o for keys, o in changed if keys[: len(path)] == path]
         for new, old in zip(((a, b), (c, d)), stood.get(path, ((0, 0), (0, 0))), strict=True):
             moved.setdefault(new, own[-1] if own else old)
-    for complaint in error.complaints:
-        to = moved.get((complaint.line, complaint.column), (0, 0))
-        if isinstance(to, str):
-            yield replace(complaint, file=to, line=0, column=0)
-        else:
-            yield replace(complaint, line=to[0], column=to[1])
+    return moved
 
 
 def _others(study: Study, only: Sequence[str]) -> list[str]:

@@ -14,6 +14,9 @@ from searchbench.spec import SpecKey, near, nearest, show
 Path = tuple[str, ...]
 Position = tuple[int, int]
 """Line and column, both from 1; (0, 0) for the whole file."""
+Moved = Mapping[Position, Position | str]
+"""Of a study that a command line changed: where in the user's own file what stands at a position
+of the changed text is, or the option that put it there. Empty: nothing was changed."""
 
 _KEY = re.compile(r"""[A-Za-z0-9_-]+|"(?:[^"\\\n]|\\.)*"|'[^'\n]*'""")
 
@@ -22,10 +25,12 @@ class Source:
     """The tables of a study file, and a collector of complaints about them.
 
     ``path`` arguments are keys from the top of the file; an index into an array is a text.
+    ``moved``: complaints name the user's file, or the option that changed it.
     """
 
-    def __init__(self, text: str, file: str) -> None:
+    def __init__(self, text: str, file: str, moved: Moved | None = None) -> None:
         self.file = file
+        self.moved = moved or {}
         self.complaints: list[Complaint] = []
         try:
             spans = _core.toml_spans(text)
@@ -49,8 +54,8 @@ class Source:
 
     def where(self, path: Path) -> str:
         """LINE:COLUMN of a key, for sentences that name a second position."""
-        line, column = self._position(self._keys, path)
-        return f"{line}:{column}"
+        at = self._given(self._position(self._keys, path))
+        return at if isinstance(at, str) else f"{at[0]}:{at[1]}"
 
     def at_key(self, path: Path, message: str, hint: str = "") -> None:
         """Complain where a key stands."""
@@ -68,10 +73,17 @@ class Source:
     def _complain(
         self, positions: Mapping[Path, Position], path: Path, message: str, hint: str
     ) -> None:
-        line, column = self._position(positions, path)
-        complaint = Complaint(self.file, line, column, message, hint)
+        at = self._given(self._position(positions, path))
+        if isinstance(at, str):
+            complaint = Complaint(at, 0, 0, message, hint)
+        else:
+            complaint = Complaint(self.file, *at, message, hint)
         if complaint not in self.complaints:
             self.complaints.append(complaint)
+
+    def _given(self, at: Position) -> Position | str:
+        """Where the user gave what stands there: in the file, or an option."""
+        return self.moved.get(at, (0, 0)) if self.moved else at
 
     def _position(self, positions: Mapping[Path, Position], path: Path) -> Position:
         # What is missing has no position of its own: then it is that of the table around it.

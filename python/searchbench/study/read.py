@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from searchbench.errors import Complaint, StudyError
-from searchbench.spec import show
+from searchbench.spec import near_file, show
 from searchbench.study import tables
 from searchbench.study.factors import check_held, read_exclusions, read_factors
 from searchbench.study.keys import (
@@ -21,7 +21,7 @@ from searchbench.study.keys import (
 )
 from searchbench.study.model import Control, Study
 from searchbench.study.plan import AgreementRule
-from searchbench.study.positions import Source
+from searchbench.study.positions import Moved, Source
 from searchbench.study.systems import read_systems
 
 _REPLICATES = {"trials": 3, "sweep": 1, "capacity": 1}
@@ -42,14 +42,18 @@ def read_text(path: Path) -> str:
         wrong = Complaint(str(path), line, 1, "a study file is UTF-8, and this line is not")
         raise StudyError([wrong]) from error
     except OSError as error:
+        hint = near_file(path) if isinstance(error, FileNotFoundError) else ""
         raise StudyError(
-            [Complaint(str(path), 0, 0, f"the study cannot be read: {error.strerror}")]
+            [Complaint(str(path), 0, 0, f"the study cannot be read: {error.strerror}", hint)]
         ) from error
 
 
-def parse_study(text: str, file: str, base: Path) -> Study:
-    """The study of a text. ``file`` names it in complaints; its file names are below ``base``."""
-    source = Source(text, file)
+def parse_study(text: str, file: str, base: Path, moved: Moved | None = None) -> Study:
+    """The study of a text. ``file`` names it in complaints; its file names are below ``base``.
+
+    ``moved``: where the parts of a text that was changed come from.
+    """
+    source = Source(text, file, moved)
     top = _top(source)
     verbatim = "requests" in source.tables
     systems, named = read_systems(source, verbatim=verbatim)
@@ -82,6 +86,7 @@ def parse_study(text: str, file: str, base: Path) -> Study:
         metric=verdict.get("metric"),
         command=(command,) if isinstance(command, str) else tuple(command),
         first_look=top.get("first_look", False),
+        moved=moved or {},
     )
     _measured(source, study, control)
     _as_found(source, study, ingest.get("index"))

@@ -29,8 +29,9 @@ _HEAD = """\
 
 A study is a question with everything needed to answer it, as TOML. `searchbench check STUDY` names
 every mistake in one, with its line and column. It also reads the headers, first rows and first
-lines of the files that the study names. The smallest study has a question, documents, queries and a
-system:
+lines of the files that the study names. If a few values there decide the type of a column (one
+"n/a" among prices), it names the first with its line, and what to declare. The smallest study has a
+question, documents, queries and a system:
 
 ```toml
 question = "Which of tantivy and SQLite FTS5 serves my product search faster?"
@@ -96,10 +97,10 @@ searchbench run study.toml --only system=sqlite
 
 `--set KEY=VALUE` sets any key of the study. The value is a TOML value; a text needs no quotes. If a
 factor varies that key, the value replaces the factor's levels. `--only FACTOR=LEVEL` leaves out the
-other levels of a factor; give it several times to keep several levels. `plan` and `verify` take
-both options too. The record keeps the study as it was run: the first line has the options, and what
-`--only` leaves out stands there as an exclusion. The name of the record's folder has the options
-too.
+other levels of a factor; give it several times to keep several levels. `check`, `plan` and `verify`
+take both options too. The record keeps the study as it was run: the first line has the options, and
+what `--only` leaves out stands there as an exclusion. The name of the record's folder has the
+options too.
 
 `searchbench run study.toml --quick` is a first look, which takes a minute or two for a few
 treatments: at most two blocks, windows of at most three seconds, about 10,000 documents, 200

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from searchbench import corpora
-from searchbench.spec import SpecKey, near, show
+from searchbench.spec import SpecKey, near_file, show
 from searchbench.study import positions
 from searchbench.study.factors import Varied
 from searchbench.study.keys import REQUEST_KEYS
@@ -86,10 +86,13 @@ class Given:
     def files(self, name: str, *keys: str) -> None:
         """Complain of files that do not exist."""
         for at, file in self.values(name, *keys):
-            if isinstance(file, str) and not (path := self.base / file).is_file():
-                there = [p.name for p in path.parent.iterdir()] if path.parent.is_dir() else []
-                hint = near(path.name, there)
-                self.source.at_value(at, f'there is no file "{file}" in {self.base}', hint)
+            if isinstance(file, str) and not (self.base / file).is_file():
+                self.no_file(at, file)
+
+    def no_file(self, at: positions.Path, file: str) -> None:
+        """Complain of one that does not exist, and name the nearest that does."""
+        hint = near_file(self.base / file, file)
+        self.source.at_value(at, f'there is no file "{file}" in {self.base}', hint)
 
 
 def _settings(one: Varied, level: int, name: str) -> Iterator[tuple[str, Any, positions.Path]]:
@@ -164,7 +167,7 @@ def check_corpus(given: Given) -> None:
                 source.at_value(variant.at[key], sentence)
     for at, name in given.values("corpus", "files"):
         if isinstance(name, str) and not _exists(given.base, name):
-            source.at_value(at, f'there is no file "{name}" in {given.base}')
+            given.no_file(at, name)
 
 
 def check_queries(given: Given) -> None:

@@ -43,6 +43,7 @@ def carry_out(
     from searchbench.study.planner import make_plan
     from searchbench.terminal.progress import LiveLine, beginning
 
+    out.outlast_readers()
     study = study_of(asked)
     plan = make_plan(study)
     place = record or usual_record()

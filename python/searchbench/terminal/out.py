@@ -1,11 +1,17 @@
-"""Printing: plain tables for people, JSON with stable names for machines."""
+"""Printing: plain tables for people, JSON with stable names for machines.
+
+A reader of our output may leave before its end, as ``head`` does. What is only printed then ends
+(``main``); what measures or writes files goes on (``outlast_readers``).
+"""
 
 from __future__ import annotations
 
+import io
+import os
 import shutil
 import sys
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, TextIO
 
 
 def as_json(value: Any) -> None:
@@ -16,13 +22,14 @@ def as_json(value: Any) -> None:
     sys.stdout.write(orjson.dumps(value, option=options, default=str).decode() + "\n")
 
 
-def say(text: str = "") -> None:
-    """A line, or paragraphs, on standard output, wrapped to the terminal."""
+def say(text: str = "", to: TextIO | None = None) -> None:
+    """A line, or paragraphs, on standard output or ``to``, wrapped to the terminal."""
     import textwrap
 
+    stream = to or sys.stdout
     width = min(100, shutil.get_terminal_size((80, 24)).columns)
     for line in text.split("\n"):
-        sys.stdout.write(textwrap.fill(line, width, break_on_hyphens=False) + "\n")
+        stream.write(textwrap.fill(line, width, break_on_hyphens=False) + "\n")
 
 
 def points(texts: Sequence[str]) -> None:
@@ -63,6 +70,44 @@ def table(
         sys.stdout.write("  ".join(parts).rstrip() + "\n")
         if under:
             sys.stdout.write(f"    {under}\n")
+
+
+class _Lasting(io.FileIO):
+    """A file descriptor whose reader may leave: what is written from then on goes nowhere."""
+
+    def write(self, data: Any, /) -> int:
+        """As of a file; never BrokenPipeError."""
+        try:
+            return super().write(data)
+        except BrokenPipeError:
+            return memoryview(data).nbytes
+
+
+def outlast_readers() -> None:
+    """From now on, go on when nobody reads standard output or standard error any longer."""
+    sys.stdout, sys.stderr = _lasting(sys.stdout), _lasting(sys.stderr)
+
+
+def _lasting(stream: TextIO) -> TextIO:
+    """The same stream; as it is where it was replaced by something that is no pipe of ours."""
+    if stream not in (sys.__stdout__, sys.__stderr__) or not isinstance(stream, io.TextIOWrapper):
+        return stream
+    stream.flush()
+    raw = _Lasting(stream.fileno(), "w", closefd=False)
+    return io.TextIOWrapper(
+        raw if stream.write_through else io.BufferedWriter(raw),
+        encoding=stream.encoding,
+        errors=stream.errors,
+        line_buffering=stream.line_buffering,
+        write_through=stream.write_through,
+    )
+
+
+def drop_readers() -> None:
+    """What is still to be written goes nowhere: nobody reads it, and an exit would try again."""
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    for stream in (sys.stdout, sys.stderr):
+        os.dup2(nowhere, stream.fileno())
 
 
 def _widths(cells: Sequence[Sequence[str]]) -> list[int]:

@@ -239,10 +239,11 @@ def _searching(plan: Plan) -> Searching:
 def _search_takes(plan: Plan) -> str:
     """A search decides by what it sees: a range, and what it takes at most."""
     judging, search = plan.judging, _searching(plan)
-    usual_s = search.searches * search_s(len(judging.promises), judging.effort)
+    usual_s = search.searches * search_s(judging.promises, judging.effort)
     rest_s = max(0.0, plan.estimated_s - usual_s)  # documents, indexes
-    low, high = (_duration(rest_s + usual_s * share) for share in (1 / 3, 3))
-    return f"mostly {low} to {high}, up to {_duration(rest_s + search.most_s())}"
+    most_s = search.most_s()
+    spans = (usual_s / 3, min(3 * usual_s, most_s), most_s)
+    return "mostly {} to {}, up to {}".format(*(_duration(rest_s + span) for span in spans))
 
 
 def _duration(seconds: float) -> str:

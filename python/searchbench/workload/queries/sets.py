@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from searchbench.errors import QueryError
 from searchbench.packed import inner_suffix
 from searchbench.packed import lines as lines_of
-from searchbench.spec import show
+from searchbench.spec import near_file, show
 from searchbench.workload.queries import sphinx_log
 from searchbench.workload.queries.algebra import Match, Mode, Query, Terms, declared_terms
 from searchbench.workload.queries.analysis import terms
@@ -351,6 +351,7 @@ def _lines(path: Path) -> Iterator[bytes]:
         yield from lines_of(path)
     except OSError as error:
         reason = error.strerror or str(error)
+        hint = near_file(path) if isinstance(error, FileNotFoundError) else ""
         raise QueryError(
-            f"the query file {path} cannot be read: {reason}; name one that can"
+            f"the query file {path} cannot be read: {reason}; {hint or 'name one that can'}"
         ) from error
