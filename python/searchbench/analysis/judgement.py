@@ -497,6 +497,14 @@ class Judgement:
     void: str = ""
     first_look: bool = False
 
+    @property
+    def void_first(self) -> bool:
+        """Whether ``void`` stands before the answer: not where a search has an interval by trials
+        that are not void.
+        """
+        known = any(c.holds is not None or c.fails is not None for c in self.capacity)
+        return not (known and any(s.status == "valid" for s in self.steps))
+
 
 @dataclass(frozen=True, slots=True)
 class RecordLine:

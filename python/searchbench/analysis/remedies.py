@@ -8,7 +8,7 @@ option of ``searchbench load`` is a key of a study.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
 from searchbench.analysis.judgement import Finding
@@ -55,10 +55,10 @@ _OPTION = re.compile("|".join(map(re.escape, _KEYS)) + r"(?![\w-])")
 def _without_repeat(text: str) -> str:
     """Of a search that is asked for by options, which takes no --repeat."""
     text = text.replace("; more replicates help", "")
-    return text.replace("more replicates tell", "a study with `replicates = 3` tells")
+    return text.replace("(`replicates = 3`)", "(a study with `replicates = 3`)")
 
 
-def fitted(findings: Sequence[Finding], judging: Judging) -> tuple[Finding, ...]:
+def fitted(findings: Iterable[Finding], judging: Judging) -> tuple[Finding, ...]:
     """The same with remedies for the kind of measurement that it was, and of who asked for it."""
     searched = judging.measure == "capacity"
     remedies = _OF_SEARCH if searched else {}

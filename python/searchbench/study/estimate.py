@@ -41,7 +41,7 @@ _QUERY_PER_DOCUMENT_S = 1e-8
 _USUAL_DISTINCT = 1000
 # A search for capacity: its trials for one promise at the usual effort, how many they are, how many
 # more for each further promise; what each has besides its window (warm-up, starting to drive,
-# writing); and the first look, with the warm-up before it.
+# writing); and the opening loop, with the warm-up before it.
 _SEARCH_S = 150.0
 _SEARCH_TRIALS, _FURTHER_TRIALS = 11, 6
 _SEARCH_FIXED_S = 1.5

@@ -34,10 +34,12 @@ from searchbench.analysis.words import per_s
 from searchbench.record import Record, Trial
 
 STEPS_ONCE = (
-    "Each step was driven once in a record, so what is known of the noise within a run is of "
-    "those windows alone (--repeat 5 tells more)."
+    "Each step was driven once in each record, so the intervals know only the noise within those "
+    "windows (--repeat 5 tells more)."
 )
-SEARCHED_ONCE = "Each record has one search."
+SEARCHED_ONCE = (
+    "Each record has one search, on one start of the system, and a restart alone may move a limit."
+)
 Draft = tuple[RecordLine, float | None]
 _LEVELS = ("clients", "rate_per_s", "speed")  # by which steps are matched
 
@@ -196,11 +198,11 @@ def _failed_below(run: Run, subject: str, held: float | None, holds: float | Non
     """
     names = driven.subjects(run.record)
     for trial in run.record.trials:
-        rate = trial.load.rate_per_s or 0.0  # the first look has none
+        rate = trial.load.rate_per_s or 0.0  # the opening loop has none
         if names.get(trial.treatment) != subject or trial.status == "ok":
             continue
         if (holds or 0.0) <= rate <= (held or 0.0):
-            which = f"the trial at {per_s(rate)}" if rate else "the first look"
+            which = f"the trial at {per_s(rate)}" if rate else "its opening loop"
             sustained = ", a rate that the first sustained" if rate else ""
             return f"{which} failed{sustained}: {trial.reason.rstrip('.')}"
     return ""

@@ -81,8 +81,9 @@ def decide(
     found += said([_control(noise_floor)], Rank.ASIDE if noise_floor else Rank.DOUBT)
     not_used = Counter(t.status for t in trials if t.status != "valid")
     if not_used:
-        what = " and ".join(f"{n} {status}" for status, n in not_used.items())
-        lost = f"Of {len(trials)} trials, {what}; they are shown and not used."
+        each = (f"{n} {plural(n, 'is', 'are')} {status}" for status, n in not_used.items())
+        what = " and ".join(each)
+        lost = f"Of {len(trials)} trials {what}: these are shown and not used."
         found.append(Said(lost, Rank.DOUBT))
     header, lines = _table(groups, loads, metric)
     headline, points = in_short(found)
@@ -245,11 +246,13 @@ def _of_many(group: _Group, metric: str, labels: Mapping[str, str], first: Rank)
     wins = [(c.ratio, c) for c in mine if c.verdict == "faster" and c.ratio]
     if wins:
         ratio, c = min(wins, key=lambda win: win[0].value)
-        count = f"{len(wins)} of the {len(mine)} others"
-        whom = "each of the others" if len(wins) == len(mine) else count
+        n, of = len(wins), len(mine)
+        whom = f"{n} of the {of} treatments" if n < of else f"all {of} treatments"
+        whom = whom if of > 1 else "the only treatment"
+        nearest = f"{_beats(metric, ratio, labels.get(c.b, c.b))}{standing.few([c])}"
         better = (
-            f"It is better than {whom} it was compared with, and {times(ratio)} as good as the "
-            f"nearest of these, {labels.get(c.b, c.b)}{standing.few([c])}."
+            f"{group.first.label} is better than {whom} that it was compared with; it {nearest}"
+            f"{', the nearest of these' if n > 1 else ''}."
         )
         told.append(Said(better, Rank.MORE if first is Rank.ANSWER else Rank.ASIDE))
     for verdict, joined in (("not resolved", "against"), ("not comparable", "with")):

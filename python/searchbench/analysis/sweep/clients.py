@@ -77,11 +77,14 @@ def sentences(name: str, own: Sequence[Point]) -> list[str]:
     few = [p for p in own if p.of("answered") is not None and not _interval(p)]
     if most in few:
         said.append(
-            "It answered too few requests to say how sure that is, or from where on more clients "
-            "bring nothing: longer steps tell."
+            "It answered too few requests to say how sure that is, or how many clients are enough: "
+            "longer steps tell."
         )
     elif most.state.answer == "not steady":
-        said.append("From where on more clients bring nothing is unknown.")
+        said.append(
+            f"How many clients are enough is unknown, because the step with {counted(most.x)} was "
+            "not steady."
+        )
     elif found.at_most is not None:
         said += _no_more(found, own)
     if few and most not in few:
@@ -103,7 +106,10 @@ def sentences(name: str, own: Sequence[Point]) -> list[str]:
     ]
     if falling:
         point, ratio = min(falling, key=lambda pair: pair[1].value)
-        said.append(f"Beyond that it answers less: at {counted(point.x)} {times(ratio)} the most.")
+        said.append(
+            f"With more clients it answers less: at {counted(point.x)} {times(ratio)} as much as "
+            f"at {counted(most.x)}."
+        )
     return said
 
 
@@ -124,7 +130,8 @@ def _no_more(found: Knee, own: Sequence[Point]) -> list[str]:
     start = upper(f"{bring} no more throughput")
     if first is not found.most and here is not None:
         start += (
-            f": {digits(here.value)} per second there is not resolved from the most (up to {more})"
+            f": {digits(here.value)} per second there is not told apart from the most (up to "
+            f"{more})"
         )
     return [f"{start}{costs}."]
 
