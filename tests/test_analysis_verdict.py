@@ -145,7 +145,10 @@ def test_one_win_does_not_make_the_best_where_another_is_not_told_apart() -> Non
     assert verdict.best is None
     assert verdict.resolved
     assert "a leads with 300 queries per second, not told apart from b" in verdict.decision
-    assert "It is better than 1 of the 2 others" in verdict.decision
+    assert (
+        "a is better than 1 of the 2 treatments that it was compared with; it answers 3 times"
+        in verdict.decision
+    )
     assert "the best" not in verdict.decision
     assert ranks(verdict) == {"a": "in the lead", "b": "not resolved", "c": "3x faster"}
 

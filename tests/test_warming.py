@@ -157,16 +157,24 @@ def test_a_warm_up_that_its_limit_ended_is_not_steady_unless_the_window_is_shown
     cold = judged(tmp_path / "cold", server=slower, seconds=6.0, extra=ended)
     assert cold.steadiness is not None
     assert cold.steadiness.answer == "not steady"
+    (said,) = (f for f in cold.findings if f.kind == "warm-up limit")
+    assert said.meaning.endswith("So this trial is not steady.")
+    assert said.remedy.startswith("Set `load.warmup_limit_s` to 2 or more, or draw fewer")
     found = judged(tmp_path, server=lognormal(0.004), seconds=3.0, extra=ended)
     assert found.steadiness is not None
     assert found.steadiness.answer == "unknown", "nothing moves by more than chance"
     (said,) = (f for f in found.findings if f.kind == "warm-up limit")
     assert said.number.startswith("after 1 s;")
-    assert "load.warmup_limit_s" in said.remedy
+    assert said.meaning.endswith("Whether it was warm then is unknown.")
+    assert said.remedy.startswith("Set `load.warmup_limit_s` to 2 or more")
     same = judged(tmp_path / "same", server=constant(0.004), seconds=12.0, extra=ended)
     assert same.steadiness is not None
     assert same.steadiness.answer == "steady"
     assert "warm-up limit" not in {f.kind for f in same.findings}
+    slowing = judged(tmp_path / "slowing", server=warming(lognormal(0.008), 0.3, 20.0),
+                     seconds=6.0, extra=ended)  # fmt: skip
+    (said,) = (f for f in slowing.findings if f.kind == "warm-up limit")
+    assert said.remedy.startswith("It becomes slower, which no warm-up mends")
     assert (same.figures["steady_s"].value, same.figures["steady_requests"].value) == (0.0, 0.0)
 
 

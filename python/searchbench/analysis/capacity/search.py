@@ -197,7 +197,7 @@ def unwarmed(record: Record) -> Iterator[Finding]:
         "",
         f"{len(found)} of {len(loops)} searches, after {longest_s:.0f} s",
         "The warm-up before the search ended at its limit, before the server was seen to be warm. "
-        "It may have been slower in the first trials, and the limit that was found too low.",
+        "So the first trials may be of a cold server, and the limit that was found too low.",
         spelt(remedy, judging),
     )
 
