@@ -322,7 +322,7 @@ def test_a_rate_that_is_no_longer_kept_up_is_a_regression(tmp_path: Path) -> Non
 
     found = compared(tmp_path, at(1 / 1500), at(1 / 150))
     assert found.beyond_threshold
-    assert "does not keep up with it" in found.decision + "".join(
+    assert "does not keep up with this rate" in found.decision + "".join(
         x.reason for x in found.comparisons
     )
 

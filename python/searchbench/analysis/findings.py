@@ -70,7 +70,7 @@ def of_trials(
             yield _warning(
                 "too few replicates",
                 f"{valid} valid of {treatment.label}",
-                "Below two valid trials nothing can be said of how sure its figures are.",
+                "With fewer than two valid trials it is unknown how sure its figures are.",
                 "More replicates; five resolve most differences above the noise floor.",
             )
     for label, number in answers.unstable():

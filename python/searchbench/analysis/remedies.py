@@ -14,7 +14,7 @@ from dataclasses import replace
 from searchbench.analysis.judgement import Finding
 from searchbench.study.plan import Judging
 
-_LONGER = "Longer trials, which have longer warm-ups (more effort)"
+_LONGER = "Search with longer trials, which have longer warm-ups (more effort)"
 # In a search, by the kind of finding. What is not here needs nothing that a search refuses.
 _OF_SEARCH: Mapping[str, str] = {
     "too few samples": "Longer trials (more effort).",
@@ -25,11 +25,11 @@ _OF_SEARCH: Mapping[str, str] = {
     "partial results": "Raise its own time limit.",
     "other answers under load": "Raise its limits.",
     "never steady": f"{_LONGER}.",
-    "warm-up not reached": f"{_LONGER}, or a server that was asked a while before.",
-    "warm-up limit": f"{_LONGER}, or fewer distinct queries.",
+    "warm-up not reached": f"{_LONGER}, or ask the server for a while before.",
+    "warm-up limit": f"{_LONGER}, or draw fewer distinct queries.",
     "not steady": f"{_LONGER}. If it still changes: look for a leak, merges, other load.",
-    "steadiness unknown": f"{_LONGER}, or fewer distinct queries.",
-    "compilers busy": f"{_LONGER}, or a server that was asked a while before.",
+    "steadiness unknown": f"{_LONGER}, or draw fewer distinct queries.",
+    "compilers busy": f"{_LONGER}, or ask the server for a while before.",
     "part of the log": "Let them come from all over the log (--order stretches), or longer trials "
     "(more effort).",
     "pressure on disk": "Ask the server for a while before, until the index is in memory, and stop "

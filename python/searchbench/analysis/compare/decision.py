@@ -155,7 +155,7 @@ def _of_queries(lines: Sequence[RecordLine], require: str, unit: str) -> str:
 def _of_failed(lines: Sequence[RecordLine]) -> str:
     """That requests failed, which no figure holds."""
     found = [
-        f"of {line.label} {percent(line.failed[0])} in the first, "
+        f"of those to {line.label} {percent(line.failed[0])} in the first, "
         f"{percent(line.failed[1])} in the second"
         for line in lines
         if line.ratio and any(line.failed)
@@ -270,6 +270,6 @@ def around(
     yield from said(void[True], Rank.ANSWER)
     yield from decision
     yield from said(void[False], Rank.DOUBT)
-    behind = [line for line in lines if "keep up with it" in line.reason]
+    behind = [line for line in lines if "keep up with this rate" in line.reason]
     yield from said((f"{line.label}: {line.reason}." for line in behind[:3]), Rank.DOUBT)
     yield from said([note], Rank.DOUBT)

@@ -318,7 +318,8 @@ def _behind(a: Point, b: Point) -> str:
     for which, point in (("first", a), ("second", b)):
         shares = [s.achieved.value for s in point.steps if s.achieved is not None]
         if point.keeps_up is False and shares:
-            said.append(f"the {which} does not keep up with it ({percent(min(shares))})")
+            share = percent(min(shares))
+            said.append(f"the {which} does not keep up with this rate ({share} of it)")
     return ", ".join(said)
 
 

@@ -299,7 +299,8 @@ def _control(noise_floor: Floor | None) -> str:
     return (
         f"The noise floor of the A/A control is {100 * (noise_floor.value - 1):.1f} % "
         f"({noise_floor.n} {plural(noise_floor.n, 'pair', 'pairs')} of {noise_floor.treatments} "
-        f"{plural(noise_floor.treatments, 'treatment', 'treatments')})."
+        f"{plural(noise_floor.treatments, 'treatment', 'treatments')}): two measurements of the "
+        "same thing differ by up to that here, so smaller differences are not resolved."
     )
 
 
