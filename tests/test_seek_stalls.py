@@ -165,5 +165,5 @@ def test_a_short_search_does_not_say_that_it_is_right_in_95_of_100_cases() -> No
 def test_the_answer_says_for_how_long_the_server_was_watched() -> None:
     trial = Driven(1200, 20, judged(fixed(4, 0.002), 1200, 20))
     said = watched([Seen([trial] * 9)])
-    assert said.startswith("The server was watched for 3.1 minutes in all: what happens more rarely")
+    assert said.startswith("The server was watched for 3.1 minutes in all: what happens more")
     assert watched([]) == ""
