@@ -158,14 +158,14 @@ def test_a_warm_up_that_its_limit_ended_is_not_steady_unless_the_window_is_shown
     assert cold.steadiness is not None
     assert cold.steadiness.answer == "not steady"
     (said,) = (f for f in cold.findings if f.kind == "warm-up limit")
-    assert said.meaning.endswith("So this trial is not steady.")
+    assert said.meaning.endswith("still changed in the window, so this trial is not steady.")
     assert said.remedy.startswith("Set `load.warmup_limit_s` to 2 or more, or draw fewer")
     found = judged(tmp_path, server=lognormal(0.004), seconds=3.0, extra=ended)
     assert found.steadiness is not None
     assert found.steadiness.answer == "unknown", "nothing moves by more than chance"
     (said,) = (f for f in found.findings if f.kind == "warm-up limit")
     assert said.number.startswith("after 1 s;")
-    assert said.meaning.endswith("Whether it was warm then is unknown.")
+    assert said.meaning.endswith("Whether it was steady in the window is unknown.")
     assert said.remedy.startswith("Set `load.warmup_limit_s` to 2 or more")
     same = judged(tmp_path / "same", server=constant(0.004), seconds=12.0, extra=ended)
     assert same.steadiness is not None

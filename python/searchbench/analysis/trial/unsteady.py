@@ -71,13 +71,15 @@ def overloaded(trial: Trial, trace: Trace, found: Steadiness) -> Iterator[Findin
 def _at_limit(found: Steadiness, limit_s: float) -> Row:
     """That a warm-up until steady was ended by its limit, and what the window shows then."""
     accused = found.answer == "not steady"
-    so = "So this trial is not steady." if accused else "Whether it was warm then is unknown."
+    so = "Whether it was steady in the window is unknown."
+    if accused:
+        so = f"Its {found.what} still changed in the window, so this trial is not steady."
     return (
         "warm-up limit",
         "warning",
         f"after {limit_s:.0f} s; {_change(found, least=False)}",
-        "The warm-up ended at its limit before the system was seen to be warm: it still became "
-        f"faster, or queries were still asked for the first time. {so}",
+        "The warm-up ended at its limit before the system was seen to be warm (it may still have "
+        f"become faster, or queries were still asked for the first time). {so}",
         _SLOWER
         if accused and slows(found)
         else f"Set `load.warmup_limit_s` to {2 * limit_s:.3g} or more, or draw fewer distinct "
