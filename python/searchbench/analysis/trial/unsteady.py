@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from typing import Literal
 
@@ -82,7 +83,7 @@ def _at_limit(found: Steadiness, limit_s: float) -> Row:
         f"become faster, or queries were still asked for the first time). {so}",
         _SLOWER
         if accused and slows(found)
-        else f"Set `load.warmup_limit_s` to {2 * limit_s:.3g} or more, or draw fewer distinct "
+        else f"Set `load.warmup_limit_s` to {math.ceil(2 * limit_s)} or more, or draw fewer distinct "
         "queries; else accept that differences may stay unresolved.",
     )
 
