@@ -83,8 +83,8 @@ def _at_limit(found: Steadiness, limit_s: float) -> Row:
         f"become faster, or queries were still asked for the first time). {so}",
         _SLOWER
         if accused and slows(found)
-        else f"Set `load.warmup_limit_s` to {math.ceil(2 * limit_s)} or more, or draw fewer distinct "
-        "queries; else accept that differences may stay unresolved.",
+        else f"Set `load.warmup_limit_s` to {math.ceil(2 * limit_s)} or more, or draw fewer "
+        "distinct queries; else accept that differences may stay unresolved.",
     )
 
 
