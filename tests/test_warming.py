@@ -184,10 +184,11 @@ def test_where_the_limit_is_why_trials_are_not_steady_the_answer_says_so_with_th
 ) -> None:
     found = {}
     for at_limit in (True, False):
+        ended = {"warmup": {"seconds": 1.0, "requests": 9, "at_limit": at_limit}}
         study = Study(blocks=3)
         study.add("a", server=lognormal(0.004, 0.1))
-        study.add("b", system="sqlite", server=warming(lognormal(0.01, 0.1), 2.0, 6.0),
-                  extra={"warmup": {"seconds": 1.0, "requests": 9, "at_limit": at_limit}})  # fmt: skip
+        cold = warming(lognormal(0.01, 0.1), 2.0, 6.0)
+        study.add("b", system="sqlite", server=cold, extra=ended)
         answer = judge(open_record(study.write(tmp_path / f"{at_limit}")))
         assert "sqlite was not steady in 3 of 3 trials" in answer.verdict.decision
         found[at_limit] = [line for line in warnings(answer) if "? warm-up limit" in line]
