@@ -475,7 +475,7 @@ class Judgement:
     ``metric``: the one that the verdict is about. ``measure``: what the plan says was done. Of a
     sweep or a search for capacity ``steps`` has an entry for each trial, ``void`` says in a
     sentence which steps say nothing about the server (empty: none), and of a search ``capacity``
-    has an entry for each subject and promise. ``first_look``: figures alone, and nothing is decided.
+    has an entry for each subject and promise. ``first_look``: figures alone, nothing is decided.
     """
 
     question: str
