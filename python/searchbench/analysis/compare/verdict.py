@@ -81,9 +81,8 @@ def decide(
     found += said([_control(noise_floor)], Rank.ASIDE if noise_floor else Rank.DOUBT)
     not_used = Counter(t.status for t in trials if t.status != "valid")
     if not_used:
-        each = (f"{n} {plural(n, 'is', 'are')} {status}" for status, n in not_used.items())
-        what = " and ".join(each)
-        lost = f"Of {len(trials)} trials {what}: these are shown and not used."
+        what = " and ".join(f"{n} {status}" for status, n in not_used.items())
+        lost = f"Of {len(trials)} trials, {what}; they are shown and not used."
         found.append(Said(lost, Rank.DOUBT))
     header, lines = _table(groups, loads, metric)
     headline, points = in_short(found)
