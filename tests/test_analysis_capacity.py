@@ -17,12 +17,15 @@ from queues import collecting, fixed, mixed, random
 from searchbench.analysis.capacity import posterior, search
 from searchbench.analysis.capacity.bracket import bracket
 from searchbench.analysis.capacity.pace import FURTHER, TRIALS, Seen
-from searchbench.analysis.capacity.search import FIRST_LOOK, next_load
+from searchbench.analysis.capacity.search import OPENING_LOOP, next_load
 from searchbench.analysis.compare.records import compare_records
 from searchbench.analysis.judge import judge, steps_json, to_json
 from searchbench.analysis.judgement import Capacity, RecordComparison
 from searchbench.analysis.words import per_s
 from searchbench.record import Record, open_record
+from searchbench.report.document.assemble import document
+from searchbench.report.document.blocks import Badge, Notice
+from searchbench.terminal.answer import show
 from searches import Lab
 from searches import search as alone
 
@@ -55,7 +58,7 @@ def test_a_search_begins_with_a_short_closed_loop_that_says_where_to_start(tmp_p
     assert (look.load.kind, look.load.clients, look.load.seconds, look.load.promise) == (
         "closed", 16, 2.0, None
     )  # fmt: skip
-    assert FIRST_LOOK == {"kind": "closed", "clients": 16, "seconds": 2.0}
+    assert OPENING_LOOP == {"kind": "closed", "clients": 16, "seconds": 2.0}
     assert first.load.rate_per_s == pytest.approx(900, rel=0.1)
     assert (first.load.kind, first.load.promise, first.load.full) == ("open", 0, False)
 
@@ -77,7 +80,7 @@ def test_a_search_on_record_drives_what_the_search_alone_drives(tmp_path: Path) 
     assert found.fails == pytest.approx(expected.bracket.fails, rel=1e-3)
     ours, theirs = (s.partition("(95 %") for s in (found.sentence, expected.bracket.sentence))
     assert ours[2].startswith(theirs[2]), "the rates before may differ by their rounding"
-    assert "It was watched for 2.7 minutes in all" in ours[2]
+    assert "The server was watched for 2.7 minutes in all" in ours[2]
 
 
 def test_each_trace_is_read_once_while_a_search_goes_on(
@@ -115,7 +118,7 @@ def test_the_answer_is_of_the_samples_and_nothing_of_it_is_stored(
     assert "and 5 % was the aim" in after.sentence or after.holds is None or after.fails is None
 
 
-def test_templates_and_first_looks_are_no_treatments_and_no_steps(tmp_path: Path) -> None:
+def test_templates_and_opening_loops_are_no_treatments_and_no_steps(tmp_path: Path) -> None:
     record = one_queue(tmp_path / "r", most=4)
     found = judge(record)
     assert {s.kind for s in found.steps} == {"open"}
@@ -154,13 +157,13 @@ def test_a_failed_trial_ends_the_search_and_the_sentence_says_so(tmp_path: Path)
     assert "1 step was not driven to the end" in found.verdict.decision
     look = one_queue(tmp_path / "look", fails={"sphinx": 1})
     (one,) = judge(look).capacity
-    assert "the first look failed" in one.sentence
+    assert "the opening loop failed" in one.sentence
     assert (one.holds, one.fails) == (None, None)
 
 
 def test_an_interrupted_search_says_so(tmp_path: Path) -> None:
     (one,) = judge(one_queue(tmp_path / "r", most=4)).capacity
-    assert one.sentence.endswith("asked for fewer trials.")
+    assert one.sentence.endswith("asked for fewer trials: the same command goes on with it.")
     (one,) = judge(one_queue(tmp_path / "none", most=0)).capacity
     assert one.sentence == "No rate has been driven yet."
 
@@ -248,7 +251,7 @@ def test_limits_as_far_apart_as_two_starts_of_one_thing_are_not_told_apart(tmp_p
     assert "parts=1 and sphinx parts=2 are not told apart" in decision
     assert "limits less than 5.7 % apart are not told apart" in decision
     assert "95 %" not in decision
-    assert sum(p.startswith("This is a first look (effort 0.1)") for p in found.verdict.points) == 1
+    assert sum(p.startswith("This answer is rough (effort 0.1)") for p in found.verdict.points) == 1
     assert not found.verdict.resolved
     assert found.verdict.best is None
 
@@ -348,18 +351,26 @@ def saturated(searched: Path, copy: Path, above_per_s: float) -> Path:
 
 
 def test_an_upper_end_that_rests_on_void_trials_alone_is_doubted(
-    searched: Path, tmp_path: Path
+    searched: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     path = saturated(searched, tmp_path / "r", 1740)
     found = judge(path)
     assert found.void.startswith("Void: ")
     assert "saturated" in found.void
-    assert found.verdict.decision.startswith(found.void)
+    assert found.void.endswith("and the answer says so where it rests on such trials alone.")
+    said = found.verdict.decision
+    assert said.startswith(f"{PROMISE}: "), "an interval that can be used comes first"
+    assert said.index(found.void) > said.index(found.capacity[0].sentence)
+    show(found)
+    out = capsys.readouterr().out
+    assert -1 < out.find(f"{PROMISE}: ") < out.find("Void: ")
+    blocks = document(open_record(path), found).sections[0].blocks
+    assert isinstance(blocks[0], Badge)
+    assert next(b for b in blocks if isinstance(b, Notice)).title == "Void"
     assert (
-        "are void by the audit, so the client or the machine may be the reason"
-        in found.verdict.decision
+        " on are void (client saturated), so the load generator or the machine may have broken the "
+        "promise there, and the system may sustain more: mend that and search again." in said
     )
-    assert "the system may sustain more" in found.verdict.decision
 
 
 def test_a_rate_of_void_trials_alone_is_said_to_be_so_in_the_same_sentence(
@@ -369,8 +380,12 @@ def test_a_rate_of_void_trials_alone_is_said_to_be_so_in_the_same_sentence(
     found = judge(path)
     (one,) = found.capacity
     assert {s.status for s in found.steps} == {"void"}
-    assert one.sentence.startswith("All its trials are void by the audit (")
-    assert "), and by these the limit is between " in one.sentence
+    assert found.verdict.decision.startswith(found.void)
+    assert found.void.endswith("mend that and search again before you rely on the answer.")
+    assert one.sentence.startswith(
+        "All trials are void (client saturated), so mend that and search again before you rely on "
+        "this: the limit is between "
+    )
     assert f"{PROMISE}: {one.sentence}" in found.verdict.decision
     (before,) = judge(searched).capacity
     assert "void" not in before.sentence
@@ -429,4 +444,18 @@ def test_where_as_many_are_late_at_lower_rates_no_rate_is_said_to_hold() -> None
     found = alone(serve, "p99 < 25ms", 700).bracket
     assert found.holds is None
     assert found.fails is None or found.fails >= 1369
-    assert "requests break p99 < 25ms at lower rates, so their number" in found.sentence
+    assert "requests break p99 < 25ms at lower rates, so the rate hardly decides" in found.sentence
+
+
+@pytest.mark.parametrize("at_limit", [True, False])
+def test_a_search_that_began_before_the_server_was_seen_to_be_warm_says_so(
+    searched: Path, tmp_path: Path, at_limit: bool
+) -> None:
+    path = tmp_path / "r"
+    shutil.copytree(searched, path)
+    opening = open_record(path).trials[0]
+    about = path / "trials" / opening.trial / "trial.json"
+    warmed = {"warmup": {"seconds": 60.0, "requests": 90_000, "at_limit": at_limit}}
+    about.write_text(json.dumps(json.loads(about.read_text()) | warmed))
+    found = [f for f in judge(path).findings if f.kind == "warm-up limit"]
+    assert [f.number for f in found] == ["1 of 1 searches, after 60 s"] * at_limit

@@ -200,7 +200,7 @@ def test_a_load_that_the_second_could_not_be_driven_at_is_lost(tmp_path: Path) -
 
 @pytest.mark.parametrize(
     ("fails", "why"),
-    [(1, "the first look failed"), (4, "the trial at 1,440/s failed, a rate that the first")],
+    [(1, "its opening loop failed"), (4, "the trial at 1,440/s failed, a rate that the first")],
 )
 def test_a_search_that_failed_where_the_first_sustained_the_rate_is_lost(
     searched: Path, tmp_path: Path, fails: int, why: str

@@ -266,8 +266,21 @@ def test_without_a_control_it_is_said_that_the_noise_is_unknown(tmp_path: Path) 
     study.add("b", system="sqlite", server=lognormal(0.02))
     found = judged(study.write(tmp_path / "r"))
     assert found.noise_floor is None
-    assert any(f.kind == "no A/A control" for f in found.findings)
+    (said,) = (f for f in found.findings if f.kind == "no A/A control")
+    assert (said.number, said.remedy) == (
+        "it was off", "Turn it on ([control] aa = true) and measure again."
+    )  # fmt: skip
     assert "no valid A/A control" in found.verdict.decision
+
+
+def test_where_no_twin_is_valid_it_is_not_said_that_the_control_was_off(tmp_path: Path) -> None:
+    study = Study(blocks=3)
+    study.add("a", error_share=0.3)
+    study.add("b", system="sqlite", server=lognormal(0.02))
+    found = judged(study.write(tmp_path / "r"))
+    (said,) = (f for f in found.findings if f.kind == "no A/A control")
+    assert said.number == "0 of 3 pairs are valid"
+    assert said.remedy.startswith("See why the twins")
 
 
 def test_what_the_lab_notes_in_every_trial_is_said_once(tmp_path: Path) -> None:

@@ -60,8 +60,8 @@ def test_redirects_are_no_answers(tmp_path: Path, measure: str, severity: str) -
     assert own.severity == severity
     assert own.number == "1,000 of 2,005 replies, warm-up included (50 %): 1,000 302 Found"
     if measure == "sweep":
-        assert "At 4 clients s has redirects (1,000 of" in found.verdict.decision
-        assert any("has redirects" in point for point in found.verdict.points)
+        assert "At 4 clients s answered with redirects (1,000 of" in found.verdict.decision
+        assert any("answered with redirects" in point for point in found.verdict.points)
         assert "redirects" in found.verdict.lines[0][-1]
 
 
@@ -80,7 +80,7 @@ def test_replies_of_other_sizes_under_load_are_a_warning_in_the_answer(tmp_path:
     (own,) = of(found, SIZES)
     assert own.severity == "warning"
     assert "(90 %), typically 100 bytes and not 1,0" in own.number
-    assert "has other sizes under load" in found.verdict.decision
+    assert "answered with other sizes under load" in found.verdict.decision
     assert SIZES in found.verdict.lines[0][-1]
 
 

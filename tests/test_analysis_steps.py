@@ -73,7 +73,10 @@ def test_a_step_counts_its_clients_in_the_trace(tmp_path: Path) -> None:
     assert again.steps[0].clients == 2
     assert again.steps[0].clients_by_littles_law == pytest.approx(2, rel=0.02)
     assert again.steps[0].status == "void"
-    assert again.void.startswith("Void: the only step cannot be believed (Little's law)")
+    assert again.void == (
+        "Void: the only step says nothing about what the server sustains (Little's law), so there "
+        "is no answer: mend that and run it again."
+    )
     assert again.verdict.decision.startswith("Void: ")
     assert "at most" not in again.verdict.decision
 
@@ -158,7 +161,8 @@ def test_a_rate_beyond_capacity_is_an_answer_and_no_void_step(tmp_path: Path) ->
     assert [s.keeps_up for s in steps] == [True, True, False]
     assert [s.status for s in steps] == ["valid"] * 3
     assert "keeps up with 200 requests per second" in found.verdict.decision
-    assert "At 400 it does not" in found.verdict.decision
+    assert "tantivy does not keep up with 400 requests per second: " in found.verdict.decision
+    assert " of the load was answered in time, " in found.verdict.decision
     over = steps[2]
     assert over.answered is not None
     assert over.achieved is not None
@@ -320,7 +324,7 @@ def test_a_rate_that_is_no_longer_kept_up_is_a_regression(tmp_path: Path) -> Non
 
     found = compared(tmp_path, at(1 / 1500), at(1 / 150))
     assert found.beyond_threshold
-    assert "does not keep up with it" in found.decision + "".join(
+    assert "does not keep up with this rate" in found.decision + "".join(
         x.reason for x in found.comparisons
     )
 
@@ -396,10 +400,14 @@ def test_a_step_that_was_not_steady_resolves_nothing_and_all_say_so(
     }
     said = found.verdict.decision
     assert (
-        "cold was not steady at 1 client, so nothing is resolved by what it did there. Warm" in said
+        "cold was not steady at 1 client: its times still changed, so its figures there decide "
+        "nothing. Warm" in said
     )
     assert "cold 1 against warm 1 by throughput is not resolved: cold 1 was not steady in" in said
-    assert "By throughput, warm and cold are not resolved at any of 2 equal loads" in said
+    assert (
+        "By throughput, which of warm and cold is better is not resolved at any of 2 equal loads"
+        in said
+    )
     cold = [s for s in found.steps if s.treatment == "cold1"]
     assert {(s.steadiness, line_of(found, s)[-1]) for s in cold} == {("not steady", "not steady")}
     assert {s["steadiness"] for s in steps_json(found) if s["treatment"] == "cold1"} == {
@@ -436,7 +444,10 @@ def test_from_where_on_clients_bring_nothing_is_unknown_where_the_most_was_not_s
             levels={"system": "new", "load.clients": 4})  # fmt: skip
     by_clients((8,), run=run)
     said = judged(run, tmp_path / "r").verdict.decision
-    assert "From where on more clients bring nothing is unknown." in said
+    assert (
+        "How many clients are enough is unknown, because the step with 4 clients was not steady."
+        in said
+    )
     assert "no more throughput" not in said
 
 
@@ -487,6 +498,9 @@ def test_a_server_that_is_overloaded_is_not_steady_only_if_it_becomes_faster(
         "steady": (False, False),
         "cold": (False, True),
     }
+    own = {s.system: {f.kind for f in s.findings} & {"not steady", "warm-up limit"}
+           for s in found.steps}  # fmt: skip
+    assert own == {"steady": set(), "cold": {"not steady"}}, "whoever is accused has a finding"
 
 
 def test_what_was_refused_is_said_first_though_the_step_is_void_for_another_reason(

@@ -73,11 +73,12 @@ def test_where_the_client_is_late_it_is_the_limit_and_not_the_system() -> None:
     assert found.fails is None
     assert found.holds is not None
     assert 2000 < found.holds <= 3000
-    assert "broken by the client's own lateness: the client is the limit of this search" in (
-        found.sentence
+    assert (
+        "it was broken because the load generator itself sent requests late: that is the limit of "
+        "this search, and not of the system." in found.sentence
     )
     assert found.sentence.endswith(
-        "Where it fails is not known. Give the client more processors, and search again."
+        "Where it fails is not known. Give the load generator more processors, and search again."
     )
     nothing = search(fixed(4, 0.0005), "p99 < 10ms", 1000, client_per_s=0)
     assert (nothing.bracket.holds, nothing.bracket.fails, len(nothing.driven)) == (None, None, 3)
@@ -96,19 +97,17 @@ def test_a_client_that_is_late_is_not_the_limit_where_the_system_fails_all_the_s
     found = bracket(Seen(driven))
     assert found.fails is not None
     assert found.fails < 3000
-    assert "the client is the limit" not in found.sentence
+    assert "the limit of this search" not in found.sentence
 
 
 def test_a_clients_lateness_that_moves_the_interval_is_said_beside_it() -> None:
     found = search(fixed(4, 0.002), "p99 < 10ms", 1000)
-    assert "late with its own" not in found.bracket.sentence
+    assert "sent requests late" not in found.bracket.sentence
     late = [replace(d, judged=replace(d.judged, lagging=True)) for d in found.driven]
     near = min(d.rate_per_s for d in late if d.near)
     said = bracket(Seen(late)).sentence
     assert f" At {per_s(near)}" in said
-    assert said.endswith(
-        "which the response times count: without that the system may sustain more."
-    )
+    assert said.endswith("and response times count that: the system may sustain more.")
 
 
 def test_a_trial_that_is_too_short_is_named() -> None:
@@ -131,7 +130,7 @@ def test_below_a_rate_that_fails_the_search_goes_lower_than_where_the_client_was
     assert wanted.rate_per_s < late[0].rate_per_s, "not the same rate again"
     assert following(Seen([fails, *late]), 5, 4000) is None, "the client is fit to judge nothing"
     said = bracket(Seen([fails, *late])).sentence
-    assert "At 500/s, 1,000/s and 2,000/s it was broken by the client's own lateness" in said
+    assert "At 500/s, 1,000/s and 2,000/s it was broken because the load generator" in said
 
 
 def test_a_window_without_a_request_says_nothing_and_is_no_error() -> None:

@@ -10,7 +10,7 @@ import pytest
 
 from queues import Floats, Serve, Server, fixed, heavy, stalling
 from searchbench.analysis.capacity import stalls
-from searchbench.analysis.capacity.bracket import bracket, first_look, watched
+from searchbench.analysis.capacity.bracket import bracket, rough, watched
 from searchbench.analysis.capacity.pace import Driven, Seen
 from searchbench.analysis.capacity.promise import Judged, judge
 from searchbench.analysis.capacity.stalls import Found
@@ -124,8 +124,8 @@ def test_stalls_that_take_hardly_any_time_open_no_end() -> None:
         hit = replace(one.judged, stalls_s=(0.3,), stalled=True, lasted_s=60 * minutes)
         return bracket(Seen([*found.driven, replace(one, judged=hit)])).sentence
 
-    assert "too rare to matter" in after(60)
-    assert "where the promise holds in the long run, is not known" in after(1)
+    assert "too rare to move the limit" in after(60)
+    assert "How often the server stalls is not known" in after(1)
 
 
 def test_how_often_a_server_stalls_has_an_interval() -> None:
@@ -141,8 +141,9 @@ def test_a_server_that_stays_slower_after_an_overload_has_no_upper_end(start: fl
     assert (found.bracket.holds or 0) < 1160
     assert found.bracket.fails is None
     assert (
-        "The server does not recover from overload, or it became slower meanwhile: it kept 1,600/s "
-        "before 6,400/s was driven" in found.bracket.sentence
+        "The server does not recover from overload, or it became slower meanwhile: it kept the "
+        "promise at 1,600/s before 6,400/s was driven, and broke it at that rate afterwards."
+        in found.bracket.sentence
     )
 
 
@@ -154,15 +155,15 @@ def test_a_server_that_recovers_is_driven_no_further_than_before() -> None:
 
 def test_a_short_search_does_not_say_that_it_is_right_in_95_of_100_cases() -> None:
     found = search(fixed(4, 0.002), PROMISE, 1200, effort=0.1).bracket
-    told = first_look(found, 0.1)
+    told = rough(found, 0.1)
     assert "95 %" not in told.sentence
     assert "held the truth in about 7 of 10 simulated searches" in told.sentence
     assert (told.holds, told.fails, told.chance_inside) == (found.holds, found.fails, None)
-    assert first_look(found, 0.3) == found
+    assert rough(found, 0.3) == found
 
 
 def test_the_answer_says_for_how_long_the_server_was_watched() -> None:
     trial = Driven(1200, 20, judged(fixed(4, 0.002), 1200, 20))
     said = watched([Seen([trial] * 9)])
-    assert said.startswith("It was watched for 3.1 minutes in all: what happens more rarely")
+    assert said.startswith("The server was watched for 3.1 minutes in all: what happens more")
     assert watched([]) == ""

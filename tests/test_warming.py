@@ -30,6 +30,7 @@ from searchbench.analysis.trial.warming import often_asked
 from searchbench.measure.run import run as measure
 from searchbench.record import open_record
 from searchbench.record.samples import SoFar
+from searchbench.terminal.answer import warnings
 from test_lab import study
 
 
@@ -157,17 +158,44 @@ def test_a_warm_up_that_its_limit_ended_is_not_steady_unless_the_window_is_shown
     cold = judged(tmp_path / "cold", server=slower, seconds=6.0, extra=ended)
     assert cold.steadiness is not None
     assert cold.steadiness.answer == "not steady"
+    (said,) = (f for f in cold.findings if f.kind == "warm-up limit")
+    assert said.meaning.endswith("still changed in the window, so this trial is not steady.")
+    assert said.remedy.startswith("Set `load.warmup_limit_s` to 2 or more, or draw fewer")
     found = judged(tmp_path, server=lognormal(0.004), seconds=3.0, extra=ended)
     assert found.steadiness is not None
     assert found.steadiness.answer == "unknown", "nothing moves by more than chance"
     (said,) = (f for f in found.findings if f.kind == "warm-up limit")
     assert said.number.startswith("after 1 s;")
-    assert "load.warmup_limit_s" in said.remedy
+    assert said.meaning.endswith("Whether it was steady in the window is unknown.")
+    assert said.remedy.startswith("Set `load.warmup_limit_s` to 2 or more")
     same = judged(tmp_path / "same", server=constant(0.004), seconds=12.0, extra=ended)
     assert same.steadiness is not None
     assert same.steadiness.answer == "steady"
     assert "warm-up limit" not in {f.kind for f in same.findings}
+    slowing = judged(tmp_path / "slowing", server=warming(lognormal(0.008), 0.3, 20.0),
+                     seconds=6.0, extra=ended)  # fmt: skip
+    (said,) = (f for f in slowing.findings if f.kind == "warm-up limit")
+    assert said.remedy.startswith("It becomes slower, which no warm-up mends")
     assert (same.figures["steady_s"].value, same.figures["steady_requests"].value) == (0.0, 0.0)
+
+
+def test_where_the_limit_is_why_trials_are_not_steady_the_answer_says_so_with_their_number(
+    tmp_path: Path,
+) -> None:
+    found = {}
+    for at_limit in (True, False):
+        ended = {"warmup": {"seconds": 1.0, "requests": 9, "at_limit": at_limit}}
+        study = Study(blocks=3)
+        study.add("a", server=lognormal(0.004, 0.1))
+        cold = warming(lognormal(0.01, 0.1), 2.0, 6.0)
+        study.add("b", system="sqlite", server=cold, extra=ended)
+        answer = judge(open_record(study.write(tmp_path / f"{at_limit}")))
+        assert "sqlite was not steady in 3 of 3 trials" in answer.verdict.decision
+        found[at_limit] = [line for line in warnings(answer) if "? warm-up limit" in line]
+    (said,) = found[True]
+    assert said.startswith("? warm-up limit (3 of 9 trials: ")
+    assert "Set `load.warmup_limit_s` to 2 or more" in said
+    assert not found[False], "that ended because the system was warm, as far as was seen"
 
 
 def test_how_long_a_system_takes_to_warm_up_is_a_figure() -> None:

@@ -54,12 +54,15 @@ def of_trials(
     """Those of a record of independent trials. ``controlled``: it has A/A twins."""
     yield from incomplete(record)
     if not controlled and record.trials:
+        planned = sum(trial.control for trial in record.plan.trials)
         yield _warning(
             "no A/A control",
-            "0 pairs",
-            "No valid pair of a treatment and its own twin: the noise floor is unknown, and "
-            "differences count as soon as their interval leaves out 1.",
-            "Leave the control on, and see why its trials are not valid.",
+            f"0 of {planned} pairs are valid" if planned else "it was off",
+            "How much two measurements of the same thing differ here is unknown. So any difference "
+            "that is more than chance counts, even if the machine alone could make it.",
+            "See why the twins or their treatments are not valid, and measure again."
+            if planned
+            else "Turn it on ([control] aa = true) and measure again.",
         )
     for treatment in treatments:
         valid = sum(t.counts for t in treatment.trials)
@@ -67,7 +70,7 @@ def of_trials(
             yield _warning(
                 "too few replicates",
                 f"{valid} valid of {treatment.label}",
-                "Below two valid trials nothing can be said of how sure its figures are.",
+                "With fewer than two valid trials it is unknown how sure its figures are.",
                 "More replicates; five resolve most differences above the noise floor.",
             )
     for label, number in answers.unstable():

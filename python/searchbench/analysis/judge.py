@@ -170,6 +170,8 @@ def _of_steps(
     first = _first_read(answers, subjects)
     agreed = answers.of_all(list(first.values()))
     own = [*findings.incomplete(record), *findings.disagreeing(agreed), *found.findings]
+    if found.measure == "capacity":
+        own += search.unwarmed(record)
     found = replace(
         found,
         agreement=agreed,
@@ -201,9 +203,9 @@ def _spelt(found: Judgement, judging: Judging) -> Judgement:
 
 
 def _has_a_rate(planned: Treatment, own: Sequence[Trial]) -> bool:
-    """Whether a treatment of a search is a rate, and not a template or the first look."""
+    """Whether a treatment of a search is a rate, and not a template or the opening loop."""
     if own:
-        return not all(search.is_first_look(t) for t in own)
+        return not all(search.is_opening_loop(t) for t in own)
     return "rate_per_s" in planned.load
 
 

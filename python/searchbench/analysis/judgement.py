@@ -477,8 +477,8 @@ class Judgement:
     ``jvm_compilers_s``, ``jvm_collectors_s``, ``client_cpu_share``) an Estimate.
     ``metric``: the one that the verdict is about. ``measure``: what the plan says was done. Of a
     sweep or a search for capacity ``steps`` has an entry for each trial, ``void`` says in a
-    sentence which steps cannot be believed (empty: all can), and of a search ``capacity`` has an
-    entry for each subject and promise. ``first_look``: figures alone, and nothing is decided.
+    sentence which steps say nothing about the server (empty: none), and of a search ``capacity``
+    has an entry for each subject and promise. ``first_look``: figures alone, nothing is decided.
     """
 
     question: str
@@ -499,6 +499,14 @@ class Judgement:
     capacity: tuple[Capacity, ...] = ()
     void: str = ""
     first_look: bool = False
+
+    @property
+    def void_first(self) -> bool:
+        """Whether ``void`` stands before the answer: not where a search has an interval by trials
+        that are not void.
+        """
+        known = any(c.holds is not None or c.fails is not None for c in self.capacity)
+        return not (known and any(s.status == "valid" for s in self.steps))
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,13 +8,13 @@ option of ``searchbench load`` is a key of a study.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
 from searchbench.analysis.judgement import Finding
 from searchbench.study.plan import Judging
 
-_LONGER = "Longer trials, which have longer warm-ups (more effort)"
+_LONGER = "Search with longer trials, which have longer warm-ups (more effort)"
 # In a search, by the kind of finding. What is not here needs nothing that a search refuses.
 _OF_SEARCH: Mapping[str, str] = {
     "too few samples": "Longer trials (more effort).",
@@ -27,11 +27,11 @@ _OF_SEARCH: Mapping[str, str] = {
     "stalls": "See the server's log at that time: a collector, a merge, something loaded. Longer "
     "trials (more effort) tell how often that happens.",
     "never steady": f"{_LONGER}.",
-    "warm-up not reached": f"{_LONGER}, or a server that was asked a while before.",
-    "warm-up limit": f"{_LONGER}, or fewer distinct queries.",
+    "warm-up not reached": f"{_LONGER}, or ask the server for a while before.",
+    "warm-up limit": f"{_LONGER}, or draw fewer distinct queries.",
     "not steady": f"{_LONGER}. If it still changes: look for a leak, merges, other load.",
-    "steadiness unknown": f"{_LONGER}, or fewer distinct queries.",
-    "compilers busy": f"{_LONGER}, or a server that was asked a while before.",
+    "steadiness unknown": f"{_LONGER}, or draw fewer distinct queries.",
+    "compilers busy": f"{_LONGER}, or ask the server for a while before.",
     "part of the log": "Let them come from all over the log (--order stretches), or longer trials "
     "(more effort).",
     "pressure on disk": "Ask the server for a while before, until the index is in memory, and stop "
@@ -57,10 +57,10 @@ _OPTION = re.compile("|".join(map(re.escape, _KEYS)) + r"(?![\w-])")
 def _without_repeat(text: str) -> str:
     """Of a search that is asked for by options, which takes no --repeat."""
     text = text.replace("; more replicates help", "")
-    return text.replace("more replicates tell", "a study with `replicates = 3` tells")
+    return text.replace("(`replicates = 3`)", "(a study with `replicates = 3`)")
 
 
-def fitted(findings: Sequence[Finding], judging: Judging) -> tuple[Finding, ...]:
+def fitted(findings: Iterable[Finding], judging: Judging) -> tuple[Finding, ...]:
     """The same with remedies for the kind of measurement that it was, and of who asked for it."""
     searched = judging.measure == "capacity"
     remedies = _OF_SEARCH if searched else {}

@@ -86,13 +86,13 @@ def invalid(record: Record, trial: Trial) -> str:
 
 
 def _invalid(record: Record, trial: Trial) -> str:
-    from searchbench.analysis.capacity.search import is_first_look
+    from searchbench.analysis.capacity.search import is_opening_loop
     from searchbench.analysis.trial import driven, replicates
     from searchbench.analysis.trial.measured import Samples
     from searchbench.analysis.trial.validity import server_said
 
     measure = record.plan.judging.measure
-    if trial.status != "ok" or (measure == "capacity" and is_first_look(trial)):
+    if trial.status != "ok" or (measure == "capacity" and is_opening_loop(trial)):
         return ""
     if record.samples_path(trial.trial).stat().st_size > _MOST_BYTES:
         return ""

@@ -50,7 +50,7 @@ _SHORT, _WARMUP = 0.2, 0.15
 # How many trials a search needs for its promise, and for each further one: the medians of searches
 # in virtual time.
 _SHORT_TRIALS, _FULL_TRIALS, _FURTHER_TRIALS = 4, 6, 6
-# What each has besides: starting to drive, writing. And the first look, with the warm-up before it.
+# What each has besides: starting to drive, writing. And the opening loop, with its warm-up.
 _SEARCH_FIXED_S = 1.5
 _LOOK_S = 6.0
 _SAMPLED_BYTES = 64 << 10

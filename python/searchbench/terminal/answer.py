@@ -125,12 +125,14 @@ def answer(
 def show(judgement: Judgement) -> None:
     """The headline, a few points, the table, what speaks against it, what would change it."""
     verdict = judgement.verdict
-    if judgement.void:  # before anything else
+    if judgement.void_first and judgement.void:
         out.say(judgement.void)
     out.say()
     if verdict.headline:
         out.say(verdict.headline)
     out.points(verdict.points)
+    if judgement.void and not judgement.void_first:
+        out.say(f"\n{judgement.void}")
     if verdict.lines:
         out.say()
         out.table(verdict.header, verdict.lines, less=("p99.9 ms", "service p99", "backlog p99"))

@@ -7,7 +7,7 @@ from searchbench.record.trial import Trial as Kept
 from searchbench.study.plan import Plan
 
 _BETWEEN_S = 1.5  # starting to drive, writing and judging, for each trial
-_LOOK_S, _WARM_S = 3.0, 60.0  # the first look, and the longest warm-up before it
+_LOOK_S, _WARM_S = 3.0, 60.0  # the opening loop, and the longest warm-up before it
 
 
 class Searching:

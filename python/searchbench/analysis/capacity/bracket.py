@@ -22,8 +22,10 @@ CHANGES = 0.95  # the chance that the server's speed differs, from which on it i
 SUSPECT = 0.7  # and from which on an order of the trials is a drift
 SURE_EFFORT = 0.3  # from which on intervals hold the truth in 95 % of cases, by simulation
 ABOUT = 1.1  # of the upper end: what is above it is of an overload
-FIRST_LOOK, HOW_OFTEN = "This is a first look", "How often it does so"  # how doubts begin
+ROUGH, HOW_OFTEN = "This answer is rough", "How often the server stalls"  # doubts
 NOT_COMPARABLE = "Not comparable"  # how the sentence begins where the answers changed at all rates
+LATE = "the load generator itself sent requests late"
+MORE_CORES = "Give the load generator more processors"
 FOR_ANSWERS = "Raise the server's own limits, or see whether its documents changed meanwhile."
 
 
@@ -52,7 +54,7 @@ def bracket(seen: Seen) -> Bracket:
     rates = listed([per_s(rate) for rate in sorted({d.rate_per_s for d in disturbed})])
     out = (
         f" {n} of {of} trials ({rates}) {plural(n, 'is', 'are')} left out, because others took the "
-        "processors of the server or of the client (foreign CPU or steal)."
+        "processors of the server or of the load generator (foreign CPU or steal)."
     )
     return replace(found, sentence=found.sentence + out)
 
@@ -84,13 +86,13 @@ def _between_stalls(found: Bracket, seen: Seen) -> Bracket:
     )
     least, most = stalled.share
     if most < stalls.SMALL * time.allowed:
-        said = f"{stalled.sentence} That is too rare to matter: this is of the time between."
+        said = f"{stalled.sentence} That is too rare to move the limit."
         return replace(found, sentence=f"{found.sentence} {said}")
     said = (
-        f"That breaks {time.text} at any rate."
+        f"Its stalls alone break {time.text} at any rate."
         if least > time.allowed
-        else f"{HOW_OFTEN}, and with it where the promise holds in the long run, is not "
-        "known: longer trials (more effort) tell more."
+        else f"{HOW_OFTEN} is not known, and so neither is the rate that keeps the promise in the "
+        "long run: longer trials (more effort) tell more."
     )
     told = found.sentence
     if found.holds is not None and seen.stalled:
@@ -110,10 +112,10 @@ def _after_overload(found: Bracket, seen: Seen) -> Bracket:
     if found.chance_inside is not None and found.holds is not None:
         told = f"The promise holds at {per_s(found.holds)} (95 %)."
     said = (
-        "The server does not recover from overload, or it became slower meanwhile: it kept "
-        f"{per_s(top.rate_per_s)} before {per_s(over.rate_per_s)} was driven, and not when that "
-        f"rate was driven again after it. {told} Where it fails when it was never overloaded is "
-        "not known: start it anew, and drive rates below that one."
+        "The server does not recover from overload, or it became slower meanwhile: it kept the "
+        f"promise at {per_s(top.rate_per_s)} before {per_s(over.rate_per_s)} was driven, and broke "
+        f"it at that rate afterwards. {told} Which rates it keeps if it was never overloaded is "
+        f"not known: start it anew, and drive rates below {per_s(over.rate_per_s)} only."
     )
     return Bracket(found.holds, None, said)
 
@@ -125,9 +127,8 @@ def _bracket(seen: Seen) -> Bracket:
     if not used:
         least = min(d.rate_per_s for d in seen.driven)
         why = (
-            f"Even at {per_s(least)} the promise was broken by the client's own lateness, so "
-            "nothing is known about the system. Give the client more processors, or promise a "
-            "longer time."
+            f"Even at {per_s(least)} the promise was broken because {LATE}, so nothing is known "
+            f"about the system. {MORE_CORES}, or promise a longer time."
         )
         if any(d.judged.disturbed for d in seen.driven):
             why = (
@@ -145,8 +146,8 @@ def _bracket(seen: Seen) -> Bracket:
     rates = [d.rate_per_s for d in used]
     if not any(d.judged.answered_per_s for d in used):
         why = (
-            f"No request was answered well, down to {per_s(min(rates))}. The rate is not the "
-            "reason; look at the outcomes."
+            f"No request was answered well, not even at {per_s(min(rates))}, so the rate is not "
+            "the reason: look at the outcomes and at the server's log."
         )
         return Bracket(None, min(rates), why)
     keeps = [d.seems_kept for d in used]
@@ -203,7 +204,7 @@ def _differing(where: Posterior) -> str:
     )
 
 
-def first_look(found: Bracket, effort: float) -> Bracket:
+def rough(found: Bracket, effort: float) -> Bracket:
     """The same; of trials too short for it, it is not said to hold with 95 %."""
     if effort >= SURE_EFFORT or found.sentence.startswith(NOT_COMPARABLE):
         return found
@@ -211,8 +212,8 @@ def first_look(found: Bracket, effort: float) -> Bracket:
         return found
     told = found.sentence.replace("(95 %, ", "(").replace(" (95 %)", "")
     told += (
-        f" {FIRST_LOOK} (effort {effort:g}): such intervals held the truth in about 7 of "
-        "10 simulated searches. Search with more effort before you rely on it."
+        f" {ROUGH} (effort {effort:g}): with trials so short, the interval held the truth in about "
+        "7 of 10 simulated searches. Search with more effort before you rely on it."
     )
     return replace(found, sentence=told, chance_inside=None)
 
@@ -223,8 +224,8 @@ def watched(seen: Sequence[Seen]) -> str:
     if not lasted_s:
         return ""
     return (
-        f"It was watched for {stalls.minutes(lasted_s)} in all: what happens more rarely, such as "
-        "a stall once in an hour, may not be seen."
+        f"The server was watched for {stalls.minutes(lasted_s)} in all: what happens more rarely, "
+        "such as a stall once an hour, may have been missed."
     )
 
 
@@ -282,8 +283,8 @@ def _all_hold(seen: Seen, top: Driven) -> Bracket:
         kept += f", and surely at {per_s(holds)} (95 %)"
     if limit < math.inf:
         kept += (
-            f", but at {per_s(limit)} it was broken by the client's own lateness: the client is "
-            "the limit of this search"
+            f", but at {per_s(limit)} it was broken because {LATE}: that is the limit of this "
+            "search, and not of the system"
         )
     said = [f"{kept}."]
     if unsure:
@@ -291,7 +292,7 @@ def _all_hold(seen: Seen, top: Driven) -> Bracket:
     if seen.changed_per_s == math.inf:
         said.append("Where it fails is not known.")
     if limit < math.inf:
-        said.append("Give the client more processors, and search again.")
+        said.append(f"{MORE_CORES}, and search again.")
     return Bracket(holds, None, " ".join(said))
 
 
@@ -304,8 +305,9 @@ def _below_other_answers(found: Bracket, seen: Seen) -> Bracket:
     n, of = len(out), len(seen.driven)
     which = f"{n} of {of} trials {plural(n, 'is', 'are')} left out"
     if most == math.inf:
-        why = f" {which}, because one sampled reply of {plural(n, 'it', 'each')} is not the one "
-        return replace(found, sentence=f"{found.sentence}{why}given alone.")
+        whose = plural(n, "its sampled replies", "the sampled replies of each")
+        why = f"because one of {whose} was not what the same request got when it was asked alone"
+        return replace(found, sentence=f"{found.sentence} {which}, {why}.")
     why = f"From {per_s(most)} on the answers changed under load ({_others(seen)})"
     if found.fails is not None and found.fails <= most:
         return replace(found, sentence=f"{found.sentence} {why}: {which}.")
@@ -330,7 +332,8 @@ def _others(seen: Seen) -> str:
     """How many answers changed in the trial at the lowest rate at which they did."""
     changed = [d for d in seen.driven if d.judged.changed]
     found = min(changed, key=lambda d: (d.judged.others < 2, d.rate_per_s)).judged
-    return f"{found.others:,} of {found.sampled:,} sampled replies are not those given alone"
+    n = f"{found.others:,} of {found.sampled:,} sampled replies"
+    return f"{n} are not what the same requests got when asked alone"
 
 
 def _later_when_less(used: list[Driven]) -> str:
@@ -340,10 +343,11 @@ def _later_when_less(used: list[Driven]) -> str:
         if low.low > max(high.high, low.condition.allowed):
             return (
                 f"The promise was broken at {per_s(most.rate_per_s)}, and at lower rates by more: "
-                f"{high.share:.2%} and, at {per_s(least.rate_per_s)}, {low.share:.2%} of the "
-                f"requests broke {low.condition.text}. A system that collects requests, or keeps "
-                "answers for a while, may keep the promise at higher rates: drive those "
-                "(`rate_per_s`). Where it holds and where it fails is not known."
+                f"{low.share:.2%} of the requests broke {low.condition.text} at "
+                f"{per_s(least.rate_per_s)}, and {high.share:.2%} at {per_s(most.rate_per_s)}. A "
+                "system that collects requests, or keeps answers for a while, may keep the promise "
+                "at higher rates: drive those (`rate_per_s`). Where it holds and where it fails is "
+                "not known."
             )
     return ""
 
@@ -368,18 +372,18 @@ def _nothing_holds(seen: Seen) -> str:
     if late:
         rates = listed([per_s(rate) for rate in sorted(late)])
         said += (
-            f" At {rates} it was broken by the client's own lateness, which says nothing about the "
-            "system: give the client more processors."
+            f" At {rates} it was broken because {LATE}, which says nothing about the system. "
+            f"{MORE_CORES}."
         )
     return said
 
 
 def _lagging(used: list[Driven]) -> str:
-    """That the client's own lateness moves the interval; empty where it does not matter."""
+    """That the load generator's lateness moves the interval; empty where it does not matter."""
     late = sorted({d.rate_per_s for d in used if d.near and d.judged.lagging})
     if not late:
         return ""
     return (
-        f" At {listed([per_s(rate) for rate in late])} the client was late with its own requests, "
-        "which the response times count: without that the system may sustain more."
+        f" At {listed([per_s(rate) for rate in late])} {LATE}, and response times count that: "
+        "the system may sustain more."
     )

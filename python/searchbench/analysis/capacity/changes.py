@@ -51,7 +51,7 @@ def changes(
     slow = [d for d in used if _slow_for_a_part(d, used)]
     if slow:
         found.lower.append(
-            f"At {_rates(slow)} the server was slower for a part of the trial only. "
+            f"At {_rates(slow)} the server was slower for only a part of the trial. "
             "These trials are too short to tell how often that happens."
         )
     broken = [d for d in used if d.judged.verdict == "fails" and d.rate_per_s < low / BEYOND]
@@ -59,8 +59,8 @@ def changes(
     for side, against, how in ((found.lower, broken, "broken"), (found.upper, over, "kept")):
         if against:
             side.append(
-                "The trials contradict each other: the server or the machine changed between them, "
-                f"as the promise was {how} at {_rates(against)}."
+                "The trials contradict each other, so the server or the machine changed between "
+                f"them: the promise was {how} at {_rates(against)}."
             )
     if differs:
         _in_order(used, found)
@@ -96,7 +96,7 @@ def _in_order(used: Sequence[Driven], found: Changes) -> None:
     if len(orders) >= PAIRS and len(set(orders)) == 1:
         how = orders[0]
         side = found.lower if how == "slower" else found.upper
-        side.append(f"The server became {how} from trial to trial, and may go on to.")
+        side.append(f"The server became {how} from trial to trial, and that may go on.")
 
 
 def _within(used: Sequence[Driven], middle: float, found: Changes) -> None:
@@ -114,8 +114,8 @@ def _within(used: Sequence[Driven], middle: float, found: Changes) -> None:
     ):
         if len(those) >= max(2, len(of) / 2):
             side.append(
-                f"In {len(those)} of {len(of)} trials the responses became {how} from beginning to "
-                f"end: the server {may}."
+                f"In {len(those)} of {len(of)} trials response times became {how} from beginning "
+                f"to end: the server {may}."
             )
 
 
@@ -139,9 +139,9 @@ def _late_anyway(used: Sequence[Driven], middle: float, found: Changes, *, diffe
         if condition.limit_ns and (late >= ANYWAY * condition.allowed or rise < RISE):
             also = ", or the server changed between the trials" if differs else ""
             found.lower.append(
-                f"Nearly as many requests break {condition.text} at lower rates, so their number, "
-                f"and not the rate, decides whether the promise holds{also}. Promise a longer "
-                "time, or a lower quantile."
+                f"Nearly as many requests break {condition.text} at lower rates, so the rate "
+                f"hardly decides whether the promise holds{also}. Promise a longer time, or a "
+                "lower quantile."
             )
 
 

@@ -198,7 +198,7 @@ def longest_s(effort: float, full_s: float | None = None) -> float:
 
 
 def most_trials(promises: int) -> int:
-    """How many trials a search for so many promises has at most, its first look aside."""
+    """How many trials a search for so many promises has at most, its opening loop aside."""
     return TRIALS + FURTHER * (promises - 1)
 
 

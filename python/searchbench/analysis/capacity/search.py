@@ -8,14 +8,14 @@ What was found is computed from the samples alone: a better judge changes what a
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from searchbench.analysis.agreement import agreement
 from searchbench.analysis.capacity import connections
-from searchbench.analysis.capacity.bracket import Bracket, between, bracket, first_look, watched
+from searchbench.analysis.capacity.bracket import Bracket, between, bracket, rough, watched
 from searchbench.analysis.capacity.pace import (
     FURTHER,
     LONGEST_S,
@@ -28,17 +28,17 @@ from searchbench.analysis.capacity.pace import (
     warmup_s,
 )
 from searchbench.analysis.capacity.promise import Judged, judge
-from searchbench.analysis.judgement import Capacity, CapacityTrial
+from searchbench.analysis.judgement import Capacity, CapacityTrial, Finding
 from searchbench.analysis.remedies import spelt
-from searchbench.analysis.trial import driven, throughput
+from searchbench.analysis.trial import driven, throughput, warmup
 from searchbench.analysis.trial.machine import disturbances
 from searchbench.analysis.trial.measured import read_trace
 from searchbench.record import Record, Trial
 from searchbench.workload.load_table import WARMUP_LIMIT_S, Condition, parse_promise
 
 # Warmed up until steady, which all that follows rests on.
-FIRST_LOOK: dict[str, Any] = {"kind": "closed", "clients": 16, "seconds": 2.0}
-START = 0.9  # of the throughput of the first look
+OPENING_LOOP: dict[str, Any] = {"kind": "closed", "clients": 16, "seconds": 2.0}
+START = 0.9  # of the throughput of the opening loop
 BY_OTHERS = ("foreign CPU", "steal")  # findings, invalid ones of which leave a trial out
 _REMEMBERED = 512  # trials
 _OF_THE_STEP = ("load.rate_per_s", "load.probe")  # the second of records of format 1
@@ -55,10 +55,10 @@ def next_load(record: Record, subject: str, block: int) -> dict[str, Any] | None
     texts, effort = record.plan.judging.promises, record.plan.judging.effort
     trials = _of_search(record, subject, block)
     if not trials:
-        return {**FIRST_LOOK, "warmup_limit_s": round(WARMUP_LIMIT_S * min(1.0, effort), 3)}
+        return {**OPENING_LOOP, "warmup_limit_s": round(WARMUP_LIMIT_S * min(1.0, effort), 3)}
     if any(t.status != "ok" for t in trials):
         return None
-    rates = [t for t in trials if not is_first_look(t)]
+    rates = [t for t in trials if not is_opening_loop(t)]
     judged = [_judged(record, t, texts) for t in rates]
     start = 1.0
     if not rates:
@@ -78,12 +78,12 @@ def next_load(record: Record, subject: str, block: int) -> dict[str, Any] | None
 
 
 def _of_search(record: Record, subject: str, block: int) -> list[Trial]:
-    """The trials of one search, in the order driven: the first look, then rates."""
+    """The trials of one search, in the order driven: the opening loop, then rates."""
     subjects = driven.subjects(record)
     return [t for t in record.trials if t.block == block and subjects.get(t.treatment) == subject]
 
 
-def is_first_look(trial: Trial) -> bool:
+def is_opening_loop(trial: Trial) -> bool:
     """Whether a trial of a search is the closed loop that it begins with, and no rate."""
     return trial.load.kind == "closed"
 
@@ -176,6 +176,32 @@ class _Search:
     unfinished: str
 
 
+def unwarmed(record: Record) -> Iterator[Finding]:
+    """That a warm-up before a search, which ends once the server is warm, ended at its limit."""
+    loops = [t for t in record.trials if is_opening_loop(t) and t.warmup is not None]
+    found = [
+        t
+        for t in loops
+        if t.warmup and t.warmup.at_limit
+        and warmup.find(read_trace(record, t), True, at_limit=True).steadiness.answer != "steady"
+    ]  # fmt: skip
+    if not found:
+        return
+    judging, longest_s = record.plan.judging, max(t.warmup.seconds for t in found if t.warmup)
+    remedy = "Ask the server for a while before the search, or draw fewer distinct queries."
+    if judging.effort < 1:  # from there on the limit of the warm-up is the same
+        remedy = f"Search with more effort, which raises that limit. {remedy}"
+    yield Finding(
+        "warm-up limit",
+        "warning",
+        "",
+        f"{len(found)} of {len(loops)} searches, after {longest_s:.0f} s",
+        "The warm-up before the search ended at its limit, before the server was seen to be warm. "
+        "So the first trials may be of a cold server, and the limit that was found too low.",
+        spelt(remedy, judging),
+    )
+
+
 def _of_subject(record: Record, subject: str) -> list[Capacity]:
     judging, promises = record.plan.judging, promises_of(record)
     blocks = dict.fromkeys(t.block for t in record.trials)
@@ -186,7 +212,7 @@ def _of_subject(record: Record, subject: str) -> list[Capacity]:
     found = []
     for promise, text in enumerate(judging.promises):
         seen = [seen_by(s.trials, s.judged, promise, judging.effort) for s in searches]
-        hull = first_look(_hull([bracket(one) for one in seen], seen), judging.effort)
+        hull = rough(_hull([bracket(one) for one in seen], seen), judging.effort)
         found.append(
             Capacity(
                 subject=subject,
@@ -209,19 +235,19 @@ def _of_subject(record: Record, subject: str) -> list[Capacity]:
 
 def _search(record: Record, own: Sequence[Trial], promises: Promises) -> _Search:
     failed = next((t for t in own if t.status != "ok"), None)
-    rates = [t for t in own if t.status == "ok" and not is_first_look(t)]
+    rates = [t for t in own if t.status == "ok" and not is_opening_loop(t)]
     judged = [judge_all(record, t, promises) for t in rates]
     why = ""
     if failed is not None:
-        which = "first look" if is_first_look(failed) else f"trial {failed.trial}"
+        which = "opening loop" if is_opening_loop(failed) else f"trial {failed.trial}"
         reason = failed.reason or "no reason was recorded"
         why = f"The search ended early: the {which} failed ({reason})."
     elif all(t.load.promise is not None for t in rates):  # format 1 does not say what it was for
         effort = record.plan.judging.effort
         if not rates or _undecided(rates, judged, len(promises), 1.0, effort) is not None:
             why = (
-                "The search is not finished: it was interrupted, or an earlier version asked for "
-                "fewer trials."
+                "The search is not finished, because it was interrupted or an earlier version "
+                "asked for fewer trials: the same command goes on with it."
             )
     return _Search(rates, judged, why)
 
@@ -244,7 +270,7 @@ def _hull(brackets: Sequence[Bracket], seen: Sequence[Seen]) -> Bracket:
     chances = [b.chance_inside for b in brackets if b.chance_inside is not None]
     sentence = between(low, high, sum(len(s.used) for s in seen), len(brackets))
     if max(lows) >= min(highs):
-        sentence += " The searches do not agree: the limit changed from one to another."
+        sentence += " The searches do not agree: the limit changed from one to the next."
     return Bracket(low, high, sentence, min(chances, default=None))
 
 

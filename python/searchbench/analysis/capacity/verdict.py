@@ -3,17 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from itertools import combinations, permutations
 
 from searchbench.analysis.answer import Rank, Said, said, sentences
-from searchbench.analysis.capacity.bracket import (
-    FIRST_LOOK,
-    HOW_OFTEN,
-    NOT_COMPARABLE,
-    SURE_EFFORT,
-)
+from searchbench.analysis.capacity.bracket import HOW_OFTEN, NOT_COMPARABLE, ROUGH, SURE_EFFORT
 from searchbench.analysis.compare import builds
 from searchbench.analysis.judgement import Capacity, Judgement, Step
 from searchbench.analysis.sweep import verdict as sweep
@@ -27,20 +22,22 @@ Found = Mapping[tuple[str, str], Capacity]  # by subject and promise
 
 def sustained(judged: Judgement, subjects: Mapping[str, str]) -> Judgement:
     """The same judgement with the answer of a search. ``subjects``: by treatment."""
-    steps = _left_out(judged.steps, judged.capacity)
+    out = _left_out(judged.capacity)
+    steps = _without(judged.steps, out)
     capacity = tuple(_doubted(_by_void_trials(one, steps), steps) for one in judged.capacity)
     judged = replace(judged, steps=steps, capacity=capacity)
     found = {(c.subject, c.promise): c for c in capacity}
     names = list(dict.fromkeys(c.subject for c in capacity))
     promises = list(dict.fromkeys(c.promise for c in capacity))
     agreeing = sweep.agreeing_of(judged.agreement, subjects)
-    void = sweep.void_of(steps, searched=True)
+    void = sweep.void_of(steps, left_out=out)
+    judged = replace(judged, void=void)
     parts: list[list[Said]] = []
     single = Rank.ANSWER if len(names) == 1 else Rank.MORE
     for one in capacity:
         who = f"{one.subject}, {one.promise}" if len(names) > 1 else one.promise
         told = [*said(sentences([f"{who}: {one.sentence}"]), single, Rank.MORE)]
-        once_said = {s.text for part in parts for s in part if s.text.startswith(FIRST_LOOK)}
+        once_said = {s.text for part in parts for s in part if s.text.startswith(ROUGH)}
         told = [s for s in told if s.text not in once_said]
         parts.append([replace(s, rank=Rank.DOUBT) if _doubts(s) else s for s in told])
         parts[-1] += said([one.doubt], Rank.DOUBT)
@@ -70,22 +67,26 @@ def sustained(judged: Judgement, subjects: Mapping[str, str]) -> Judgement:
     # Above every rival under every promise.
     best = [a for a in names if all(sure(a, b, p) for b in names if b != a for p in promises)]
     winner = best[0] if best and len(names) > 1 else None
-    worded = sweep.worded(parts, void)
+    worded = sweep.worded(parts, void, after=0 if judged.void_first else len(capacity))
     verdict = replace(worded, resolved=resolved, best=winner, lines=lines, header=header)
-    return replace(judged, verdict=verdict, void=void)
+    return replace(judged, verdict=verdict)
 
 
 def _doubts(one: Said) -> bool:
     """Whether a sentence of a search keeps its interval from being relied on."""
-    return one.rank == Rank.MORE and one.text.startswith((FIRST_LOOK, HOW_OFTEN))
+    return one.rank == Rank.MORE and one.text.startswith((ROUGH, HOW_OFTEN))
 
 
-def _left_out(steps: Sequence[Step], capacity: Sequence[Capacity]) -> tuple[Step, ...]:
-    """The steps, where what the search left out under every promise is void too."""
+def _left_out(capacity: Sequence[Capacity]) -> set[str]:
+    """The trials that the search left out under every promise."""
     driven = [t for one in capacity for t in one.trials]
-    out = {t.trial for t in driven} - {t.trial for t in driven if t.verdict != LEFT_OUT}
+    return {t.trial for t in driven} - {t.trial for t in driven if t.verdict != LEFT_OUT}
+
+
+def _without(steps: Sequence[Step], out: Collection[str]) -> tuple[Step, ...]:
+    """The steps, where what the search left ``out`` is void too."""
     return tuple(
-        replace(s, status="void", reason="the client's own lateness decides")
+        replace(s, status="void", reason="load generator too late")
         if s.trial in out and s.status == "valid" and s.requests
         else s
         for s in steps
@@ -102,9 +103,8 @@ def _by_void_trials(found: Capacity, steps: Sequence[Step]) -> Capacity:
         return found
     why = ", ".join(sweep.kinds(*own))
     told = found.sentence[:1].lower() + found.sentence[1:]
-    return replace(
-        found, sentence=f"All its trials are void by the audit ({why}), and by these {told}"
-    )
+    void = f"All trials are void ({why}), so mend that and search again before you rely on this"
+    return replace(found, sentence=f"{void}: {told}")
 
 
 def interval(found: Capacity) -> str:
@@ -158,7 +158,7 @@ def _of_promise(
         said.append(f"With {promise}, {leader} leads {listed(beaten)}, {why}.")
     elif beaten:
         said.append(
-            f"With {promise}, {leader} sustains more than {listed(beaten)}: intervals do not "
+            f"With {promise}, {leader} sustains more than {listed(beaten)}: the intervals do not "
             "overlap."
         )
     if even:
@@ -169,9 +169,10 @@ def _of_promise(
 def _once(gap: float) -> str:
     """That each was started once, which no interval covers."""
     return (
-        "Each was searched once, on one start of it. Two starts differ by an unknown share, "
-        f"taken to scatter by {100 * builds.SD:g} %, so limits less than {100 * (gap - 1):.1f} % "
-        "apart are not told apart; more replicates tell more."
+        "Each configuration was started and searched once, so limits less than "
+        f"{100 * (gap - 1):.1f} % apart are not told apart: a restart alone may move a limit. How "
+        f"far is not known, and {100 * builds.SD:g} % (standard deviation) is assumed; to know, "
+        "search each several times (`replicates = 3`)."
     )
 
 
@@ -182,7 +183,7 @@ def _pair(a: Capacity, b: Capacity, gap: float) -> str:
     if leads(a, b, gap) and (why := rough(a, b)):
         return f"{a.subject} leads {b.subject} {spans}, {why}"
     if leads(a, b, gap):
-        return f"{a.subject} sustains more than {b.subject} {spans}: intervals do not overlap"
+        return f"{a.subject} sustains more than {b.subject} {spans}: the intervals do not overlap"
     return f"{a.subject} and {b.subject} are not told apart {spans}"
 
 
@@ -209,11 +210,13 @@ def _doubted(found: Capacity, steps: Sequence[Step]) -> Capacity:
         if t.verdict != LEFT_OUT and t.rate_per_s >= 0.999 * middle
     }
     statuses = {s.status for s in steps if s.trial in rates}
-    void = [rates[s.trial] for s in steps if s.trial in rates and s.status == "void"]
+    void = [s for s in steps if s.trial in rates and s.status == "void"]
     if "valid" in statuses or "void" not in statuses:
         return found
+    least, why = min(rates[s.trial] for s in void), ", ".join(sweep.kinds(*void))
     doubt = (
-        f"All trials from {per_s(min(void))} on are void by the audit, so the client or the "
-        "machine may be the reason that it fails there: the system may sustain more."
+        f"All trials from {per_s(least)} on are void ({why}), so the load generator or the machine "
+        "may have broken the promise there, and the system may sustain more: mend that and search "
+        "again."
     )
     return replace(found, fails=None, chance_inside=None, doubt=doubt)

@@ -83,9 +83,10 @@ def sentence(floors: Sequence[float]) -> str:
     if least == 1:
         return ""
     return (
-        "An index was built once, or used as it was found: two builds differ by an unknown share "
-        f"that no interval covers. It is taken to scatter by {100 * SD:g} %, so nothing below "
-        f'{100 * (least - 1):.1f} % is resolved ([ingest] index = "per-block" tells more).'
+        "An index was built only once, or used as it was found, so no difference below "
+        f"{100 * (least - 1):.1f} % is resolved: another build of it may be faster or slower. By "
+        f"how much is not known, and {100 * SD:g} % (standard deviation) is assumed; to know, "
+        'build it in each block ([ingest] index = "per-block").'
     )
 
 

@@ -77,7 +77,7 @@ def sentences(
         answer.append(f"{which} {beyond}{_not_excluded(own, threshold)}.")
     elif own:
         why, _ = most_frequent([line.reason for line in own])
-        answer.append(f"No speed of one could be compared with the other's: {why}.")
+        answer.append(f"No speed could be compared between the two records: {why}.")
     told += said(answer, Rank.ANSWER)
     told += said([_of_absent(found.absent), _only_in_first(found, lost)], Rank.DOUBT)
     told += said([_of_queries(own, require, found.unit)], Rank.MORE)
@@ -180,7 +180,7 @@ def _of_queries(lines: Sequence[RecordLine], require: str, unit: str) -> str:
 def _of_failed(lines: Sequence[RecordLine]) -> str:
     """That requests failed, which no figure holds."""
     found = [
-        f"of {line.label} {percent(line.failed[0])} in the first, "
+        f"of those to {line.label} {percent(line.failed[0])} in the first, "
         f"{percent(line.failed[1])} in the second"
         for line in lines
         if line.ratio and any(line.failed)
@@ -194,7 +194,7 @@ def _of_doubts(lines: Sequence[RecordLine]) -> str:
     found = [(line, said) for line in own if (said := remedy(line))]
     each = " ".join(f"{line.label}: {line.reason}. {of}" for line, of in found[:_SHOWN])
     more = len(found) - _SHOWN
-    return each + (f" The same holds of {more} more." if more > 0 else "")
+    return each + (f" The same holds for {more} more." if more > 0 else "")
 
 
 def remedy(line: RecordLine) -> str:
@@ -284,11 +284,17 @@ def reasons(lines: Sequence[RecordLine], metric: str) -> Iterator[str]:
 def around(
     decision: Sequence[Said], sides: Sequence[Judgement], lines: Sequence[RecordLine], note: str
 ) -> Iterator[Said]:
-    """The decision on two sweeps or searches, after what is void and before what is not known."""
+    """The decision on two sweeps or searches, after what is void and before what is not known.
+
+    What is void in a search that has an interval all the same comes after the decision.
+    """
+    void: dict[bool, list[str]] = {True: [], False: []}
     for which, side in zip(("first", "second"), sides, strict=True):
-        if void := side.void:
-            yield Said(void.replace("Void:", f"Void, in the {which} record:", 1), Rank.ANSWER)
+        told = side.void.replace("Void:", f"Void, in the {which} record:", 1)
+        void[side.void_first].append(told)
+    yield from said(void[True], Rank.ANSWER)
     yield from decision
-    behind = [line for line in lines if "keep up with it" in line.reason]
+    yield from said(void[False], Rank.DOUBT)
+    behind = [line for line in lines if "keep up with this rate" in line.reason]
     yield from said((f"{line.label}: {line.reason}." for line in behind[:3]), Rank.DOUBT)
     yield from said([note], Rank.DOUBT)

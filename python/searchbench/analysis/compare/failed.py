@@ -77,7 +77,9 @@ def said(shares: Sequence[tuple[str, float]]) -> str:
 def sentence(own: Sequence[Comparison], labels: Mapping[str, str]) -> str:
     """That requests failed, which no figure holds; empty: none did."""
     found = {t: failed for c in own for t, failed in zip((c.a, c.b), c.failed, strict=True)}
-    each = [f"{percent(failed)} of {labels.get(t, t)}" for t, failed in found.items() if failed]
+    each = [
+        f"{percent(failed)} of those to {labels.get(t, t)}" for t, failed in found.items() if failed
+    ]
     return f"Failed requests are in none of these figures: {listed(each)}." if each else ""
 
 

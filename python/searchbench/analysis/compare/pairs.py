@@ -211,7 +211,7 @@ def _draft(
     mine, other = _by_block(a), _by_block(b)
     unusable = [t.label for t, found in ((a, mine), (b, other)) if not found]
     if unusable:
-        why = f"no trial of {' nor of '.join(unusable)} is valid"
+        why = f"no trial of {' or of '.join(unusable)} is valid"
         return replace(blank, verdict="not comparable", reason=why), []
     own_loads = loads[a.treatment], loads[b.treatment]
     logs: list[float] = []
@@ -230,8 +230,8 @@ def _draft(
             logs.append(math.log(y / x) if metric == "throughput" else math.log(x / y))
     if lacking:
         why = (
-            f"the latencies of {' and of '.join(lacking)} give more throughput than was counted: "
-            "clients waited in requests that are in no latency"
+            f"the latencies of {' and of '.join(lacking)} would give more throughput than was "
+            "counted, so clients waited for replies that are in no latency"
         )
         blank = replace(blank, reason=_join(blank.reason, why))
     return blank, logs

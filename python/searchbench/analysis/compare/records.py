@@ -35,7 +35,7 @@ from searchbench.analysis.stats.intervals import ALPHA, holm, ratio_over_runs, w
 from searchbench.errors import SearchbenchError
 from searchbench.record import Record
 
-TRIED_ONCE = "below two blocks with a valid trial of both, it is unknown what repetition changes"
+TRIED_ONCE = "fewer than two blocks have a valid trial of both, so its interval is not known"
 WITHIN = "the interval is of these two runs and does not cover how much runs of one thing differ"
 
 

@@ -72,7 +72,8 @@ def unsure(own: Sequence[Comparison]) -> str:
     )
     return (
         f"Whether both were steady is unknown: {which} larger than a smooth warm-up at this "
-        "pace would make, but how large is not sure. A warm-up in steps is not excluded."
+        "pace would make, but how large is not sure (measure longer to know). A warm-up in sudden "
+        "steps is not excluded."
     )
 
 

@@ -147,7 +147,7 @@ def _caches(both: Sequence[tuple[str, State]]) -> str:
     if max(cost) <= (1 + MARGIN) * min(cost):
         return ""
     known = [
-        f"{'none that is known' if s.cached is None else cache.percent(s.cached)} of the answers "
+        f"{'an unknown share' if s.cached is None else cache.percent(s.cached)} of the answers "
         f"of {label}"
         for label, s in both
     ]

@@ -35,12 +35,14 @@ from searchbench.analysis.words import per_s
 from searchbench.record import Record, Trial
 
 STEPS_ONCE = (
-    "Each step was driven once in a record, so what is known of the noise within a run is of "
-    "those windows alone (--repeat 5 tells more)."
+    "Each step was driven once in each record, so the intervals know only the noise within those "
+    "windows (--repeat 5 tells more)."
+)
+SEARCHED_ONCE = (
+    "Each record has one search, on one start of the system, and a restart alone may move a limit."
 )
 SIDES = "the first", "the second"
 ROUGH = 0.7  # how often an interval of a search of little effort holds the truth, about
-SEARCHED_ONCE = "Each record has one search."
 Draft = tuple[RecordLine, float | None]
 _LEVELS = ("clients", "rate_per_s", "speed")  # by which steps are matched
 
@@ -215,11 +217,11 @@ def _failed_below(run: Run, subject: str, held: float | None, holds: float | Non
     """
     names = driven.subjects(run.record)
     for trial in run.record.trials:
-        rate = trial.load.rate_per_s or 0.0  # the first look has none
+        rate = trial.load.rate_per_s or 0.0  # the opening loop has none
         if names.get(trial.treatment) != subject or trial.status == "ok":
             continue
         if (holds or 0.0) <= rate <= (held or 0.0):
-            which = f"the trial at {per_s(rate)}" if rate else "the first look"
+            which = f"the trial at {per_s(rate)}" if rate else "its opening loop"
             sustained = ", a rate that the first sustained" if rate else ""
             return f"{which} failed{sustained}: {trial.reason.rstrip('.')}"
     return ""
@@ -353,7 +355,8 @@ def _behind(a: Point, b: Point) -> str:
     for which, point in (("first", a), ("second", b)):
         shares = [s.achieved.value for s in point.steps if s.achieved is not None]
         if point.keeps_up is False and shares:
-            said.append(f"the {which} does not keep up with it ({percent(min(shares))})")
+            share = percent(min(shares))
+            said.append(f"the {which} does not keep up with this rate ({share} answered in time)")
     return ", ".join(said)
 
 

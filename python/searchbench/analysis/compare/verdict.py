@@ -245,11 +245,13 @@ def _of_many(group: _Group, metric: str, labels: Mapping[str, str], first: Rank)
     wins = [(c.ratio, c) for c in mine if c.verdict == "faster" and c.ratio]
     if wins:
         ratio, c = min(wins, key=lambda win: win[0].value)
-        count = f"{len(wins)} of the {len(mine)} others"
-        whom = "each of the others" if len(wins) == len(mine) else count
+        n, of = len(wins), len(mine)
+        whom = f"{n} of the {of} treatments" if n < of else f"all {of} treatments"
+        whom = whom if of > 1 else "the only treatment"
+        nearest = f"{_beats(metric, ratio, labels.get(c.b, c.b))}{standing.few([c])}"
         better = (
-            f"It is better than {whom} it was compared with, and {times(ratio)} as good as the "
-            f"nearest of these, {labels.get(c.b, c.b)}{standing.few([c])}."
+            f"{group.first.label} is better than {whom} that it was compared with; it {nearest}"
+            f"{', the nearest of these' if n > 1 else ''}."
         )
         told.append(Said(better, Rank.MORE if first is Rank.ANSWER else Rank.ASIDE))
     for verdict, joined in (("not resolved", "against"), ("not comparable", "with")):
@@ -296,7 +298,8 @@ def _control(noise_floor: Floor | None) -> str:
     return (
         f"The noise floor of the A/A control is {100 * (noise_floor.value - 1):.1f} % "
         f"({noise_floor.n} {plural(noise_floor.n, 'pair', 'pairs')} of {noise_floor.treatments} "
-        f"{plural(noise_floor.treatments, 'treatment', 'treatments')})."
+        f"{plural(noise_floor.treatments, 'treatment', 'treatments')}): two measurements of the "
+        "same thing differ by up to that here, so smaller differences are not resolved."
     )
 
 

@@ -19,7 +19,7 @@ REMEDIES = {
     "More memory: the audit found {}.": ("reads from disk", "major faults"),
     "A higher CPU limit: the one there is was reached.": ("CPU limit",),
 }
-MORE = " Other comparisons need the like, with other figures."
+MORE = " Other comparisons need the same, with other figures."
 Change = tuple[bool, str]  # whether it stands in the way of a verdict, and what would change it
 
 
@@ -69,7 +69,7 @@ def _state(c: Comparison, a: TreatmentResult, b: TreatmentResult) -> Iterator[Ch
         if accused and all(map(slows, accused)):
             yield True, "A server that does not become slower and slower, which no warm-up mends."
         else:
-            yield True, "A longer warm-up: not both were steady while they were measured."
+            yield True, "A longer warm-up (see the findings): not both were steady while measured."
     elif c.state == "other caches":
         yield True, "The caches of answers off: one side was answered by its cache more often."
     elif c.state == "other first asks":

@@ -81,11 +81,15 @@ def sentences(name: str, own: Sequence[Point], *, drifts: bool = False) -> list[
     few = [p for p in own if p.of("answered") is not None and not _interval(p)]
     if most in few:
         said.append(
-            "It answered too few requests to say how sure that is, or from where on more clients "
-            "bring nothing: longer steps tell."
+            "It answered too few requests to say how sure that is, or how many clients are enough: "
+            "longer steps tell."
         )
     elif drifts or _moved(most):
-        said.append("From where on more clients bring nothing is unknown.")
+        how = "had stalls" if at.stalled(most) else "was not steady"
+        why = f"the step with {counted(most.x)} {how}"
+        if drifts:
+            why = "its speed changed from step to step with the time"
+        said.append(f"How many clients are enough is unknown, because {why}.")
     elif found.at_most is not None:
         said += _no_more(found, own)
     if few and most not in few:
@@ -109,7 +113,10 @@ def sentences(name: str, own: Sequence[Point], *, drifts: bool = False) -> list[
     ]
     if falling:
         point, ratio = min(falling, key=lambda pair: pair[1].value)
-        said.append(f"Beyond that it answers less: at {counted(point.x)} {times(ratio)} the most.")
+        said.append(
+            f"With more clients it answers less: at {counted(point.x)} {times(ratio)} as much as "
+            f"at {counted(most.x)}."
+        )
     return said
 
 
@@ -130,7 +137,8 @@ def _no_more(found: Knee, own: Sequence[Point]) -> list[str]:
     start = upper(f"{bring} no more throughput")
     if first is not found.most and here is not None:
         start += (
-            f": {digits(here.value)} per second there is not resolved from the most (up to {more})"
+            f": {digits(here.value)} per second there is not told apart from the most (up to "
+            f"{more})"
         )
     return [f"{start}{costs}."]
 

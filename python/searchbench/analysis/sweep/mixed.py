@@ -22,8 +22,8 @@ from searchbench.record.trial import Load
 
 MAY_DIFFER = "the requests of both are not one list, so what each was asked may differ"
 NONE_ON_BOTH = (
-    "in the same time they came to different requests, so that none on which both return the same "
-    "was measured on both sides; longer windows, or requests in shuffled order, tell"
+    "no request on which both return the same was measured on both sides, because in the same time "
+    "they came to different ones; longer windows, or requests in shuffled order, help"
 )
 TOO_FEW = "too few samples for it in one of the steps"
 Ratio = tuple[Estimate | None, float | None]

@@ -27,7 +27,7 @@ from searchbench.record import Trial
 from searchbench.workload.load_table import parse_promise
 
 SURE = 1e-4  # of a look while the drive runs: the chance that a promise just kept is called broken
-_FIRST_LOOK_NS, _LOOKS = 1_000_000_000, 1.1  # then whenever the window has grown by a tenth
+_FIRST_NS, _LOOKS = 1_000_000_000, 1.1  # then whenever the window has grown by a tenth
 _UNITS = {"closed": "clients", "open": "requests per second", "replay": "times the log's speed"}
 
 
@@ -42,8 +42,8 @@ def _promised(text: str, trial: Trial, trace: Trace, void: str) -> Promised:
     whole = judge((), _resolved(None, trial, trace))
     parts = [(c, judge((c,), _resolved(c.limit_ns, trial, trace))) for c in parse_promise(text)]
     if any(judged.own_fault for _, judged in parts):
-        return Promised(text, "cannot tell", "the client itself sent too many requests late; "
-                        "give it a processor of its own (--cpus)")  # fmt: skip
+        return Promised(text, "cannot tell", "the load generator itself sent too many requests "
+                        "late; give it a processor of its own (--cpus)")  # fmt: skip
     worst = max((judged.kept[0] for _, judged in parts), key=_excess)
     if not worst.requests:
         return Promised(text, "cannot tell", "no request was due within the window")
@@ -158,7 +158,7 @@ class Breach:
     def __init__(self, texts: Sequence[str], window: tuple[int, int]) -> None:
         self._promises = [parse_promise(text) for text in texts]
         self._window = window
-        self._next_ns = window[0] + _FIRST_LOOK_NS
+        self._next_ns = window[0] + _FIRST_NS
         self._fresh, self._seen = Fresh(), np.empty(0, SAMPLE)
         self._new: list[NDArray[Any]] = []
 

@@ -7,7 +7,7 @@ so, and where each step was driven once, one sentence says so.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 
 from searchbench.analysis import first_look
@@ -18,7 +18,6 @@ from searchbench.analysis.sweep import drift, promises
 from searchbench.analysis.sweep import points as at
 from searchbench.analysis.sweep import words as say
 from searchbench.analysis.sweep.compared import Evidence, comparisons, decisive
-from searchbench.analysis.sweep.steps import OTHERWISE
 from searchbench.analysis.trial.replies import REDIRECTS, SIZES
 from searchbench.analysis.trial.silence import KIND as STALLS
 from searchbench.analysis.words import digits, listed, plural
@@ -83,11 +82,11 @@ def sustained(judged: Judgement, subjects: Mapping[str, str], evidence: Evidence
     return replace(judged, verdict=verdict, comparisons=compared, void=void)
 
 
-def worded(parts: Sequence[Sequence[Said]], void: str) -> Verdict:
-    """A verdict of paragraphs, after what is void."""
+def worded(parts: Sequence[Sequence[Said]], void: str, after: int = 0) -> Verdict:
+    """A verdict of paragraphs; what is void stands ``after`` so many of them."""
     headline, points = in_short([s for part in parts for s in part])
-    lines = [void, *(" ".join(s.text for s in part) for part in parts)]
-    decision = "\n".join(text for text in lines if text)
+    lines = [" ".join(s.text for s in part) for part in parts]
+    decision = "\n".join(text for text in [*lines[:after], void, *lines[after:]] if text)
     return Verdict(decision, False, None, headline=headline, points=points)
 
 
@@ -97,43 +96,44 @@ def agreeing_of(agreed: Sequence[Agreement], subjects: Mapping[str, str]) -> Agr
     return {(b, a): same for (a, b), same in found.items()} | found
 
 
-def void_of(steps: Sequence[Step], *, searched: bool = False) -> str:
-    """The sentence "Void: ..." where steps cannot be believed; empty where all can.
+def void_of(steps: Sequence[Step], *, left_out: Collection[str] | None = None) -> str:
+    """The sentence "Void: ..." where steps say nothing about the server; empty where all do.
 
-    ``searched``: a search for capacity drove them. It asks less of a trial, since a promise of
-    50 ms is kept or broken whether or not the client is 50 µs late.
+    ``left_out``: the trials that a search for capacity does not use; None: it is a sweep. A search
+    asks less of a trial, since a promise of 50 ms is kept or broken whether or not the load
+    generator is 50 µs late.
     """
     void = [s for s in steps if s.status == "void"]
-    if not void:
+    n, of = len(void), sum(s.status != "failed" for s in steps)
+    if not n:
         return ""
-    why = ", ".join(kinds(*void))
-    changed = ", the answers changed" if OTHERWISE in kinds(*void) else ""
-    driven = [s for s in steps if s.status != "failed"]
-    if len(void) == len(driven):
-        each = "trial" if searched else "step"
-        which = f"the only {each}" if len(driven) == 1 else f"none of the {len(driven)} {each}s"
-        verb = "cannot" if len(driven) == 1 else "can"
-        end = "so nothing is known of the load that is sustained"
-        if searched and kinds(*void) == [OTHERWISE]:
-            end = "so nothing is known of the rate that keeps the promise"
-        elif searched:
-            end = (
-                "so what the search found may be the limit of the client; it leaves out the trials "
-                f"in which others took the processors{changed}, or the client's own lateness "
-                "decides"
-            )
-        return f"Void: {which} {verb} be believed ({why}), {end}."
-    names = listed(list(dict.fromkeys(s.label for s in void)))
-    end = (
-        "their times are not the server's alone; the search leaves out those in which others took "
-        f"the processors{changed}, or the client's own lateness decides whether the promise is kept"
-        if searched
-        else "what follows is from the others"
-    )
-    if searched and kinds(*void) == [OTHERWISE]:
-        end = f"the search leaves {plural(len(void), 'it', 'them')} out"
-    many = f"{len(void)} of {len(driven)} {'trials' if searched else 'steps'} ({names})"
-    return f"Void: {many} cannot be believed ({why}); {end}."
+    each, why = "step" if left_out is None else "trial", ", ".join(kinds(*void))
+    which = f"{n} of {of} {each}s ({listed(list(dict.fromkeys(s.label for s in void)))})"
+    used = 0 if left_out is None else sum(s.trial not in left_out for s in void)
+    if used:
+        all_of = "the only trial" if of == 1 else f"all {of} trials"
+        said = (
+            f"Void: {all_of if n == of else which} may show the load generator or the machine "
+            f"rather than the server ({why})"
+        )
+        if n == of:
+            return f"{said}: mend that and search again before you rely on the answer."
+        them = plural(n, "it", "them") if used == n else f"{used} of them"
+        return (
+            f"{said}; the search counts {them}, and the answer says so where it rests on such "
+            "trials alone."
+        )
+    says = plural(n, "says nothing", "say nothing")
+    if n == of > 1:
+        which, says = f"none of the {of} {each}s", "says anything"
+    said = f"Void: {which if of > 1 else f'the only {each}'} {says} about what the server sustains"
+    if n < of:
+        others = f"the search leaves {plural(n, 'it', 'them')} out"
+        return f"{said} ({why}); {'the answer is from the others' if left_out is None else others}."
+    known, again = "there is no answer", "run it"
+    if left_out is not None:
+        known, again = "no rate is known that keeps the promise", "search"
+    return f"{said} ({why}), so {known}: mend that and {again} again."
 
 
 def failed(steps: Sequence[Step]) -> list[str]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from itertools import combinations
 
@@ -79,26 +79,26 @@ def _not_steady(name: str, own: Sequence[Point]) -> list[str]:
         for f in s.findings
         if s.steadiness == "not steady" and f.kind in OF_WARM_UP
     ]
-    said = f"{name} was not steady at {_loads(found)}, so nothing is resolved by what it did there."
+    said = (
+        f"{name} was not steady at {_loads(found)}: its times still changed, so its figures there "
+        "decide nothing."
+    )
     return [" ".join([said, *remedies[:1]])]
 
 
 def otherwise(name: str, own: Sequence[Point]) -> list[str]:
     """At which loads it gave other answers. ``own``: points of steps that are void for it."""
-    if not own:
-        return []
-    (*_, found) = (f for p in own for s in p.steps for f in s.findings if f.kind == OTHERWISE)
-    eg = "e.g. " if sum(len(p.steps) for p in own) > 1 else ""
     return [
-        f"At {_loads(own)} {name} gave other answers than when asked alone ({eg}{found.number}), "
-        f"so its times there are not those of the answers asked for. {found.remedy}"
+        f"At {loads} {name} gave other answers than when asked alone ({number}), so its times "
+        f"there are not those of the answers asked for. {remedy}"
+        for loads, number, remedy in _found(own, OTHERWISE)
     ]
 
 
 def ended(name: str, own: Sequence[Point]) -> list[str]:
     """At which loads it ended. ``own``: points of steps that are void for it."""
     return [
-        f"At {_loads([p])} {name} ended ({f.number}), so no rate is known that it sustains there. "
+        f"At {_loads([p])} {name} ended ({f.number}), so what it sustains there is unknown. "
         f"{f.remedy}"
         for p in own
         for f in [f for s in p.steps for f in s.findings if f.kind in ENDED][:1]
@@ -107,13 +107,20 @@ def ended(name: str, own: Sequence[Point]) -> list[str]:
 
 def unserved(name: str, own: Sequence[Point]) -> list[str]:
     """At which loads clients got no answer. ``own``: points of steps that are void for it."""
-    if not own:
-        return []
-    (*_, found) = (f for p in own for s in p.steps for f in s.findings if f.kind == UNSERVED)
-    eg = "e.g. " if sum(len(p.steps) for p in own) > 1 else ""
     return [
-        f"At {_loads(own)} {name} did not serve all clients: {eg}{found.number}. {found.remedy}"
+        f"At {loads} {name} did not serve all clients: {number}. {remedy}"
+        for loads, number, remedy in _found(own, UNSERVED)
     ]
+
+
+def _found(own: Sequence[Point], kind: str) -> Iterator[tuple[str, str, str]]:
+    """The loads of these points, each with such a finding, and of the last its number and remedy;
+    of no points nothing.
+    """
+    found = [f for p in own for s in p.steps for f in s.findings if f.kind == kind]
+    if found:
+        eg = "e.g. " if len(found) > 1 else ""
+        yield _loads(own), f"{eg}{found[-1].number}", found[-1].remedy
 
 
 def no_answers(name: str, own: Sequence[Point]) -> list[str]:
@@ -126,7 +133,9 @@ def no_answers(name: str, own: Sequence[Point]) -> list[str]:
         if found:
             f, eg = [*found.values()][-1], "e.g. " if len(found) > 1 else ""
             loads = _loads([p for p in own if id(p) in found])
-            said.append(f"At {loads} {name} has {kind} ({eg}{f.number}). {f.meaning} {f.remedy}")
+            said.append(
+                f"At {loads} {name} answered with {kind} ({eg}{f.number}). {f.meaning} {f.remedy}"
+            )
     return said
 
 
@@ -151,17 +160,22 @@ def _rates(name: str, own: Sequence[Point]) -> list[str]:
         grew = max((s.response_growth or 0.0 for s in worst.steps), default=0.0)
         queue = f", and waits grew by {digits(grew * 1e3)} ms each second" if grew > 0.001 else ""
         said.append(
-            f"{'At' if kept else f'{name} does not keep up with'} {digits(worst.x)}"
-            f"{' it does not' if kept else ' requests per second'}: {_achieved(worst)} was "
-            f"answered{per_s}{queue}."
+            f"{name} does not keep up with {digits(worst.x)} requests per second: "
+            f"{_achieved(worst)} of the load was answered in time{per_s}{queue}."
         )
         if not kept:
-            said.append("It kept up with no lower rate, so what it sustains is not known.")
+            said.append(f"What {name} sustains is not known: drive lower rates.")
     elif kept and kept[-1] is own[-1]:
-        said.append("That is the highest rate of a usable step, so it may sustain more.")
+        said.append(
+            f"That is the highest rate of a usable step, so {name} may sustain more: drive higher "
+            "rates."
+        )
     if unclear:
         rates = listed([digits(p.x) for p in unclear])
-        said.append(f"At {rates} per second the window is too short to say whether it keeps up.")
+        said.append(
+            f"At {rates} requests per second the window is too short to say whether {name} keeps "
+            "up: drive longer."
+        )
     return said
 
 
@@ -245,7 +259,7 @@ def of_subjects(
             said += systems.many(names, own, metric, EQUAL_LOADS, "configurations")
         differing = sum(agree < of for agree, of in (agreeing.get(p, (0, 0)) for p in by_pair))
         if differing:
-            said.append(f"In {differing} of {len(by_pair)} pairs some totals are different.")
+            said.append(f"In {differing} of {len(by_pair)} pairs the two return different totals.")
         return said or ["Which of them sustains most is not resolved."]
     for (a, b), several in by_pair.items():
         said += _pair(a, b, several)
@@ -315,7 +329,7 @@ def in_the_way(compared: Sequence[Comparison], labels: Mapping[str, str]) -> lis
         if c.verdict == "not resolved" and (c.p_value or 1.0) < ALPHA
     ]
     more = len(said) - FEW
-    return said[:FEW] + ([f"The same holds of {more} more."] if more > 0 else [])
+    return said[:FEW] + ([f"The same holds for {more} more."] if more > 0 else [])
 
 
 def _pair(a: str, b: str, several: Sequence[Comparison]) -> list[str]:
@@ -325,7 +339,7 @@ def _pair(a: str, b: str, several: Sequence[Comparison]) -> list[str]:
         return [f"{a} and {b} are not comparable: {several[0].reason}."]
     return [
         systems.pair(a, b, own, metric, EQUAL_LOADS)
-        or f"By {words(metric)}, {a} and {b} are not resolved at "
+        or f"By {words(metric)}, which of {a} and {b} is better is not resolved at "
         + (f"any of {len(own)} equal loads." if len(own) > 1 else "their one equal load.")
         for metric in METRICS
         if (own := _of(several, metric))

@@ -237,9 +237,9 @@ def _cause(
         )
     entries = _entries_like(plan, counted.hits / counted.lookups)
     cause = (
-        f"A cache of about {entries:,} entries would be hit so often, and the draws are for "
-        f"{plan.cache_entries:,}; or it forgets by age (Droonga's after 60 s), lost all when "
-        "documents changed, or was not full yet."
+        f"A cache of about {entries:,} entries would be hit so often, but the requests were drawn "
+        f"for one of {plan.cache_entries:,}; or it forgets by age (Droonga's after 60 s), lost all "
+        "when documents changed, or was not full yet."
     )
     remedy = (
         "Say how many entries it really has (--cache-entries), and warm it up with "

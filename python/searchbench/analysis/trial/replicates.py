@@ -32,6 +32,7 @@ from searchbench.analysis.trial import (
     served,
     steadiness,
     throughput,
+    unsteady,
     validity,
     warmup,
 )
@@ -100,14 +101,18 @@ def judge_trial(
     of_warmup = warmup.milestones(trace, warm) | cache.unasked(trial, trace, planned)
     if subject is not None:
         findings = steps.rated(findings, trial, sum(counts.values()), swept=swept)
-    findings = remedies.fitted(findings, record.plan.judging)
+    judging = record.plan.judging
+    findings = remedies.fitted(findings, judging)
     if subject is not None:
         step = steps.step_of(record, trial, subject, trace, counts, findings)
         rate = step.answered or rate
         first_asks = steps.first_asks(trace, asked)
         if step.keeps_up is False:
             tested = steps.overloaded(trace)
-        step = replace(step, steadiness=tested.answer)
+            if not {f.kind for f in findings} & {*steps.OF_WARM_UP}:
+                late = remedies.fitted(unsteady.overloaded(trial, trace, tested), judging)
+                findings = validity.gravest_first((*findings, *late))
+        step = replace(step, steadiness=tested.answer, findings=findings)
     del trace
     samples.keep(trial.trial, measured)
     service, response = np.sort(measured.service_ns), np.sort(measured.response_ns)

@@ -125,8 +125,8 @@ def _unserved(
         remedy = f"A window of {float(f'{10 * longest_ns / 1e9:.2g}'):g} s or more."
     elif same:
         why = (
-            f"It was the server that let them wait: the same queries took the others at most "
-            f"{took}. No latency has these waits, and {only}."
+            f"It was the server that let them wait: other clients got the same queries answered in "
+            f"{took} at most. No latency has these waits, and {only}."
         )
     elif alone_s is not None and alone_s < SLOW * trace.window_s:
         why = (
@@ -136,7 +136,7 @@ def _unserved(
     else:
         why = (
             f"No latency has these waits, and {only}. Whether the server or their queries made "
-            f"them wait is unknown: others hardly asked these, and took at most {took}."
+            f"them wait is unknown: other clients hardly asked these, and waited {took} at most."
         )
     return Finding(
         "clients not served",

@@ -11,7 +11,7 @@ from typing import Literal, cast
 
 import numpy as np
 
-from searchbench.analysis.judgement import Finding, Steadiness
+from searchbench.analysis.judgement import Finding
 from searchbench.analysis.trial import throughput
 from searchbench.analysis.trial.cache import cache_hits, from_cache
 from searchbench.analysis.trial.jvm import jvm
@@ -19,22 +19,20 @@ from searchbench.analysis.trial.latency import minimum_samples
 from searchbench.analysis.trial.machine import disturbances
 from searchbench.analysis.trial.measured import Trace
 from searchbench.analysis.trial.silence import stalls
-from searchbench.analysis.trial.steadiness import FEWEST, MARGIN, first_asks, slows
+from searchbench.analysis.trial.steadiness import first_asks
+from searchbench.analysis.trial.unsteady import unsteady
 from searchbench.analysis.trial.warmup import Warmup
 from searchbench.analysis.words import percent
 from searchbench.record import Trial
 from searchbench.study.plan import Treatment
 
 ENDS_UNKNOWN = 0.01  # share of requests without an end, beyond which the law says nothing
-TOO_LONG_S = 600.0  # a window that nobody waits for, to show that a system was steady
 ERRORS_INVALID = 0.01
 LAG_P50_OPEN = 0.05
 LAG_P99_OPEN = 0.10
 LAG_MEAN_CLOSED = 0.05
 LAG_MEAN_CLOSED_WARNING = 0.02
 GROWTH = 0.01
-SERIOUS = 0.20  # a change that cannot be excluded and may well alter a ratio
-ANY = 10.0  # an interval that reaches beyond tenfold says nothing
 FIRST_ASKS = 0.20
 FATAL = ("refused", "reset", "timed_out", "truncated")
 DEAD_AT_LEAST = 10  # failed requests in a row, to the end, before a server is called dead
@@ -59,7 +57,7 @@ def audit(
     rows = chain(
         *(check(trial, trace) for check in checks),
         from_cache(trial, trace, planned),
-        _warm(trace, warm),
+        unsteady(trace, warm),
     )
     return gravest_first(
         Finding(kind, severity, trial.trial, number, meaning, remedy)
@@ -309,106 +307,6 @@ def _unsupported(trial: Trial, trace: Trace) -> Iterator[Row]:
             "This engine cannot express them; they were not asked: " + "; ".join(reasons[:3]),
             "Compared are only the queries that both systems answer.",
         )
-
-
-def _warm(trace: Trace, warm: Warmup) -> Iterator[Row]:
-    declared_s, end_s = (ns / 1e9 for ns in trace.window)
-    what, found = warm.what.replace("_", " "), warm.steadiness
-    if warm.moved == "never steady":
-        yield (
-            "never steady",
-            "warning",
-            f"{what} off by {percent(warm.off_by)}",
-            "No steady state was found in the first half of the trial: it still changes.",
-            f"Warm up {2 * end_s:.0f} s and measure longer.",
-        )
-    elif warm.moved == "warm-up limit":
-        yield (
-            "warm-up limit",
-            "warning",
-            f"after {declared_s:.0f} s; {_change(found, least=False)}",
-            "The warm-up ended at its limit: until then the speed had not been shown to be flat, "
-            "or queries were still asked for the first time. Nor is the window shown to be steady.",
-            f"Raise `load.warmup_limit_s` beyond {declared_s:.0f}, or draw fewer distinct queries.",
-        )
-    elif warm.moved and warm.steady_from_s is not None:
-        yield (
-            "warm-up not reached",
-            "warning",
-            f"one level from {warm.steady_from_s:.1f} s at the earliest, "
-            f"measured from {declared_s:.1f} s",
-            f"At its beginning the measured window's {what} is {percent(warm.off_by)} off "
-            "the later level.",
-            f"Warm up at least {np.ceil(1.2 * warm.steady_from_s):.0f} s.",
-        )
-    elif found.answer == "not steady":
-        yield (
-            "not steady",
-            "warning",
-            _change(found, least=True),
-            f"The {found.what} of the same queries changed within the window by more than "
-            f"{percent(MARGIN)}.",
-            "It becomes slower, which no warm-up mends: look for a leak, merges, a growing queue, "
-            "other load."
-            if slows(found)
-            else f"Warm up {2 * end_s:.0f} s. If it still changes: look for merges, other load.",
-        )
-    elif found.answer == "unknown":
-        yield _unknown(found, end_s)
-
-
-def _unknown(found: Steadiness, end_s: float) -> Row:
-    """That steadiness was not shown: a warning unless a change by a fifth or more is excluded."""
-    spans = [e.interval for e in found.changes.values() if e.interval is not None]
-    small = bool(spans) and all(s.low >= -SERIOUS and s.high <= SERIOUS for s in spans)
-    needed = found.window_needed_s
-    remedy = f"Warm up at least {max(1.0, end_s):.0f} s longer"
-    if not spans:
-        remedy += f", and measure longer: fewer than {FEWEST} requests say nothing."
-    elif needed is None:
-        remedy += ", and measure longer, with fewer distinct queries or more clients."
-    else:
-        far = needed > TOO_LONG_S
-        remedy += (
-            ", and use a quieter machine: here it would take longer than ten minutes to show."
-            if far
-            else f", and measure about {float(f'{needed:.2g}'):.0f} s."
-        )
-    return (
-        "steadiness unknown",
-        "note" if small else "warning",
-        _change(found, least=False),
-        f"The window shows neither that the {found.what} of the same queries stays within "
-        f"{percent(MARGIN)} nor that it does not: the system may still have been warming up.",
-        remedy,
-    )
-
-
-def _change(found: Steadiness, *, least: bool) -> str:
-    """In words the change that is greatest at the ``least``, or of which most is possible."""
-    where = {
-        "window": "over the window",
-        "ahead": f"in {found.ahead_s:.0f} s at this pace",
-        "first fifth": "in the window's first fifth against the rest",
-        "last fifth": "in the window's last fifth against the rest",
-    }
-    spans = {w: e.interval for w, e in found.changes.items() if e.interval is not None}
-    if not spans:
-        return f"{found.requests:,} requests"
-
-    def size(where: str) -> float:
-        low, high = spans[where].low, spans[where].high
-        if least:
-            return 0.0 if where == "ahead" else max(low, -high)
-        return max(-low / (1 + low + 1e-9), high)  # a half is as much as the double
-
-    worst = max(spans, key=size)
-    low, high = spans[worst].low, spans[worst].high
-    if high > ANY:
-        if least:
-            return f"{percent(low, signed=True)} or more {where[worst]}"
-        return f"{found.requests:,} requests, any change possible"
-    return f"{percent(low, signed=True)} to {percent(high, signed=True)} {where[worst]}"
 
 
 def _first_asks(trial: Trial, trace: Trace) -> Iterator[Row]:

@@ -54,7 +54,7 @@ class Content:
     def loads(self) -> set[str]:
         """The kinds of the loads, as planned: "closed", "open", "replay"."""
         if self.searched:
-            return {"open"}  # the short first look is a closed loop, and answers nothing by itself
+            return {"open"}  # the opening loop is closed, and answers nothing by itself
         return {str(t.load.get("kind", "closed")) for t in self.record.plan.treatments}
 
     @cached_property

@@ -94,8 +94,8 @@ def in_short(verdict: Verdict | RecordComparison) -> list[Block]:
 
 
 def in_full(verdict: Verdict | RecordComparison, void: str = "") -> list[Block]:
-    """All that is said, after what is void; nothing where the short form says all of it."""
-    parts = [part for part in verdict.decision.removeprefix(void).split("\n") if part]
+    """All that is said but what is ``void``; nothing where the short form says all of it."""
+    parts = [part for part in verdict.decision.split("\n") if part and part != void]
     if len(" ".join(parts)) <= len(" ".join((verdict.headline, *verdict.points))):
         return []
     return [Details("The answer in full", tuple(Text(fit(part)) for part in parts))]

@@ -38,16 +38,19 @@ def answer(content: Content) -> Section:
 
 
 def _opening(content: Content, badge: Badge) -> list[Block]:
-    """How the answer begins: void steps, the badge, the answer in short, what speaks against it."""
+    """How the answer begins: void steps, the badge, the answer in short, what speaks against it.
+
+    A search that has an interval all the same begins with that.
+    """
     judged = content.judgement
-    blocks: list[Block] = []
+    blocks: list[Block] = [badge, *notices.in_short(judged.verdict)]
     if judged.void:
         why = judged.void.removeprefix("Void: ")
         invalid = [f for s in content.steps for f in s.findings if f.severity == "invalid"]
         remedies = list(dict.fromkeys(line(f.remedy) for f in invalid if f.remedy))
         why = why[:1].upper() + why[1:]
-        blocks.append(Notice("invalid", "Void", "", "", why, " ".join(remedies[:2])))
-    blocks += [badge, *notices.in_short(judged.verdict)]
+        void = Notice("invalid", "Void", "", "", why, " ".join(remedies[:2]))
+        blocks.insert(0 if judged.void_first else len(blocks), void)
     blocks += notices.notices(
         [f for f in shared.findings_of(judged) if not f.trial and f.severity == "warning"]
     )

@@ -47,7 +47,7 @@ class Loads:
     def of(cls, steps: Sequence[Step]) -> Loads:
         """From all steps: of those of the commonest kind, since kinds of load share no axis.
 
-        A search for capacity has other kinds than one: its first look is a closed loop.
+        A search for capacity has other kinds than one: its opening loop is closed.
         """
         kinds = Counter(s.kind for s in steps)
         commonest = max(kinds, key=lambda kind: (kinds[kind], kind != "closed"), default="closed")
