@@ -95,7 +95,7 @@ def test_the_answer_says_that_it_may_be_the_time_and_claims_no_effect_of_load(
     assert "whether the load or the time made the difference between two of its steps is" in said
     assert "no more throughput" not in said
     assert "Beyond that it answers less" not in said
-    assert ("From where on more clients bring nothing is unknown." in said) is (load is None)
+    assert ("How many clients are enough is unknown" in said) is (load is None)
 
 
 def test_without_a_drift_the_claims_stand(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

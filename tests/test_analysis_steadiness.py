@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from records import Study, constant, lognormal, warming
 from searchbench.analysis.judge import judge
 from searchbench.analysis.judgement import Curve, Estimate, Interval, Steadiness, TrialResult
-from searchbench.analysis.trial import validity, warmup
+from searchbench.analysis.trial import unsteady, warmup
 from searchbench.analysis.trial.measured import Trace
 from searchbench.analysis.trial.steadiness import first_asks, steadiness
 from searchbench.record import open_record
@@ -124,7 +124,7 @@ def test_a_change_that_is_shown_has_a_least_size_however_wide_its_interval_is() 
     found = Steadiness("not steady", "service time", 200, 10.0, changes)
     warm = warmup.Warmup(Curve("throughput", (), ()), "throughput", None, 0.0, "", found)
     trace = simulated.trace(np.random.default_rng(1), 50, None, 1.0, 1.0)
-    rows = {row[0]: row[2] for row in validity._warm(trace, warm)}
+    rows = {row[0]: row[2] for row in unsteady.unsteady(trace, warm)}
     assert rows == {"not steady": "+40 % or more over the window"}
 
 
