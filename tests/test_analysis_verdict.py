@@ -76,7 +76,7 @@ def test_many_systems_are_told_in_one_sentence_and_each_question_by_itself(tmp_p
     assert verdict.best is None, "there is no best across questions"
     assert [line[-1] for line in verdict.lines].count("in the lead") == 2
     assert "leads with" in verdict.decision
-    assert "not compared with b any 1" in verdict.decision, "they differ in two factors"
+    assert "not shown to be better than 4 of the 9 others" in verdict.decision
 
 
 def test_where_nothing_is_resolved_no_system_is_called_the_best(tmp_path: Path) -> None:
@@ -218,7 +218,7 @@ def test_systems_that_no_comparison_connects_are_not_ranked() -> None:
     ("lost", "said"),
     [
         (False, "Of 4 systems a is the best by throughput at all otherwise equal settings"),
-        (True, "Of 4 systems a leads by throughput over the otherwise equal settings (5 times"),
+        (True, "Of 4 systems a leads by throughput: it is better in 5 of 6 comparisons at"),
     ],
 )
 def test_of_many_systems_the_best_wins_at_every_setting(lost: bool, said: str) -> None:
@@ -234,7 +234,7 @@ def test_of_many_systems_the_best_wins_at_every_setting(lost: bool, said: str) -
             found.append(compared(x, y, clear=not far))
     decision = decided(treatments, found).decision
     assert said in decision
-    assert ("at one or more of them it is not told apart from d" in decision) is lost
+    assert ("in one or more of them it is not told apart from d" in decision) is lost
 
 
 def test_the_queries_measured_on_both_sides_stand_beside_the_ratio() -> None:

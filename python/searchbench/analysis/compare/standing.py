@@ -92,7 +92,8 @@ def over_all(several: Sequence[Comparison], require: str) -> str:
     said = {over(c, require) for c in found}
     if len(said) == 1:
         return f"{'All ratios are' if len(found) > 1 else 'The ratio is'} {said.pop()}."
-    least = min(found, key=lambda c: (c.queries_measured or 0) / max(c.queries_used, 1))
+    known = [c for c in found if c.queries_measured is not None] or found
+    least = min(known, key=lambda c: (c.queries_measured or 0) / max(c.queries_used, 1))
     return f"Where they rest on the fewest queries, ratios are {over(least, require)}."
 
 

@@ -166,14 +166,14 @@ def many(
             f"(better in each of {len(asked)} comparisons{few}).{reached}"
         ]
     open_ones = len(asked) - won - lost
-    outcomes = (won, "better"), (lost, "worse"), (open_ones, "not resolved or not comparable")
-    rest = [f"{'once' if n == 1 else f'{n} times'} {what}" for n, what in outcomes if n]
+    outcomes = (lost, "worse"), (open_ones, "not resolved or not comparable")
+    rest = "".join(f", {what} in {n}" for n, what in outcomes if n)
     alone = [name for name in systems if name not in together]
     return [
         f"Of {len(together)} {who} {'that can be compared ' if alone else ''}{leader} leads by "
-        f"{words(metric)} over the {at} ({', '.join(rest)} in {len(asked)} "
-        f"{plural(len(asked), 'comparison', 'comparisons')}{few}); at one or more of them it is "
-        f"{in_doubt}.{reached}"
+        f"{words(metric)}: it is better in {won} of {len(asked)} "
+        f"{plural(len(asked), 'comparison', 'comparisons')} at {at}{few}{rest}; in one or more of "
+        f"them it is {in_doubt}.{reached}"
     ]
 
 

@@ -31,6 +31,7 @@ from searchbench.record.trial import Load
 
 WIDTH = 80
 MOST_QUESTIONS = 4
+NAMED = 3  # rivals that a point names
 
 
 def decide(
@@ -68,7 +69,7 @@ def decide(
         if not several:
             found += _of_many(group, metric, labels, Rank.MORE if found else Rank.ANSWER)
         elif len(groups) <= MOST_QUESTIONS:
-            asked = (f"Asked {_question_of(one.first)}: {_leads(one, metric)}." for one in groups)
+            asked = (f"Asked {_question_of(one.first)}: {_most(one, metric)}." for one in groups)
             found += said(asked, Rank.MORE)
         found += said([standing.over_all(own, require)], Rank.DOUBT)
     found += said(_peaks(scales, metric, own, treatments), Rank.ASIDE)
@@ -191,6 +192,18 @@ def _leads(group: _Group, metric: str) -> str:
     if not group.leads:
         return f"{label} {_has(metric, figure)}{tail}"
     return f"{label} {'is the best' if group.best else 'leads'} with {amount(figure)}{tail}"
+
+
+def _most(group: _Group, metric: str) -> str:
+    """As ``_leads``, with a number where that names every rival that is not shown to be beaten."""
+    found = [
+        standing.doubt(group.met.get(t.treatment)) for t in (*group.ranked[1:], *group.without)
+    ]
+    if sum(map(bool, found)) <= NAMED or not group.leads:
+        return _leads(group, metric)
+    n = f"{sum(map(bool, found))} of the {len(found)} others"
+    figure = amount(group.first.figures[metric])
+    return f"{group.first.label} leads with {figure}, not shown to be better than {n}"
 
 
 def _of_two(
