@@ -127,7 +127,10 @@ def test_a_step_with_a_stall_says_so_and_claims_nothing(tmp_path: Path) -> None:
     assert (step.status, step.steadiness == "steady") == ("valid", False)
     assert line_of(found, step)[-1] == "stalls"
     said = found.verdict.decision
-    assert "At 8 clients new answered with stalls (no reply for 14 s of 20 s, in a stall of 15 s, " in said
+    assert (
+        "At 8 clients new answered with stalls (no reply for 14 s of 20 s, in a stall of 15 s, "
+        in said
+    )
     assert "no more throughput" not in said
     assert "Beyond that it answers less" not in said
     calm = by_clients((1, 2, 4, 8), run=load_run(), seconds=21.0)
