@@ -178,6 +178,27 @@ def test_where_no_other_answer_was_seen_none_is_counted(tmp_path: Path) -> None:
         assert "other answers" not in found.verdict.decision
 
 
+def stalls_of_a_second(due: np.ndarray, query: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+    """One every 40 s: 2.4 % of the requests wait for its end in the long run, none within 15 s."""
+    took = np.full(due.size, 0.005)
+    for begin in range(15, 600, 40):
+        waiting = (due >= begin) & (due < begin + 1)
+        took[waiting] += begin + 1 - due[waiting]
+    return took
+
+
+def test_a_promise_that_is_kept_says_for_how_long_the_server_was_watched(tmp_path: Path) -> None:
+    found = held(tmp_path / "r", [stalls_of_a_second], ("p99 < 50ms",))
+    assert only(found).verdict == "kept", "no stall fell into its window"
+    point = ("The server was watched for 10 s in all: what happens more rarely, such as a stall "
+             "once a minute, may have been missed.")  # fmt: skip
+    assert point in found.verdict.points
+    broken = held(tmp_path / "b", [EXPONENTIAL], ("p99 < 10ms",))
+    assert "was watched" not in broken.verdict.decision
+    longer = held(tmp_path / "l", [constant(0.004)] * 7, ("p99 < 50ms",))
+    assert any("watched for 1.2 minutes in all" in p for p in longer.verdict.points)
+
+
 def test_other_records_have_no_promises(tmp_path: Path) -> None:
     found = held(tmp_path / "r", [constant(0.004)], ())
     assert found.steps[0].promises == ()

@@ -221,12 +221,7 @@ def rough(found: Bracket, effort: float) -> Bracket:
 def watched(seen: Sequence[Seen]) -> str:
     """For how long the server was watched in all; empty where it was not."""
     lasted_s = sum(d.judged.lasted_s for one in seen for d in one.driven)
-    if not lasted_s:
-        return ""
-    return (
-        f"The server was watched for {stalls.minutes(lasted_s)} in all: what happens more rarely, "
-        "such as a stall once an hour, may have been missed."
-    )
+    return stalls.watched(lasted_s) if lasted_s else ""
 
 
 def between(low: float, high: float, trials: int, searches: int = 1) -> str:

@@ -19,6 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import stats
 
+from searchbench.analysis.capacity import stalls
 from searchbench.analysis.capacity.promise import Judged, Kept, judge
 from searchbench.analysis.judgement import Estimate, Interval, Promised, PromiseVerdict, Step
 from searchbench.analysis.live import SAMPLE, Fresh
@@ -181,6 +182,19 @@ def _answer(own: Sequence[tuple[Step, Promised]]) -> str:
     why = f"at {digits(at.level_of(step))}, {worst.why}" if len(by_load) > 1 else worst.why
     said = f"{', '.join(parts)} {unit}"
     return f"{said}: {why}." if worst.by_others else f"{said}. {upper(why)}."
+
+
+def watched(steps: Sequence[Step]) -> str:
+    """For how long that was watched which kept a promise; empty where nothing did.
+
+    An interval is of what its windows saw: a stall that none of them met is in none.
+    """
+    keeping = {s.subject for s in steps if any(p.verdict == "kept" for p in s.promises)}
+    if not keeping:
+        return ""
+    own = [[s.window_s for s in steps if s.subject == name and at.valid(s)] for name in keeping]
+    least_s = min(sum(windows) for windows in own)
+    return stalls.watched(least_s, "The server" if len(keeping) == 1 else "Each of the servers")
 
 
 _WORST: tuple[PromiseVerdict, ...] = ("broken", "cannot tell", "kept")
