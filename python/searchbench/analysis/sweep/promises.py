@@ -20,11 +20,10 @@ from numpy.typing import NDArray
 from scipy import stats
 
 from searchbench.analysis.capacity import stalls
-from searchbench.analysis.capacity.promise import Judged, Kept, judge
+from searchbench.analysis.capacity.promise import Judged, Kept, judge, others_at_most
 from searchbench.analysis.judgement import Estimate, Interval, Promised, PromiseVerdict, Step
 from searchbench.analysis.live import SAMPLE, Fresh
 from searchbench.analysis.stats import within
-from searchbench.analysis.stats.distributions import beta
 from searchbench.analysis.sweep import points as at
 from searchbench.analysis.trial import throughput
 from searchbench.analysis.trial.measured import Trace
@@ -71,14 +70,6 @@ def _promised(text: str, trial: Trial, trace: Trace, void: str, others: Others) 
         by_others = bool(failing)
     condition = worst.condition
     return Promised(text, found, why, condition.text, share, condition.allowed, by_others)
-
-
-def others_at_most(others: int, sampled: int) -> float:
-    """The share of all replies that may be other answers: the exact upper limit; 0 of none seen."""
-    if not others:
-        return 0.0
-    tail = (1 - within.LEVEL) / 2
-    return beta(1 - tail, others + 1, sampled - others) if others < sampled else 1.0
 
 
 def _with_others(
