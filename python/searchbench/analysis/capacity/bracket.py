@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 
 from searchbench.analysis.capacity import connections, stalls
 from searchbench.analysis.capacity.changes import BEYOND, Changes, changes
+from searchbench.analysis.capacity.errors import Failing
 from searchbench.analysis.capacity.pace import DOUBT, WIDTH, Driven, Seen
 from searchbench.analysis.capacity.posterior import Posterior
 from searchbench.analysis.capacity.promise import others_at_most
@@ -47,7 +48,9 @@ class Bracket:
 
 def bracket(seen: Seen) -> Bracket:
     """The interval by all trials of a search that say something about the system."""
+    failing, seen = seen.failing, seen.by_rate
     found = _between_stalls(_after_overload(_bracket(seen), seen), seen)
+    found = _with_errors(found, seen, failing)
     found = _below_other_answers(_over_connections(found, seen), seen)
     found = replace(found, sentence=f"{found.sentence}{_few_others(found, seen)}")
     disturbed = [d for d in seen.driven if d.judged.disturbed]
@@ -60,6 +63,19 @@ def bracket(seen: Seen) -> Bracket:
         "processors of the server or of the load generator (foreign CPU or steal)."
     )
     return replace(found, sentence=found.sentence + out)
+
+
+def _with_errors(found: Bracket, seen: Seen, failing: Sequence[Failing]) -> Bracket:
+    """The same, which rests on what depends on the rate, with the errors that do not."""
+    if not failing:
+        return found
+    most = max(failing, key=lambda one: (one.too_many, not one.few))
+    if most.too_many:
+        return Bracket(None, min(d.rate_per_s for d in seen.used), most.sentence)
+    if most.few:
+        return replace(found, sentence=f"{found.sentence} {most.sentence}")
+    told = f"Without these errors: {found.sentence[:1].lower()}{found.sentence[1:]}"
+    return Bracket(None, found.fails, f"{most.sentence} {told}")
 
 
 def _over_connections(found: Bracket, seen: Seen) -> Bracket:
