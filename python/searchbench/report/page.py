@@ -16,6 +16,7 @@ import jinja2
 from markupsafe import Markup
 
 from searchbench.report.document.blocks import Document
+from searchbench.report.document.paper import marked
 from searchbench.report.document.text import fit
 from searchbench.report.figures import look
 
@@ -27,7 +28,7 @@ def page(document: Document) -> str:
         _environment()
         .get_template("page.html")
         .render(
-            document=document,
+            document=marked(document),
             style=Markup(_style()),
             script=Markup(script),
             digest=base64.b64encode(hashlib.sha256(script.encode()).digest()).decode(),

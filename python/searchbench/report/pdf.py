@@ -14,7 +14,8 @@ from typing import Any
 import orjson
 import typst
 
-from searchbench.report.document.blocks import Block, Details, Document, Figure
+from searchbench.report.document.blocks import Block, Details, Document, Figure, Table
+from searchbench.report.document.paper import marked, printed
 from searchbench.report.document.text import fit
 from searchbench.report.figures.draw import pdf
 
@@ -34,8 +35,8 @@ def lay_out(document: Document, folder: Path) -> Path:
         "about": document.about,
         "method": document.method,
         "sections": [
-            {"title": s.title, "blocks": [_block(b, folder) for b in s.blocks]}
-            for s in document.sections
+            {"title": s.title, "blocks": [_block(b, folder) for b in printed(s.blocks)]}
+            for s in marked(document).sections
         ],
     }
     (folder / "content.json").write_bytes(orjson.dumps(_fit(content)))
@@ -58,6 +59,12 @@ def _block(block: Block, folder: Path) -> dict[str, Any]:
     if isinstance(block, Details):
         inner = [_block(b, folder) for b in block.blocks]
         return {"kind": block.kind, "title": block.title, "note": block.note, "blocks": inner}
+    if isinstance(block, Table):
+        return {
+            "kind": block.kind,
+            "columns": [asdict(c) for c in block.columns],
+            "rows": [[asdict(cell) for cell in row] for row in block.rows],
+        }
     return asdict(block)
 
 

@@ -1,6 +1,7 @@
 """The document as plain data: what the page (HTML) and the document (PDF) both render.
 
     Document ─ sections ─ blocks: Text · Badge · Notice · Table · Figure · Facts · Code · Details
+                                  · Unprinted
 
 The content is decided once, in ``assemble``; the renderers only set type. So both say the same
 in the same order.
@@ -77,10 +78,19 @@ class Column:
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """Rows of cells under headings; every row is as long as ``columns``."""
+    """Rows of cells under headings; every row is as long as ``columns``.
+
+    ``source``: the file that has all rows. ``telling``: the numbers of all rows, the most telling
+    first; empty: the order of the rows is that. ``printed_first``: what they are, in words.
+    ``left_out``: the numbers of the rows that are not printed (``paper``).
+    """
 
     columns: tuple[Column, ...]
     rows: tuple[tuple[Cell, ...], ...]
+    source: str = ""
+    telling: tuple[int, ...] = ()
+    printed_first: str = ""
+    left_out: frozenset[int] = frozenset()
     kind: str = field(default="table", init=False)
 
 
@@ -123,16 +133,31 @@ class Code:
 
 @dataclass(frozen=True, slots=True)
 class Details:
-    """Blocks under a heading that a reader opens (on paper: a lesser heading)."""
+    """Blocks under a heading that a reader opens (on paper: a lesser heading).
+
+    ``each``: what several of a kind are called, which are printed all or not at all. ``source``:
+    the file that has all of it. ``printed``: whether it stands on paper (``paper``).
+    """
 
     title: str
     blocks: tuple[Block, ...]
     note: str = ""
     open: bool = False
+    each: str = ""
+    source: str = ""
+    printed: bool = True
     kind: str = field(default="details", init=False)
 
 
-Block = Text | Points | Badge | Notice | Table | Figure | Facts | Code | Details
+@dataclass(frozen=True, slots=True)
+class Unprinted:
+    """A line on paper alone: what is not printed, and where it is."""
+
+    text: str
+    kind: str = field(default="unprinted", init=False)
+
+
+Block = Text | Points | Badge | Notice | Table | Figure | Facts | Code | Details | Unprinted
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,14 +174,18 @@ class Section:
 class Document:
     """The whole: the question as title, one line about when and where, sections in order.
 
-    ``method``: how the systems were driven, in one sentence below the title. ``footer``: the last
-    line of the page.
+    ``method``: how the systems were driven, in one sentence below the title. ``whole``: where
+    everything is that is not printed. ``footer``: the last line of the page.
     """
 
     title: str
     about: str
     method: str
     sections: tuple[Section, ...]
+    whole: str = (
+        "All of it is on the page on a screen, and in the output of searchbench report RECORD "
+        "--json."
+    )
     footer: str = (
         "Made by searchbench from a record on disk; the same numbers are in the CSV files beside "
         "this page."

@@ -23,6 +23,7 @@ from searchbench.report.tables import study as tables
 
 _HEAD = 200  # longest file shown whole, in lines; a configuration is shorter, a dump is not
 _MACHINES = 12  # trials of which the client machines are listed
+_TRIALS = "trials/*/trial.json of the record"
 _OPEN = 2  # configurations up to which those that ran already are shown open
 
 
@@ -60,7 +61,7 @@ def section(content: Content) -> Section:
         Text("It was the same study if these are the same:"),
         Facts(tuple(_digests(content.record))),
     )
-    blocks.append(Details("The study as run", (study,)))
+    blocks.append(Details("The study as run", (study,), source="study.toml of the record"))
     blocks.append(Details("Run it again", again, open=True))
     return Section("details", "Every detail", tuple(blocks), "Details")
 
@@ -112,7 +113,9 @@ def _configuration(each: _Configuration, shared: Mapping[str, Any], *, few: bool
         note = f"{tables.valid_trials(each.result).text} trials valid"
     else:
         note = "as it was found" if attached else numbers.counted(len(each.trials), "trial")
-    return Details(short(each.name, 200), tuple(blocks), note, open=attached and few)
+    return Details(
+        short(each.name, 200), tuple(blocks), note, attached and few, "configurations", _TRIALS
+    )
 
 
 # The unit of a number, from the ending of its name; the first that fits.
@@ -195,14 +198,14 @@ def _as_started(trial: Trial, without: set[str]) -> list[Block]:
         blocks.append(Code(fit(text), "Environment"))
     for key, title in _PARTS.items():
         if key not in without and (facts := _part(trial, key)):
-            blocks.append(Details(title, (Facts(tuple(facts)),)))
+            blocks.append(Details(title, (Facts(tuple(facts)),), source=_TRIALS))
     return blocks + _unsupported(trial.unsupported)
 
 
 def _unsupported(found: Sequence[Unsupported]) -> list[Block]:
     reasons = Counter(line(each.reason) for each in found)
     pairs = tuple((numbers.counted(n, "query", "queries"), r) for r, n in reasons.items())
-    return [Details("Queries it cannot express", (Facts(pairs),))] if pairs else []
+    return [Details("Queries it cannot express", (Facts(pairs),), source=_TRIALS)] if pairs else []
 
 
 def _machines(trials: Sequence[Trial]) -> list[Block]:
@@ -215,7 +218,8 @@ def _machines(trials: Sequence[Trial]) -> list[Block]:
             pairs += flat(own, f"{line(str(each.get('host', 'a machine')))} · ")
         if pairs:
             title = f"Client machines of {line(trial.trial)}"
-            found.append(Details(title, (Facts(tuple(pairs)),)))
+            inner = (Facts(tuple(pairs)),)
+            found.append(Details(title, inner, each="lists of client machines", source=_TRIALS))
     return found[:_MACHINES]
 
 

@@ -168,7 +168,15 @@ def each_pair(
         if pair.groups is not None:
             title = f"{both}, by document sets and groups"
             inner = Text(_MEASURES, "quiet"), tables.measures(pair.groups)
-            blocks.append(Details(title, inner, open=shown and len(found) == 1))
+            blocks.append(
+                Details(
+                    title,
+                    inner,
+                    open=shown and len(found) == 1,
+                    each="pairs, by document sets and groups",
+                    source="agreement.csv",
+                )
+            )
         if pair.examples and examples:
             blocks.append(_differing(pair, a, b, f"{both}, side by side", examples))
     return blocks
@@ -192,7 +200,7 @@ def _differing(pair: Agreement, a: str, b: str, title: str, most: int) -> Detail
         blocks.append(tables.side_by_side(difference, a, b))
     differing = sum(pair.causes.values())
     note = f"{len(shown)} of {numbers.counted(differing, 'query', 'queries')} that differ"
-    return Details(title, tuple(blocks), note if differing else "")
+    return Details(title, tuple(blocks), note if differing else "", each="pairs, side by side")
 
 
 def resources(content: Content) -> Section | None:

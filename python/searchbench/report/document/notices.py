@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Sequence
+from dataclasses import replace
 
-from searchbench.analysis.judgement import Finding, Judgement, RecordComparison, Verdict
+from searchbench.analysis.judgement import Comparison, Finding, Judgement, RecordComparison, Verdict
 from searchbench.report.document.blocks import (
     Block,
     Details,
@@ -115,7 +117,11 @@ def compared(content: Content, open_to: int) -> Details:
     change those by the metric that decides.
     """
     judged = content.judgement
-    table = tables.comparisons(judged.comparisons, content.labels)
+    table = replace(
+        tables.comparisons(judged.comparisons, content.labels),
+        telling=_telling(judged),
+        printed_first="those that the verdict rests on, then the largest differences",
+    )
     title = f"All {numbers.counted(len(table.rows), 'comparison')}"
     note = "Ratios above 1: the first is better"
     blocks: list[Block] = [table]
@@ -129,5 +135,24 @@ def compared(content: Content, open_to: int) -> Details:
         if c.metric == judged.metric and c.would_change
     )
     if pairs:
-        blocks.append(Details("Why? What would change each verdict", (Facts(pairs),)))
+        why = "Why? What would change each verdict"
+        blocks.append(Details(why, (Facts(pairs),), source="comparisons.csv"))
     return Details(title, tuple(blocks), note, open=len(table.rows) <= open_to)
+
+
+def _telling(judgement: Judgement) -> tuple[int, ...]:
+    """The comparisons by their numbers, the most telling first.
+
+    The verdict rests on those, by the metric that decides, of what loses to nobody.
+    """
+    found = judgement.comparisons
+    own = [c for c in found if c.metric == judgement.metric]
+    beaten = {c.b for c in own if c.verdict == "slower"}
+    beaten |= {c.a for c in own if c.verdict == "faster"}
+
+    def key(i: int) -> tuple[bool, bool, float]:
+        c: Comparison = found[i]
+        size = abs(math.log(c.ratio.value)) if c.ratio and c.ratio.value > 0 else 0.0
+        return c.metric != judgement.metric, {c.a, c.b} <= beaten, -size
+
+    return tuple(sorted(range(len(found)), key=key))

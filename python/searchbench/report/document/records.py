@@ -46,6 +46,8 @@ def of_two_records(found: RecordComparison, a: Record, b: Record) -> Document:
             for part in (_answer, _would_change, _others, _answers, _setup, _runs)
             if (section := part(found)) is not None
         ),
+        whole="All of it is on the page on a screen, and in the output of searchbench compare "
+        "--json.",
         footer="Made by searchbench from two records on disk; the same numbers are in searchbench "
         "compare --json.",
     )

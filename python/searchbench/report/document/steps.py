@@ -143,7 +143,7 @@ def evidence(content: Content) -> Section | None:
         if len(found) > _SHOWN:
             title = f"{short(each.subject, 80)}: {line(each.promise)}"
             note = f"{tables.between(each)}, {numbers.counted(len(each.trials), 'trial')}"
-            own = [Details(title, tuple(own), note)]
+            own = [Details(title, tuple(own), note, each="intervals, with their trials")]
         blocks += own
     if not blocks:
         return None

@@ -47,11 +47,11 @@ def number(
     return [(Column(title, number=True, weight=weight), cell)] if when else []
 
 
-def table(rows: Iterable[Any], *columns: list[Made]) -> Table:
-    """A row of cells for each of ``rows``."""
+def table(rows: Iterable[Any], *columns: list[Made], source: str = "") -> Table:
+    """A row of cells for each of ``rows``; ``source``: the file that has them all."""
     made = [one for several in columns for one in several]
     cells = tuple(tuple(cell(row) for _, cell in made) for row in rows)
-    return Table(tuple(column for column, _ in made), cells)
+    return Table(tuple(column for column, _ in made), cells, source)
 
 
 def title_of(name: str) -> str:

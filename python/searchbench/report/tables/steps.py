@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 from itertools import chain
-from typing import Literal
+from typing import Any, Literal
 
 from searchbench.analysis.judgement import Capacity, CapacityTrial, Step
 from searchbench.analysis.sweep.verdict import remark
@@ -39,7 +39,7 @@ def steps(found: Steps) -> Table:
     def answered(s: Step) -> Cell:
         return of_estimate(s.answered, bar(s.answered) if s.status == "valid" else None)
 
-    return table(
+    return _of_steps(
         found,
         text("Step", _remarked, 1.8),
         number("Clients", _clients, 0.9, when=closed),
@@ -58,7 +58,7 @@ def outcomes(found: Steps) -> Table:
     """A row a step: how many of its requests ended how."""
     kinds = list(dict.fromkeys(kind for s in found for kind in s.outcomes))
     kinds.sort(key=lambda kind: kind != "ok")
-    return table(
+    return _of_steps(
         found,
         text("Step", lambda s: named(s.label), 2),
         number("Requests", lambda s: Cell(numbers.count(s.requests))),
@@ -68,7 +68,7 @@ def outcomes(found: Steps) -> Table:
 
 def quantiles(found: Steps, which: Literal["service", "response", "connect"]) -> Table:
     """A row a step: every quantile with its interval; "–" where there are too few samples."""
-    return table(
+    return _of_steps(
         [s for s in found if getattr(s, which)],
         text("Step", lambda s: named(s.label), 2),
         _times(which, "p50", "p90", "p95", "p99", "p999", "max", "mean", title=""),
@@ -80,7 +80,7 @@ def client(found: Steps) -> Table:
     """A row a step: whether the client itself was on time, and what it cost."""
     queued = any(s.backlog for s in found)
     closed = any(s.littles_law_share is not None for s in found)
-    return table(
+    return _of_steps(
         found,
         text("Step", lambda s: named(s.label), 2),
         number("Little's law", lambda s: share(s.littles_law_share), when=closed),
@@ -128,6 +128,7 @@ def intervals(found: Sequence[Capacity]) -> Table:
             number(line(p), partial(interval, p), 1.6)
             for p in dict.fromkeys(c.promise for c in found)
         ),
+        source="capacity.csv",
     )
 
 
@@ -154,6 +155,14 @@ def between(found: Capacity) -> str:
     if found.fails is not None:
         return f"< {_rate(found.fails)}/s"
     return "not found"
+
+
+def _of_steps(rows: Sequence[Any], *columns: list[Made]) -> Table:
+    """A row a step; where not all are printed, those that are go from the least to the greatest."""
+    # By the mirrored digits of their numbers, any first few of the rows are spread over all.
+    order = sorted(range(len(rows)), key=lambda i: f"{i:032b}"[::-1])
+    made = table(rows, *columns, source="steps.csv")
+    return replace(made, telling=tuple(order), printed_first="spread over all loads")
 
 
 def _times(which: str, *names: str, title: str | None = None) -> list[Made]:

@@ -74,6 +74,7 @@ def overview(judgement: Judgement, metric: str, *, open_loop: bool) -> Table:
         text(title_of(metric), lambda t: of_estimate(e := t.figures.get(metric), bar(e)), 2.2),
         *(number(title_of(n), partial(_figure, n), 1.3) for n in others),
         number("Valid trials", valid_trials, 0.9),
+        source="treatments.csv",
     )
 
 
@@ -124,6 +125,7 @@ def comparisons(found: Sequence[Comparison], labels: Mapping[str, str]) -> Table
         number("p (Holm)", lambda c: known(c.p_value, _p_value)),
         number("Noise floor", lambda c: known(c.floor, _floor)),
         number("Queries", queries, 1.2),
+        source="comparisons.csv",
     )
 
 
@@ -145,6 +147,7 @@ def quantiles(judgement: Judgement, which: Literal["service", "response"]) -> Ta
         text("Treatment", lambda t: named(t.label), 2),
         *(number(numbers.quantile_name(q), partial(at, q)) for q in QUANTILES),
         number("Requests", lambda t: Cell(numbers.count(_samples(t)))),
+        source="quantiles.csv",
     )
 
 
@@ -163,7 +166,10 @@ def agreement(found: Sequence[Agreement], labels: Mapping[str, str]) -> Table:
         most = sorted(a.causes.items(), key=lambda item: -item[1])
         return Cell(", ".join(f"{line(c)} {n:,}" for c, n in most) or "none")
 
-    return table(
+    # The least alike first, by what a reader sees at once: totals or first hits.
+    likeness = [min(a.totals_match, a.top_k_set_match) for a in found]
+    telling = tuple(sorted(range(len(found)), key=lambda i: likeness[i]))
+    made = table(
         found,
         text("Pair", pair, 2.6),
         number("Queries", lambda a: Cell(numbers.count(a.queries))),
@@ -176,7 +182,9 @@ def agreement(found: Sequence[Agreement], labels: Mapping[str, str]) -> Table:
         number("Cannot express", lambda a: _both(a.unsupported_a, a.unsupported_b), 1.2),
         number("Errors", lambda a: _both(a.errors_a, a.errors_b)),
         text("Causes of difference", causes, 2),
+        source="agreement.csv",
     )
+    return replace(made, telling=telling, printed_first="the least alike")
 
 
 MATCHES = {
@@ -320,6 +328,7 @@ def trials(treatment: TreatmentResult, positions: Mapping[str, Any]) -> Table:
         text("Status", status, 2.4),
         *(number(title_of(n), partial(_figure, n)) for n in names),
         text("Outcomes", outcomes, 1.6),
+        source="trials.csv",
     )
 
 
@@ -336,6 +345,7 @@ def steadiness(judgement: Judgement) -> Table:
         *(number(a.capitalize(), partial(trials, a)) for a in ("steady", "not steady", "unknown")),
         number("First asks", partial(_figure, "first_asks")),
         number(title_of("requests_per_query"), partial(_figure, "requests_per_query"), 1.3),
+        source="trials.csv",
     )
 
 

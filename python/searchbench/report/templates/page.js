@@ -40,10 +40,10 @@
   document.addEventListener("pointerdown", place);
   document.addEventListener("scroll", () => { tip.hidden = true; }, true);
 
-  // On paper everything is open.
+  // On paper everything is open that is printed at all.
   let closed = [];
   addEventListener("beforeprint", () => {
-    closed = [...document.querySelectorAll("details:not([open])")];
+    closed = [...document.querySelectorAll("details:not([open]):not(.screen)")];
     for (const details of closed) details.open = true;
   });
   addEventListener("afterprint", () => { for (const details of closed) details.open = false; });
