@@ -341,21 +341,28 @@ def test_the_command_prints_an_answer_and_keeps_a_record(
     assert texts == ["/a", "/b"]
 
 
+@pytest.mark.parametrize("more", [[], ["--json"]])
 def test_the_same_command_again_measures_nothing_and_says_so(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+    more: list[str],
 ) -> None:
     place = str(tmp_path / "here")
     with serving(always) as port:
         command = ["load", f"mine=http://127.0.0.1:{port}/", "--clients", "1,2", "--seconds",
                    "0.2", "--warmup", "0", "--record", place, "--engine", "none",
                    "--no-report"]  # fmt: skip
+        monkeypatch.setattr("sys.argv", ["searchbench", *command])
         app(command)
         capsys.readouterr()
-    app(command)  # the server is gone, and is not missed
-    said = capsys.readouterr().err
+    monkeypatch.setattr("sys.argv", ["searchbench", *command, *more])
+    app([*command, *more])  # the server is gone, and is not missed
+    out, said = capsys.readouterr()
     assert said.startswith(f"All 2 trials are on record in {place} since 20")
     assert "nothing was measured now. To measure again, name another --record." in said
     assert "sweep" not in said
+    assert not more or len(json.loads(out)) == 2
 
 
 @pytest.mark.parametrize(

@@ -112,6 +112,19 @@ def test_another_study_does_not_continue_a_record(tmp_path: Path) -> None:
         writer(tmp_path / "r", seed=2)
 
 
+def test_other_words_on_the_command_line_are_not_another_study(tmp_path: Path) -> None:
+    def begun(*command: str, effort: float = 1.0) -> record.Record:
+        judging = plans.Judging(measure="sweep", command=command, effort=effort)
+        plan = plans.Plan(question="?", seed=1, judging=judging)
+        about: dict[str, Any] = {"study_text": "", "host": {}, "version": "0.1.0"}
+        return record.Writer(tmp_path / "r", plan=plan, **about).record
+
+    begun("load", "x", "--json")
+    assert begun("load", "x").plan.judging.command == ("load", "x", "--json"), "as it was begun"
+    with pytest.raises(RecordError, match="another study"):
+        begun("load", "x", effort=0.5)
+
+
 def test_a_folder_with_other_things_in_it_is_left_alone(tmp_path: Path) -> None:
     (tmp_path / "precious.txt").write_text("mine")
     with pytest.raises(RecordError, match="not empty"):

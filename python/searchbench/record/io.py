@@ -225,7 +225,10 @@ def check_same_study(kept: Record, new: Plan) -> None:
             f"{kept.path}: holds a record of format {kept.about.get('format')}, which is read "
             "but not continued; name another folder with --record"
         )
-    before = kept.plan
+    # The words of a command line may differ in what measures nothing, such as --json: all that
+    # does is in the rest of the plan.
+    judging = msgspec.structs.replace(kept.plan.judging, command=new.judging.command)
+    before = msgspec.structs.replace(kept.plan, judging=judging)
     if before.judging.measure == "capacity":  # a search has appended to the plan it began with
         before = msgspec.structs.replace(
             before,
