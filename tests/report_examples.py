@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from itertools import combinations
 from typing import Any
 
 from searchbench.analysis.judgement import (
@@ -267,6 +268,29 @@ def judgement(n: int = 4, *, resolved: bool = True, hostile: bool = False) -> Ju
             for curve in curves
         ),
     )
+
+
+def big() -> Judgement:
+    """Thirty treatments, each compared with each by three metrics; ninety pairs of answers.
+
+    By throughput t00 is better than all, the more so the later the other comes; by p50 the ratios
+    are greater yet.
+    """
+    judged = judgement(30)
+    one, alike = judged.comparisons[0], judged.agreement[0]
+    pairs = list(combinations((t.treatment for t in judged.treatments), 2))
+    comparisons = [
+        replace(
+            one, a=a, b=b, metric=metric, verdict="slower",
+            ratio=estimate(1 / (most + int(b[1:]) / 10 - int(a[1:]) / 50), "ratio"),
+        )
+        for metric, most in (("service_p99", 1.1), ("throughput", 1.1), ("service_p50", 9.0))
+        for a, b in pairs
+    ]  # fmt: skip
+    agreement = [
+        replace(alike, a=a, b=b, totals_match=1 - i / 100) for i, (a, b) in enumerate(pairs[:90])
+    ]
+    return replace(judged, comparisons=tuple(comparisons), agreement=tuple(agreement))
 
 
 def record(judged: Judgement, *, load: str = "closed", hostile: bool = False) -> Kept:

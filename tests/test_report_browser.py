@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import shutil
+from base64 import b64decode
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -16,6 +17,7 @@ from selenium import webdriver
 from selenium.webdriver.chrome.service import Service
 
 import report_examples as examples
+import test_report_paper as report_paper
 from records import Study, good_answer, lognormal
 from searchbench.analysis.compare.records import compare_records
 from searchbench.record import Record, open_record
@@ -64,6 +66,8 @@ def pages(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
         path = folder / f"{name}.html"
         path.write_text(page_of(document(record, judged)), "utf-8")
         made[name] = path.as_uri()
+    (folder / "big.html").write_text(page_of(report_paper.big_document()), "utf-8")
+    made["big"] = (folder / "big.html").as_uri()
     a, b, *same = two_versions(folder)
     found = compare_records(a, b, 0.05, same)
     made["records"] = write_comparison(found, a, b, folder / "records.html").as_uri()
@@ -414,3 +418,33 @@ def test_the_page_of_two_records_says_what_changed(
     assert "a long name of a policy, 1.0" in setup
     assert "a long name of a policy, 2.0" in setup
     assert "1. " in browser.find_element("id", "change").text
+
+
+def test_a_page_prints_its_answer_and_says_where_the_rest_is(
+    browser: webdriver.Chrome, pages: dict[str, str]
+) -> None:
+    for page, most in (("plain", 9), ("big", 24)):
+        show(browser, pages[page])
+        assert not script(browser, "return document.body.innerText.includes('not printed')")
+        assert report_paper.pages(b64decode(browser.print_page())) <= most, page
+    browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": "print"})
+    text = script(
+        browser, "dispatchEvent(new Event('beforeprint')); return document.body.innerText"
+    )
+    assert "1,265 of 1,305 rows are not printed." in text
+    assert script(browser, "return document.querySelector('#answer details').open")
+    closed = "dispatchEvent(new Event('afterprint')); return document.querySelector(arguments[0])"
+    assert not browser.execute_script(f"{closed}.open", "#answer details")
+
+
+@pytest.mark.parametrize("page", ["big", "hostile", "sweep", "capacity", "systems", "records"])
+def test_nothing_is_cut_off_at_the_edge_of_the_paper(
+    browser: webdriver.Chrome, pages: dict[str, str], page: str
+) -> None:
+    show(browser, pages[page], width=688)  # pixels between the margins of A4
+    browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": "print"})
+    script(browser, "dispatchEvent(new Event('beforeprint'))")
+    outside = """return [...document.querySelectorAll('table, figure svg, pre, p, dd')]
+          .filter(e => e.getBoundingClientRect().right > document.documentElement.clientWidth + 1)
+          .map(e => e.outerHTML.slice(0, 90))"""
+    assert script(browser, outside) == []

@@ -37,14 +37,16 @@ def notices(found: Sequence[Finding]) -> list[Block]:
     """Findings that say the same of several trials are shown once."""
     groups: dict[tuple[str, str, str, str], list[Finding]] = {}
     for f in found:
-        # Two sentences that differ in their numbers alone are one thing to know.
-        alike = _NUMBER.sub("#", f.meaning)
-        groups.setdefault((f.severity, f.kind, alike, f.remedy), []).append(f)
+        # Two sentences that differ in their numbers alone are one thing to know, or to do.
+        alike = _NUMBER.sub("#", f.meaning), _NUMBER.sub("#", f.remedy)
+        groups.setdefault((f.severity, f.kind, *alike), []).append(f)
     blocks: list[Block] = []
-    for (_, kind, _, remedy), same in groups.items():
-        meaning = same[0].meaning
+    for (_, kind, _, _), same in groups.items():
+        meaning, remedy = same[0].meaning, same[0].remedy
         if any(f.meaning != meaning for f in same):
             meaning += f" (In {same[0].trial}; the others are alike.)"
+        if any(f.remedy != remedy for f in same):
+            remedy += f" (For {same[0].trial}; the others need the same, with other figures.)"
         where = ", ".join(dict.fromkeys(line(f.trial) for f in same if f.trial))
         each = list(dict.fromkeys(line(f.number) for f in same))
         number = "; ".join(each[:4]) + (f"; and {len(each) - 4} more" if each[4:] else "")

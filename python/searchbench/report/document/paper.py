@@ -103,7 +103,7 @@ def _not_printed(found: Sequence[Block], whole: str) -> Unprinted:
     """One line for closed details of one kind; ``found`` is as it was before it was marked."""
     closed = [block for block in found if isinstance(block, Details)]
     lines = counted(sum(map(_lines, closed)), "line")
-    if closed[0].each:
+    if closed[0].each and len(closed) > 1:
         what = f"{len(closed):,} {closed[0].each}"
     else:
         names = [f"“{short(block.title, 60)}”" for block in closed[:_NAMED]]

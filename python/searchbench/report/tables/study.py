@@ -120,7 +120,7 @@ def comparisons(found: Sequence[Comparison], labels: Mapping[str, str]) -> Table
         text("This", lambda c: named(labels.get(c.b, c.b)), 2),
         text("against", lambda c: named(labels.get(c.a, c.a)), 2),
         text("by", lambda c: Cell(title_of(c.metric)), 1.3),
-        text("is", verdict, 1.5),
+        text("is", verdict, 2.6),
         number("Ratio", lambda c: of_estimate(c.ratio and replace(c.ratio, unit="ratio")), 1.6),
         number("p (Holm)", lambda c: known(c.p_value, _p_value)),
         number("Noise floor", lambda c: known(c.floor, _floor)),
