@@ -410,17 +410,24 @@ def test_a_record_that_is_a_file_is_refused_in_a_sentence(tmp_path: Path) -> Non
         assert "Traceback" not in told.stderr
 
 
-def test_verify_says_on_how_many_queries_nothing_is_found(tmp_path: Path) -> None:
+def test_verify_says_in_eighty_columns_on_how_many_queries_nothing_is_found(
+    tmp_path: Path,
+) -> None:
     one_word(tmp_path)
+    names = [f"{of} as it was before the policy of merges changed" for of in ("tantivy", "sqlite")]
+    systems = [f'[systems."{name}"]\nengine = "{name.split()[0]}"\n' for name in names]
     text = (tmp_path / "study.toml").read_text()
-    (tmp_path / "study.toml").write_text(
-        text.replace("[systems.null]\ndelay_us = 2000\n", "[systems.tantivy]\n[systems.sqlite]\n")
-    )
+    text = text.replace("[systems.null]\ndelay_us = 2000\n", "".join(systems))
+    (tmp_path / "study.toml").write_text(text)
     (tmp_path / "queries.txt").write_text("red\nblue\ngreen\n")
     told = searchbench("verify", "study.toml", cwd=tmp_path)
     assert told.returncode == 0, told.stderr
-    assert "find nothing" in told.stdout.splitlines()[0]
-    assert "? nothing found: 2 of 3 queries. Neither tantivy nor sqlite finds" in " ".join(
+    lines = told.stdout.splitlines()
+    assert max(map(len, lines)) <= 80, told.stdout
+    assert lines[0].startswith(f"1  {names[0]}")
+    head = next(line for line in lines if line.startswith("pair  queries"))
+    assert head.split("  ")[-2:] == ["find nothing", "RBO"]
+    assert f"? nothing found: 2 of 3 queries. Neither {names[0]} nor {names[1]} finds" in " ".join(
         told.stdout.split()
     )
 

@@ -88,26 +88,36 @@ def verify(
     if not found:
         out.say("there is nothing to compare: fewer than two configurations answered")
         return 1 if failed else 0
-    rows = [
-        {
-            "pair": f"{a.label_a} / {a.label_b}",
-            "queries": a.queries,
-            "totals": f"{a.totals_match:.1%}",
-            f"top {a.k} set": f"{a.top_k_set_match:.1%}",
-            f"top {a.k} order": f"{a.top_k_order_match:.1%}",
-            "find nothing": a.empty,
-            "RBO": f"{a.rbo_mean:.3f}",
-            "causes": ", ".join(f"{n} {cause}" for cause, n in a.causes.items()) or "–",
-        }
-        for a in found
-    ]
-    out.table(list(rows[0]), [list(row.values()) for row in rows])
+    _shares(found)
     for finding in disagreeing(found):
         if finding.kind == "nothing found":
             out.say(f"\n? nothing found: {finding.number}. {finding.meaning} {finding.remedy}")
     _measures(found)
     _examples(found, required)
     return 1 if differ or failed else 0
+
+
+def _shares(found: Sequence[Agreement]) -> None:
+    """The pairs by number, then on how many queries each returns the same, in 80 columns."""
+    from searchbench.terminal import out
+
+    for number, a in enumerate(found, start=1):
+        out.say(f"{number}  {a.label_a} / {a.label_b}")
+    rows = [
+        {
+            "pair": number,
+            "queries": a.queries,
+            "totals": f"{a.totals_match:.1%}",
+            f"top {a.k} set": f"{a.top_k_set_match:.1%}",
+            f"top {a.k} order": f"{a.top_k_order_match:.1%}",
+            "find nothing": a.empty,
+            "RBO": f"{a.rbo_mean:.3f}",
+            "": "causes: " * bool(a.causes)
+            + ", ".join(f"{n} {cause}" for cause, n in a.causes.items()),
+        }
+        for number, a in enumerate(found, start=1)
+    ]
+    out.table(list(rows[0]), [list(row.values()) for row in rows])
 
 
 def _examples(found: Sequence[Agreement], required: str | None) -> None:
@@ -133,7 +143,7 @@ def _examples(found: Sequence[Agreement], required: str | None) -> None:
 
 
 def _measures(found: Sequence[Agreement]) -> None:
-    """The measures of the Sphinx comparison study, a row a pair, in at most 80 columns."""
+    """The measures of the Sphinx comparison study, a row a pair by number, in 80 columns."""
     from searchbench.terminal import out
 
     rows = []
@@ -159,9 +169,6 @@ def _measures(found: Sequence[Agreement]) -> None:
     if not rows:
         return
     out.say("\nby documents; match: results, found, top 10, set, groups; then what is missing")
-    if len(found) > 1:
-        for number, agreement in enumerate(found, start=1):
-            out.say(f"{number}  {agreement.label_a} / {agreement.label_b}")
     out.table(list(rows[0]), [list(row.values()) for row in rows])
 
 

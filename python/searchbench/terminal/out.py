@@ -50,6 +50,8 @@ def table(
     Where the terminal is too narrow, columns named in ``less`` are left out, the first of them
     first; then what the last column holds goes below its row.
     """
+    import textwrap
+
     width = shutil.get_terminal_size((80, 24)).columns
     cells = [list(header), *([str(c) for c in row] for row in rows)]
     for name in less:
@@ -69,7 +71,8 @@ def table(
         ]
         sys.stdout.write("  ".join(parts).rstrip() + "\n")
         if under:
-            sys.stdout.write(f"    {under}\n")
+            filled = textwrap.fill(under, width, initial_indent="    ", subsequent_indent="    ")
+            sys.stdout.write(filled + "\n")
 
 
 class _Lasting(io.FileIO):
