@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from itertools import combinations
 from pathlib import Path
 
@@ -14,6 +15,8 @@ from searchbench.analysis.compare import builds
 from searchbench.analysis.compare.records import compare_records
 from searchbench.analysis.judge import judge
 from searchbench.analysis.judgement import Capacity
+from searchbench.report.document.records import of_two_records
+from searchbench.report.page import page
 from searches import Lab, search
 
 PROMISE = "p99 < 10ms"
@@ -90,3 +93,12 @@ def test_a_limit_that_seems_to_have_moved_is_no_regression_if_either_search_was_
     assert line.ratio.interval is not None
     assert line.ratio.interval.level == (0.95 if sure else 0.7)
     assert (found.lines[0][5] == "-") is not sure
+    answer = page(of_two_records(found, a, b)).partition('id="change"')[0]
+    rough = [effort < 0.3 for effort in efforts]
+    assert re.findall(r"<small>[\d,.–]+/s(, rough)?</small>", answer) == [
+        ", rough" if one else "" for one in rough
+    ]
+    assert ("×, rough</small>" in answer) is not sure
+    assert (
+        "Rough: an interval of a search of little effort, which held the truth in" in answer
+    ) is (not sure)

@@ -244,12 +244,18 @@ def table(
                 _value(line.value_a),
                 _value(line.value_b),
                 f"{ratio.value:.3f}× {as_good(line.metric)}" if ratio else "-",
-                f"{span.low:.2f}–{span.high:.2f}" if span and span.level >= LEVEL else "-",
+                f"{span.low:.2f}–{span.high:.2f}" if span and not is_rough(ratio) else "-",
                 line.verdict,
             )
         )
     header = ("treatment", "metric", "first", "second", "second is", "95 %", "verdict")
     return header, tuple(rows)
+
+
+def is_rough(estimate: Estimate | None) -> bool:
+    """Whether its interval holds the truth in fewer than 95 % of cases: of too little effort."""
+    span = estimate.interval if estimate else None
+    return span is not None and span.level < LEVEL
 
 
 def as_good(metric: str) -> str:

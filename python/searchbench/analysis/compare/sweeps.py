@@ -43,6 +43,10 @@ SEARCHED_ONCE = (
 )
 SIDES = "the first", "the second"
 ROUGH = 0.7  # how often an interval of a search of little effort holds the truth, about
+OF_LITTLE_EFFORT = (
+    "an interval of a search of little effort, which held the truth in about 7 of 10 simulated "
+    "searches; search with more effort before you rely on it"
+)
 Draft = tuple[RecordLine, float | None]
 _LEVELS = ("clients", "rate_per_s", "speed")  # by which steps are matched
 

@@ -8,7 +8,7 @@ from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
-from searchbench.analysis.compare import answered, decision, standing
+from searchbench.analysis.compare import answered, decision, standing, sweeps
 from searchbench.analysis.judgement import Agreement, Comparison, RecordComparison, RecordLine
 from searchbench.record import Record
 from searchbench.report.document import measured, notices
@@ -71,6 +71,8 @@ def _answer(found: RecordComparison) -> Section:
             f"By {title_of(found.metric).lower()}. Ratios are above 1× where the second is better, "
             "so those of times are of speeds: half the time is 2×; 95 % intervals."
         )
+        if any(decision.is_rough(e) for of in own for e in (of.value_a, of.value_b)):
+            text += f" Rough: {sweeps.OF_LITTLE_EFFORT}."
         if any(of.queries_measured is not None for of in own):
             text += " First and Second are over all requests, ratios over one mix of the queries "
             text += "that both answer the same and both measured."

@@ -8,7 +8,7 @@ from typing import Literal
 
 from searchbench.analysis.compare import decision
 from searchbench.analysis.compare.records import WITHIN
-from searchbench.analysis.judgement import RecordLine, SetupDifference
+from searchbench.analysis.judgement import Estimate, RecordLine, SetupDifference
 from searchbench.report.document.blocks import Cell, Table
 from searchbench.report.document.text import line, short
 from searchbench.report.tables import numbers
@@ -43,17 +43,23 @@ def lines(found: Sequence[RecordLine]) -> Table:
     return table(
         found,
         text("Treatment", lambda of: named(of.label), 2),
-        number("First", lambda of: of_estimate(of.value_a), 1.3),
-        number("Second", lambda of: of_estimate(of.value_b), 1.3),
+        number("First", lambda of: _rough(of.value_a), 1.3),
+        number("Second", lambda of: _rough(of.value_b), 1.3),
         number(
-            _direction(found),
-            lambda of: of_estimate(of.ratio and replace(of.ratio, unit="ratio")),
-            1.3,
+            _direction(found), lambda of: _rough(of.ratio and replace(of.ratio, unit="ratio")), 1.3
         ),
         text("Verdict", verdict, 2),
         text("Runs", runs, 1.3),
         number("Noise floor", floor, when=any(floor(of) is not NONE for of in found)),
     )
+
+
+def _rough(estimate: Estimate | None) -> Cell:
+    """An estimate; where its interval is not one of 95 %, the cell says so."""
+    cell = of_estimate(estimate)
+    if estimate is None or not decision.is_rough(estimate) or not cell.below:
+        return cell
+    return replace(cell, below=f"{cell.below}, rough")
 
 
 def _direction(found: Sequence[RecordLine]) -> str:
