@@ -46,7 +46,7 @@ def marked(document: Document) -> Document:
 
 def printed(blocks: Sequence[Block]) -> list[Block]:
     """Blocks with marks, without what they mark."""
-    left = []
+    left: list[Block] = []
     for block in blocks:
         if isinstance(block, Table) and block.left_out:
             rows = tuple(row for i, row in enumerate(block.rows) if i not in block.left_out)
