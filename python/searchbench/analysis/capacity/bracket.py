@@ -84,9 +84,9 @@ def _over_connections(found: Bracket, seen: Seen) -> Bracket:
     if not why:
         return found
     n = next(d.judged.pool.connections for d in seen.used if d.judged.pool is not None)
-    before = f"With {n:,} {plural(n, 'connection', 'connections')}: "
+    these = plural(n, "this one connection", f"these {n:,} connections")
     told = found.sentence[:1].lower() + found.sentence[1:]
-    return Bracket(found.holds, None, f"{before}{told} {why}")
+    return Bracket(found.holds, None, f"{why} With {these}: {told}")
 
 
 def _between_stalls(found: Bracket, seen: Seen) -> Bracket:

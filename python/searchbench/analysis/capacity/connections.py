@@ -54,21 +54,31 @@ def doubt(seen: Seen, holds: float | None, fails: float | None) -> str:
         return ""
     if which == "connections" and len(waiting) < len(deciding):
         which, why = "unknown", "other trials near it broke the promise without such waits too"
-    n, one = fullest.connections, fullest.connections == 1
-    they = "the one connection" if one else f"all {n:,} connections"
-    whose = "the limit of the connections"
-    if which == "connections":
-        whose += ", and the system's may be higher"
+    n = fullest.connections
+    they = "the one connection" if n == 1 else f"all {n:,} connections"
     said = [
-        f"This {'may be' if which == 'unknown' else 'is'} {whose}: from {per_s(min(waiting))} on "
-        f"{they} {plural(n, 'was', 'were')} busy at times, and without the waits for a free one "
-        "the promise would have been kept.",
+        f"{_whose(n, sure=which == 'connections')}: "
+        + (
+            "what the system sustains is not known."
+            if holds is None
+            else f"the system sustains at least {per_s(holds)} (95 %), and where it fails is not "
+            "known."
+        ),
+        f"From {per_s(min(waiting))} on {they} {plural(n, 'was', 'were')} busy at times, and "
+        "without the waits for a free one the promise would have been kept.",
         "The service time was about as long as where connections were free."
         if which == "connections"
         else f"Whether the system could do more is unknown: {why}.",
         f"The rate is at most {fullest.most} whatever the system can do.",
-        "Where the system fails is not known"
-        + ("." if holds is None else f"; it sustains at least {per_s(holds)} (95 %)."),
         f"Search again with more `connections` (`--connections {fullest.more(4)}`).",
     ]
     return " ".join(said)
+
+
+def _whose(n: int, *, sure: bool) -> str:
+    """Whose limit was found, as a sentence begins."""
+    if n == 1:
+        which = f"The load generator's one connection {'is' if sure else 'may be'}"
+    else:
+        which = f"The load generator's {n:,} connections {'are' if sure else 'may be'}"
+    return f"{which} the limit here"
