@@ -50,7 +50,7 @@ def drive_it(run: Run) -> None:
         _fill(run)
     counting = caches.Counting(running)
     # A measuring thread each; never more than there are connections.
-    cpus = load.cpus or (() if fleet is not None else session.sitting.place.client_cpus)
+    cpus = load.cpus or (() if fleet is not None else session.sitting.cores.client_cpus)
     mean_s = 0.001 if session.captured is None else session.captured.about.mean_s
     warming = _warming(run, order) if load.window.until_steady else None
     # Of a drive that will be cut short, those of the part that is driven in any case.

@@ -153,7 +153,7 @@ def _deploy(session: Session) -> None:
     """Start the service on its index. Each deployment is of a process that has just started."""
     session.running = Deployment(
         _engine(session), session.levers, _index(session).path, session.run,
-        session.sitting.place.server_cpus, _queries(session).corpus.schema,
+        session.sitting.cores.server_cpus, _queries(session).corpus.schema,
     ).__enter__()  # fmt: skip
 
 
@@ -265,7 +265,7 @@ def _identify(session: Session) -> None:
             argv=list(running.argv),
             files=dict(running.service.files),
             env=dict(running.service.env),
-            cpus=[] if session.attached else list(session.sitting.place.server_cpus),
+            cpus=[] if session.attached else list(session.sitting.cores.server_cpus),
         ),
         "facts": FactsAbout(documents=facts.documents, extra=dict(facts.extra)),
         "outcomes": list(_core.OUTCOMES),

@@ -36,7 +36,7 @@ from searchbench.lab.drive.warming import IsWarm
 from searchbench.lab.drive.workload import Compiled
 from searchbench.lab.fleet.fleet import Fleet
 from searchbench.lab.system.running import Running
-from searchbench.places import Place
+from searchbench.places import Cores
 from searchbench.record.trial import Captured as CapturedAbout
 from searchbench.record.trial import Ingest, Note, Terms, Trial
 from searchbench.study.plan import Judging
@@ -117,7 +117,7 @@ class Sitting:
 
     rules: Judging
     watch: Watch
-    place: Place
+    cores: Cores
     shelf: Shelf
     is_warm: IsWarm | None = None
     fleet: Fleet | None = None

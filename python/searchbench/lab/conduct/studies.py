@@ -133,8 +133,8 @@ def _conductor(
     if names and is_warm:
         fleet = Fleet(names, shlex.split(ssh or "ssh"), command or "searchbench-client")
     with folder(work) as private, fleet or nullcontext():
-        place, shelf = host.placement(), Shelf(private / "shelf")
-        sitting = Sitting(plan.judging, openings.watch, place, shelf, is_warm, fleet, breach)
+        cores, shelf = host.placement(), Shelf(private / "shelf")
+        sitting = Sitting(plan.judging, openings.watch, cores, shelf, is_warm, fleet, breach)
         with closing(Conductor(openings, sitting, private / "run", plan, invalid)) as found:
             yield found
 
