@@ -9,6 +9,7 @@ nearest group above that hands on what is wanted.
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -28,36 +29,48 @@ class Hierarchy:
     version: int
 
 
-def hierarchy(controller: str) -> Hierarchy | str:
-    """Where a group that has this controller can be made, or why none can."""
-    found = mounts.mounted()
-    own = _own()
-    for mount in found:
-        if mount.kind == "cgroup" and controller in mount.options:
+def hierarchies(wanted: Sequence[str]) -> dict[str, Hierarchy] | str:
+    """Where groups that have these controllers can be made, or why they cannot.
+
+    Those of version 2 are one and the same place for all of its controllers.
+    """
+    found: dict[str, Hierarchy] = {}
+    own, all_mounts = _own(), mounts.mounted()
+    for mount in all_mounts:
+        for controller in set(wanted) & set(mount.options if mount.kind == "cgroup" else ()):
             parent = _within(mount, own.get(controller, "/"))
-            return Hierarchy(parent, 1) if _writable(parent) else _denied(parent)
-    for mount in found:
-        if mount.kind == "cgroup2":
-            return _version_2(mount, own.get("", "/"), _V2_NAMES.get(controller, controller))
-    return "this machine has no control groups mounted"
+            if not _writable(parent):
+                return _denied(parent)
+            found[controller] = Hierarchy(parent, 1)
+    rest = [controller for controller in wanted if controller not in found]
+    unified = next((mount for mount in all_mounts if mount.kind == "cgroup2"), None)
+    if rest and unified is None:
+        return f"this machine has no control groups with the controller {rest[0]}"
+    if rest and unified is not None:
+        there = _version_2(unified, own.get("", "/"), [_V2_NAMES.get(c, c) for c in rest])
+        if isinstance(there, str):
+            return there
+        found |= dict.fromkeys(rest, there)
+    return found
 
 
-def _version_2(mount: mounts.Mounted, own: str, controller: str) -> Hierarchy | str:
+def _version_2(mount: mounts.Mounted, own: str, wanted: Sequence[str]) -> Hierarchy | str:
     top = Path(mount.point)
-    if controller not in _words(top / "cgroup.controllers"):
-        return f"the kernel's control groups have no controller {controller}"
+    absent = [c for c in wanted if c not in _words(top / "cgroup.controllers")]
+    if absent:
+        return f"the kernel's control groups have no controller {absent[0]}"
     group = _within(mount, own)
     denied = ""
     for parent in (group, *group.parents):
         if not parent.is_relative_to(top):
             break
-        if controller not in _words(parent / "cgroup.subtree_control"):
+        if not set(wanted) <= set(_words(parent / "cgroup.subtree_control")):
             continue
         if _writable(parent):
             return Hierarchy(parent, 2)
         denied = denied or _denied(parent)
     return denied or (
-        f"no control group above ours hands the controller {controller} on; start searchbench with "
+        f"no control group above ours hands {' and '.join(wanted)} on; start searchbench with "
         "`systemd-run --scope -p Delegate=yes`, or as root"
     )
 

@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 from searchbench.errors import LabError
 from searchbench.lab.place import things
-from searchbench.lab.place.control import hierarchy
+from searchbench.lab.place.control import hierarchies
 from searchbench.lab.place.ledger import Ledger
 
 PERIOD_US = 10_000
@@ -68,12 +68,12 @@ class Group:
     def make(self) -> None:
         """LabError (stage ``place``) where the machine does not let us."""
         name = self.ledger.unique()
-        for controller in self.wanted:
-            found = hierarchy(controller)
-            if isinstance(found, str):
-                raise LabError(found, "place")
-            self._folders[controller] = found.parent / name
-            self._versions[controller] = found.version
+        found = hierarchies(self.wanted)
+        if isinstance(found, str):
+            raise LabError(found, "place")
+        for controller, where in found.items():
+            self._folders[controller] = where.parent / name
+            self._versions[controller] = where.version
         paths = dict.fromkeys(self._folders.values())
         self._number = self.ledger.note(things.Group(tuple(map(str, paths))))
         for path in paths:
