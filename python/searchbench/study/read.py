@@ -9,7 +9,7 @@ from typing import Any
 
 from searchbench.errors import Complaint, StudyError
 from searchbench.spec import show
-from searchbench.study import tables
+from searchbench.study import places, tables
 from searchbench.study.factors import check_held, read_exclusions, read_factors
 from searchbench.study.keys import (
     AGREEMENT_KEYS,
@@ -54,6 +54,8 @@ def parse_study(text: str, file: str, base: Path) -> Study:
     verbatim = "requests" in source.tables
     systems, named = read_systems(source, verbatim=verbatim)
     found = tables.given_tables(source)
+    asked = list(found)
+    found |= places.read_sections(source)
     given = tables.Given(source, found, read_factors(source, systems, named), base)
     if verbatim:
         tables.check_requests(given, systems.values())
@@ -61,6 +63,7 @@ def parse_study(text: str, file: str, base: Path) -> Study:
         tables.check_corpus(given)
         tables.check_queries(given)
     tables.check_load(given)
+    systems = places.settle_in(given, systems)
     control = source.checked(("control",), CONTROL_KEYS)
     ingest = source.checked(("ingest",), INGEST_KEYS)
     agreement = source.checked(("agreement",), AGREEMENT_KEYS)
@@ -72,7 +75,9 @@ def parse_study(text: str, file: str, base: Path) -> Study:
         text=text,
         question=top.get("question", "").strip(),
         systems=tuple(systems.values()),
-        **given.tables,
+        **{name: found[name] for name in asked},
+        places=places.named(found, "places"),
+        storages=places.named(found, "storages"),
         factors=tuple(v.factor for v in given.varied),
         analysis=top.get("analysis", "").strip(),
         held=source.tables.get("held", ""),
@@ -85,6 +90,7 @@ def parse_study(text: str, file: str, base: Path) -> Study:
     )
     _measured(source, study, control)
     _as_found(source, study, ingest.get("index"))
+    places.check_cold(given, study.measure)
     factors = [*study.factors, *([study.steps] if study.steps else [])]
     exclude = read_exclusions(source, factors, named)
     check_held(source, factors, several=len(study.systems) > 1)

@@ -18,7 +18,7 @@ from typing import Self
 import psutil
 
 from searchbench.corpora.corpus import Schema
-from searchbench.engines.engine import Companion, Engine, Parameters
+from searchbench.engines.engine import Companion, Engine, Laid, Parameters
 from searchbench.errors import LabError
 from searchbench.lab.system.names import Places, free_port, program
 from searchbench.lab.system.running import NO_FIELDS, Running
@@ -38,6 +38,7 @@ _libc = ctypes.CDLL(None, use_errno=True)
 class Deployment(Running):
     """A service that we started. ``data``: where its index is; ``cpus``: its cores (none: any).
 
+    ``laid``: by kind of file the folder where those lie that are not to be in ``data``.
     ``process`` is the one that is asked.
     """
 
@@ -51,9 +52,11 @@ class Deployment(Running):
         run: Path,
         cpus: Sequence[int] = (),
         schema: Schema = NO_FIELDS,
+        laid: Mapping[str, Path] | None = None,
     ) -> None:
         super().__init__(engine, params, run, schema)
         self.data = data
+        self.laid = dict(laid or {})
         self.cpus = cpus
         self._children: dict[str, subprocess.Popen[bytes]] = {}
         self._strange = 0
@@ -82,7 +85,8 @@ class Deployment(Running):
 
     def _start(self) -> None:
         port, service = free_port(), self.service
-        self.places = Places(self.data, self.run, port)
+        self.places = Places(self.data, self.run, port, laid=self.laid)
+        laid = self._laid()
         fill = self.places.fill
         for name, remedy in service.needs.items():
             if program(fill(name)) is None:
@@ -93,10 +97,12 @@ class Deployment(Running):
         (self.run / _log("")).write_bytes(b"")
         if service.first and not any(self.data.iterdir()):
             for step in service.first:
-                complete(self._command(step), run=self.run, log="first.log", stage="deploy")
+                whole = (*step, *(part for each in laid for part in each.first))
+                complete(self._command(whole), run=self.run, log="first.log", stage="deploy")
         self.endpoint = Endpoint(("127.0.0.1", port), service.wire, service.login, service.whole)
         # Last the one that is asked.
-        for each in (*service.companions, Companion("", service.argv, service.env)):
+        argv = (*service.argv, *(part for each in laid for part in each.argv))
+        for each in (*service.companions, Companion("", argv, service.env)):
             self.argv = self._command(each.argv)
             env = {k: fill(v) for k, v in each.env.items()}
             self._children[each.name] = _start(
@@ -104,6 +110,16 @@ class Deployment(Running):
             )
         *others, self.process = (psutil.Process(c.pid) for c in self._children.values())
         self.processes = [self.process, *others]
+
+    def _laid(self) -> list[Laid]:
+        """What makes the service lay files elsewhere; LabError where it cannot."""
+        for kind, folder in self.laid.items():
+            if kind not in self.service.laid:
+                raise LabError(
+                    f"{self.engine.name} lays no files of the kind {kind} elsewhere", "deploy"
+                )
+            folder.mkdir(parents=True, exist_ok=True)
+        return [self.service.laid[kind] for kind in self.laid]
 
     def _command(self, argv: Sequence[str]) -> list[str]:
         filled = [self.places.fill(part) for part in argv]
