@@ -95,21 +95,19 @@ A place says where a system runs and where its files lie. Each of its keys may b
 ```toml
 [places.small]
 memory = "256MB"          # for all processes of the system and the files that they read
-cores = 1
 cold = "trial"            # from a restart, with nothing in memory
 storage = "slow"          # where all files lie
 wal = "fast"              # but the write-ahead log is here
 
 [storages.slow]
 filesystem = "ext4"       # made for each index, and removed after it
-like = "disk"             # as slow as a disk that turns
 
 [storages.fast]
 directory = "/mnt/ssd"    # what is there
 
 [factors]
-"places.small.memory" = ["64MB", "256MB", "1GB"]
-"storages.slow.filesystem" = ["ext4", "xfs"]
+"places.small.cores" = [1, 2]
+"storages.slow.like" = ["disk", "ssd"]   # as slow as a disk that turns, or as an SSD
 ```
 
 With one place, every system that is started runs there. With several, each says in which:
