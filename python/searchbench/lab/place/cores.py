@@ -6,6 +6,8 @@ import os
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
+from msgspec.structs import replace
+
 from searchbench.errors import LabError
 from searchbench.places import Cores, Place
 from searchbench.record.trial import Lever
@@ -62,17 +64,20 @@ def as_asked(place: Place, asked: Sequence[int], pids: Iterable[int]) -> Lever:
     )
 
 
-def elsewhere(asked: Sequence[int], before: Sequence[float], after: Sequence[float]) -> float:
-    """Of the seconds that a system ran, the share on cores that it was not given."""
+def kept_to(
+    lever: Lever, asked: Sequence[int], before: Sequence[float], after: Sequence[float]
+) -> Lever:
+    """The lever with the share of its time that the system was on other cores."""
     spent = [b - a for a, b in zip(before, after, strict=True)]
     whole = sum(spent)
-    return sum(s for core, s in enumerate(spent) if core not in asked) / whole if whole else 0.0
-
-
-def kept_to(lever: Lever, asked: Sequence[int], share: float) -> tuple[str, str]:
-    """Effect and problem, from the share of the time that was spent elsewhere."""
+    share = sum(s for core, s in enumerate(spent) if core not in asked) / whole if whole else 0.0
     effect = f"{share:.1%} of its time on other cores"
-    return effect, effect if share > _ELSEWHERE else lever.problem
+    return replace(
+        lever,
+        effect=effect,
+        problem=effect if share > _ELSEWHERE else lever.problem,
+        figures={**lever.figures, "elsewhere_share": share},
+    )
 
 
 def numbers(cores: Sequence[int]) -> str:

@@ -65,6 +65,11 @@ class Disk:
         return self._device
 
     @property
+    def probe(self) -> Path:
+        """A file on it that is nobody's, to measure with."""
+        return self._point / "probe"
+
+    @property
     def daemons(self) -> Sequence[psutil.Process]:
         """Those that delay requests."""
         return self._slow.daemons

@@ -189,6 +189,22 @@ class Group:
         row = self._rows("blkio", f"blkio.throttle.{_V1_RATES[rate]}", device)
         return int(row[0]) if row else None
 
+    def device(self, device: str) -> dict[str, float]:
+        """What it asked of a device until now."""
+        if self._versions["blkio"] == 2:
+            row = dict(part.split("=") for part in self._rows("blkio", "io.stat", device))
+            names = {"rbytes": "read_bytes", "wbytes": "written_bytes", "rios": "reads",
+                     "wios": "writes"}  # fmt: skip
+            return {name: float(row.get(key, 0)) for key, name in names.items()}
+        found = {}
+        for file, names in (("io_service_bytes", ("read_bytes", "written_bytes")),
+                            ("io_serviced", ("reads", "writes"))):  # fmt: skip
+            text = self._text("blkio", f"blkio.throttle.{file}")
+            rows = {tuple(line.split()[:2]): line.split()[-1] for line in text.splitlines()}
+            for kind, name in zip(("Read", "Write"), names, strict=True):
+                found[name] = float(rows.get((device, kind), 0))
+        return found
+
     def late_writes_limited(self) -> bool:
         """Whether writes that the kernel does later are held to a rate too."""
         return self._versions["blkio"] == 2 and self._versions.get("memory") == 2

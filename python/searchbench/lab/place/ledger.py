@@ -95,6 +95,12 @@ class Ledger:
         self._things[self._last] = thing
         return self._last
 
+    def folder(self, path: Path) -> None:
+        """Write down a folder of ours, that exists, once: what is made in it is gone before it is."""
+        tree = Tree(str(path))
+        if tree not in self._things.values():
+            self.note(tree)
+
     def undo(self, *numbers: int) -> list[str]:
         """Undo these, the last first; why not, of those that are left."""
         left = []

@@ -33,6 +33,11 @@ def limits_of(storage: Storage) -> dict[str, int]:
     return {rate: value for rate in RATES if (value := getattr(storage, rate)) is not None}
 
 
+def keys_of(storage: Storage) -> list[str]:
+    """The keys of a study for its limits."""
+    return [_KEYS[rate] for rate in limits_of(storage)]
+
+
 def throttle(group: Group, device: str, path: str, storage: Storage, probe: Path) -> list[Lever]:
     """Limit a device for a group, and measure each limit; its levers.
 
