@@ -107,7 +107,8 @@ def opening_of(session: Session) -> Phases[Session]:
     stop, identify = ("stop", Session.close), ("identify", _identify)
     placed = session.place is not None
     settle = [("place", _settle)] if placed else []
-    deploy = [*settle, ("deploy", _deploy), identify, *([("place", _look)] if placed else [])]
+    look = [("place", _look)] if placed else []
+    deploy = [*settle, ("deploy", _deploy), identify, *look]
     capture = [("capture", _capture)] if not session.captures_after else []
     if isinstance(session.opened.workload, VerbatimRequests):
         some = [("capture", _capture_some)] if capture else []
@@ -116,7 +117,8 @@ def opening_of(session: Session) -> Phases[Session]:
         fill = [("ingest", _fill)] if session.index is not None else []
         return [("deploy", _attach), *fill, ("compile", _compile), identify, *capture]
     if not _engine(session).can.keeps_index:
-        return [*deploy, ("ingest", _ingest_for_now), identify, *capture]
+        filled = [("deploy", _deploy), ("ingest", _ingest_for_now), identify]
+        return [*settle, *filled, *look, *capture]
     found: list[tuple[str, Callable[[Session], object]]] = []
     if not _index(session).finished:
         # The storages, and the limits where this trial alone uses the index.
@@ -207,7 +209,8 @@ def _confines(session: Session) -> Confines:
 def _look(session: Session) -> None:
     """Is every process, with each of its threads, where it should be?"""
     assert session.confines is not None
-    session.confines.loaded(family(session.there().processes))
+    roots = session.there().processes
+    session.confines.loaded([p.pid for root in roots for p in (root, *root.children(recursive=True))])
 
 
 def _account(run: Run) -> None:
