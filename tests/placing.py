@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 import subprocess
 import sys
@@ -16,8 +17,18 @@ from searchbench.lab.place.abilities import ability
 SOURCES = Path(__file__).parent.parent / "python"
 
 
+_held: list[int] = []  # descriptors of locks, until the test ends
+
+
 def needs(*levers: str) -> None:
-    """Skip where this machine does not have one of them, saying so."""
+    """Skip where this machine does not have one of them, saying so.
+
+    A machine has one zfs-fuse: tests of other workers wait for it.
+    """
+    if "zfs" in levers:
+        lock = os.open("/tmp/searchbench-tests-zfs.lock", os.O_RDWR | os.O_CREAT)
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        _held.append(lock)
     for lever in levers:
         found = ability(lever)
         if not found.here:
@@ -32,6 +43,8 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     folder = Path(os.path.realpath(tmp_path))
     monkeypatch.setenv("SEARCHBENCH_LEDGERS", str(folder / "ledgers"))
     yield folder
+    while _held:
+        os.close(_held.pop())
     left = [*mounts.below(folder), *loops_below(folder)]
     for point in sorted(mounts.below(folder), reverse=True):
         mounts.unmount(point, dead=True)

@@ -63,13 +63,12 @@ def places(*, as_json: Json = False) -> int:
     if as_json:
         out.as_json([{**asdict(one), "here": one.here} for one in found])
         return 0
-    rows = [
-        (one.lever, "yes" if one.here else "no", one.means, _how(one.missing, one.remedy))
-        for one in found
-    ]
-    out.table(("lever", "here", "in a study", ""), rows)
+    out.table(
+        ("lever", "here", "in a study"),
+        [(one.lever, "yes" if one.here else "no", one.means) for one in found],
+    )
+    missing = [f"{one.lever}: {one.missing}; {one.remedy}" for one in found if not one.here]
+    if missing:
+        out.say()
+        out.points(missing)
     return 0
-
-
-def _how(missing: str, remedy: str) -> str:
-    return f"{missing}: {remedy}" if missing else ""

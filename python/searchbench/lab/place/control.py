@@ -69,10 +69,7 @@ def _version_2(mount: mounts.Mounted, own: str, wanted: Sequence[str]) -> Hierar
         if _writable(parent):
             return Hierarchy(parent, 2)
         denied = denied or _denied(parent)
-    return denied or (
-        f"no control group above ours hands {' and '.join(wanted)} on; start searchbench with "
-        "`systemd-run --scope -p Delegate=yes`, or as root"
-    )
+    return denied or f"no control group above ours hands {' and '.join(wanted)} on"
 
 
 def _own() -> dict[str, str]:
