@@ -86,7 +86,8 @@ def go(session: Session, phases: Phases[_T], it: _T) -> None:
             try:
                 phase(it)
             except (SearchbenchError, OSError) as error:
-                if why := session.why():
+                why = session.why()
+                if why and why not in str(error):
                     raise LabError(f"{why} ({error})", name) from error
                 raise
 

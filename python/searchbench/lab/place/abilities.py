@@ -25,8 +25,8 @@ _SYS_ADMIN = 21  # the capability to mount, of linux/capability.h
 _AS_ROOT = "run as root"
 _PACKAGES = {
     "mkfs.ext4": "e2fsprogs", "mkfs.xfs": "xfsprogs", "mkfs.btrfs": "btrfs-progs",
-    "compsize": "btrfs-compsize", "losetup": "mount", "zfs-fuse": "zfs-fuse", "zpool": "zfs-fuse",
-    "zfs": "zfs-fuse", "nbdkit": "nbdkit", "nbdfuse": "libnbd-bin", "mount": "mount",
+    "compsize": "btrfs-compsize", "zfs-fuse": "zfs-fuse", "zpool": "zfs-fuse",
+    "zfs": "zfs-fuse", "nbdkit": "nbdkit", "nbdfuse": "libnbd-bin",
 }  # fmt: skip
 
 
@@ -144,7 +144,7 @@ def _directory() -> Ability:
 
 
 def _ram() -> Ability:
-    return _mounted("ram", "ram = true", "tmpfs", "mount")
+    return _mounted("ram", "ram = true", "tmpfs")
 
 
 def _ext4() -> Ability:
@@ -182,7 +182,7 @@ def _latency() -> Ability:
 def _device(lever: str, means: str, *programs: str) -> Ability:
     """A file system behind a loop device."""
     kind = lever if lever in MAKERS else "ext4"
-    found = _mounted(lever, means, kind, "losetup", "mount", *programs)
+    found = _mounted(lever, means, kind, *programs)
     if found.here and not os.access("/dev/loop-control", os.W_OK):
         missing = "there is no /dev/loop-control that we may write to"
         return Ability(lever, means, missing, "modprobe loop")

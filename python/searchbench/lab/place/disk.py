@@ -120,10 +120,7 @@ class Disk:
     def _attach(self, backing: Path) -> None:
         loop = things.Loop(str(backing))
         self._numbers.append(self._ledger.note(loop))
-        code, said = things.run(
-            "losetup", "--find", "--show", "--direct-io=on", str(backing)
-        )
-        if code:
+        if said := loop.attach():
             raise self._error(f"no loop device was attached: {said}")
         (self._device,) = loop.devices()
         if not self._direct():
@@ -134,10 +131,8 @@ class Disk:
             )
         mount = things.Mount(str(self._point), self.asked.kind, str(backing))
         self._numbers.append(self._ledger.note(mount))
-        code, said = things.run(
-            "mount", "-t", self.asked.kind, "-o", self._options(), self._device, str(self._point)
-        )
-        if code:
+        said = mounts.mount(self._device, self._point, self.asked.kind, self._options())
+        if said:
             raise self._error(f"{self.asked.kind} was not mounted: {said}")
 
     def _detach(self) -> list[str]:
@@ -149,9 +144,9 @@ class Disk:
 
     def _options(self) -> str:
         if self.asked.kind != "btrfs":
-            return "noatime"
+            return ""
         # Discards are sent in the background while something is measured.
-        options = "noatime,nodiscard"
+        options = "nodiscard"
         # Forced: else btrfs gives up on a file whose beginning does not compress.
         return options + (f",compress-force={self.asked.compression}" if self.asked.compression
                           else "")  # fmt: skip

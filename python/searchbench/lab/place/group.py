@@ -68,6 +68,7 @@ class Group:
     def make(self) -> None:
         """LabError (stage ``place``) where the machine does not let us."""
         name = self.ledger.unique()
+        self._folders.clear()
         found = hierarchies(self.wanted)
         if isinstance(found, str):
             raise LabError(found, "place")
@@ -90,6 +91,11 @@ class Group:
     def joins_of(self, controller: str) -> tuple[Path, ...]:
         """The same for one controller alone; with version 2 it is all of them."""
         return (self._folders[controller] / "cgroup.procs",)
+
+    @property
+    def unified(self) -> bool:
+        """Is one group for all controllers (version 2)?"""
+        return 2 in self._versions.values()
 
     def has(self, controller: str) -> bool:
         """Whether it has that controller."""

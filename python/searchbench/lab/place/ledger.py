@@ -15,7 +15,7 @@ from __future__ import annotations
 import contextlib
 import fcntl
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Self
@@ -25,6 +25,7 @@ import msgspec
 from searchbench.errors import LabError
 from searchbench.lab.place.things import Daemon, Group, Loop, Mount, Pool, Thing, Tree
 
+_PASSES = 3
 _ANY = Tree | Loop | Mount | Group | Daemon | Pool
 
 
@@ -169,17 +170,31 @@ def clean() -> Cleaned:
                 live.append(pid)
                 continue
             things = _left_in(path)
-            stuck = False
-            for thing in reversed(things):
-                there = thing.there()
-                if problem := thing.undo():
-                    left.append(problem)
-                    stuck = True
-                elif there:
-                    undone.append(str(thing))
-            if not stuck:
+            problems = _undo(things, undone)
+            if problems:
+                left += problems
+            else:
                 path.unlink(missing_ok=True)
     return Cleaned(tuple(undone), tuple(left), tuple(live))
+
+
+def _undo(things: Sequence[Thing], undone: list[str]) -> list[str]:
+    """Undo these, the last first; why not, of those that are left.
+
+    Again where something is there once more: a daemon may have finished what it had begun.
+    """
+    problems: list[str] = []
+    for _ in range(_PASSES):
+        problems = []
+        for thing in reversed(things):
+            there = thing.there()
+            if problem := thing.undo():
+                problems.append(problem)
+            elif there and str(thing) not in undone:
+                undone.append(str(thing))
+        if not any(thing.there() for thing in things):
+            break
+    return problems
 
 
 def _left_in(path: Path) -> list[Thing]:

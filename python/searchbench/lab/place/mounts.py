@@ -15,8 +15,12 @@ from pathlib import Path
 _MOUNTINFO = Path("/proc/self/mountinfo")
 _ESCAPED = re.compile(r"\\([0-7]{3})")
 _DETACH = 2  # MNT_DETACH of umount(2)
+_NOSUID, _NODEV, _NOATIME = 2, 4, 1024  # MS_.. of mount(2)
 _PATIENCE_S = 5.0
 _libc = ctypes.CDLL(None, use_errno=True)
+_libc.mount.argtypes = (
+    ctypes.c_char_p, ctypes.c_char_p, ctypes.c_char_p, ctypes.c_ulong, ctypes.c_char_p,
+)  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +65,17 @@ def below(path: Path | str) -> list[str]:
     """Where something is mounted at a path or below it."""
     whole = os.path.realpath(path)
     return [m.point for m in mounted() if m.point == whole or m.point.startswith(f"{whole}/")]
+
+
+def mount(source: str, point: Path, kind: str, options: str = "") -> str:
+    """Mount it, without a program that could go on when we are killed; "" if done, else why not.
+
+    No access times are kept, and neither devices nor set-user-id programs work there.
+    """
+    arguments = (source.encode(), str(point).encode(), kind.encode())
+    if _libc.mount(*arguments, _NOATIME | _NOSUID | _NODEV, options.encode()):
+        return os.strerror(ctypes.get_errno())
+    return ""
 
 
 def unmount(point: Path | str, *, dead: bool = False) -> str:

@@ -139,17 +139,35 @@ class Confines:
             return
         self._group = group = Group(self._ledger, wanted)
         group.make()
-        if place.memory_bytes:
-            group.cap_memory(place.memory_bytes)
-            self._note(_capped(place, group.memory().limit_bytes))
         if place.cpu_share < 1:
             group.share_cpu(place.cpu_share * len(self.cpus))
             self._note(share.shared(place, group, self.cpus))
         for name, storage in limited.items():
-            made = self._storages.made(name)
-            if not isinstance(made, Disk) or made.device is None:
-                raise LabError(f"storage {name}: {storage.kind} has no device to limit", "place")
-            self._note(*throttle(group, made.device, made.path, storage, made.probe))
+            made = self._device(name)
+            self._note(*throttle(group, str(made.device), made.path, storage, made.probe))
+        if place.memory_bytes:
+            self._cap(group)
+
+    def _cap(self, group: Group) -> None:
+        """The cap comes last: what measures the others is not held to it."""
+        place = self.place
+        if group.unified and group.has("blkio"):
+            # What measured was in this very group, and its memory would be on the account.
+            group.remove()
+            group.make()
+            if place.cpu_share < 1:
+                group.share_cpu(place.cpu_share * len(self.cpus))
+            for name, storage in _limited(place).items():
+                for rate, limit in limits_of(storage).items():
+                    group.limit_rate(str(self._device(name).device), rate, limit)
+        group.cap_memory(place.memory_bytes)
+        self._note(_capped(place, group.memory().limit_bytes))
+
+    def _device(self, name: str) -> Disk:
+        made = self._storages.made(name)
+        if not isinstance(made, Disk) or made.device is None:
+            raise LabError(f"storage {name} has no device that could be limited", "place")
+        return made
 
     def _note(self, *levers: Lever) -> None:
         """Keep them; LabError with the first that did not take."""

@@ -38,11 +38,8 @@ class Ram:
             )
         source = self._ledger.unique()
         self._number = self._ledger.note(things.Mount(str(self._point), "tmpfs", source))
-        code, said = things.run(
-            "mount", "-t", "tmpfs", "-o", f"size={self.asked.size_bytes},mode=0755,nosuid,nodev",
-            source, str(self._point),
-        )  # fmt: skip
-        if code:
+        options = f"size={self.asked.size_bytes},mode=0755"
+        if said := mounts.mount(source, self._point, "tmpfs", options):
             raise LabError(f"storage {self.asked.name}: no tmpfs was mounted: {said}", "place")
 
     def forget(self) -> None:

@@ -6,10 +6,12 @@ same code undoes what a live process has finished with and what a dead one left 
 
 from __future__ import annotations
 
+import ctypes
 import errno
 import fcntl
 import os
 import signal
+import struct
 import subprocess
 import time
 from pathlib import Path
@@ -23,8 +25,12 @@ from searchbench.lab.system.names import program
 PREFIX = "searchbench-"
 """What begins the names of folders, groups and pools that we make."""
 
-_LOOP_CLR_FD = 0x4C01
+# Of linux/loop.h.
+_LOOP_CLR_FD, _LOOP_CONFIGURE, _LOOP_CTL_GET_FREE = 0x4C01, 0x4C0A, 0x4C82
+_LO_FLAGS_DIRECT_IO = 16
+_PR_SET_PDEATHSIG = 1
 _PATIENCE_S = 5.0
+_libc = ctypes.CDLL(None, use_errno=True)
 
 
 class Thing(msgspec.Struct, frozen=True, tag=True):
@@ -96,7 +102,7 @@ class Loop(Thing, frozen=True, tag=True):
         give_up = time.monotonic() + _PATIENCE_S
         while devices := self.devices():
             for device in devices:
-                problem = _detach(device)
+                problem = self._detach(device)
                 if problem:
                     return problem
             if time.monotonic() > give_up:
@@ -104,20 +110,45 @@ class Loop(Thing, frozen=True, tag=True):
             time.sleep(0.01)
         return ""
 
+    def attach(self) -> str:
+        """Attach a device to it, with direct I/O; "" if done, else why not."""
+        try:
+            with open(self.image, "r+b", buffering=0) as file:
+                while not self._attach(file.fileno()):
+                    pass
+        except OSError as error:
+            return error.strerror or str(error)
+        return ""
 
-def _detach(device: str) -> str:
-    try:
-        descriptor = os.open(device, os.O_RDONLY)
-    except OSError as error:
-        return f"{device} was not detached: {error.strerror}"
-    try:
-        fcntl.ioctl(descriptor, _LOOP_CLR_FD)
-    except OSError as error:
-        if error.errno not in (errno.ENXIO, errno.EBUSY):  # ENXIO: nothing is behind it any more
+    def _attach(self, file: int) -> bool:
+        """Whether the device that was free was still so."""
+        with open("/dev/loop-control", "rb", buffering=0) as control:
+            free = fcntl.ioctl(control, _LOOP_CTL_GET_FREE)
+        config = struct.pack("=II40xIIII176x64x", file, 0, 0, 0, 0, _LO_FLAGS_DIRECT_IO)
+        with open(f"/dev/loop{free}", "r+b", buffering=0) as device:
+            try:
+                fcntl.ioctl(device, _LOOP_CONFIGURE, config)
+            except OSError as error:
+                if error.errno == errno.EBUSY:
+                    return False
+                raise
+        return True
+
+    def _detach(self, device: str) -> str:
+        try:
+            descriptor = os.open(device, os.O_RDONLY)
+        except OSError as error:
             return f"{device} was not detached: {error.strerror}"
-    finally:
-        os.close(descriptor)
-    return ""
+        try:
+            # While it is open nobody can put another file behind it.
+            if device in self.devices():
+                fcntl.ioctl(descriptor, _LOOP_CLR_FD)
+        except OSError as error:
+            if error.errno not in (errno.ENXIO, errno.EBUSY):  # ENXIO: nothing is behind it now
+                return f"{device} was not detached: {error.strerror}"
+        finally:
+            os.close(descriptor)
+        return ""
 
 
 class Mount(Thing, frozen=True, tag=True):
@@ -300,10 +331,16 @@ def run(program_name: str, *arguments: str, timeout_s: float = 60.0) -> tuple[in
         done = subprocess.run(
             [found, *arguments], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT, text=True, errors="replace", timeout=timeout_s,
+            preexec_fn=_dies_with_us,
         )  # fmt: skip
     except subprocess.TimeoutExpired:
         return 124, f"{program_name} did not end in {timeout_s:.0f} s"
     return done.returncode, " ".join(done.stdout.split())
+
+
+def _dies_with_us() -> None:
+    """In the child: what a killed process has begun must not go on while it is cleaned up."""
+    _libc.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
 
 
 def _end(pid: int, how: signal.Signals) -> None:

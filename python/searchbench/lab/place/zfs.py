@@ -85,7 +85,7 @@ class Zfs:
         self.asked, self._ledger, self._daemon = asked, ledger, daemon
         self._image = home / "disk.img"
         self._point = home / "mounted"
-        self._pool = ledger.unique(f"-{asked.name}")
+        self._pool = ledger.unique()
         self.folder = self._point / "files"
         self._numbers: list[int] = []
         self._entered = False
