@@ -10,8 +10,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from placing import child, groups, home, loops_below, made, needs
 
+from placing import child, groups, home, loops_below, made, needs
 from searchbench.lab.place import ledger, mounts, things
 from searchbench.lab.place.ledger import Ledger, clean
 
@@ -182,7 +182,9 @@ def test_no_tree_is_removed_across_a_mount(home: Path) -> None:
     (tree / "file").touch()
     subprocess.run(["mount", "-t", "tmpfs", "theirs", str(tree / "below/point")], check=True)
     (tree / "below/point/theirs").write_text("precious")
-    assert mounts.remove_tree(tree) == f"{tree} was not removed: {tree}/below/point is mounted in it"
+    assert (
+        mounts.remove_tree(tree) == f"{tree} was not removed: {tree}/below/point is mounted in it"
+    )
     assert (tree / "below/point/theirs").read_text() == "precious"
     assert (tree / "file").exists()
     assert mounts.unmount(tree / "below/point") == ""

@@ -48,7 +48,7 @@ def test_of_several_places_each_system_names_its_own_or_a_factor_does(base: Path
     assert placed(varied, base) == {"tantivy": "small", "sqlite": ""}
     [complaint] = wrong(two, base)
     assert complaint == (
-        "s.toml:9:1: there are several places, and sqlite names none (say place = \"small\"; a "
+        's.toml:9:1: there are several places, and sqlite names none (say place = "small"; a '
         "place without keys is this machine as it is)"
     )
 

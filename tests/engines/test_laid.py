@@ -36,9 +36,7 @@ def engine(request: pytest.FixtureRequest) -> tuple[Engine, Parameters]:
 
 
 def deployment(engine: Engine, params: Parameters, path: Path, **laid: Path) -> Deployment:
-    return Deployment(
-        engine, params, path / "data", path / "run", (), CORPUS.schema, laid or None
-    )
+    return Deployment(engine, params, path / "data", path / "run", (), CORPUS.schema, laid or None)
 
 
 def opened(running: Deployment) -> set[Path]:

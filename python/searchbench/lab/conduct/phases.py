@@ -211,7 +211,9 @@ def _look(session: Session) -> None:
     """Is every process, with each of its threads, where it should be?"""
     assert session.confines is not None
     roots = session.there().processes
-    session.confines.loaded([p.pid for root in roots for p in (root, *root.children(recursive=True))])
+    session.confines.loaded(
+        [p.pid for root in roots for p in (root, *root.children(recursive=True))]
+    )
 
 
 def _account(run: Run) -> None:

@@ -175,7 +175,9 @@ def _latency() -> Ability:
     found = _device("latency", means, "nbdkit", "nbdfuse")
     absent = slow.missing()
     if found.here and absent:
-        return Ability("latency", means, f"there is no {absent[0]}", "load the kernel's fuse module")
+        return Ability(
+            "latency", means, f"there is no {absent[0]}", "load the kernel's fuse module"
+        )
     return found
 
 

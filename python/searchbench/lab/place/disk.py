@@ -56,7 +56,7 @@ class Disk:
         """Of the loop device, while it is attached."""
         if not self._device:
             return None
-        number = os.stat(self._device).st_rdev
+        number = Path(self._device).stat().st_rdev
         return f"{os.major(number)}:{os.minor(number)}"
 
     @property

@@ -33,7 +33,8 @@ _V2_RATES = dict(zip(RATES, ("riops", "wiops", "rbps", "wbps"), strict=True))
 class Memory(NamedTuple):
     """What a group had of memory. ``cached_bytes``: pages of files that are on its account.
 
-    ``met``: how often the cap was met, ``oom_kills``: how many processes the kernel ended for it.
+    ``met``: how often the cap was met, where the kernel counts that;
+    ``oom_kills``: how many processes it ended for it.
     """
 
     limit_bytes: int
@@ -128,8 +129,9 @@ class Group:
     def memory(self) -> Memory:
         """What it has used until now."""
         if self._versions["memory"] == 2:
-            events, stat = self._table("memory", "memory.events"), self._table(
-                "memory", "memory.stat"
+            events, stat = (
+                self._table("memory", "memory.events"),
+                self._table("memory", "memory.stat"),
             )
             return Memory(
                 self._number_in("memory", "memory.max"),
@@ -199,9 +201,9 @@ class Group:
         """What it asked of a device until now."""
         if self._versions["blkio"] == 2:
             row = dict(part.split("=") for part in self._rows("blkio", "io.stat", device))
-            names = {"rbytes": "read_bytes", "wbytes": "written_bytes", "rios": "reads",
-                     "wios": "writes"}  # fmt: skip
-            return {name: float(row.get(key, 0)) for key, name in names.items()}
+            keys = {"rbytes": "read_bytes", "wbytes": "written_bytes", "rios": "reads",
+                    "wios": "writes"}  # fmt: skip
+            return {name: float(row.get(key, 0)) for key, name in keys.items()}
         found = {}
         for file, names in (("io_service_bytes", ("read_bytes", "written_bytes")),
                             ("io_serviced", ("reads", "writes"))):  # fmt: skip

@@ -97,7 +97,7 @@ class Ledger:
         return self._last
 
     def folder(self, path: Path) -> None:
-        """Write down a folder of ours, that exists, once: what is made in it is gone before it is."""
+        """Write down a folder of ours that exists, once; what is made in it goes before it."""
         tree = Tree(str(path))
         if tree not in self._things.values():
             self.note(tree)
@@ -130,9 +130,12 @@ class Ledger:
         place.mkdir(parents=True, exist_ok=True)
         start = _started(os.getpid())
         number = 0
-        while (self.path := place / f"{os.getpid()}-{start}-{number}.jsonl").exists():
+        path = place / f"{os.getpid()}-{start}-{number}.jsonl"
+        while path.exists():
             number += 1  # a second ledger of one process
-        file = os.open(self.path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_APPEND, 0o600)
+            path = place / f"{os.getpid()}-{start}-{number}.jsonl"
+        self.path = path
+        file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_APPEND, 0o600)
         fcntl.flock(file, fcntl.LOCK_EX)
         os.write(file, _encoded(_Line(boot=_boot(), pid=os.getpid(), start=start)))
         return file

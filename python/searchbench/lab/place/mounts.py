@@ -137,7 +137,7 @@ def _held_by(point: Path | str) -> Iterator[str]:
             continue
         try:
             links = [process / "cwd", *(process / "fd").iterdir()]
-            if any(f"{os.readlink(link)}/".startswith(prefix) for link in links):
+            if any(f"{link.readlink()}/".startswith(prefix) for link in links):
                 yield f"process {process.name}, {(process / 'comm').read_text().strip()}"
         except OSError:
             continue  # ended meanwhile, or not ours to look at

@@ -203,10 +203,11 @@ class Confines:
                 f"{megabytes(free)} of its files are in memory and not on its account, so the cap "
                 "does not hold for them"
             )
+        met = f", and met the cap {seen.met:,} times" if seen.met else ""
         return replace(
             lever,
-            effect=f"it had {megabytes(seen.peak_bytes)} at most, and met the cap {seen.met:,} "
-            f"times; {megabytes(resident)} of its files are in memory, and "
+            effect=f"it had {megabytes(seen.peak_bytes)} at most{met}; "
+            f"{megabytes(resident)} of its files are in memory, and "
             f"{megabytes(seen.cached_bytes)} of file pages on its account",
             problem=problem,
             figures={

@@ -19,7 +19,7 @@ from searchbench.record.trial import Lever
 class Ram:
     """``point``: an empty folder of ours."""
 
-    device = None
+    device: str | None = None
     daemons: Sequence[psutil.Process] = ()
 
     def __init__(self, asked: Storage, ledger: Ledger, point: Path) -> None:

@@ -2,7 +2,7 @@
 
 Run as a program of its own (it needs nothing but Python), because a control group holds processes:
 
-    reads.py PATH direct|mapped|write BYTES SECONDS THREADS
+    reads.py PATH direct|mapped|write BYTES SECONDS SENDERS
 
 prints, as JSON, ``per_s``: requests a second, and ``requests``: how many were counted.
 """
@@ -14,8 +14,8 @@ import mmap
 import os
 import random
 import sys
-import threading
 import time
+from array import array
 from types import TracebackType
 
 SETTLES_S = 0.15
@@ -52,13 +52,17 @@ class Aligned:
 
 
 class Mapped:
-    """A device or a file through a mapping, page by page; each page is read but once."""
+    """A device or a file through a mapping, page by page; each page is read but once.
 
-    def __init__(self, path: str) -> None:
+    Of several senders each has pages of its own: ``first``, and from there one in ``step``.
+    """
+
+    def __init__(self, path: str, first: int, step: int) -> None:
         self._file = os.open(path, os.O_RDONLY)
         self.blocks = os.lseek(self._file, 0, os.SEEK_END) // mmap.PAGESIZE
         self._map = mmap.mmap(self._file, self.blocks * mmap.PAGESIZE, prot=mmap.PROT_READ)
         self._map.madvise(mmap.MADV_RANDOM)
+        self._own = range(first, self.blocks, step)
         self._forget()
 
     def read(self, block: int) -> None:
@@ -70,30 +74,56 @@ class Mapped:
     def _forget(self) -> None:
         self._map.madvise(mmap.MADV_DONTNEED)
         os.posix_fadvise(self._file, 0, 0, os.POSIX_FADV_DONTNEED)
-        self._left = random.sample(range(self.blocks), min(self.blocks, 1 << 17))
+        self._left = random.sample(self._own, min(len(self._own), 1 << 17))
 
 
-def measure(path: str, how: str, size: int, seconds: float, threads: int) -> dict[str, float]:
-    """Send requests from so many threads; how many a second were done once it had settled."""
-    done: list[float] = []
-    end = time.perf_counter() + SETTLES_S + seconds
+def measure(path: str, how: str, size: int, seconds: float, senders: int) -> dict[str, float]:
+    """Send requests from so many processes; how many a second were done once it had settled.
 
-    def send() -> None:
-        file = Mapped(path) if how == "mapped" else Aligned(path, size, writes=how == "write")
-        while time.perf_counter() < end:
-            file.read(random.randrange(file.blocks))
-            done.append(time.perf_counter())
-
+    Processes, because a fault of a mapping holds the interpreter's lock.
+    """
     began = time.perf_counter()
-    senders = [threading.Thread(target=send) for _ in range(threads)]
-    for sender in senders:
-        sender.start()
-    for sender in senders:
-        sender.join()
+    pipes = []
+    for number in range(senders):
+        out, into = os.pipe()
+        if os.fork() == 0:
+            code = 1
+            try:
+                os.close(out)
+                pages = (number, senders)
+                done = _sent(path, how, size, began + SETTLES_S + seconds, pages)
+                with os.fdopen(into, "wb") as file:
+                    done.tofile(file)
+                code = 0
+            finally:
+                os._exit(code)
+        os.close(into)
+        pipes.append(out)
+    instants: list[float] = []
+    for pipe in pipes:
+        found = array("d")
+        with os.fdopen(pipe, "rb") as file:
+            found.frombytes(file.read())
+        instants += found
+    for _ in pipes:
+        if os.wait()[1]:
+            raise SystemExit("a sender failed")
     if how == "mapped":
         _forgotten(path)
-    counted = sorted(t - began for t in done if t - began >= SETTLES_S)
+    counted = sorted(t - began for t in instants if t - began >= SETTLES_S)
     return {"per_s": slope(counted), "requests": len(counted)}
+
+
+def _sent(
+    path: str, how: str, size: int, end: float, of: tuple[int, int]
+) -> array[float]:
+    """When each request of one sender was done. ``of``: its number, and of how many."""
+    file = Mapped(path, *of) if how == "mapped" else Aligned(path, size, writes=how == "write")
+    done = array("d")
+    while time.perf_counter() < end:
+        file.read(random.randrange(file.blocks))
+        done.append(time.perf_counter())
+    return done
 
 
 def _forgotten(path: str) -> None:
@@ -117,6 +147,6 @@ def slope(instants: list[float]) -> float:
 
 
 if __name__ == "__main__":
-    path, how, size, seconds, threads = sys.argv[1:]
-    found = measure(path, how, int(size), float(seconds), int(threads))
+    path, how, size, seconds, senders = sys.argv[1:]
+    found = measure(path, how, int(size), float(seconds), int(senders))
     sys.stdout.write(json.dumps(found) + "\n")

@@ -5,6 +5,7 @@ and made a file again by nbdfuse.
 from __future__ import annotations
 
 import contextlib
+import math
 import random
 import statistics
 import subprocess
@@ -25,6 +26,7 @@ from searchbench.record.trial import Lever
 _STARTS_S = 10.0
 _LOOKS = 15
 _LATE = 1.25  # what a request may take more than was asked, as a factor,
+_WAY_MS = 0.25
 _LATE_MS = 1.0  # ... and on top of that: the way through two processes
 
 
@@ -50,17 +52,18 @@ class Slow:
         """Serve the image with the delay; the file that is it. LabError (stage ``place``)."""
         point = self._home / "file"
         point.mkdir(parents=True, exist_ok=True)
-        served, delay = point / "disk.img", f"{round(self._latency_ms * 1000)}us"
+        served, delay = point / "disk.img", f"{self._delay_ms()}ms"
+        name = self._ledger.unique()
         # nbdfuse starts nbdkit itself: a socket of ours might have too long a path.
         for thing in (
             things.Daemon("nbdkit", str(self._image)),
             things.Daemon("nbdfuse", str(served)),
-            things.Mount(str(point), "fuse", "nbdfuse"),
+            things.Mount(str(point), "fuse", name),
         ):
             self._numbers.append(self._ledger.note(thing))
         delays = [f"rdelay={delay}", f"wdelay={delay}"]
         server = ["nbdkit", "--foreground", "--filter=delay", "file", str(self._image), *delays]
-        self._run("nbdfuse", [str(served), "[", *server, "]"], served.exists)
+        self._run("nbdfuse", ["-o", f"fsname={name}", str(served), "[", *server, "]"], served.exists)
         return served
 
     def stop(self) -> list[str]:
@@ -86,6 +89,10 @@ class Slow:
             problem="" if least * 0.97 <= took_ms <= most else effect,
             figures={"latency_ms": took_ms},
         )
+
+    def _delay_ms(self) -> int:
+        """Whole milliseconds, as nbdkit takes them; the way through two processes takes some too."""
+        return max(1, math.ceil(self._latency_ms - _WAY_MS))
 
     def _read_back(self) -> str:
         """The delay in the arguments of the nbdkit that runs."""

@@ -1,7 +1,7 @@
 """What every storage does: it is made, holds files, is looked at, leaves memory, is removed.
 
-    directory    a folder of ours in one that exists        disk.py   ext4, xfs, btrfs on a file
-    ram.py       tmpfs                                      zfs.py    zfs-fuse on a file
+directory    a folder of ours in one that exists        disk.py   ext4, xfs, btrfs on a file
+ram.py       tmpfs                                      zfs.py    zfs-fuse on a file
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ class Made(Protocol):
 class Directory:
     """A folder of ours in a folder that exists, on whatever device."""
 
-    device = None
+    device: str | None = None
     daemons: Sequence[psutil.Process] = ()
 
     def __init__(self, asked: Storage, ledger: Ledger) -> None:

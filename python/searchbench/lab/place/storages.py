@@ -75,7 +75,9 @@ class Storages:
         """Those of all its storages, with their effect on the files that lie there by now."""
         found = []
         for name, made in self._made.items():
-            folders = [self._folder(k) for k, storage in self._asked.items() if storage.name == name]
+            folders = [
+                self._folder(k) for k, storage in self._asked.items() if storage.name == name
+            ]
             found += made.levers(list(files_below(folders)))
         return found
 

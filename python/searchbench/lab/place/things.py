@@ -14,6 +14,7 @@ import signal
 import struct
 import subprocess
 import time
+from contextlib import suppress
 from pathlib import Path
 
 import msgspec
@@ -113,7 +114,7 @@ class Loop(Thing, frozen=True, tag=True):
     def attach(self) -> str:
         """Attach a device to it, with direct I/O; "" if done, else why not."""
         try:
-            with open(self.image, "r+b", buffering=0) as file:
+            with Path(self.image).open("r+b", buffering=0) as file:
                 while not self._attach(file.fileno()):
                     pass
         except OSError as error:
@@ -122,10 +123,10 @@ class Loop(Thing, frozen=True, tag=True):
 
     def _attach(self, file: int) -> bool:
         """Whether the device that was free was still so."""
-        with open("/dev/loop-control", "rb", buffering=0) as control:
+        with Path("/dev/loop-control").open("rb", buffering=0) as control:
             free = fcntl.ioctl(control, _LOOP_CTL_GET_FREE)
         config = struct.pack("=II40xIIII176x64x", file, 0, 0, 0, 0, _LO_FLAGS_DIRECT_IO)
-        with open(f"/dev/loop{free}", "r+b", buffering=0) as device:
+        with Path(f"/dev/loop{free}").open("r+b", buffering=0) as device:
             try:
                 fcntl.ioctl(device, _LOOP_CONFIGURE, config)
             except OSError as error:
@@ -171,7 +172,8 @@ class Mount(Thing, frozen=True, tag=True):
         return found is not None and self._is(found)
 
     def _is(self, found: mounts.Mounted) -> bool:
-        if found.kind != self.kind:
+        # A file system of fuse has its own name added, or not.
+        if self.kind not in (found.kind, found.kind.partition(".")[0]):
             return False
         if found.source.startswith("/dev/loop"):
             return found.source in Loop(self.source).devices()
@@ -191,7 +193,7 @@ class Mount(Thing, frozen=True, tag=True):
 def _silent(point: str) -> bool:
     """Has the process behind a mount ended?"""
     try:
-        os.stat(point)
+        Path(point).stat()
     except OSError as error:
         return error.errno in (errno.ENOTCONN, errno.ECONNABORTED, errno.EIO)
     return False
@@ -287,11 +289,13 @@ class Daemon(Thing, frozen=True, tag=True):
     def undo(self) -> str:
         """SIGTERM, and after 5 s SIGKILL."""
         for how in (signal.SIGTERM, signal.SIGKILL):
-            found = self.processes()
-            for process in found:
+            for process in self.processes():
                 _end(process.pid, how)
-            _gone, alive = psutil.wait_procs(found, timeout=_PATIENCE_S)
-            if not alive:
+            give_up = time.monotonic() + _PATIENCE_S
+            # What has ended has no arguments any more, even where nobody has read how it did.
+            while self.there() and time.monotonic() < give_up:
+                time.sleep(0.02)
+            if not self.there():
                 return ""
         return f"{self} does not end"
 
@@ -323,7 +327,7 @@ class Pool(Thing, frozen=True, tag=True):
 
 
 def run(program_name: str, *arguments: str, timeout_s: float = 60.0) -> tuple[int, str]:
-    """The exit code of a program and what it printed, errors too; 127 where there is none."""
+    """Its exit code and what it printed, errors too; 127 where there is no such program."""
     found = program(program_name)
     if found is None:
         return 127, f"there is no program {program_name}"
@@ -344,7 +348,5 @@ def _dies_with_us() -> None:
 
 
 def _end(pid: int, how: signal.Signals) -> None:
-    try:
+    with suppress(ProcessLookupError):
         os.kill(pid, how)
-    except ProcessLookupError:
-        pass

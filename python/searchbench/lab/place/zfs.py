@@ -26,6 +26,7 @@ ARC_MB = 64
 _STARTS_S = 15.0
 _SETTLES_S = 20.0
 _SAVES = 0.95
+_LEVELS = {"gzip-6": "gzip"}  # what zfs calls otherwise than a study may
 
 
 class Daemon:
@@ -79,7 +80,7 @@ class Daemon:
 class Zfs:
     """``home``: an empty folder of ours, for the file and for where it is mounted."""
 
-    device = None
+    device: str | None = None
 
     def __init__(self, asked: Storage, ledger: Ledger, home: Path, daemon: Daemon) -> None:
         self.asked, self._ledger, self._daemon = asked, ledger, daemon
@@ -107,7 +108,9 @@ class Zfs:
             things.Mount(str(self._point), "fuse", self._pool),
         ):
             self._numbers.append(self._ledger.note(thing))
-        properties = [part for item in self._properties().items() for part in ("-O", "=".join(item))]
+        properties = [
+            part for item in self._properties().items() for part in ("-O", "=".join(item))
+        ]
         # No cache file: a daemon that is started later must not find the pool by itself.
         code, said = things.run(
             "zpool", "create", "-o", "ashift=9", "-o", "cachefile=none", "-m", str(self._point),
@@ -186,7 +189,8 @@ class Zfs:
         size, used = sum(f.stat().st_size for f in files), self._used()
         share = used / size if size else 0.0
         effect = f"{megabytes(size)} take {megabytes(used)}: {share:.0%}"
-        problem = "" if has == self.asked.compression else f"zfs has {has!r}"
+        asked = _LEVELS.get(self.asked.compression, self.asked.compression)
+        problem = "" if has == asked else f"zfs has {has!r}"
         if not problem and size > 1_000_000 and share >= _SAVES:
             possible = compressible(files)
             if possible < 0.85:
@@ -219,8 +223,8 @@ class Zfs:
 
 def running() -> list[psutil.Process]:
     """Every zfs-fuse of this machine, ours or not."""
-    found = []
-    for process in psutil.process_iter(["name"]):
-        if process.info["name"] == "zfs-fuse":
-            found.append(process)
-    return found
+    every = psutil.process_iter(["name", "status"])
+    return [
+        process for process in every
+        if process.info["name"] == "zfs-fuse" and process.info["status"] != psutil.STATUS_ZOMBIE
+    ]  # fmt: skip

@@ -112,7 +112,11 @@ class Deployment(Running):
             self.argv = self._command(each.argv)
             env = {k: fill(v) for k, v in each.env.items()}
             self._children[each.name] = _start(
-                self.argv, env=env, run=self.run, log=_log(each.name), cpus=self.cpus,
+                self.argv,
+                env=env,
+                run=self.run,
+                log=_log(each.name),
+                cpus=self.cpus,
                 joins=self.joins,
             )
         *others, self.process = (psutil.Process(c.pid) for c in self._children.values())
