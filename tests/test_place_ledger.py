@@ -51,7 +51,7 @@ if latency:
     storages.forget()
 group = Group(made, ["memory", "cpu"])
 group.make()
-sleeper = subprocess.Popen(["sleep", "600"])
+sleeper = subprocess.Popen(["sleep", "600"], stdout=subprocess.DEVNULL)
 for joins in group.joins:
     joins.write_text(str(sleeper.pid))
 (storages.made("disk").folder / "file").write_text("here")

@@ -24,7 +24,7 @@ from searchbench.record.trial import Lever
 
 MAKERS = {
     # No inode table is left to be written in the background, while something is measured.
-    "ext4": ("mkfs.ext4", "-q", "-F", "-m", "0", "-i", "65536",
+    "ext4": ("mkfs.ext4", "-q", "-F", "-b", "4096", "-m", "0", "-i", "65536",
              "-E", "lazy_itable_init=0,lazy_journal_init=0"),
     "xfs": ("mkfs.xfs", "-q", "-f"),
     "btrfs": ("mkfs.btrfs", "-q", "-f"),

@@ -15,6 +15,7 @@ from __future__ import annotations
 import contextlib
 import fcntl
 import os
+import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -26,6 +27,7 @@ from searchbench.errors import LabError
 from searchbench.lab.place.things import Daemon, Group, Loop, Mount, Pool, Thing, Tree
 
 _PASSES = 3
+_MOMENT_S = 2.0
 _ANY = Tree | Loop | Mount | Group | Daemon | Pool
 
 
@@ -227,20 +229,30 @@ def _lives(path: Path, pid: int, start: int) -> bool:
 
 @contextlib.contextmanager
 def _locked(path: Path) -> Iterator[bool]:
-    """Whether we have it to ourselves: its process may run where we do not see it."""
+    """Whether we have it to ourselves: its process may run where we do not see it.
+
+    A child that a killed process was just starting has the lock for a moment more.
+    """
     try:
         file = os.open(path, os.O_RDONLY)
     except FileNotFoundError:  # another has just cleaned it
         yield False
         return
+    give_up = time.monotonic() + _MOMENT_S
+    try:
+        while not _lock(file) and time.monotonic() < give_up:
+            time.sleep(0.02)
+        yield _lock(file) and path.exists()
+    finally:
+        os.close(file)
+
+
+def _lock(file: int) -> bool:
     try:
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
-        yield False
-    else:
-        yield path.exists()
-    finally:
-        os.close(file)
+        return False
+    return True
 
 
 def _encoded(line: _Line) -> bytes:

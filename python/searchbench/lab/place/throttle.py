@@ -56,7 +56,7 @@ def throttle(group: Group, device: str, path: str, storage: Storage, probe: Path
         if rate in limits:
             group.limit_rate(device, rate, limits[rate])
     measured |= _settled(lambda s: _requests(group, path, probe, limits, s), limits)
-    faults = _start(group, path, "mapped", _SMALL, _SECONDS)
+    faults = _start(group, _room(probe), "mapped", _SMALL, _SECONDS)
     mapped = _result(faults)["per_s"]
     alone = _unlimited(path, limits, measured)
     levers = []
@@ -139,11 +139,15 @@ def _unlimited(
 
 
 def _room(probe: Path) -> str:
-    """A file that may be written over; made once."""
+    """A file to write over, and to read through a mapping; made once.
+
+    Through a mapping of the device a page may be several requests: as many as its file system
+    has blocks in it.
+    """
     if not probe.exists():
         try:
             with probe.open("wb") as file:
-                file.write(bytes(_PROBE_BYTES))
+                file.write(os.urandom(_PROBE_BYTES))  # a file system may compress
                 file.flush()
                 # Else the first writes past the page cache would wait for room to be found.
                 os.fsync(file.fileno())
