@@ -50,7 +50,7 @@ def drive_it(run: Run) -> None:
         _fill(run)
     counting = caches.Counting(running)
     # A measuring thread each; never more than there are connections.
-    cpus = load.cpus or (() if fleet is not None else session.sitting.place.client_cpus)
+    cpus = load.cpus or (() if fleet is not None else session.sitting.cores.client_cpus)
     mean_s = 0.001 if session.captured is None else session.captured.about.mean_s
     warming = _warming(run, order) if load.window.until_steady else None
     # Of a drive that will be cut short, those of the part that is driven in any case.
@@ -68,7 +68,9 @@ def drive_it(run: Run) -> None:
         on_tick=_progress(run, order, warming, counting),
     )
     sender = running.endpoint if fleet is None else FleetEndpoint(fleet, running.endpoint)
-    with Probe(running.processes) as probe:
+    # What file systems of ours take of the CPU, they take for the system.
+    daemons = session.index.storages.daemons if session.index else []
+    with Probe([*running.processes, *daemons]) as probe:
         try:
             trace = sender.send(compiled.requests, order, manner)
         except FleetError as error:
