@@ -59,12 +59,12 @@ def settle_in(given: Given, systems: Mapping[str, System]) -> dict[str, System]:
     """The systems, each in its place; complaints for places and storages that are wrong."""
     places, storages = named(given.tables, "places"), named(given.tables, "storages")
     for section in filter(lambda section: "." in section, given.tables):
-        variant = given.first(section)
+        variant, path = given.first(section), keys_of(section)
         for key, sentence in _PROBLEMS[table_of(section)](variant.table):
-            if key in variant.at:
+            if key:
                 given.source.at_value(variant.at[key], sentence)
-            else:
-                given.source.at_key(keys_of(section), sentence)
+            elif not given.source.table(*path).keys() - given.tables[section].keys():
+                given.source.at_key(path, sentence)  # no other key was meant to say it
     placed = {name: _placed(given, system, places) for name, system in systems.items()}
     for name in places:
         _check_place(given, name, placed, storages)
