@@ -42,7 +42,7 @@ def test_sizes_are_decimal_with_a_b_and_binary_without(text: str, size: int) -> 
     [
         ("256", "it has no unit"), ("256mg", "there is no unit mg"), ("0.3B", "no whole number"),
         ("-1MB", "no number with a unit"), ("", "no number with a unit"), ("1 000 MB", "no number"),
-        ("MB", "no number"), ("1e3k", "there is no unit"),
+        ("MB", "no number"), ("1e3k", "no number with a unit"),
     ],
 )  # fmt: skip
 def test_what_is_no_size_says_why(text: str, why: str) -> None:
@@ -112,7 +112,7 @@ def test_storages_that_go_together(table: dict[str, object]) -> None:
         ({"filesystem": "xfs", "size": "200MB"}, "size: xfs needs 300MiB at least"),
         ({**DISK, "compression": "zstd"}, "compression: ext4 has no compression; btrfs and zfs"),
         ({"ram": True, "compression": "lzo"}, "compression: memory has no compression"),
-        ({"filesystem": "zfs", "compression": "lz4"}, "zfs-fuse here, which lacks lz4; it has lzjb"),
+        ({"filesystem": "zfs", "compression": "lz4"}, "zfs-fuse here, which lacks lz4; it has"),
         ({"filesystem": "zfs", "compression": "zstd-3"}, "zfs-fuse here, which lacks zstd-3"),
         ({"filesystem": "zfs", "compression": "gzip-10"}, 'zfs-fuse has no compression "gzip-10"'),
         ({"filesystem": "btrfs", "compression": "zstd:16"}, "btrfs has no compression"),

@@ -36,16 +36,14 @@ def engine(request: pytest.FixtureRequest) -> tuple[Engine, Parameters]:
 
 
 def deployment(engine: Engine, params: Parameters, path: Path, **laid: Path) -> Deployment:
-    return Deployment(
-        engine, params, path / "data", path / "run", (), CORPUS.schema, laid or None
-    )
+    return Deployment(engine, params, path / "data", path / "run", (), CORPUS.schema, laid or None)
 
 
 def opened(running: Deployment) -> set[Path]:
     """The files that the server has open."""
     family = [running.process, *running.process.children(recursive=True)]
     links = (link for p in family for link in Path(f"/proc/{p.pid}/fd").iterdir())
-    return {Path(os.readlink(link)) for link in links if link.is_symlink()}
+    return {link.readlink() for link in links if link.is_symlink()}
 
 
 def test_the_log_lies_apart_and_outlives_the_server(

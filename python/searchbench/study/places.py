@@ -17,14 +17,13 @@ from searchbench.study.keys import PLACED_KEYS
 from searchbench.study.model import (
     System,
     keys_of,
-    kinds_of,
     names_place,
     system_of,
     table_of,
 )
 from searchbench.study.plan import Measure
 from searchbench.study.positions import Path, Source
-from searchbench.study.systems import NOT_IN_NAMES
+from searchbench.study.systems import NOT_IN_NAMES, kinds_of
 from searchbench.study.tables import Given
 
 _PROBLEMS: Mapping[str, Callable[[Mapping[str, Any]], Iterator[tuple[str, str]]]] = {
@@ -113,6 +112,7 @@ def _placed(given: Given, system: System, places: Mapping[str, Any]) -> System:
         source.at_key(own[:2], f"there are several places, and {system.name} names none",
                       f"say place = {show(next(iter(places)))}; a place without keys is this "
                       "machine as it is")  # fmt: skip
+        return system
     return replace(system, place=next(iter(places)))
 
 
@@ -132,7 +132,9 @@ def _check_place(
     source, section = given.source, f"places.{name}"
     started = [system for system in systems.values() if not system.attach]
     there = list(_systems_at(given.varied, name, started))
-    if not there and len(systems) == len(source.table("systems")):  # all of them are known
+    # Where a system is not known, or not in a place yet, it may be meant to be in this one.
+    nowhere = any(not (s.place or list(_levels(given.varied, s))) for s in started)
+    if not there and not nowhere and len(systems) == len(source.table("systems")):
         hint = "systems that run already stay where they are"
         if started:
             hint = f"as in [systems.{started[0].name}] with place = {show(name)}"
