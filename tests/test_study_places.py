@@ -121,6 +121,12 @@ def factors(line: str) -> str:
          "`places.NAME.KEY`)"),
         (factors('"storages.slow.like" = ["disk", "sdd"]'), "18:33: level of `storages.slow.like`: "
          '`like` must be one of "disk", "ssd", not "sdd" (did you mean `ssd`?)'),
+        (factors('"storages.slow.compression" = ["none", "zstd"]'),
+         "18:40: ext4 has no compression"),
+        (PLACED.replace("ext4", "btrfs") + 'compression = "zlib"\n[factors]\n'
+         '"storages.slow.filesystem" = ["ext4"]\n', "`filesystem` is set here and varied"),
+        (PLACED.replace('filesystem = "ext4"', 'compression = "zlib"') + '[factors]\n'
+         '"storages.slow.filesystem" = ["btrfs", "ext4"]\n', "18:40: ext4 has no compression"),
         (factors('"storages.slow.ram" = [true]'), "18:24: `filesystem` and `ram` are two storages"),
         (factors('"systems.*.place" = ["small", "big"]'), '18:31: there is no place "big" (there '
          "is `small`)"),
