@@ -120,8 +120,9 @@ def test_storages_that_go_together(table: dict[str, object]) -> None:
         ({**DISK, "record_size": "64k"}, "record_size: `record_size` is a property of zfs, and"),
         ({**DISK, "logbias": "latency"}, "logbias: `logbias` is a property of zfs"),
         ({"filesystem": "zfs", "record_size": "48k"}, "record_size: `record_size` must be a power"),
-        ({"ram": True, "like": "disk"}, "like: `like` limits the device below a `filesystem`"),
+        ({"ram": True, "like": "disk"}, "like: `like` limits the device below ext4, xfs or btrfs"),
         ({"directory": "/tmp", "read_iops": 5}, "a directory, whose device is not ours to slow"),
+        ({"filesystem": "zfs", "like": "ssd"}, "zfs, whose file zfs-fuse reads and writes itself"),
     ],
 )  # fmt: skip
 def test_what_contradicts_itself_in_a_storage_is_said_at_its_key(

@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from searchbench.places.model import FILE_SYSTEMS, PRESETS, Kind
+from searchbench.places.model import FILE_SYSTEMS, PRESETS, SLOWED, Kind
 from searchbench.sizes import size_bytes, size_text
 from searchbench.spec import SpecKey, show
 
@@ -116,13 +116,12 @@ def storage_problems(table: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     if "record_size" in table and size_bytes(table["record_size"]).bit_count() != 1:
         yield "record_size", '`record_size` must be a power of two, as in "64k"'
     for key in _LIMITS:
-        if key in table and kind not in FILE_SYSTEMS:
+        if key in table and kind not in SLOWED:
+            device = {"zfs": "whose file zfs-fuse reads and writes itself"}
             yield (
                 key,
-                (
-                    f"`{key}` limits the device below a `filesystem`, and this storage is "
-                    f"{_said(kind)}, whose device is not ours to slow"
-                ),
+                f"`{key}` limits the device below ext4, xfs or btrfs, and this storage is "
+                f"{_said(kind)}, {device.get(kind, 'whose device is not ours to slow')}",
             )
 
 

@@ -16,7 +16,9 @@ Cold = Literal["no", "trial"]
 LogBias = Literal["latency", "throughput"]
 
 FILE_SYSTEMS: tuple[Kind, ...] = ("ext4", "xfs", "btrfs", "zfs")
-"""Kinds that are made on a file of ours, and so have a device that can be slowed."""
+"""Kinds that are made on a file of ours."""
+SLOWED: tuple[Kind, ...] = ("ext4", "xfs", "btrfs")
+"""Those whose device can be slowed; zfs-fuse reads and writes its file itself."""
 
 
 class Storage(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -30,8 +32,9 @@ class Storage(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     ``record_size_bytes`` (a power of two from 512 to 131,072; 0: the default) and ``logbias`` ("":
     the default) are of zfs.
     ``read_iops`` to ``write_bytes_per_s``: what the device gives at most per second; ``latency_ms``
-    (above 0): what each of its requests takes at least. None: not limited. They are of file
-    systems alone. ``like``: the preset that those come from which the study does not give; "".
+    (above 0): what each of its requests takes at least. None: not limited. They are of
+    the kinds in ``SLOWED`` alone. ``like``: the preset that those come from which the study does
+    not give; "".
     """
 
     name: str

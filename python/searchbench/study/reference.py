@@ -242,8 +242,8 @@ SEARCHBENCH_NAME_USER, SEARCHBENCH_NAME_PASSWORD and SEARCHBENCH_NAME_DATABASE (
 """
 
 _STORAGES = (
-    "One of `filesystem`, `directory` and `ram`. The limits are those of the device below a "
-    "`filesystem`."
+    "One of `filesystem`, `directory` and `ram`. The limits are those of the device below ext4, "
+    "xfs or btrfs."
 )
 
 _KINDS = {str: "a text", int: "an integer", float: "a number"}
