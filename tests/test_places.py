@@ -187,7 +187,7 @@ def test_a_preset_gives_the_limits_that_the_study_does_not() -> None:
     # One request after another, each as long as a seek and half a turn.
     assert preset.latency_ms is not None
     assert preset.read_iops == pytest.approx(1000 / preset.latency_ms, rel=0.02)
-    assert PRESETS["ssd"].read_iops > 1000 * preset.read_iops
+    assert PRESETS["ssd"].read_iops > 100 * preset.read_iops
 
 
 def test_directories_are_relative_to_the_study() -> None:
@@ -217,7 +217,7 @@ def test_an_index_depends_on_its_file_systems_and_not_on_what_limits_them() -> N
 def test_places_are_the_same_whatever_they_are_called() -> None:
     table = {"memory": "1GB", "storage": "a"}
     one = resolve("one", {"one": table}, {"a": {**DISK, "like": "ssd"}}, ["data"], Path("/"))
-    ssd = {"read_iops": 98_000, "write_iops": 88_000, "read_per_s": "560MB", "write_per_s": "530MB"}
+    ssd = {"read_iops": 13_000, "write_iops": 36_000, "read_per_s": "560MB", "write_per_s": "530MB"}
     spelled = {**DISK, **ssd}
     two = resolve("two", {"two": {**table, "storage": "b"}}, {"b": spelled}, ["data"], Path("/"))
     assert same(one) == same(two)
