@@ -135,7 +135,7 @@ class Preset(msgspec.Struct, frozen=True, kw_only=True):
     Constellation ES.3 product manual, 4.1.2).
 
     ``ssd``: at a SATA port. One request of 4 KiB after another it gives 13,000 reads and 36,000
-    writes a second, and 560 and 530 MB/s (Samsung 870 EVO, data sheet). Many at once get more,
+    writes a second, and 560 and 530 MB/s (Samsung 870 EVO, by its maker). Many at once get more,
     98,000 reads a second: a study that is about that says so in ``read_iops``. No latency: the 0.08
     ms of a lone read are less than what adding them would cost.
     """
