@@ -47,7 +47,9 @@ def look(study: Study, plan: Plan) -> list[str]:
     is to be doubted.
     """
     source, told = Source(study.text, study.path, study.moved), list[str]()
-    for table in _different(dict(t.settings, load={}, system={}, place={}) for t in plan.treatments):
+    for table in _different(
+        dict(t.settings, load={}, system={}, place={}) for t in plan.treatments
+    ):
         asked = "requests" if "requests" in table else "queries"
         given = {name: _given(part) for name, part in table.items()}
         try:

@@ -13,6 +13,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple
 
+import psutil
+
 from searchbench.errors import LabError
 from searchbench.lab.place import things
 from searchbench.lab.place.control import hierarchies
@@ -107,9 +109,12 @@ class Group:
         return things.Group(tuple(map(str, self._folders.values()))).members()
 
     def absent(self, pids: Sequence[int]) -> list[int]:
-        """Which of these processes are not in all of its folders."""
+        """Which of these processes are not in all of its folders, and live."""
         inside = [things.Group((str(path),)).members() for path in self._folders.values()]
-        return [pid for pid in pids if not all(pid in members for members in inside)]
+        # A server may have a process for each connection, and the last of them may just have ended.
+        return [
+            pid for pid in pids if not all(pid in members for members in inside) and _lives(pid)
+        ]
 
     def remove(self) -> list[str]:
         """Remove it, with whatever of ours still runs in it; why not, if not."""
@@ -257,3 +262,10 @@ class Group:
                 ) from None
         finally:
             os.close(descriptor)
+
+
+def _lives(pid: int) -> bool:
+    try:
+        return psutil.Process(pid).status() not in (psutil.STATUS_ZOMBIE, psutil.STATUS_DEAD)
+    except psutil.NoSuchProcess:
+        return False
