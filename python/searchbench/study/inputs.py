@@ -13,6 +13,7 @@ from typing import Any
 from searchbench import corpora
 from searchbench.corpora.corpus import Schema
 from searchbench.corpora.files import FileCorpus
+from searchbench.corpora.triples import TripleFiles
 from searchbench.corpora.validate import validate
 from searchbench.errors import CorpusError, QueryError
 from searchbench.study.model import Study
@@ -112,12 +113,12 @@ def _corpus(study: Study, table: dict[str, Any]) -> Generator[str, None, Schema]
 
         return SCHEMA
     corpus = corpora.open_corpus(table, study.base)
-    if not isinstance(corpus, FileCorpus):
+    if not isinstance(corpus, FileCorpus | TripleFiles):
         return corpus.schema
     intake = corpus.first_rows(LOOKED_AT)
     if intake.refused:
         first = f"{intake.refused} of the first {intake.rows:,} rows do not fit: {intake.first[0]}"
-        if corpus.bad_rows == "refuse":
+        if isinstance(corpus, FileCorpus) and corpus.bad_rows == "refuse":
             raise CorpusError(f'{first}; mend them, or leave them out with bad_rows = "skip"')
         yield f"{corpus.name}: {first}; they will be left out"
     return corpus.schema
