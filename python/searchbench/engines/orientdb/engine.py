@@ -71,6 +71,7 @@ _CONFIG = f"""\
   </properties>
 </orient-server>
 """
+_NOT_TOLD = "upstream must: its REST tells nothing of its JVM"
 # What a lever is called in the server: the key of its configuration, as it takes and tells it.
 _KEYS = {
     "disk_cache_mb": "storage.diskCache.bufferSize",
@@ -103,6 +104,8 @@ class OrientDB(Engine):
             "it was is not told; so the ingest fails",
         },
         unread={
+            "heap_mb": _NOT_TOLD,
+            "gc": _NOT_TOLD,
             "index_first": "never: whether the index or the documents came first leaves no trace",
         },
         writes={
@@ -165,6 +168,7 @@ class OrientDB(Engine):
             posted(f"/database/{DATABASE}/plocal"),
             sql(f"CREATE CLASS {algebra.CLASS} CLUSTERS 1"),
             sql(f"CREATE PROPERTY {algebra.CLASS}.{algebra.ID} STRING"),
+            sql(f"CREATE PROPERTY {algebra.CLASS}.{algebra.PLACE} LONG"),
         ]
         made += [
             sql(f"CREATE PROPERTY {algebra.CLASS}.{algebra.own(f.name)} {_TYPES[f.type]}")
@@ -177,17 +181,18 @@ class OrientDB(Engine):
     def batch(
         self, documents: Sequence[Document], start: int, schema: Schema, params: Parameters
     ) -> Request:
-        """One transaction of creations."""
+        """One transaction of creations; the last is first, since a commit turns them round."""
         operations = [
             {
                 "type": "c",
                 "record": {
                     "@class": algebra.CLASS,
                     algebra.ID: document.id,
+                    algebra.PLACE: place,
                     **{algebra.own(name): value for name, value in document.values.items()},
                 },
             }
-            for document in documents
+            for place, document in reversed(list(enumerate(documents, start)))
         ]
         body = {"transaction": True, "operations": operations}
         return Request((posted(f"/batch/{DATABASE}", orjson.dumps(body)),))
@@ -198,9 +203,11 @@ class OrientDB(Engine):
         return [Request((exchange,)) for exchange in made]
 
     def compile(self, query: Query, schema: Schema, params: Parameters) -> Request:
-        """One script, whose answer is one row; or one statement, if that tells the total too."""
+        """One script, whose answer is one row; or one statement, where that tells the total."""
         refuse(self.can, query)
         wanted = algebra.Asked(query, schema)
+        if wanted.total_comes_with_hits and not query.facets and query.group_by is None:
+            return Request((sql(wanted.hits(), wanted.parameters),))
         lines, parts = [f"LET hits = {wanted.hits()}"], ['"hits": $hits']
         if not wanted.total_comes_with_hits:
             lines.append(f"LET total = {wanted.total()}")
@@ -219,7 +226,9 @@ class OrientDB(Engine):
         (http,) = split(reply)
         if (words := trouble(http)) is not None:
             return Hits(total=None, error=words)
-        (answer,) = orjson.loads(http.body)["result"]
+        result = orjson.loads(http.body)["result"]
+        # A row of a script holds everything, a row of a statement is a hit.
+        answer = result[0]["value"] if result and "value" in result[0] else {"hits": result}
         rows = answer["hits"]
         counted = {name: _pairs(found) for name, found in answer.items() if name[0] in "fg"}
         if "total" in answer:
@@ -235,20 +244,22 @@ class OrientDB(Engine):
 
     def facts_request(self) -> Request:
         """The server with its settings, and the database."""
-        return Request((asked("/server"), asked(f"/database/{DATABASE}")))
+        return Request(
+            (asked("/server/version"), asked("/server"), asked(f"/database/{DATABASE}"))
+        )
 
     def facts(self, reply: bytes) -> Facts:
         """Before ``create`` there is no database to count in. ValueError where these are not it."""
         replies = split(reply)
-        if len(replies) != 2:
-            raise ValueError(f"two replies were asked for, {len(replies)} came")
-        server, database = replies
-        if (words := trouble(server)) is not None:
+        if len(replies) != 3:
+            raise ValueError(f"three replies were asked for, {len(replies)} came")
+        version, server, database = replies
+        if (words := trouble(version) or trouble(server)) is not None:
             raise ValueError(words)
         answer = orjson.loads(server.body)
         settings = {each["key"]: each.get("value") for each in answer["globalProperties"]}
         return Facts(
-            version=_version(server),
+            version=version.body.decode().strip('"'),
             documents=_documents(database),
             parameters={lever: _level(lever, settings[key]) for lever, key in _KEYS.items()},
         )
@@ -289,12 +300,6 @@ def _hit(row: Mapping[str, Any]) -> Hit:
 
 def _pairs(rows: Iterable[Mapping[str, Any]]) -> list[tuple[Any, int]]:
     return [(row[algebra.VALUE], row[algebra.COUNT]) for row in rows]
-
-
-def _version(http: HttpReply) -> str:
-    """Of the header ``Server: OrientDB Server v.3.2.25 (build ..)``."""
-    words = http.headers.get("server", "").partition("v.")[2].split()
-    return words[0] if words else ""
 
 
 def _documents(http: HttpReply) -> int | None:

@@ -28,8 +28,10 @@ from searchbench.workload.queries.algebra import (
 
 CLASS = "Docs"
 INDEX = "docs_text"
-ID, SCORE, TOTAL, VALUE, COUNT = "id", "s", "t", "v", "n"
-_EVERY = "*:*"
+ID, PLACE = "id", "o"  # properties of our own; PLACE: of the document in the corpus
+SCORE, TOTAL, VALUE, COUNT = "s", "t", "v", "n"
+# Not `*:*`: in the index there is also a document of OrientDB's own, which that would count.
+_EVERY = f"_CLASS:{CLASS}^0"
 _NONE = "(+*:* -*:*)"
 
 
@@ -114,9 +116,11 @@ class Asked:
         if isinstance(part, Range):
             within = [f"{name} {sign} {self._given(bound)}" for sign, bound in bounds(part)]
             return " AND ".join(within) or f"{name} IS NOT NULL"
-        several = self.schema[part.field].type is FieldType.KEYWORDS
-        values = self._given(list(part.values))
-        among = f"{name} CONTAINSANY {values}" if several else f"{name} IN {values}"
+        if self.schema[part.field].type is FieldType.KEYWORDS:
+            # One by one: in a list, a text such as "#12:3" is taken for the number of a record.
+            among = " OR ".join(f"{name} CONTAINS {self._given(v)}" for v in part.values)
+        else:
+            among = f"{name} IN {self._given(list(part.values))}"
         if isinstance(part, NotIn):
             return f"({name} IS NULL OR NOT ({among}))"
         assert isinstance(part, In)
@@ -128,7 +132,7 @@ class Asked:
         By relevance alone nothing is sorted: Lucene gives the hits in that order.
         """
         if not self.query.sort:
-            return ([] if self.query.match is not None else ["@rid ASC"]), []
+            return ([] if self.query.match is not None else [f"{PLACE} ASC"]), []
         order, missing = [], []
         for place, key in enumerate(keys(self.query)):
             way = "DESC" if key.descending else "ASC"
@@ -137,7 +141,7 @@ class Asked:
                 continue
             missing.append(f"ifnull({own(key.field)}, 1, 0) AS m{place}")
             order += [f"m{place} ASC", f"{own(key.field)} {way}"]
-        return [*order, "@rid ASC"], missing
+        return [*order, f"{PLACE} ASC"], missing
 
 
 def _match(part: Match, text: Sequence[str]) -> str:

@@ -14,6 +14,7 @@ DATABASE = "docs"
 USER, PASSWORD = "root", "searchbench"  # noqa: S105 -- of a server of ours, on loopback alone
 _WHO = base64.b64encode(f"{USER}:{PASSWORD}".encode())
 _HEADER = b"\r\nAuthorization: Basic " + _WHO + b"\r\n"
+_NONE: Mapping[str, Any] = {}
 _LONGEST = 400  # characters of an error: the server repeats the whole statement in it
 
 
@@ -27,15 +28,14 @@ def posted(path: str, body: bytes = b"") -> bytes:
     return _ours(post(path, (), body))
 
 
-def sql(statement: str) -> bytes:
+def sql(statement: str, parameters: Mapping[str, Any] = _NONE) -> bytes:
     """One statement."""
-    return posted(f"/command/{DATABASE}/sql", orjson.dumps({"command": statement}))
+    return _command("sql", statement, parameters)
 
 
-def script(statements: Iterable[str], parameters: Mapping[str, Any]) -> bytes:
+def script(statements: Iterable[str], parameters: Mapping[str, Any] = _NONE) -> bytes:
     """Several statements in one request; the answer is that of the last."""
-    body = {"command": ";\n".join(statements), "parameters": dict(parameters)}
-    return posted(f"/command/{DATABASE}/script", orjson.dumps(body))
+    return _command("script", ";\n".join(statements), parameters)
 
 
 def trouble(http: HttpReply) -> str | None:
@@ -49,6 +49,12 @@ def trouble(http: HttpReply) -> str | None:
         return f"HTTP status {http.status}"
     words = said.replace("\r\n", "\n").rpartition("--> ")[2].strip() or f"HTTP status {http.status}"
     return words if len(words) <= _LONGEST else words[:_LONGEST] + "..."
+
+
+def _command(language: str, text: str, parameters: Mapping[str, Any]) -> bytes:
+    # Without the last key each answer has the plan by which it was found, which is longer.
+    body = {"command": text, "parameters": dict(parameters), "returnExecutionPlan": False}
+    return posted(f"/command/{DATABASE}/{language}", orjson.dumps(body))
 
 
 def _ours(request: bytes) -> bytes:
