@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 from pathlib import Path
+from typing import Any
 
 import psutil
 import pytest
@@ -19,15 +20,17 @@ from searchbench.lab.system.deploy import Deployment
 
 CORPUS = Sentences()
 # What of the log is in the data directory, where it is not laid apart.
-LOGS = {"postgresql": "pg_wal/0*", "mariadb": "*log*"}
+LOGS = {"postgresql": "pg_wal/0*", "mariadb": "*log*", "orientdb": "*/*.wal"}
 
 
-def cases() -> list[tuple[str, dict[str, str]]]:
-    found: list[tuple[str, dict[str, str]]] = [("postgresql", {})]
+def cases() -> list[tuple[str, dict[str, Any]]]:
+    found: list[tuple[str, dict[str, Any]]] = [("postgresql", {})]
+    # Its commits are waited for, so that what was put in outlives the kill.
+    found.append(("orientdb", {"commit_synch": True, "wal_commit_timeout_ms": 50}))
     return found + [("mariadb", {"storage": storage}) for storage in ("innodb", "aria", "myisam")]
 
 
-@pytest.fixture(params=cases(), ids=lambda case: "-".join([case[0], *case[1].values()]))
+@pytest.fixture(params=cases(), ids=lambda case: "-".join(map(str, (case[0], *case[1].values()))))
 def engine(request: pytest.FixtureRequest) -> tuple[Engine, Parameters]:
     name, levers = request.param
     if lacking := missing(ENGINES[name]):
@@ -36,9 +39,7 @@ def engine(request: pytest.FixtureRequest) -> tuple[Engine, Parameters]:
 
 
 def deployment(engine: Engine, params: Parameters, path: Path, **laid: Path) -> Deployment:
-    return Deployment(
-        engine, params, path / "data", path / "run", (), CORPUS.schema, laid or None
-    )
+    return Deployment(engine, params, path / "data", path / "run", (), CORPUS.schema, laid or None)
 
 
 def opened(running: Deployment) -> set[Path]:

@@ -111,15 +111,16 @@ SPEC_KEYS = (
     CorpusKey(
         "files",
         "paths",
-        doc="N-Triples: a path, glob or folder, or a list of them, the triples of one subject in a row; "
-        "without it triples are generated.",
+        doc="N-Triples: a path, glob or folder, or a list of them; the triples of a subject follow "
+        "each other. Without it triples are generated.",
         families=("triples",),
     ),
     CorpusKey(
         "triples",
         "integer",
         100_000,
-        "How many triples are generated, articles with their categories; 1,390,193 have 942,949 names.",
+        "How many triples are generated, of articles and their categories; 1,390,193 have 942,949 "
+        "names.",
         minimum=1,
         maximum=10_000_000,
         families=("triples",),
@@ -232,7 +233,10 @@ def complaints(spec: Mapping[str, object]) -> list[tuple[str, str]]:
     found += _wrong_scale(spec)
     if family == "triples" and "files" in spec:
         found += [
-            (name, f"`{name}` is for triples that are generated; leave it out, or leave out `files`")
+            (
+                name,
+                f"`{name}` is for triples that are generated; leave it out, or leave out `files`",
+            )
             for name in ("triples", "seed")
             if name in spec
         ]

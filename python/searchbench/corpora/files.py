@@ -226,6 +226,7 @@ def open_files(
 
 
 def refuse(intake: Intake, file: str, line: int, reason: str) -> None:
+    """Count a row that is not taken, and keep the first few."""
     intake.refused += 1
     if len(intake.first) < KEPT:
         intake.first.append(BadRow(file, line, reason))

@@ -89,7 +89,9 @@ class Linked:
         begins = [0, *others.tolist(), count]
         index = np.arange(first, stop, dtype=np.int64)
         sofar = known(index)
-        ranks = _SIZES.ranks(unit(raw(self.seed, block, _BELONGS, count=count)), sofar)
+        ranks = _SIZES.ranks(
+            unit(raw(self.seed, block, _BELONGS, count=count)), sofar.astype(float)
+        )
         fresh = sofar != known(index - 1)
         belongs = np.where(fresh, sofar, ranks).tolist()
         most = sofar.tolist()
@@ -122,7 +124,8 @@ def _words(first: int, count: int) -> list[str]:
     """The words of so many ranks from ``first``."""
     table, _lengths = spell(first, first + count)
     letters = table.ravel()
-    return letters[letters != 0].tobytes().decode("ascii").split()
+    text: str = letters[letters != 0].tobytes().decode("ascii")
+    return text.split()
 
 
 @cache

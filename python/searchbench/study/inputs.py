@@ -45,7 +45,9 @@ def look(study: Study, plan: Plan) -> list[str]:
     The result: a sentence for each set of which lines will be left out.
     """
     source, told = Source(study.text, study.path), list[str]()
-    for table in _different(dict(t.settings, load={}, system={}, place={}) for t in plan.treatments):
+    for table in _different(
+        dict(t.settings, load={}, system={}, place={}) for t in plan.treatments
+    ):
         asked = "requests" if "requests" in table else "queries"
         given = {name: _given(part) for name, part in table.items()}
         try:

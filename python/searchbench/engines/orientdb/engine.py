@@ -49,13 +49,14 @@ _TYPES = {
     FieldType.DATE: "LONG",
     FieldType.BOOLEAN: "BOOLEAN",
 }
+_HTTP = "com.orientechnologies.orient.server.network.protocol.http.ONetworkProtocolHttpDb"
 _CONFIG = f"""\
 <?xml version="1.0" encoding="UTF-8" standalone="yes"?>
 <orient-server>
   <handlers/>
   <network>
     <protocols>
-      <protocol name="http" implementation="com.orientechnologies.orient.server.network.protocol.http.ONetworkProtocolHttpDb"/>
+      <protocol name="http" implementation="{_HTTP}"/>
     </protocols>
     <listeners>
       <listener protocol="http" ip-address="127.0.0.1" port-range="{{port}}"/>
@@ -116,7 +117,7 @@ class OrientDB(Engine):
     parameters = described(
         {
             number("disk_cache_mb", 256, (64, 1048576)): "pages of the database in memory, beside "
-            "the heap (storage.diskCache.bufferSize; OrientDB's own default: most of the machine's)",
+            "the heap (storage.diskCache.bufferSize; OrientDB's own default: most of the memory)",
             switch("commit_synch", False): "a commit waits until its log is on disk "
             "(tx.commit.synch)",
             number("wal_commit_timeout_ms", 1000, (1, 3_600_000)): "the log goes to disk at least "
@@ -244,9 +245,7 @@ class OrientDB(Engine):
 
     def facts_request(self) -> Request:
         """The server with its settings, and the database."""
-        return Request(
-            (asked("/server/version"), asked("/server"), asked(f"/database/{DATABASE}"))
-        )
+        return Request((asked("/server/version"), asked("/server"), asked(f"/database/{DATABASE}")))
 
     def facts(self, reply: bytes) -> Facts:
         """Before ``create`` there is no database to count in. ValueError where these are not it."""

@@ -22,7 +22,6 @@ from searchbench.workload.queries.algebra import (
     NotIn,
     Query,
     Range,
-    Sort,
     Terms,
 )
 

@@ -11,7 +11,7 @@ import orjson
 from searchbench.engines.http_form import HttpReply, get, post
 
 DATABASE = "docs"
-USER, PASSWORD = "root", "searchbench"  # noqa: S105 -- of a server of ours, on loopback alone
+USER, PASSWORD = "root", "searchbench"  # of a server of ours, on loopback alone
 _WHO = base64.b64encode(f"{USER}:{PASSWORD}".encode())
 _HEADER = b"\r\nAuthorization: Basic " + _WHO + b"\r\n"
 _NONE: Mapping[str, Any] = {}
