@@ -40,6 +40,8 @@ _VERSION = "3.2.25"
 _TREE = f"{{engines}}/orientdb-community-{_VERSION}"
 _ANALYSIS = "{hosts}/orientdb/target/orientdb-analysis.jar"
 _ANALYZER = "searchbench.orientdb.DeclaredAnalysis"
+# What a place adds stands at the end, and must come before the class that is run.
+_START = 'exec "$@" com.orientechnologies.orient.server.OServerMain'
 _TYPES = {
     FieldType.TEXT: "STRING",
     FieldType.KEYWORD: "STRING",
@@ -118,10 +120,10 @@ class OrientDB(Engine):
         {
             number("disk_cache_mb", 256, (64, 1048576)): "pages of the database in memory, beside "
             "the heap (storage.diskCache.bufferSize; OrientDB's own default: most of the memory)",
-            switch("commit_synch", False): "a commit waits until its log is on disk "
-            "(tx.commit.synch)",
+            switch("commit_synch", False): "synchronize after a commit (tx.commit.synch); by itself it "
+            "was seen to save nothing from a kill",
             number("wal_commit_timeout_ms", 1000, (1, 3_600_000)): "the log goes to disk at least "
-            "this often (storage.wal.commitTimeout)",
+            "this often (storage.wal.commitTimeout): what a kill takes",
             choice("compression", "nothing", "gzip", index=True): "of the documents' pages "
             "(storage.compressionMethod); gzip needs cluster_version 0 or 1",
             choice("cluster_version", 2, 1, 0, index=True): "form of the files of documents "
@@ -142,13 +144,12 @@ class OrientDB(Engine):
         settings = {key: _spelt(params[lever]) for lever, key in _KEYS.items()} | _SETTINGS
         return Service(
             argv=(
-                *jvm(params),
+                *("sh", "-c", _START, "orientdb", *jvm(params)),
                 *("-Djna.nosys=true", "-Djava.awt.headless=true", "-Dfile.encoding=UTF-8"),
                 *(f"-D{key}={value}" for key, value in settings.items()),
                 "-Dorientdb.config.file={run}/orientdb-server-config.xml",
                 "-DORIENTDB_HOME={run}",
                 *("-cp", f"{_ANALYSIS}:{_TREE}/lib/*"),
-                "com.orientechnologies.orient.server.OServerMain",
             ),
             wire="http",
             ready=self.facts_request(),
