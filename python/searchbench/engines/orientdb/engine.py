@@ -111,6 +111,14 @@ class OrientDB(Engine):
             "gc": _NOT_TOLD,
             "index_first": "never: whether the index or the documents came first leaves no trace",
         },
+        deviations={
+            "scoring": "BM25 (k1 1.2, b 0.75), field lengths rounded to one byte; several fields add "
+            "up; a prefix counts 1 for each field, NOT alone 0",
+            "analysis": "letters and digits as of Unicode 13 (Java 17); a word of more than "
+            "10,922 UTF-16 units is not indexed",
+            "tie": "by relevance, in the order of Lucene's documents, which merges may change",
+            "terms": "a query of more than 1,024 terms, counted for each field, is refused",
+        },
         writes={
             "data": "documents, indexes (Lucene's among them), and the rest of the databases",
             "wal": "the write-ahead log (*.wal)",
@@ -120,7 +128,9 @@ class OrientDB(Engine):
         {
             number("disk_cache_mb", 256, (64, 1048576)): "pages of the database in memory, beside "
             "the heap (storage.diskCache.bufferSize; OrientDB's own default: most of the memory)",
-            switch("commit_synch", False): "synchronize after a commit (tx.commit.synch); by itself it "
+            switch(
+                "commit_synch", False
+            ): "synchronize after a commit (tx.commit.synch); by itself it "
             "was seen to save nothing from a kill",
             number("wal_commit_timeout_ms", 1000, (1, 3_600_000)): "the log goes to disk at least "
             "this often (storage.wal.commitTimeout): what a kill takes",
