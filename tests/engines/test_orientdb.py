@@ -299,8 +299,7 @@ def test_gzip_makes_documents_smaller_only_with_the_files_it_works_with(
 @pytest.mark.parametrize(
     "levels",
     [
-        {"disk_cache_mb": 128, "heap_mb": 300, "gc": "g1"},
-        {"commit_synch": True, "wal_commit_timeout_ms": 50},
+        {"disk_cache_mb": 128, "heap_mb": 300, "gc": "g1", "commit_synch": True},
         {"cluster_version": 0, "index_first": True},
     ],
     ids=str,

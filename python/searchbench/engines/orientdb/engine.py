@@ -112,8 +112,8 @@ class OrientDB(Engine):
             "index_first": "never: whether the index or the documents came first leaves no trace",
         },
         deviations={
-            "scoring": "BM25 (k1 1.2, b 0.75), field lengths rounded to one byte; several fields add "
-            "up; a prefix counts 1 for each field, NOT alone 0",
+            "scoring": "BM25 (k1 1.2, b 0.75), field lengths rounded to one byte; several fields "
+            "add up; a prefix counts 1 for each field, NOT alone 0",
             "analysis": "letters and digits as of Unicode 13 (Java 17); a word of more than "
             "10,922 UTF-16 units is not indexed",
             "tie": "by relevance, in the order of Lucene's documents, which merges may change",
@@ -127,7 +127,7 @@ class OrientDB(Engine):
     parameters = described(
         {
             number("disk_cache_mb", 256, (64, 1048576)): "pages of the database in memory, beside "
-            "the heap (storage.diskCache.bufferSize; OrientDB's own default: most of the memory)",
+            "the heap (storage.diskCache.bufferSize; OrientDB's own default: much of the memory)",
             switch(
                 "commit_synch", False
             ): "synchronize after a commit (tx.commit.synch); by itself it "
