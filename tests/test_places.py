@@ -42,7 +42,7 @@ def test_sizes_are_decimal_with_a_b_and_binary_without(text: str, size: int) -> 
     [
         ("256", "it has no unit"), ("256mg", "there is no unit mg"), ("0.3B", "no whole number"),
         ("-1MB", "no number with a unit"), ("", "no number with a unit"), ("1 000 MB", "no number"),
-        ("MB", "no number"), ("1e3k", "there is no unit"),
+        ("MB", "no number"), ("1e3k", "no number with a unit"),
     ],
 )  # fmt: skip
 def test_what_is_no_size_says_why(text: str, why: str) -> None:
@@ -112,7 +112,7 @@ def test_storages_that_go_together(table: dict[str, object]) -> None:
         ({"filesystem": "xfs", "size": "200MB"}, "size: xfs needs 300MiB at least"),
         ({**DISK, "compression": "zstd"}, "compression: ext4 has no compression; btrfs and zfs"),
         ({"ram": True, "compression": "lzo"}, "compression: memory has no compression"),
-        ({"filesystem": "zfs", "compression": "lz4"}, "zfs-fuse here, which lacks lz4; it has lzjb"),
+        ({"filesystem": "zfs", "compression": "lz4"}, "zfs-fuse here, which lacks lz4; it has"),
         ({"filesystem": "zfs", "compression": "zstd-3"}, "zfs-fuse here, which lacks zstd-3"),
         ({"filesystem": "zfs", "compression": "gzip-10"}, 'zfs-fuse has no compression "gzip-10"'),
         ({"filesystem": "btrfs", "compression": "zstd:16"}, "btrfs has no compression"),
@@ -120,8 +120,9 @@ def test_storages_that_go_together(table: dict[str, object]) -> None:
         ({**DISK, "record_size": "64k"}, "record_size: `record_size` is a property of zfs, and"),
         ({**DISK, "logbias": "latency"}, "logbias: `logbias` is a property of zfs"),
         ({"filesystem": "zfs", "record_size": "48k"}, "record_size: `record_size` must be a power"),
-        ({"ram": True, "like": "disk"}, "like: `like` limits the device below a `filesystem`"),
+        ({"ram": True, "like": "disk"}, "like: `like` limits the device below ext4, xfs or btrfs"),
         ({"directory": "/tmp", "read_iops": 5}, "a directory, whose device is not ours to slow"),
+        ({"filesystem": "zfs", "like": "ssd"}, "zfs, whose file zfs-fuse reads and writes itself"),
     ],
 )  # fmt: skip
 def test_what_contradicts_itself_in_a_storage_is_said_at_its_key(
@@ -186,7 +187,7 @@ def test_a_preset_gives_the_limits_that_the_study_does_not() -> None:
     # One request after another, each as long as a seek and half a turn.
     assert preset.latency_ms is not None
     assert preset.read_iops == pytest.approx(1000 / preset.latency_ms, rel=0.02)
-    assert PRESETS["ssd"].read_iops > 1000 * preset.read_iops
+    assert PRESETS["ssd"].read_iops > 100 * preset.read_iops
 
 
 def test_directories_are_relative_to_the_study() -> None:
@@ -216,7 +217,7 @@ def test_an_index_depends_on_its_file_systems_and_not_on_what_limits_them() -> N
 def test_places_are_the_same_whatever_they_are_called() -> None:
     table = {"memory": "1GB", "storage": "a"}
     one = resolve("one", {"one": table}, {"a": {**DISK, "like": "ssd"}}, ["data"], Path("/"))
-    ssd = {"read_iops": 98_000, "write_iops": 88_000, "read_per_s": "560MB", "write_per_s": "530MB"}
+    ssd = {"read_iops": 13_000, "write_iops": 36_000, "read_per_s": "560MB", "write_per_s": "530MB"}
     spelled = {**DISK, **ssd}
     two = resolve("two", {"two": {**table, "storage": "b"}}, {"b": spelled}, ["data"], Path("/"))
     assert same(one) == same(two)

@@ -64,17 +64,22 @@ def test_a_treatment_has_its_place_with_the_storages_in_it(base: Path) -> None:
 
 
 def test_keys_of_places_and_storages_are_factors(base: Path) -> None:
-    text = ONE + '[places.small]\nstorage = "disk"\n' + DISK + """\
+    text = (
+        ONE
+        + '[places.small]\nstorage = "disk"\n'
+        + DISK
+        + """\
 [factors]
 "places.small.memory" = ["64MB", "1GB"]
 "storages.disk.like" = ["disk", "ssd"]
 """
+    )
     plan = planned(text, base)
     found = [p for p in places(plan) if p is not None]
     assert [(p.memory_bytes, p.storages["data"].like) for p in found] == [
         (64_000_000, "disk"), (64_000_000, "ssd"), (10**9, "disk"), (10**9, "ssd"),
     ]  # fmt: skip
-    assert [t.label for t in plan.treatments][0] == "memory=64MB like=disk"
+    assert plan.treatments[0].label == "memory=64MB like=disk"
     assert plan.judging.factors["places.small.memory"] == ["64MB", "1GB"]
     # A latency is part of how a device is made; memory is not.
     assert len({index_key(t) for t in plan.treatments}) == 2
@@ -91,20 +96,24 @@ def test_a_system_may_be_compared_in_several_places(base: Path) -> None:
 
 
 def test_linked_levels_set_a_place_with_what_goes_with_it(base: Path) -> None:
-    text = ONE + "[places.a]\n[places.b]\n" + """\
+    text = (
+        ONE
+        + "[places.a]\n[places.b]\n"
+        + """\
 [factors]
 machine = [
   { name = "old", set = { "systems.tantivy.place" = "a", "systems.tantivy.search_threads" = 1 } },
   { name = "new", set = { "systems.tantivy.place" = "b", "systems.tantivy.search_threads" = 2 } },
 ]
 """
+    )
     plan = planned(text, base)
     found = [(t.settings["place"]["name"], t.parameters["search_threads"]) for t in plan.treatments]
     assert found == [("a", 1), ("b", 2)]
 
 
 def test_a_system_is_crossed_with_what_can_change_something_for_it(base: Path) -> None:
-    text = TWO + '[places.p]\nstorage = "disk"\n' + DISK + '[storages.fast]\nram = true\n'
+    text = TWO + '[places.p]\nstorage = "disk"\n' + DISK + "[storages.fast]\nram = true\n"
     text += '[factors]\n"places.p.wal" = ["disk", "fast"]\n"storages.fast.size" = ["1GB", "2GB"]\n'
     plan = planned(text, base)
     levels = [t.levels for t in plan.treatments if t.system == "tantivy"]

@@ -48,7 +48,7 @@ def test_of_several_places_each_system_names_its_own_or_a_factor_does(base: Path
     assert placed(varied, base) == {"tantivy": "small", "sqlite": ""}
     [complaint] = wrong(two, base)
     assert complaint == (
-        "s.toml:9:1: there are several places, and sqlite names none (say place = \"small\"; a "
+        's.toml:9:10: there are several places, and sqlite names none (say place = "small"; a '
         "place without keys is this machine as it is)"
     )
 
@@ -87,7 +87,7 @@ def factors(line: str) -> str:
         (PLACED.replace("256MB", "256"), "13:10: `memory` must be a size (as \"256MB\" or"),
         (PLACED.replace("256MB", "64k"), 'of at least 1MB, not "64k"'),
         (PLACED.replace("ext4", "etx4"), "(did you mean `ext4`?)"),
-        (PLACED.replace('filesystem = "ext4"', ""), "15:1: a storage has to be something: say"),
+        (PLACED.replace('filesystem = "ext4"', ""), "15:11: a storage has to be something: say"),
         (PLACED + 'compression = "zstd"\n', "17:15: ext4 has no compression; btrfs and zfs have"),
         (PLACED.replace("ext4", "zfs") + 'compression = "lz4"\n', "17:15: zfs is made with "
          "zfs-fuse here, which lacks lz4"),
@@ -97,7 +97,7 @@ def factors(line: str) -> str:
          '16:13: there is no directory "no/where"'),
         (PLACED.replace('storage = "slow"', 'storage = "slwo"'),
          '14:11: there is no storage "slwo" (did you mean `slow`?)'),
-        (PLACED.replace('storage = "slow"', ""), "15:1: no place has files on the storage `slow` "
+        (PLACED.replace('storage = "slow"', ""), "15:11: no place has files on the storage `slow` "
          '(as in [places.NAME] with storage = "slow")'),
         ('[places.small]\nstorage = "slow"\n', '13:11: there is no storage "slow" (say '
          "[storages.NAME])"),
@@ -111,7 +111,7 @@ def factors(line: str) -> str:
         ('[places."a=b"]\n', "12:9: a name has no control characters"),
         (factors('"places.small.memory" = ["1GB", "2GB"]'), "13:1: `memory` is set here and varied "
          'as "places.small.memory" in [factors], at 18:1; keep one of them'),
-        (factors('"places.small.cores" = [1, -1]'), "18:27: level of `places.small.cores`: `cores` "
+        (factors('"places.small.cores" = [1, -1]'), "18:28: level of `places.small.cores`: `cores` "
          "must be an integer or a list of integers of at least 0, not -1"),
         (factors('"places.small.cores" = [[0], [1]]'), "a level must be a text, a number"),
         (factors('"places.smal.cores" = [1]'), "18:1: `places.smal.cores`: there is no place "
@@ -121,6 +121,12 @@ def factors(line: str) -> str:
          "`places.NAME.KEY`)"),
         (factors('"storages.slow.like" = ["disk", "sdd"]'), "18:33: level of `storages.slow.like`: "
          '`like` must be one of "disk", "ssd", not "sdd" (did you mean `ssd`?)'),
+        (factors('"storages.slow.compression" = ["none", "zstd"]'),
+         "18:40: ext4 has no compression"),
+        (PLACED.replace("ext4", "btrfs") + 'compression = "zlib"\n[factors]\n'
+         '"storages.slow.filesystem" = ["ext4"]\n', "`filesystem` is set here and varied"),
+        (PLACED.replace('filesystem = "ext4"', 'compression = "zlib"') + '[factors]\n'
+         '"storages.slow.filesystem" = ["btrfs", "ext4"]\n', "18:40: ext4 has no compression"),
         (factors('"storages.slow.ram" = [true]'), "18:24: `filesystem` and `ram` are two storages"),
         (factors('"systems.*.place" = ["small", "big"]'), '18:31: there is no place "big" (there '
          "is `small`)"),
@@ -142,7 +148,7 @@ def test_a_mistake_in_a_place_is_one_complaint(base: Path) -> None:
     for lines in (PLACED.replace("slow]", "fast]"), PLACED.replace('"slow"', '"fast"')):
         # One that nobody names, and one that is not there.
         assert len(with_lines(lines, base)) == 2
-    assert len(with_lines(PLACED.replace("ext4", "ext5"), base)) == 2  # then it is nothing
+    assert len(with_lines(PLACED.replace("ext4", "ext5"), base)) == 1
     assert len(with_lines(PLACED.replace("256MB", "lots"), base)) == 1
 
 
@@ -151,7 +157,7 @@ def test_a_place_that_nobody_is_in_says_how_to_be_in_it(base: Path) -> None:
     text = text.replace("[systems.sqlite]", '[systems.sqlite]\nplace = "a"')
     [complaint] = wrong(text + "[places.a]\n[places.b]\n", base)
     assert complaint == (
-        "s.toml:15:1: no system is started in the place `b` (as in [systems.tantivy] with place = "
+        "s.toml:15:9: no system is started in the place `b` (as in [systems.tantivy] with place = "
         '"b")'
     )
     [unknown] = wrong(text + "[places.a]\n[places.b]\n[systems.tantiv]\n", base)
@@ -178,7 +184,7 @@ def test_requests_go_to_systems_that_run_in_no_place(base: Path) -> None:
     text += 'attach = "http://127.0.0.1:9"\n'
     [complaint] = wrong(text + '[places.small]\nmemory = "1GB"\n', base)
     assert complaint == (
-        "s.toml:6:1: no system is started in the place `small` (systems that run already stay "
+        "s.toml:6:9: no system is started in the place `small` (systems that run already stay "
         "where they are)"
     )
     assert any(

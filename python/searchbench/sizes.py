@@ -1,8 +1,8 @@
 """Sizes as text: "256MB", "64k". One parser for all tables.
 
-The units are those of GNU coreutils (``dd``, ``split``): ``k``, ``M``, ``G``, ``T``, with or without
-``iB``, are powers of 1,024; ``kB``, ``MB``, ``GB``, ``TB`` are powers of 1,000; ``B`` is a byte.
-Capital and small letters mean the same.
+The units are those of GNU coreutils (``dd``, ``split``): ``k``, ``M``, ``G``, ``T``, with or
+without ``iB``, are powers of 1,024; ``kB``, ``MB``, ``GB``, ``TB`` are powers of 1,000; ``B`` is a
+byte. Capital and small letters mean the same.
 """
 
 from __future__ import annotations

@@ -13,7 +13,7 @@ import sys
 
 from cyclopts import App
 
-from searchbench.cli import corpus, engines, queries
+from searchbench.cli import corpus, engines, places, queries
 from searchbench.cli.check import check
 from searchbench.cli.compare import compare
 from searchbench.cli.drnbench import drnbench
@@ -37,7 +37,7 @@ app = App(
 
 for _verb in (check, plan, run, verify, load, drnbench, wire, report, compare):
     app.command(flowing(_verb))
-for _verbs in (engines.app, corpus.app, queries.app):
+for _verbs in (engines.app, places.app, corpus.app, queries.app):
     app.command(_verbs)
 
 

@@ -23,6 +23,7 @@ def check(study: Path, *, as_json: Json = False) -> int:
     """
     from searchbench.errors import StudyError
     from searchbench.lab.get.install import lacking
+    from searchbench.lab.place import abilities
     from searchbench.study import read_study
     from searchbench.study.inputs import look
     from searchbench.study.plan import measured
@@ -53,7 +54,7 @@ def check(study: Path, *, as_json: Json = False) -> int:
         )
         return 0
     excluded = f", {len(plan.excluded)} crossings left out" if plan.excluded else ""
-    for sentence in (*told, *lacking(plan)):
+    for sentence in (*told, *lacking(plan), *abilities.lacking(plan)):
         out.say(sentence)
     out.say(f"{study}: right; {measured(plan)}{excluded}")
     return 0

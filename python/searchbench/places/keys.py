@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from searchbench.places.model import FILE_SYSTEMS, PRESETS, Kind
+from searchbench.places.model import FILE_SYSTEMS, PRESETS, SLOWED, Kind
 from searchbench.sizes import size_bytes, size_text
 from searchbench.spec import SpecKey, show
 
@@ -114,12 +114,14 @@ def storage_problems(table: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
         if key in table and kind != "zfs":
             yield key, f"`{key}` is a property of zfs, and this storage is {_said(kind)}"
     if "record_size" in table and size_bytes(table["record_size"]).bit_count() != 1:
-        yield "record_size", "`record_size` must be a power of two, as in \"64k\""
+        yield "record_size", '`record_size` must be a power of two, as in "64k"'
     for key in _LIMITS:
-        if key in table and kind not in FILE_SYSTEMS:
-            yield key, (
-                f"`{key}` limits the device below a `filesystem`, and this storage is "
-                f"{_said(kind)}, whose device is not ours to slow"
+        if key in table and kind not in SLOWED:
+            device = {"zfs": "whose file zfs-fuse reads and writes itself"}
+            yield (
+                key,
+                f"`{key}` limits the device below ext4, xfs or btrfs, and this storage is "
+                f"{_said(kind)}, {device.get(kind, 'whose device is not ours to slow')}",
             )
 
 
@@ -129,15 +131,19 @@ def _compression(kind: str, wanted: str) -> Iterator[tuple[str, str]]:
     if kind not in ("btrfs", "zfs"):
         yield "compression", f"{_said(kind)} has no compression; btrfs and zfs have"
     elif kind == "zfs" and _LZ4.fullmatch(wanted):
-        yield "compression", (
-            f"zfs is made with zfs-fuse here, which lacks {wanted}; it has {', '.join(_ZFS)}"
+        yield (
+            "compression",
+            (f"zfs is made with zfs-fuse here, which lacks {wanted}; it has {', '.join(_ZFS)}"),
         )
     elif kind == "zfs" and wanted not in _ZFS:
         yield "compression", f"zfs-fuse has no compression {show(wanted)}; it has {', '.join(_ZFS)}"
     elif kind == "btrfs" and not _BTRFS.fullmatch(wanted):
-        yield "compression", (
-            f"btrfs has no compression {show(wanted)}; it has lzo, zlib (zlib:1 to zlib:9) and "
-            "zstd (zstd:1 to zstd:15)"
+        yield (
+            "compression",
+            (
+                f"btrfs has no compression {show(wanted)}; it has lzo, zlib (zlib:1 to zlib:9) and "
+                "zstd (zstd:1 to zstd:15)"
+            ),
         )
 
 

@@ -13,7 +13,9 @@ from searchbench.sizes import size_bytes
 Tables = Mapping[str, Mapping[str, Any]]
 
 
-def resolve(name: str, places: Tables, storages: Tables, kinds: Collection[str], base: Path) -> Place:
+def resolve(
+    name: str, places: Tables, storages: Tables, kinds: Collection[str], base: Path
+) -> Place:
     """The place of that name for a system that can lay files of these ``kinds`` apart.
 
     The tables are by name, and without problems. ``base``: what paths of directories are relative

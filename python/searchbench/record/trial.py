@@ -317,6 +317,22 @@ class Cache(msgspec.Struct, frozen=True, kw_only=True):
     uncounted: str = ""
 
 
+class Lever(msgspec.Struct, frozen=True, kw_only=True):
+    """A lever of the place, such as ``places.small.memory``: was it as it was asked?
+
+    ``read_back``: what the kernel says of it; ``effect``: what was seen once the system had loaded
+    or had been driven, in words, with its ``figures`` (their names end in their units); empty
+    where it was not looked at yet. ``problem``: why it did not take; "" if it did.
+    """
+
+    name: str
+    asked: str
+    read_back: str = ""
+    effect: str = ""
+    problem: str = ""
+    figures: dict[str, float] = {}
+
+
 class Trial(msgspec.Struct, kw_only=True):
     """One treatment measured once.
 
@@ -326,6 +342,7 @@ class Trial(msgspec.Struct, kw_only=True):
     ``roles``: what the numbers in the samples' column of that name mean.
     ``warmup``: None of one that was not until steady.
     ``phases``: seconds spent in each phase. ``reason`` and ``stage``: of a failed trial.
+    ``place``: its levers as they were found; empty of a system that runs on the machine as it is.
     ``said``: by outcome, the server's own sentence on one request that it refused so.
     """
 
@@ -370,3 +387,4 @@ class Trial(msgspec.Struct, kw_only=True):
     answers_under_load: UnderLoad | None = None
     cache: Cache | None = None
     said: dict[str, str] = {}
+    place: list[Lever] = []

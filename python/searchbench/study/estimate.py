@@ -207,6 +207,4 @@ def index_key(treatment: Treatment) -> str:
     levers = engine.parameters if engine is not None else ()
     index = {p.name: treatment.parameters[p.name] for p in levers if p.index}
     files = of_files(place_of(treatment.settings))
-    return repr(
-        (treatment.engine, sorted(index.items()), sorted(treatment.corpus.items()), files)
-    )
+    return repr((treatment.engine, sorted(index.items()), sorted(treatment.corpus.items()), files))

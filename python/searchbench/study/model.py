@@ -7,7 +7,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
-from searchbench.engines import ENGINES
 from searchbench.engines.engine import Level
 from searchbench.study.plan import Access, AgreementRule, Measure
 from searchbench.workload.load_table import STEP_KEYS, kind_of, promises_of
@@ -96,11 +95,6 @@ def key_of(path: str) -> str:
 def names_place(path: str) -> bool:
     """Whether a path says where a system is: its ``place``, which is no parameter of an engine."""
     return system_of(path) is not None and key_of(path) == "place"
-
-
-def kinds_of(system: System) -> Mapping[str, str]:
-    """The kinds of files that a system can lay apart, and what each is."""
-    return ENGINES[system.engine].can.writes if system.engine in ENGINES else {}
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,6 +6,7 @@ everything that is started is there.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
@@ -17,15 +18,15 @@ from searchbench.study.keys import PLACED_KEYS
 from searchbench.study.model import (
     System,
     keys_of,
-    kinds_of,
     names_place,
+    section_of,
     system_of,
     table_of,
 )
 from searchbench.study.plan import Measure
 from searchbench.study.positions import Path, Source
-from searchbench.study.systems import NOT_IN_NAMES
-from searchbench.study.tables import Given
+from searchbench.study.systems import NOT_IN_NAMES, kinds_of
+from searchbench.study.tables import Given, settings_in
 
 _PROBLEMS: Mapping[str, Callable[[Mapping[str, Any]], Iterator[tuple[str, str]]]] = {
     "places": place_problems,
@@ -59,12 +60,7 @@ def settle_in(given: Given, systems: Mapping[str, System]) -> dict[str, System]:
     """The systems, each in its place; complaints for places and storages that are wrong."""
     places, storages = named(given.tables, "places"), named(given.tables, "storages")
     for section in filter(lambda section: "." in section, given.tables):
-        variant = given.first(section)
-        for key, sentence in _PROBLEMS[table_of(section)](variant.table):
-            if key in variant.at:
-                given.source.at_value(variant.at[key], sentence)
-            else:
-                given.source.at_key(keys_of(section), sentence)
+        _check_section(given, section)
     placed = {name: _placed(given, system, places) for name, system in systems.items()}
     for name in places:
         _check_place(given, name, placed, storages)
@@ -77,6 +73,36 @@ def settle_in(given: Given, systems: Mapping[str, System]) -> dict[str, System]:
             if isinstance(directory, str) and not (given.base / directory).is_dir():
                 given.source.at_value(at, f"there is no directory {show(directory)}")
     return placed
+
+
+def _check_section(given: Given, section: str) -> None:
+    """Complain of what goes together at no level, and of levels that go together with nothing.
+
+    What some crossings alone cannot have is left out of the plan.
+    """
+    table, path = given.tables[section], keys_of(section)
+    factors = [one for one in given.varied if any(section_of(path) == section for path in one.keys)]
+    tried: dict[tuple[int, ...], list[tuple[str, str]]] = {}
+    for chosen in itertools.product(*(range(len(one.values)) for one in factors)):
+        crossing = dict(table)
+        for one, level in zip(factors, chosen, strict=True):
+            crossing |= {key: value for key, value, _ in settings_in(one, level, section)}
+        tried[chosen] = list(_PROBLEMS[table_of(section)](crossing))
+    if all(tried.values()):
+        at = given.first(section).at
+        for key, sentence in next(iter(tried.values())):
+            if key:
+                given.source.at_value(at.get(key, (*path, key)), sentence)
+            elif not given.source.table(*path).keys() - table.keys():
+                given.source.at_key(path, sentence)  # no other key was meant to say it
+        return
+    for i, one in enumerate(factors):
+        for level in range(len(one.values)):
+            wrong = [problems for chosen, problems in tried.items() if chosen[i] == level]
+            if all(wrong):
+                key, sentence = wrong[0][0]
+                set_ = {key: at for key, _, at in settings_in(one, level, section)}
+                given.source.at_value(set_.get(key, next(iter(set_.values()))), sentence)
 
 
 def check_cold(given: Given, measure: Measure) -> None:
@@ -113,6 +139,7 @@ def _placed(given: Given, system: System, places: Mapping[str, Any]) -> System:
         source.at_key(own[:2], f"there are several places, and {system.name} names none",
                       f"say place = {show(next(iter(places)))}; a place without keys is this "
                       "machine as it is")  # fmt: skip
+        return system
     return replace(system, place=next(iter(places)))
 
 
@@ -132,7 +159,9 @@ def _check_place(
     source, section = given.source, f"places.{name}"
     started = [system for system in systems.values() if not system.attach]
     there = list(_systems_at(given.varied, name, started))
-    if not there and len(systems) == len(source.table("systems")):  # all of them are known
+    # Where a system is not known, or not in a place yet, it may be meant to be in this one.
+    nowhere = any(not (s.place or list(_levels(given.varied, s))) for s in started)
+    if not there and not nowhere and len(systems) == len(source.table("systems")):
         hint = "systems that run already stay where they are"
         if started:
             hint = f"as in [systems.{started[0].name}] with place = {show(name)}"

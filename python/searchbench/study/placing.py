@@ -18,12 +18,12 @@ from searchbench.study.model import (
     Study,
     System,
     key_of,
-    kinds_of,
     names_place,
     section_of,
     system_of,
     table_of,
 )
+from searchbench.study.systems import kinds_of
 
 Tables = dict[str, dict[str, Any]]
 
@@ -31,11 +31,11 @@ Tables = dict[str, dict[str, Any]]
 def crossed(study: Study, system: System) -> list[Factor]:
     """The factors whose levels can change something for a system, in file order."""
     at, on = _reach(study, system)
-    found = []
-    for factor in study.factors:
-        if any(_matters(path, system, at, on) for path in factor.paths):
-            found.append(factor)
-    return found
+    return [
+        factor
+        for factor in study.factors
+        if any(_matters(path, system, at, on) for path in factor.paths)
+    ]
 
 
 def sections(study: Study, system: System) -> Tables:

@@ -54,9 +54,9 @@ def parse_study(text: str, file: str, base: Path) -> Study:
     verbatim = "requests" in source.tables
     systems, named = read_systems(source, verbatim=verbatim)
     found = tables.given_tables(source)
-    asked = list(found)
-    found |= places.read_sections(source)
-    given = tables.Given(source, found, read_factors(source, systems, named), base)
+    given = tables.Given(
+        source, found | places.read_sections(source), read_factors(source, systems, named), base
+    )
     if verbatim:
         tables.check_requests(given, systems.values())
     else:
@@ -75,9 +75,12 @@ def parse_study(text: str, file: str, base: Path) -> Study:
         text=text,
         question=top.get("question", "").strip(),
         systems=tuple(systems.values()),
-        **{name: found[name] for name in asked},
-        places=places.named(found, "places"),
-        storages=places.named(found, "storages"),
+        corpus=found["corpus"],
+        queries=found["queries"],
+        requests=found["requests"],
+        load=found["load"],
+        places=places.named(given.tables, "places"),
+        storages=places.named(given.tables, "storages"),
         factors=tuple(v.factor for v in given.varied),
         analysis=top.get("analysis", "").strip(),
         held=source.tables.get("held", ""),

@@ -111,9 +111,9 @@ directory = "/mnt/ssd"    # what is there
 ```
 
 With one place, every system that is started runs there. With several, each says in which:
-`place = "small"`, or a factor `"systems.*.place" = ["small", "plain"]`. A place without keys is this
-machine as it is. A crossing in which a level changes nothing for a system is left out, with that
-reason: a write-ahead log is nothing to a system that writes none.
+`place = "small"`, or a factor `"systems.*.place" = ["small", "plain"]`. A place without keys is
+this machine as it is. A crossing in which a level changes nothing for a system is left out, with
+that reason: a write-ahead log is nothing to a system that writes none.
 
 Sizes are texts. `k`, `M`, `G` and `T` are powers of 1,024; `kB`, `MB`, `GB` and `TB` are powers of
 1,000.
@@ -241,8 +241,10 @@ SEARCHBENCH_NAME_USER, SEARCHBENCH_NAME_PASSWORD and SEARCHBENCH_NAME_DATABASE (
 `-` as `_`).
 """
 
-_STORAGES = """\
-One of `filesystem`, `directory` and `ram`. The limits are those of the device below a `filesystem`."""
+_STORAGES = (
+    "One of `filesystem`, `directory` and `ram`. The limits are those of the device below ext4, "
+    "xfs or btrfs."
+)
 
 _KINDS = {str: "a text", int: "an integer", float: "a number"}
 

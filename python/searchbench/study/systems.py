@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import ipaddress
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -55,6 +55,11 @@ def spec_of(parameter: Parameter) -> SpecKey:
         parameter.minimum,
         parameter.maximum,
     )
+
+
+def kinds_of(system: System) -> Mapping[str, str]:
+    """The kinds of files that a system can lay apart, and what each is."""
+    return ENGINES[system.engine].can.writes if system.engine in ENGINES else {}
 
 
 def read_systems(source: Source, *, verbatim: bool) -> tuple[dict[str, System], set[str]]:

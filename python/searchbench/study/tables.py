@@ -51,7 +51,7 @@ class Given:
     def first(self, name: str) -> Variant:
         """The table with the first level of every factor."""
         given, at = self.tables[name], keys_of(name)
-        set_ = [each for one in self.varied for each in _settings(one, 0, name)]
+        set_ = [each for one in self.varied for each in settings_in(one, 0, name)]
         return Variant(
             given | {key: value for key, value, _ in set_},
             {key: (*at, key) for key in given} | {key: where for key, _, where in set_},
@@ -62,7 +62,7 @@ class Given:
         """The first variant with one factor at another level; ``at`` has what that sets."""
         for one in self.varied:
             for level in range(1, len(one.values)):
-                if settings := list(_settings(one, level, name)):
+                if settings := list(settings_in(one, level, name)):
                     changed = {key: value for key, value, _ in settings}
                     at = {key: where for key, _, where in settings}
                     yield Variant(first.table | changed, at, frozenset(changed))
@@ -74,7 +74,7 @@ class Given:
         found = [((*own, key), given[key]) for key in keys if key in given]
         for one in self.varied:
             for level in range(len(one.values)):
-                found += [(at, v) for key, v, at in _settings(one, level, name) if key in keys]
+                found += [(at, v) for key, v, at in settings_in(one, level, name) if key in keys]
         for at, value in found:
             if isinstance(value, list):
                 yield from (((*at, str(i)), each) for i, each in enumerate(value))
@@ -95,7 +95,7 @@ class Given:
                 self.source.at_value(at, f'there is no file "{file}" in {self.base}', hint)
 
 
-def _settings(one: Varied, level: int, name: str) -> Iterator[tuple[str, Any, positions.Path]]:
+def settings_in(one: Varied, level: int, name: str) -> Iterator[tuple[str, Any, positions.Path]]:
     """(key, value, position) of what a level sets in the table of that name."""
     for path, value in one.factor.settings(level).items():
         if section_of(path) == name:

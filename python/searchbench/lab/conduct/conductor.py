@@ -59,6 +59,7 @@ class Conductor:
         for session in self._sessions.values():
             session.close()
         self._sessions.clear()
+        self._tell(self.sitting.shelf.drop_indexes())
 
     def survey(self, treatments: Sequence[Treatment]) -> None:
         """Find every attached system before anything is driven; LabError where one is silent."""
@@ -75,7 +76,7 @@ class Conductor:
             position = next(i for i, t in enumerate(plan.trials) if t.id == trial.id)
             if judging.ingest == "per-block" and trial.block != self._block:
                 self._stop_started()
-                sitting.shelf.drop_indexes()
+                self._tell(sitting.shelf.drop_indexes())
             self._block = trial.block
             seed = _seed(plan, trial, position) if sitting.timed else plan.seed
             opened = self.openings.opened(treatment, seed)
@@ -118,6 +119,7 @@ class Conductor:
             self._drop(session)
         if session.captured is not None and run.replies is None:
             run.replies = session.captured.replies
+        run.about.place = session.placed
         run.about.ended = _now()
         run.about.phases = {k: round(v, 4) for k, v in session.seconds.items()}
         session.seconds.clear()
@@ -125,6 +127,11 @@ class Conductor:
             self._drop(session)
         run.logs = {log.name: log.read_bytes()[-65536:] for log in session.run.glob("*.log")}
         return run
+
+    def _tell(self, problems: Sequence[str]) -> None:
+        """What could not be removed; it is in the ledger, and the next start tries again."""
+        for why in problems:
+            self.sitting.watch.told(why)
 
     def _session(self, trial: Trial, opened: Opened) -> Session:
         """The session that a trial is driven on: one that is there, or a new one."""
@@ -153,7 +160,7 @@ class Conductor:
         except BaseException:
             if session.index is not None and not session.index.finished:
                 session.close()
-                session.index.discard()
+                self._tell(session.index.discard())
             raise
         session.ready = True
 

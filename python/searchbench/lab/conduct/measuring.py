@@ -68,7 +68,9 @@ def drive_it(run: Run) -> None:
         on_tick=_progress(run, order, warming, counting),
     )
     sender = running.endpoint if fleet is None else FleetEndpoint(fleet, running.endpoint)
-    with Probe(running.processes) as probe:
+    # What file systems of ours take of the CPU, they take for the system.
+    daemons = session.index.storages.daemons if session.index else []
+    with Probe([*running.processes, *daemons]) as probe:
         try:
             trace = sender.send(compiled.requests, order, manner)
         except FleetError as error:

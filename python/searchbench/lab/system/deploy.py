@@ -39,6 +39,7 @@ class Deployment(Running):
     """A service that we started. ``data``: where its index is; ``cpus``: its cores (none: any).
 
     ``laid``: by kind of file the folder where those lie that are not to be in ``data``.
+    ``joins``: the files by which its processes join control groups, before their first page.
     ``process`` is the one that is asked.
     """
 
@@ -53,11 +54,13 @@ class Deployment(Running):
         cpus: Sequence[int] = (),
         schema: Schema = NO_FIELDS,
         laid: Mapping[str, Path] | None = None,
+        joins: Sequence[Path] = (),
     ) -> None:
         super().__init__(engine, params, run, schema)
         self.data = data
         self.laid = dict(laid or {})
         self.cpus = cpus
+        self.joins = joins
         self._children: dict[str, subprocess.Popen[bytes]] = {}
         self._strange = 0
 
@@ -98,7 +101,10 @@ class Deployment(Running):
         if service.first and not any(self.data.iterdir()):
             for step in service.first:
                 whole = (*step, *(part for each in laid for part in each.first))
-                complete(self._command(whole), run=self.run, log="first.log", stage="deploy")
+                complete(
+                    self._command(whole), run=self.run, log="first.log", stage="deploy",
+                    joins=self.joins,
+                )  # fmt: skip
         self.endpoint = Endpoint(("127.0.0.1", port), service.wire, service.login, service.whole)
         # Last the one that is asked.
         argv = (*service.argv, *(part for each in laid for part in each.argv))
@@ -106,7 +112,12 @@ class Deployment(Running):
             self.argv = self._command(each.argv)
             env = {k: fill(v) for k, v in each.env.items()}
             self._children[each.name] = _start(
-                self.argv, env=env, run=self.run, log=_log(each.name), cpus=self.cpus
+                self.argv,
+                env=env,
+                run=self.run,
+                log=_log(each.name),
+                cpus=self.cpus,
+                joins=self.joins,
             )
         *others, self.process = (psutil.Process(c.pid) for c in self._children.values())
         self.processes = [self.process, *others]
@@ -238,7 +249,13 @@ def command_line(argv: Sequence[str], *, refuses_root: bool) -> list[str]:
 
 
 def _start(
-    argv: Sequence[str], *, env: Mapping[str, str], run: Path, log: str, cpus: Sequence[int]
+    argv: Sequence[str],
+    *,
+    env: Mapping[str, str],
+    run: Path,
+    log: str,
+    cpus: Sequence[int],
+    joins: Sequence[Path] = (),
 ) -> subprocess.Popen[bytes]:
     """Start a server in ``run``; what it prints goes to the file ``log`` there."""
     with (run / log).open("ab") as file:
@@ -249,16 +266,23 @@ def _start(
             stderr=subprocess.STDOUT,
             env={**os.environ, **env},
             cwd=run,
-            preexec_fn=_in_child(cpus, os.getpid()),
+            preexec_fn=in_child(cpus, joins),
         )
 
 
-def complete(argv: Sequence[str], *, run: Path, log: str, stage: str) -> None:
+def complete(
+    argv: Sequence[str],
+    *,
+    run: Path,
+    log: str,
+    stage: str,
+    joins: Sequence[Path] = (),
+) -> None:
     """Run a command to its end; LabError (``stage``) with the end of what it printed if it fails.
 
     Whatever ends the wait (Ctrl-C too) ends the command.
     """
-    child = _start(argv, env={}, run=run, log=log, cpus=())
+    child = _start(argv, env={}, run=run, log=log, cpus=(), joins=joins)
     try:
         code = child.wait(_COMMAND_TIMEOUT_S)
     except subprocess.TimeoutExpired:
@@ -328,8 +352,12 @@ def _tail(log: Path, lines: int = 5) -> str:
     return " | ".join(line.strip() for line in text.strip().splitlines()[-lines:])
 
 
-def _in_child(cpus: Sequence[int], parent: int) -> Callable[[], None]:
-    """Between fork and exec: the server dies with us, even if we are killed; it has its cores."""
+def in_child(cpus: Sequence[int], joins: Sequence[Path] = ()) -> Callable[[], None]:
+    """Between fork and exec: the server dies with us, even if we are killed; it has its cores.
+
+    And it joins control groups, by these files of theirs.
+    """
+    parent = os.getpid()
 
     def prepare() -> None:
         _libc.prctl(_PR_SET_PDEATHSIG, signal.SIGTERM, 0, 0, 0)
@@ -338,5 +366,9 @@ def _in_child(cpus: Sequence[int], parent: int) -> Callable[[], None]:
         os.setpgid(0, 0)  # so that Ctrl-C reaches us and not the server
         if cpus:
             os.sched_setaffinity(0, cpus)
+        for path in joins:
+            file = os.open(path, os.O_WRONLY)
+            os.write(file, b"0")  # itself
+            os.close(file)
 
     return prepare
