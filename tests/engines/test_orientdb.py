@@ -361,6 +361,3 @@ def test_errors_are_in_the_words_of_the_server(rebuilt: Rebuild) -> None:
     running, _done = rebuilt(Books())
     (wrong,) = split(running.ask(Request((script(["SELECT FROM"], {}),))))
     assert "Error parsing query" in str(trouble(wrong))
-    running.ask(_deleting())
-    query = ENGINE.compile(Query(), Books.schema, running.params)
-    assert "401 Unauthorized" in str(ENGINE.decode(running.ask(query)).error)
