@@ -36,6 +36,7 @@ _READ_PER_S = 50_000.0
 # Making batches known, settling, starting anew.
 _INGEST_FIXED_S = 3.0
 _DEBIAN_DOCUMENTS = 64_000
+_SUBJECTS = 0.6  # of generated triples, a triple
 # Making a storage and removing it again, by kind; and evicting files and starting anew.
 _STORAGE_S: Mapping[str, float] = {"ext4": 2.0, "xfs": 2.0, "btrfs": 2.0, "zfs": 8.0}
 _COLD_S = 1.0
@@ -109,6 +110,8 @@ def count(corpus: Mapping[str, Any], base: Path, documents: int | None = None) -
         known = float(documents or _DEBIAN_DOCUMENTS)
     elif family == "generated":
         known = float(corpus.get("documents") or documents or keys_of(family)["documents"].default)
+    elif family == "triples" and "files" not in corpus:
+        known = float(corpus.get("triples") or keys_of(family)["triples"].default) * _SUBJECTS
     else:
         known = float(documents or _rows(corpus, base))
     times, every = scale_of(corpus)
