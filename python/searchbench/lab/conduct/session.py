@@ -21,6 +21,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import numpy as np
+import psutil
 import pyarrow as pa
 from msgspec import structs
 from numpy.typing import NDArray
@@ -35,6 +36,7 @@ from searchbench.lab.drive.drive import Samples
 from searchbench.lab.drive.warming import IsWarm
 from searchbench.lab.drive.workload import Compiled
 from searchbench.lab.fleet.fleet import Fleet
+from searchbench.lab.probe.probe import Probe
 from searchbench.lab.system.running import Running
 from searchbench.places import Place
 from searchbench.record.trial import Captured as CapturedAbout
@@ -138,7 +140,8 @@ class Sitting:
 class Session:
     """``made_by``: the trial that opened it, empty where that was before any trial.
 
-    ``seconds`` spent in each phase; ``stage`` says where a failure happened. ``found``: what
+    ``seconds`` spent in each phase; ``spans``: each time one was entered, its name and Unix times in
+    ns; ``stage`` says where a failure happened. ``found``: what
     opening it found out, as fields of ``record.trial.Trial``. ``asked_queries``: by query, whether
     a warm-up asked it since.
     """
@@ -157,6 +160,7 @@ class Session:
     ready: bool = False
     stage: str = ""
     seconds: dict[str, float] = field(default_factory=dict)
+    spans: list[tuple[str, int, int]] = field(default_factory=list)
     found: dict[str, object] = field(default_factory=dict)
     notes: list[Note] = field(default_factory=list)
 
@@ -166,9 +170,17 @@ class Session:
         if name != self.stage:
             self.sitting.watch.stage(name)
         self.stage = name
-        began = time.perf_counter()
-        yield
+        began, began_unix_ns = time.perf_counter(), time.time_ns()
+        try:
+            yield
+        finally:
+            self.spans.append((name, began_unix_ns, time.time_ns()))
         self.seconds[name] = self.seconds.get(name, 0.0) + time.perf_counter() - began
+
+    def processes(self) -> list[psutil.Process]:
+        """Those of the system that runs, as far as they are seen from here."""
+        running = self.running
+        return [] if running is None else running.processes
 
     @property
     def levers(self) -> Parameters:
@@ -210,16 +222,17 @@ class Run:
     """One trial under way: its session, and what goes on record of it.
 
     ``spill``: a folder for samples that exceed memory, where the record is: there they must fit.
+    ``machine``: the probe, which samples through all phases.
     """
 
     session: Session
     opened: Opened
     about: Trial
     spill: Path
+    machine: Probe
     samples: Samples | None = None
     replies: pa.Table | None = None
     probe: pa.Table | None = None
-    others: dict[str, float] = field(default_factory=dict)
     under_load: pa.Table | None = None
     logs: dict[str, bytes] = field(default_factory=dict)
 
