@@ -222,6 +222,12 @@ def resources(content: Content) -> Section | None:
     if content.stepped and len(table.rows) > LONG:
         shown = Details(f"Every {content.step}", (table,))
     blocks: list[Block] = [Text(text, "quiet"), shown]
+    judged_steps = [t for t in judged.treatments if t.treatment in judged.resources]
+    if (limits := tables.bottlenecks(judged_steps)) is not None:
+        note = "by the machine's own counters, over the measured window"
+        blocks.append(
+            Details("What held each back", (limits,), note, open=len(limits.rows) <= LONG)
+        )
     if cached is not None:
         note = "by the server's own count, over the measured window"
         blocks.append(Details("Cache hits", (cached,), note, open=len(cached.rows) <= LONG))
