@@ -124,6 +124,9 @@ def test_of_a_loop_device_and_the_disk_below_it_the_disk_is_named() -> None:
     seen = found(reading(disk("loop3", **same), disk("vda", **same)))
     assert seen.number.startswith("vda")
     assert found(reading(disk("loop3", **same))).number.startswith("loop3"), "if it lies in memory"
+    quick = same | {"read_s": 1.0, "waited_s": 1.0, "busy_s": 1.0}
+    held = found(reading(disk("loop3", **same), disk("vda", **quick)))
+    assert held.number.startswith("loop3"), "it is the upper one that is slow: a limit on it, say"
 
 
 def test_a_generator_with_nothing_left_is_named_before_all_else() -> None:

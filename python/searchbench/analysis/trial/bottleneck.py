@@ -28,7 +28,8 @@ BUSY = 0.90  # of the time: no more is to be had
 MOST = 0.50  # of the service time
 IDLE = 0.70  # of the server's cores: below, something else than the processor keeps them waiting
 _GENERATOR = ("client saturated", "client starved", "generator lag")
-_PARTS_OF = ("loop", "dm-", "md", "zd")  # lie on other devices, which have their requests too
+_ON_OTHERS = ("loop", "dm-", "md", "zd")  # devices that lie on others, which have their requests too
+NEARLY = 0.80
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,9 +92,7 @@ def _all(trial: Trial, trace: Trace, seconds: float, findings: Sequence[str]) ->
 
 def _disk(trial: Trial, seconds: float, inside: float) -> Seen | None:
     """The device that held requests back most, if one did; memory, where more of it would help."""
-    devices = trial.host_window.devices
-    own = [d for d in devices if d.reads and not d.name.startswith(_PARTS_OF)] or devices
-    worst = max(own, key=lambda d: d.waited_s, default=None)
+    worst = _slowest(trial.host_window.devices)
     read = trial.server.read_bytes or trial.server.major_faults
     if worst is None or not read:
         return None
@@ -109,6 +108,19 @@ def _disk(trial: Trial, seconds: float, inside: float) -> Seen | None:
     if (again := _read_again(trial, worst)) > 1:
         return Seen("memory", f"{number}; it read {again:.1f} times the index in the window")
     return Seen("disk", number)
+
+
+def _slowest(devices: Sequence[DeviceTotals]) -> DeviceTotals | None:
+    """The device with most waiting; the one below it, where that has nearly all of it."""
+    worst = max(devices, key=lambda d: d.read_s, default=None)
+    if worst is None:
+        return None
+    below = [
+        d
+        for d in devices
+        if not d.name.startswith(_ON_OTHERS) and d.read_s >= NEARLY * worst.read_s
+    ]
+    return max(below, key=lambda d: d.read_s, default=worst)
 
 
 def _read_again(trial: Trial, device: DeviceTotals) -> float:
