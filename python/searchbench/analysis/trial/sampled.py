@@ -14,7 +14,8 @@ from typing import Any
 
 import pyarrow as pa
 
-from searchbench.record.trial import Span
+from searchbench.analysis.judgement import Curve
+from searchbench.record.trial import Span, Trial
 
 KINDS = ("user", "nice", "system", "iowait", "irq", "softirq", "steal", "idle")
 
@@ -50,7 +51,7 @@ class Interval:
     """From ``start_s`` to ``end_s`` on the clock of the drive, in ``phase`` at its beginning.
 
     ``cpu``: shares 0..1 of all cores by kind. ``server_cores``: how many the server kept busy.
-    ``state``: means of what is no counter (tasks that run and that wait for a disk, bytes of memory).
+    ``stalled_io``: the share of the time in which some task waited for a disk (PSI). ``state``: means of what is no counter (tasks that run and that wait for a disk, bytes of memory).
     None and absent: not on record.
     """
 
@@ -61,11 +62,40 @@ class Interval:
     server_cores: float | None
     switches_per_s: float | None
     major_faults_per_s: float | None
+    stalled_io: float | None = None
     state: Mapping[str, float] = field(default_factory=dict)
     devices: tuple[Device, ...] = ()
     links: tuple[Link, ...] = ()
 
 
+SERVER, DISK, PRESSED = "the server's cores", "the busiest disk", "some task waits for a disk"
+
+
+def activity(trial: Trial, probe: pa.Table, points: int = 60) -> tuple[Curve, ...]:
+    """Shares 0..1 of the time over a drive, x in seconds since it began; what is known of them."""
+    if trial.drive is None or not trial.drive.elapsed_ns:
+        return ()
+    lasted_s = trial.drive.elapsed_ns / 1e9
+    every = list(intervals(probe, trial.spans, max(0.2, lasted_s / points)))
+    found = [one for one in every if 0 <= one.start_s < lasted_s]
+    cores = len(trial.service.cpus) or trial.host_window.cores
+    lines: dict[str, list[tuple[float, float]]] = {SERVER: [], DISK: [], PRESSED: []}
+    for one in found:
+        at = (one.start_s + one.end_s) / 2
+        if one.server_cores is not None and cores:
+            lines[SERVER].append((at, min(1.0, one.server_cores / cores)))
+        lines[DISK].append((at, max((d.busy for d in one.devices), default=0.0)))
+        if one.stalled_io is not None:
+            lines[PRESSED].append((at, min(1.0, one.stalled_io)))
+    # A disk that was never busy says nothing that the caption does not.
+    return tuple(
+        Curve(label, tuple(x for x, _ in own), tuple(y for _, y in own))
+        for label, own in lines.items()
+        if len(own) > 1 and (label == SERVER or max(y for _, y in own) >= _SHOWN)
+    )
+
+
+_SHOWN = 0.02
 _STATE = (
     "running", "blocked", "memory_free_bytes", "memory_available_bytes", "memory_cached_bytes",
     "memory_dirty_bytes", "server_rss_bytes",
@@ -94,6 +124,7 @@ def _interval(rows: pa.Table, spans: Sequence[Span]) -> Interval:
     whole = sum(known.values()) or 1.0
     server = _grown(rows, "server_cpu_s")
     switches, faults = _grown(rows, "switches"), _grown(rows, "host_major_faults")
+    stalled = _grown(rows, "stalled_io_s")
     state = {}
     for name in _STATE:
         values = rows.column(name).drop_null().to_numpy()
@@ -108,6 +139,7 @@ def _interval(rows: pa.Table, spans: Sequence[Span]) -> Interval:
         server_cores=None if server is None or server < 0 else server / seconds,
         switches_per_s=None if switches is None else switches / seconds,
         major_faults_per_s=None if faults is None else faults / seconds,
+        stalled_io=None if stalled is None else stalled / seconds,
         state=state,
         devices=tuple(_device(*one, seconds) for one in _pairs(rows, "devices")),
         links=tuple(_link(*one, seconds) for one in _pairs(rows, "links")),
