@@ -59,9 +59,7 @@ def disk(name: str = "vda", **counts: float) -> DeviceTotals:
 
 def reading(*devices: DeviceTotals, read_bytes: float = 1e6) -> Trial:
     one = trial(read_bytes=read_bytes)
-    return structs.replace(
-        one, host_window=structs.replace(one.host_window, devices=list(devices))
-    )
+    return structs.replace(one, host_window=structs.replace(one.host_window, devices=list(devices)))
 
 
 def found(one: Trial, in_service: float = 1.0, findings: tuple[str, ...] = ()) -> Seen:

@@ -17,7 +17,8 @@ SECOND = 1_000_000_000
 def disk(reads: int, writes: int, busy_s: float) -> dict[str, Any]:
     return {"name": "vda", "reads": reads, "read_bytes": 8192 * reads, "read_s": 0.002 * reads,
             "writes": writes, "written_bytes": 65536 * writes, "write_s": 0.004 * writes,
-            "in_flight": 1, "busy_s": busy_s, "waited_s": 0.002 * reads + 0.004 * writes}  # fmt: skip
+            "in_flight": 1, "busy_s": busy_s,
+            "waited_s": 0.002 * reads + 0.004 * writes}  # fmt: skip
 
 
 def probe(seconds: int = 8) -> pa.Table:

@@ -299,8 +299,9 @@ class HostTotals(msgspec.Struct, frozen=True, kw_only=True):
     ``throttled``: how often a control group of ours, or one above it, was stopped at its CPU limit.
     ``others``: of the processes of this machine that are neither the server's nor ours, the
     busiest by name and ``KERNEL``, with their CPU seconds on any core in the whole drive.
-    ``shared``: the user said that others work on the machine too. ``running``, ``blocked``: how many
-    tasks ran or were ready, and how many waited for a disk, on average. ``switches``: of context.
+    ``shared``: the user said that others work on the machine too. ``running``, ``blocked``: how
+    many tasks ran or were ready, and how many waited for a disk, on average. ``switches``: of
+    context.
     Empty and None: not known, as in records that did not look for it yet.
     """
 
@@ -381,7 +382,8 @@ class Trial(msgspec.Struct, kw_only=True):
     ``attached``: the addresses of a system that ran already; ``endpoints``: all that were asked.
     ``roles``: what the numbers in the samples' column of that name mean.
     ``warmup``: None of one that was not until steady.
-    ``phases``: seconds spent in each phase; ``spans``: each phase once, with what the server did. ``reason`` and ``stage``: of a failed trial.
+    ``phases``: seconds spent in each phase; ``spans``: each phase once, with what the server did.
+    ``reason`` and ``stage``: of a failed trial.
     ``said``: by outcome, the server's own sentence on one request that it refused so.
     """
 

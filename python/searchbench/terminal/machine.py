@@ -91,7 +91,18 @@ def _device(name: str, found: Sequence[Interval]) -> None:
         for device in one.devices
         if device.name == name
     ]
-    header = ["s", "phase", "r/s", "w/s", "rkB/s", "wkB/s", "KiB each", "queue", "await ms", "%busy"]
+    header = [
+        "s",
+        "phase",
+        "r/s",
+        "w/s",
+        "rkB/s",
+        "wkB/s",
+        "KiB each",
+        "queue",
+        "await ms",
+        "%busy",
+    ]
     _table(f"Device {name}", header, rows, ["KiB each"])
 
 

@@ -4,10 +4,10 @@ Each trial is looked at by itself, over its measured window, and the treatment h
 trials have. A part is named only if its own figure says so; where none does, none is named, and
 where the figures are not on record it is unknown.
 
-Two laws carry it. Utilisation: a part that was busy all the time limits the rate. Little's law: the
-mean number of requests that a part holds is the rate times the time that each spends there; so the
-disk's own count of requests in flight, by those in service at the server, is the share of the service
-time that was spent on the disk.
+Two laws carry it. Utilisation: a part that was busy all the time limits the rate. Little's law:
+the mean number of requests that a part holds is the rate times the time that each spends there. So
+the disk's own count of requests in flight, by those in service at the server, is the share of the
+service time that was spent on the disk.
 """
 
 from __future__ import annotations
@@ -28,7 +28,12 @@ BUSY = 0.90  # of the time: no more is to be had
 MOST = 0.50  # of the service time
 IDLE = 0.70  # of the server's cores: below, something else than the processor keeps them waiting
 _GENERATOR = ("client saturated", "client starved", "generator lag")
-_ON_OTHERS = ("loop", "dm-", "md", "zd")  # devices that lie on others, which have their requests too
+_ON_OTHERS = (
+    "loop",
+    "dm-",
+    "md",
+    "zd",
+)  # devices that lie on others, which have their requests too
 NEARLY = 0.80
 
 
@@ -102,8 +107,9 @@ def _disk(trial: Trial, seconds: float, inside: float) -> Seen | None:
         return None
     each_ms = 1e3 * worst.read_s / worst.reads if worst.reads else 0.0
     number = (
-        f"{worst.name} was busy {percent(min(1.0, busy))} of the time: {worst.reads / seconds:,.0f} "
-        f"reads/s of {worst.read_bytes / max(1.0, worst.reads) / 1024:,.0f} KiB, {each_ms:.2f} ms each"
+        f"{worst.name} was busy {percent(min(1.0, busy))} of the time: "
+        f"{worst.reads / seconds:,.0f} reads/s of "
+        f"{worst.read_bytes / max(1.0, worst.reads) / 1024:,.0f} KiB, {each_ms:.2f} ms each"
     )
     if (again := _read_again(trial, worst)) > 1:
         return Seen("memory", f"{number}; it read {again:.1f} times the index in the window")

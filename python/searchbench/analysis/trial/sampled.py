@@ -1,7 +1,7 @@
 """What the machine did, interval by interval: rates and means from the probe's counters.
 
-The figures are those of ``sar`` and ``iostat`` (sysstat), by the same formulas: shares of CPU time by
-kind, requests a second, their mean size, the mean number in flight (queue), the mean time of one
+The figures are those of ``sar`` and ``iostat`` (sysstat), by the same formulas: shares of CPU time
+by kind, requests a second, their mean size, the mean number in flight (queue), the mean time of one
 (await), and the share of the time that a device had any (busy).
 """
 
@@ -51,7 +51,8 @@ class Interval:
     """From ``start_s`` to ``end_s`` on the clock of the drive, in ``phase`` at its beginning.
 
     ``cpu``: shares 0..1 of all cores by kind. ``server_cores``: how many the server kept busy.
-    ``stalled_io``: the share of the time in which some task waited for a disk (PSI). ``state``: means of what is no counter (tasks that run and that wait for a disk, bytes of memory).
+    ``stalled_io``: the share of the time in which some task waited for a disk (PSI).
+    ``state``: means of what is no counter (tasks that run or wait for a disk, bytes of memory).
     None and absent: not on record.
     """
 
@@ -199,4 +200,3 @@ def busiest(found: Sequence[Interval]) -> list[str]:
             length_s = one.end_s - one.start_s
             times[device.name] = times.get(device.name, 0.0) + device.busy * length_s
     return sorted(times, key=lambda name: -times[name])
-

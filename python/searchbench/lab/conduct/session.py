@@ -140,10 +140,9 @@ class Sitting:
 class Session:
     """``made_by``: the trial that opened it, empty where that was before any trial.
 
-    ``seconds`` spent in each phase; ``spans``: each time one was entered, its name and Unix times in
-    ns; ``stage`` says where a failure happened. ``found``: what
-    opening it found out, as fields of ``record.trial.Trial``. ``asked_queries``: by query, whether
-    a warm-up asked it since.
+    ``seconds`` spent in each phase; ``spans``: each time one was entered, its name and Unix times
+    in ns; ``stage`` says where a failure happened. ``found``: what opening it found out, as fields
+    of ``record.trial.Trial``. ``asked_queries``: by query, whether a warm-up asked it since.
     """
 
     opened: Opened

@@ -82,9 +82,7 @@ def _by_core(cores: Mapping[int, list[float]]) -> dict[str, list[float | None]]:
 
 def _memory() -> dict[str, int]:
     rows = dict(line.split(":", 1) for line in _lines("/proc/meminfo"))
-    return {
-        key: int(rows[name].split()[0]) * 1024 for name, key in _MEMORY.items() if name in rows
-    }
+    return {key: int(rows[name].split()[0]) * 1024 for name, key in _MEMORY.items() if name in rows}
 
 
 def _faults() -> dict[str, int]:
@@ -148,9 +146,7 @@ def links() -> Iterator[dict[str, Any]]:
 
 def limit_files() -> Iterator[Path]:
     """The statistics of our own control group and of those above it that may have a CPU limit."""
-    for _, controllers, group in (
-        line.split(":", 2) for line in _lines("/proc/self/cgroup")
-    ):
+    for _, controllers, group in (line.split(":", 2) for line in _lines("/proc/self/cgroup")):
         if controllers and "cpu" not in controllers.split(","):
             continue
         top = Path("/sys/fs/cgroup", "cpu" if controllers else "")

@@ -130,7 +130,8 @@ def machine(
 ) -> Chart:
     """What the machine did in one trial of each treatment: a panel each, over the warm-up's time.
 
-    ``seen``: by treatment a trial and its curves, shares of the time. ``windows``: as in ``warmup``.
+    ``seen``: by treatment a trial and its curves, shares of the time. ``windows``: as in
+    ``warmup``.
     """
     shown = [(t.label, *seen[t.treatment]) for t in judgement.treatments if t.treatment in seen]
     kinds = list(dict.fromkeys(curve.label for _, _, curves in shown for curve in curves))
