@@ -13,15 +13,19 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 
+import pyarrow as pa
+
 from searchbench.errors import SearchbenchError
 from searchbench.lab.conduct import caches, phases
 from searchbench.lab.conduct.openings import READERS, Opened, Openings
 from searchbench.lab.conduct.session import Run, Session, Sitting
 from searchbench.lab.conduct.trials import Trials
 from searchbench.lab.place import host
+from searchbench.lab.probe.probe import Probe
+from searchbench.lab.probe.totals import spent
 from searchbench.record import Record, Writer
 from searchbench.record import Trial as Kept
-from searchbench.record.trial import Note
+from searchbench.record.trial import Note, Span, Window
 from searchbench.study.plan import Plan, Treatment, Trial
 
 # Sees the record and a trial that was just put there; what makes it invalid, "" if nothing does.
@@ -97,8 +101,24 @@ class Conductor:
 
     def _trial(self, trial: Trial, opened: Opened, position: int, spill: Path) -> Run:
         """One trial, from start to end. A failure is an outcome with its phase and its reason."""
-        session = self._session(trial, opened)
-        run = Run(session, opened, _heading(trial, opened, position), spill)
+        session, began_unix_ns = self._session(trial, opened), time.time_ns()
+        with Probe(session.processes) as machine:
+            run = Run(session, opened, _heading(trial, opened, position), spill, machine)
+            self._conducted(run)
+        drive = run.about.drive
+        zero_unix_ns = began_unix_ns if drive is None else drive.started_unix_ns
+        run.probe = machine.table(zero_unix_ns)
+        run.about.spans = [
+            _span(name, Window(start - zero_unix_ns, end - zero_unix_ns), run.probe, opened)
+            for name, start, end in session.spans
+        ]
+        session.spans.clear()
+        run.logs = {log.name: log.read_bytes()[-65536:] for log in session.run.glob("*.log")}
+        return run
+
+    def _conducted(self, run: Run) -> None:
+        """All phases of a trial. Whatever fails is on its record."""
+        session, opened = run.session, run.opened
         try:
             pause_s = float(opened.treatment.load.get("pause_s") or 0.0)
             if self._driven and pause_s:
@@ -125,8 +145,6 @@ class Conductor:
         session.seconds.clear()
         if self.plan.judging.measure == "trials":
             self._drop(session)
-        run.logs = {log.name: log.read_bytes()[-65536:] for log in session.run.glob("*.log")}
-        return run
 
     def _tell(self, problems: Sequence[str]) -> None:
         """What could not be removed; it is in the ledger, and the next start tries again."""
@@ -206,6 +224,11 @@ def _heading(trial: Trial, opened: Opened, position: int) -> Kept:
         load=opened.load_about,
         roles=[READERS],
     )
+
+
+def _span(phase: str, window: Window, probe: pa.Table, opened: Opened) -> Span:
+    server = spent(probe, window, started=opened.target is None)
+    return Span(phase=phase, start=window.start, end=window.end, server=server)
 
 
 def _sentence(error: BaseException) -> str:

@@ -20,6 +20,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import numpy as np
+import psutil
 import pyarrow as pa
 from msgspec import structs
 from numpy.typing import NDArray
@@ -39,6 +40,7 @@ from searchbench.lab.place.cores import dealt
 from searchbench.lab.place.ledger import Ledger
 from searchbench.lab.place.places import Confines
 from searchbench.lab.place.storages import Storages
+from searchbench.lab.probe.probe import Probe
 from searchbench.lab.system.running import Running
 from searchbench.places import Cores, Place, place_of
 from searchbench.places.model import of_files
@@ -162,9 +164,9 @@ class Session:
     """``made_by``: the trial that opened it, empty where that was before any trial.
 
     ``confines``: its place, while it is in one; ``left_place``: the levers of the last one.
-    ``seconds`` spent in each phase; ``stage`` says where a failure happened. ``found``: what
-    opening it found out, as fields of ``record.trial.Trial``. ``asked_queries``: by query, whether
-    a warm-up asked it since.
+    ``seconds`` spent in each phase; ``spans``: each time one was entered, its name and Unix times
+    in ns; ``stage`` says where a failure happened. ``found``: what opening it found out, as fields
+    of ``record.trial.Trial``. ``asked_queries``: by query, whether a warm-up asked it since.
     """
 
     opened: Opened
@@ -183,6 +185,7 @@ class Session:
     seconds: dict[str, float] = field(default_factory=dict)
     confines: Confines | None = None
     left_place: list[Lever] = field(default_factory=list)
+    spans: list[tuple[str, int, int]] = field(default_factory=list)
     found: dict[str, object] = field(default_factory=dict)
     notes: list[Note] = field(default_factory=list)
 
@@ -192,9 +195,19 @@ class Session:
         if name != self.stage:
             self.sitting.watch.stage(name)
         self.stage = name
-        began = time.perf_counter()
-        yield
+        began, began_unix_ns = time.perf_counter(), time.time_ns()
+        try:
+            yield
+        finally:
+            self.spans.append((name, began_unix_ns, time.time_ns()))
         self.seconds[name] = self.seconds.get(name, 0.0) + time.perf_counter() - began
+
+    def processes(self) -> list[psutil.Process]:
+        """Those of the system that runs, as far as they are seen from here."""
+        running = self.running
+        # What file systems of ours take of the CPU, they take for the system.
+        daemons = [] if self.index is None else self.index.storages.daemons
+        return [] if running is None else [*running.processes, *daemons]
 
     @property
     def levers(self) -> Parameters:
@@ -267,16 +280,17 @@ class Run:
     """One trial under way: its session, and what goes on record of it.
 
     ``spill``: a folder for samples that exceed memory, where the record is: there they must fit.
+    ``machine``: the probe, which samples through all phases.
     """
 
     session: Session
     opened: Opened
     about: Trial
     spill: Path
+    machine: Probe
     samples: Samples | None = None
     replies: pa.Table | None = None
     probe: pa.Table | None = None
-    others: dict[str, float] = field(default_factory=dict)
     under_load: pa.Table | None = None
     logs: dict[str, bytes] = field(default_factory=dict)
 
