@@ -63,7 +63,9 @@ class Slow:
             self._numbers.append(self._ledger.note(thing))
         delays = [f"rdelay={delay}", f"wdelay={delay}"]
         server = ["nbdkit", "--foreground", "--filter=delay", "file", str(self._image), *delays]
-        self._run("nbdfuse", ["-o", f"fsname={name}", str(served), "[", *server, "]"], served.exists)
+        self._run(
+            "nbdfuse", ["-o", f"fsname={name}", str(served), "[", *server, "]"], served.exists
+        )
         return served
 
     def stop(self) -> list[str]:
