@@ -114,9 +114,7 @@ def measure(path: str, how: str, size: int, seconds: float, senders: int) -> dic
     return {"per_s": slope(counted), "requests": len(counted)}
 
 
-def _sent(
-    path: str, how: str, size: int, end: float, of: tuple[int, int]
-) -> array[float]:
+def _sent(path: str, how: str, size: int, end: float, of: tuple[int, int]) -> array[float]:
     """When each request of one sender was done. ``of``: its number, and of how many."""
     file = Mapped(path, *of) if how == "mapped" else Aligned(path, size, writes=how == "write")
     done = array("d")

@@ -1,5 +1,5 @@
-"""A delay of each request to a device: the file behind it is served by nbdkit with its delay filter,
-and made a file again by nbdfuse.
+"""A delay of each request to a device: nbdkit with its delay filter serves the file behind it, and
+nbdfuse makes it a file again.
 """
 
 from __future__ import annotations
@@ -63,7 +63,9 @@ class Slow:
             self._numbers.append(self._ledger.note(thing))
         delays = [f"rdelay={delay}", f"wdelay={delay}"]
         server = ["nbdkit", "--foreground", "--filter=delay", "file", str(self._image), *delays]
-        self._run("nbdfuse", ["-o", f"fsname={name}", str(served), "[", *server, "]"], served.exists)
+        self._run(
+            "nbdfuse", ["-o", f"fsname={name}", str(served), "[", *server, "]"], served.exists
+        )
         return served
 
     def stop(self) -> list[str]:
