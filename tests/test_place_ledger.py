@@ -127,6 +127,7 @@ def test_what_a_living_process_has_made_is_not_touched(home: Path) -> None:
     assert mounts.below(home) == [str(home / "point")]
     (home / "end").touch()
     assert process.wait(20) == 0
+    process.stdout.close()
     assert mounts.below(home) == []
     assert clean() == ledger.Cleaned()
 

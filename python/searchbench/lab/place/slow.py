@@ -93,7 +93,7 @@ class Slow:
         )
 
     def _delay_ms(self) -> int:
-        """Whole milliseconds, as nbdkit takes them; the way through two processes takes some too."""
+        """Whole milliseconds, as nbdkit takes them; the way through takes some too."""
         return max(1, math.ceil(self._latency_ms - _WAY_MS))
 
     def _read_back(self) -> str:
