@@ -26,7 +26,14 @@ __all__ = ["home", "made"]
 
 CORES = tuple(sorted(os.sched_getaffinity(0)))
 MEGABYTE = 1_000_000
-READS = "import sys; f = open(sys.argv[1], 'rb', 0); x = [None for _ in iter(lambda: len(f.read(1 << 20)), 0)]; print('read', flush=True); input()"
+READS = """
+import sys
+file = open(sys.argv[1], "rb", 0)
+while file.read(1 << 20):
+    pass
+print("read", flush=True)
+input()
+"""
 HOARDS = "import sys; x = bytearray(int(sys.argv[1])); x[::4096] = b'x' * len(x[::4096])"
 
 

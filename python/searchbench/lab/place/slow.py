@@ -1,5 +1,5 @@
-"""A delay of each request to a device: the file behind it is served by nbdkit with its delay filter,
-and made a file again by nbdfuse.
+"""A delay of each request to a device: nbdkit with its delay filter serves the file behind it, and
+nbdfuse makes it a file again.
 """
 
 from __future__ import annotations
@@ -93,7 +93,7 @@ class Slow:
         )
 
     def _delay_ms(self) -> int:
-        """Whole milliseconds, as nbdkit takes them; the way through two processes takes some too."""
+        """Whole milliseconds, as nbdkit takes them; the way through takes some too."""
         return max(1, math.ceil(self._latency_ms - _WAY_MS))
 
     def _read_back(self) -> str:

@@ -21,7 +21,7 @@ from searchbench.sizes import size_text
 
 
 class Made(Protocol):
-    """A storage of ours. ``folder``: where files go. ``device``: "major:minor" of what can be slowed.
+    """A storage of ours. ``folder``: where files go. ``device``: "major:minor" of what is slowed.
 
     ``daemons``: processes without which it does not work; their CPU time is the system's.
     """

@@ -301,7 +301,7 @@ class Daemon(Thing, frozen=True, tag=True):
 
 
 class Pool(Thing, frozen=True, tag=True):
-    """A pool of zfs-fuse. ``marker``: that of our daemon, without which there is no pool of ours."""
+    """A pool of zfs-fuse. ``marker``: of our daemon, without which no pool is ours."""
 
     name: str
     marker: str
