@@ -99,6 +99,32 @@ def collecting(most: int, wait_s: float, service_s: float) -> Serve:
     return serve
 
 
+def failing(serve: Serve, share: float) -> Serve:
+    """The same, of which a share of all requests fails whatever the rate is."""
+
+    def some(due: Floats, rng: np.random.Generator) -> tuple[Floats, NDArray[np.bool_]]:
+        done, ok = serve(due, rng)
+        return done, ok & (rng.random(len(due)) >= share)
+
+    return some
+
+
+def refusing(workers: int, service_s: float, waiting: int) -> Serve:
+    """N workers; what finds more than ``waiting`` requests in the queue is refused at once."""
+
+    def serve(due: Floats, rng: np.random.Generator) -> tuple[Floats, NDArray[np.bool_]]:
+        free, done, ok = [0.0] * workers, due + 1e-4, np.ones(len(due), np.bool_)
+        for i, at in enumerate(due.tolist()):
+            if free[0] - at > waiting * service_s / workers:
+                ok[i] = False
+            else:
+                done[i] = max(at, free[0]) + service_s
+                heapq.heapreplace(free, float(done[i]))
+        return done, ok
+
+    return serve
+
+
 def drawn(serve: Serve, sd: float) -> Serve:
     """The same, at a speed of its own in each trial: ``sd`` of its logarithm."""
 

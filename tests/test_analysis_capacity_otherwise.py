@@ -52,8 +52,11 @@ def test_no_limit_is_named_above_the_rate_from_which_on_the_answers_changed(
 def test_a_limit_below_that_rate_or_with_few_other_answers_stands(
     tmp_path: Path, how: dict[str, Any]
 ) -> None:
-    (one,) = judge(lying(tmp_path / "r", **how)).capacity
+    found = judge(lying(tmp_path / "r", **how))
+    (one,) = found.capacity
     assert holding(one, 1740)
+    said = [p for p in found.verdict.points if p.startswith("If other answers count as failed (")]
+    assert len(said) == ("changed" in how), "2 of 200, where 1 % may be late"
     assert one.holds is not None
     assert one.fails is not None
     assert one.sentence.startswith("The limit is between ")

@@ -363,6 +363,7 @@ class Promised:
     condition: str = ""
     share: Estimate | None = None
     allowed: float | None = None
+    by_others: bool = False
 
 
 @dataclass(frozen=True, slots=True)

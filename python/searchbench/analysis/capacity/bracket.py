@@ -12,8 +12,10 @@ from dataclasses import dataclass, replace
 
 from searchbench.analysis.capacity import connections, stalls
 from searchbench.analysis.capacity.changes import BEYOND, Changes, changes
+from searchbench.analysis.capacity.errors import Failing
 from searchbench.analysis.capacity.pace import DOUBT, WIDTH, Driven, Seen
 from searchbench.analysis.capacity.posterior import Posterior
+from searchbench.analysis.capacity.promise import others_at_most
 from searchbench.analysis.capacity.stalls import Found as Stalls
 from searchbench.analysis.words import listed, per_s, percent, plural
 
@@ -23,6 +25,7 @@ SUSPECT = 0.7  # and from which on an order of the trials is a drift
 SURE_EFFORT = 0.3  # from which on intervals hold the truth in 95 % of cases, by simulation
 ABOUT = 1.1  # of the upper end: what is above it is of an overload
 ROUGH, HOW_OFTEN = "This answer is rough", "How often the server stalls"  # doubts
+IF_FAILED = "If other answers count as failed"  # a doubt too
 NOT_COMPARABLE = "Not comparable"  # how the sentence begins where the answers changed at all rates
 LATE = "the load generator itself sent requests late"
 MORE_CORES = "Give the load generator more processors"
@@ -45,8 +48,11 @@ class Bracket:
 
 def bracket(seen: Seen) -> Bracket:
     """The interval by all trials of a search that say something about the system."""
+    failing, seen = seen.failing, seen.by_rate
     found = _between_stalls(_after_overload(_bracket(seen), seen), seen)
+    found = _with_errors(found, seen, failing)
     found = _below_other_answers(_over_connections(found, seen), seen)
+    found = replace(found, sentence=f"{found.sentence}{_few_others(found, seen)}")
     disturbed = [d for d in seen.driven if d.judged.disturbed]
     if not disturbed:
         return found
@@ -57,6 +63,19 @@ def bracket(seen: Seen) -> Bracket:
         "processors of the server or of the load generator (foreign CPU or steal)."
     )
     return replace(found, sentence=found.sentence + out)
+
+
+def _with_errors(found: Bracket, seen: Seen, failing: Sequence[Failing]) -> Bracket:
+    """The same, which rests on what depends on the rate, with the errors that do not."""
+    if not failing:
+        return found
+    most = max(failing, key=lambda one: (one.too_many, not one.few))
+    if most.too_many:
+        return Bracket(None, min(d.rate_per_s for d in seen.used), most.sentence)
+    if most.few:
+        return replace(found, sentence=f"{found.sentence} {most.sentence}")
+    told = f"Without these errors: {found.sentence[:1].lower()}{found.sentence[1:]}"
+    return Bracket(None, found.fails, f"{most.sentence} {told}")
 
 
 def _over_connections(found: Bracket, seen: Seen) -> Bracket:
@@ -221,12 +240,7 @@ def rough(found: Bracket, effort: float) -> Bracket:
 def watched(seen: Sequence[Seen]) -> str:
     """For how long the server was watched in all; empty where it was not."""
     lasted_s = sum(d.judged.lasted_s for one in seen for d in one.driven)
-    if not lasted_s:
-        return ""
-    return (
-        f"The server was watched for {stalls.minutes(lasted_s)} in all: what happens more rarely, "
-        "such as a stall once an hour, may have been missed."
-    )
+    return stalls.watched(lasted_s) if lasted_s else ""
 
 
 def between(low: float, high: float, trials: int, searches: int = 1) -> str:
@@ -317,6 +331,21 @@ def _below_other_answers(found: Bracket, seen: Seen) -> Bracket:
         sentence = f"The promise holds at {per_s(holds)} (95 %)."
     why += ", so no rate from there on keeps the promise."
     return Bracket(holds, most, f"{sentence} {why} {FOR_ANSWERS}")
+
+
+def _few_others(found: Bracket, seen: Seen) -> str:
+    """That the promise may be broken at any rate if other answers count as failed; else empty."""
+    top = math.inf if found.fails is None else ABOUT * found.fails
+    near = [d.judged for d in seen.used if d.rate_per_s <= top]
+    others, sampled = sum(j.others for j in near), sum(j.sampled for j in near)
+    least = min((k.condition.allowed for j in near for k in j.kept), default=1.0)
+    most = others_at_most(others, sampled)
+    if most < least:
+        return ""
+    return (
+        f" {IF_FAILED} ({others:,} of {sampled:,} sampled replies; up to {100 * most:.2g} % of "
+        "all may be), it is not known whether any of these rates keeps the promise."
+    )
 
 
 def _all_changed(seen: Seen) -> str:

@@ -12,9 +12,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
+from searchbench.analysis.capacity import errors
 from searchbench.analysis.capacity.posterior import Posterior, posterior
 from searchbench.analysis.capacity.promise import Judged
 
@@ -96,6 +97,20 @@ class Seen:
         """The same, with those that a stall of the server broke."""
         most = self.changed_per_s
         return [d for d in self.driven if not d.judged.says_nothing and d.rate_per_s < most]
+
+    @cached_property
+    def failing(self) -> list[errors.Failing]:
+        """Errors that do not depend on the rate, so that only chance says where they are few."""
+        used = self.used
+        return errors.whatever_the_rate([d.rate_per_s for d in used], [d.judged for d in used])
+
+    @property
+    def by_rate(self) -> Seen:
+        """The same trials without these errors."""
+        if not self.failing:
+            return self
+        judged = [errors.apart(d.judged, d.rate_per_s, self.failing) for d in self.driven]
+        return Seen([replace(d, judged=j) for d, j in zip(self.driven, judged, strict=True)])
 
     @cached_property
     def stalled(self) -> list[Driven]:
@@ -213,6 +228,9 @@ def following(seen: Seen, left: int, start_per_s: float, effort: float = 1.0) ->
     if not seen.driven:
         start = max(LOWEST_PER_S, start_per_s)
         return Next(start, _at_least(start, SHORTEST_S * effort), full=False)
+    if any(one.settled for one in seen.failing):
+        return None
+    seen = seen.by_rate
     rate, full = _rate(seen, effort)
     if rate is None:
         return None

@@ -150,6 +150,14 @@ def judge(promise: tuple[Condition, ...], trace: Trace) -> Judged:
     return replace(found, verdict="fails" if sure else "unclear")
 
 
+def others_at_most(others: int, sampled: int) -> float:
+    """The share of all replies that may be other answers: the exact upper limit; 0 of none seen."""
+    if not others:
+        return 0.0
+    tail = (1 - _LEVEL) / 2
+    return beta(1 - tail, others + 1, sampled - others) if others < sampled else 1.0
+
+
 def _with_stalls(found: Judged, trace: Trace) -> Judged:
     found = replace(found, lasted_s=trace.window[1] / 1e9)
     limits = [k.condition.limit_ns for k in found.kept if k.condition.limit_ns is not None]

@@ -16,7 +16,7 @@ from searchbench.analysis.capacity import lag
 from searchbench.analysis.stats.distributions import chi_square
 from searchbench.analysis.trial import silence
 from searchbench.analysis.trial.measured import Trace
-from searchbench.analysis.words import listed, per_s, plural
+from searchbench.analysis.words import digits, listed, per_s, plural
 from searchbench.workload.load_table import Condition
 
 WAITING = silence.WAITING[False]  # requests that were due meanwhile: one slow query is no stall
@@ -88,7 +88,18 @@ class Found:
         )
 
 
+def watched(seconds: float, who: str = "The server") -> str:
+    """For how long the server was watched, and that what is rarer may have been missed."""
+    rare = "once a minute" if seconds < 60 else "once an hour"
+    return (
+        f"{who} was watched for {minutes(seconds)} in all: what happens more rarely, such as a "
+        f"stall {rare}, may have been missed."
+    )
+
+
 def minutes(seconds: float) -> str:
-    """So many minutes, with a digit behind the point where they are few."""
+    """So many minutes, with a digit behind the point where they are few; below one, in seconds."""
     n = seconds / 60
+    if n < 1:
+        return f"{digits(seconds)} s"
     return f"{n:.1f} minutes" if n < 10 else f"{n:.0f} minutes"

@@ -8,7 +8,13 @@ from dataclasses import replace
 from itertools import combinations, permutations
 
 from searchbench.analysis.answer import Rank, Said, said, sentences
-from searchbench.analysis.capacity.bracket import HOW_OFTEN, NOT_COMPARABLE, ROUGH, SURE_EFFORT
+from searchbench.analysis.capacity.bracket import (
+    HOW_OFTEN,
+    IF_FAILED,
+    NOT_COMPARABLE,
+    ROUGH,
+    SURE_EFFORT,
+)
 from searchbench.analysis.compare import builds
 from searchbench.analysis.judgement import Capacity, Judgement, Step
 from searchbench.analysis.sweep import verdict as sweep
@@ -74,7 +80,7 @@ def sustained(judged: Judgement, subjects: Mapping[str, str]) -> Judgement:
 
 def _doubts(one: Said) -> bool:
     """Whether a sentence of a search keeps its interval from being relied on."""
-    return one.rank == Rank.MORE and one.text.startswith((ROUGH, HOW_OFTEN))
+    return one.rank == Rank.MORE and one.text.startswith((ROUGH, HOW_OFTEN, IF_FAILED))
 
 
 def _left_out(capacity: Sequence[Capacity]) -> set[str]:

@@ -59,8 +59,10 @@ def of(
     line = replace(line, state=states.kind, state_floor=states.ratio)
     limits = [(states.ratio, states.said)]
     line = _of_requests(line, sides, once, trials)
+    at = int(log > 0)
+    winner = ("the first", "the second")[at]
     limits += [
-        (line.failed_floor, failed.why("the second" if log > 0 else "the first")),
+        (line.failed_floor, failed.why(winner, failed=bool(line.failed[at]))),
         (line.build_floor, builds.said(line.build_floor)),
     ]
     return line, [why for most, why in limits if most > 1 and abs(log) <= math.log(most)]
@@ -77,7 +79,10 @@ def _of_requests(
     shares = [max(failed.share(run.by_key[key]) for _, run, key in side) for side in sides]
     winners, rivals = sides if line.ratio.value < 1 else sides[::-1]
     by_failed = max(
-        failed.floor(a.by_key[i], b.by_key[j], a.load(i), line.metric)
+        max(
+            failed.floor(a.by_key[i], b.by_key[j], a.load(i), line.metric),
+            failed.uncounted(a.by_key[i], b.by_key[j], (a.load(i), b.load(j)), line.metric),
+        )
         for (_, a, i), (_, b, j) in product(winners, rivals)
     )
     key = sides[0][0][2]

@@ -1,6 +1,7 @@
 """What failed requests may make of a comparison: times are of those that ended well alone.
 
-A system that fails what would have taken it long looks faster than one that answers it.
+A system that fails what would have taken it long looks faster than one that answers it. So does
+one whose clients wait long for what then fails: fewer requests are answered than its times give.
 """
 
 from __future__ import annotations
@@ -51,19 +52,61 @@ def floor(winner: TreatmentResult, rival: TreatmentResult, load: Load, metric: s
     return max(1.0, 1 + failed * ((longest + think) / cycle - 1))
 
 
+def uncounted(
+    winner: TreatmentResult, rival: TreatmentResult, loads: tuple[Load, Load], metric: str
+) -> float:
+    """The ratio that is made by time which is in no latency; 1 where nothing shows such time.
+
+    In a closed loop a client is always in a request (or thinks), so its requests that ended well
+    and their times must make up the window. What is lacking went into requests that failed, however
+    long that took, or that began before the window. Over all requests, so the mix is no reason.
+    ``loads``: of the winner and of the rival.
+    """
+    if metric.partition("_")[2] not in ("", "mean") or not timed(metric):
+        return 1.0
+    mine, other = (_lacking(t, load) for t, load in zip((winner, rival), loads, strict=True))
+    return max(1.0, mine / other)
+
+
+def _lacking(t: TreatmentResult, load: Load) -> float:
+    """By what factor its latencies give more throughput than was counted; 1 if not beyond the first
+    and the last request of each client."""
+    if load.kind != "closed":
+        return 1.0
+    factors, think = [], load.think_s or 0.0
+    for figures in (x.figures for x in _valid(t)):
+        if not {"throughput", "response_mean", "response_max"} <= figures.keys():
+            continue
+        mean, rate = figures["response_mean"], figures["throughput"].value
+        if not rate or not mean.value + think:
+            continue
+        factor = (load.clients or 1) / (mean.value + think) / rate
+        edges = 2 * (figures["response_max"].value + think) * rate / mean.n
+        factors.append(factor if factor > 1 + edges else 1.0)
+    return sum(factors) / len(factors) if factors else 1.0
+
+
 def against(c: Comparison, by_id: Mapping[str, TreatmentResult], loads: Mapping[str, Load]) -> str:
     """Why the winner's failed requests keep a ratio from being resolved; empty: they do not."""
     if c.ratio is None or not c.ratio.value:
         return ""
     a, b = by_id[c.a], by_id[c.b]
     winner, rival = (b, a) if c.ratio.value > 1 else (a, b)
-    most = floor(winner, rival, loads[winner.treatment], c.metric)
-    return why(winner.label) if max(c.ratio.value, 1 / c.ratio.value) <= most else ""
+    ratio, own = max(c.ratio.value, 1 / c.ratio.value), loads[winner.treatment]
+    if ratio <= floor(winner, rival, own, c.metric):
+        return why(winner.label)
+    of_both = own, loads[rival.treatment]
+    if ratio <= uncounted(winner, rival, of_both, c.metric):
+        return why(winner.label, failed=bool(share(winner)))
+    return ""
 
 
-def why(winner: str) -> str:
-    """Why a ratio is not resolved that does not pass the floor."""
-    return f"what {winner} failed to answer could make the whole difference"
+def why(winner: str, *, failed: bool = True) -> str:
+    """Why a ratio is not resolved that does not pass the floor. ``failed``: some requests did."""
+    what = f"what {winner} failed to answer"
+    if not failed:
+        what = f"the time that clients of {winner} spent on requests that are in no latency"
+    return f"{what} could make the whole difference"
 
 
 def said(shares: Sequence[tuple[str, float]]) -> str:

@@ -3,6 +3,10 @@
 A window is held to a promise as in a search for capacity (analysis/capacity/promise.py), which is
 where the interval of a share comes from. A closed loop cannot fall behind, so there the conditions
 alone decide.
+
+Replies that are other answers than those asked for came in time and would count as good. So the
+share that they may have by the sampled ones (the exact upper limit) counts as failed too before a
+promise is called kept; where none was seen, nothing is added.
 """
 
 from __future__ import annotations
@@ -15,28 +19,35 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import stats
 
-from searchbench.analysis.capacity.promise import Judged, Kept, judge
+from searchbench.analysis.capacity import stalls
+from searchbench.analysis.capacity.promise import Judged, Kept, judge, others_at_most
 from searchbench.analysis.judgement import Estimate, Interval, Promised, PromiseVerdict, Step
 from searchbench.analysis.live import SAMPLE, Fresh
 from searchbench.analysis.stats import within
 from searchbench.analysis.sweep import points as at
 from searchbench.analysis.trial import throughput
 from searchbench.analysis.trial.measured import Trace
-from searchbench.analysis.words import digits, listed, upper
+from searchbench.analysis.words import digits, listed, plural, upper
 from searchbench.record import Trial
-from searchbench.workload.load_table import parse_promise
+from searchbench.workload.load_table import Condition, parse_promise
 
 SURE = 1e-4  # of a look while the drive runs: the chance that a promise just kept is called broken
 _FIRST_NS, _LOOKS = 1_000_000_000, 1.1  # then whenever the window has grown by a tenth
+Others = tuple[int, int]
 _UNITS = {"closed": "clients", "open": "requests per second", "replay": "times the log's speed"}
 
 
-def of_step(texts: Sequence[str], trial: Trial, trace: Trace, void: str) -> tuple[Promised, ...]:
-    """Every promise against the window of one trial. ``void``: why it cannot be believed."""
-    return tuple(_promised(text, trial, trace, void) for text in texts)
+def of_step(
+    texts: Sequence[str], trial: Trial, trace: Trace, void: str, others: Others = (0, 0)
+) -> tuple[Promised, ...]:
+    """Every promise against the window of one trial. ``void``: why it cannot be believed.
+
+    ``others``: of the replies sampled under load those that are other answers, and how many.
+    """
+    return tuple(_promised(text, trial, trace, void, others) for text in texts)
 
 
-def _promised(text: str, trial: Trial, trace: Trace, void: str) -> Promised:
+def _promised(text: str, trial: Trial, trace: Trace, void: str, others: Others) -> Promised:
     if void:
         return Promised(text, "cannot tell", f"the step is void ({void})")
     whole = judge((), _resolved(None, trial, trace))
@@ -51,7 +62,33 @@ def _promised(text: str, trial: Trial, trace: Trace, void: str) -> Promised:
     span = Interval(worst.low, worst.high, within.LEVEL, method)
     share = Estimate(worst.share, "share", worst.requests, span)
     found, why = _weighed(worst, whole, closed=trial.load.kind == "closed")
-    return Promised(text, found, why, worst.condition.text, share, worst.condition.allowed)
+    by_others = False
+    if found == "kept" and others[0]:
+        most = others_at_most(*others)
+        failing = [c for c, judged in parts if judged.kept[0].high + most >= c.allowed]
+        found, why = _with_others(why, failing, others, most)
+        by_others = bool(failing)
+    condition = worst.condition
+    return Promised(text, found, why, condition.text, share, condition.allowed, by_others)
+
+
+def _with_others(
+    why: str, failing: Sequence[Condition], others: Others, most: float
+) -> tuple[PromiseVerdict, str]:
+    """The verdict on what seems kept. ``failing``: the conditions that are not sure to be kept if
+    as many replies as ``most`` count as failed."""
+    n, of = others
+    some = (
+        f"{n:,} of {of:,} sampled replies {plural(n, 'was another answer', 'were other answers')}"
+    )
+    limit = f"up to {100 * most:.2g} % of all replies may be"
+    if failing:
+        which = listed([c.text for c in failing])
+        return "cannot tell", (
+            f"{some} than when asked alone ({limit}), and if these count as failed, {which} may be "
+            "broken"
+        )
+    return "kept", f"{why}. Even if other answers count as failed, it is kept: {some} ({limit})"
 
 
 def _weighed(worst: Kept, whole: Judged, *, closed: bool) -> tuple[PromiseVerdict, str]:
@@ -134,7 +171,21 @@ def _answer(own: Sequence[tuple[Step, Promised]]) -> str:
     # What is worst is explained; of what was kept all along, the greatest load.
     step, worst = min(reversed(own), key=lambda pair: _WORST.index(pair[1].verdict))
     why = f"at {digits(at.level_of(step))}, {worst.why}" if len(by_load) > 1 else worst.why
-    return f"{', '.join(parts)} {unit}. {upper(why)}."
+    said = f"{', '.join(parts)} {unit}"
+    return f"{said}: {why}." if worst.by_others else f"{said}. {upper(why)}."
+
+
+def watched(steps: Sequence[Step]) -> str:
+    """For how long that was watched which kept a promise; empty where nothing did.
+
+    An interval is of what its windows saw: a stall that none of them met is in none.
+    """
+    keeping = {s.subject for s in steps if any(p.verdict == "kept" for p in s.promises)}
+    if not keeping:
+        return ""
+    own = [[s.window_s for s in steps if s.subject == name and at.valid(s)] for name in keeping]
+    least_s = min(sum(windows) for windows in own)
+    return stalls.watched(least_s, "The server" if len(keeping) == 1 else "Each of the servers")
 
 
 _WORST: tuple[PromiseVerdict, ...] = ("broken", "cannot tell", "kept")

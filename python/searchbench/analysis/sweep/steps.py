@@ -90,8 +90,10 @@ def step_of(
     trace: Trace,
     counts: Mapping[str, int],
     findings: Sequence[Finding],
+    others: promises.Others = (0, 0),
 ) -> Step:
-    """The step of a trial that was driven. ``counts``: its outcomes; ``findings``: as ``rated``."""
+    """The step of a trial that was driven. ``counts``: its outcomes; ``findings``: as ``rated``;
+    ``others``: other answers among the replies sampled under load, and how many were sampled."""
     window, closed = trace.window, trial.load.kind == "closed"
     columns = record.samples(trial.trial, ["connection", "connect"])
     connection = columns.column("connection").to_numpy()
@@ -119,7 +121,7 @@ def step_of(
         **heading,
         status="void" if bad else "valid",
         reason="; ".join(f"{f.kind}: {f.number}" for f in bad),
-        promises=promises.of_step(texts, trial, trace, void),
+        promises=promises.of_step(texts, trial, trace, void, others),
         window_s=trace.window_s,
         clients=_clients(trial, trace, connection),
         clients_by_littles_law=share * asked if share is not None and asked else None,

@@ -52,6 +52,7 @@ def sustained(judged: Judgement, subjects: Mapping[str, str], evidence: Evidence
     alone = Rank.MORE if kept or several else Rank.ANSWER
     parts = [
         *([*said(sentences([one]), Rank.ANSWER, Rank.MORE)] for one in kept),
+        [*said([promises.watched(steps)], Rank.DOUBT)],
         [*said(say.refused(steps), Rank.ANSWER)],
         *([*said(say.otherwise(*one), Rank.DOUBT)] for one in otherwise.items()),
         *([*said(say.ended(*one), Rank.DOUBT)] for one in ended.items()),

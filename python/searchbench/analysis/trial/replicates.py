@@ -91,7 +91,9 @@ def judge_trial(
     at_limit = trial.warmup is not None and trial.warmup.at_limit
     warm = warmup.find(trace, trial.load.kind == "closed", at_limit=at_limit)
     swept = subject is not None and record.plan.judging.measure == "sweep"
-    otherwise = _answers_under_load(record, trial, answered=subject is not None)
+    # Of a step, replies that count as answered alone: there errors are a result.
+    differ, unread, looked = agreement.under_load(record, trial, answered=subject is not None)
+    otherwise = _answers_under_load(trial, differ, unread, looked)
     planned = next((t for t in record.plan.treatments if t.id == trial.treatment), None)
     more = served.findings(record, trial, trace), replies.findings(record, trial, trace), otherwise
     findings = _audited(validity.audit(trial, trace, warm, planned), [*chain(*more)])
@@ -106,7 +108,7 @@ def judge_trial(
     judging = record.plan.judging
     findings = remedies.fitted(findings, judging)
     if subject is not None:
-        step = steps.step_of(record, trial, subject, trace, counts, findings)
+        step = steps.step_of(record, trial, subject, trace, counts, findings, (differ, looked))
         rate = step.answered or rate
         first_asks = steps.first_asks(trace, asked)
         if step.keeps_up is False:
@@ -296,9 +298,8 @@ def _figures(
     return {name: estimate for name, estimate in found.items() if estimate is not None}
 
 
-def _answers_under_load(record: Record, trial: Trial, *, answered: bool) -> tuple[Finding, ...]:
-    """``answered``: of replies that count as answered alone, where errors are a result."""
-    differ, errors, looked = agreement.under_load(record, trial, answered=answered)
+def _answers_under_load(trial: Trial, differ: int, errors: int, looked: int) -> tuple[Finding, ...]:
+    """The counts are as ``agreement.under_load`` has them."""
     if not differ:
         return ()
     unread = f" (errors or unreadable: {errors:,})" if errors else ""

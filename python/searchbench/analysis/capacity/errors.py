@@ -1,0 +1,149 @@
+"""Errors that do not depend on the rate: a share of all requests that fails whatever the rate is.
+
+No rate decides over such a share: one trial has a few more errors than are allowed and the next a
+few less, by chance, and an interval by them would be an interval of nothing. So the errors of all
+trials up to a rate are taken together, unless they rise (or fall) with the rate.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from searchbench.analysis.capacity.promise import Judged, Kept
+from searchbench.analysis.stats.distributions import beta
+from searchbench.analysis.trial.throughput import KEEPS_UP
+from searchbench.analysis.words import per_s, percent
+from searchbench.workload.load_table import Condition
+
+RISE = 2.5  # errors that depend on the rate go with this power of it at least
+SURELY = 2.0  # standard errors
+RISES = 0.01  # the chance that a share which is constant is said to rise, or to fall
+TAIL = 0.025  # on each side of the share
+SURE_TAIL = 0.005  # for an end of the search: the share is looked at after every trial
+
+
+@dataclass(frozen=True, slots=True)
+class Failing:
+    """A share that fails at all rates from ``lowest`` to ``highest`` (requests a second).
+
+    ``index``: of the condition in the promise. ``low``, ``high``: the 95 % interval of ``share``.
+    ``settled``: so many that no further trial is needed.
+    """
+
+    index: int
+    condition: Condition
+    lowest: float
+    highest: float
+    share: float
+    low: float
+    high: float
+    settled: bool
+
+    @property
+    def too_many(self) -> bool:
+        """Surely more than may."""
+        return self.low >= self.condition.allowed
+
+    @property
+    def few(self) -> bool:
+        """Surely fewer than may."""
+        return self.high < self.condition.allowed
+
+    @property
+    def sentence(self) -> str:
+        """What it means for the promise."""
+        text = self.condition.text
+        said = (
+            f"{percent(self.share)} of all requests fail, whatever the rate "
+            f"(from {per_s(self.lowest)} to {per_s(self.highest)})"
+        )
+        if self.few:
+            return f"{said}, which {text} allows."
+        if self.too_many:
+            return f"{said}: no rate keeps {text}. See why they fail, or promise more errors."
+        return (
+            f"{said}. In the long run that may be {percent(self.low)} to {percent(self.high)} "
+            f"(95 %), so it is not known whether any rate keeps {text}: longer trials (more "
+            "effort) tell more, or promise another share of errors."
+        )
+
+
+def whatever_the_rate(rates: Sequence[float], judged: Sequence[Judged]) -> list[Failing]:
+    """Of each condition on errors that a trial seems to break: a share that hides no limit."""
+    if not any(one.answered_per_s for one in judged):
+        return []
+    order = sorted(range(len(rates)), key=lambda i: rates[i])
+    at = [rates[i] for i in order]
+    conditions = range(len(judged[0].kept))
+    found = [_failing(at, [judged[i].kept[n] for i in order], n) for n in conditions]
+    return [one for one in found if one is not None]
+
+
+def apart(one: Judged, rate_per_s: float, failing: Sequence[Failing]) -> Judged:
+    """The same trial, judged by what depends on the rate alone."""
+    out = {f.index for f in failing if rate_per_s <= f.highest}
+    if not out:
+        return one
+    kept = tuple(
+        replace(k, share=0.0, low=0.0, high=0.0) if i in out else k for i, k in enumerate(one.kept)
+    )
+    verdict, verdicts = one.verdict, {k.verdict for k in kept}
+    if verdict == "fails" and "fails" not in verdicts and one.achieved_high >= KEEPS_UP:
+        verdict = "unclear"
+    if verdict == "unclear" and verdicts == {"holds"} and one.achieved >= KEEPS_UP:
+        verdict = "holds"
+    return replace(one, kept=kept, verdict=verdict)
+
+
+def _failing(rates: Sequence[float], kept: Sequence[Kept], index: int) -> Failing | None:
+    """``rates`` ascend. From the lowest up to the rate from which on the errors rise or fall."""
+    condition = kept[0].condition
+    if condition.limit_ns is not None:
+        return None
+    failed = [k.share * k.effective for k in kept]
+    of = [k.effective for k in kept]
+    n = len(rates)
+    while n > 1 and _depends(failed[:n], of[:n]):
+        n -= 1
+    broken = any(k.share >= condition.allowed for k in kept[:n])
+    if not broken or not _flat(rates[:n], failed[:n], of[:n]):
+        return None
+    x, requests = math.fsum(failed[:n]), math.fsum(of[:n])
+    low, sure = (beta(tail, x, requests - x + 1) for tail in (TAIL, SURE_TAIL))
+    high = beta(1 - TAIL, x + 1, requests - x) if x < requests else 1.0
+    share, settled = x / requests, sure >= condition.allowed
+    return Failing(index, condition, rates[0], rates[n - 1], share, low, high, settled)
+
+
+def _depends(failed: Sequence[float], of: Sequence[float]) -> bool:
+    """Whether more (or fewer) fail above some rate than up to it, by an exact test of each split.
+
+    Of x failed ones as many as a binomial says are above, in the share of the requests there.
+    """
+    tail = RISES / 2 / (len(of) - 1)
+    for k in range(1, len(of)):
+        above, below = sum(failed[k:]), sum(failed[:k])
+        share = sum(of[k:]) / sum(of)
+        if above and beta(tail, above, below + 1) > share:
+            return True
+        if below and beta(tail, below, above + 1) > 1 - share:
+            return True
+    return False
+
+
+def _flat(rates: Sequence[float], failed: Sequence[float], of: Sequence[float]) -> bool:
+    """Whether too many failed at low rates for a share that goes with the power RISE of the rate.
+
+    If it did, each failed one would be in a trial with a chance of its requests by that power.
+    """
+    x = math.fsum(failed)
+    at = np.log(np.asarray(rates) / rates[-1])
+    chances = np.asarray(of) * np.exp(RISE * at)
+    chances /= chances.sum()
+    mean = float(chances @ at)
+    spread = math.sqrt(float(chances @ (at - mean) ** 2) * x)
+    return float(np.asarray(failed) @ at) < x * mean - SURELY * spread

@@ -1,0 +1,85 @@
+"""Searches of servers that fail a share of all requests, whatever the rate is."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from queues import failing, fixed, refusing
+from searchbench.analysis.judge import judge
+from searches import Found, Lab, search
+
+PROMISE = "p99 < 10ms, errors < 0.1%"
+MD4 = 1740.0
+
+
+def searched(share: float, seed: int, promise: str = PROMISE) -> Found:
+    """From a quarter of the limit to twice it, of M/D/4 of which ``share`` fails."""
+    start = MD4 * float(np.exp(np.random.default_rng(seed).uniform(np.log(0.25), np.log(2))))
+    return search(failing(fixed(4, 0.002), share), promise, start, seed=seed)
+
+
+@pytest.mark.parametrize("share", [0.0012, 0.0015])
+def test_more_errors_than_allowed_at_any_rate_are_no_interval(share: float) -> None:
+    for seed in range(3):
+        found = searched(share, seed).bracket
+        assert found.holds is None
+        assert found.chance_inside is None
+        assert "of all requests fail, whatever the rate (from " in found.sentence
+        if "it is not known whether any rate keeps errors < 0.1%" not in found.sentence:
+            assert "): no rate keeps errors < 0.1%. See why they fail" in found.sentence
+
+
+def test_a_search_ends_where_no_rate_can_keep_the_promise() -> None:
+    found = searched(0.003, 1)
+    assert len(found.driven) < 11
+    assert found.bracket.fails == min(d.rate_per_s for d in found.driven)
+    assert "no rate keeps errors < 0.1%" in found.bracket.sentence
+
+
+def test_fewer_errors_than_allowed_leave_the_latency_to_decide() -> None:
+    for seed in range(4):
+        found = searched(0.0008, seed).bracket
+        assert (found.holds or 0) <= MD4 <= (found.fails or 0), found.sentence
+        assert (found.fails or math.inf) < 1.1 * MD4
+        if found.holds is None:
+            assert "it is not known whether any rate keeps errors < 0.1%" in found.sentence
+            assert "Without these errors: the limit is between " in found.sentence
+        elif "whatever the rate" in found.sentence:
+            assert found.sentence.endswith("which errors < 0.1% allows.")
+
+
+@pytest.mark.parametrize("share", [0.0, 0.0001])
+def test_no_errors_or_few_change_nothing(share: float) -> None:
+    for seed in range(1, 2):
+        found = searched(share, seed).bracket
+        assert found.holds is not None
+        assert found.holds <= MD4 <= (found.fails or 0)
+        assert found.sentence.startswith("The limit is between ")
+
+
+def test_errors_that_come_with_the_rate_still_have_a_limit() -> None:
+    for seed in range(4):  # 0.1 % are refused at 1404/s, found by runs of a million requests
+        found = search(refusing(4, 0.002, 8), "errors < 0.1%", 700.0 + 400 * seed, seed=seed)
+        assert "whatever the rate" not in found.bracket.sentence
+        assert found.bracket.holds is not None
+        assert 0.97 * found.bracket.holds <= 1404 <= 1.03 * (found.bracket.fails or 0)
+
+
+def test_errors_at_any_rate_and_more_with_the_rate_are_no_interval() -> None:
+    server = failing(refusing(4, 0.002, 40), 0.0015)
+    found = search(server, "errors < 0.1%", 1500.0, seed=1).bracket
+    assert found.holds is None
+    assert "no rate keeps errors < 0.1%" in found.sentence
+
+
+def test_the_whole_answer_says_that_no_rate_keeps_it(tmp_path: Path) -> None:
+    servers = {"sphinx": failing(fixed(4, 0.002), 0.003)}
+    found = judge(Lab(tmp_path / "r", servers, (PROMISE,), look_per_s=1500).run())
+    (one,) = found.capacity
+    assert one.holds is None
+    assert "no rate keeps errors < 0.1%" in one.sentence
+    assert "no rate keeps errors < 0.1%" in found.verdict.decision

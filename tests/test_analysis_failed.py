@@ -1,0 +1,96 @@
+"""What requests that fail after a long time may make of a comparison of closed loops."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+import records
+from records import Array, Server, Study, Treatment, lognormal
+from searchbench.analysis.compare.records import compare_records
+from searchbench.analysis.judge import judge
+from searchbench.analysis.judgement import Judgement
+from searchbench.record import Record, open_record
+
+TIMEOUT_S = 0.1
+SWEEP = {"measure": "sweep"}
+
+
+class TimesOut(Study):
+    """What takes as long as the timeout is a timeout, with the instant at which it ended."""
+
+    def _samples(self, t: Treatment, factor: float, rng: np.random.Generator) -> pa.Table:
+        made = super()._samples(t, factor, rng)
+        took = made["done"].to_numpy() - made["due"].to_numpy()
+        outcome = made["outcome"].to_numpy().copy()
+        outcome[took > 0.9e9 * TIMEOUT_S] = records.OUTCOMES.index("timed_out")
+        at = made.schema.get_field_index("outcome")
+        return made.set_column(at, made.schema.field(at), pa.array(outcome))
+
+
+def hanging(median_s: float, share: float) -> Server:
+    """Of its requests a share is never answered."""
+
+    def server(due: Array, query: Array, rng: np.random.Generator) -> Array:
+        took = median_s * np.exp(0.02 * rng.standard_normal(due.size))
+        return np.where(rng.random(due.size) < share, TIMEOUT_S, took)
+
+    return server
+
+
+def made(path: Path, of: dict[str, Server], blocks: int = 1, **judging: Any) -> Record:
+    study = TimesOut(blocks=blocks, control=None, trial_noise=0.002, block_noise=0.0,
+                     judging=judging)  # fmt: skip
+    for name, server in of.items():
+        study.add(name, system=name, server=server, clients=8, seconds=11,
+                  levels={"system": name})  # fmt: skip
+    return open_record(study.write(path))
+
+
+def judged(path: Path, of: dict[str, Server], blocks: int = 1, **judging: Any) -> Judgement:
+    return judge(made(path, of, blocks, **judging))
+
+
+@pytest.mark.parametrize(("blocks", "judging"), [(1, SWEEP), (4, SWEEP), (4, {})])
+def test_a_system_that_answers_fewer_because_requests_time_out_does_not_lead_by_the_rest(
+    tmp_path: Path, blocks: int, judging: dict[str, Any]
+) -> None:
+    of = {"a": hanging(0.00415, 0), "b": hanging(0.0039, 0.0034)}
+    found = judged(tmp_path / "r", of, blocks, **judging)
+    a, b = (t.trials[0].figures["throughput"].value for t in found.treatments)
+    assert b < 0.99 * a, "it was counted fewer"
+    (c,) = (c for c in found.comparisons if c.metric == "throughput")
+    assert c.ratio is not None
+    assert c.ratio.value > 1.05, "what it answered, it answered sooner"
+    assert c.verdict == "not resolved"
+    assert "failed to answer could make the whole difference" in c.reason
+    assert found.verdict.best is None
+
+
+@pytest.mark.parametrize(
+    "of",
+    [
+        {"a": hanging(0.00415, 0), "b": hanging(0.0039, 0)},
+        {"a": hanging(0.00415, 0), "b": hanging(0.002, 0.0015)},
+        {"a": lognormal(0.001, 0.1), "b": lognormal(0.0009, 0.1)},
+    ],
+    ids=["nothing fails", "twice as fast all the same", "fast"],
+)
+def test_a_system_that_answers_more_in_all_is_still_the_best(
+    tmp_path: Path, of: dict[str, Server]
+) -> None:
+    assert judged(tmp_path / "r", of, **SWEEP).verdict.best == "b"
+
+
+def test_two_records_are_held_to_the_same(tmp_path: Path) -> None:
+    a = made(tmp_path / "a", {"it": hanging(0.00415, 0)}, 4)
+    b = made(tmp_path / "b", {"it": hanging(0.0039, 0.0034)}, 4)
+    (line,) = (c for c in compare_records(a, b).comparisons if c.metric == "throughput")
+    assert line.ratio is not None
+    assert line.ratio.value > 1.05
+    assert line.failed_floor > line.ratio.value
+    assert "what the second failed to answer could make the whole difference" in line.reason
