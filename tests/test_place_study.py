@@ -10,11 +10,14 @@ from pathlib import Path
 import pytest
 
 from placing import child, groups, home, loops_below, needs
+from searchbench.analysis.judge import judge
 from searchbench.cli import app
 from searchbench.lab.place import abilities, control, ledger, mounts
 from searchbench.measure.run import run as measure
 from searchbench.record import open_record
 from searchbench.record.trial import Lever
+from searchbench.report.document.assemble import document
+from searchbench.report.document.blocks import Table
 
 __all__ = ["home"]
 
@@ -83,6 +86,11 @@ def test_a_study_in_a_place_has_every_lever_on_record(home: Path) -> None:
     assert trial.captured is not None, "captured after the drive, so that the drive was cold"
     cold = next(v for v in trial.place if v.name == "places.small.cold")
     assert cold.figures["pages"] > cold.figures["after"] == 0
+    (section,) = (s for s in document(record, judge(record)).sections if s.title == "Places")
+    rows = next(block for block in section.blocks if isinstance(block, Table)).rows
+    told = {row[1].text: [cell.text for cell in row[2:]] for row in rows}
+    assert told.keys() == {v.name for v in trial.place}
+    assert told["places.small.cold"] == ["trial", cold.read_back, cold.effect, "1 of 1"]
     assert mounts.below(home) == []
     assert ledger.clean() == ledger.Cleaned()
     assert not list((home / "work").iterdir())
