@@ -30,6 +30,7 @@ SECTIONS = [
     "warmup",
     "agreement",
     "resources",
+    "places",
     "machine",
     "findings",
     "details",
