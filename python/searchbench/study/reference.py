@@ -91,7 +91,8 @@ is not checked; nor is anything that the record does not have.
 
 ## Places: memory, cores, storage
 
-A place says where a system runs and where its files lie. Each of its keys may be a factor:
+A place says where a system runs and where its files lie ([PLACES.md](PLACES.md) shows what to learn
+from that). Each of its keys may be a factor:
 
 ```toml
 [places.small]
