@@ -12,6 +12,8 @@ from dataclasses import dataclass, field, replace
 from itertools import combinations
 from typing import Any
 
+import pyarrow as pa
+
 from searchbench.analysis.judgement import (
     Agreement,
     Capacity,
@@ -30,10 +32,12 @@ from searchbench.analysis.judgement import (
     TrialResult,
     Verdict,
 )
+from searchbench.record import PROBE
 from searchbench.record.trial import (
     Corpus,
     Drive,
     Ingest,
+    Lever,
     Load,
     Queries,
     Service,
@@ -61,6 +65,9 @@ HOSTILE = (
 )
 
 
+_DEVICE_KEYS = [field.name for field in PROBE.field("devices").type.value_type]
+
+
 @dataclass
 class Kept:
     """What a report reads of a record, held in memory."""
@@ -72,6 +79,18 @@ class Kept:
     about: Mapping[str, Any] = field(
         default_factory=lambda: {"searchbench": "0.1.0", "created": "2026-01-31T12:00:00Z"}
     )
+
+    def probe(self, trial: str) -> pa.Table:
+        """Of every trial 10 s, sampled ten times a second: a server that uses more and more."""
+        times = [n / 10 for n in range(101)]
+        rows = [
+            {
+                "t": round(s * 1e9), "server_cpu_s": s * s / 11, "stalled_io_s": s / 9,
+                "devices": [dict.fromkeys(_DEVICE_KEYS, 0) | {"name": "vda", "busy_s": s / 4}],
+            }
+            for s in times
+        ]  # fmt: skip
+        return pa.Table.from_pylist(rows, schema=PROBE)
 
 
 def estimate(value: float, unit: str = "s", spread: float = 0.04, n: int = 5) -> Estimate:
@@ -317,7 +336,14 @@ def record(judged: Judgement, *, load: str = "closed", hostile: bool = False) ->
             load=Load(**driven),
             window=Window(2_000_000_000, 10_000_000_000),
             ingest=Ingest(documents=63905, seconds=2.05, index_bytes=21_000_000),
-            drive=Drive(threads=[Thread(cpu=1, user_ns=800_000_000)], clock="tsc"),
+            drive=Drive(threads=[Thread(cpu=1, user_ns=800_000_000)], clock="tsc",
+                        elapsed_ns=10_000_000_000),
+            place=[
+                Lever(name="places.small.memory", asked="256MB" + words,
+                      read_back="255,999,992 bytes", effect="it had 256.0 MB at most" + words),
+                Lever(name="storages.disk.compression", asked="zstd:3",
+                      problem="no file became smaller" if run.status == "failed" else ""),
+            ],
             unsupported=[Unsupported(3, "fuzzy: upstream must " + words)],
             phases={"deploy": 0.3, "ingest": 2.05},
         )

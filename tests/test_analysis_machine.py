@@ -254,6 +254,32 @@ def test_an_index_larger_than_the_memory_has_to_be_read(plain: Path) -> None:
     assert "the index is larger than the memory" in found.meaning
 
 
+@pytest.mark.parametrize(
+    ("told", "kind", "lever", "other"),
+    [
+        ({"server": {"read_bytes": 1 << 20}}, "reads from disk", "memory", "cores"),
+        ({"server": {"read_bytes": 1 << 20}}, "reads from disk", "cold", "cpu_share"),
+        ({"server": {"major_faults": 11.0}}, "major faults", "memory", "cpu_share"),
+        ({"stalled_io_s": 0.3}, "pressure on disk", "read_iops", "compression"),
+        ({"stalled_memory_s": 0.06}, "pressure on memory", "memory", "read_iops"),
+        ({"throttled": 1.0}, "CPU limit", "cpu_share", "memory"),
+    ],
+)
+def test_what_the_place_leads_to_is_a_note_that_names_the_lever(
+    plain: Path, told: dict[str, Any], kind: str, lever: str, other: str
+) -> None:
+    def placed(last: str, problem: str = "") -> Finding:
+        levers = [{"name": f"places.small.{last}", "asked": "so much", "problem": problem}]
+        return audited(plain, machine(**told), place=levers)[kind]
+
+    found = placed(lever)
+    assert found.severity == "note"
+    assert f"places.small.{lever} = so much" in found.meaning
+    assert f"change places.small.{lever}" in found.remedy
+    assert placed(other).severity == "warning", "another lever does not lead to it"
+    assert placed(lever, "it was evaded").severity == "warning"
+
+
 def test_a_core_that_slows_down_is_named(plain: Path) -> None:
     steady = {"mhz_least": 2800.0, "mhz_most": 3000.0}
     slowed = {"mhz_least": 1200.0, "mhz_most": 3000.0}

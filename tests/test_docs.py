@@ -69,7 +69,7 @@ def test_the_table_of_a_trial_has_its_keys_and_no_others() -> None:
 
 
 def test_the_studies_in_the_texts_are_toml() -> None:
-    for name in ("README.md", "docs/STUDY.md"):
+    for name in ("README.md", "docs/STUDY.md", "docs/PLACES.md"):
         for block in re.findall(r"```toml\n(.*?)```", (ROOT / name).read_text(), re.DOTALL):
             tomllib.loads(block)
 

@@ -1,4 +1,4 @@
-"""The commands and the studies of README, docs/COMPARE.md and docs/STUDY.md, run one after another.
+"""The commands and the studies of README, COMPARE, PLACES and STUDY, run one after another.
 
 docs/LOAD.md has a test of its own (test_tutorial.py), and docs/LOAD-MACHINES.md needs machines.
 """
@@ -97,3 +97,31 @@ def test_two_runs_are_compared_as_the_page_says(
         assert capsys.readouterr().out
     pages = [argv[argv.index("--out") + 1] for argv in compares if "--out" in argv]
     assert all((shop / page).read_text().startswith("<!") for page in pages)
+
+
+def test_the_page_of_places(
+    shop: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(shop)
+    monkeypatch.setenv("SEARCHBENCH_LEDGERS", str(shop / "ledgers"))
+    (shop / "queries.log").write_text((shop / "queries.txt").read_text())
+    memory, devices, cold, compression = blocks("docs/PLACES.md", "toml")
+    (shop / "memory.toml").write_text(memory)
+    assert app(["plan", "memory.toml"]) == 0
+    head, _, storage = memory.partition("[factors]")[0].partition("[places.server]")
+    for name in ("ssd", "disk"):
+        (shop / name).mkdir()
+        devices = devices.replace(f"/mnt/{name}", str(shop / name))
+    (shop / "devices.toml").write_text(head + devices)
+    assert app(["plan", "devices.toml"]) == 0
+    (shop / "cold.toml").write_text(head + cold + storage.partition('"disk"')[2])
+    assert app(["plan", "cold.toml"]) == 0
+    place = '[places.server]\nstorage = "disk"\n'
+    (shop / "compression.toml").write_text(head + place + compression)
+    assert app(["plan", "compression.toml"]) == 0
+    out = capsys.readouterr().out
+    for level in ("memory=200MB", "place=ssd", "compression=zstd:9"):
+        assert level in out
+    assert app(["places"]) == 0
+    assert "memory" in capsys.readouterr().out
+    assert app(["places", "clean"]) == 0

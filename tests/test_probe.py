@@ -13,10 +13,10 @@ import psutil
 import pyarrow as pa
 import pytest
 
-from searchbench.lab.conduct import measuring
-from searchbench.lab.drive import others, probe
-from searchbench.lab.drive.jvm import JvmThreads
-from searchbench.lab.drive.others import Process
+from searchbench.lab.probe import kernel, others, totals
+from searchbench.lab.probe.others import Process
+from searchbench.lab.probe.probe import Probe
+from searchbench.lab.probe.threads import Threads
 from searchbench.record import PROBE
 from searchbench.record.trial import Window
 
@@ -44,7 +44,7 @@ def test_what_a_child_used_is_not_lost_when_it_ends() -> None:
     parent = subprocess.Popen([sys.executable, "-c", code + "print(flush=True); time.sleep(60)"],
                               stdout=subprocess.PIPE)  # fmt: skip
     try:
-        with probe.Probe([psutil.Process(parent.pid)], interval_s=0.05) as seen:
+        with Probe(lambda: [psutil.Process(parent.pid)], interval_s=0.05) as seen:
             assert parent.stdout is not None
             parent.stdout.readline()
             time.sleep(0.1)
@@ -60,12 +60,16 @@ def test_what_a_child_used_is_not_lost_when_it_ends() -> None:
 
 
 def test_every_column_of_the_probe_is_filled_or_null_where_the_kernel_has_nothing() -> None:
-    with probe.Probe([psutil.Process()]) as seen:
+    with Probe(lambda: [psutil.Process()]) as seen:
         pass
     table = seen.table(0)
     assert table.schema == PROBE
     cores = table.column("core_busy_s").to_pylist()
     assert all(sum(s is not None for s in row) == psutil.cpu_count() for row in cores)
+    for row in table.select(["host_nice_s", "running", "memory_cached_bytes", "host_faults"]):
+        assert row.null_count == 0
+    links = {link["name"]: link for link in table.column("links")[0].as_py()}
+    assert links["lo"]["sent_bytes"] == links["lo"]["received_bytes"]
     for name in ("cpu", "io", "memory"):
         there = Path(f"/proc/pressure/{name}").exists()
         assert (table.column(f"stalled_{name}_s").null_count == 0) is there
@@ -84,7 +88,7 @@ def test_each_core_has_what_it_grew_by_within_the_window() -> None:
         for t in range(9)
     ]
     table = pa.Table.from_pylist(rows, schema=PROBE)
-    first, third = measuring._by_core(table, Window(int(1.5 * SECOND), 6 * SECOND))
+    first, third = totals._by_core(table, Window(int(1.5 * SECOND), 6 * SECOND))
     assert (first.cpu, third.cpu) == (0, 2), "core 1 is not there"
     assert first.busy_s == pytest.approx(2.25)
     assert first.interrupts_s == pytest.approx(0.45)
@@ -92,16 +96,16 @@ def test_each_core_has_what_it_grew_by_within_the_window() -> None:
     assert (first.mhz_least, first.mhz_most) == (2400.0, 2800.0)
     assert third.mhz_most is None
     none = pa.Table.from_pylist([{"t": 0}, {"t": SECOND}], schema=PROBE)
-    assert measuring._by_core(none, Window(0, SECOND)) == []
+    assert totals._by_core(none, Window(0, SECOND)) == []
 
 
 def test_the_times_that_control_groups_were_stopped_are_read(tmp_path: Path) -> None:
     stat = tmp_path / "cpu.stat"
     stat.write_text("usage_usec 12\nnr_periods 40\nnr_throttled 7\nthrottled_usec 100\n")
-    assert probe._throttled(stat) == 7
+    assert kernel.throttled(stat) == 7
     stat.write_text("usage_usec 12\n")
-    assert probe._throttled(stat) is None, "the root has no limit"
-    assert probe._throttled(tmp_path / "none") is None
+    assert kernel.throttled(stat) is None, "the root has no limit"
+    assert kernel.throttled(tmp_path / "none") is None
 
 
 def test_who_else_ran_is_named_without_the_server_and_ourselves() -> None:
@@ -124,20 +128,87 @@ def test_the_processes_of_this_machine_are_seen_with_their_parents() -> None:
 
 
 def test_the_threads_of_a_jvm_say_what_compiling_and_collecting_took() -> None:
-    found = JvmThreads()
+    found = Threads()
     found.look(os.getpid())
-    assert found.seconds() == {}, "this process is no JVM"
+    assert found.jvm() == {}, "this process is no JVM"
     server = subprocess.Popen([sys.executable, "-c", JVM], stdout=subprocess.PIPE)
     try:
         assert server.stdout is not None
         server.stdout.readline()
+        found.begin()
         found.look(server.pid)
-        seconds = found.seconds()
+        seconds = found.jvm()
         assert seconds["jvm_compilers_s"] == pytest.approx(0.2, abs=0.05)
         assert seconds["jvm_collectors_s"] < 0.05
+        busiest = found.busiest()[0]
+        assert (busiest["pid"], busiest["name"]) == (server.pid, "C2 CompilerThre")
     finally:
         server.kill()
         server.communicate()
     with pytest.raises(OSError, match="No such file"):
         found.look(server.pid)
-    assert found.seconds() == seconds, "what has ended keeps its time"
+    assert found.jvm() == seconds, "what has ended keeps its time"
+
+
+def test_what_a_phase_used_counts_each_process_from_its_own_zero() -> None:
+    used_s = [None, 0.2, 1.0, 1.5, None, 0.1, 0.4, 0.4]  # ingested by one, driven by another
+    rows = [{"t": t * SECOND, "server_cpu_s": s} for t, s in enumerate(used_s)]
+    table = pa.Table.from_pylist(rows, schema=PROBE)
+
+    def of(start: float, end: float, *, started: bool = True) -> float | None:
+        window = Window(int(start * SECOND), int(end * SECOND))
+        return totals.spent(table, window, started=started).cpu_s
+
+    assert of(0, 3) == pytest.approx(1.5), "all that the first one used"
+    assert of(3.5, 7) == pytest.approx(0.4), "all that the second one used"
+    assert of(0, 7) == pytest.approx(1.9)
+    assert of(0, 3, started=False) == pytest.approx(1.3), "a system that ran before had used some"
+    assert of(3.5, 4.5) is None, "nothing ran"
+
+
+def test_a_device_has_what_it_grew_by_and_one_that_came_is_counted_from_then_on() -> None:
+    def disk(name: str, reads: int, busy_s: float) -> dict[str, object]:
+        counts = dict.fromkeys(("writes", "written_bytes", "in_flight"), 0)
+        times = dict.fromkeys(("read_s", "write_s", "waited_s"), 0.0)
+        return {"name": name, "reads": reads, "read_bytes": 4096 * reads, "busy_s": busy_s,
+                **counts, **times}  # fmt: skip
+
+    rows = [
+        {"t": t * SECOND, "devices": [disk("vda", 10 * t, 0.5 * t), disk("vdb", 7, 1.0)]
+         + ([disk("loop0", 100 * t, 0.1 * t)] if t >= 4 else [])}
+        for t in range(9)
+    ]  # fmt: skip
+    table = pa.Table.from_pylist(rows, schema=PROBE)
+    vda, loop = totals._devices(table, Window(int(1.5 * SECOND), 6 * SECOND))
+    assert (vda.name, vda.reads, vda.read_bytes) == ("vda", 45, 45 * 4096)
+    assert vda.busy_s == pytest.approx(2.25)
+    assert (loop.name, loop.reads) == ("loop0", 200), "from the fourth second on"
+
+
+def test_the_busiest_thread_of_a_window_is_named_with_its_share() -> None:
+    rows = [
+        {"t": t * SECOND,
+         "server_busiest": [
+             {"pid": 9, "thread": 9, "name": "main", "cpu_s": 50.0 + 0.2 * t},
+             {"pid": 9, "thread": 12, "name": "worker", "cpu_s": 0.95 * t},
+             *([{"pid": 9, "thread": 13, "name": "moment", "cpu_s": 1.0 * t}] if t == 3 else []),
+         ]}
+        for t in range(9)
+    ]  # fmt: skip
+    table = pa.Table.from_pylist(rows, schema=PROBE)
+    found = totals.server_totals(table, Window(2 * SECOND, 8 * SECOND))
+    assert found.busiest_thread == "worker"
+    assert found.busiest_thread_share == pytest.approx(0.95)
+
+
+def test_a_drive_has_a_sample_at_each_end_and_the_probe_goes_on_after_it() -> None:
+    began = time.time_ns()
+    with Probe(list, interval_s=10.0) as machine:
+        with machine.drive():
+            time.sleep(0.01)
+        driven = machine.table(began)
+    whole = machine.table(began)
+    assert driven.num_rows == 3, "the first, and both ends of the drive"
+    assert whole.num_rows == 4
+    assert whole.column("t").to_pylist() == sorted(whole.column("t").to_pylist())
+    assert whole.column("server_cpu_s").null_count == 4, "no server runs"

@@ -32,6 +32,7 @@ SECTIONS = [
     "warmup",
     "agreement",
     "resources",
+    "places",
     "machine",
     "findings",
     "details",

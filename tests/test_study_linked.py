@@ -4,6 +4,7 @@ import pytest
 
 from searchbench.study import Factor
 from searchbench.study.model import key_of, system_of
+from searchbench.study.placing import crossed
 from study_texts import SHORT, right, with_lines, wrong
 
 
@@ -42,9 +43,10 @@ def test_a_linked_level_sets_several_keys_and_has_a_name(base):
             {"systems.tantivy.parts": 4, "systems.tantivy.search_threads": 2},
         ),
     )
-    assert (factor.concerns("tantivy"), factor.concerns("sqlite")) == (True, False)
+    tantivy, sqlite = (study := right(SHORT + LINKED, base)).systems
+    assert (crossed(study, tantivy), crossed(study, sqlite)) == ([factor], [])
     mixed = LINKED.replace('"systems.tantivy.parts"', '"corpus.decimate"')
-    assert right(SHORT + mixed, base).factors[0].concerns("sqlite")
+    assert crossed(study := right(SHORT + mixed, base), sqlite) == list(study.factors)
     tables = '[[factors.how]]\nname = "a"\n[factors.how.set]\nload.cpus = [0]\nqueries.limit = 5\n'
     assert right(SHORT + tables, base).factors[0].settings(0) == {
         "load.cpus": [0],

@@ -13,8 +13,21 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, TypeGuard
 
+from searchbench import sizes
+
 Kind = Literal[
-    "text", "integer", "number", "boolean", "path", "paths", "texts", "numbers", "table", "list"
+    "text",
+    "integer",
+    "integers",
+    "number",
+    "size",
+    "boolean",
+    "path",
+    "paths",
+    "texts",
+    "numbers",
+    "table",
+    "list",
 ]
 
 # "path" and "paths" name files relative to the study file; a plural kind also takes one value
@@ -22,7 +35,9 @@ Kind = Literal[
 _NAMES: Mapping[Kind, str] = {
     "text": "a text",
     "integer": "an integer",
+    "integers": "an integer or a list of integers",
     "number": "a number",
+    "size": 'a size (as "256MB" or "64k")',
     "boolean": "true or false",
     "path": "the path of a file",
     "paths": "the path of a file or a list of them",
@@ -37,8 +52,8 @@ _NAMES: Mapping[Kind, str] = {
 class SpecKey:
     """One key of a table: its kind, default (None: not set), and what it may hold.
 
-    ``minimum`` and ``maximum`` bound numbers, inclusively; ``above`` is an exclusive lower
-    bound.
+    ``minimum`` and ``maximum`` bound numbers (each of a list of integers, and the bytes of a size),
+    inclusively; ``above`` is an exclusive lower bound.
     """
 
     name: str
@@ -55,19 +70,22 @@ class SpecKey:
         if self.choices:
             return "one of " + ", ".join(show(c) for c in self.choices)
         said = _NAMES[self.kind]
+        bound = _size if self.kind == "size" else _number
         if self.minimum is not None and self.maximum is not None:
-            said += f" from {_number(self.minimum)} to {_number(self.maximum)}"
+            said += f" from {bound(self.minimum)} to {bound(self.maximum)}"
         elif self.minimum is not None:
-            said += f" of at least {_number(self.minimum)}"
+            said += f" of at least {bound(self.minimum)}"
         elif self.maximum is not None:
-            said += f" of at most {_number(self.maximum)}"
-        return said if self.above is None else f"{said} above {_number(self.above)}"
+            said += f" of at most {bound(self.maximum)}"
+        return said if self.above is None else f"{said} above {bound(self.above)}"
 
     def mismatch(self, value: object) -> str | None:
         """Why ``value`` does not fit, as a sentence that begins with the key; None if it fits."""
         if self._fits(value):
             return None
-        return f"`{self.name}` must be {self.expected()}, not {show(value)}"
+        why = _size_wrong(value) if self.kind == "size" and isinstance(value, str) else ""
+        said = f": {why}" if why else ""
+        return f"`{self.name}` must be {self.expected()}, not {show(value)}{said}"
 
     def _fits(self, value: object) -> bool:
         if not _is_kind(self.kind, value):
@@ -77,13 +95,20 @@ class SpecKey:
             return any(
                 value == c and isinstance(value, bool) == isinstance(c, bool) for c in self.choices
             )
+        if self.kind == "integers" and _is_list(value):
+            return all(map(self._bounded, value))
+        if self.kind == "size":
+            return self._bounded(sizes.size_bytes(str(value)))
         if isinstance(value, int | float) and not isinstance(value, bool):
-            return (
-                (self.minimum is None or value >= self.minimum)
-                and (self.maximum is None or value <= self.maximum)
-                and (self.above is None or value > self.above)
-            )
+            return self._bounded(value)
         return True
+
+    def _bounded(self, value: float) -> bool:
+        return (
+            (self.minimum is None or value >= self.minimum)
+            and (self.maximum is None or value <= self.maximum)
+            and (self.above is None or value > self.above)
+        )
 
 
 def _is_kind(kind: Kind, value: object) -> bool:
@@ -92,6 +117,11 @@ def _is_kind(kind: Kind, value: object) -> bool:
             return isinstance(value, str) and (kind == "text" or value != "")
         case "integer":
             return isinstance(value, int) and not isinstance(value, bool)
+        case "integers":
+            each = value if _is_list(value) else [value]
+            return bool(each) and all(_is_kind("integer", one) for one in each)
+        case "size":
+            return isinstance(value, str) and _size_wrong(value) == ""
         case "number":
             return _is_number(value)
         case "boolean":
@@ -116,6 +146,19 @@ def _is_number(value: object) -> bool:
 
 def _is_list(value: object) -> TypeGuard[Sequence[Any]]:
     return isinstance(value, Sequence) and not isinstance(value, str | bytes)
+
+
+def _size(value: float) -> str:
+    return sizes.size_text(int(value))
+
+
+def _size_wrong(text: str) -> str:
+    """Why a text is no size; "" if it is one."""
+    try:
+        sizes.size_bytes(text)
+    except ValueError as wrong:
+        return str(wrong)
+    return ""
 
 
 def _number(value: float) -> str:

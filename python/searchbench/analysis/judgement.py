@@ -95,6 +95,21 @@ class Steadiness:
 
 
 @dataclass(frozen=True, slots=True)
+class Bottleneck:
+    """What held a treatment back, as ``trials`` of its ``of`` valid trials say; the figure of one.
+
+    "processor": the server's cores; "one thread" of it; "waits": cores were idle while requests
+    waited, so for a lock, for another process or for the network; "disk"; "memory": pages were read
+    again that had been read before; "client": the generator; "none": nothing was used up.
+    """
+
+    part: str
+    number: str
+    trials: int
+    of: int
+
+
+@dataclass(frozen=True, slots=True)
 class TrialResult:
     """One trial, as judged. ``figures``: throughput, service_p50, response_p99, error_share, ...
 
@@ -126,7 +141,8 @@ class TreatmentResult:
     """One treatment over its valid replicates.
 
     ``service`` and ``response`` are quantile curves: x the quantile (0..1), y seconds, with
-    their intervals; quantiles that have too few samples are absent.
+    their intervals; quantiles that have too few samples are absent. ``bottleneck``: None where no
+    trial is valid.
     """
 
     treatment: str
@@ -137,6 +153,7 @@ class TreatmentResult:
     service: Curve
     response: Curve
     trials: tuple[TrialResult, ...]
+    bottleneck: Bottleneck | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -30,6 +30,7 @@ def check(study: Path, *, sets: Sets = None, only: Only = None, as_json: Json = 
     """
     from searchbench.errors import StudyError
     from searchbench.lab.get.install import lacking
+    from searchbench.lab.place import abilities
     from searchbench.study.inputs import look
     from searchbench.study.overrides import read_changed
     from searchbench.study.plan import measured
@@ -60,7 +61,7 @@ def check(study: Path, *, sets: Sets = None, only: Only = None, as_json: Json = 
         )
         return 0
     excluded = f", {len(plan.excluded)} crossings left out" if plan.excluded else ""
-    for sentence in (*told, *lacking(plan)):
+    for sentence in (*told, *lacking(plan), *abilities.lacking(plan)):
         out.say(sentence)
     out.say(f"{study}: right; {measured(plan)}{excluded}")
     return 0

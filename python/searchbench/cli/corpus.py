@@ -45,14 +45,15 @@ def inspect(*files: Path, as_json: Json = False) -> int:
 @app.command
 @flowing
 def make(
-    family: Literal["debian", "generated"],
+    family: Literal["debian", "generated", "triples"],
     out: Path,
     *,
     documents: int = 10_000,
+    triples: int = 100_000,
     seed: int = 1,
     as_json: Json = False,
 ) -> int:
-    """Write a corpus as JSON lines: Debian's package descriptions, or generated text.
+    """Write a corpus as JSON lines: Debian's package descriptions, or what is generated.
 
     Parameters
     ----------
@@ -61,7 +62,9 @@ def make(
     out
         The file to write; an ending such as .gz or .zst compresses it.
     documents
-        How many documents, if they are generated.
+        How many documents, of generated text.
+    triples
+        How many triples, of articles and their categories.
     seed
         The same seed gives the same text.
     as_json
@@ -73,6 +76,8 @@ def make(
     spec: dict[str, object] = {"family": family}
     if family == "generated":
         spec |= {"documents": documents, "seed": seed}
+    elif family == "triples":
+        spec |= {"triples": triples, "seed": seed}
     else:
         from searchbench.lab.get.fetch import debian_snapshot
 

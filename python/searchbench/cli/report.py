@@ -7,7 +7,9 @@ from pathlib import Path
 from searchbench.cli.flags import Json
 
 
-def report(record: Path, *, out: Path | None = None, as_json: Json = False) -> int:
+def report(
+    record: Path, *, out: Path | None = None, machine: str | None = None, as_json: Json = False
+) -> int:
     """Judge a record and write the report: HTML, PDF and CSV.
 
     Parameters
@@ -16,6 +18,9 @@ def report(record: Path, *, out: Path | None = None, as_json: Json = False) -> i
         The folder of the record.
     out
         Where to write; the folder report inside the record by default.
+    machine
+        Print instead what the machine did while this trial went on (its id, as in b01-t02), second
+        by second through all phases, as `sar` does.
     as_json
         Print the judgement as JSON and write nothing.
     """
@@ -25,6 +30,12 @@ def report(record: Path, *, out: Path | None = None, as_json: Json = False) -> i
     from searchbench.terminal.answer import answer
 
     terminal.outlast_readers()
+    found = open_record(record)
+    if machine is not None:
+        from searchbench.terminal.machine import machine_of
+
+        machine_of(found, machine, as_json=as_json)
+        return 0
     page = None if as_json else out or record / "report"
-    answer(open_record(record), page, plain=to_json if as_json else None)
+    answer(found, page, plain=to_json if as_json else None)
     return 0

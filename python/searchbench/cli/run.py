@@ -58,6 +58,7 @@ def run(
     from searchbench.analysis.judge import to_json
     from searchbench.errors import NotInstalled
     from searchbench.lab.get.install import lacking
+    from searchbench.lab.place import abilities
     from searchbench.measure.kept import standing
     from searchbench.measure.prometheus import exported
     from searchbench.measure.run import run as measure
@@ -79,7 +80,7 @@ def run(
     told: list[str] = []
     if not (found and found.whole):
         told = look(read, plan)
-        if absent := lacking(plan):
+        if absent := [*lacking(plan), *abilities.lacking(plan)]:
             raise NotInstalled("\n".join(absent))
     sys.stderr.write(f"{beginning(plan, place, found)}\n")
     for sentence in told:

@@ -14,7 +14,7 @@ from searchbench.corpora.corpus import Corpus
 from searchbench.errors import CorpusError
 from searchbench.spec import Kind, SpecKey, nearest
 
-FAMILIES = ("files", "debian", "generated")
+FAMILIES = ("files", "debian", "generated", "triples")
 """The families; a table without ``family`` is "files"."""
 
 RULES = ("round-robin", "hash", "contiguous")
@@ -108,9 +108,33 @@ SPEC_KEYS = (
         minimum=1,
         families=("files",),
     ),
+    CorpusKey(
+        "files",
+        "paths",
+        doc="N-Triples: a path, glob or folder, or a list of them; the triples of a subject follow "
+        "each other. Without it triples are generated.",
+        families=("triples",),
+    ),
+    CorpusKey(
+        "triples",
+        "integer",
+        100_000,
+        "How many triples are generated, of articles and their categories; 1,390,193 have 942,949 "
+        "names.",
+        minimum=1,
+        maximum=10_000_000,
+        families=("triples",),
+    ),
     CorpusKey("snapshot", "text", None, "The snapshot to read.", given=True, families=("debian",)),
     _drawn("documents", 10_000, "How many documents.", 1),
-    _drawn("seed", 1, "The same seed gives the same text.", 0),
+    CorpusKey(
+        "seed",
+        "integer",
+        1,
+        "The same seed gives the same text.",
+        minimum=0,
+        families=("generated", "triples"),
+    ),
     _drawn("words", 120.0, "Median number of words in a body (lognormal).", 1),
     _drawn("words_sigma", 0.8, "Standard deviation of the logarithm of a body's words.", 0, 2),
     _drawn(
@@ -163,6 +187,10 @@ def _open(family: str, given: dict[str, Any], base: Path) -> Corpus:
         from searchbench.corpora.generated import open_generated
 
         return open_generated(**given)
+    if family == "triples":
+        from searchbench.corpora.triples import open_triples
+
+        return open_triples(base=base, **given)
     from searchbench.corpora.debian import Snapshot
 
     if "snapshot" not in given:
@@ -203,6 +231,15 @@ def complaints(spec: Mapping[str, object]) -> list[tuple[str, str]]:
         if key.required and key.name not in spec
     ]
     found += _wrong_scale(spec)
+    if family == "triples" and "files" in spec:
+        found += [
+            (
+                name,
+                f"`{name}` is for triples that are generated; leave it out, or leave out `files`",
+            )
+            for name in ("triples", "seed")
+            if name in spec
+        ]
     parts, part = spec.get("parts", 1), spec.get("part")
     if isinstance(part, int) and isinstance(parts, int) and part > parts:
         found.append(("part", f"there is no part {part} of {parts}"))

@@ -98,7 +98,7 @@ class FileCorpus:
 
     def _distinct(self, intake: Intake, most: int | None = None) -> Iterator[list[Document]]:
         """Batches without the documents whose id was there before; those are bad rows."""
-        seen = _Seen()
+        seen = Seen()
         batch: list[tuple[Document, str, int]] = []
         characters = 0
         for document, size, file, line in self._fitting(intake, most):
@@ -110,7 +110,7 @@ class FileCorpus:
         yield self._unrepeated(seen, batch, intake)
 
     def _unrepeated(
-        self, seen: _Seen, batch: list[tuple[Document, str, int]], intake: Intake
+        self, seen: Seen, batch: list[tuple[Document, str, int]], intake: Intake
     ) -> list[Document]:
         ids = [document.id for document, _, _ in batch]
         repeated = seen.repeated(ids).tolist() if self.id_column is not None else ()
@@ -119,7 +119,7 @@ class FileCorpus:
         kept = []
         for again, (document, file, line) in zip(repeated, batch, strict=True):
             if again:
-                _refuse(intake, file, line, f"the id {document.id!r} was there before")
+                refuse(intake, file, line, f"the id {document.id!r} was there before")
             else:
                 kept.append(document)
         return kept
@@ -148,7 +148,7 @@ class FileCorpus:
                     key = identifier(row.get(self.id_column)) if self.id_column else number
                     values = fit(row)
                 except Misfit as misfit:
-                    _refuse(intake, file, line, str(misfit))
+                    refuse(intake, file, line, str(misfit))
                     continue
                 if not row.keys() <= known:
                     for column in row.keys() - known:
@@ -180,7 +180,7 @@ def open_files(
     asked = [files] if isinstance(files, str) else list(files)
     if not asked:
         raise CorpusError("The corpus names no files; give at least one under `files`.")
-    sources = [source for each in asked for source in _expand(each, base, format)]
+    sources = [source for each in asked for source in expand(each, base, format)]
     folders = format == "auto" and all((base / each).is_dir() for each in asked)
     dialect = Dialect("text" if folders else _format_of_all(sources, format), delimiter, quote)
     # Only text files have to be cut at a separator: JSON and Parquet have lists.
@@ -235,7 +235,8 @@ def open_files(
     return FileCorpus(name, schema, tuple(sources), *reading)
 
 
-def _refuse(intake: Intake, file: str, line: int, reason: str) -> None:
+def refuse(intake: Intake, file: str, line: int, reason: str) -> None:
+    """Count a row that is not taken, and keep the first few."""
     intake.refused += 1
     if len(intake.first) < KEPT:
         intake.first.append(BadRow(file, line, reason))
@@ -251,7 +252,7 @@ def _refusal(intake: Intake) -> str:
     )
 
 
-def _expand(asked: str, base: Path, form: str) -> list[Source]:
+def expand(asked: str, base: Path, form: str) -> list[Source]:
     """The files of one path, glob or folder, sorted; CorpusError where there are none."""
     path = base / asked
     if path.is_dir():
@@ -319,7 +320,7 @@ def _listed(names: Sequence[str]) -> str:
     return ", ".join(names[:12]) + (", ..." if len(names) > 12 else "")
 
 
-class _Seen:
+class Seen:
     """Which ids were seen before, in bounded memory: 8 bytes an id, and as much again at times.
 
     Sorted runs of 64-bit hashes, merged when two are of a size (a log-structured merge). Ten

@@ -10,6 +10,7 @@ from searchbench.engines.lucene import Lucene, Lucene10
 from searchbench.engines.mariadb import MariaDB
 from searchbench.engines.null import Null
 from searchbench.engines.opensearch import Elasticsearch, OpenSearch
+from searchbench.engines.orientdb import OrientDB
 from searchbench.engines.postgresql import Postgresql
 from searchbench.engines.sensei import Sensei
 from searchbench.engines.sphinx import Manticore, Sphinx, SphinxApi
@@ -32,6 +33,7 @@ _TABLE: tuple[Engine, ...] = (
     OpenSearch(),
     Elasticsearch(),
     Sensei(),
+    OrientDB(),
     Null(),
 )
 ENGINES: dict[str, Engine] = {engine.name: engine for engine in _TABLE}

@@ -36,6 +36,9 @@ class Parameter:
     index: bool = False
 
 
+_ALL_FILES: Mapping[str, str] = {"data": "all that it writes"}
+
+
 @dataclass(frozen=True, slots=True)
 class Capabilities:
     """Declared facts about an engine, for tables and for refusing early.
@@ -47,6 +50,8 @@ class Capabilities:
     ``deviations``: where its answers differ from the declared analysis and algebra, and how.
     ``unread``: levers that cannot be read back from the running engine, each with the reason.
     ``keeps_index``: a new process on the same data directory serves the same index.
+    ``writes``: the kinds of files that can be laid on a storage of their own (the names of
+    ``places.keys.FILES``), and what each is; nothing where no index is kept.
     ``packages``: Debian packages that bring it; none where it comes with searchbench.
     ``artifacts``: Maven artifacts that bring it, ``group:artifact:version:type``, unpacked below
     ``{engines}``. ``unavailable``: why no registry gives it; then it must be brought along, or
@@ -59,6 +64,7 @@ class Capabilities:
     cannot: Mapping[str, str] = field(default_factory=dict)
     deviations: Mapping[str, str] = field(default_factory=dict)
     unread: Mapping[str, str] = field(default_factory=dict)
+    writes: Mapping[str, str] = field(default_factory=lambda: _ALL_FILES)
     packages: tuple[str, ...] = ()
     artifacts: tuple[str, ...] = ()
     unavailable: str = ""
@@ -81,6 +87,17 @@ class Companion:
 
 
 @dataclass(frozen=True, slots=True)
+class Laid:
+    """What makes a service lay a kind of file elsewhere than below ``{data}``.
+
+    ``argv`` is added to its command line, ``first`` to each of the commands that come first.
+    """
+
+    argv: tuple[str, ...] = ()
+    first: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class Service:
     """What to start; declared, never started here.
 
@@ -88,7 +105,7 @@ class Service:
     ``{python}``, ``{port}`` (where it is asked), ``{port:NAME}`` (a further free port, the same
     wherever NAME is), ``{data}`` (private directory of the index), ``{run}`` (private directory
     of configuration and logs), ``{hosts}`` (where the library hosts of the JVM were built),
-    ``{engines}`` (where engines that come as archives are unpacked).
+    ``{engines}`` (where engines that come as archives are unpacked), and ``{KIND}`` in ``laid``.
 
     ``ready``: a request that is answered ok once the engine serves; its reply decodes to facts.
     ``login``: user, password and database, where the wire has a login.
@@ -97,6 +114,8 @@ class Service:
     ``files``: path below ``{run}`` to contents. ``needs``: what must be on the machine, a
     program or a path, and the sentence that says how to get it.
     ``first``: commands that are run to their end before the start when ``{data}`` is empty.
+    ``laid``: by kind of file (other than "data") what is added where the place lays it elsewhere;
+    there ``{wal}`` and the like are private, empty directories.
     ``companions``: further processes of the same service, started before the one that is asked.
     ``refuses_root``: it will not run as root; where we are root it is given the identity of an
     ordinary user in a user namespace, in which our files are its own.
@@ -112,6 +131,7 @@ class Service:
     needs: Mapping[str, str] = field(default_factory=dict)
     ready_timeout_s: float = 30.0
     first: tuple[tuple[str, ...], ...] = ()
+    laid: Mapping[str, Laid] = field(default_factory=dict)
     companions: tuple[Companion, ...] = ()
     refuses_root: bool = False
     stop_signal: Literal["SIGTERM", "SIGINT", "SIGQUIT"] = "SIGTERM"

@@ -18,6 +18,7 @@ class Null(LibraryHost):
         title="null host",
         home="",
         keeps_index=False,
+        writes={},
         cannot={"snippets": "never: it has no text, only a size of reply"},
         deviations={"results": "every query has the same, declared total and no hits"},
     )

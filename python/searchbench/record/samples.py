@@ -43,6 +43,30 @@ REPLIES = pa.schema(
 
 # An entry for each core, at the place of its number; null where it is not there.
 _OF_A_CORE = ("busy_s", "interrupts_s", "steal_s", "idle_s", "mhz")
+_KINDS_OF_A_CORE = ("nice_s", "iowait_s", "softirq_s")
+_DEVICE = pa.struct(
+    [
+        ("name", pa.string()),
+        *((name, pa.int64()) for name in ("reads", "read_bytes")),
+        ("read_s", pa.float64()),
+        *((name, pa.int64()) for name in ("writes", "written_bytes")),
+        ("write_s", pa.float64()),
+        ("in_flight", pa.int64()),
+        *((name, pa.float64()) for name in ("busy_s", "waited_s")),
+    ]
+)
+_LINK = pa.struct(
+    [
+        ("name", pa.string()),
+        *(
+            (name, pa.int64())
+            for name in ("received_bytes", "received", "sent_bytes", "sent", "dropped")
+        ),
+    ]
+)
+_THREAD = pa.struct(
+    [("pid", pa.int64()), ("thread", pa.int64()), ("name", pa.string()), ("cpu_s", pa.float64())]
+)
 PROBE = pa.schema(
     [
         ("t", pa.int64()),
@@ -66,6 +90,18 @@ PROBE = pa.schema(
         *((f"core_{name}", pa.list_(pa.float64())) for name in _OF_A_CORE),
         ("jvm_compilers_s", pa.float64()),
         ("jvm_collectors_s", pa.float64()),
+        *((f"host_{name}_s", pa.float64()) for name in ("nice", "irq", "softirq")),
+        *((f"core_{name}", pa.list_(pa.float64())) for name in _KINDS_OF_A_CORE),
+        *((name, pa.int64()) for name in ("running", "blocked", "switches")),
+        *(
+            (f"memory_{name}_bytes", pa.int64())
+            for name in ("free", "available", "cached", "dirty", "writeback")
+        ),
+        *((name, pa.int64()) for name in ("host_faults", "host_major_faults")),
+        *((f"pages_swapped_{where}", pa.int64()) for where in ("in", "out")),
+        ("devices", pa.list_(_DEVICE)),
+        ("links", pa.list_(_LINK)),
+        ("server_busiest", pa.list_(_THREAD)),
     ]
 )
 

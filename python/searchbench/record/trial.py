@@ -214,7 +214,8 @@ class ServerTotals(msgspec.Struct, frozen=True, kw_only=True):
     """The server over the measured window; None where it was not seen.
 
     ``jvm_compilers_s``, ``jvm_collectors_s``: CPU time of a JVM's threads that compile and that
-    collect garbage, within ``cpu_s``; None where no process is a JVM.
+    collect garbage, within ``cpu_s``; None where no process is a JVM. ``busiest_thread_share``: of
+    the time, how much that one thread ran whose name is ``busiest_thread``.
     """
 
     cpu_s: float | None = None
@@ -224,6 +225,55 @@ class ServerTotals(msgspec.Struct, frozen=True, kw_only=True):
     major_faults: float | None = None
     jvm_compilers_s: float | None = None
     jvm_collectors_s: float | None = None
+    busiest_thread_share: float | None = None
+    busiest_thread: str = ""
+
+
+class Span(msgspec.Struct, frozen=True, kw_only=True):
+    """One phase, once: ns on the clock of the drive, below 0 before it.
+
+    Of a trial that was not driven, on a clock that began with the trial. What the server did in it:
+    None where it did not run, or was not seen.
+    """
+
+    phase: str
+    start: int
+    end: int
+    server: ServerTotals = ServerTotals()
+
+    @property
+    def seconds(self) -> float:
+        """How long it took."""
+        return (self.end - self.start) / 1e9
+
+
+class DeviceTotals(msgspec.Struct, frozen=True, kw_only=True):
+    """One block device over the measured window (the kernel's iostats).
+
+    ``read_s``, ``write_s``: the times of all requests added up; ``busy_s``: in which it had any;
+    ``waited_s``: all requests in flight added up over time, so that over seconds it is their mean.
+    """
+
+    name: str
+    reads: float
+    read_bytes: float
+    read_s: float
+    writes: float
+    written_bytes: float
+    write_s: float
+    busy_s: float
+    waited_s: float
+
+
+class LinkTotals(msgspec.Struct, frozen=True, kw_only=True):
+    """One network interface over the measured window: bytes and packets."""
+
+    name: str
+    received_bytes: float
+    received: float
+    sent_bytes: float
+    sent: float
+    dropped: float
 
 
 class CoreTotals(msgspec.Struct, frozen=True, kw_only=True):
@@ -249,7 +299,9 @@ class HostTotals(msgspec.Struct, frozen=True, kw_only=True):
     ``throttled``: how often a control group of ours, or one above it, was stopped at its CPU limit.
     ``others``: of the processes of this machine that are neither the server's nor ours, the
     busiest by name and ``KERNEL``, with their CPU seconds on any core in the whole drive.
-    ``shared``: the user said that others work on the machine too.
+    ``shared``: the user said that others work on the machine too. ``running``, ``blocked``: how
+    many tasks ran or were ready, and how many waited for a disk, on average. ``switches``: of
+    context.
     Empty and None: not known, as in records that did not look for it yet.
     """
 
@@ -268,6 +320,11 @@ class HostTotals(msgspec.Struct, frozen=True, kw_only=True):
     memory_bytes: int | None = None
     others: dict[str, float] = {}
     shared: bool = False
+    running: float | None = None
+    blocked: float | None = None
+    switches: float | None = None
+    devices: list[DeviceTotals] = []
+    links: list[LinkTotals] = []
 
 
 class UnderLoad(msgspec.Struct, frozen=True, kw_only=True):
@@ -317,6 +374,22 @@ class Cache(msgspec.Struct, frozen=True, kw_only=True):
     uncounted: str = ""
 
 
+class Lever(msgspec.Struct, frozen=True, kw_only=True):
+    """A lever of the place, such as ``places.small.memory``: was it as it was asked?
+
+    ``read_back``: what the kernel says of it; ``effect``: what was seen once the system had loaded
+    or had been driven, in words, with its ``figures`` (their names end in their units); empty
+    where it was not looked at yet. ``problem``: why it did not take; "" if it did.
+    """
+
+    name: str
+    asked: str
+    read_back: str = ""
+    effect: str = ""
+    problem: str = ""
+    figures: dict[str, float] = {}
+
+
 class Trial(msgspec.Struct, kw_only=True):
     """One treatment measured once.
 
@@ -325,7 +398,9 @@ class Trial(msgspec.Struct, kw_only=True):
     ``attached``: the addresses of a system that ran already; ``endpoints``: all that were asked.
     ``roles``: what the numbers in the samples' column of that name mean.
     ``warmup``: None of one that was not until steady.
-    ``phases``: seconds spent in each phase. ``reason`` and ``stage``: of a failed trial.
+    ``phases``: seconds spent in each phase; ``spans``: each phase once, with what the server did.
+    ``reason`` and ``stage``: of a failed trial.
+    ``place``: its levers as they were found; empty of a system that runs on the machine as it is.
     ``said``: by outcome, the server's own sentence on one request that it refused so.
     """
 
@@ -350,6 +425,7 @@ class Trial(msgspec.Struct, kw_only=True):
     started: str = ""
     ended: str = ""
     phases: dict[str, float] = {}
+    spans: list[Span] = []
     roles: list[str] = []
     notes: list[Note] = []
     corpus: Corpus = Corpus()
@@ -370,3 +446,4 @@ class Trial(msgspec.Struct, kw_only=True):
     answers_under_load: UnderLoad | None = None
     cache: Cache | None = None
     said: dict[str, str] = {}
+    place: list[Lever] = []

@@ -15,6 +15,8 @@ from searchbench.corpora import family_of, keys_of, scale_of
 from searchbench.engines import ENGINES
 from searchbench.errors import SearchbenchError
 from searchbench.packed import COMPRESSED, inner_suffix, open_packed
+from searchbench.places import Place, place_of
+from searchbench.places.model import of_files
 from searchbench.study.model import Study
 from searchbench.study.plan import Treatment
 from searchbench.workload import loads
@@ -34,6 +36,10 @@ _READ_PER_S = 50_000.0
 # Making batches known, settling, starting anew.
 _INGEST_FIXED_S = 3.0
 _DEBIAN_DOCUMENTS = 64_000
+_SUBJECTS = 0.6  # of generated triples, a triple
+# Making a storage and removing it again, by kind; and evicting files and starting anew.
+_STORAGE_S: Mapping[str, float] = {"ext4": 2.0, "xfs": 2.0, "btrfs": 2.0, "zfs": 8.0}
+_COLD_S = 1.0
 # Starting an engine, checking it, writing the record.
 _TRIAL_FIXED_S = 0.5
 # One distinct query, asked once: what is fixed, and for each document that is looked through.
@@ -86,7 +92,8 @@ def estimate(
         asked_s += distinct * (_QUERY_S + held * _QUERY_PER_DOCUMENT_S)
         if study.ingest != "as-found":
             rate = _INGEST_PER_S.get(t.engine, _USUAL_INGEST_PER_S)
-            indexes[index_key(t)] = (held / _READ_PER_S, _INGEST_FIXED_S + held / rate)
+            put_in_s = _placed_s(place_of(t.settings), _INGEST_FIXED_S + held / rate)
+            indexes[index_key(t)] = (held / _READ_PER_S, put_in_s)
     spooled_s = sum(spool for spool, _ in indexes.values())
     if study.ingest == "per-trial":
         ingest_s = sum(indexes[index_key(t)][1] for t in driven)
@@ -103,6 +110,8 @@ def count(corpus: Mapping[str, Any], base: Path, documents: int | None = None) -
         known = float(documents or _DEBIAN_DOCUMENTS)
     elif family == "generated":
         known = float(corpus.get("documents") or documents or keys_of(family)["documents"].default)
+    elif family == "triples" and "files" not in corpus:
+        known = float(corpus.get("triples") or keys_of(family)["triples"].default) * _SUBJECTS
     else:
         known = float(documents or _rows(corpus, base))
     times, every = scale_of(corpus)
@@ -153,7 +162,17 @@ def _drive_s(study: Study, treatment: Treatment) -> float:
     load = loads.open_load(treatment.load, study.base)
     logged_s = _logged_s(study, treatment, load) if load.window.whole else 0.0
     pause_s = float(treatment.load.get("pause_s", 0.0))
-    return load.expected_s(logged_s=logged_s) + pause_s + _TRIAL_FIXED_S
+    place = place_of(treatment.settings)
+    cold_s = _COLD_S if place is not None and place.cold == "trial" else 0.0
+    return load.expected_s(logged_s=logged_s) + pause_s + cold_s + _TRIAL_FIXED_S
+
+
+def _placed_s(place: Place | None, ingest_s: float) -> float:
+    """An ingest with the making of its storages; the share of CPU is what slows it most."""
+    if place is None:
+        return ingest_s
+    made = {s.name: _STORAGE_S.get(s.kind, 0.0) for s in place.storages.values()}
+    return ingest_s / place.cpu_share + sum(made.values())
 
 
 def search_s(promises: Sequence[str], effort: float) -> float:
@@ -211,4 +230,5 @@ def index_key(treatment: Treatment) -> str:
     engine = ENGINES.get(treatment.engine)
     levers = engine.parameters if engine is not None else ()
     index = {p.name: treatment.parameters[p.name] for p in levers if p.index}
-    return repr((treatment.engine, sorted(index.items()), sorted(treatment.corpus.items())))
+    files = of_files(place_of(treatment.settings))
+    return repr((treatment.engine, sorted(index.items()), sorted(treatment.corpus.items()), files))

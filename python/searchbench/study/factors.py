@@ -12,7 +12,17 @@ from typing import Any
 
 from searchbench.engines.engine import Level
 from searchbench.spec import nearest, show
-from searchbench.study.model import Exclusion, Factor, System, among, key_of, system_of, table_of
+from searchbench.study.model import (
+    Exclusion,
+    Factor,
+    System,
+    among,
+    key_of,
+    keys_of,
+    section_of,
+    system_of,
+    table_of,
+)
 from searchbench.study.names import Names
 from searchbench.study.positions import Path, Source, flat
 
@@ -205,9 +215,9 @@ def _twice(source: Source, varied: Varied, other: Varied) -> None:
 def _in_tables(source: Source, varied: Varied, names: Names) -> None:
     """Complain of keys that a table sets and a factor varies."""
     for path, at in varied.keys.items():
-        table, key, system = table_of(path), key_of(path), system_of(path)
-        owners: list[Path] = [(table,)]
-        if table == "systems":
+        key, system = key_of(path), system_of(path)
+        owners: list[Path] = [keys_of(section_of(path))]
+        if system is not None:
             owners = [("systems", name) for name in names.named if system in ("*", name)]
         by = f'as "{path}" in [factors]'
         if varied.factor.sets:

@@ -14,6 +14,7 @@ from searchbench import corpora
 from searchbench.corpora.corpus import Schema
 from searchbench.corpora.doubts import Doubts
 from searchbench.corpora.files import FileCorpus
+from searchbench.corpora.triples import TripleFiles
 from searchbench.corpora.validate import validate
 from searchbench.errors import CorpusError, QueryError
 from searchbench.study.model import Study
@@ -47,7 +48,9 @@ def look(study: Study, plan: Plan) -> list[str]:
     is to be doubted.
     """
     source, told = Source(study.text, study.path, study.moved), list[str]()
-    for table in _different(dict(t.settings, load={}, system={}) for t in plan.treatments):
+    for table in _different(
+        dict(t.settings, load={}, system={}, place={}) for t in plan.treatments
+    ):
         asked = "requests" if "requests" in table else "queries"
         given = {name: _given(part) for name, part in table.items()}
         try:
@@ -128,17 +131,18 @@ def _corpus(
 
         return SCHEMA, None
     corpus = corpora.open_corpus(table, study.base)
-    if not isinstance(corpus, FileCorpus):
+    if not isinstance(corpus, FileCorpus | TripleFiles):
         return corpus.schema, None
     intake = corpus.first_rows(LOOKED_AT)
     if intake.refused:
         first = f"{intake.refused} of the first {intake.rows:,} rows do not fit: {intake.first[0]}"
-        if corpus.bad_rows == "refuse":
+        if isinstance(corpus, FileCorpus) and corpus.bad_rows == "refuse":
             raise CorpusError(f'{first}; mend them, or leave them out with bad_rows = "skip"')
         yield f"{corpus.name}: {first}; they will be left out"
-    if corpus.doubts:
-        yield str(corpus.doubts)
-    return corpus.schema, corpus.doubts
+    doubts = corpus.doubts if isinstance(corpus, FileCorpus) else None
+    if doubts:
+        yield str(doubts)
+    return corpus.schema, doubts
 
 
 def _requests(study: Study, table: dict[str, Any]) -> Iterator[str]:

@@ -22,6 +22,7 @@ class System:
     ``attach``: the addresses of one that already runs; empty: it is started. ``remote``: they may
     be another machine's. ``access``: how it is reached. ``engine`` "": it is found out when the
     system answers, "none": its replies are taken as they are; both are for verbatim requests.
+    ``place``: where it is started, by name; "": in none, or where a factor says.
     """
 
     name: str
@@ -30,15 +31,16 @@ class System:
     attach: tuple[str, ...] = ()
     remote: bool = False
     access: Access = _PLAIN
+    place: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class Factor:
     """What is varied. ``levels`` are in the order of the study file, all different.
 
-    ``path``: "TABLE.KEY", "systems.NAME.PARAMETER" (NAME may be "*"), or a name without a dot:
-    then the factor is linked, its levels are names too, and ``sets`` says what each of them sets,
-    by such paths.
+    ``path``: "TABLE.KEY", "places.NAME.KEY", "storages.NAME.KEY", "systems.NAME.PARAMETER" (that
+    NAME may be "*", and PARAMETER "place"), or a name without a dot: then the factor is linked, its
+    levels are names too, and ``sets`` says what each of them sets, by such paths.
     """
 
     path: str
@@ -54,10 +56,6 @@ class Factor:
         """What it sets; all levels set the same."""
         return tuple(self.settings(0))
 
-    def concerns(self, system: str) -> bool:
-        """Whether that system is crossed with it."""
-        return any(system_of(path) in (None, "*", system) for path in self.paths)
-
 
 def among(level: object, levels: Iterable[Level]) -> bool:
     """Whether a level is one of these; 1, 1.0 and true are three."""
@@ -65,8 +63,22 @@ def among(level: object, levels: Iterable[Level]) -> bool:
 
 
 def table_of(path: str) -> str:
-    """The table that a path names: "corpus", "queries", "requests", "load" or "systems"."""
+    """The table that a path names: "corpus", "load", ..., "systems", "places" or "storages"."""
     return path.split(".", 1)[0]
+
+
+def section_of(path: str) -> str:
+    """The table that a path sets a key of, as "load" or "places.NAME"; "systems" for all of those.
+
+    A name may have dots.
+    """
+    table = table_of(path)
+    return path.rpartition(".")[0] if table in ("places", "storages") else table
+
+
+def keys_of(section: str) -> tuple[str, ...]:
+    """The keys of such a table from the top of a study file."""
+    return tuple(section.split(".", 1))
 
 
 def system_of(path: str) -> str | None:
@@ -79,6 +91,11 @@ def system_of(path: str) -> str | None:
 def key_of(path: str) -> str:
     """The key or parameter that a path names; none of them has a dot."""
     return path.rpartition(".")[2]
+
+
+def names_place(path: str) -> bool:
+    """Whether a path says where a system is: its ``place``, which is no parameter of an engine."""
+    return system_of(path) is not None and key_of(path) == "place"
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,7 +123,8 @@ class Study:
 
     ``text`` is the file as it was read, ``path`` its name, ``base`` the directory that file
     names in it are relative to. ``corpus`` and ``queries``, or ``requests`` in place of both, and
-    ``load`` hold the keys that were given; a key that is a factor is in ``factors`` alone.
+    ``load`` hold the keys that were given; a key that is a factor is in ``factors`` alone. So do
+    ``places`` and ``storages``, by name.
     ``metric``: by what the verdict is given, more being better of a throughput, less of anything
     else; None: throughput where every load is a closed loop, else response_p99.
     ``command``: the arguments of the command line that the study was made from, if it was.
@@ -123,6 +141,8 @@ class Study:
     queries: Mapping[str, Any]
     load: Mapping[str, Any]
     requests: Mapping[str, Any] = field(default_factory=dict)
+    places: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    storages: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     factors: tuple[Factor, ...] = ()
     exclude: tuple[Exclusion, ...] = ()
     analysis: str = ""

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from searchbench import corpora
 from searchbench.engines import ENGINES
 from searchbench.spec import SpecKey, nearest
-from searchbench.study.keys import REQUEST_KEYS
+from searchbench.study.keys import PLACED_KEYS, REQUEST_KEYS, SYSTEM_KEYS
 from searchbench.study.model import System
 from searchbench.study.positions import Path, Source, choice_hint
 from searchbench.study.systems import spec_of
@@ -17,12 +17,16 @@ from searchbench.workload.load_table import WHOLE_KEYS
 from searchbench.workload.queries.registry import SPEC_KEYS as QUERY_KEYS
 
 # Ranges that a level can stand for: one text, number or truth value.
-_SINGLE = {"text", "integer", "number", "boolean", "path", "paths", "texts"}
+_SINGLE = {
+    "text", "integer", "integers", "number", "size", "boolean", "path", "paths", "texts"
+}  # fmt: skip
 _TABLES: Mapping[str, tuple[SpecKey, ...]] = {
     "queries": QUERY_KEYS,
     "requests": REQUEST_KEYS,
     "load": LOAD_KEYS,
 }
+
+_PLACE = next(key for key in SYSTEM_KEYS if key.name == "place")
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,11 +59,14 @@ class Names:
             return self._of_table(at, table, rest, linked)
         if rest and table == "systems":
             return self._of_systems(at, path, rest)
+        if rest and table in PLACED_KEYS:
+            return self._of_places(at, path, table, rest)
         self.source.at_key(
             at,
             f"`{path}` names nothing that can be a factor",
             'say "load.KEY", "queries.KEY", "corpus.KEY", "requests.KEY", '
-            '"systems.NAME.PARAMETER" or "systems.*.PARAMETER"; a name without a dot is for '
+            '"systems.NAME.PARAMETER", "systems.*.PARAMETER", "places.NAME.KEY" or '
+            '"storages.NAME.KEY"; a name without a dot is for '
             "levels that are tables: { name = ..., set = { PATH = VALUE, ... } }",
         )
         return []
@@ -108,6 +115,8 @@ class Names:
             source.at_key(at, f"`{path}`: {systems[0].name} has no parameters that can be varied: "
                           "requests are sent to it as they are")  # fmt: skip
             return []
+        if parameter == _PLACE.name:
+            return [Target(_PLACE, system.name) for system in systems]
         found: list[Target] = []
         lacking: list[tuple[str, str]] = []
         for system in systems:
@@ -121,6 +130,21 @@ class Names:
                 hint = f'say "systems.{found[0].owner}.{parameter}"'
             source.at_key(at, f"`{path}`: {engine} has no parameter `{parameter}`", hint)
         return found
+
+    def _of_places(self, at: Path, path: str, table: str, rest: str) -> list[Target]:
+        name, _, key = rest.rpartition(".")
+        there, keys = self.source.table(table), {each.name: each for each in PLACED_KEYS[table]}
+        what = table.removesuffix("s")
+        if not name:
+            self.source.at_key(at, f"`{path}` names no key of a {what}", f"say `{table}.NAME.KEY`")
+        elif name not in there:
+            hint = nearest(name, there) if there else f"this study has no [{table}.NAME]"
+            self.source.at_key(at, f"`{path}`: there is no {what} `{name}`", hint)
+        elif key not in keys:
+            self.source.at_key(at, f"`{path}`: a {what} has no key `{key}`", nearest(key, keys))
+        else:
+            return [Target(keys[key])]
+        return []
 
     def _split(self, rest: str) -> tuple[str, str]:
         """NAME.PARAMETER in two; a name may have dots, and the longest that is known is meant."""

@@ -18,7 +18,8 @@ from searchbench import _core
 from searchbench.engines.engine import Level
 from searchbench.errors import SearchbenchError
 from searchbench.spec import nearest, show
-from searchbench.study.model import Study, among, key_of, table_of
+from searchbench.study.keys import PLACED_KEYS
+from searchbench.study.model import Study, among, key_of, section_of, table_of
 from searchbench.study.positions import Moved, Position, Source, flat
 from searchbench.study.positions import Path as Keys
 from searchbench.study.read import parse_study, read_text
@@ -100,6 +101,9 @@ def _places(
                 f"{option}: the levels of the factor `{path}` set `{key}`; choose one of them "
                 f"with --only {path}=LEVEL"
             )
+    if table_of(key) in PLACED_KEYS and key.count(".") > 1:
+        yield _of_place(option, key, tables), value
+        return
     if table_of(key) != "systems":
         yield tuple(key.split(".")), value
         return
@@ -112,6 +116,18 @@ def _places(
         )
     for name in named if owner == "*" else (owner,):
         yield ("systems", name, parameter), value
+
+
+def _of_place(option: str, key: str, tables: Mapping[str, Any]) -> Keys:
+    """The keys of a place or storage. The first of a study may be made by an option."""
+    table, name = section_of(key).split(".", 1)
+    named = _table(tables, table)
+    if named and name not in named:
+        what = table.removesuffix("s")
+        raise SearchbenchError(
+            f"{option}: there is no {what} `{name}` ({nearest(name, named)}); say {table}.NAME.KEY"
+        )
+    return (table, name, key_of(key))
 
 
 def _table(tables: Mapping[str, Any], name: str) -> Mapping[str, Any]:

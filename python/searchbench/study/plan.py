@@ -37,7 +37,8 @@ class Treatment(msgspec.Struct, frozen=True, kw_only=True):
     """One level of each factor. ``levels``: by factor ("system", "load.clients", a linked name).
 
     ``settings``: the study's tables by name with this treatment's levels put in: "corpus",
-    "queries" or "requests", "load", "system" (every parameter of the engine).
+    "queries" or "requests", "load", "system" (every parameter of the engine), and "place" where the
+    system is in one (``places.Place``, with its storages in it).
     ``attach``: the addresses of a system that runs already; ``remote``: they may be another
     machine's; ``access``: how it is reached. ``engine``: "" until the system answers, "none" where
     its replies are taken as they are. ``subject``: what the configuration is called without the

@@ -20,12 +20,19 @@ from searchbench.engines.engine import Level
 from searchbench.errors import Complaint, StudyError
 from searchbench.spec import nearest
 from searchbench.study.estimate import estimate
-from searchbench.study.model import Study, System, among, key_of, system_of, table_of
+from searchbench.study.model import (
+    Study,
+    System,
+    among,
+    key_of,
+    names_place,
+    section_of,
+    system_of,
+)
+from searchbench.study.placing import Alike, Tables, crossed, put_in_place, sections
 from searchbench.study.plan import Excluded, Judging, Plan, Treatment, Trial
 from searchbench.workload import load_table
 from searchbench.workload.queries import registry
-
-Tables = dict[str, dict[str, Any]]
 
 
 def make_plan(study: Study, documents: int | None = None) -> Plan:
@@ -36,8 +43,11 @@ def make_plan(study: Study, documents: int | None = None) -> Plan:
     """
     treatments: list[Treatment] = []
     excluded: list[Excluded] = []
+    alike = Alike(study)
     for system, levels, tables in _crossings(study):
-        reason = _infeasible(study, system, levels, tables)
+        wrong = put_in_place(study, system, tables)
+        reason = _infeasible(study, system, levels, tables) or "; ".join(wrong)
+        reason = reason or alike.same_as_before(system, levels, tables)
         if reason:
             excluded.append(Excluded(levels, reason))
             continue
@@ -82,8 +92,7 @@ def _crossings(study: Study) -> Iterator[tuple[System, dict[str, Level], Tables]
     """
     several = len(study.systems) > 1
     for system in study.systems:
-        factors = [f for f in study.factors if f.concerns(system.name)]
-        factors += [study.steps] if study.steps else []
+        factors = [*crossed(study, system), *([study.steps] if study.steps else [])]
         for chosen in itertools.product(*(range(len(f.levels)) for f in factors)):
             levels: dict[str, Level] = {"system": system.name} if several else {}
             tables = _tables(study, system)
@@ -100,15 +109,21 @@ def _tables(study: Study, system: System) -> Tables:
         if study.verbatim
         else {"corpus": dict(study.corpus), "queries": dict(study.queries)}
     )
-    return {**asked, "load": dict(study.load), "system": dict(system.parameters)}
+    own: Tables = {"load": dict(study.load), "system": dict(system.parameters)}
+    return {**asked, **own, **sections(study, system)}
 
 
 def _put_in(tables: Tables, system: System, settings: Mapping[str, Any]) -> None:
     """Set what one level of a factor sets, as far as it concerns the system."""
     for path, value in settings.items():
         owner = system_of(path)
-        if owner in (None, "*", system.name):
-            tables["system" if owner is not None else table_of(path)][key_of(path)] = value
+        if owner is None:
+            tables[section_of(path)][key_of(path)] = value
+        elif owner in ("*", system.name):
+            if names_place(path):
+                tables["place"]["name"] = value
+            else:
+                tables["system"][key_of(path)] = value
 
 
 def _infeasible(study: Study, system: System, levels: Mapping[str, Level], tables: Tables) -> str:

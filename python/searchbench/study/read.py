@@ -9,7 +9,7 @@ from typing import Any
 
 from searchbench.errors import Complaint, StudyError
 from searchbench.spec import near_file, show
-from searchbench.study import tables
+from searchbench.study import places, tables
 from searchbench.study.factors import check_held, read_exclusions, read_factors
 from searchbench.study.keys import (
     AGREEMENT_KEYS,
@@ -58,13 +58,16 @@ def parse_study(text: str, file: str, base: Path, moved: Moved | None = None) ->
     verbatim = "requests" in source.tables
     systems, named = read_systems(source, verbatim=verbatim)
     found = tables.given_tables(source)
-    given = tables.Given(source, found, read_factors(source, systems, named), base)
+    given = tables.Given(
+        source, found | places.read_sections(source), read_factors(source, systems, named), base
+    )
     if verbatim:
         tables.check_requests(given, systems.values())
     else:
         tables.check_corpus(given)
         tables.check_queries(given)
     tables.check_load(given)
+    systems = places.settle_in(given, systems)
     control = source.checked(("control",), CONTROL_KEYS)
     ingest = source.checked(("ingest",), INGEST_KEYS)
     agreement = source.checked(("agreement",), AGREEMENT_KEYS)
@@ -76,7 +79,12 @@ def parse_study(text: str, file: str, base: Path, moved: Moved | None = None) ->
         text=text,
         question=top.get("question", "").strip(),
         systems=tuple(systems.values()),
-        **given.tables,
+        corpus=found["corpus"],
+        queries=found["queries"],
+        requests=found["requests"],
+        load=found["load"],
+        places=places.named(given.tables, "places"),
+        storages=places.named(given.tables, "storages"),
         factors=tuple(v.factor for v in given.varied),
         analysis=top.get("analysis", "").strip(),
         held=source.tables.get("held", ""),
@@ -90,6 +98,7 @@ def parse_study(text: str, file: str, base: Path, moved: Moved | None = None) ->
     )
     _measured(source, study, control)
     _as_found(source, study, ingest.get("index"))
+    places.check_cold(given, study.measure)
     factors = [*study.factors, *([study.steps] if study.steps else [])]
     exclude = read_exclusions(source, factors, named)
     check_held(source, factors, several=len(study.systems) > 1)

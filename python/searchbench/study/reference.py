@@ -11,6 +11,7 @@ from collections.abc import Iterable
 from searchbench import corpora
 from searchbench.engines import ENGINES
 from searchbench.engines.engine import Engine, Parameter
+from searchbench.places.keys import FILES, PLACE_KEYS, STORAGE_KEYS
 from searchbench.spec import SpecKey, show
 from searchbench.study.keys import (
     AGREEMENT_KEYS,
@@ -87,6 +88,40 @@ statement. A key that the study varies is refused. If the record has the value o
 (`"load.clients"`, `"systems.NAME.LEVER"`, a fact of host.json such as `governor`), the statement is
 checked against it, and a warning says where they differ. A statement of several words is prose and
 is not checked; nor is anything that the record does not have.
+
+## Places: memory, cores, storage
+
+A place says where a system runs and where its files lie ([PLACES.md](PLACES.md) shows what to learn
+from that). Each of its keys may be a factor:
+
+```toml
+[places.small]
+memory = "256MB"          # for all processes of the system and the files that they read
+cold = "trial"            # from a restart, with nothing in memory
+storage = "slow"          # where all files lie
+wal = "fast"              # but the write-ahead log is here
+
+[storages.slow]
+filesystem = "ext4"       # made for each index, and removed after it
+
+[storages.fast]
+directory = "/mnt/ssd"    # what is there
+
+[factors]
+"places.small.cores" = [1, 2]
+"storages.slow.like" = ["disk", "ssd"]   # as slow as a disk that turns, or as an SSD
+```
+
+With one place, every system that is started runs there. With several, each says in which:
+`place = "small"`, or a factor `"systems.*.place" = ["small", "plain"]`. A place without keys is
+this machine as it is. A crossing in which a level changes nothing for a system is left out, with
+that reason: a write-ahead log is nothing to a system that writes none.
+
+Sizes are texts. `k`, `M`, `G` and `T` are powers of 1,024; `kB`, `MB`, `GB` and `TB` are powers of
+1,000.
+
+`--set` makes a place too, if the study has none: `searchbench run study.toml --set
+places.small.memory=256MB` runs every system with that much memory.
 
 ## The same study with a change
 
@@ -208,6 +243,11 @@ SEARCHBENCH_NAME_USER, SEARCHBENCH_NAME_PASSWORD and SEARCHBENCH_NAME_DATABASE (
 `-` as `_`).
 """
 
+_STORAGES = (
+    "One of `filesystem`, `directory` and `ram`. The limits are those of the device below ext4, "
+    "xfs or btrfs."
+)
+
 _KINDS = {str: "a text", int: "an integer", float: "a number"}
 
 
@@ -226,10 +266,26 @@ def reference() -> str:
         _section("[control]", "How noise is measured.", CONTROL_KEYS),
         _section("[agreement]", "How answers are compared.", AGREEMENT_KEYS),
         _section("[verdict]", "What decides.", VERDICT_KEYS),
+        _section("[places.NAME]", _places(), PLACE_KEYS),
+        _section("[storages.NAME]", _STORAGES, STORAGE_KEYS),
         _section("[systems.NAME]", _SYSTEMS, SYSTEM_KEYS),
         *map(_engine, ENGINES.values()),
     ]
     return "".join(parts)
+
+
+def _places() -> str:
+    """Which engines can lay which files apart, as they declare it."""
+    apart = {
+        kind: ", ".join(name for name, engine in ENGINES.items() if kind in engine.can.writes)
+        for kind in FILES
+        if kind != "data"
+    }
+    can = "; ".join(f"`{kind}`: {names}" for kind, names in apart.items())
+    return (
+        "Where systems run, and where their files lie. Files that engines can lay on a storage of "
+        f"their own: {can}."
+    )
 
 
 def _section(title: str, intro: str, keys: Iterable[SpecKey]) -> str:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import ipaddress
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -41,7 +41,7 @@ _SCHEMES = {
 }
 _GREATEST_PORT = 65_535
 # It stands in paths of factors, before "=" on command lines, and in tables.
-_NOT_IN_NAMES = re.compile(r"[\x00-\x1f\x7f*=]")
+NOT_IN_NAMES = re.compile(r"[\x00-\x1f\x7f*=]")
 
 
 def spec_of(parameter: Parameter) -> SpecKey:
@@ -55,6 +55,11 @@ def spec_of(parameter: Parameter) -> SpecKey:
         parameter.minimum,
         parameter.maximum,
     )
+
+
+def kinds_of(system: System) -> Mapping[str, str]:
+    """The kinds of files that a system can lay apart, and what each is."""
+    return ENGINES[system.engine].can.writes if system.engine in ENGINES else {}
 
 
 def read_systems(source: Source, *, verbatim: bool) -> tuple[dict[str, System], set[str]]:
@@ -73,7 +78,7 @@ def read_systems(source: Source, *, verbatim: bool) -> tuple[dict[str, System], 
         source.at_key(("systems",), "a study needs at least one system", f"for example {example}")
     for name in tables:
         path = ("systems", name)
-        if not name.strip() or _NOT_IN_NAMES.search(name):
+        if not name.strip() or NOT_IN_NAMES.search(name):
             source.at_key(path, f"a system's name has no control characters, no * and no =, and is "
                           f"not empty; this is {show(name)}")  # fmt: skip
         system = (_verbatim if verbatim else _portable)(source, name)
@@ -98,12 +103,14 @@ def _portable(source: Source, name: str) -> System | None:
     levers = [spec_of(p) for p in ENGINES[engine].parameters]
     good = source.checked(path, [*levers, *SYSTEM_KEYS], what=engine)
     good.pop("engine", None)
+    place = good.pop("place", "")
     attach, remote = _addresses(source, path, good)
     access = read_access(source, path, good, attach)
     if "attach" not in table and ENGINES[engine].can.unavailable:
         source.at_key(path, f"{engine} is not run here: {ENGINES[engine].can.unavailable}",
                       'give `attach = "127.0.0.1:PORT"` of one that runs')  # fmt: skip
-    return System(name, engine, {**defaults(ENGINES[engine]), **good}, attach, remote, access)
+    levers_set = {**defaults(ENGINES[engine]), **good}
+    return System(name, engine, levers_set, attach, remote, access, place)
 
 
 def _verbatim(source: Source, name: str) -> System:
@@ -132,7 +139,8 @@ def _verbatim(source: Source, name: str) -> System:
             source.at_each((*path, "attach"), at,
                            f"requests are sent as they are, and {show(address)} does not say what "
                             "is spoken there", f'as in "http://{address}"')  # fmt: skip
-    return System(name, engine if isinstance(engine, str) else "", {}, attach, remote, access)
+    named, place = engine if isinstance(engine, str) else "", good.pop("place", "")
+    return System(name, named, {}, attach, remote, access, place)
 
 
 def _addresses(source: Source, path: Path, good: dict[str, Any]) -> tuple[tuple[str, ...], bool]:

@@ -14,7 +14,7 @@ from searchbench.spec import SpecKey, near_file, show
 from searchbench.study import positions
 from searchbench.study.factors import Varied
 from searchbench.study.keys import REQUEST_KEYS
-from searchbench.study.model import System, key_of, table_of
+from searchbench.study.model import System, key_of, keys_of, section_of
 from searchbench.study.positions import Source
 from searchbench.study.systems import is_url
 from searchbench.workload import load_table
@@ -38,7 +38,10 @@ class Variant:
 
 @dataclass(frozen=True, slots=True)
 class Given:
-    """A study's tables by name, what its factors put into them, and where its files are."""
+    """A study's tables by name, what its factors put into them, and where its files are.
+
+    Those of places and storages are named "places.NAME" and "storages.NAME".
+    """
 
     source: Source
     tables: dict[str, Any]
@@ -47,11 +50,11 @@ class Given:
 
     def first(self, name: str) -> Variant:
         """The table with the first level of every factor."""
-        given = self.tables[name]
-        set_ = [each for one in self.varied for each in _settings(one, 0, name)]
+        given, at = self.tables[name], keys_of(name)
+        set_ = [each for one in self.varied for each in settings_in(one, 0, name)]
         return Variant(
             given | {key: value for key, value, _ in set_},
-            {key: (name, key) for key in given} | {key: where for key, _, where in set_},
+            {key: (*at, key) for key in given} | {key: where for key, _, where in set_},
             frozenset(key for key, _, _ in set_),
         )
 
@@ -59,19 +62,19 @@ class Given:
         """The first variant with one factor at another level; ``at`` has what that sets."""
         for one in self.varied:
             for level in range(1, len(one.values)):
-                if settings := list(_settings(one, level, name)):
+                if settings := list(settings_in(one, level, name)):
                     changed = {key: value for key, value, _ in settings}
                     at = {key: where for key, _, where in settings}
                     yield Variant(first.table | changed, at, frozenset(changed))
 
     def values(self, name: str, *keys: str) -> Iterator[tuple[positions.Path, object]]:
         """(position, value) of all that keys are given or varied to; lists opened."""
-        given = self.tables[name]
+        given, own = self.tables[name], keys_of(name)
         found: list[tuple[positions.Path, object]]
-        found = [((name, key), given[key]) for key in keys if key in given]
+        found = [((*own, key), given[key]) for key in keys if key in given]
         for one in self.varied:
             for level in range(len(one.values)):
-                found += [(at, v) for key, v, at in _settings(one, level, name) if key in keys]
+                found += [(at, v) for key, v, at in settings_in(one, level, name) if key in keys]
         for at, value in found:
             if isinstance(value, list):
                 yield from (((*at, str(i)), each) for i, each in enumerate(value))
@@ -81,7 +84,7 @@ class Given:
     def complain(self, name: str, variant: Variant, wrong: Iterable[tuple[str, str]]) -> None:
         """Complain of values, by key."""
         for key, sentence in wrong:
-            self.source.at_value(variant.at.get(key, (name, key)), sentence)
+            self.source.at_value(variant.at.get(key, (*keys_of(name), key)), sentence)
 
     def files(self, name: str, *keys: str) -> None:
         """Complain of files that do not exist."""
@@ -95,10 +98,10 @@ class Given:
         self.source.at_value(at, f'there is no file "{file}" in {self.base}', hint)
 
 
-def _settings(one: Varied, level: int, name: str) -> Iterator[tuple[str, Any, positions.Path]]:
+def settings_in(one: Varied, level: int, name: str) -> Iterator[tuple[str, Any, positions.Path]]:
     """(key, value, position) of what a level sets in the table of that name."""
     for path, value in one.factor.settings(level).items():
-        if table_of(path) == name:
+        if section_of(path) == name:
             yield key_of(path), value, one.values[level][path]
 
 

@@ -9,11 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal
 
 import numpy as np
 
+from searchbench.analysis.trial import placed
 from searchbench.analysis.trial.measured import Trace
+from searchbench.analysis.trial.rows import Row, Severity
 from searchbench.analysis.words import percent, plural
 from searchbench.record import Trial
 from searchbench.record.trial import KERNEL, CoreTotals
@@ -32,9 +33,6 @@ SHARE_OF_REQUESTS = 0.01  # from here on what slows single requests is in the p9
 SLOWED = 0.90  # least frequency by the greatest
 
 _SHARED = "If others always work here, SEARCHBENCH_SHARED_MACHINE=1 makes this a warning."
-
-Severity = Literal["invalid", "warning", "note"]
-Row = tuple[str, Severity, str, str, str]  # a finding without its trial
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +65,8 @@ class Side:
 def disturbances(trial: Trial, trace: Trace) -> Iterator[Row]:
     """What disturbed the server or the generator in the window, and what cannot be known of it."""
     for check in (_client, _foreign, _steal, _stalls, _disk, _faults, _clock):
-        yield from check(trial, trace)
+        for row in check(trial, trace):
+            yield placed.explained(trial, row)
 
 
 def steal_share(trial: Trial, window_s: float) -> float | None:

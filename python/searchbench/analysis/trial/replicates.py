@@ -24,6 +24,7 @@ from searchbench.analysis.judgement import (
 from searchbench.analysis.stats.intervals import geometric_estimate, mean_interval
 from searchbench.analysis.sweep import steps
 from searchbench.analysis.trial import (
+    bottleneck,
     cache,
     coverage,
     latency,
@@ -53,6 +54,7 @@ class Judged:
     step: Step | None = None
     pool: pool.Pool | None = None
     sent: coverage.Sent | None = None
+    held_back: bottleneck.Seen = bottleneck.UNKNOWN
 
 
 def judge_trial(
@@ -115,6 +117,7 @@ def judge_trial(
                 late = remedies.fitted(unsteady.overloaded(trial, trace, tested), judging)
                 findings = validity.gravest_first((*findings, *late))
         step = replace(step, steadiness=tested.answer, findings=findings)
+    held_back = bottleneck.of_trial(trial, trace, [f.kind for f in findings])
     del trace
     samples.keep(trial.trial, measured)
     service, response = np.sort(measured.service_ns), np.sort(measured.response_ns)
@@ -134,7 +137,7 @@ def judge_trial(
         steadiness=tested,
     )
     durations = (empty, empty) if bad else (service, response)
-    return Judged(result, *durations, step, connections, sent)
+    return Judged(result, *durations, step, connections, sent, held_back)
 
 
 def _audited(audit: Sequence[Finding], more: Sequence[Finding]) -> tuple[Finding, ...]:
@@ -211,6 +214,7 @@ def judge_treatment(planned: Treatment, judged: Sequence[Judged]) -> TreatmentRe
         service=curves["service"],
         response=curves["response"],
         trials=tuple(j.result for j in judged),
+        bottleneck=bottleneck.of_treatment([(j.result, j.held_back) for j in judged]),
     )
 
 

@@ -8,7 +8,15 @@ from typing import Any
 
 from searchbench.corpora.corpus import Document, Schema
 from searchbench.engines.answer import CacheCounters, CacheState, Facts, Hit, Hits
-from searchbench.engines.engine import Capabilities, Engine, Level, Parameters, Request, Service
+from searchbench.engines.engine import (
+    Capabilities,
+    Engine,
+    Laid,
+    Level,
+    Parameters,
+    Request,
+    Service,
+)
 from searchbench.engines.features import refuse
 from searchbench.engines.levers import choice, described, number, switch
 from searchbench.engines.mariadb import query as algebra
@@ -17,6 +25,8 @@ from searchbench.engines.mysql_form import Result, quoted, refusal, request, spl
 from searchbench.workload.queries.algebra import Query
 
 _MIB = 1 << 20
+# System tables are in Aria, so both are there whatever holds the documents.
+_LOGS = ("--innodb-log-group-home-dir={wal}", "--aria-log-dir-path={wal}")
 # The cache of each storage engine: the variable, and how the server's option is called.
 _CACHE = {
     "innodb": "innodb_buffer_pool_size",
@@ -70,6 +80,10 @@ class MariaDB(Engine):
         unread={
             "mode": "never: it is said in every query, not set in the server",
             "index_first": "never: whether the index or the documents came first leaves no trace",
+        },
+        writes={
+            "data": "tables, indexes, and the rest of the data directory",
+            "wal": "the redo log of InnoDB and the log of Aria; MyISAM has none",
         },
         deviations={
             "scoring": "InnoDB: term frequency times the square of log10(documents / documents "
@@ -161,6 +175,7 @@ class MariaDB(Engine):
                     *("--skip-name-resolve", "--tmpdir={run}"),
                 ),
             ),
+            laid={"wal": Laid(argv=_LOGS, first=_LOGS)},
             refuses_root=True,
         )
 

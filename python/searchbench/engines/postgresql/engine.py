@@ -8,7 +8,15 @@ from typing import Any
 from searchbench.corpora.corpus import Document, Field, FieldType, Schema
 from searchbench.engines import postgres_form as form
 from searchbench.engines.answer import Facts, Hit, Hits
-from searchbench.engines.engine import Capabilities, Engine, Level, Parameters, Request, Service
+from searchbench.engines.engine import (
+    Capabilities,
+    Engine,
+    Laid,
+    Level,
+    Parameters,
+    Request,
+    Service,
+)
 from searchbench.engines.features import refuse, scored
 from searchbench.engines.levers import choice, described, number, switch
 from searchbench.engines.postgresql.query import (
@@ -83,6 +91,10 @@ class Postgresql(Engine):
         unread={
             "rank": "never: it is in each query, the server keeps no trace of it",
             "index_first": "never: whether the index or the documents came first leaves no trace",
+        },
+        writes={
+            "data": "tables, indexes, and the rest of the cluster",
+            "wal": "the write-ahead log (pg_wal)",
         },
         deviations={
             "scoring": "ts_rank: how often and, for words that are all wanted, how close; no "
@@ -164,6 +176,7 @@ class Postgresql(Engine):
                     "--no-sync",
                 ),
             ),
+            laid={"wal": Laid(first=("--waldir={wal}",))},
             refuses_root=True,
             stop_signal="SIGINT",
         )

@@ -13,15 +13,19 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 
+import pyarrow as pa
+
 from searchbench.errors import SearchbenchError
 from searchbench.lab.conduct import caches, phases
 from searchbench.lab.conduct.openings import READERS, Opened, Openings
 from searchbench.lab.conduct.session import Run, Session, Sitting
 from searchbench.lab.conduct.trials import Trials
 from searchbench.lab.place import host
+from searchbench.lab.probe.probe import Probe
+from searchbench.lab.probe.totals import spent
 from searchbench.record import Record, Writer
 from searchbench.record import Trial as Kept
-from searchbench.record.trial import Note
+from searchbench.record.trial import Note, Span, Window
 from searchbench.study.plan import Plan, Treatment, Trial
 
 # Sees the record and a trial that was just put there; what makes it invalid, "" if nothing does.
@@ -59,6 +63,7 @@ class Conductor:
         for session in self._sessions.values():
             session.close()
         self._sessions.clear()
+        self._tell(self.sitting.shelf.drop_indexes())
 
     def survey(self, treatments: Sequence[Treatment]) -> None:
         """Find every attached system before anything is driven; LabError where one is silent."""
@@ -75,7 +80,7 @@ class Conductor:
             position = next(i for i, t in enumerate(plan.trials) if t.id == trial.id)
             if judging.ingest == "per-block" and trial.block != self._block:
                 self._stop_started()
-                sitting.shelf.drop_indexes()
+                self._tell(sitting.shelf.drop_indexes())
             self._block = trial.block
             seed = _seed(plan, trial, position) if sitting.timed else plan.seed
             opened = self.openings.opened(treatment, seed)
@@ -96,8 +101,24 @@ class Conductor:
 
     def _trial(self, trial: Trial, opened: Opened, position: int, spill: Path) -> Run:
         """One trial, from start to end. A failure is an outcome with its phase and its reason."""
-        session = self._session(trial, opened)
-        run = Run(session, opened, _heading(trial, opened, position), spill)
+        session, began_unix_ns = self._session(trial, opened), time.time_ns()
+        with Probe(session.processes) as machine:
+            run = Run(session, opened, _heading(trial, opened, position), spill, machine)
+            self._conducted(run)
+        drive = run.about.drive
+        zero_unix_ns = began_unix_ns if drive is None else drive.started_unix_ns
+        run.probe = machine.table(zero_unix_ns)
+        run.about.spans = [
+            _span(name, Window(start - zero_unix_ns, end - zero_unix_ns), run.probe, opened)
+            for name, start, end in session.spans
+        ]
+        session.spans.clear()
+        run.logs = {log.name: log.read_bytes()[-65536:] for log in session.run.glob("*.log")}
+        return run
+
+    def _conducted(self, run: Run) -> None:
+        """All phases of a trial. Whatever fails is on its record."""
+        session, opened = run.session, run.opened
         try:
             pause_s = float(opened.treatment.load.get("pause_s") or 0.0)
             if self._driven and pause_s:
@@ -118,13 +139,17 @@ class Conductor:
             self._drop(session)
         if session.captured is not None and run.replies is None:
             run.replies = session.captured.replies
+        run.about.place = session.placed
         run.about.ended = _now()
         run.about.phases = {k: round(v, 4) for k, v in session.seconds.items()}
         session.seconds.clear()
         if self.plan.judging.measure == "trials":
             self._drop(session)
-        run.logs = {log.name: log.read_bytes()[-65536:] for log in session.run.glob("*.log")}
-        return run
+
+    def _tell(self, problems: Sequence[str]) -> None:
+        """What could not be removed; it is in the ledger, and the next start tries again."""
+        for why in problems:
+            self.sitting.watch.told(why)
 
     def _session(self, trial: Trial, opened: Opened) -> Session:
         """The session that a trial is driven on: one that is there, or a new one."""
@@ -153,7 +178,7 @@ class Conductor:
         except BaseException:
             if session.index is not None and not session.index.finished:
                 session.close()
-                session.index.discard()
+                self._tell(session.index.discard())
             raise
         session.ready = True
 
@@ -199,6 +224,11 @@ def _heading(trial: Trial, opened: Opened, position: int) -> Kept:
         load=opened.load_about,
         roles=[READERS],
     )
+
+
+def _span(phase: str, window: Window, probe: pa.Table, opened: Opened) -> Span:
+    server = spent(probe, window, started=opened.target is None)
+    return Span(phase=phase, start=window.start, end=window.end, server=server)
 
 
 def _sentence(error: BaseException) -> str:

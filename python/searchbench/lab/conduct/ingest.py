@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import itertools
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -131,10 +131,12 @@ def ingest_if_empty(running: Running, corpus: Corpus, batches: Batches) -> Inges
     return ingest(running, corpus, batches)
 
 
-def index_offline(offline: Offline, batches: Batches, data: Path, run: Path) -> Ingest:
+def index_offline(
+    offline: Offline, batches: Batches, data: Path, run: Path, joins: Sequence[Path] = ()
+) -> Ingest:
     """Have the engine's own program make the index; LabError (stage ``ingest``) with its words.
 
-    How many documents it took is known once the server says so.
+    How many documents it took is known once the server says so. ``joins``: as of a deployment.
     """
     data.mkdir(parents=True, exist_ok=True)
     run.mkdir(parents=True, exist_ok=True)
@@ -144,7 +146,7 @@ def index_offline(offline: Offline, batches: Batches, data: Path, run: Path) -> 
     began = time.perf_counter()
     for command in offline.commands:
         argv = command_line([places.fill(part) for part in command], refuses_root=False)
-        complete(argv, run=run, log=_INDEXER_LOG, stage="ingest")
+        complete(argv, run=run, log=_INDEXER_LOG, stage="ingest", joins=joins)
     return Ingest(
         documents=batches.documents,
         bytes=batches.path.stat().st_size,

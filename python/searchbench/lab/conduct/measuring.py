@@ -7,33 +7,22 @@ from functools import partial
 
 import msgspec
 import numpy as np
-import psutil
 import pyarrow as pa
-import pyarrow.compute as pc
 from msgspec import convert
 
 from searchbench.errors import LabError
 from searchbench.lab.conduct import caches
 from searchbench.lab.conduct.session import Run
 from searchbench.lab.drive.drive import Samples, decoded
-from searchbench.lab.drive.probe import Probe
 from searchbench.lab.drive.refused import said
 from searchbench.lab.drive.warming import Warming
 from searchbench.lab.drive.workload import Spread, VerbatimRequests
 from searchbench.lab.fleet.fleet import FleetEndpoint
 from searchbench.lab.fleet.parts import FleetError
-from searchbench.lab.place import host
+from searchbench.lab.probe.totals import machine_totals, server_totals
 from searchbench.lab.wire.exchange import Trace
 from searchbench.lab.wire.order import Manner, Order, Progress
-from searchbench.record.trial import (
-    CoreTotals,
-    Drive,
-    HostTotals,
-    Note,
-    ServerTotals,
-    UnderLoad,
-    Window,
-)
+from searchbench.record.trial import Drive, Note, UnderLoad, Window
 
 # So many replies of a drive are kept, about.
 _SAMPLED_REPLIES = 200
@@ -50,7 +39,7 @@ def drive_it(run: Run) -> None:
         _fill(run)
     counting = caches.Counting(running)
     # A measuring thread each; never more than there are connections.
-    cpus = load.cpus or (() if fleet is not None else session.sitting.place.client_cpus)
+    cpus = load.cpus or (() if fleet is not None else session.sitting.cores.client_cpus)
     mean_s = 0.001 if session.captured is None else session.captured.about.mean_s
     warming = _warming(run, order) if load.window.until_steady else None
     # Of a drive that will be cut short, those of the part that is driven in any case.
@@ -68,7 +57,7 @@ def drive_it(run: Run) -> None:
         on_tick=_progress(run, order, warming, counting),
     )
     sender = running.endpoint if fleet is None else FleetEndpoint(fleet, running.endpoint)
-    with Probe(running.processes) as probe:
+    with run.machine.drive():
         try:
             trace = sender.send(compiled.requests, order, manner)
         except FleetError as error:
@@ -84,7 +73,7 @@ def drive_it(run: Run) -> None:
     lived = running.lives()
     if warming is not None:
         run.about.warmup, run.about.window = warming.on_record, warming.window
-    run.probe, run.others = probe.table(accounting.started_unix_ns), probe.others
+    run.probe = run.machine.table(accounting.started_unix_ns)
     # What several client machines have to say of their clocks.
     run.about.notes += convert(json.loads(trace.accounting()).get("notes", []), list[Note])
     if fleet is not None:
@@ -150,8 +139,8 @@ def totals_of(run: Run) -> None:
             end = max(start, min(end, drive.elapsed_ns))
         window = run.about.window = Window(start, end)
     if run.session.there().processes:
-        run.about.server = _server(run.probe, window)
-    run.about.host_window = _machine(run.probe, window, run.others)
+        run.about.server = server_totals(run.probe, window)
+    run.about.host_window = machine_totals(run.probe, window, run.machine.others)
 
 
 def answers(run: Run) -> None:
@@ -229,79 +218,6 @@ def _fill(run: Run) -> None:
     watch.stage("drive")
 
 
-def _server(probe: pa.Table, window: Window) -> ServerTotals:
-    """The server's CPU seconds and I/O within the window (interpolated), its peak memory."""
-    t = probe.column("t")
-    inside = probe.filter(pc.and_(pc.greater_equal(t, window.start), pc.less_equal(t, window.end)))
-    seen = inside if inside.num_rows else probe
-    return ServerTotals(
-        cpu_s=_grown(probe, "server_cpu_s", window),
-        peak_rss_bytes=pc.max(seen.column("server_rss_bytes")).as_py(),
-        read_bytes=_grown(probe, "server_read_bytes", window),
-        write_bytes=_grown(probe, "server_write_bytes", window),
-        major_faults=_grown(probe, "server_major_faults", window),
-        jvm_compilers_s=_grown(probe, "jvm_compilers_s", window),
-        jvm_collectors_s=_grown(probe, "jvm_collectors_s", window),
-    )
-
-
-def _machine(probe: pa.Table, window: Window, others: dict[str, float]) -> HostTotals:
-    """The machine's CPU seconds within the window, over all cores; of ``others`` in the drive."""
-    by_core = _by_core(probe, window)
-    user, system = (_grown(probe, f"host_{name}_s", window) for name in ("user", "system"))
-    busy_s = None if user is None or system is None else user + system
-    return HostTotals(
-        idle_s=_grown(probe, "host_idle_s", window),
-        iowait_s=_grown(probe, "host_iowait_s", window),
-        steal_s=_grown(probe, "host_steal_s", window),
-        busy_s=sum(core.busy_s for core in by_core) if by_core else busy_s,
-        client_cpu_s=_grown(probe, "client_cpu_s", window),
-        cores=psutil.cpu_count(),
-        seconds=window.seconds,
-        by_core=by_core,
-        stalled_cpu_s=_grown(probe, "stalled_cpu_s", window),
-        stalled_io_s=_grown(probe, "stalled_io_s", window),
-        stalled_memory_s=_grown(probe, "stalled_memory_s", window),
-        throttled=_grown(probe, "throttled", window),
-        memory_bytes=psutil.virtual_memory().total,
-        others=others,
-        shared=host.shared(),
-    )
-
-
-def _by_core(probe: pa.Table, window: Window) -> list[CoreTotals]:
-    """What each core did within the window; empty where that was not to be seen."""
-    if not probe.num_rows or probe.column("core_busy_s").null_count:
-        return []
-    t = probe.column("t").to_numpy()
-    inside = (t >= window.start) & (t <= window.end)
-    seen_mhz = [row for row in probe.filter(pa.array(inside)).column("core_mhz").to_pylist() if row]
-
-    def grown(name: str) -> list[float]:
-        """Seconds by core; NaN where a core is not there."""
-        rows = np.array(probe.column(f"core_{name}_s").to_pylist(), dtype=np.float64)
-        ends = [np.interp([window.start, window.end], t, core) for core in rows.T]
-        return [float(end - start) for start, end in ends]
-
-    counted = zip(*map(grown, ("busy", "interrupts", "steal", "idle")), strict=True)
-    found = []
-    for cpu, (busy_s, interrupts_s, steal_s, idle_s) in enumerate(counted):
-        mhz = [row[cpu] for row in seen_mhz if row[cpu] is not None]
-        if not np.isnan(busy_s):
-            found.append(
-                CoreTotals(
-                    cpu=cpu,
-                    busy_s=busy_s,
-                    interrupts_s=interrupts_s,
-                    steal_s=steal_s,
-                    idle_s=idle_s,
-                    mhz_least=min(mhz, default=None),
-                    mhz_most=max(mhz, default=None),
-                )
-            )
-    return found
-
-
 def _changed_under_load(captured: pa.Table, under_load: pa.Table) -> UnderLoad:
     """Sampled replies whose total or ids differ from the captured ones.
 
@@ -318,14 +234,3 @@ def _changed_under_load(captured: pa.Table, under_load: pa.Table) -> UnderLoad:
     known = dict(alone)
     changed = [known[query] != answer for query, answer in loaded if query in known]
     return UnderLoad(compared=len(changed), changed=sum(changed))
-
-
-def _grown(probe: pa.Table, column: str, window: Window) -> float | None:
-    """How much a cumulative counter grew in the window; None where it was not there."""
-    known = probe.select(["t", column]).drop_null()
-    if known.num_rows < 2:
-        return None
-    t = known.column("t").to_numpy()
-    values = known.column(column).to_numpy().astype(np.float64)
-    start, end = np.interp([window.start, window.end], t, values)
-    return float(end - start)

@@ -2,6 +2,8 @@
 
     started             compile → prepare → deploy → ingest → stop → deploy → identify → capture
                         → stop → deploy → identify | drive → totals → answers | stop
+    in a place          compile → prepare → place → deploy → ingest → stop → place → deploy → ..
+                        → place | drive → place → totals → ..
     keeps no index      compile → prepare → deploy → ingest → identify → capture | drive → ..
     attached            prepare → deploy → ingest → compile → identify → capture | drive → ..
     verbatim requests   compile → deploy → identify → capture | drive → totals → answers
@@ -11,6 +13,10 @@ What is before the first bar opens a session, and is done once for all trials dr
 process that is measured has always just opened a finished index: it is neither the one that built
 it nor the one that was asked for the captures, so that the first treatment on an index has nothing
 over the others. (An engine that keeps no index is ingested into before it is driven.)
+
+In a place, the storages of an index are made before it is. An index that trials of other places may
+use too is built without the limits of any; a session's own deployments have them. Before those,
+files are evicted where that is asked for.
 
 A phase takes a session and leaves in it what the next needs.
 """
@@ -28,7 +34,7 @@ from msgspec import structs
 from searchbench import _core
 from searchbench.engines.answer import Facts
 from searchbench.engines.engine import Engine
-from searchbench.errors import LabError
+from searchbench.errors import LabError, SearchbenchError
 from searchbench.lab.conduct import measuring
 from searchbench.lab.conduct.ingest import index_offline, ingest, ingest_if_empty
 from searchbench.lab.conduct.session import Captured, Index, Run, Session
@@ -36,6 +42,9 @@ from searchbench.lab.drive.drive import capture as ask_each
 from searchbench.lab.drive.drive import terms_seen
 from searchbench.lab.drive.workload import PortableQueries, VerbatimRequests
 from searchbench.lab.place import host
+from searchbench.lab.place.cold import files_below
+from searchbench.lab.place.cores import numbers
+from searchbench.lab.place.places import Confines
 from searchbench.lab.system.address import Target
 from searchbench.lab.system.attach import Attached, Found
 from searchbench.lab.system.deploy import Deployment
@@ -55,6 +64,11 @@ _UNCHECKED = Note(
     remedy="give the certificate of its authority (--ca FILE; in a study: ca), and leave insecure "
     "away",
 )
+_SHARED_CORE = Note(
+    kind="shared core",
+    meaning="the place gives the system a core of the load generator, so that each slows the other",
+    remedy="leave the load generator a core of its own: fewer `cores`, or others",
+)
 _NOT_COMPARED = Note(
     kind="answers not compared",
     severity="note",
@@ -69,7 +83,13 @@ def go(session: Session, phases: Phases[_T], it: _T) -> None:
     """Do them to ``it`` in their order, each timed; what one raises ends them."""
     for name, phase in phases:
         with session.phase(name):
-            phase(it)
+            try:
+                phase(it)
+            except (SearchbenchError, OSError) as error:
+                why = session.why()
+                if why and why not in str(error):
+                    raise LabError(f"{why} ({error})", name) from error
+                raise
 
 
 def preparing(session: Session) -> Phases[Session]:
@@ -85,8 +105,12 @@ def preparing(session: Session) -> Phases[Session]:
 def opening_of(session: Session) -> Phases[Session]:
     """From a prepared workload to a system that can be driven."""
     timed = session.sitting.timed
-    deploy, stop, identify = ("deploy", _deploy), ("stop", Session.close), ("identify", _identify)
-    capture = [("capture", _capture)] if not (session.sitting.captures_after and timed) else []
+    stop, identify = ("stop", Session.close), ("identify", _identify)
+    placed = session.place is not None
+    settle = [("place", _settle)] if placed else []
+    look = [("place", _look)] if placed else []
+    deploy = [*settle, ("deploy", _deploy), identify, *look]
+    capture = [("capture", _capture)] if not session.captures_after else []
     if isinstance(session.opened.workload, VerbatimRequests):
         some = [("capture", _capture_some)] if capture else []
         return [("deploy", _find), ("identify", _know_again), *some]
@@ -94,27 +118,31 @@ def opening_of(session: Session) -> Phases[Session]:
         fill = [("ingest", _fill)] if session.index is not None else []
         return [("deploy", _attach), *fill, ("compile", _compile), identify, *capture]
     if not _engine(session).can.keeps_index:
-        return [deploy, ("ingest", _ingest_for_now), identify, *capture]
+        filled = [("deploy", _deploy), ("ingest", _ingest_for_now), identify]
+        return [*settle, *filled, *look, *capture]
     found: list[tuple[str, Callable[[Session], object]]] = []
     if not _index(session).finished:
+        # The storages, and the limits where this trial alone uses the index.
+        found += [("place", _lay)] if placed else []
         if _engine(session).offline(_queries(session).corpus.schema, session.levers) is not None:
-            found += [("ingest", _index_by_program), deploy]
+            found += [("ingest", _index_by_program), ("deploy", _deploy)]
         else:
-            found += [deploy, ("ingest", _ingest_to_keep)]
+            found += [("deploy", _deploy), ("ingest", _ingest_to_keep)]
         found += [("ingest", _count_documents), stop, ("ingest", _finish)]
     found.append(("ingest", _ingested))
     if capture and not _take_captured(session):
-        found += [deploy, identify, *capture, stop]
-    return [*found, deploy, identify] if timed else found
+        found += [*deploy, *capture, stop]
+    return [*found, *deploy] if timed else found
 
 
 def measuring_of(run: Run) -> Phases[Run]:
     """One drive and what is to be known of it."""
     found: list[tuple[str, Callable[[Run], object]]] = [
         ("drive", measuring.drive_it),
+        *([("place", _account)] if run.session.confines else []),
         ("totals", measuring.totals_of),
     ]
-    if run.session.sitting.captures_after:
+    if run.session.captures_after:
         verbatim = isinstance(run.opened.workload, VerbatimRequests)
         how = _capture_some if verbatim else _capture
         found.append(("capture", lambda run: how(run.session)))
@@ -146,14 +174,61 @@ def _prepare(session: Session) -> None:
     digest, corpus = session.opened.corpus_about.digest, _queries(session).corpus
     scope = session.made_by if session.sitting.rules.ingest == "per-trial" else ""
     shelf = session.sitting.shelf
-    session.index = shelf.index(_engine(session), corpus, digest, session.levers, scope)
+    session.index = shelf.index(
+        _engine(session), corpus, digest, session.levers, scope, session.place
+    )
+
+
+def _lay(session: Session) -> None:
+    """Make the storages of an index that is going to be built.
+
+    Where no other trial uses it, it is built in its place, with the limits: what that takes is
+    measured too.
+    """
+    _index(session).storages.make()
+    if session.sitting.rules.ingest == "per-trial":
+        session.confines = _confines(session)
+        session.confines.confine()
+
+
+def _settle(session: Session) -> None:
+    """Verify the storages, evict the files, set the limits: what is deployed next has them."""
+    session.confines = _confines(session)
+    session.confines.settle()
+
+
+def _confines(session: Session) -> Confines:
+    assert session.place is not None
+    shared = sorted({*session.cpus} & {*session.sitting.cores.client_cpus})
+    if shared:
+        note = structs.replace(_SHARED_CORE, number=numbers(shared))
+        session.notes += [] if note in session.notes else [note]
+    storages, shelf = _index(session).storages, session.sitting.shelf
+    return Confines(session.place, session.sitting.cores, storages, shelf.ledger)
+
+
+def _look(session: Session) -> None:
+    """Is every process, with each of its threads, where it should be?"""
+    assert session.confines is not None
+    roots = session.there().processes
+    session.confines.loaded(
+        [p.pid for root in roots for p in (root, *root.children(recursive=True))]
+    )
+
+
+def _account(run: Run) -> None:
+    """What the kernel counted in its place while it was driven."""
+    assert run.session.confines is not None
+    run.session.confines.driven()
 
 
 def _deploy(session: Session) -> None:
     """Start the service on its index. Each deployment is of a process that has just started."""
+    index, confines = _index(session), session.confines
     session.running = Deployment(
-        _engine(session), session.levers, _index(session).path, session.run,
-        session.sitting.place.server_cpus, _queries(session).corpus.schema,
+        _engine(session), session.levers, index.path, session.run, session.cpus,
+        _queries(session).corpus.schema, index.storages.laid,
+        confines.joins if confines else (),
     ).__enter__()  # fmt: skip
 
 
@@ -205,7 +280,8 @@ def _index_by_program(session: Session) -> None:
     index = _index(session)
     offline = _engine(session).offline(_queries(session).corpus.schema, session.levers)
     assert offline is not None
-    index.done = index_offline(offline, index.batches, index.path, session.run)
+    joins = session.confines.joins if session.confines else ()
+    index.done = index_offline(offline, index.batches, index.path, session.run, joins)
 
 
 def _count_documents(session: Session) -> None:
@@ -224,7 +300,7 @@ def _finish(session: Session) -> None:
     Its bytes are those allocated to its files, as the file system counts them.
     """
     index = _index(session)
-    size = sum(f.stat().st_blocks * 512 for f in index.path.rglob("*") if f.is_file())
+    size = sum(f.stat().st_blocks * 512 for f in files_below(index.storages.folders))
     index.done = structs.replace(index.done, index_bytes=size)
     index.made_by, index.finished = session.made_by, True
 
@@ -265,7 +341,7 @@ def _identify(session: Session) -> None:
             argv=list(running.argv),
             files=dict(running.service.files),
             env=dict(running.service.env),
-            cpus=[] if session.attached else list(session.sitting.place.server_cpus),
+            cpus=[] if session.attached else list(session.cpus),
         ),
         "facts": FactsAbout(documents=facts.documents, extra=dict(facts.extra)),
         "outcomes": list(_core.OUTCOMES),

@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import shutil
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -21,6 +20,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import numpy as np
+import psutil
 import pyarrow as pa
 from msgspec import structs
 from numpy.typing import NDArray
@@ -35,10 +35,17 @@ from searchbench.lab.drive.drive import Samples
 from searchbench.lab.drive.warming import IsWarm
 from searchbench.lab.drive.workload import Compiled
 from searchbench.lab.fleet.fleet import Fleet
+from searchbench.lab.place import zfs
+from searchbench.lab.place.cores import dealt
+from searchbench.lab.place.ledger import Ledger
+from searchbench.lab.place.places import Confines
+from searchbench.lab.place.storages import Storages
+from searchbench.lab.probe.probe import Probe
 from searchbench.lab.system.running import Running
-from searchbench.places import Place
+from searchbench.places import Cores, Place, place_of
+from searchbench.places.model import of_files
 from searchbench.record.trial import Captured as CapturedAbout
-from searchbench.record.trial import Ingest, Note, Terms, Trial
+from searchbench.record.trial import Ingest, Lever, Note, Terms, Trial
 from searchbench.study.plan import Judging
 from searchbench.workload.draw import CachePlan
 
@@ -59,51 +66,69 @@ class Captured:
 class Index:
     """Where an index is, and what goes into it. ``done``: its ingest.
 
+    ``storages``: what is made for it, and goes with it.
     ``finished``: may it be measured? ``made_by``: the trial that made it. ``captured``: replies
     from it, by the key of ``Session.asked``.
     """
 
-    path: Path
+    storages: Storages
     batches: Batches
     done: Ingest = field(default_factory=Ingest)
     finished: bool = False
     made_by: str = ""
     captured: dict[str, Captured] = field(default_factory=dict)
 
-    def discard(self) -> None:
-        """Remove what a failed ingest left."""
-        shutil.rmtree(self.path, ignore_errors=True)
+    @property
+    def path(self) -> Path:
+        """Where it lies."""
+        return self.storages.data
+
+    def discard(self) -> list[str]:
+        """Remove it with its storages, as where an ingest failed; what could not be, and why."""
+        return self.storages.remove()
 
 
 @dataclass
 class Shelf:
-    """By key; ``root`` is the private folder."""
+    """By key; ``root`` is the private folder, ``ledger`` where it is written what is made there."""
 
     root: Path
+    ledger: Ledger = field(default_factory=Ledger)
     _batches: dict[str, Batches] = field(default_factory=dict)
     _indexes: dict[str, Index] = field(default_factory=dict)
+    _zfs: zfs.Daemon | None = None
 
     def index(
-        self, engine: Engine, corpus: Corpus, digest: str, params: Parameters, scope: str
+        self,
+        engine: Engine,
+        corpus: Corpus,
+        digest: str,
+        params: Parameters,
+        scope: str,
+        place: Place | None = None,
     ) -> Index:
         """The index for these levels; ``scope`` is the block or the trial that may share it.
 
+        ``place``: only those share one in whose places their files are the same.
         The corpus in the engine's bytes is made once for all levels that the index needs not.
         """
         levels = {p.name: params[p.name] for p in engine.parameters if p.index}
-        key, own = _key(engine.name, digest, levels), _key(engine.name, digest, levels, scope)
+        key = _key(engine.name, digest, levels)
+        own = _key(engine.name, digest, levels, scope, of_files(place))
         if key not in self._batches:
             self._batches[key] = spool(engine, corpus, self.root / "batches" / key, params)
         if own not in self._indexes:
-            path = self.root / "indexes" / own / "data"
-            self._indexes[own] = Index(path, self._batches[key])
+            self._zfs = self._zfs or zfs.Daemon(self.ledger, self.root)
+            home, work = self.root / "indexes" / own, self.root.parent
+            storages = Storages(place, home, work, self.ledger, self._zfs)
+            self._indexes[own] = Index(storages, self._batches[key])
         return self._indexes[own]
 
-    def drop_indexes(self) -> None:
-        """A block is over: its indexes will not be asked for again."""
-        for index in self._indexes.values():
-            shutil.rmtree(index.path.parent, ignore_errors=True)
+    def drop_indexes(self) -> list[str]:
+        """A block is over: its indexes will not be asked for again. What is left, and why."""
+        left = [why for index in self._indexes.values() for why in index.discard()]
         self._indexes.clear()
+        return left
 
 
 @dataclass(frozen=True)
@@ -117,7 +142,7 @@ class Sitting:
 
     rules: Judging
     watch: Watch
-    place: Place
+    cores: Cores
     shelf: Shelf
     is_warm: IsWarm | None = None
     fleet: Fleet | None = None
@@ -138,9 +163,10 @@ class Sitting:
 class Session:
     """``made_by``: the trial that opened it, empty where that was before any trial.
 
-    ``seconds`` spent in each phase; ``stage`` says where a failure happened. ``found``: what
-    opening it found out, as fields of ``record.trial.Trial``. ``asked_queries``: by query, whether
-    a warm-up asked it since.
+    ``confines``: its place, while it is in one; ``left_place``: the levers of the last one.
+    ``seconds`` spent in each phase; ``spans``: each time one was entered, its name and Unix times
+    in ns; ``stage`` says where a failure happened. ``found``: what opening it found out, as fields
+    of ``record.trial.Trial``. ``asked_queries``: by query, whether a warm-up asked it since.
     """
 
     opened: Opened
@@ -157,6 +183,9 @@ class Session:
     ready: bool = False
     stage: str = ""
     seconds: dict[str, float] = field(default_factory=dict)
+    confines: Confines | None = None
+    left_place: list[Lever] = field(default_factory=list)
+    spans: list[tuple[str, int, int]] = field(default_factory=list)
     found: dict[str, object] = field(default_factory=dict)
     notes: list[Note] = field(default_factory=list)
 
@@ -166,9 +195,19 @@ class Session:
         if name != self.stage:
             self.sitting.watch.stage(name)
         self.stage = name
-        began = time.perf_counter()
-        yield
+        began, began_unix_ns = time.perf_counter(), time.time_ns()
+        try:
+            yield
+        finally:
+            self.spans.append((name, began_unix_ns, time.time_ns()))
         self.seconds[name] = self.seconds.get(name, 0.0) + time.perf_counter() - began
+
+    def processes(self) -> list[psutil.Process]:
+        """Those of the system that runs, as far as they are seen from here."""
+        running = self.running
+        # What file systems of ours take of the CPU, they take for the system.
+        daemons = [] if self.index is None else self.index.storages.daemons
+        return [] if running is None else [*running.processes, *daemons]
 
     @property
     def levers(self) -> Parameters:
@@ -185,6 +224,32 @@ class Session:
         """The key of what captures on one index depend on."""
         return _key(dict(self.levers), self.opened.workload.digest)
 
+    @property
+    def place(self) -> Place | None:
+        """Where it is started; None: on this machine as it is."""
+        return None if self.attached else place_of(self.opened.treatment.settings)
+
+    @property
+    def cpus(self) -> tuple[int, ...]:
+        """The cores of what is started. LabError where this machine has not so many."""
+        return dealt(self.place, self.sitting.cores)
+
+    @property
+    def captures_after(self) -> bool:
+        """Are the distinct queries asked alone after the drive? Else a cold system were warm."""
+        cold = self.place is not None and self.place.cold == "trial"
+        return self.sitting.timed and (self.sitting.captures_after or cold)
+
+    @property
+    def placed(self) -> list[Lever]:
+        """The levers of its place as they are known, also once it has left it."""
+        return self.confines.levers if self.confines else self.left_place
+
+    def why(self) -> str:
+        """What its place says of a failure: memory or a storage that was too small; "" if not."""
+        killed = self.confines.killed() if self.confines else ""
+        return killed or (self.index.storages.full() if self.index else "")
+
     def there(self) -> Running:
         """The running system."""
         if self.running is None:
@@ -200,9 +265,14 @@ class Session:
     def close(self) -> None:
         """Stop what it started."""
         running, self.running = self.running, None
+        confines, self.confines = self.confines, None
         self.ready = False
         if running is not None:
             running.stop()
+        if confines is not None:
+            self.left_place = confines.levers
+            for why in confines.leave():
+                self.sitting.watch.told(why)
 
 
 @dataclass
@@ -210,16 +280,17 @@ class Run:
     """One trial under way: its session, and what goes on record of it.
 
     ``spill``: a folder for samples that exceed memory, where the record is: there they must fit.
+    ``machine``: the probe, which samples through all phases.
     """
 
     session: Session
     opened: Opened
     about: Trial
     spill: Path
+    machine: Probe
     samples: Samples | None = None
     replies: pa.Table | None = None
     probe: pa.Table | None = None
-    others: dict[str, float] = field(default_factory=dict)
     under_load: pa.Table | None = None
     logs: dict[str, bytes] = field(default_factory=dict)
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import shlex
-import shutil
 import tempfile
 from collections.abc import Iterator
 from contextlib import closing, contextmanager, nullcontext
@@ -23,7 +22,7 @@ from searchbench.lab.conduct.trials import Decide, planned, searched
 from searchbench.lab.conduct.watch import Breach, Silence, Watch
 from searchbench.lab.drive.warming import IsWarm
 from searchbench.lab.fleet.fleet import Fleet
-from searchbench.lab.place import host
+from searchbench.lab.place import host, ledger, mounts
 from searchbench.record import Record, Writer, open_record
 from searchbench.study import Study, read_study
 from searchbench.study.plan import Plan, Trial
@@ -132,9 +131,12 @@ def _conductor(
     fleet = None
     if names and is_warm:
         fleet = Fleet(names, shlex.split(ssh or "ssh"), command or "searchbench-client")
-    with folder(work) as private, fleet or nullcontext():
-        place, shelf = host.placement(), Shelf(private / "shelf")
-        sitting = Sitting(plan.judging, openings.watch, place, shelf, is_warm, fleet, breach)
+    watch = openings.watch
+    for left in ledger.clean().left:
+        watch.told(left)
+    with folder(work) as private, ledger.Ledger() as made, fleet or nullcontext():
+        cores, shelf = host.placement(), Shelf(private / "shelf", made)
+        sitting = Sitting(plan.judging, openings.watch, cores, shelf, is_warm, fleet, breach)
         with closing(Conductor(openings, sitting, private / "run", plan, invalid)) as found:
             yield found
 
@@ -162,13 +164,17 @@ def _answering(plan: Plan) -> Iterator[Trial]:
 def folder(work: Path | None) -> Iterator[Path]:
     """A private folder that is gone afterwards, with everything that was built in it.
 
-    Its name has our process id, so that what a killed one left behind is known and removed.
+    Its name has our process id, so that what a killed one left behind is known and removed; never
+    across a mount.
     """
     place = work or Path(tempfile.gettempdir())
     place.mkdir(parents=True, exist_ok=True)
     for left in place.glob(f"{_PREFIX}*"):
         owner = left.name.removeprefix(_PREFIX).split("-")[0]
         if owner.isdigit() and not psutil.pid_exists(int(owner)):
-            shutil.rmtree(left, ignore_errors=True)
-    with tempfile.TemporaryDirectory(prefix=f"{_PREFIX}{os.getpid()}-", dir=place) as name:
-        yield Path(name)
+            mounts.remove_tree(left)
+    name = Path(tempfile.mkdtemp(prefix=f"{_PREFIX}{os.getpid()}-", dir=place)).resolve()
+    try:
+        yield name
+    finally:
+        mounts.remove_tree(name)

@@ -36,17 +36,24 @@ _ARCHIVES = ("zip", "tar.gz", "tgz", "tar", "tar.bz2", "tar.xz")
 _UNREACHED = ("could not transfer", "unknown host", "offline mode", "connection refused")
 _POLICY = Path("/usr/sbin/policy-rc.d")
 # What tests start that is no engine, and the Debian packages that bring it: for several client
-# machines, and for logs and caches of a web server.
+# machines, for logs and caches of a web server, and for storages.
 _FOR_TESTS = {
     "/usr/sbin/sshd": "openssh-server",
     "ssh": "openssh-client",
     "ip": "iproute2",
     "nginx": "nginx-light",
+    "mkfs.xfs": "xfsprogs",
+    "mkfs.btrfs": "btrfs-progs",
+    "compsize": "btrfs-compsize",
+    "zfs-fuse": "zfs-fuse",
+    "nbdkit": "nbdkit",
+    "nbdfuse": "libnbd-bin",
 }
 # Nobody who runs tests has asked for servers that start with the machine from then on.
 _SERVICES = {
     "openssh-server": ("ssh.service", "ssh.socket"),
     "nginx-light": ("nginx.service",),
+    "zfs-fuse": ("zfs-fuse.service",),
 }
 
 

@@ -14,7 +14,7 @@ import psutil
 
 from searchbench import _core
 from searchbench.errors import LabError
-from searchbench.places import Place
+from searchbench.places import Cores
 from searchbench.record.trial import Note
 
 _SYS = Path("/sys")
@@ -86,7 +86,7 @@ def shared() -> bool:
     return os.environ.get("SEARCHBENCH_SHARED_MACHINE", "") not in ("", "0")
 
 
-def placement() -> Place:
+def placement() -> Cores:
     """This machine, with its cores dealt out: apart where there are two or more.
 
     The client takes the last core; its loop needs one whole core to be sharp, and a server
@@ -94,8 +94,8 @@ def placement() -> Place:
     """
     cores = tuple(sorted(os.sched_getaffinity(0)))
     if len(cores) < 2:
-        return Place(server_cpus=cores)
-    return Place(server_cpus=cores[:-1], client_cpus=cores[-1:])
+        return Cores(server_cpus=cores)
+    return Cores(server_cpus=cores[:-1], client_cpus=cores[-1:])
 
 
 def require_release_build() -> None:

@@ -16,8 +16,8 @@ from typing import Self
 
 import psutil
 
+from searchbench import engines
 from searchbench.corpora.corpus import Schema
-from searchbench.engines import engine as engine_named
 from searchbench.engines.answer import Facts, Hits
 from searchbench.engines.engine import Engine, Parameters, Request
 from searchbench.engines.groonga import select_answer
@@ -187,7 +187,7 @@ def _identify(
     for name in (named,) if named else _names(endpoint):
         if name == "none":
             break
-        engine = engine_named(name)
+        engine = engines.engine(name)
         found = _facts(engine, endpoint)
         if found is not None:
             return engine, found

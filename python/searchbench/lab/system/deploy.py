@@ -18,7 +18,7 @@ from typing import Self
 import psutil
 
 from searchbench.corpora.corpus import Schema
-from searchbench.engines.engine import Companion, Engine, Parameters
+from searchbench.engines.engine import Companion, Engine, Laid, Parameters
 from searchbench.errors import LabError
 from searchbench.lab.system.names import Places, free_port, program
 from searchbench.lab.system.running import NO_FIELDS, Running
@@ -38,6 +38,8 @@ _libc = ctypes.CDLL(None, use_errno=True)
 class Deployment(Running):
     """A service that we started. ``data``: where its index is; ``cpus``: its cores (none: any).
 
+    ``laid``: by kind of file the folder where those lie that are not to be in ``data``.
+    ``joins``: the files by which its processes join control groups, before their first page.
     ``process`` is the one that is asked.
     """
 
@@ -51,10 +53,14 @@ class Deployment(Running):
         run: Path,
         cpus: Sequence[int] = (),
         schema: Schema = NO_FIELDS,
+        laid: Mapping[str, Path] | None = None,
+        joins: Sequence[Path] = (),
     ) -> None:
         super().__init__(engine, params, run, schema)
         self.data = data
+        self.laid = dict(laid or {})
         self.cpus = cpus
+        self.joins = joins
         self._children: dict[str, subprocess.Popen[bytes]] = {}
         self._strange = 0
 
@@ -82,7 +88,8 @@ class Deployment(Running):
 
     def _start(self) -> None:
         port, service = free_port(), self.service
-        self.places = Places(self.data, self.run, port)
+        self.places = Places(self.data, self.run, port, laid=self.laid)
+        laid = self._laid()
         fill = self.places.fill
         for name, remedy in service.needs.items():
             if program(fill(name)) is None:
@@ -93,17 +100,37 @@ class Deployment(Running):
         (self.run / _log("")).write_bytes(b"")
         if service.first and not any(self.data.iterdir()):
             for step in service.first:
-                complete(self._command(step), run=self.run, log="first.log", stage="deploy")
+                whole = (*step, *(part for each in laid for part in each.first))
+                complete(
+                    self._command(whole), run=self.run, log="first.log", stage="deploy",
+                    joins=self.joins,
+                )  # fmt: skip
         self.endpoint = Endpoint(("127.0.0.1", port), service.wire, service.login, service.whole)
         # Last the one that is asked.
-        for each in (*service.companions, Companion("", service.argv, service.env)):
+        argv = (*service.argv, *(part for each in laid for part in each.argv))
+        for each in (*service.companions, Companion("", argv, service.env)):
             self.argv = self._command(each.argv)
             env = {k: fill(v) for k, v in each.env.items()}
             self._children[each.name] = _start(
-                self.argv, env=env, run=self.run, log=_log(each.name), cpus=self.cpus
+                self.argv,
+                env=env,
+                run=self.run,
+                log=_log(each.name),
+                cpus=self.cpus,
+                joins=self.joins,
             )
         *others, self.process = (psutil.Process(c.pid) for c in self._children.values())
         self.processes = [self.process, *others]
+
+    def _laid(self) -> list[Laid]:
+        """What makes the service lay files elsewhere; LabError where it cannot."""
+        for kind, folder in self.laid.items():
+            if kind not in self.service.laid:
+                raise LabError(
+                    f"{self.engine.name} lays no files of the kind {kind} elsewhere", "deploy"
+                )
+            folder.mkdir(parents=True, exist_ok=True)
+        return [self.service.laid[kind] for kind in self.laid]
 
     def _command(self, argv: Sequence[str]) -> list[str]:
         filled = [self.places.fill(part) for part in argv]
@@ -222,7 +249,13 @@ def command_line(argv: Sequence[str], *, refuses_root: bool) -> list[str]:
 
 
 def _start(
-    argv: Sequence[str], *, env: Mapping[str, str], run: Path, log: str, cpus: Sequence[int]
+    argv: Sequence[str],
+    *,
+    env: Mapping[str, str],
+    run: Path,
+    log: str,
+    cpus: Sequence[int],
+    joins: Sequence[Path] = (),
 ) -> subprocess.Popen[bytes]:
     """Start a server in ``run``; what it prints goes to the file ``log`` there."""
     with (run / log).open("ab") as file:
@@ -233,16 +266,23 @@ def _start(
             stderr=subprocess.STDOUT,
             env={**os.environ, **env},
             cwd=run,
-            preexec_fn=_in_child(cpus, os.getpid()),
+            preexec_fn=in_child(cpus, joins),
         )
 
 
-def complete(argv: Sequence[str], *, run: Path, log: str, stage: str) -> None:
+def complete(
+    argv: Sequence[str],
+    *,
+    run: Path,
+    log: str,
+    stage: str,
+    joins: Sequence[Path] = (),
+) -> None:
     """Run a command to its end; LabError (``stage``) with the end of what it printed if it fails.
 
     Whatever ends the wait (Ctrl-C too) ends the command.
     """
-    child = _start(argv, env={}, run=run, log=log, cpus=())
+    child = _start(argv, env={}, run=run, log=log, cpus=(), joins=joins)
     try:
         code = child.wait(_COMMAND_TIMEOUT_S)
     except subprocess.TimeoutExpired:
@@ -312,8 +352,12 @@ def _tail(log: Path, lines: int = 5) -> str:
     return " | ".join(line.strip() for line in text.strip().splitlines()[-lines:])
 
 
-def _in_child(cpus: Sequence[int], parent: int) -> Callable[[], None]:
-    """Between fork and exec: the server dies with us, even if we are killed; it has its cores."""
+def in_child(cpus: Sequence[int], joins: Sequence[Path] = ()) -> Callable[[], None]:
+    """Between fork and exec: the server dies with us, even if we are killed; it has its cores.
+
+    And it joins control groups, by these files of theirs.
+    """
+    parent = os.getpid()
 
     def prepare() -> None:
         _libc.prctl(_PR_SET_PDEATHSIG, signal.SIGTERM, 0, 0, 0)
@@ -322,5 +366,9 @@ def _in_child(cpus: Sequence[int], parent: int) -> Callable[[], None]:
         os.setpgid(0, 0)  # so that Ctrl-C reaches us and not the server
         if cpus:
             os.sched_setaffinity(0, cpus)
+        for path in joins:
+            file = os.open(path, os.O_WRONLY)
+            os.write(file, b"0")  # itself
+            os.close(file)
 
     return prepare

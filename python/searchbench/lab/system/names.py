@@ -16,12 +16,16 @@ _PORT = re.compile(r"\{port:([^{}]+)\}")
 
 @dataclass
 class Places:
-    """What the names of one deployment stand for; further ports are chosen when first named."""
+    """What the names of one deployment stand for; further ports are chosen when first named.
+
+    ``laid``: by kind of file its folder, where that is not in ``data``.
+    """
 
     data: Path
     run: Path
     port: int
     batches: Path | None = None
+    laid: Mapping[str, Path] = field(default_factory=dict)
     _ports: dict[str, int] = field(default_factory=dict)
 
     def fill(self, text: str) -> str:
@@ -33,6 +37,7 @@ class Places:
             "{run}": str(self.run),
             "{hosts}": str(jvm_hosts()),
             "{engines}": str(engines_home()),
+            **{f"{{{kind}}}": str(folder) for kind, folder in self.laid.items()},
         }
         if self.batches is not None:
             fixed["{batches}"] = str(self.batches)

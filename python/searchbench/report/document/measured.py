@@ -8,6 +8,7 @@ from functools import partial
 from typing import Literal
 
 from searchbench.analysis.judgement import Agreement
+from searchbench.analysis.trial import sampled
 from searchbench.report.document import notices
 from searchbench.report.document.blocks import Block, Details, Facts, Section, Text
 from searchbench.report.document.content import LONG, Content, figure
@@ -129,7 +130,29 @@ def warmup(content: Content) -> Section:
     if any(t.steadiness for treatment in content.judgement.treatments for t in treatment.trials):
         blocks += [Text(_STEADY), tables.steadiness(content.judgement)]
         blocks += [Text(_WARMUPS), tables.warmups(content.judgement)]
+    blocks += _activity(content, windows)
     return Section("warmup", "Warm-up", tuple(blocks))
+
+
+def _activity(content: Content, windows: Mapping[str, tuple[float, float]]) -> list[Block]:
+    """What the machine did in the first valid trial of each treatment that is drawn."""
+    trials = {t.trial: t for t in content.record.trials}
+    seen = {}
+    for treatment in content.drawn:
+        used = next((t for t in treatment.trials if t.counts and t.trial in trials), None)
+        if used is not None:
+            probe = content.record.probe(used.trial)
+            seen[treatment.treatment] = used, sampled.activity(trials[used.trial], probe)
+    return figure(
+        "machine",
+        "What the machine did meanwhile",
+        "One trial of each, on the time axis of the figure before: the share of the time that "
+        "the server's cores were in use, that the busiest disk had requests, and that some task "
+        "waited for a disk. What stays at zero is not drawn.",
+        partial(
+            figures.machine, replace(content.judgement, treatments=content.drawn), seen, windows
+        ),
+    )
 
 
 def agreement(content: Content) -> Section | None:
@@ -230,6 +253,12 @@ def resources(content: Content) -> Section | None:
     if content.stepped and len(table.rows) > LONG:
         shown = Details(f"Every {content.step}", (table,))
     blocks: list[Block] = [Text(text, "quiet"), shown]
+    judged_steps = [t for t in judged.treatments if t.treatment in judged.resources]
+    if (limits := tables.bottlenecks(judged_steps)) is not None:
+        note = "by the machine's own counters, over the measured window"
+        blocks.append(
+            Details("What held each back", (limits,), note, open=len(limits.rows) <= LONG)
+        )
     if cached is not None:
         note = "by the server's own count, over the measured window"
         blocks.append(Details("Cache hits", (cached,), note, open=len(cached.rows) <= LONG))

@@ -11,7 +11,7 @@ from typing import Any, Literal
 
 import altair as alt
 
-from searchbench.analysis.judgement import Comparison, Judgement, Scale, TrialResult
+from searchbench.analysis.judgement import Comparison, Curve, Judgement, Scale, TrialResult
 from searchbench.report.document.text import line
 from searchbench.report.figures.curves import by_nines, drawable, names, nines, thinned
 from searchbench.report.figures.look import GHOST, INK, MANY, MARK, SERIES, SHADE, Look
@@ -119,6 +119,56 @@ def warmup(judgement: Judgement, windows: Mapping[str, tuple[float, float]], loo
     top = max((row["y"] for row in rows if "y" in row), default=1.0)
     panel = _warmup_panel(what, look, (0, last), (0, min(max(top * 1.05, 1.25), 4.0)))
     panel = panel.properties(width=width, height=max(90, width // 2))
+    return in_panels(panel, data(rows), short, columns)
+
+
+def machine(
+    judgement: Judgement,
+    seen: Mapping[str, tuple[TrialResult, Sequence[Curve]]],
+    windows: Mapping[str, tuple[float, float]],
+    look: Look,
+) -> Chart:
+    """What the machine did in one trial of each treatment: a panel each, over the warm-up's time.
+
+    ``seen``: by treatment a trial and its curves, shares of the time. ``windows``: as in
+    ``warmup``.
+    """
+    shown = [(t.label, *seen[t.treatment]) for t in judgement.treatments if t.treatment in seen]
+    kinds = list(dict.fromkeys(curve.label for _, _, curves in shown for curve in curves))
+    if not kinds:
+        return None
+    columns, width, short = room_for_panels([label for label, *_ in shown], look)
+    rows: list[dict[str, Any]] = []
+    for name, (_, trial, curves) in zip(short, shown, strict=True):
+        for curve in curves:
+            fewer = thinned(curve, 60)
+            rows += [
+                {"name": name, "what": curve.label, "x": six(x), "y": six(y)}
+                for x, y in zip(fewer.x, fewer.y, strict=True)
+            ]
+        if window := windows.get(trial.trial):
+            rows.append({"name": name, "from": max(0.0, window[0]), "to": window[1]})
+    last = max((row["x"] for row in rows if "x" in row), default=1.0)
+    x_scale = alt.Scale(domain=[0, last], nice=False)
+    x_axis = alt.Axis(title="seconds since the first request" if look.direct_labels else "seconds",
+                      tickCount=4)  # fmt: skip
+    share = alt.Axis(title="share of the time", values=[0, 0.5, 1], grid=True, format=".0%")
+    scale = alt.Scale(domain=kinds, range=list(SERIES[: len(kinds)]))
+    legend = alt.Legend(title=None, orient="top", symbolType="stroke", symbolOpacity=1)
+    window_of = alt.Chart().transform_filter("isValid(datum.from)")
+    lines = alt.Chart().transform_filter("isValid(datum.y)").mark_line(strokeWidth=1.4, clip=True)
+    panel = alt.layer(
+        window_of.mark_rect(color=GHOST, opacity=0.25, aria=False, clip=True).encode(
+            alt.X("from:Q", scale=x_scale, axis=x_axis), x2="to:Q"
+        ),
+        lines.encode(
+            alt.X("x:Q", scale=x_scale, axis=x_axis),
+            alt.Y("y:Q", scale=alt.Scale(domain=[0, 1], nice=False), axis=share),
+            color=alt.Color("what:N", scale=scale, sort=None,
+                            legend=legend if len(kinds) > 1 else None),
+            description="what:N",
+        ),
+    ).properties(width=width, height=max(70, width // 3))  # fmt: skip
     return in_panels(panel, data(rows), short, columns)
 
 

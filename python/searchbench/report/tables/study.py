@@ -9,6 +9,7 @@ from typing import Any, Literal
 
 from searchbench.analysis.judgement import (
     Agreement,
+    Bottleneck,
     Comparison,
     Difference,
     Estimate,
@@ -301,6 +302,39 @@ def resources(judgement: Judgement, labels: Mapping[str, str]) -> Table | None:
         held.items(),
         text("Treatment", lambda row: named(labels.get(row[0], row[0])), 2),
         *(number(title_of(n), partial(cost, n)) for n in shown),
+    )
+
+
+# What a bottleneck is called, and what more of it would mean.
+_PARTS = {
+    "processor": "the server's cores",
+    "one thread": "one thread of the server",
+    "waits": "a lock or a wait: cores were idle",
+    "disk": "the disk",
+    "memory": "memory: pages were read again",
+    "client": "the load generator",
+    "none": "nothing was used up",
+    "unknown": "unknown",
+}
+
+
+def bottlenecks(treatments: Sequence[TreatmentResult]) -> Table | None:
+    """What held each treatment back, with the figure that says so; None where nothing is known."""
+    shown = [(t, t.bottleneck) for t in treatments if t.bottleneck is not None]
+    if all(found.part == "unknown" for _, found in shown):
+        return None
+
+    def part(row: tuple[TreatmentResult, Bottleneck]) -> Cell:
+        quiet = row[1].part in ("none", "unknown")
+        tone: Literal["", "bad", "quiet"] = "bad" if row[1].part == "client" else ""
+        return Cell(_PARTS[row[1].part], tone="quiet" if quiet else tone)
+
+    return table(
+        shown,
+        text("Treatment", lambda row: named(row[0].label), 2),
+        text("Held back by", part, 1.6),
+        text("Evidence", lambda row: Cell(line(row[1].number)), 3),
+        number("Trials", lambda row: Cell(f"{row[1].trials} of {row[1].of}"), 0.7),
     )
 
 

@@ -1,7 +1,4 @@
-"""Places: where processes run and files lie. A description; applying one is the lab's.
-
-Only "this machine" can be described yet: which of its cores serve and which drive.
-"""
+"""How the cores of this machine are dealt out between what is measured and what measures."""
 
 from __future__ import annotations
 
@@ -9,7 +6,7 @@ from dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class Cores:
     """``server_cpus``: cores of the system under test; ``client_cpus``: of the measuring loop.
 
     Empty: any. They are apart wherever there are two cores or more: a server that is pushed off a

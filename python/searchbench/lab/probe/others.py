@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import NamedTuple
 
+from searchbench.lab.probe.kernel import TICKS_PER_S
 from searchbench.record.trial import KERNEL
 
-TICKS_PER_S = os.sysconf("SC_CLK_TCK")
 _OF_THE_KERNEL = 0x0020_0000  # PF_KTHREAD, of include/linux/sched.h
 _NAMED = 5
 _LEAST_S = 0.05  # CPU time is counted in ticks of 10 ms

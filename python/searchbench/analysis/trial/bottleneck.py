@@ -1,0 +1,141 @@
+"""What held a treatment back: which part of the machine had nothing left, with the evidence.
+
+Each trial is looked at by itself, over its measured window, and the treatment has what most of its
+trials have. A part is named only if its own figure says so; where none does, none is named, and
+where the figures are not on record it is unknown.
+
+Two laws carry it. Utilisation: a part that was busy all the time limits the rate. Little's law:
+the mean number of requests that a part holds is the rate times the time that each spends there. So
+the disk's own count of requests in flight, by those in service at the server, is the share of the
+service time that was spent on the disk.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from searchbench.analysis.judgement import Bottleneck, TrialResult
+from searchbench.analysis.trial.measured import Trace
+from searchbench.analysis.words import percent
+from searchbench.record import Trial
+from searchbench.record.trial import DeviceTotals
+
+BUSY = 0.90  # of the time: no more is to be had
+MOST = 0.50  # of the service time
+IDLE = 0.70  # of the server's cores: below, something else than the processor keeps them waiting
+_GENERATOR = ("client saturated", "client starved", "generator lag")
+_ON_OTHERS = (
+    "loop",
+    "dm-",
+    "md",
+    "zd",
+)  # devices that lie on others, which have their requests too
+NEARLY = 0.80
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """One trial: ``part`` of ``judgement.Bottleneck``, and the figure that says so."""
+
+    part: str
+    number: str
+
+
+UNKNOWN = Seen("unknown", "the trial was not driven")
+
+
+def of_trial(trial: Trial, trace: Trace, findings: Sequence[str]) -> Seen:
+    """What held one trial back. ``findings``: the kinds that its audit has."""
+    seconds = trace.window_s
+    if seconds <= 0:
+        return Seen("unknown", "no measured window")
+    return next(_all(trial, trace, seconds, findings))
+
+
+def of_treatment(trials: Sequence[tuple[TrialResult, Seen]]) -> Bottleneck | None:
+    """What most valid trials say; None where none is valid. A tie is unknown."""
+    seen = [one for result, one in trials if result.counts]
+    if not seen:
+        return None
+    counts = Counter(one.part for one in seen).most_common()
+    part, most = counts[0]
+    if len(counts) > 1 and counts[1][1] == most:
+        both = " in some trials, ".join(part for part, n in counts if n == most)
+        return Bottleneck("unknown", f"{both} in others", most, len(seen))
+    number = next(one.number for one in seen if one.part == part)
+    return Bottleneck(part, number, most, len(seen))
+
+
+def _all(trial: Trial, trace: Trace, seconds: float, findings: Sequence[str]) -> Iterator[Seen]:
+    """Everything that had nothing left, the surest first; ends with "none" or "unknown"."""
+    for kind in findings:
+        if kind in _GENERATOR:
+            yield Seen("client", kind)
+    server, cores = trial.server, len(trial.service.cpus) or trial.host_window.cores or 0
+    if server.cpu_s is None or not cores:
+        yield Seen("unknown", "the server's processes are not seen from here")
+        return
+    used = server.cpu_s / seconds / cores
+    of = f"{percent(used)} of {cores} {'core' if cores == 1 else 'cores'}"
+    if used >= BUSY:
+        yield Seen("processor", of)
+    inside = _in_service(trace, seconds)
+    if (disk := _disk(trial, seconds, inside)) is not None:
+        yield disk
+    share = server.busiest_thread_share
+    if cores > 1 and share is not None and share >= BUSY:
+        yield Seen("one thread", f"{server.busiest_thread} ran {percent(share)} of the time, the "
+                   f"server used {of}")  # fmt: skip
+    if used < IDLE and inside >= cores:
+        yield Seen("waits", f"{inside:.1f} requests in service, and the server used {of}")
+    yield Seen("none", f"the server used {of}, with {inside:.1f} requests in service")
+
+
+def _disk(trial: Trial, seconds: float, inside: float) -> Seen | None:
+    """The device that held requests back most, if one did; memory, where more of it would help."""
+    worst = _slowest(trial.host_window.devices)
+    read = trial.server.read_bytes or trial.server.major_faults
+    if worst is None or not read:
+        return None
+    busy, held = worst.busy_s / seconds, worst.read_s / seconds
+    share = held / inside if inside > 0 else 0.0
+    if busy < BUSY and share < MOST:
+        return None
+    each_ms = 1e3 * worst.read_s / worst.reads if worst.reads else 0.0
+    number = (
+        f"{worst.name} was busy {percent(min(1.0, busy))} of the time: "
+        f"{worst.reads / seconds:,.0f} reads/s of "
+        f"{worst.read_bytes / max(1.0, worst.reads) / 1024:,.0f} KiB, {each_ms:.2f} ms each"
+    )
+    if (again := _read_again(trial, worst)) > 1:
+        return Seen("memory", f"{number}; it read {again:.1f} times the index in the window")
+    return Seen("disk", number)
+
+
+def _slowest(devices: Sequence[DeviceTotals]) -> DeviceTotals | None:
+    """The device with most waiting; the one below it, where that has nearly all of it."""
+    worst = max(devices, key=lambda d: d.read_s, default=None)
+    if worst is None:
+        return None
+    below = [
+        d
+        for d in devices
+        if not d.name.startswith(_ON_OTHERS) and d.read_s >= NEARLY * worst.read_s
+    ]
+    return max(below, key=lambda d: d.read_s, default=worst)
+
+
+def _read_again(trial: Trial, device: DeviceTotals) -> float:
+    """How many times over the whole index was read: above 1, pages were read more than once."""
+    index = trial.ingest.index_bytes if trial.ingest is not None else None
+    return device.read_bytes / index if index else 0.0
+
+
+def _in_service(trace: Trace, seconds: float) -> float:
+    """The mean number of requests between sent and answered, over the window (Little's law)."""
+    ended = trace.measured() & (trace.sent >= 0) & (trace.done >= 0)
+    return float(np.sum(trace.done[ended] - trace.sent[ended])) / 1e9 / seconds

@@ -1,0 +1,43 @@
+"""What a trial's place explains of what its machine did, so that what was asked for is no surprise.
+
+A system that has a cap of its memory reads from its disk, and one with a share of CPU time is
+stopped when that is used up. The study asked for both; so the finding is a note, and names the
+lever.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from searchbench.analysis.trial.rows import Row
+from searchbench.analysis.words import listed
+from searchbench.record import Trial
+
+_READS = ("memory", "cold")
+_RATES = ("read_iops", "write_iops", "read_per_s", "write_per_s", "latency_ms", "like")
+# By the kind of a finding: the last words of the levers that lead to it.
+_LEADS: Mapping[str, tuple[str, ...]] = {
+    "reads from disk": _READS,
+    "major faults": _READS,
+    "pressure on disk": (*_READS, *_RATES),
+    "pressure on memory": ("memory",),
+    "CPU limit": ("cpu_share",),
+}
+
+
+def explained(trial: Trial, row: Row) -> Row:
+    """The finding as a note where the trial's place leads to it; else as it is."""
+    kind, severity, number, meaning, _ = row
+    wanted = _LEADS.get(kind, ())
+    levers = [x for x in trial.place if x.name.rpartition(".")[2] in wanted and not x.problem]
+    if severity == "invalid" or not levers:
+        return row
+    said = listed([f"{x.name} = {x.asked}" for x in levers])
+    names = listed([x.name for x in levers])
+    return (
+        kind,
+        "note",
+        number,
+        f"{meaning} The study asks for that with {said}.",
+        f"Nothing, if that is the question; otherwise change {names}.",
+    )

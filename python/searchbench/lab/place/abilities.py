@@ -1,0 +1,232 @@
+"""What this machine can do of a place: known before the first minute. Looks, and makes nothing."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+import psutil
+
+from searchbench.errors import LabError
+from searchbench.lab.place import host, slow, zfs
+from searchbench.lab.place.control import hierarchies
+from searchbench.lab.place.cores import dealt, numbers
+from searchbench.lab.place.disk import MAKERS
+from searchbench.lab.place.storage import megabytes, size_words
+from searchbench.lab.place.things import run
+from searchbench.lab.place.throttle import limits_of
+from searchbench.lab.system.names import program
+from searchbench.places import Place, Storage, place_of
+from searchbench.study.plan import Plan
+
+_SYS_ADMIN = 21  # the capability to mount, of linux/capability.h
+_AS_ROOT = "run as root"
+_PACKAGES = {
+    "mkfs.ext4": "e2fsprogs", "mkfs.xfs": "xfsprogs", "mkfs.btrfs": "btrfs-progs",
+    "compsize": "btrfs-compsize", "zfs-fuse": "zfs-fuse", "zpool": "zfs-fuse",
+    "zfs": "zfs-fuse", "nbdkit": "nbdkit", "nbdfuse": "libnbd-bin",
+}  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Ability:
+    """A lever on this machine. ``missing``: why it is not here, "" if it is; ``remedy``: and then?
+
+    ``means``: what a study says to have it.
+    """
+
+    lever: str
+    means: str
+    missing: str = ""
+    remedy: str = ""
+
+    @property
+    def here(self) -> bool:
+        """Is it to be had?"""
+        return not self.missing
+
+
+def abilities() -> list[Ability]:
+    """Every lever of a place, in the order in which the table shows them."""
+    return [look() for look in _LOOKS.values()]
+
+
+def ability(lever: str) -> Ability:
+    """One of them by its name."""
+    return _LOOKS[lever]()
+
+
+def lacking(plan: Plan) -> list[str]:
+    """A sentence for each lever of a place of this plan that this machine does not have."""
+    found: dict[str, None] = {}
+    known: dict[str, Ability] = {}
+    for treatment in plan.treatments:
+        place = None if treatment.attach else place_of(treatment.settings)
+        for sentence in _lacking(place, known) if place else ():
+            found[sentence] = None
+    return list(found)
+
+
+def _lacking(place: Place, known: dict[str, Ability]) -> Iterator[str]:
+    for owner, lever in _needed(place):
+        one = known.setdefault(lever, ability(lever))
+        if not one.here:
+            yield f"{owner}: {lever}: {one.missing}; {one.remedy}"
+    try:
+        dealt(place, host.placement())
+    except LabError as error:
+        yield str(error)
+    for storage in place.storages.values():
+        owner = f"storage {storage.name}"
+        if storage.kind == "zfs" and storage.limited:
+            yield f"{owner}: zfs-fuse has no device that could be slowed; take ext4, xfs or btrfs"
+        free = psutil.virtual_memory().available
+        if storage.kind == "ram" and storage.size_bytes > free:
+            yield (
+                f"{owner}: `size` is {size_words(storage.size_bytes)}, and this machine has "
+                f"{megabytes(free)} of memory free"
+            )
+
+
+def _needed(place: Place) -> Iterator[tuple[str, str]]:
+    """(what asks for it, lever)."""
+    owner = f"place {place.name}"
+    if place.memory_bytes:
+        yield owner, "memory"
+    if place.cpu_share < 1:
+        yield owner, "cpu_share"
+    for storage in place.storages.values():
+        yield from ((f"storage {storage.name}", lever) for lever in _of_storage(storage))
+
+
+def _of_storage(storage: Storage) -> Iterator[str]:
+    if storage.kind != "directory":
+        yield storage.kind
+    if limits_of(storage) and storage.kind != "zfs":
+        yield "rates"
+    if storage.latency_ms and storage.kind != "zfs":
+        yield "latency"
+
+
+def _memory() -> Ability:
+    return _of_groups("memory", "memory = SIZE", "memory")
+
+
+def _share() -> Ability:
+    return _of_groups("cpu_share", "cpu_share = 0.5", "cpu", "cpuacct")
+
+
+def _rates() -> Ability:
+    one = _of_groups("rates", "read_iops = N, ...", "blkio")
+    return one if not one.here else _device("rates", one.means, "mkfs.ext4")
+
+
+def _of_groups(lever: str, means: str, *controllers: str) -> Ability:
+    found = hierarchies(controllers)
+    if not isinstance(found, str):
+        return Ability(lever, means)
+    remedy = _AS_ROOT if os.geteuid() else "mount the kernel's control groups"
+    return Ability(lever, means, found, remedy)
+
+
+def _cores() -> Ability:
+    return Ability("cores", f"of {numbers(sorted(os.sched_getaffinity(0)))}")
+
+
+def _cold() -> Ability:
+    return Ability("cold", 'cold = "trial"')
+
+
+def _directory() -> Ability:
+    return Ability("directory", "directory = PATH")
+
+
+def _ram() -> Ability:
+    return _mounted("ram", "ram = true", "tmpfs")
+
+
+def _ext4() -> Ability:
+    return _device("ext4", 'filesystem = "ext4"', "mkfs.ext4")
+
+
+def _xfs() -> Ability:
+    return _device("xfs", 'filesystem = "xfs"', "mkfs.xfs")
+
+
+def _btrfs() -> Ability:
+    return _device("btrfs", 'filesystem = "btrfs"', "mkfs.btrfs", "compsize")
+
+
+def _zfs() -> Ability:
+    means = 'filesystem = "zfs"'
+    found = _mounted("zfs", means, "fuse", "zfs-fuse", "zpool", "zfs")
+    if found.here and (others := zfs.running()):
+        return Ability(
+            "zfs", means, f"zfs-fuse runs here already, as process {others[0].pid}",
+            "stop it: service zfs-fuse stop",
+        )  # fmt: skip
+    return found
+
+
+def _latency() -> Ability:
+    means = "latency_ms = N"
+    found = _device("latency", means, "nbdkit", "nbdfuse")
+    absent = slow.missing()
+    if found.here and absent:
+        return Ability(
+            "latency", means, f"there is no {absent[0]}", "load the kernel's fuse module"
+        )
+    return found
+
+
+def _device(lever: str, means: str, *programs: str) -> Ability:
+    """A file system behind a loop device."""
+    kind = lever if lever in MAKERS else "ext4"
+    found = _mounted(lever, means, kind, *programs)
+    if found.here and not os.access("/dev/loop-control", os.W_OK):
+        missing = "there is no /dev/loop-control that we may write to"
+        return Ability(lever, means, missing, "modprobe loop")
+    return found
+
+
+def _mounted(lever: str, means: str, kind: str, *programs: str) -> Ability:
+    """Something that is mounted: a privilege, a file system of the kernel, programs."""
+    absent = [name for name in programs if program(name) is None]
+    if absent:
+        packages = " ".join(dict.fromkeys(_PACKAGES[name] for name in absent))
+        return Ability(lever, means, f"there is no {absent[0]}", f"apt-get install {packages}")
+    if not _may_mount():
+        return Ability(lever, means, "only root may mount", _AS_ROOT)
+    if not _kernel_has(kind):
+        return Ability(lever, means, f"this kernel has no {kind}", "take another file system")
+    return Ability(lever, means)
+
+
+def _may_mount() -> bool:
+    for line in Path("/proc/self/status").read_text().splitlines():
+        if line.startswith("CapEff:"):
+            return bool(int(line.split()[1], 16) >> _SYS_ADMIN & 1)
+    return False
+
+
+def _kernel_has(kind: str) -> bool:
+    words = Path("/proc/filesystems").read_text().split()
+    return kind in words or run("modprobe", "-n", "-q", kind)[0] == 0
+
+
+_LOOKS: Mapping[str, Callable[[], Ability]] = {
+    "memory": _memory,
+    "cores": _cores,
+    "cpu_share": _share,
+    "cold": _cold,
+    "directory": _directory,
+    "ram": _ram,
+    "ext4": _ext4,
+    "xfs": _xfs,
+    "btrfs": _btrfs,
+    "zfs": _zfs,
+    "rates": _rates,
+    "latency": _latency,
+}

@@ -1,0 +1,27 @@
+"""The seam of every lever of a place, and what is done with one that did not take.
+
+    probe       is it to be had on this machine?         ``abilities.py``, before the first minute
+    apply       ``make``, ``cap_memory``, ``throttle``   after it was written down (``ledger.py``)
+    read back   what the kernel says it is
+    effect      what is seen, once files lie there or the system was driven
+    undo        ``remove``, ``leave``; of dead processes ``ledger.clean``
+
+A lever is a ``record.trial.Lever`` on record: what was asked, read back, and seen.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from searchbench.errors import LabError
+from searchbench.record.trial import Lever
+
+
+def insist(levers: Iterable[Lever]) -> None:
+    """LabError (stage ``place``) with the first lever that did not take: never a silent one."""
+    for lever in levers:
+        if lever.problem:
+            raise LabError(
+                f"the lever {lever.name} did not take: {lever.asked} was asked; {lever.problem}",
+                "place",
+            )

@@ -1,0 +1,67 @@
+"""A share of CPU: what a busy loop gets of it, and what a system that was driven took."""
+
+from __future__ import annotations
+
+import subprocess
+import time
+from collections.abc import Sequence
+
+from msgspec.structs import replace
+
+from searchbench.lab.place.group import Cpu, Group
+from searchbench.lab.system.deploy import in_child
+from searchbench.places import Place
+from searchbench.record.trial import Lever
+
+_SPINS_S = 0.4
+_OFF = 0.1  # what it may be off, of itself, in so short a time
+_MORE = 1.05  # what a system may have had of it in a drive
+
+
+def shared(place: Place, group: Group, cpus: Sequence[int]) -> Lever:
+    """What processes in the group get that ask for all the time of each core."""
+    asked, count = place.cpu_share, len(cpus)
+    joins = (*group.joins_of("cpu"), *group.joins_of("cpuacct"))
+    before, began = group.cpu().used_s, time.monotonic()
+    children = [
+        subprocess.Popen(
+            ["sh", "-c", "while :; do :; done"], stdin=subprocess.DEVNULL,
+            preexec_fn=in_child((cpu,), joins),
+        )
+        for cpu in cpus
+    ]  # fmt: skip
+    try:
+        time.sleep(_SPINS_S)
+        used_s, took_s = group.cpu().used_s - before, time.monotonic() - began
+    finally:
+        for child in children:
+            child.kill()
+            child.wait()
+    got, has = used_s / took_s / count, group.shared_cpu() / count
+    effect = f"a busy loop had {got:.0%} of each core"
+    problem = "" if abs(has - asked) < 1e-3 + 1e-3 * asked else f"the kernel has {has:.3f}"
+    if got > asked * (1 + _OFF) + 0.01:
+        problem = problem or f"{effect}: more than its share"
+    return Lever(
+        name=f"places.{place.name}.cpu_share",
+        asked=f"{asked:g}",
+        read_back=f"{has:.3f}",
+        effect=effect,
+        problem=problem,
+        figures={"measured_share": got},
+    )
+
+
+def taken(lever: Lever, share: float, before: Cpu, now: Cpu, core_s: float) -> Lever:
+    """The lever with what the system took, of so many seconds of its cores."""
+    used, stopped = (now.used_s - before.used_s) / core_s, now.throttled - before.throttled
+    loop = lever.effect.partition(";")[0]
+    effect = f"{loop}; the system had {used:.0%}, and was stopped {stopped:,} times"
+    more = used > share * _MORE + 0.01
+    figures = {
+        "used_share": used,
+        "throttled": float(stopped),
+        "throttled_s": now.throttled_s - before.throttled_s,
+    }
+    problem = lever.problem or (f"{effect}: more than its share" if more else "")
+    return replace(lever, effect=effect, problem=problem, figures={**lever.figures, **figures})

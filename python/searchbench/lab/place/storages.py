@@ -1,0 +1,151 @@
+"""The storages of one index: made fresh for it, removed after it. And eviction of its files."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+
+import psutil
+
+from searchbench.errors import LabError
+from searchbench.lab.place import cold, mounts
+from searchbench.lab.place.cold import Evicted, files_below
+from searchbench.lab.place.disk import Disk
+from searchbench.lab.place.ledger import Ledger
+from searchbench.lab.place.ram import Ram
+from searchbench.lab.place.storage import Directory, Made, megabytes, size_words
+from searchbench.lab.place.zfs import Daemon, Zfs
+from searchbench.places import Place, Storage
+from searchbench.record.trial import Lever
+
+_FULL = 0.01  # a storage with less of its size left is full: its file system keeps some for itself
+
+
+class Storages:
+    """``home``: a folder for this index alone, below ``work``, where storages are mounted too.
+
+    ``data``: where the index lies, ``laid``: where files of other kinds do, once it is made.
+    """
+
+    def __init__(
+        self, place: Place | None, home: Path, work: Path, ledger: Ledger, daemon: Daemon
+    ) -> None:
+        self._asked: Mapping[str, Storage] = place.storages if place else {}
+        self._home, self._work, self._ledger, self._daemon = home, work, ledger, daemon
+        self._made: dict[str, Made] = {}
+        self.data = home / "data"
+        self.laid: dict[str, Path] = {}
+
+    @property
+    def folders(self) -> list[Path]:
+        """Wherever its files are."""
+        return [self.data, *self.laid.values()]
+
+    @property
+    def daemons(self) -> list[psutil.Process]:
+        """Processes that do the work of its storages."""
+        return [process for made in self._made.values() for process in made.daemons]
+
+    def made(self, name: str) -> Made:
+        """The storage of that name."""
+        return self._made[name]
+
+    def make(self) -> None:
+        """Make every storage that is not there yet. LabError (stage ``place``); see ``remove``."""
+        if self._asked and not self._made:
+            self._ledger.folder(self._work)
+        for kind, storage in self._asked.items():
+            if storage.name not in self._made:
+                made = self._new(storage)
+                self._made[storage.name] = made
+                made.make()
+            folder = self._made[storage.name].folder / kind
+            if kind == "data":
+                self.data = folder
+            else:
+                self.laid[kind] = folder
+
+    def forget(self) -> None:
+        """Nothing of its storages is in memory any more but what lies there; nobody uses them."""
+        for made in self._made.values():
+            made.forget()
+
+    def levers(self) -> list[Lever]:
+        """Those of all its storages, with their effect on the files that lie there by now."""
+        found = []
+        for name, made in self._made.items():
+            folders = [
+                self._folder(k) for k, storage in self._asked.items() if storage.name == name
+            ]
+            found += made.levers(list(files_below(folders)))
+        return found
+
+    def evict(self) -> Evicted:
+        """Evict its files, but those that lie in memory."""
+        return cold.evict(self._leaving())
+
+    def resident_bytes(self) -> int:
+        """How much of its files is in memory, but for those that lie there."""
+        return cold.resident_bytes(self._leaving())
+
+    def full(self) -> str:
+        """Which storage has no room left, as a sentence; "" if none."""
+        for name, made in self._made.items():
+            try:
+                of = os.statvfs(made.folder)
+            except OSError:  # it was not made
+                continue
+            size, free = of.f_blocks * of.f_frsize, of.f_bavail * of.f_frsize
+            if made.asked.kind != "directory" and free < _FULL * size:
+                return (
+                    f"the storage {name} is full: {megabytes(free)} are left of `size` = "
+                    f"{size_words(made.asked.size_bytes)}; give it more"
+                )
+        return ""
+
+    def remove(self) -> list[str]:
+        """Remove the files and all storages; what could not be, and why."""
+        problems = []
+        for name, made in reversed(self._made.items()):
+            left = made.remove()
+            problems += [f"storage {name}: {why}" for why in left]
+        self._made.clear()
+        self.laid.clear()
+        self.data = self._home / "data"
+        if not problems and (why := mounts.remove_tree(self._home)):
+            problems.append(why)
+        return problems
+
+    def _leaving(self) -> list[Path]:
+        """Folders whose files can leave memory."""
+        return [
+            self._folder(kind)
+            for kind in ("data", *self.laid)
+            if kind not in self._asked or self._asked[kind].kind != "ram"
+        ]
+
+    def _folder(self, kind: str) -> Path:
+        return self.data if kind == "data" else self.laid[kind]
+
+    def _new(self, storage: Storage) -> Made:
+        if storage.kind == "directory":
+            return Directory(storage, self._ledger)
+        home = self._home / f"on-{len(self._made)}"
+        home.mkdir(parents=True)
+        if storage.kind == "ram":
+            return Ram(storage, self._ledger, home)
+        if storage.kind == "zfs":
+            return Zfs(storage, self._ledger, home, self._daemon)
+        return Disk(storage, self._ledger, home)
+
+
+def not_in_memory(evicted: Evicted) -> None:
+    """LabError (stage ``place``) where files could not be evicted."""
+    if not evicted.done:
+        page = cold.PAGE_BYTES
+        raise LabError(
+            f"{megabytes(evicted.after * page)} of {megabytes(evicted.pages * page)} of its files "
+            "are still in memory: a process has them mapped, or writes to them",
+            "place",
+        )

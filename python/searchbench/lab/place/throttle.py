@@ -1,0 +1,191 @@
+"""Rates of a device: requests and bytes a second at most, for the processes of one group.
+
+Measured before the system is started, by a process of ours in its group: reads past the page cache
+and faults of a mapping, each against its limit, within 3 %.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+from searchbench.errors import LabError
+from searchbench.lab.place import reads
+from searchbench.lab.place.group import RATES, Group
+from searchbench.lab.place.storage import megabytes
+from searchbench.lab.system.deploy import in_child
+from searchbench.places import Storage
+from searchbench.record.trial import Lever
+
+TOLERANCE = 0.03
+_SECONDS, _LONGER_S = 0.5, 1.5
+_SHORT = 0.9  # what less of a limit than this was reached is no accident of a busy machine
+_SENDERS = 8  # so many requests at a time keep a device busy whose requests are delayed
+_SMALL, _LARGE = 4096, 256 << 10
+_PROBE_BYTES = 16 << 20
+_KEYS = dict(zip(RATES, ("read_iops", "write_iops", "read_per_s", "write_per_s"), strict=True))
+
+
+def limits_of(storage: Storage) -> dict[str, int]:
+    """Its limits per second, by their names in ``group.RATES``; those that it has."""
+    return {rate: value for rate in RATES if (value := getattr(storage, rate)) is not None}
+
+
+def keys_of(storage: Storage) -> list[str]:
+    """The keys of a study for its limits."""
+    return [_KEYS[rate] for rate in limits_of(storage)]
+
+
+def throttle(group: Group, device: str, path: str, storage: Storage, probe: Path) -> list[Lever]:
+    """Limit a device for a group, and measure each limit; its levers.
+
+    ``device``: "major:minor", ``path``: of the same. ``probe``: a file on it that we may write.
+    """
+    limits = limits_of(storage)
+    measured: dict[str, float] = {}
+    # Bytes first and alone: with few requests a second, no request is large enough to meet both.
+    for rate in ("read_bytes_per_s", "write_bytes_per_s"):
+        if rate in limits:
+            group.limit_rate(device, rate, limits[rate])
+    measured |= _settled(lambda s: _bytes(group, path, probe, limits, s), limits)
+    for rate in ("read_iops", "write_iops"):
+        if rate in limits:
+            group.limit_rate(device, rate, limits[rate])
+    measured |= _settled(lambda s: _requests(group, path, probe, limits, s), limits)
+    faults = _start(group, _room(probe), "mapped", _SMALL, _SECONDS)
+    mapped = _result(faults)["per_s"]
+    alone = _unlimited(path, limits, measured)
+    levers = []
+    for rate, limit in limits.items():
+        was = group.rate(device, rate)
+        problem = "" if was == limit else f"the kernel has {was or 'no limit'}"
+        found, without = measured[rate], alone.get(rate)
+        effect = f"{_said(rate, found)} past the page cache"
+        if found > limit * (1 + TOLERANCE):
+            problem = problem or f"{effect}: more than its limit"
+        elif found < limit * (1 - TOLERANCE) and without is not None:
+            effect += f"; without the limit it is {_said(rate, without)} here"
+            if found < limit * _SHORT and without > limit * (1 + TOLERANCE):
+                problem = problem or f"{effect}: the limit is not what holds it"
+        figures = {f"measured_{rate}": found}
+        if rate.startswith("read"):
+            of_faults = mapped * (1 if rate == "read_iops" else _SMALL)
+            figures[f"mapped_{rate}"] = of_faults
+            effect += f", {_said(rate, of_faults)} through a mapping"
+            if of_faults > limit * (1 + TOLERANCE):
+                problem = problem or f"{effect}: more than its limit"
+        if rate.startswith("write") and not group.late_writes_limited():
+            effect += "; writes that the kernel does later are not limited (control groups 1)"
+        levers.append(
+            Lever(
+                name=f"storages.{storage.name}.{_KEYS[rate]}",
+                asked=str(limit),
+                read_back=str(was or "no limit"),
+                effect=effect,
+                problem=problem,
+                figures=figures,
+            )
+        )
+    return levers
+
+
+def _settled(
+    measure: Callable[[float], dict[str, float]], limits: Mapping[str, int]
+) -> dict[str, float]:
+    """What was measured; for longer, where a short look was not near the limits."""
+    found = measure(_SECONDS)
+    near = all(abs(v / limits[rate] - 1) < TOLERANCE for rate, v in found.items())
+    return found if near else measure(_LONGER_S)
+
+
+def _bytes(
+    group: Group, path: str, probe: Path, limits: Mapping[str, int], seconds: float
+) -> dict[str, float]:
+    """Bytes a second of large requests, reads and writes at once; of the rates that are limited."""
+    running = {}
+    if "read_bytes_per_s" in limits:
+        running["read_bytes_per_s"] = _start(group, path, "direct", _LARGE, seconds)
+    if "write_bytes_per_s" in limits:
+        running["write_bytes_per_s"] = _start(group, _room(probe), "write", _LARGE, seconds)
+    return {rate: _result(child)["per_s"] * _LARGE for rate, child in running.items()}
+
+
+def _requests(
+    group: Group, path: str, probe: Path, limits: Mapping[str, int], seconds: float
+) -> dict[str, float]:
+    """Small requests a second, reads and writes at once; of the rates that are limited."""
+    running = {}
+    if "read_iops" in limits:
+        running["read_iops"] = _start(group, path, "direct", _SMALL, seconds)
+    if "write_iops" in limits:
+        running["write_iops"] = _start(group, _room(probe), "write", _SMALL, seconds)
+    return {rate: _result(child)["per_s"] for rate, child in running.items()}
+
+
+def _unlimited(
+    path: str, limits: Mapping[str, int], measured: Mapping[str, float]
+) -> dict[str, float]:
+    """What the device gives outside of the group, where less than a limit was measured in it."""
+    found = {}
+    for rate, size in (("read_bytes_per_s", _LARGE), ("read_iops", _SMALL)):
+        if rate in limits and measured[rate] < limits[rate] * (1 - TOLERANCE):
+            per_s = _result(_start(None, path, "direct", size, _SECONDS))["per_s"]
+            found[rate] = per_s * (size if size == _LARGE else 1)
+    return found
+
+
+def _room(probe: Path) -> str:
+    """A file to write over, and to read through a mapping; made once.
+
+    Through a mapping of the device a page may be several requests: as many as its file system
+    has blocks in it.
+    """
+    if not probe.exists():
+        try:
+            with probe.open("wb") as file:
+                file.write(os.urandom(_PROBE_BYTES))  # a file system may compress
+                file.flush()
+                # Else the first writes past the page cache would wait for room to be found.
+                os.fsync(file.fileno())
+        except OSError as error:
+            probe.unlink(missing_ok=True)
+            raise LabError(
+                f"no {megabytes(_PROBE_BYTES)} to measure writes with on {probe.parent}: "
+                f"{error.strerror}",
+                "place",
+            ) from None
+    return str(probe)
+
+
+def _start(
+    group: Group | None, path: str, how: str, size: int, seconds: float, senders: int = _SENDERS
+) -> subprocess.Popen[bytes]:
+    arguments = [path, how, str(size), str(seconds), str(senders)]
+    return subprocess.Popen(
+        [sys.executable, "-I", reads.__file__, *arguments],
+        stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+        preexec_fn=in_child((), joins=group.joins_of("blkio") if group else ()),
+    )  # fmt: skip
+
+
+def _result(child: subprocess.Popen[bytes]) -> dict[str, float]:
+    try:
+        out, err = child.communicate(timeout=60)
+    except BaseException:
+        child.kill()
+        child.wait()
+        raise
+    if child.returncode:
+        words = " ".join(err.decode(errors="replace").split())[-300:]
+        raise LabError(f"the rate of a device was not measured: {words}", "place")
+    found: dict[str, float] = json.loads(out)
+    return found
+
+
+def _said(rate: str, per_s: float) -> str:
+    what = "reads" if rate == "read_iops" else "writes"
+    return f"{per_s:,.0f} {what}/s" if rate.endswith("iops") else f"{megabytes(per_s)}/s"

@@ -1,0 +1,1 @@
+"""What the machine and the server do while a trial goes on, phase after phase."""

@@ -1,0 +1,107 @@
+"""What the machine and the server do through all phases of a trial: sampled, never averaged here.
+
+About ten samples a second cost under 1 % of a core. Counters are cumulative as the kernel
+gives them, so a reader can take any two and subtract. What a kernel does not have is null.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any, Self
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from searchbench.lab.probe import kernel
+from searchbench.lab.probe.others import processes, used
+from searchbench.lab.probe.server import Roots, Server, ids
+from searchbench.record import PROBE
+
+# Some kernels interrupt a core to learn its frequency: once in so many samples.
+_FREQUENCY_EVERY = 10
+# Rows are kept as they are until there are so many; then as columns, which take a fifth.
+_ROWS = 2_000
+
+
+class Probe:
+    """A context that samples until it is left. ``servers``: the roots of process trees, each time.
+
+    ``others``: after a drive, CPU seconds in it of processes that are neither theirs nor ours, by
+    name.
+    """
+
+    def __init__(self, servers: Roots, interval_s: float = 0.1) -> None:
+        self.others: dict[str, float] = {}
+        self._servers = servers
+        self._interval_s = interval_s
+        self._server = Server(servers)
+        self._limits = list(kernel.limit_files())
+        self._rows: list[dict[str, Any]] = []
+        self._tables: list[pa.Table] = []
+        self._count = 0
+        self._lock = threading.Lock()
+        self._stop = threading.Event()
+        self._thread = threading.Thread(target=self._loop, name="probe", daemon=True)
+
+    def __enter__(self) -> Self:
+        """Take the first sample and go on in a thread of its own."""
+        self._sample()
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Take the last sample."""
+        self._stop.set()
+        self._thread.join()
+        self._sample()
+
+    @contextmanager
+    def drive(self) -> Iterator[None]:
+        """What is within is a drive: it has a sample at each end, and ``others`` are of it."""
+        ours = {os.getpid()} | ids(self._servers())
+        before = processes()
+        self._sample()
+        try:
+            yield
+        finally:
+            self._sample()
+            self.others = used(before, processes(), ours | ids(self._servers()))
+
+    def table(self, zero_unix_ns: int) -> pa.Table:
+        """The samples so far, on a clock whose zero is ``zero_unix_ns``."""
+        with self._lock:
+            self._pack()
+            whole = pa.concat_tables([PROBE.empty_table(), *self._tables])
+        at = pc.subtract(whole.column("t"), pa.scalar(zero_unix_ns, pa.int64()))
+        return whole.set_column(0, PROBE.field("t"), at)
+
+    def _loop(self) -> None:
+        while not self._stop.wait(self._interval_s):
+            self._sample()
+
+    def _sample(self) -> None:
+        with self._lock:
+            own, limited = os.times(), [kernel.throttled(path) for path in self._limits]
+            known = [n for n in limited if n is not None]
+            row = {
+                "t": time.time_ns(),
+                **self._server.sample(),
+                **kernel.sample(),
+                "client_cpu_s": own.user + own.system,
+                "throttled": sum(known) if known else None,
+            }
+            if self._count % _FREQUENCY_EVERY == 0:
+                row["core_mhz"] = kernel.mhz()
+            self._count += 1
+            self._rows.append(row)
+            if len(self._rows) >= _ROWS:
+                self._pack()
+
+    def _pack(self) -> None:
+        if self._rows:
+            self._tables.append(pa.Table.from_pylist(self._rows, schema=PROBE))
+            self._rows = []

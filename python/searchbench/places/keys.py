@@ -1,0 +1,151 @@
+"""The keys of the tables [places.NAME] and [storages.NAME], and what does not go together in them.
+
+Only what a description shows by itself: whether this machine has what is asked for is the lab's to
+find out.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from searchbench.places.model import FILE_SYSTEMS, PRESETS, SLOWED, Kind
+from searchbench.sizes import size_bytes, size_text
+from searchbench.spec import SpecKey, show
+
+FILES: Mapping[str, str] = {
+    "data": "the storage of the index, and of whatever else has none of its own",
+    "wal": "the storage of the log that is written before the data (write-ahead log, redo log)",
+}
+"""The kinds of files that a place can lay apart; an engine declares which of them it can."""
+
+PLACE_KEYS: tuple[SpecKey, ...] = (
+    SpecKey("memory", "size", None, "the most memory that all processes of the system have "
+            "together, pages of files that they read included", minimum=10**6),
+    SpecKey("cores", "integers", None, "how many cores the system has, or a list of their numbers; "
+            "default: all but the one of the load generator", minimum=0),
+    SpecKey("cpu_share", "number", None, "share of the time of each of its cores that the system "
+            "has; default: all", above=0, maximum=1),
+    SpecKey("cold", "text", "no", "trial: processes are started anew, and the pages of all files "
+            "evicted from memory, before each trial", ("no", "trial")),
+    SpecKey("storage", "text", None, "name of the storage where all files lie; default: the "
+            "folder for temporary files of this machine"),
+    *(SpecKey(kind, "text", None, f"{doc}; default: `storage`") for kind, doc in FILES.items()),
+)  # fmt: skip
+STORAGE_KEYS: tuple[SpecKey, ...] = (
+    SpecKey("filesystem", "text", None, "a file system that is made anew on a file of ours for "
+            "each index, and removed after it", FILE_SYSTEMS),
+    SpecKey("directory", "path", None, "or: a directory that exists, on whatever disk it is"),
+    SpecKey("ram", "boolean", None, "or: in memory (tmpfs)"),
+    SpecKey("size", "size", "4GB", "size of the file system, or of what may lie in memory; the "
+            "file takes no more space than what is written", minimum=10**6),
+    SpecKey("compression", "text", "none", "btrfs: zlib, lzo or zstd, the first and the last also "
+            "with a level, as in zstd:9; zfs (zfs-fuse): lzjb, zle, gzip, or gzip-1 to gzip-9"),
+    SpecKey("record_size", "size", None, "zfs: `recordsize`, a power of two (default 128k)",
+            minimum=512, maximum=128 << 10),
+    SpecKey("logbias", "text", None, "zfs: `logbias`", ("latency", "throughput")),
+    SpecKey("like", "text", None, "the limits of a usual device, where they are not given below: "
+            "a disk of 7,200 rpm, or an SSD at a SATA port. A throttled file is not a disk: "
+            "requests that follow one another cost as much as those that do not", tuple(PRESETS)),
+    SpecKey("read_iops", "integer", None, "reads a second at most", minimum=1, maximum=10**9),
+    SpecKey("write_iops", "integer", None, "writes a second at most", minimum=1, maximum=10**9),
+    SpecKey("read_per_s", "size", None, "bytes read in a second at most", minimum=4096),
+    SpecKey("write_per_s", "size", None, "bytes written in a second at most", minimum=4096),
+    SpecKey("latency_ms", "number", None, "what each request to the device takes at least; 0: "
+            "nothing is added", minimum=0, maximum=10_000),
+)  # fmt: skip
+
+_LIMITS = ("like", "read_iops", "write_iops", "read_per_s", "write_per_s", "latency_ms")
+_OF_ZFS = ("record_size", "logbias")
+_KINDS = ("filesystem", "directory", "ram")
+_ZFS = ("lzjb", "zle", "gzip", *(f"gzip-{level}" for level in range(1, 10)))
+_BTRFS = re.compile(r"lzo|zlib(:[1-9])?|zstd(:([1-9]|1[0-5]))?")
+# What mkfs and zpool take at least; below it they refuse in words that do not name the key.
+_LEAST: Mapping[str, int] = {
+    "ext4": 8 << 20,
+    "xfs": 300 << 20,
+    "btrfs": 128 << 20,
+    "zfs": 64 << 20,
+}
+_LZ4 = re.compile(r"lz4|zstd(-.*)?")
+
+
+def kind_of(table: Mapping[str, Any]) -> Kind | None:
+    """What kind of storage a table describes; None where it says none."""
+    if "filesystem" in table:
+        kind: Kind = table["filesystem"]
+        return kind
+    if "directory" in table:
+        return "directory"
+    return "ram" if table.get("ram") else None
+
+
+def place_problems(table: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    """(key, sentence) for what is wrong with a place whose single values fit their keys."""
+    cores = table.get("cores")
+    if cores == 0:
+        yield "cores", "`cores` = 0 leaves nothing to run on; core number 0 alone is cores = [0]"
+    elif not isinstance(cores, int | None) and len(set(cores)) < len(cores):
+        yield "cores", f"`cores` names a core twice: {show(cores)}"
+
+
+def storage_problems(table: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    """(key, sentence) for what does not go together in a storage whose single values fit.
+
+    The key is "" where the whole table is meant.
+    """
+    kinds = [key for key in _KINDS if table.get(key)]
+    if len(kinds) != 1:
+        choose = "say `filesystem`, `directory` or `ram = true`"
+        if not kinds:
+            yield "", f"a storage has to be something: {choose}"
+        else:
+            yield kinds[1], f"`{kinds[0]}` and `{kinds[1]}` are two storages; {choose}"
+        return
+    kind = str(kind_of(table))
+    if kind == "directory" and "size" in table:
+        yield "size", "`size` is of a file system that is made, and a `directory` is there already"
+    size = size_bytes(table.get("size", "4GB"))
+    if size < _LEAST.get(kind, 0):
+        yield "size", f"{kind} needs {size_text(_LEAST[kind])} at least, and `size` is less"
+    yield from _compression(kind, str(table.get("compression", "none")))
+    for key in _OF_ZFS:
+        if key in table and kind != "zfs":
+            yield key, f"`{key}` is a property of zfs, and this storage is {_said(kind)}"
+    if "record_size" in table and size_bytes(table["record_size"]).bit_count() != 1:
+        yield "record_size", '`record_size` must be a power of two, as in "64k"'
+    for key in _LIMITS:
+        if key in table and kind not in SLOWED:
+            device = {"zfs": "whose file zfs-fuse reads and writes itself"}
+            yield (
+                key,
+                f"`{key}` limits the device below ext4, xfs or btrfs, and this storage is "
+                f"{_said(kind)}, {device.get(kind, 'whose device is not ours to slow')}",
+            )
+
+
+def _compression(kind: str, wanted: str) -> Iterator[tuple[str, str]]:
+    if wanted == "none":
+        return
+    if kind not in ("btrfs", "zfs"):
+        yield "compression", f"{_said(kind)} has no compression; btrfs and zfs have"
+    elif kind == "zfs" and _LZ4.fullmatch(wanted):
+        yield (
+            "compression",
+            (f"zfs is made with zfs-fuse here, which lacks {wanted}; it has {', '.join(_ZFS)}"),
+        )
+    elif kind == "zfs" and wanted not in _ZFS:
+        yield "compression", f"zfs-fuse has no compression {show(wanted)}; it has {', '.join(_ZFS)}"
+    elif kind == "btrfs" and not _BTRFS.fullmatch(wanted):
+        yield (
+            "compression",
+            (
+                f"btrfs has no compression {show(wanted)}; it has lzo, zlib (zlib:1 to zlib:9) and "
+                "zstd (zstd:1 to zstd:15)"
+            ),
+        )
+
+
+def _said(kind: str) -> str:
+    return {"directory": "a directory", "ram": "memory"}.get(kind, kind)

@@ -1,0 +1,80 @@
+"""Tables of a study → the place of one treatment, with the storages in it."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from pathlib import Path
+from typing import Any
+
+from searchbench.places.keys import FILES, kind_of
+from searchbench.places.model import PRESETS, Place, Storage
+from searchbench.sizes import size_bytes
+
+Tables = Mapping[str, Mapping[str, Any]]
+
+
+def resolve(
+    name: str, places: Tables, storages: Tables, kinds: Collection[str], base: Path
+) -> Place:
+    """The place of that name for a system that can lay files of these ``kinds`` apart.
+
+    The tables are by name, and without problems. ``base``: what paths of directories are relative
+    to.
+    """
+    table = places[name]
+    given: dict[str, Any] = {}
+    if "memory" in table:
+        given["memory_bytes"] = size_bytes(table["memory"])
+    if "cores" in table:
+        cores = table["cores"]
+        given["cores"] = cores if isinstance(cores, int) else tuple(cores)
+    if "cpu_share" in table:
+        given["cpu_share"] = float(table["cpu_share"])
+    if "cold" in table:
+        given["cold"] = table["cold"]
+    laid = storages_of(table, kinds)
+    found = {kind: storage_of(at, storages[at], base) for kind, at in laid.items()}
+    return Place(name=name, **given, storages=found)
+
+
+def storages_of(place: Mapping[str, Any], kinds: Collection[str]) -> dict[str, str]:
+    """By kind of file the name of its storage, where that is not simply the data's.
+
+    A kind that lies on the data's storage is left where the engine puts it.
+    """
+    said = {kind: place.get(kind, place.get("storage")) for kind in FILES if kind in kinds}
+    data = said.get("data")
+    if data is not None and "storage" not in place:
+        said = {kind: place.get(kind, data) for kind in said}
+    return {
+        kind: name
+        for kind, name in said.items()
+        if name is not None and (kind == "data" or name != data)
+    }
+
+
+def storage_of(name: str, table: Mapping[str, Any], base: Path) -> Storage:
+    """A storage as its table describes it, with what it is like spelled out."""
+    kind = kind_of(table)
+    assert kind is not None
+    given: dict[str, Any] = {}
+    if kind == "directory":
+        given["directory"] = str(base / table["directory"])
+    else:
+        given["size_bytes"] = size_bytes(table.get("size", "4GB"))
+    if table.get("compression", "none") != "none":
+        given["compression"] = table["compression"]
+    if "record_size" in table:
+        given["record_size_bytes"] = size_bytes(table["record_size"])
+    if "logbias" in table:
+        given["logbias"] = table["logbias"]
+    if like := table.get("like"):
+        preset = PRESETS[like]
+        given |= {"like": like, **{key: getattr(preset, key) for key in preset.__struct_fields__}}
+    given |= {key: table[key] for key in ("read_iops", "write_iops") if key in table}
+    for key in ("read", "write"):
+        if f"{key}_per_s" in table:
+            given[f"{key}_bytes_per_s"] = size_bytes(table[f"{key}_per_s"])
+    if "latency_ms" in table:
+        given["latency_ms"] = float(table["latency_ms"]) or None
+    return Storage(name=name, kind=kind, **given)

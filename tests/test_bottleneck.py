@@ -1,0 +1,156 @@
+"""What held a treatment back is what was used up, and nothing else."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from msgspec import structs
+
+from searchbench.analysis.trial import bottleneck
+from searchbench.analysis.trial.bottleneck import Seen
+from searchbench.analysis.trial.measured import Trace
+from searchbench.record.trial import (
+    DeviceTotals,
+    HostTotals,
+    Ingest,
+    ServerTotals,
+    Service,
+    Trial,
+)
+
+SECONDS = 10
+INDEX_BYTES = 100_000_000
+
+
+def traced(in_service: float, each_s: float = 0.01) -> Trace:
+    """Requests over the window, so many in service on average."""
+    n = int(in_service * SECONDS / each_s)
+    sent = np.linspace(0, SECONDS * 1e9 - 1, n).astype(np.int64)
+    return Trace(
+        query=np.zeros(n, np.uint32),
+        outcome=np.zeros(n, np.uint8),
+        due=sent,
+        free=sent,
+        sent=sent,
+        done=sent + int(each_s * 1e9),
+        window=(0, SECONDS * 1_000_000_000),
+    )
+
+
+def trial(cores: int = 2, **server: Any) -> Trial:
+    """One that used a fifth of its cores, and nothing else."""
+    known = {"cpu_s": 0.2 * cores * SECONDS, "read_bytes": 0.0} | server
+    return Trial(
+        trial="b01-t01",
+        treatment="t01",
+        service=Service(cpus=list(range(cores))),
+        server=ServerTotals(**known),
+        host_window=HostTotals(cores=cores + 1, seconds=SECONDS),
+        ingest=Ingest(index_bytes=INDEX_BYTES),
+    )
+
+
+def disk(name: str = "vda", **counts: float) -> DeviceTotals:
+    blank = dict.fromkeys(DeviceTotals.__struct_fields__[1:], 0.0)
+    return DeviceTotals(name=name, **blank | counts)
+
+
+def reading(*devices: DeviceTotals, read_bytes: float = 1e6) -> Trial:
+    one = trial(read_bytes=read_bytes)
+    return structs.replace(one, host_window=structs.replace(one.host_window, devices=list(devices)))
+
+
+def found(one: Trial, in_service: float = 1.0, findings: tuple[str, ...] = ()) -> Seen:
+    return bottleneck.of_trial(one, traced(in_service), findings)
+
+
+def test_a_server_that_waits_for_requests_is_held_back_by_nothing() -> None:
+    assert found(trial()).part == "none"
+    assert "20 % of 2 cores" in found(trial()).number
+
+
+def test_cores_that_are_used_up_are_named_and_those_that_are_not_quite_are_not() -> None:
+    assert found(trial(cpu_s=0.95 * 2 * SECONDS)).part == "processor"
+    assert found(trial(cpu_s=0.85 * 2 * SECONDS)).part == "none"
+
+
+def test_one_thread_holds_back_a_server_with_several_cores() -> None:
+    busy = {"busiest_thread_share": 0.97, "busiest_thread": "merger"}
+    assert found(trial(cpu_s=1.2 * SECONDS, **busy)).part == "one thread"
+    assert "merger ran 97 %" in found(trial(cpu_s=1.2 * SECONDS, **busy)).number
+    alone = trial(cores=1, cpu_s=0.97 * SECONDS, **busy)
+    assert found(alone).part == "processor", "with one core there is no other thread to wait for"
+
+
+def test_idle_cores_while_requests_wait_are_a_lock_or_a_wait() -> None:
+    assert found(trial(), in_service=8.0).part == "waits"
+    assert found(trial(cpu_s=0.8 * 2 * SECONDS), in_service=8.0).part == "none", "not idle enough"
+
+
+@pytest.mark.parametrize(
+    ("counts", "in_service", "part"),
+    [
+        ({"reads": 1e4, "read_s": 6.0, "busy_s": 6.0}, 1.0, "disk"),  # by its latency
+        ({"reads": 1e5, "read_s": 40.0, "busy_s": 9.9}, 100.0, "disk"),  # by its rate
+        ({"reads": 100, "read_s": 0.1, "busy_s": 0.1}, 1.0, "none"),
+    ],
+)
+def test_a_disk_holds_back_by_its_rate_or_by_its_latency(
+    counts: dict[str, float], in_service: float, part: str
+) -> None:
+    read = disk(read_bytes=0.2 * INDEX_BYTES, waited_s=counts["read_s"], **counts)
+    assert found(reading(read), in_service).part == part
+
+
+def test_pages_that_are_read_again_are_a_matter_of_memory() -> None:
+    counts = {"reads": 1e5, "read_s": 9.0, "busy_s": 9.0, "waited_s": 9.0}
+    once, again = (disk(read_bytes=n * INDEX_BYTES, **counts) for n in (0.9, 4.0))
+    assert found(reading(once)).part == "disk"
+    assert found(reading(again)).part == "memory"
+    assert "4.0 times the index" in found(reading(again)).number
+
+
+def test_a_disk_that_others_use_does_not_hold_back_a_server_that_reads_nothing() -> None:
+    busy = disk(reads=1e5, read_s=9.0, busy_s=9.9, waited_s=9.0, read_bytes=1e9)
+    assert found(reading(busy, read_bytes=0.0)).part == "none"
+
+
+def test_of_a_loop_device_and_the_disk_below_it_the_disk_is_named() -> None:
+    same = {"reads": 1e4, "read_s": 9.0, "busy_s": 9.5, "waited_s": 9.0}
+    seen = found(reading(disk("loop3", **same), disk("vda", **same)))
+    assert seen.number.startswith("vda")
+    assert found(reading(disk("loop3", **same))).number.startswith("loop3"), "if it lies in memory"
+    quick = same | {"read_s": 1.0, "waited_s": 1.0, "busy_s": 1.0}
+    held = found(reading(disk("loop3", **same), disk("vda", **quick)))
+    assert held.number.startswith("loop3"), "it is the upper one that is slow: a limit on it, say"
+
+
+def test_a_generator_with_nothing_left_is_named_before_all_else() -> None:
+    full = trial(cpu_s=2.0 * SECONDS)
+    assert found(full, findings=("client starved",)).part == "client"
+
+
+def test_what_is_not_on_record_is_unknown() -> None:
+    assert found(trial(cpu_s=None)).part == "unknown"
+    old = structs.replace(trial(), service=Service(), host_window=HostTotals())
+    assert found(old).part == "unknown"
+
+
+def result(trial: str, status: str = "valid") -> Any:
+    class Result:
+        counts = status == "valid"
+
+    return Result()
+
+
+def test_a_treatment_has_what_most_of_its_valid_trials_have() -> None:
+    disk, none = Seen("disk", "busy 95 %"), Seen("none", "idle")
+    said = bottleneck.of_treatment([(result("a"), disk), (result("b"), none), (result("c"), disk)])
+    assert said is not None
+    assert (said.part, said.number, said.trials, said.of) == ("disk", "busy 95 %", 2, 3)
+    tie = bottleneck.of_treatment([(result("a"), disk), (result("b"), none)])
+    assert tie is not None
+    assert (tie.part, tie.trials, tie.of) == ("unknown", 1, 2)
+    assert bottleneck.of_treatment([(result("a", "invalid"), disk)]) is None
