@@ -109,6 +109,19 @@ def failing(serve: Serve, share: float) -> Serve:
     return some
 
 
+def bursting(serve: Serve, share: float, *, for_s: float, every_s: float) -> Serve:
+    """The same: that share fails in bursts of ``for_s``, which begin at random, on average one
+    every so many seconds."""
+
+    def some(due: Floats, rng: np.random.Generator) -> tuple[Floats, NDArray[np.bool_]]:
+        done, ok = serve(due, rng)
+        bursts = rng.uniform(-for_s, due[-1], rng.poisson((due[-1] + for_s) / every_s))
+        within = np.abs(due[:, None] - bursts - for_s / 2).min(axis=1, initial=for_s) < for_s / 2
+        return done, ok & ~(within & (rng.random(len(due)) < share * every_s / for_s))
+
+    return some
+
+
 def refusing(workers: int, service_s: float, waiting: int) -> Serve:
     """N workers; what finds more than ``waiting`` requests in the queue is refused at once."""
 
@@ -134,6 +147,17 @@ def drawn(serve: Serve, sd: float) -> Serve:
         return done / speed, ok
 
     return at_speed
+
+
+def two_speeds(serve: Serve, slow: float, share: float) -> Serve:
+    """The same; a ``share`` of the trials is served at ``slow`` of its speed."""
+
+    def at_either(due: Floats, rng: np.random.Generator) -> tuple[Floats, NDArray[np.bool_]]:
+        speed = slow if rng.random() < share else 1.0
+        done, ok = serve(due * speed, rng)
+        return done / speed, ok
+
+    return at_either
 
 
 def varying(

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import re
 from collections import Counter
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
+from searchbench.analysis.compare.state import State
 from searchbench.analysis.judgement import Step
 from searchbench.analysis.stats import within
 from searchbench.analysis.sweep.clients import knee, sentences
@@ -95,3 +97,16 @@ def test_a_peak_that_stands_out_has_the_interval_of_its_own_step() -> None:
     assert most.interval is not None
     span = most.interval
     assert f"{span.low:,.0f}–{span.high:,.0f}" in sentences("s", own)[0]
+
+
+def test_a_decline_of_steps_that_were_driven_once_is_said_of_these_drives_alone() -> None:
+    rng, falls = np.random.default_rng(5), {1: 500.0, 2: 1000.0, 4: 880.0}
+    steady = State("steady", 0, 1, 0.0, 0.0, 1.0, None)
+    once, thrice = (
+        " ".join(sentences("s", [replace(p, state=steady) for p in swept(falls, 0.005, rng, n)]))
+        for n in (1, 3)
+    )
+    assert "In these drives it answered less with more clients: at 4 clients 0.8" in once
+    assert "Each was driven once, so whether the load made that is not known." in once
+    assert "With more clients it answers less: at 4 clients 0.8" in thrice
+    assert "In these drives" not in thrice

@@ -27,9 +27,13 @@ class TimesOut(Study):
         made = super()._samples(t, factor, rng)
         took = made["done"].to_numpy() - made["due"].to_numpy()
         outcome = made["outcome"].to_numpy().copy()
-        outcome[took > 0.9e9 * TIMEOUT_S] = records.OUTCOMES.index("timed_out")
-        at = made.schema.get_field_index("outcome")
-        return made.set_column(at, made.schema.field(at), pa.array(outcome))
+        gone = took > 0.9e9 * TIMEOUT_S
+        outcome[gone] = records.OUTCOMES.index("timed_out")
+        done = pa.array(made["done"].to_numpy(), mask=gone & (t.load["kind"] == "open"))
+        for name, column in (("outcome", pa.array(outcome)), ("done", done)):
+            at = made.schema.get_field_index(name)
+            made = made.set_column(at, made.schema.field(at), column)
+        return made
 
 
 def hanging(median_s: float, share: float) -> Server:
@@ -42,17 +46,25 @@ def hanging(median_s: float, share: float) -> Server:
     return server
 
 
-def made(path: Path, of: dict[str, Server], blocks: int = 1, **judging: Any) -> Record:
+def made(
+    path: Path,
+    of: dict[str, Server],
+    blocks: int = 1,
+    *,
+    rate_per_s: float | None = None,
+    **judging: Any,
+) -> Record:
     study = TimesOut(blocks=blocks, control=None, trial_noise=0.002, block_noise=0.0,
                      judging=judging)  # fmt: skip
     for name, server in of.items():
-        study.add(name, system=name, server=server, clients=8, seconds=11,
-                  levels={"system": name})  # fmt: skip
+        one = study.add(name, system=name, server=server, clients=8, seconds=11,
+                        rate_per_s=rate_per_s, levels={"system": name})  # fmt: skip
+        one.load["timeout_s"] = TIMEOUT_S
     return open_record(study.write(path))
 
 
-def judged(path: Path, of: dict[str, Server], blocks: int = 1, **judging: Any) -> Judgement:
-    return judge(made(path, of, blocks, **judging))
+def judged(path: Path, of: dict[str, Server], blocks: int = 1, **more: Any) -> Judgement:
+    return judge(made(path, of, blocks, **more))
 
 
 @pytest.mark.parametrize(("blocks", "judging"), [(1, SWEEP), (4, SWEEP), (4, {})])
@@ -83,7 +95,7 @@ def test_a_system_that_answers_fewer_because_requests_time_out_does_not_lead_by_
 def test_a_system_that_answers_more_in_all_is_still_the_best(
     tmp_path: Path, of: dict[str, Server]
 ) -> None:
-    assert judged(tmp_path / "r", of, **SWEEP).verdict.best == "b"
+    assert judged(tmp_path / "r", of, 3, **SWEEP).verdict.best == "b"
 
 
 def test_two_records_are_held_to_the_same(tmp_path: Path) -> None:
@@ -94,3 +106,23 @@ def test_two_records_are_held_to_the_same(tmp_path: Path) -> None:
     assert line.ratio.value > 1.05
     assert line.failed_floor > line.ratio.value
     assert "what the second failed to answer could make the whole difference" in line.reason
+
+
+@pytest.mark.parametrize("measure", ["trials", "sweep"])
+@pytest.mark.parametrize("share", [0.0, 0.0034, 0.03])
+def test_at_a_rate_the_slower_of_two_systems_is_not_better_by_its_timeouts(
+    tmp_path: Path, measure: str, share: float
+) -> None:
+    of = {"a": hanging(0.00415, 0), "b": hanging(0.0039, share)}
+    metric = {"metric": "response_mean"} if measure == "trials" else {}
+    found = judged(tmp_path / "r", of, 4, rate_per_s=2000, measure=measure, **metric)
+    better = {c.metric: c.verdict for c in found.comparisons}
+    if not share:
+        assert found.verdict.best == "b"
+        assert set(better.values()) == {"faster"}
+        return
+    assert found.verdict.best != "b"
+    mean = 0.0039 * (1 - share) + TIMEOUT_S * share
+    assert mean > 0.00415
+    assert better.get("response_mean") != "faster"
+    assert better.get("response_p99") != "faster"

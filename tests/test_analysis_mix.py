@@ -92,7 +92,7 @@ def test_where_some_requests_were_measured_on_both_sides_these_alone_count(
 def test_a_list_that_both_asked_in_full_is_compared_as_before(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    found = swept(monkeypatch, tmp_path / "r", None, 1, seconds=16.0)
+    found = swept(monkeypatch, tmp_path / "r", None, 3, seconds=16.0)
     (c,) = (c for c in found.comparisons if c.metric == "throughput")
     assert c.ratio is not None
     assert (c.verdict, c.queries_measured, c.queries_used) == ("slower", 200, 200)
@@ -272,7 +272,7 @@ def test_a_sweep_says_on_how_many_requests_the_first_hits_are_the_same(
         good = records.good_answer(query)
         return good if query < same else good | {"ids": [f"x{i}" for i in range(len(good["ids"]))]}
 
-    run = Study(blocks=1, control=None, judging={"measure": "sweep"}, trial_noise=0.0)
+    run = Study(blocks=3, control=None, judging={"measure": "sweep"}, trial_noise=0.0)
     for name, median_s in (("good", 0.005), ("quick", 0.001)):
         answer = junk if name == "quick" else records.good_answer
         run.add(name, system=name, server=records.lognormal(median_s, 0.1), answer=answer)

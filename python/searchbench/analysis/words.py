@@ -8,6 +8,8 @@ from collections.abc import Sequence
 
 from searchbench.analysis.judgement import Estimate, Interval
 
+ABSURD = 1000.0  # times: an interval of a ratio that reaches so far knows no limit there
+
 
 def words(metric: str) -> str:
     """A metric's name in a sentence: "throughput", "p99 of service time"."""
@@ -29,7 +31,26 @@ def times(ratio: Estimate | None) -> str:
     """A ratio with its interval."""
     if ratio is None:
         return "unknown"
-    return f"{digits(ratio.value)} times{_between(ratio.interval)}"
+    span = ratio.interval
+    interval = f" (95 % interval {from_to(span.low, span.high)})" if span else ""
+    return f"{digits(ratio.value)} times{interval}"
+
+
+def from_to(low: float, high: float) -> str:
+    """A ratio's interval; an end that says nothing is said to be unknown."""
+    below, above = limits(low, high)
+    if below and above:
+        return f"{digits(low)}–{digits(high)}"
+    if below:
+        return f"from {digits(low)} on: no upper limit is known"
+    if above:
+        return f"up to {digits(high)}: no lower limit is known"
+    return "unknown: no limit is known on either side"
+
+
+def limits(low: float, high: float) -> tuple[bool, bool]:
+    """Whether the lower and the upper end of a ratio's interval say anything: ``ABSURD``."""
+    return low >= min(1.0, high) / ABSURD, high <= ABSURD * max(1.0, low)
 
 
 def _between(span: Interval | None, by: float = 1.0) -> str:

@@ -21,6 +21,7 @@ from searchbench.analysis.words import listed, per_s, percent, plural
 
 FULL_OF_WIDTH = 0.98  # an interval that could be narrower is made so wide, for it is surer
 CHANGES = 0.95  # the chance that the server's speed differs, from which on it is said
+APART = 0.05  # standard deviation of speeds; beyond it there may be two and none between them
 SUSPECT = 0.7  # and from which on an order of the trials is a drift
 SURE_EFFORT = 0.3  # from which on intervals hold the truth in 95 % of cases, by simulation
 ABOUT = 1.1  # of the upper end: what is above it is of an overload
@@ -187,6 +188,8 @@ def _bracket(seen: Seen) -> Bracket:
     found = changes(used, low, where.quantile(0.5), high, differs=where.differs > SUSPECT)
     if found.lower or found.upper:
         return _changed(found, used, low, high)
+    if where.differs >= CHANGES and where.speeds > APART:
+        return Bracket(None, None, _no_usual_speed(used, where))
     if low < min(rates) / BEYOND or high > max(rates) * BEYOND:
         return _beyond(used, low, high, where)
     sentence = between(low, high, len(used)) + too_wide(low, high) + _differing(where)
@@ -218,8 +221,21 @@ def _differing(where: Posterior) -> str:
         return ""
     return (
         " The server changed between the trials: its speed differs by about "
-        f"{percent(where.speeds)} (standard deviation) from one to the next. The interval is of "
-        "its usual speed; at times it sustains less."
+        f"{percent(where.speeds)} (standard deviation) from one to the next. If it scatters about "
+        "one usual speed, the interval is of that; at times it sustains less."
+    )
+
+
+def _no_usual_speed(used: Sequence[Driven], where: Posterior) -> str:
+    """That speeds differ so much that there may be no rate which it mostly sustains."""
+    kept = max(d.rate_per_s for d in used if d.seems_kept)
+    broken = min(d.rate_per_s for d in used if not d.seems_kept)
+    return (
+        "The server changed between the trials: its speed differs by about "
+        f"{percent(where.speeds)} (standard deviation) from one to the next, so it may have two "
+        "speeds, and none between them. The promise was kept once at "
+        f"{per_s(kept)}, and broken once at {per_s(broken)}; what it mostly sustains is not known. "
+        "See what else runs on its machine and in the server, or start it anew, and search again."
     )
 
 

@@ -31,7 +31,8 @@ class Failing:
     """A share that fails at all rates from ``lowest`` to ``highest`` (requests a second).
 
     ``index``: of the condition in the promise. ``low``, ``high``: the 95 % interval of ``share``.
-    ``settled``: so many that no further trial is needed.
+    ``settled``: so many that no further trial is needed. ``unclear``: too few, or too few
+    bursts of them, to say whether the rate decides over them.
     """
 
     index: int
@@ -42,21 +43,28 @@ class Failing:
     low: float
     high: float
     settled: bool
+    unclear: bool = False
 
     @property
     def too_many(self) -> bool:
         """Surely more than may."""
-        return self.low >= self.condition.allowed
+        return self.low >= self.condition.allowed and not self.unclear
 
     @property
     def few(self) -> bool:
         """Surely fewer than may."""
-        return self.high < self.condition.allowed
+        return self.high < self.condition.allowed and not self.unclear
 
     @property
     def sentence(self) -> str:
         """What it means for the promise."""
         text = self.condition.text
+        if self.unclear:
+            return (
+                f"{percent(self.share)} of all requests fail, and too few of them, or too few "
+                "bursts, to say whether the rate decides over that. So it is not known which rate "
+                f"keeps {text}: longer trials (more effort) tell more."
+            )
         said = (
             f"{percent(self.share)} of all requests fail, whatever the rate "
             f"(from {per_s(self.lowest)} to {per_s(self.highest)})"
@@ -104,19 +112,35 @@ def _failing(rates: Sequence[float], kept: Sequence[Kept], index: int) -> Failin
     condition = kept[0].condition
     if condition.limit_ns is not None:
         return None
-    failed = [k.share * k.effective for k in kept]
-    of = [k.effective for k in kept]
+    effect = _clusters(kept)
+    of = [k.requests / effect for k in kept]
+    failed = [k.share * requests for k, requests in zip(kept, of, strict=True)]
     n = len(rates)
     while n > 1 and _depends(failed[:n], of[:n]):
         n -= 1
-    broken = any(k.share >= condition.allowed for k in kept[:n])
-    if not broken or not _flat(rates[:n], failed[:n], of[:n]):
+    if not any(k.share >= condition.allowed for k in kept[:n]):
         return None
+    unclear = not _apart_from(RISE, rates[:n], failed[:n], of[:n], -1)
     x, requests = math.fsum(failed[:n]), math.fsum(of[:n])
     low, sure = (beta(tail, x, requests - x + 1) for tail in (TAIL, SURE_TAIL))
     high = beta(1 - TAIL, x + 1, requests - x) if x < requests else 1.0
+    # Few errors, or few bursts of them, may show neither: that the rate decides, or does not.
+    shown = n < len(rates) or high < condition.allowed or _apart_from(0, rates, failed, of, 1)
+    if unclear and shown:
+        return None
     share, settled = x / requests, sure >= condition.allowed
-    return Failing(index, condition, rates[0], rates[n - 1], share, low, high, settled)
+    ends = rates[0], rates[n - 1]
+    return Failing(index, condition, *ends, share, low, high, settled and not unclear, unclear)
+
+
+def _clusters(kept: Sequence[Kept]) -> float:
+    """As how many requests one counts: errors come in bursts alike in all trials, at least 1.
+
+    A trial that met no burst, or few errors, does not show it: each counts by its errors.
+    """
+    errors = [k.share * k.requests for k in kept]
+    effects = (n * k.requests / k.effective for n, k in zip(errors, kept, strict=True) if n)
+    return math.fsum(effects) / math.fsum(errors) if any(errors) else 1.0
 
 
 def _depends(failed: Sequence[float], of: Sequence[float]) -> bool:
@@ -135,15 +159,18 @@ def _depends(failed: Sequence[float], of: Sequence[float]) -> bool:
     return False
 
 
-def _flat(rates: Sequence[float], failed: Sequence[float], of: Sequence[float]) -> bool:
-    """Whether too many failed at low rates for a share that goes with the power RISE of the rate.
+def _apart_from(
+    power: float, rates: Sequence[float], failed: Sequence[float], of: Sequence[float], side: int
+) -> bool:
+    """Whether too many failed at low rates (``side`` -1) or at high ones (1) for a share that goes
+    with a power of the rate.
 
     If it did, each failed one would be in a trial with a chance of its requests by that power.
     """
     x = math.fsum(failed)
     at = np.log(np.asarray(rates) / rates[-1])
-    chances = np.asarray(of) * np.exp(RISE * at)
+    chances = np.asarray(of) * np.exp(power * at)
     chances /= chances.sum()
     mean = float(chances @ at)
     spread = math.sqrt(float(chances @ (at - mean) ** 2) * x)
-    return float(np.asarray(failed) @ at) < x * mean - SURELY * spread
+    return side * (float(np.asarray(failed) @ at) - x * mean) > SURELY * spread

@@ -28,7 +28,8 @@ def floor(winner: TreatmentResult, rival: TreatmentResult, load: Load, metric: s
     """The ratio that the winner's failed requests could make; infinite: any. ``load``: its own.
 
     Of a quantile any, once they are a tenth of what lies beyond it. Of throughput and means that
-    which is made if each would have taken as long as the slowest that either answered.
+    which is made if each would have taken as long as the slowest that either answered; in an open
+    loop those that timed out as long as the timeout (in a closed one see ``uncounted``).
     """
     failed = share(winner)
     if not failed:
@@ -49,7 +50,16 @@ def floor(winner: TreatmentResult, rival: TreatmentResult, load: Load, metric: s
         return 1.0
     think = (load.think_s or 0.0) if not name else 0.0
     cycle = sum(usual) / len(usual) + think
-    return max(1.0, 1 + failed * ((longest + think) / cycle - 1))
+    longer = _timed_out(winner) * max(0.0, (load.timeout_s or 0.0) - longest)
+    if load.kind == "closed":
+        longer = 0.0
+    return max(1.0, 1 + failed * ((longest + think) / cycle - 1) + longer / cycle)
+
+
+def _timed_out(t: TreatmentResult) -> float:
+    """The mean share of its requests that timed out."""
+    each = [x.outcomes.get("timed_out", 0) / max(1, sum(x.outcomes.values())) for x in _valid(t)]
+    return sum(each) / len(each) if each else 0.0
 
 
 def uncounted(

@@ -14,7 +14,7 @@ from typing import Literal
 from searchbench.analysis.judgement import Estimate, TreatmentResult, TrialResult
 from searchbench.analysis.trial import cache
 from searchbench.analysis.trial.steadiness import MARGIN
-from searchbench.analysis.words import digits, listed, plural
+from searchbench.analysis.words import ABSURD, digits, listed, plural
 
 # At first asks that take twice as long, a share that differs by so much makes as much difference.
 FIRST_ASKS = MARGIN
@@ -155,8 +155,8 @@ def _caches(both: Sequence[tuple[str, State]]) -> str:
 
 
 def _change(size: float) -> str:
-    if size == math.inf:
-        return "no change is excluded"
+    if size > math.log(ABSURD):
+        return "no upper limit is known of how far it may still change"
     times = f"{digits(float(f'{math.exp(size):.2g}'))} times"
     by = f"{100 * math.expm1(size):.0f} %" if size < math.log(2) else times
     return f"a change of up to {by} is not excluded"

@@ -12,7 +12,7 @@ import numpy as np
 
 from searchbench.analysis.compare import pairs, standing
 from searchbench.analysis.judgement import Comparison, Estimate, Interval, TreatmentResult
-from searchbench.analysis.words import digits, plural, times, words
+from searchbench.analysis.words import ABSURD, digits, plural, times, words
 
 FEW = 3  # systems of which each pair has a sentence; of more, the leader against each other
 SETTINGS = "otherwise equal settings"
@@ -110,6 +110,8 @@ def _range(ratios: Sequence[Estimate]) -> str:
     if len(ratios) == 1:
         return times(ratios[0])
     low, high = min(span.low for span in spans), max(span.high for span in spans)
+    if high > ABSURD * low:
+        return f"{digits(low)} times (by the 95 % intervals; no upper limit is known) or more"
     return f"{digits(low)} to {digits(high)} times (the range of the 95 % intervals)"
 
 

@@ -113,9 +113,13 @@ def sentences(name: str, own: Sequence[Point], *, drifts: bool = False) -> list[
     ]
     if falling:
         point, ratio = min(falling, key=lambda pair: pair[1].value)
+        less = f"at {counted(point.x)} {times(ratio)} as much as at {counted(most.x)}"
+        once = len(most.values("answered").keys() & point.values("answered").keys()) < 2
         said.append(
-            f"With more clients it answers less: at {counted(point.x)} {times(ratio)} as much as "
-            f"at {counted(most.x)}."
+            f"In these drives it answered less with more clients: {less}. Each was driven once, so "
+            "whether the load made that is not known."
+            if once
+            else f"With more clients it answers less: {less}."
         )
     return said
 

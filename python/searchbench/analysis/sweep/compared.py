@@ -1,12 +1,13 @@
 """The comparisons of a sweep: every two subjects at every load that both were driven at.
 
 Judged as those of a study (``compare.pairs``), closed loops over one mix of requests
-(``sweep.mixed``), but that a step which was driven once has the interval of its window.
+(``sweep.mixed``). Steps that were driven once are no surer than drives scatter (``sweep.scatter``).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations
 
@@ -15,6 +16,7 @@ from searchbench.analysis.compare import builds, failed, pairs, standing, state
 from searchbench.analysis.judgement import Comparison, TreatmentResult
 from searchbench.analysis.stats import intervals, within
 from searchbench.analysis.sweep import points as at
+from searchbench.analysis.sweep import scatter
 from searchbench.analysis.sweep.mixed import MAY_DIFFER, NONE_ON_BOTH, TOO_FEW, Mixed, one_list
 from searchbench.analysis.sweep.points import Point
 from searchbench.analysis.trial.measured import Samples
@@ -52,16 +54,84 @@ def comparisons(found: Mapping[str, Sequence[Point]], evidence: Evidence) -> tup
     once = [pair for pair in met if _built_once(*pair, evidence.built)]
     together = len({(a.subject, b.subject) for a, b in once})
     drafts = [
-        _draft(a, b, metric, together if (a, b) in once else 0, evidence, mixed)
+        _Draft(a, b, metric, mixed, *_draft(a, b, metric, evidence, mixed))
         for a, b in met
         for mixed in (_mixed(a, b, evidence),)
         for metric in at.metrics(a, b)
     ]
-    adjusted = intervals.holm([c.p_value for c, _ in drafts])
+    sure = [
+        _with_builds(c, together if (d.a, d.b) in once else 0)
+        for d, c in zip(drafts, _no_surer_than_drives(drafts, found), strict=True)
+    ]
+    adjusted = intervals.holm([c.p_value for c in sure])
     return tuple(
-        _decide(replace(c, p_value=p), of_state, failed.against(c, evidence.by_id, evidence.loads))
-        for (c, of_state), p in zip(drafts, adjusted, strict=True)
+        _decide(replace(c, p_value=p), d.state, failed.against(c, evidence.by_id, evidence.loads))
+        for d, c, p in zip(drafts, sure, adjusted, strict=True)
     )
+
+
+@dataclass(frozen=True)
+class _Draft:
+    """A comparison to be decided. ``state``: what the states of both could make, in words."""
+
+    a: Point
+    b: Point
+    metric: str
+    mixed: Mixed | None
+    compared: Comparison
+    state: str
+
+    @property
+    def family(self) -> tuple[str, str, str, str]:
+        """Whose ratios tell how far drives scatter: of two subjects, by metric and kind of load."""
+        return self.a.subject, self.b.subject, self.metric, self.a.kind
+
+    @property
+    def repeated(self) -> bool:
+        """Whether both were driven in two blocks or more."""
+        sides = self.mixed.values(self.metric) if self.mixed else None
+        x, y = sides or (p.values(self.metric) for p in (self.a, self.b))
+        return len(x.keys() & y.keys()) > 1
+
+
+def _no_surer_than_drives(
+    drafts: Sequence[_Draft], found: Mapping[str, Sequence[Point]]
+) -> Iterator[Comparison]:
+    """The comparisons, where steps were driven once no surer than how far drives scatter.
+
+    With no p where nothing on record tells that.
+    """
+    ratios: dict[tuple[str, str], dict[tuple[str, str], list[tuple[float, float]]]] = {}
+    for d in drafts:
+        if (ratio := d.compared.ratio) is not None and ratio.value > 0:
+            own = ratios.setdefault(d.family[2:], {}).setdefault(d.family[:2], [])
+            own.append((d.a.x, math.log(ratio.value)))
+    points = [p for own in found.values() for p in own]
+    noises = {
+        family: scatter.by_pair(
+            own, scatter.of_repeats([p for p in points if p.kind == family[1]], family[0])
+        )
+        for family, own in ratios.items()
+    }
+    for d in drafts:
+        c = d.compared
+        if c.ratio is None or c.p_value is None or d.repeated:
+            yield c
+            continue
+        noise = noises[d.family[2:]][d.family[:2]]
+        if noise is None:
+            reason = "; ".join(filter(None, (c.reason, scatter.NOT_KNOWN)))
+            yield replace(c, p_value=None, reason=reason)
+        else:
+            ratio, p = scatter.widened(c.ratio, c.p_value, noise)
+            yield replace(c, ratio=ratio, p_value=p)
+
+
+def _with_builds(c: Comparison, once: int) -> Comparison:
+    """``once``: over how many pairs of subjects the floor of their builds is; 0: it has none."""
+    if not once or c.ratio is None:
+        return c
+    return replace(c, build_floor=builds.floor(once, c.ratio))
 
 
 def decisive(found: Sequence[Comparison]) -> list[Comparison]:
@@ -83,11 +153,10 @@ def _built_once(a: Point, b: Point, built: builds.Builds) -> bool:
 
 
 def _draft(
-    a: Point, b: Point, metric: str, once: int, evidence: Evidence, mixed: Mixed | None
+    a: Point, b: Point, metric: str, evidence: Evidence, mixed: Mixed | None
 ) -> tuple[Comparison, str]:
-    """With what the states of both could make, in words; empty: nothing. ``once``: over how many
-    pairs of subjects the floor of their builds is; 0: it has none. ``mixed``: None where they are
-    compared over all requests.
+    """With what the states of both could make, in words; empty: nothing. ``mixed``: None where they
+    are compared over all requests.
     """
     named = "throughput" if metric == "answered" else metric
     of = [evidence.by_id[p.treatment] for p in (a, b)]
@@ -140,7 +209,6 @@ def _draft(
     draft = replace(
         draft, ratio=ratio, p_value=p, reason="; ".join(reasons),
         state=known.kind, state_floor=known.ratio,
-        build_floor=builds.floor(once, ratio) if once else 1.0,
     )  # fmt: skip
     return draft, known.said
 
@@ -173,7 +241,8 @@ def _decide(c: Comparison, of_state: str, of_failed: str) -> Comparison:
         return c
     against = []
     if c.p_value is None:
-        against.append("too few samples to know how sure it is")
+        said = scatter.NOT_KNOWN in c.reason
+        against.append("" if said else "too few samples to know how sure it is")
     elif c.p_value >= intervals.ALPHA or not within.resolved(c.ratio):
         against.append("the difference may be chance, after correcting for all comparisons")
     against += pairs.within_floors(c, of_state, of_failed)

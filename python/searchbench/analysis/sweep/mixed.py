@@ -72,6 +72,10 @@ class Mixed:
             used or counts, key=lambda one: one[0] / (max(1, one[1]) if agreeing is None else 1)
         )
 
+    def values(self, metric: str) -> tuple[dict[int, Estimate], dict[int, Estimate]]:
+        """A metric of either side, by block."""
+        return self._values[metric]
+
     def better(self, metric: str) -> Ratio:
         """As ``points.better``, over the mix."""
         mine, other = self._values[metric]

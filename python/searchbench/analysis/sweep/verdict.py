@@ -24,7 +24,7 @@ from searchbench.analysis.words import digits, listed, plural
 
 ONCE = (
     "Each step was driven once, so how much this machine varies from one time to the next is not "
-    "known: the intervals are of each window alone (--repeat 5 shows the rest)."
+    "known: each step's interval is of its window alone (--repeat 5 shows the rest)."
 )
 Agreeing = Mapping[tuple[str, str], tuple[int, int]]
 

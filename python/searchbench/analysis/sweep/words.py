@@ -9,8 +9,9 @@ from itertools import combinations
 
 from searchbench.analysis.compare import standing, state, systems
 from searchbench.analysis.judgement import Comparison, Estimate, Step
+from searchbench.analysis.stats import within
 from searchbench.analysis.stats.intervals import ALPHA
-from searchbench.analysis.sweep import clients
+from searchbench.analysis.sweep import clients, scatter
 from searchbench.analysis.sweep import points as at
 from searchbench.analysis.sweep.mixed import MAY_DIFFER
 from searchbench.analysis.sweep.points import Point
@@ -19,7 +20,7 @@ from searchbench.analysis.trial import pool
 from searchbench.analysis.trial.replies import REDIRECTS, SIZES
 from searchbench.analysis.trial.served import UNSERVED
 from searchbench.analysis.trial.silence import KIND as STALLS
-from searchbench.analysis.words import amount, digits, listed, words
+from searchbench.analysis.words import amount, digits, listed, times, words
 from searchbench.analysis.words import percent as two_digits
 
 Found = Mapping[str, Sequence[Point]]
@@ -323,6 +324,13 @@ def in_the_way(compared: Sequence[Comparison], labels: Mapping[str, str]) -> lis
     That of a state which was not steady stands beside what the subject sustains.
     """
     said = [
+        f"In the two drives alone, {labels[c.b]} is {times(c.ratio)} as good as {labels[c.a]} by "
+        f"{words(c.metric)}; which is better is not resolved: {c.reason}. Drive each several times "
+        "(--repeat 5), or more loads."
+        for c in compared
+        if c.p_value is None and scatter.NOT_KNOWN in c.reason and _apart(c)
+    ]
+    said += [
         f"{labels[c.b]} against {labels[c.a]} by {words(c.metric)} is not resolved: {c.reason}."
         + (f" {state.REMEDIES[c.state]}" if c.state not in ("steady", "not steady", "") else "")
         for c in compared
@@ -330,6 +338,11 @@ def in_the_way(compared: Sequence[Comparison], labels: Mapping[str, str]) -> lis
     ]
     more = len(said) - FEW
     return said[:FEW] + ([f"The same holds for {more} more."] if more > 0 else [])
+
+
+def _apart(c: Comparison) -> bool:
+    """Whether its interval leaves out 1."""
+    return c.ratio is not None and within.resolved(c.ratio)
 
 
 def _pair(a: str, b: str, several: Sequence[Comparison]) -> list[str]:
