@@ -14,7 +14,7 @@ from typing import Literal
 from searchbench.analysis.compare import state
 from searchbench.analysis.judgement import Estimate, Interval, Step, TreatmentResult
 from searchbench.analysis.stats import intervals, within
-from searchbench.analysis.sweep.steps import ENDED, OTHERWISE
+from searchbench.analysis.trial.kinds import ENDED, OTHERWISE
 from searchbench.analysis.trial.served import UNSERVED
 from searchbench.analysis.trial.silence import KIND as STALLS
 

@@ -20,13 +20,12 @@ from searchbench.analysis.judgement import Estimate, Finding, Steadiness, Step
 from searchbench.analysis.stats import within
 from searchbench.analysis.sweep import promises
 from searchbench.analysis.trial import machine, serving, steadiness, throughput
+from searchbench.analysis.trial.kinds import ENDED, OTHERWISE
 from searchbench.analysis.trial.measured import NEVER, Trace
 from searchbench.analysis.trial.replies import REDIRECTS
 from searchbench.analysis.trial.validity import GROWTH, gravest_first
 from searchbench.record import Record, Trial
 
-OTHERWISE = "other answers under load"
-ENDED = ("server died", "server ended")  # its rate would be one over the time that it was dead
 RUN_WAIT_VOID = 0.20  # of the time ready but without a core: a fifth of its promptness is gone
 MINUTE_NS = 60_000_000_000
 # What the audit of a study calls invalid, and what is a result here: kind → what to do about it.

@@ -15,8 +15,9 @@ from searchbench.analysis.sweep import clients, scatter
 from searchbench.analysis.sweep import points as at
 from searchbench.analysis.sweep.mixed import MAY_DIFFER
 from searchbench.analysis.sweep.points import Point
-from searchbench.analysis.sweep.steps import ENDED, OF_WARM_UP, OTHERWISE
+from searchbench.analysis.sweep.steps import OF_WARM_UP
 from searchbench.analysis.trial import pool
+from searchbench.analysis.trial.kinds import ENDED, OTHERWISE
 from searchbench.analysis.trial.replies import REDIRECTS, SIZES
 from searchbench.analysis.trial.served import UNSERVED
 from searchbench.analysis.trial.silence import KIND as STALLS
