@@ -238,6 +238,19 @@ def test_rates_are_kept_past_the_page_cache_and_through_mappings(home: Path, mad
     assert group.remove() == []
 
 
+@pytest.mark.parametrize("limit", [{"read_bytes_per_s": 40_000_000}, {"read_iops": 13_000}])
+def test_a_fast_limit_is_not_evaded_by_pages_that_were_read_before(
+    home: Path, made: Ledger, limit: dict[str, int]
+) -> None:
+    needs("rates")
+    levers, group = limited(stored(home, made, size_bytes=2 << 30, **limit), made)
+    (one,) = levers
+    ((rate, most),) = limit.items()
+    assert one.problem == ""
+    assert 0 < one.figures[f"mapped_{rate}"] <= most * 1.03
+    assert group.remove() == []
+
+
 def limited(found: Storages, made: Ledger) -> tuple[list[Lever], Group]:
     """The limits of a storage, set and measured."""
     group = Group(made, ["blkio"])

@@ -4,7 +4,9 @@ Run as a program of its own (it needs nothing but Python), because a control gro
 
     reads.py PATH direct|mapped|write BYTES SECONDS SENDERS
 
-prints, as JSON, ``per_s``: requests a second, and ``requests``: how many were counted.
+prints, as JSON, ``per_s``: requests a second, and ``requests``: how many were counted. Through a
+mapping each page is read but once, so a sender ends when it has read all of its own: a page that
+another sender has mapped stays in memory, and reading it again would be free.
 """
 
 from __future__ import annotations
@@ -43,12 +45,13 @@ class Aligned:
         """Close it."""
         os.close(self._file)
 
-    def read(self, block: int) -> None:
-        """Read, or write, the block of that number."""
+    def read(self, block: int) -> bool:
+        """Read, or write, the block of that number; True: there is more to do."""
         if self._writes:
             os.pwritev(self._file, [self._buffer], block * self._size)
         else:
             os.preadv(self._file, [self._buffer], block * self._size)
+        return True
 
 
 class Mapped:
@@ -62,19 +65,17 @@ class Mapped:
         self.blocks = os.lseek(self._file, 0, os.SEEK_END) // mmap.PAGESIZE
         self._map = mmap.mmap(self._file, self.blocks * mmap.PAGESIZE, prot=mmap.PROT_READ)
         self._map.madvise(mmap.MADV_RANDOM)
-        self._own = range(first, self.blocks, step)
-        self._forget()
-
-    def read(self, block: int) -> None:
-        """Touch a page that was not read before; which, is drawn by lot, not by ``block``."""
-        if not self._left:
-            self._forget()
-        self._map[self._left.pop() * mmap.PAGESIZE]
-
-    def _forget(self) -> None:
-        self._map.madvise(mmap.MADV_DONTNEED)
         os.posix_fadvise(self._file, 0, 0, os.POSIX_FADV_DONTNEED)
-        self._left = random.sample(self._own, min(len(self._own), 1 << 17))
+        own = range(first, self.blocks, step)
+        self._left = random.sample(own, min(len(own), 1 << 17))
+
+    def read(self, block: int) -> bool:
+        """Touch a page that was not read before; which, is drawn by lot, not by ``block``.
+
+        False: it was the last.
+        """
+        self._map[self._left.pop() * mmap.PAGESIZE]
+        return bool(self._left)
 
 
 def measure(path: str, how: str, size: int, seconds: float, senders: int) -> dict[str, float]:
@@ -118,8 +119,9 @@ def _sent(path: str, how: str, size: int, end: float, of: tuple[int, int]) -> ar
     """When each request of one sender was done. ``of``: its number, and of how many."""
     file = Mapped(path, *of) if how == "mapped" else Aligned(path, size, writes=how == "write")
     done = array("d")
-    while time.perf_counter() < end:
-        file.read(random.randrange(file.blocks))
+    more = file.blocks > of[0]
+    while more and time.perf_counter() < end:
+        more = file.read(random.randrange(file.blocks))
         done.append(time.perf_counter())
     return done
 

@@ -7,6 +7,7 @@ and faults of a mapping, each against its limit, within 3 %.
 from __future__ import annotations
 
 import json
+import math
 import os
 import subprocess
 import sys
@@ -27,6 +28,8 @@ _SHORT = 0.9  # what less of a limit than this was reached is no accident of a b
 _SENDERS = 8  # so many requests at a time keep a device busy whose requests are delayed
 _SMALL, _LARGE = 4096, 256 << 10
 _PROBE_BYTES = 16 << 20
+_MOST_PROBED = 0.05  # of the storage
+_FEW = 30  # reads through a mapping; from fewer no rate is said
 _KEYS = dict(zip(RATES, ("read_iops", "write_iops", "read_per_s", "write_per_s"), strict=True))
 
 
@@ -46,6 +49,7 @@ def throttle(group: Group, device: str, path: str, storage: Storage, probe: Path
     ``device``: "major:minor", ``path``: of the same. ``probe``: a file on it that we may write.
     """
     limits = limits_of(storage)
+    probe_bytes = _probe_bytes(limits, storage.size_bytes)
     measured: dict[str, float] = {}
     # Bytes first and alone: with few requests a second, no request is large enough to meet both.
     for rate in ("read_bytes_per_s", "write_bytes_per_s"):
@@ -56,8 +60,7 @@ def throttle(group: Group, device: str, path: str, storage: Storage, probe: Path
         if rate in limits:
             group.limit_rate(device, rate, limits[rate])
     measured |= _settled(lambda s: _requests(group, path, probe, limits, s), limits)
-    faults = _start(group, _room(probe), "mapped", _SMALL, _SECONDS)
-    mapped = _result(faults)["per_s"]
+    mapped = _faults(group, _room(probe, probe_bytes), limits)
     alone = _unlimited(path, limits, measured)
     levers = []
     for rate, limit in limits.items():
@@ -72,7 +75,7 @@ def throttle(group: Group, device: str, path: str, storage: Storage, probe: Path
             if found < limit * _SHORT and without > limit * (1 + TOLERANCE):
                 problem = problem or f"{effect}: the limit is not what holds it"
         figures = {f"measured_{rate}": found}
-        if rate.startswith("read"):
+        if rate.startswith("read") and mapped is not None:
             of_faults = mapped * (1 if rate == "read_iops" else _SMALL)
             figures[f"mapped_{rate}"] = of_faults
             effect += f", {_said(rate, of_faults)} through a mapping"
@@ -126,6 +129,21 @@ def _requests(
     return {rate: _result(child)["per_s"] for rate, child in running.items()}
 
 
+def _faults(group: Group, path: str, limits: Mapping[str, int]) -> float | None:
+    """Pages a second through a mapping; longer, if a short look was above a limit; None: too few.
+
+    A limit hands out what it held back, so a sender that had no core for a while may have more.
+    """
+    most = min(limits.get("read_iops", math.inf), limits.get("read_bytes_per_s", math.inf) / _SMALL)
+    for seconds in (_SECONDS, _LONGER_S):
+        found = _result(_start(group, path, "mapped", _SMALL, seconds))
+        if found["requests"] < _FEW:
+            return None
+        if found["per_s"] <= most * (1 + TOLERANCE):
+            break
+    return found["per_s"]
+
+
 def _unlimited(
     path: str, limits: Mapping[str, int], measured: Mapping[str, float]
 ) -> dict[str, float]:
@@ -138,23 +156,32 @@ def _unlimited(
     return found
 
 
-def _room(probe: Path) -> str:
-    """A file to write over, and to read through a mapping; made once.
+def _probe_bytes(limits: Mapping[str, int], size_bytes: int) -> int:
+    """How large a file must be so that a read of each page at these limits takes long enough."""
+    rates = [limits[rate] * size for rate, size in (("read_iops", _SMALL), ("read_bytes_per_s", 1))
+             if rate in limits]  # fmt: skip
+    wanted = min(rates, default=0) * (_LONGER_S + reads.SETTLES_S) * (1 + TOLERANCE)
+    return max(_PROBE_BYTES, min(round(wanted), round(_MOST_PROBED * size_bytes)))
+
+
+def _room(probe: Path, size_bytes: int = _PROBE_BYTES) -> str:
+    """A file to write over, and to read through a mapping; at least so large.
 
     Through a mapping of the device a page may be several requests: as many as its file system
     has blocks in it.
     """
-    if not probe.exists():
+    if not probe.exists() or probe.stat().st_size < size_bytes:
         try:
             with probe.open("wb") as file:
-                file.write(os.urandom(_PROBE_BYTES))  # a file system may compress
+                for at in range(0, size_bytes, _PROBE_BYTES):  # a file system may compress
+                    file.write(os.urandom(min(_PROBE_BYTES, size_bytes - at)))
                 file.flush()
                 # Else the first writes past the page cache would wait for room to be found.
                 os.fsync(file.fileno())
         except OSError as error:
             probe.unlink(missing_ok=True)
             raise LabError(
-                f"no {megabytes(_PROBE_BYTES)} to measure writes with on {probe.parent}: "
+                f"no {megabytes(size_bytes)} to measure rates with on {probe.parent}: "
                 f"{error.strerror}",
                 "place",
             ) from None
