@@ -24,11 +24,12 @@ from typing import Self
 import msgspec
 
 from searchbench.errors import LabError
+from searchbench.lab.place.nets import Link, Namespace
 from searchbench.lab.place.things import Daemon, Group, Loop, Mount, Pool, Thing, Tree
 
 _PASSES = 3
 _MOMENT_S = 2.0
-_ANY = Tree | Loop | Mount | Group | Daemon | Pool
+_ANY = Tree | Loop | Mount | Group | Daemon | Pool | Namespace | Link
 
 
 class _Line(msgspec.Struct, omit_defaults=True):
