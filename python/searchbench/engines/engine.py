@@ -116,8 +116,9 @@ class Service:
     In ``argv``, ``files``, ``env``, ``needs`` and ``first`` these are replaced by the deployment:
     ``{python}``, ``{port}`` (where it is asked), ``{port:NAME}`` (a further free port, the same
     wherever NAME is), ``{address}`` (where the one that is asked listens, on loopback or on its
-    host), ``{address:NAME}`` (that of the companion NAME), ``{data}`` (private directory of the index), ``{run}`` (private directory
-    of configuration and logs), ``{hosts}`` (where the library hosts of the JVM were built),
+    host), ``{address:NAME}`` (that of the companion NAME), ``{data}`` (private directory of the
+    index), ``{run}`` (private directory of configuration and logs), ``{hosts}`` (where the library
+    hosts of the JVM were built),
     ``{engines}`` (where engines that come as archives are unpacked), and ``{KIND}`` in ``laid``.
 
     ``ready``: a request that is answered ok once the engine serves; its reply decodes to facts.

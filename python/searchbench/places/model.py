@@ -74,6 +74,16 @@ class Host(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     cpu_share: float = 1.0
     delay_ms: float = 0.0
 
+    @property
+    def section(self) -> str:
+        """Its table in a study."""
+        return f"hosts.{self.name}"
+
+    @property
+    def title(self) -> str:
+        """What sentences call it."""
+        return f"host {self.name}"
+
 
 class Place(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """Where the processes of a system run, and where its files lie.
@@ -98,6 +108,16 @@ class Place(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     storages: dict[str, Storage] = {}
     host: Host | None = None
     agents: tuple[Host, ...] = ()
+
+    @property
+    def section(self) -> str:
+        """Its table in a study."""
+        return f"places.{self.name}"
+
+    @property
+    def title(self) -> str:
+        """What sentences call it."""
+        return f"place {self.name}"
 
     @property
     def hosts(self) -> dict[str, Host]:
@@ -134,7 +154,7 @@ def same(place: Place | None) -> dict[str, Any]:
     numbers = {name: number for number, name in enumerate(place.hosts)}
     hosts = [found["host"]] if place.host else []
     for host in (*hosts, *found.get("agents", ())):
-        host["name"] = numbers[host["name"]]  # which of them are the same, and not how they are called
+        host["name"] = numbers[host["name"]]  # which of them are the same is what matters
     del found["name"]
     return {key: value for key, value in found.items() if value != {}}
 

@@ -41,9 +41,11 @@ PARAMETERS = described(
         choice("part_kind", "local", "agent", "mixed"): "who searches a part: the server that is "
         "asked, an agent (a searchd of its own on this machine), or mixed: the first is local, the "
         "others are agents",
-        counts("parts_by_agent", (1, 64)): "how many parts each agent has, as a list in their order, "
-        "or one number for all; `parts` follows from it. Without it each part that is an agent has "
-        "one of its own",
+        counts(
+            "parts_by_agent", (1, 64)
+        ): "how many parts each agent has: a list in their order, or "
+        "one number for all; `parts` follows from it. Without it, and without `agents`, each part "
+        "that is an agent has one of its own",
         choice("levels", 1, 2): "merge the parts at once, or first by searchds in between and "
         "then by the one that is asked",
         number("agent_query_timeout_ms", 3000, (1, 3_600_000)): "an agent that takes longer is "
@@ -204,9 +206,7 @@ def _asked(member: Sequence[int], params: Parameters) -> str:
     return f"agent = {_at(name)}:{_port(name)}:{','.join(map(part, member))}"
 
 
-def _of_agent(
-    member: Sequence[int], schema: Schema, params: Parameters, listen: str
-) -> str:
+def _of_agent(member: Sequence[int], schema: Schema, params: Parameters, listen: str) -> str:
     """Its parts and its searchd; what it has together, where it may be asked for that."""
     name = _agent(member)
     made, listens = [_part(n, schema, params) for n in member], [f"{_at(name)}:{_port(name)}"]

@@ -210,10 +210,9 @@ def _confines(session: Session) -> Confines:
 def _look(session: Session) -> None:
     """Is every process, with each of its threads, where it should be?"""
     assert session.confines is not None
-    roots = session.there().processes
-    session.confines.loaded(
-        [p.pid for root in roots for p in (root, *root.children(recursive=True))]
-    )
+    running = session.there()
+    assert isinstance(running, Deployment)
+    session.confines.loaded(running.by_host())
 
 
 def _account(run: Run) -> None:
@@ -228,7 +227,7 @@ def _deploy(session: Session) -> None:
     session.running = Deployment(
         _engine(session), session.levers, index.path, session.run, session.cpus,
         _queries(session).corpus.schema, index.storages.laid,
-        confines.joins if confines else (),
+        confines.seat if confines else None, confines.agents if confines else (),
     ).__enter__()  # fmt: skip
 
 

@@ -24,7 +24,7 @@ from searchbench.lab.place.things import run
 from searchbench.places import Host
 from searchbench.record.trial import Lever
 
-RANGE = ipaddress.ip_network("10.213.0.0/16")
+RANGE = ipaddress.IPv4Network("10.213.0.0/16")
 """Private addresses of which a study takes 256, from where no route of this machine leads."""
 DEVICE = "eth0"  # what the cable is called in a namespace
 _CLOSED = 1  # a port on which nothing listens there: who connects is refused, after one round trip
@@ -119,7 +119,7 @@ class Network:
         trip_s = None if problem else _round_trip_s(address)
         if trip_s is None:
             problem = problem or f"nothing comes back from {address}"
-        took = "" if trip_s is None else f"a round trip took {trip_s * 1e3:.2f} ms"
+        took = "" if trip_s is None else f"a round trip took {trip_s * 1e3:.3f} ms"
         figures = {} if trip_s is None else {"round_trip_s": trip_s}
         yield Lever(
             name=f"hosts.{host.name}",
@@ -147,8 +147,8 @@ class Network:
 def _addresses(hosts: int) -> list[str]:
     """Ours, and one for each host, in a part of the range from which no route leads yet."""
     routes = [line.split() for line in _lines("-4", "route", "show", "table", "all")]
-    taken = [ipaddress.ip_network(word, strict=False) for row in routes for word in row if "." in word
-             and word[0].isdigit()]  # fmt: skip
+    words = [word for row in routes for word in row if "." in word and word[0].isdigit()]
+    taken = [ipaddress.IPv4Network(word, strict=False) for word in words]
     parts = list(RANGE.subnets(new_prefix=24))
     turn = os.getpid() % len(parts)  # so that two that start at once look elsewhere first
     for part in (*parts[turn:], *parts[:turn]):

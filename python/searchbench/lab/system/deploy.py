@@ -43,12 +43,14 @@ class Seat:
 
     ``joins``: the files by which they join control groups, before their first page. ``namespace``:
     the file of the network namespace that they enter, where ``address`` is; None: this machine's.
+    ``host``: its name; "": this machine.
     """
 
     cpus: Sequence[int] = ()
     joins: Sequence[Path] = ()
     address: str = LOOPBACK
     namespace: Path | None = None
+    host: str = ""
 
 
 class Deployment(Running):
@@ -138,8 +140,19 @@ class Deployment(Running):
                 log=_log(each.name),
                 seat=seats[each.name],
             )
+            _insist_inside(self._children[each.name].pid, seats[each.name])
         *others, self.process = (psutil.Process(c.pid) for c in self._children.values())
         self.processes = [self.process, *others]
+
+    def by_host(self) -> dict[str, list[int]]:
+        """All processes, with what they started, by the name of the host where they should be."""
+        seats, found = self._seats(), dict[str, list[int]]()
+        for name, child in self._children.items():
+            with contextlib.suppress(psutil.NoSuchProcess):
+                root = psutil.Process(child.pid)
+                family = [p.pid for p in (root, *root.children(recursive=True))]
+                found.setdefault(seats[name].host, []).extend(family)
+        return found
 
     def alone(self) -> dict[str, Endpoint]:
         """Where each agent answers by itself what the service is asked, by its name."""
@@ -245,6 +258,18 @@ class Deployment(Running):
                 "deploy",
             )
         return False
+
+
+def _insist_inside(pid: int, seat: Seat) -> None:
+    """LabError (stage ``place``) where a process is not in its namespace: it gets no byte of us."""
+    if seat.namespace is None:
+        return
+    with contextlib.suppress(OSError):  # it has ended, which is found in due course
+        if Path(f"/proc/{pid}/ns/net").stat().st_ino != seat.namespace.stat().st_ino:
+            raise LabError(
+                f"process {pid} of the system is not in the network namespace of host {seat.host}",
+                "place",
+            )
 
 
 def _listening(port: int, pid: int) -> set[str]:
