@@ -390,6 +390,25 @@ class Lever(msgspec.Struct, frozen=True, kw_only=True):
     figures: dict[str, float] = {}
 
 
+class HostAlone(msgspec.Struct, frozen=True, kw_only=True):
+    """A host asked alone before the drive: one agent of it, for the parts that it has.
+
+    ``agent``: its name, as of its log; ``per_s``: answered well in a second by so many ``clients``
+    of a closed loop; ``failed``: answered otherwise. Of ``seconds``, after a warm-up.
+    """
+
+    host: str
+    agent: str
+    parts: int
+    clients: int
+    seconds: float
+    answered: int
+    failed: int
+    per_s: float
+    service_p50_s: float
+    service_p99_s: float
+
+
 class Trial(msgspec.Struct, kw_only=True):
     """One treatment measured once.
 
@@ -401,6 +420,7 @@ class Trial(msgspec.Struct, kw_only=True):
     ``phases``: seconds spent in each phase; ``spans``: each phase once, with what the server did.
     ``reason`` and ``stage``: of a failed trial.
     ``place``: its levers as they were found; empty of a system that runs on the machine as it is.
+    ``hosts``: each agent on a host of its own, asked alone before the drive.
     ``said``: by outcome, the server's own sentence on one request that it refused so.
     """
 
@@ -447,3 +467,4 @@ class Trial(msgspec.Struct, kw_only=True):
     cache: Cache | None = None
     said: dict[str, str] = {}
     place: list[Lever] = []
+    hosts: list[HostAlone] = []

@@ -7,6 +7,7 @@
     keeps no index      compile → prepare → deploy → ingest → identify → capture | drive → ..
     attached            prepare → deploy → ingest → compile → identify → capture | drive → ..
     verbatim requests   compile → deploy → identify → capture | drive → totals → answers
+    agents on hosts     .. capture → calibrate → stop → place → deploy → identify | drive → ..
     captures afterwards ..  deploy → identify | drive → totals → capture → answers | stop
 
 What is before the first bar opens a session, and is done once for all trials driven on it. The
@@ -36,6 +37,7 @@ from searchbench.engines.answer import Facts
 from searchbench.engines.engine import Engine
 from searchbench.errors import LabError, SearchbenchError
 from searchbench.lab.conduct import measuring
+from searchbench.lab.conduct.alone import calibrate
 from searchbench.lab.conduct.ingest import index_offline, ingest, ingest_if_empty
 from searchbench.lab.conduct.session import Captured, Index, Run, Session
 from searchbench.lab.drive.drive import capture as ask_each
@@ -130,8 +132,11 @@ def opening_of(session: Session) -> Phases[Session]:
             found += [("deploy", _deploy), ("ingest", _ingest_to_keep)]
         found += [("ingest", _count_documents), stop, ("ingest", _finish)]
     found.append(("ingest", _ingested))
-    if capture and not _take_captured(session):
-        found += [*deploy, *capture, stop]
+    alone = [("calibrate", calibrate)] if timed and session.has_agents else []
+    if capture and _take_captured(session):
+        capture = []
+    if capture or alone:
+        found += [*deploy, *capture, *alone, stop]
     return [*found, *deploy] if timed else found
 
 

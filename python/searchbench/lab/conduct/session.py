@@ -230,6 +230,11 @@ class Session:
         return None if self.attached else place_of(self.opened.treatment.settings)
 
     @property
+    def has_agents(self) -> bool:
+        """Has it agents on hosts of their own?"""
+        return self.place is not None and bool(self.place.agents)
+
+    @property
     def cpus(self) -> tuple[int, ...]:
         """The cores of what is started. LabError where this machine has not so many."""
         return dealt(self.place, self.sitting.cores)
