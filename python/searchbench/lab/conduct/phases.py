@@ -209,7 +209,9 @@ def _confines(session: Session) -> Confines:
         note = structs.replace(_SHARED_CORE, number=numbers(shared))
         session.notes += [] if note in session.notes else [note]
     storages, shelf = _index(session).storages, session.sitting.shelf
-    return Confines(session.place, session.sitting.cores, storages, shelf.ledger)
+    confines = Confines(session.place, session.sitting.cores, storages, shelf.ledger)
+    session.notes += [note for note in confines.notes if note not in session.notes]
+    return confines
 
 
 def _look(session: Session) -> None:

@@ -10,6 +10,7 @@ import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from msgspec import structs
 from msgspec.structs import replace
 
 from searchbench.errors import LabError
@@ -24,7 +25,16 @@ from searchbench.lab.place.net import Network
 from searchbench.lab.place.storage import megabytes, size_words
 from searchbench.lab.system.deploy import Seat
 from searchbench.places import Cores, Host
-from searchbench.record.trial import Lever
+from searchbench.record.trial import Lever, Note
+
+_WHOLE = 1.001  # a core, and what adding up shares may be off
+_SHARED_CORE = Note(
+    kind="hosts share a core",
+    severity="note",
+    meaning="the hosts may take more of it together than there is, so each is slower in the whole "
+    "than alone, as hosts on machines of their own are not",
+    remedy="give them cores of their own, or shares of CPU that add up to 1",
+)
 
 
 @dataclass
@@ -46,6 +56,19 @@ class Hosts:
         self._ones = {host.name: _One(host, affinity.dealt(host, cores)) for host in hosts}
         self._found: dict[str, Lever] = {}
         self._looked = 0.0
+
+    @property
+    def notes(self) -> list[Note]:
+        """That hosts have more of a core together than there is."""
+        wanted: dict[int, float] = {}
+        for one in self._ones.values():
+            for cpu in one.cpus:
+                wanted[cpu] = wanted.get(cpu, 0.0) + one.host.cpu_share
+        over = [cpu for cpu, share in wanted.items() if share > _WHOLE]
+        if not over:
+            return []
+        number = f"{wanted[over[0]]:.0%} of {affinity.numbers(over[:1])}"
+        return [structs.replace(_SHARED_CORE, number=number)]
 
     @property
     def levers(self) -> list[Lever]:

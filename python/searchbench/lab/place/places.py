@@ -33,7 +33,7 @@ from searchbench.lab.place.storages import Storages, not_in_memory
 from searchbench.lab.place.throttle import keys_of, limits_of, throttle
 from searchbench.lab.system.deploy import Seat
 from searchbench.places import Cores, Place, Storage
-from searchbench.record.trial import Lever
+from searchbench.record.trial import Lever, Note
 
 # Pages of its files that are not on its account: what we read ourselves, what was read ahead.
 _UNCHARGED_BYTES = 4_000_000
@@ -69,6 +69,11 @@ class Confines:
     def agents(self) -> list[Seat]:
         """Where each of its agents runs; none where they are to be where the server is."""
         return [self._hosts.seat(host) for host in self.place.agents] if self._hosts else []
+
+    @property
+    def notes(self) -> list[Note]:
+        """What makes it less fit to measure on."""
+        return self._hosts.notes if self._hosts else []
 
     @property
     def levers(self) -> list[Lever]:

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from searchbench.analysis.judgement import Judgement
 from searchbench.record import Record
-from searchbench.report.document import compare, details, measured, notices, steps
+from searchbench.report.document import compare, details, hosts, measured, notices, steps
 from searchbench.report.document.blocks import Document, Section
 from searchbench.report.document.content import Content
 from searchbench.report.document.text import line, short
@@ -17,6 +17,7 @@ _OF_STEPS: tuple[_Part, ...] = (steps.load, steps.table, measured.latency_of_ste
 _OF_ALL: tuple[_Part, ...] = (
     measured.warmup,
     measured.agreement,
+    hosts.section,
     measured.resources,
     measured.machine,
     notices.findings,

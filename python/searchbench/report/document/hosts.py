@@ -1,0 +1,105 @@
+"""The section on hosts: each asked alone, and which of them governs the whole."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from searchbench.analysis.judgement import Estimate, TreatmentResult
+from searchbench.analysis.trial import alone, driven
+from searchbench.analysis.trial.alone import Alone
+from searchbench.report.document.blocks import Block, Cell, Details, Section, Table, Text
+from searchbench.report.document.content import LONG, Content
+from searchbench.report.document.text import line, short
+from searchbench.report.tables import numbers
+from searchbench.report.tables.cells import NONE, known, named, number, of_estimate, table, text
+
+_ABOUT = (
+    "Before each trial every agent was asked by itself, for the parts that it has: the same "
+    "requests, as many clients, the others idle. A distributed query waits for the slowest of its "
+    "agents, so the slowest one governs. Together they can be no faster than it is alone; slower "
+    "they are by merging, by the network, and by what hosts on the same cores take from each other."
+)
+
+
+@dataclass(frozen=True, slots=True)
+class _Row:
+    """An agent of a treatment. ``together``: the rate of the whole; None where it is not one."""
+
+    label: str
+    one: Alone
+    together: Estimate | None
+
+
+def section(content: Content) -> Section | None:
+    """Each host alone beside the whole; None where no agent was on a host of its own."""
+    trials = driven.by_treatment(content.record)
+    rows: list[_Row] = []
+    said: list[str] = []
+    for treatment in content.judgement.treatments:
+        used = {t.trial for t in treatment.trials if t.counts}
+        own = trials.get(treatment.treatment, [])
+        # Where none is valid, what was seen is still shown.
+        ones = alone.of_trials([t for t in own if t.trial in used or not used])
+        together = treatment.figures.get("throughput") if content.loads == {"closed"} else None
+        rows += [_Row(treatment.label, one, together) for one in ones]
+        said += _governs(treatment, ones, together)
+    if not rows:
+        return None
+    found = _table(rows)
+    blocks: list[Block] = [Text(_ABOUT), *map(Text, said)]
+    long = len(found.rows) > 2 * LONG
+    blocks.append(Details("Every host alone", (found,)) if long else found)
+    return Section("hosts", "Hosts", tuple(blocks))
+
+
+def _governs(
+    treatment: TreatmentResult, ones: list[Alone], together: Estimate | None
+) -> Iterator[str]:
+    if len(ones) < 2:
+        return
+    label = short(treatment.label, 120)
+    first = next((one for one in ones if one.governs), None)
+    if first is None:
+        yield (
+            f"{label}: which host governs is unknown: none was the slowest in each of "
+            f"{ones[0].trials} trials."
+        )
+        return
+    rate = numbers.human(first.mean_per_s, "queries/s")
+    whole = ""
+    if together is not None:
+        share = numbers.percent(together.value / first.mean_per_s)
+        whole = f", and all together {numbers.human(together.value, 'queries/s')} ({share} of that)"
+    yield f"{label}: {line(first.host)} governs. Alone it answers {rate}{whole}."
+
+
+def _table(rows: list[_Row]) -> Table:
+    def rate(row: _Row) -> Cell:
+        least, most = (numbers.human(f(row.one.per_s), "queries/s") for f in (min, max))
+        below = f"{least} to {most}" if least != most else ""
+        said = numbers.human(row.one.mean_per_s, "queries/s")
+        return Cell(said, repr(row.one.mean_per_s), below)
+
+    def seconds(value: float) -> Cell:
+        return known(value, lambda s: numbers.human(s, "s"))
+
+    def slowest(row: _Row) -> Cell:
+        tone = "bad" if row.one.governs else ""
+        return Cell(f"{row.one.slowest} of {row.one.trials}", tone=tone)  # type: ignore[arg-type]
+
+    def failed(row: _Row) -> Cell:
+        return Cell(f"{row.one.failed:,}", tone="bad") if row.one.failed else NONE
+
+    return table(
+        rows,
+        text("Treatment", lambda row: named(row.label), 2),
+        text("Host", lambda row: named(row.one.host)),
+        number("Parts", lambda row: Cell(str(row.one.parts)), 0.6),
+        number("Alone", rate, 1.4),
+        number("Service p50", lambda row: seconds(row.one.service_p50_s)),
+        number("Service p99", lambda row: seconds(row.one.service_p99_s)),
+        number("Failed", failed, 0.7, when=any(row.one.failed for row in rows)),
+        number("Slowest in trials", slowest),
+        number("Together", lambda row: of_estimate(row.together), 1.4),
+    )
