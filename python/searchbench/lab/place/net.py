@@ -30,6 +30,7 @@ DEVICE = "eth0"  # what the cable is called in a namespace
 _CLOSED = 1  # a port on which nothing listens there: who connects is refused, after one round trip
 _LOOKS = 9
 _SHORT = 0.98  # of a delay: what clocks and timers may take from it
+_PATIENCE_S = 3.0  # ... beside the delay
 
 
 class Network:
@@ -167,7 +168,7 @@ def _round_trip_s(address: str) -> float | None:
     found = []
     for _ in range(_LOOKS):
         with socket.socket() as probe:
-            probe.settimeout(3.0)
+            probe.settimeout(_PATIENCE_S)
             began = time.perf_counter()
             try:
                 probe.connect((address, _CLOSED))
