@@ -37,7 +37,7 @@ def check(given: Given, systems: Mapping[str, System]) -> None:
                         f"these can: {able}",
                     )
     for host in hosts:
-        if host not in used:
+        if used <= set(hosts) and host not in used:  # else a name that is wrong may mean it
             source.at_key(("hosts", host), f"nothing runs on the host `{host}`",
                           f"as in [places.NAME] with host = {show(host)}, or a system's agents = "
                           f"[{show(host)}]")  # fmt: skip
