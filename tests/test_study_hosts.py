@@ -82,21 +82,27 @@ def test_a_host_that_is_named_twice_has_two_agents(base: Path) -> None:
 
 
 def test_whatever_is_said_of_hosts_and_agents_may_be_a_factor(base: Path) -> None:
-    text = AGENTS.replace("cpu_share = 0.5\n", "") + """\
+    text = (
+        AGENTS.replace("cpu_share = 0.5\n", "")
+        + """\
     [factors]
     "systems.sphinx.parts_by_agent" = [1, 2]
     "hosts.south.cpu_share" = [0.5, 1.0]
     """
+    )
     plan = planned(text, base)
     assert [(t.parameters["parts"], place_of(t.settings).agents[1].cpu_share)  # type: ignore[union-attr]
             for t in plan.treatments] == [(2, 0.5), (2, 1.0), (4, 0.5), (4, 1.0)]  # fmt: skip
-    linked = AGENTS.replace('agents = ["north", "south"]\n', "") + """\
+    linked = (
+        AGENTS.replace('agents = ["north", "south"]\n', "")
+        + """\
     [factors]
     where = [
       { name = "one", set = { "systems.sphinx.agents" = "north", "systems.sphinx.parts_by_agent" = 2 } },
       { name = "both", set = { "systems.sphinx.agents" = ["north", "south"], "systems.sphinx.parts_by_agent" = [1, 2] } },
     ]
     """
+    )
     plan = planned(linked, base)
     assert parts(plan) == [(2, "2", "agent"), (3, "1,2", "agent")]
     settings = [place_of(t.settings) for t in plan.treatments]
@@ -104,11 +110,14 @@ def test_whatever_is_said_of_hosts_and_agents_may_be_a_factor(base: Path) -> Non
 
 
 def test_a_host_that_a_system_is_not_on_changes_nothing_for_it(base: Path) -> None:
-    text = AGENTS.replace("cpu_share = 0.5\n", "") + """\
+    text = (
+        AGENTS.replace("cpu_share = 0.5\n", "")
+        + """\
     [systems.sqlite]
     [factors]
     "hosts.south.cpu_share" = [0.5, 1.0]
     """
+    )
     plan = planned(text, base)
     assert [t.system for t in plan.treatments] == ["sphinx", "sphinx", "sqlite"]
 

@@ -1,16 +1,19 @@
 """Hosts asked alone before the drive: which of them is the slowest, and so governs the whole.
 
 A distributed query is answered when the last of its agents has answered. Asked alone, by the same
-requests and as many clients, an agent says how fast the whole can be at most, where hosts do not
-take from each other.
+requests and as many clients, an agent says how fast the whole can be, where hosts do not take from
+each other.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from statistics import mean
 
+from searchbench.analysis.judgement import Estimate
+from searchbench.analysis.stats.intervals import geometric_estimate, mean_interval
 from searchbench.record.trial import HostAlone, Trial
 
 
@@ -18,49 +21,54 @@ from searchbench.record.trial import HostAlone, Trial
 class Alone:
     """An agent over the trials of a treatment, in their order.
 
-    ``per_s``: answers a second; times in seconds, means over trials. ``slowest``: in how many of
-    ``trials`` no other was slower.
+    ``rates``: answers a second in each; ``per_s``: their geometric mean with its interval. Times in
+    seconds, means over trials. ``failed``: answered otherwise than well, in all.
     """
 
     host: str
     agent: str
     parts: int
-    per_s: tuple[float, ...]
+    rates: tuple[float, ...]
+    per_s: Estimate
     service_p50_s: float
     service_p99_s: float
     failed: int
-    slowest: int
-    trials: int
-
-    @property
-    def governs(self) -> bool:
-        """Was it the slowest in every trial?"""
-        return self.slowest == self.trials
-
-    @property
-    def mean_per_s(self) -> float:
-        """Over trials."""
-        return mean(self.per_s)
 
 
 def of_trials(trials: Sequence[Trial]) -> list[Alone]:
     """Each agent, in its order; none where there are none on hosts of their own."""
-    asked = [trial.hosts for trial in trials if trial.hosts]
-    least = [min(each.per_s for each in hosts) for hosts in asked]
     by_agent: dict[str, list[HostAlone]] = {}
-    for each in (each for hosts in asked for each in hosts):
+    for each in (each for trial in trials for each in trial.hosts):
         by_agent.setdefault(each.agent, []).append(each)
     return [
         Alone(
             host=seen[0].host,
             agent=name,
             parts=seen[0].parts,
-            per_s=tuple(each.per_s for each in seen),
+            rates=tuple(each.per_s for each in seen),
+            per_s=rate,
             service_p50_s=mean(each.service_p50_s for each in seen),
             service_p99_s=mean(each.service_p99_s for each in seen),
             failed=sum(each.failed for each in seen),
-            slowest=sum(e.per_s == low for e, low in zip(seen, least, strict=True)),
-            trials=len(asked),
         )
         for name, seen in by_agent.items()
+        if (rate := geometric_estimate([each.per_s for each in seen], "queries/s")) is not None
     ]
+
+
+def governing(ones: Sequence[Alone]) -> Alone | None:
+    """The slowest, where it is slower than the next by more than chance makes it; else None.
+
+    By Student's interval of the log of their ratio over trials, which are paired: both were asked
+    one after the other. One trial shows nothing.
+    """
+    if len(ones) < 2:
+        return None
+    slowest, second, *_ = sorted(ones, key=lambda one: one.per_s.value)
+    if len(slowest.rates) != len(second.rates):
+        return None
+    span = mean_interval(
+        [math.log(b / a) for a, b in zip(slowest.rates, second.rates, strict=True)]
+    )
+    apart = span is not None and span.method.startswith("t ") and span.low > 0
+    return slowest if apart else None

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from searchbench.analysis.judgement import Estimate, TreatmentResult
 from searchbench.analysis.trial import alone, driven
-from searchbench.analysis.trial.alone import Alone
+from searchbench.analysis.trial.alone import Alone, governing
 from searchbench.report.document.blocks import Block, Cell, Details, Section, Table, Text
 from searchbench.report.document.content import LONG, Content
 from searchbench.report.document.text import line, short
@@ -17,8 +17,9 @@ from searchbench.report.tables.cells import NONE, known, named, number, of_estim
 _ABOUT = (
     "Before each trial every agent was asked by itself, for the parts that it has: the same "
     "requests, as many clients, the others idle. A distributed query waits for the slowest of its "
-    "agents, so the slowest one governs. Together they can be no faster than it is alone; slower "
-    "they are by merging, by the network, and by what hosts on the same cores take from each other."
+    "agents, so that one governs. What all together are slower than it is alone went into merging, "
+    "into the network, and into what hosts on the same cores take from each other. These drives "
+    "are short: where all together are faster, by so much they are off."
 )
 
 
@@ -58,35 +59,20 @@ def _governs(
 ) -> Iterator[str]:
     if len(ones) < 2:
         return
-    label = short(treatment.label, 120)
-    first = next((one for one in ones if one.governs), None)
+    label, first = short(treatment.label, 120), governing(ones)
     if first is None:
-        yield (
-            f"{label}: which host governs is unknown: none was the slowest in each of "
-            f"{ones[0].trials} trials."
-        )
+        yield f"{label}: which host governs is not resolved."
         return
-    rate = numbers.human(first.mean_per_s, "queries/s")
-    whole = ""
+    rate, whole = numbers.human(first.per_s.value, "queries/s"), ""
     if together is not None:
-        share = numbers.percent(together.value / first.mean_per_s)
+        share = numbers.percent(together.value / first.per_s.value)
         whole = f", and all together {numbers.human(together.value, 'queries/s')} ({share} of that)"
     yield f"{label}: {line(first.host)} governs. Alone it answers {rate}{whole}."
 
 
 def _table(rows: list[_Row]) -> Table:
-    def rate(row: _Row) -> Cell:
-        least, most = (numbers.human(f(row.one.per_s), "queries/s") for f in (min, max))
-        below = f"{least} to {most}" if least != most else ""
-        said = numbers.human(row.one.mean_per_s, "queries/s")
-        return Cell(said, repr(row.one.mean_per_s), below)
-
     def seconds(value: float) -> Cell:
         return known(value, lambda s: numbers.human(s, "s"))
-
-    def slowest(row: _Row) -> Cell:
-        tone = "bad" if row.one.governs else ""
-        return Cell(f"{row.one.slowest} of {row.one.trials}", tone=tone)  # type: ignore[arg-type]
 
     def failed(row: _Row) -> Cell:
         return Cell(f"{row.one.failed:,}", tone="bad") if row.one.failed else NONE
@@ -96,10 +82,9 @@ def _table(rows: list[_Row]) -> Table:
         text("Treatment", lambda row: named(row.label), 2),
         text("Host", lambda row: named(row.one.host)),
         number("Parts", lambda row: Cell(str(row.one.parts)), 0.6),
-        number("Alone", rate, 1.4),
+        number("Alone", lambda row: of_estimate(row.one.per_s), 1.4),
         number("Service p50", lambda row: seconds(row.one.service_p50_s)),
         number("Service p99", lambda row: seconds(row.one.service_p99_s)),
         number("Failed", failed, 0.7, when=any(row.one.failed for row in rows)),
-        number("Slowest in trials", slowest),
         number("Together", lambda row: of_estimate(row.together), 1.4),
     )
