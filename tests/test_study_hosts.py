@@ -98,11 +98,13 @@ def test_whatever_is_said_of_hosts_and_agents_may_be_a_factor(base: Path) -> Non
         + """\
     [factors]
     where = [
-      { name = "one", set = { "systems.sphinx.agents" = "north", "systems.sphinx.parts_by_agent" = 2 } },
-      { name = "both", set = { "systems.sphinx.agents" = ["north", "south"], "systems.sphinx.parts_by_agent" = [1, 2] } },
+      { name = "one", set = { AGENTS = "north", PARTS = 2 } },
+      { name = "both", set = { AGENTS = ["north", "south"], PARTS = [1, 2] } },
     ]
     """
     )
+    for name, path in {"AGENTS =": "agents", "PARTS =": "parts_by_agent"}.items():
+        linked = linked.replace(name, f'"systems.sphinx.{path}" =')
     plan = planned(linked, base)
     assert parts(plan) == [(2, "2", "agent"), (3, "1,2", "agent")]
     settings = [place_of(t.settings) for t in plan.treatments]
@@ -162,7 +164,7 @@ def test_the_server_is_on_the_host_of_its_place(base: Path) -> None:
          "nothing is started yet (start the system there, and name it with `attach`)"),
         ("[hosts.n]\ncores = 0\n[systems.sphinx]\nagents = 'n'\n", "10:9: `cores` = 0 leaves"),
         ("[hosts.n]\ncpu_share = 2\n[systems.sphinx]\nagents = 'n'\n", "10:13: `cpu_share` must"),
-        ("[hosts.n]\ncpu = 2\n[systems.sphinx]\nagents = 'n'\n", "10:1: [hosts.n] has no key `cpu`"),
+        ("[hosts.n]\ncpu = 2\n[systems.sphinx]\nagents = 'n'\n", "10:1: [hosts.n] has no key"),
         ('[hosts.n]\n[places.p]\nhost = "n"\ncores = 1\n[systems.sphinx]\n',
          "12:9: a place on a host has what the host has: say `cores` in [hosts.NAME]"),
         ('[hosts.n]\n[places.p]\nhost = "n"\n[systems.sqlite]\n',
