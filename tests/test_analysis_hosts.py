@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 from searchbench.analysis.trial.alone import governing, of_trials
-from searchbench.record.trial import HostAlone, Trial
+from searchbench.record.alone import HostAlone
+from searchbench.record.trial import Trial
 
 
 def trials(rates: np.ndarray[tuple[int, ...], np.dtype[np.float64]]) -> list[Trial]:

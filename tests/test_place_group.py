@@ -18,7 +18,7 @@ from searchbench.lab.place.group import Group
 from searchbench.lab.place.ledger import Ledger
 from searchbench.lab.place.places import Confines
 from searchbench.lab.place.storages import Storages
-from searchbench.lab.system.deploy import in_child
+from searchbench.lab.system.seat import in_child
 from searchbench.places import Cores, Place
 from searchbench.record.trial import Lever
 

@@ -20,7 +20,7 @@ from searchbench.lab.place.hosts import Hosts
 from searchbench.lab.place.ledger import Ledger, clean
 from searchbench.lab.place.net import Network
 from searchbench.lab.place.things import run
-from searchbench.lab.system.deploy import Seat, in_child
+from searchbench.lab.system.seat import Seat, in_child
 from searchbench.places import Cores, Host
 
 __all__ = ["home", "made"]
@@ -197,7 +197,7 @@ KILLED = """
 import os, signal, subprocess, sys
 from searchbench.lab.place import ledger
 from searchbench.lab.place.net import Network
-from searchbench.lab.system.deploy import in_child
+from searchbench.lab.system.seat import in_child
 from searchbench.places import Host
 
 noted, real = [], ledger.Ledger.note

@@ -1,4 +1,4 @@
-"""One trial as trial.json keeps it: the only place where its keys are spelled.
+"""One trial as trial.json keeps it: here alone (and in alone.py) are its keys spelled.
 
 The lab fills a ``Trial`` in while it conducts; analysis and report read it. FORMATS.md describes
 the same keys for readers without us. What is not known is None or empty, never guessed.
@@ -10,6 +10,7 @@ from typing import Any, Literal
 
 import msgspec
 
+from searchbench.record.alone import HostAlone
 from searchbench.study.plan import Level
 
 KERNEL = "[kernel]"  # the name of the kernel's own threads among other processes
@@ -390,25 +391,6 @@ class Lever(msgspec.Struct, frozen=True, kw_only=True):
     figures: dict[str, float] = {}
 
 
-class HostAlone(msgspec.Struct, frozen=True, kw_only=True):
-    """A host asked alone before the drive: one agent of it, for the parts that it has.
-
-    ``agent``: its name, as of its log; ``per_s``: answered well in a second by so many ``clients``
-    of a closed loop; ``failed``: answered otherwise. Of ``seconds``, after a warm-up.
-    """
-
-    host: str
-    agent: str
-    parts: int
-    clients: int
-    seconds: float
-    answered: int
-    failed: int
-    per_s: float
-    service_p50_s: float
-    service_p99_s: float
-
-
 class Trial(msgspec.Struct, kw_only=True):
     """One treatment measured once.
 
@@ -419,8 +401,8 @@ class Trial(msgspec.Struct, kw_only=True):
     ``warmup``: None of one that was not until steady.
     ``phases``: seconds spent in each phase; ``spans``: each phase once, with what the server did.
     ``reason`` and ``stage``: of a failed trial.
-    ``place``: its levers as they were found; empty of a system that runs on the machine as it is.
-    ``hosts``: each agent on a host of its own, asked alone before the drive.
+    ``place``: its levers as they were found; ``hosts``: agents on hosts, asked alone before the
+    drive; both empty of a system that runs on the machine as it is.
     ``said``: by outcome, the server's own sentence on one request that it refused so.
     """
 

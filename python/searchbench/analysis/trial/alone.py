@@ -14,7 +14,8 @@ from statistics import mean
 
 from searchbench.analysis.judgement import Estimate
 from searchbench.analysis.stats.intervals import geometric_estimate, mean_interval
-from searchbench.record.trial import HostAlone, Trial
+from searchbench.record.alone import HostAlone
+from searchbench.record.trial import Trial
 
 
 @dataclass(frozen=True, slots=True)

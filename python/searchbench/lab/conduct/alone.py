@@ -15,7 +15,7 @@ from searchbench.lab.conduct.session import Session
 from searchbench.lab.system.deploy import Deployment
 from searchbench.lab.wire.exchange import Endpoint, samples_of
 from searchbench.lab.wire.order import Manner, Order
-from searchbench.record.trial import HostAlone
+from searchbench.record.alone import HostAlone
 from searchbench.workload.loads import ClosedLoop
 
 WARMUP_S = 0.5

@@ -23,7 +23,7 @@ from searchbench.lab.place.ledger import Ledger
 from searchbench.lab.place.lever import insist
 from searchbench.lab.place.net import Network
 from searchbench.lab.place.storage import megabytes, size_words
-from searchbench.lab.system.deploy import Seat
+from searchbench.lab.system.seat import Seat
 from searchbench.places import Cores, Host
 from searchbench.record.trial import Lever, Note
 

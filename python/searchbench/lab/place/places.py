@@ -31,7 +31,7 @@ from searchbench.lab.place.lever import insist
 from searchbench.lab.place.storage import megabytes, size_words
 from searchbench.lab.place.storages import Storages, not_in_memory
 from searchbench.lab.place.throttle import keys_of, limits_of, throttle
-from searchbench.lab.system.deploy import Seat
+from searchbench.lab.system.seat import Seat
 from searchbench.places import Cores, Place, Storage
 from searchbench.record.trial import Lever, Note
 

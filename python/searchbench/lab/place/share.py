@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from msgspec.structs import replace
 
 from searchbench.lab.place.group import Cpu, Group
-from searchbench.lab.system.deploy import in_child
+from searchbench.lab.system.seat import in_child
 from searchbench.places import Host, Place
 from searchbench.record.trial import Lever
 

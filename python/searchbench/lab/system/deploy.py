@@ -6,13 +6,11 @@ They have their cores, and their end is tied to ours.
 from __future__ import annotations
 
 import contextlib
-import ctypes
 import os
 import signal
 import subprocess
 import time
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Self
 
@@ -21,36 +19,18 @@ import psutil
 from searchbench.corpora.corpus import Schema
 from searchbench.engines.engine import Companion, Engine, Laid, Parameters
 from searchbench.errors import LabError
-from searchbench.lab.system.names import LOOPBACK, Places, free_port, program
+from searchbench.lab.system.names import Places, free_port, program
 from searchbench.lab.system.running import NO_FIELDS, Running
+from searchbench.lab.system.seat import Seat, in_child, insist_inside
 from searchbench.lab.wire.exchange import Endpoint, Refused
 
 _STOP_TIMEOUT_S = 10.0
 _LOOKS = 4
 _LISTEN = "0A"  # the state of a socket in /proc/net/tcp
-_PR_SET_PDEATHSIG = 1
 _COMMAND_TIMEOUT_S = 3600.0
 _KILLED_S = 5.0  # what SIGKILL may take to free ports and files
 # An ordinary user in a user namespace: the files below, which are root's, are its own there.
 _ORDINARY = ("unshare", "--user", "--map-user=65534", "--map-group=65534", "--")
-_libc = ctypes.CDLL(None, use_errno=True)
-_NEW_NETWORK = 0x40000000  # CLONE_NEWNET of sched.h
-
-
-@dataclass(frozen=True, slots=True)
-class Seat:
-    """Where processes run. ``cpus``: their cores (none: any).
-
-    ``joins``: the files by which they join control groups, before their first page. ``namespace``:
-    the file of the network namespace that they enter, where ``address`` is; None: this machine's.
-    ``host``: its name; "": this machine.
-    """
-
-    cpus: Sequence[int] = ()
-    joins: Sequence[Path] = ()
-    address: str = LOOPBACK
-    namespace: Path | None = None
-    host: str = ""
 
 
 class Deployment(Running):
@@ -140,7 +120,7 @@ class Deployment(Running):
                 log=_log(each.name),
                 seat=seats[each.name],
             )
-            _insist_inside(self._children[each.name].pid, seats[each.name])
+            insist_inside(self._children[each.name].pid, seats[each.name])
         *others, self.process = (psutil.Process(c.pid) for c in self._children.values())
         self.processes = [self.process, *others]
 
@@ -258,18 +238,6 @@ class Deployment(Running):
                 "deploy",
             )
         return False
-
-
-def _insist_inside(pid: int, seat: Seat) -> None:
-    """LabError (stage ``place``) where a process is not in its namespace: it gets no byte of us."""
-    if seat.namespace is None:
-        return
-    with contextlib.suppress(OSError):  # it has ended, which is found in due course
-        if Path(f"/proc/{pid}/ns/net").stat().st_ino != seat.namespace.stat().st_ino:
-            raise LabError(
-                f"process {pid} of the system is not in the network namespace of host {seat.host}",
-                "place",
-            )
 
 
 def _listening(port: int, pid: int) -> set[str]:
@@ -421,32 +389,3 @@ def _tail(log: Path, lines: int = 5) -> str:
     except OSError:
         return ""
     return " | ".join(line.strip() for line in text.strip().splitlines()[-lines:])
-
-
-def in_child(
-    cpus: Sequence[int], joins: Sequence[Path] = (), namespace: Path | None = None
-) -> Callable[[], None]:
-    """Between fork and exec: the server dies with us, even if we are killed; it has its cores.
-
-    And it joins control groups, by these files of theirs, and enters a network namespace.
-    """
-    parent = os.getpid()
-
-    def prepare() -> None:
-        _libc.prctl(_PR_SET_PDEATHSIG, signal.SIGTERM, 0, 0, 0)
-        if os.getppid() != parent:
-            os._exit(1)
-        os.setpgid(0, 0)  # so that Ctrl-C reaches us and not the server
-        if cpus:
-            os.sched_setaffinity(0, cpus)
-        for path in joins:
-            file = os.open(path, os.O_WRONLY)
-            os.write(file, b"0")  # itself
-            os.close(file)
-        if namespace is not None:
-            file = os.open(namespace, os.O_RDONLY)
-            if _libc.setns(file, _NEW_NETWORK):
-                raise OSError(ctypes.get_errno(), "setns")
-            os.close(file)
-
-    return prepare
