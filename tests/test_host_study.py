@@ -80,7 +80,7 @@ def test_agents_are_on_their_hosts_and_each_is_asked_alone_first(home: Path) -> 
     links = {link.name for link in trial.host_window.links}
     assert any(name.startswith("sb") for name in links), "the bridge carried it"
     page = write_report(record, judge(record), home / "report").html.read_text()
-    assert "which host governs is not resolved" in page, "one trial shows nothing"
+    assert "Which host governs is not resolved" in page, "one trial shows nothing"
 
 
 def test_the_server_that_is_asked_may_be_on_a_host_too(home: Path) -> None:

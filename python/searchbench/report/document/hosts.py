@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 
 from searchbench.analysis.judgement import Estimate, TreatmentResult
@@ -37,6 +36,7 @@ def section(content: Content) -> Section | None:
     trials = driven.by_treatment(content.record)
     rows: list[_Row] = []
     said: list[str] = []
+    unknown: list[str] = []
     for treatment in content.judgement.treatments:
         used = {t.trial for t in treatment.trials if t.counts}
         own = trials.get(treatment.treatment, [])
@@ -44,9 +44,17 @@ def section(content: Content) -> Section | None:
         ones = alone.of_trials([t for t in own if t.trial in used or not used])
         together = treatment.figures.get("throughput") if content.loads == {"closed"} else None
         rows += [_Row(treatment.label, one, together) for one in ones]
-        said += _governs(treatment, ones, together)
+        if (first := governing(ones)) is not None:
+            said.append(_governs(treatment, first, together))
+        elif len(ones) > 1:
+            unknown.append(short(treatment.label, 120))
     if not rows:
         return None
+    if unknown:
+        said.append(
+            f"Which host governs is not resolved of {'; '.join(unknown)}: none is slower than the "
+            "next by more than chance makes it. More replicates resolve more."
+        )
     found = _table(rows)
     blocks: list[Block] = [Text(_ABOUT), *map(Text, said)]
     long = len(found.rows) > 2 * LONG
@@ -54,20 +62,13 @@ def section(content: Content) -> Section | None:
     return Section("hosts", "Hosts", tuple(blocks))
 
 
-def _governs(
-    treatment: TreatmentResult, ones: list[Alone], together: Estimate | None
-) -> Iterator[str]:
-    if len(ones) < 2:
-        return
-    label, first = short(treatment.label, 120), governing(ones)
-    if first is None:
-        yield f"{label}: which host governs is not resolved."
-        return
+def _governs(treatment: TreatmentResult, first: Alone, together: Estimate | None) -> str:
     rate, whole = numbers.human(first.per_s.value, "queries/s"), ""
     if together is not None:
         share = numbers.percent(together.value / first.per_s.value)
         whole = f", and all together {numbers.human(together.value, 'queries/s')} ({share} of that)"
-    yield f"{label}: {line(first.host)} governs. Alone it answers {rate}{whole}."
+    label = short(treatment.label, 120)
+    return f"{label}: {line(first.host)} governs. Alone it answers {rate}{whole}."
 
 
 def _table(rows: list[_Row]) -> Table:
