@@ -79,7 +79,10 @@ def test_agents_are_on_their_hosts_and_each_is_asked_alone_first(home: Path) -> 
     assert trial.answers_under_load.changed == 0
     links = {link.name for link in trial.host_window.links}
     assert any(name.startswith("sb") for name in links), "the bridge carried it"
-    page = write_report(record, judge(record), home / "report").html.read_text()
+    report = write_report(record, judge(record), home / "report")
+    page = report.html.read_text()
+    sheet = next(path for path in report.csv if path.stem == "trials").read_text()
+    assert "alone_rate_p1_at_south" in sheet, "what the page shows is in the tables too"
     assert "Which host governs is not resolved" in page, "one trial shows nothing"
 
 

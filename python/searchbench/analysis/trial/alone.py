@@ -57,6 +57,18 @@ def of_trials(trials: Sequence[Trial]) -> list[Alone]:
     ]
 
 
+def figures(trial: Trial) -> dict[str, Estimate]:
+    """Of each agent its rate and its times, by names that tables of numbers have."""
+    found = {}
+    for each in trial.hosts:
+        own = {"rate": (each.per_s, "queries/s"), "p50": (each.service_p50_s, "s"),
+               "p99": (each.service_p99_s, "s")}  # fmt: skip
+        for what, (value, unit) in own.items():
+            name = f"alone_{what}_{each.agent}_at_{each.host}"
+            found[name] = Estimate(value, unit, each.answered, None)
+    return found
+
+
 def governing(ones: Sequence[Alone]) -> Alone | None:
     """The slowest, where it is slower than the next by more than chance makes it; else None.
 

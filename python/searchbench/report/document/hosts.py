@@ -2,16 +2,27 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from searchbench.analysis.judgement import Estimate, TreatmentResult
 from searchbench.analysis.trial import alone, driven
 from searchbench.analysis.trial.alone import Alone, governing
+from searchbench.record import Trial
 from searchbench.report.document.blocks import Block, Cell, Details, Section, Table, Text
 from searchbench.report.document.content import LONG, Content
 from searchbench.report.document.text import line, short
 from searchbench.report.tables import numbers
-from searchbench.report.tables.cells import NONE, known, named, number, of_estimate, table, text
+from searchbench.report.tables.cells import (
+    NONE,
+    known,
+    named,
+    number,
+    of_estimate,
+    share,
+    table,
+    text,
+)
 
 _ABOUT = (
     "Before each trial every agent was asked by itself, for the parts that it has: the same "
@@ -24,10 +35,14 @@ _ABOUT = (
 
 @dataclass(frozen=True, slots=True)
 class _Row:
-    """An agent of a treatment. ``together``: the rate of the whole; None where it is not one."""
+    """An agent of a treatment. ``share``: of the CPU that its host has; None: all of it.
+
+    ``together``: the rate of the whole; None where the load sets it.
+    """
 
     label: str
     one: Alone
+    share: float | None
     together: Estimate | None
 
 
@@ -43,7 +58,8 @@ def section(content: Content) -> Section | None:
         # Where none is valid, what was seen is still shown.
         ones = alone.of_trials([t for t in own if t.trial in used or not used])
         together = treatment.figures.get("throughput") if content.loads == {"closed"} else None
-        rows += [_Row(treatment.label, one, together) for one in ones]
+        shares = _shares(own)
+        rows += [_Row(treatment.label, one, shares.get(one.host), together) for one in ones]
         if (first := governing(ones)) is not None:
             said.append(_governs(treatment, first, together))
         elif len(ones) > 1:
@@ -65,10 +81,21 @@ def section(content: Content) -> Section | None:
 def _governs(treatment: TreatmentResult, first: Alone, together: Estimate | None) -> str:
     rate, whole = numbers.human(first.per_s.value, "queries/s"), ""
     if together is not None:
-        share = numbers.percent(together.value / first.per_s.value)
-        whole = f", and all together {numbers.human(together.value, 'queries/s')} ({share} of that)"
+        part = numbers.percent(together.value / first.per_s.value)
+        whole = f", and all together {numbers.human(together.value, 'queries/s')} ({part} of that)"
     label = short(treatment.label, 120)
     return f"{label}: {line(first.host)} governs. Alone it answers {rate}{whole}."
+
+
+def _shares(trials: Sequence[Trial]) -> dict[str, float]:
+    """The share of CPU of each host that has one, as asked."""
+    begin, end = "hosts.", ".cpu_share"
+    return {
+        lever.name.removeprefix(begin).removesuffix(end): float(lever.asked)
+        for trial in trials
+        for lever in trial.place
+        if lever.name.startswith(begin) and lever.name.endswith(end)
+    }
 
 
 def _table(rows: list[_Row]) -> Table:
@@ -82,6 +109,7 @@ def _table(rows: list[_Row]) -> Table:
         rows,
         text("Treatment", lambda row: named(row.label), 2),
         text("Host", lambda row: named(row.one.host)),
+        number("CPU", lambda row: share(row.share), 0.6, when=any(row.share for row in rows)),
         number("Parts", lambda row: Cell(str(row.one.parts)), 0.6),
         number("Alone", lambda row: of_estimate(row.one.per_s), 1.4),
         number("Service p50", lambda row: seconds(row.one.service_p50_s)),
