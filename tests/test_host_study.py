@@ -95,6 +95,21 @@ def test_the_server_that_is_asked_may_be_on_a_host_too(home: Path) -> None:
     assert processes == {"hosts.hub": 1, "hosts.north": 1}
 
 
+@pytest.mark.parametrize("server", ["groonga", "httpd"])
+def test_an_engine_without_agents_may_be_on_a_host(home: Path, server: str) -> None:
+    if lacking := missing(ENGINES["groonga"]):
+        pytest.skip(f"no Groonga here: {lacking}")
+    rest = '[hosts.far]\ncpu_share = 0.8\n[places.p]\nhost = "far"\ncold = "trial"\n'
+    (trial,) = ran(home, rest + f'[systems.groonga]\nserver = "{server}"\n').trials
+    assert trial.reason == ""
+    levers = {v.name: v for v in trial.place}
+    assert {name: v.problem for name, v in levers.items()} == dict.fromkeys(
+        ("places.p.cold", "hosts.far", "hosts.far.cpu_share"), ""
+    )
+    assert levers["hosts.far"].figures["processes"] >= 1
+    assert trial.hosts == [], "there is no agent to be asked alone"
+
+
 def test_agents_of_two_levels_are_on_hosts_and_the_one_between_where_the_server_is(
     home: Path,
 ) -> None:
