@@ -168,7 +168,7 @@ def test_the_server_is_on_the_host_of_its_place(base: Path) -> None:
         ('[hosts.n]\n[places.p]\nhost = "n"\ncores = 1\n[systems.sphinx]\n',
          "12:9: a place on a host has what the host has: say `cores` in [hosts.NAME]"),
         ('[hosts.n]\n[places.p]\nhost = "n"\n[systems.sqlite]\n',
-         "11:8: sqlite listens on loopback alone, so sqlite cannot be on a host (these can: sph"),
+         "11:8: sqlite listens on loopback alone, so sqlite cannot be on a host (these can: groo"),
     ],
 )  # fmt: skip
 def test_every_mistake_is_one_sentence_at_its_position(text: str, said: str, base: Path) -> None:

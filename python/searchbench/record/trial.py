@@ -400,10 +400,8 @@ class Trial(msgspec.Struct, kw_only=True):
     ``roles``: what the numbers in the samples' column of that name mean.
     ``warmup``: None of one that was not until steady.
     ``phases``: seconds spent in each phase; ``spans``: each phase once, with what the server did.
-    ``reason`` and ``stage``: of a failed trial.
-    ``place``: its levers as they were found; ``hosts``: agents on hosts, asked alone before the
-    drive; both empty of a system that runs on the machine as it is.
-    ``said``: by outcome, the server's own sentence on one request that it refused so.
+    ``reason``, ``stage``: of a failed trial. ``said``: by outcome, the server on one that it refused.
+    ``place``: its levers as they were found; ``hosts``: agents on hosts, asked alone before.
     """
 
     trial: str
