@@ -400,7 +400,7 @@ class Trial(msgspec.Struct, kw_only=True):
     ``roles``: what the numbers in the samples' column of that name mean.
     ``warmup``: None of one that was not until steady.
     ``phases``: seconds spent in each phase; ``spans``: each phase once, with what the server did.
-    ``reason``, ``stage``: of a failed trial. ``said``: by outcome, the server on one that it refused.
+    ``reason``, ``stage``: of a failed trial. ``said``: by outcome, why it was refused once.
     ``place``: its levers as they were found; ``hosts``: agents on hosts, asked alone before.
     """
 
