@@ -15,6 +15,7 @@ from searchbench.record.trial import (
     DeviceTotals,
     HostTotals,
     Ingest,
+    Lever,
     ServerTotals,
     Service,
     Trial,
@@ -154,3 +155,16 @@ def test_a_treatment_has_what_most_of_its_valid_trials_have() -> None:
     assert tie is not None
     assert (tie.part, tie.trials, tie.of) == ("unknown", 1, 2)
     assert bottleneck.of_treatment([(result("a", "invalid"), disk)]) is None
+
+
+@pytest.mark.parametrize(("used", "part"), [(0.147, "processor"), (0.137, "processor"),
+                                            (0.12, "waits")])  # fmt: skip
+def test_a_share_of_cpu_that_is_used_up_is_the_processor(used: float, part: str) -> None:
+    levers = [
+        Lever(name=f"hosts.{host}.cpu_share", asked=asked, figures={"used_share": share})
+        for host, asked, share in (("north", "0.3", 0.15), ("south", "0.15", used))
+    ]
+    shared = structs.replace(trial(), place=levers)
+    found = bottleneck.of_trial(shared, traced(4.0), [])
+    assert found.part == part
+    assert ("hosts.south used" in found.number) == (part == "processor")

@@ -18,7 +18,7 @@ from searchbench.lab.place.group import Group
 from searchbench.lab.place.ledger import Ledger
 from searchbench.lab.place.places import Confines
 from searchbench.lab.place.storages import Storages
-from searchbench.lab.system.deploy import in_child
+from searchbench.lab.system.seat import in_child
 from searchbench.places import Cores, Place
 from searchbench.record.trial import Lever
 
@@ -72,7 +72,7 @@ def test_a_cap_holds_for_the_pages_of_files_too(home: Path, made: Ledger) -> Non
     found.settle()
     process = reader(found)
     try:
-        found.loaded([process.pid])
+        found.loaded({"": [process.pid]})
         found.driven()
         seen = lever(found, "memory")
         assert seen.problem == ""
@@ -92,7 +92,7 @@ def test_a_process_outside_of_the_group_is_noticed(home: Path, made: Ledger) -> 
     process = reader(found, joins=False)
     try:
         with pytest.raises(LabError, match="is not in the control group of place small") as raised:
-            found.loaded([process.pid])
+            found.loaded({"": [process.pid]})
         assert raised.value.stage == "place"
     finally:
         ended(process)
@@ -109,7 +109,7 @@ def test_pages_that_evade_the_cap_are_noticed(
     found.settle()
     process = reader(found)
     try:
-        found.loaded([process.pid])
+        found.loaded({"": [process.pid]})
         with pytest.raises(LabError, match="not on its account, so the cap does not hold"):
             found.driven()
     finally:
@@ -153,7 +153,7 @@ def test_a_share_of_cpu_is_what_a_busy_loop_gets(home: Path, made: Ledger) -> No
     seen = lever(found, "cpu_share")
     # Less where others want the core too.
     assert 0.05 < seen.figures["measured_share"] < 0.33
-    found.loaded([])
+    found.loaded({})
     busy = subprocess.Popen(
         ["sh", "-c", "while :; do :; done"], preexec_fn=in_child(found.cpus, found.joins)
     )
@@ -188,7 +188,7 @@ def test_threads_keep_to_their_cores(home: Path, made: Ledger) -> None:
     found.settle()
     process = reader(found)
     try:
-        found.loaded([process.pid])
+        found.loaded({"": [process.pid]})
         seen = lever(found, "cores")
         assert seen.read_back == seen.asked == f"core {CORES[0]}"
         found.driven()
@@ -206,7 +206,7 @@ def test_a_thread_on_another_core_is_noticed(home: Path, made: Ledger) -> None:
     try:
         os.sched_setaffinity(process.pid, CORES)
         with pytest.raises(LabError, match=r"places\.one\.cores did not take: core .* was asked"):
-            found.loaded([process.pid])
+            found.loaded({"": [process.pid]})
     finally:
         ended(process)
     found.leave()
@@ -220,7 +220,7 @@ def test_time_on_another_core_is_noticed(home: Path, made: Ledger) -> None:
     found.settle()
     process = reader(found)
     try:
-        found.loaded([process.pid])
+        found.loaded({"": [process.pid]})
         if not found.levers or not found._group or not found._group.cpu().by_core_s:
             pytest.skip("kernel: its control groups do not count time by core")
         astray = subprocess.Popen(

@@ -243,3 +243,19 @@ def test_what_has_not_our_name_is_not_removed(home: Path) -> None:
         mine.note(things.Tree(str(tree)))
     assert tree.exists()
     assert "it has not our name" in things.Group(("/sys/fs/cgroup/memory/theirs",)).undo()
+
+
+def test_what_another_version_has_made_is_left_with_its_ledger(home: Path) -> None:
+    def left(*rows: str) -> tuple[str, ...]:
+        (home / "ledgers").mkdir(exist_ok=True)
+        path = home / "ledgers/999999999-1-0.jsonl"
+        path.write_text("\n".join(rows))
+        done = clean()
+        assert path.exists() == bool(done.left)
+        return done.left
+
+    later = '{"made": 3, "thing": {"type": "Moon", "phase": 2}}'
+    (said,) = left('{"boot": "b"}', later, "")
+    assert "names a Moon that this version of searchbench does not know; give" in said
+    assert left('{"boot": "b"}', later, '{"undone": 3}', "") == ()
+    assert left('{"boot": "b"}', later[:30]) == (), "killed while it wrote"

@@ -18,7 +18,7 @@ app = App(
 @app.command
 @flowing
 def clean(*, as_json: Json = False) -> int:
-    """Undo what runs that were killed have left: mounts, loop devices, pools, control groups.
+    """Undo what killed runs have left: mounts, loop devices, pools, control groups, namespaces.
 
     Only what they wrote down before they made it, and only where it is still that. What a run that
     lives has made is not touched. Every run begins with this.

@@ -23,7 +23,8 @@ Wire = Literal["frames", "http", "mysql", "sphinxql", "sphinx", "postgres"]
 class Parameter:
     """One lever of an engine; any of them may be a factor of a study.
 
-    ``index``: the index on disk depends on it, so a change means a new ingest.
+    ``index``: the index on disk depends on it, so a change means a new ingest. ``counts``: a study
+    gives a number or a list of them, and the level is a text: "4", "1,4".
     """
 
     name: str
@@ -34,6 +35,7 @@ class Parameter:
     minimum: float | None = None
     maximum: float | None = None
     index: bool = False
+    counts: bool = False
 
 
 _ALL_FILES: Mapping[str, str] = {"data": "all that it writes"}
@@ -52,6 +54,7 @@ class Capabilities:
     ``keeps_index``: a new process on the same data directory serves the same index.
     ``writes``: the kinds of files that can be laid on a storage of their own (the names of
     ``places.keys.FILES``), and what each is; nothing where no index is kept.
+    ``on_hosts``: it listens where ``{address}`` says, and so can be on a host of its own.
     ``packages``: Debian packages that bring it; none where it comes with searchbench.
     ``artifacts``: Maven artifacts that bring it, ``group:artifact:version:type``, unpacked below
     ``{engines}``. ``unavailable``: why no registry gives it; then it must be brought along, or
@@ -65,6 +68,7 @@ class Capabilities:
     deviations: Mapping[str, str] = field(default_factory=dict)
     unread: Mapping[str, str] = field(default_factory=dict)
     writes: Mapping[str, str] = field(default_factory=lambda: _ALL_FILES)
+    on_hosts: bool = False
     packages: tuple[str, ...] = ()
     artifacts: tuple[str, ...] = ()
     unavailable: str = ""
@@ -79,11 +83,19 @@ class Request:
 
 @dataclass(frozen=True, slots=True)
 class Companion:
-    """A further process of a service: an agent, a node. Its output goes to ``{run}/NAME.log``."""
+    """A further process of a service: an agent, a node. Its output goes to ``{run}/NAME.log``.
+
+    ``agent``: it may run on another host than the one that is asked; a study gives hosts to those
+    in their order. ``asked``: the name of a port of its own where it answers the same requests,
+    about what it holds itself; "" where it does not. ``holds``: how many parts of the index.
+    """
 
     name: str
     argv: tuple[str, ...]
     env: Mapping[str, str] = field(default_factory=dict)
+    agent: bool = False
+    asked: str = ""
+    holds: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,8 +115,10 @@ class Service:
 
     In ``argv``, ``files``, ``env``, ``needs`` and ``first`` these are replaced by the deployment:
     ``{python}``, ``{port}`` (where it is asked), ``{port:NAME}`` (a further free port, the same
-    wherever NAME is), ``{data}`` (private directory of the index), ``{run}`` (private directory
-    of configuration and logs), ``{hosts}`` (where the library hosts of the JVM were built),
+    wherever NAME is), ``{address}`` (where the one that is asked listens, on loopback or on its
+    host), ``{address:NAME}`` (that of the companion NAME), ``{data}`` (private directory of the
+    index), ``{run}`` (private directory of configuration and logs), ``{hosts}`` (where the library
+    hosts of the JVM were built),
     ``{engines}`` (where engines that come as archives are unpacked), and ``{KIND}`` in ``laid``.
 
     ``ready``: a request that is answered ok once the engine serves; its reply decodes to facts.

@@ -29,6 +29,12 @@ def choice(
     return Parameter(name, type(chosen), chosen, "", choices=levels, index=index)
 
 
+def counts(name: str, between: tuple[float, float]) -> Parameter:
+    """A number or several of them, as a text; nothing if nothing is said."""
+    least, most = between
+    return Parameter(name, str, "", "", minimum=least, maximum=most, counts=True)
+
+
 def switch(name: str, default: bool, *, index: bool = False) -> Parameter:
     """On or off."""
     return Parameter(name, bool, default, "", index=index)

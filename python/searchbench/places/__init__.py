@@ -8,6 +8,6 @@ dealt out.
 from __future__ import annotations
 
 from searchbench.places.cores import Cores
-from searchbench.places.model import Place, Storage, place_of
+from searchbench.places.model import Host, Place, Storage, place_of
 
-__all__ = ["Cores", "Place", "Storage", "place_of"]
+__all__ = ["Cores", "Host", "Place", "Storage", "place_of"]

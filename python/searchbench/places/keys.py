@@ -7,7 +7,7 @@ find out.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from searchbench.places.model import FILE_SYSTEMS, PRESETS, SLOWED, Kind
@@ -20,7 +20,19 @@ FILES: Mapping[str, str] = {
 }
 """The kinds of files that a place can lay apart; an engine declares which of them it can."""
 
+HOST_KEYS: tuple[SpecKey, ...] = (
+    SpecKey("memory", "size", None, "the most memory that its processes have together, pages of "
+            "files that they read included", minimum=10**6),
+    SpecKey("cores", "integers", None, "how many cores it has, or a list of their numbers; "
+            "default: all but the one of the load generator. Hosts may have the same ones",
+            minimum=0),
+    SpecKey("cpu_share", "number", None, "share of the time of each of its cores that it has; "
+            "default: all", above=0, maximum=1),
+    SpecKey("delay_ms", "number", None, "what each round trip to it takes longer; 0: nothing is "
+            "added", minimum=0, maximum=10_000),
+)  # fmt: skip
 PLACE_KEYS: tuple[SpecKey, ...] = (
+    SpecKey("host", "text", None, "name of the host where the server runs; default: this machine"),
     SpecKey("memory", "size", None, "the most memory that all processes of the system have "
             "together, pages of files that they read included", minimum=10**6),
     SpecKey("cores", "integers", None, "how many cores the system has, or a list of their numbers; "
@@ -81,12 +93,23 @@ def kind_of(table: Mapping[str, Any]) -> Kind | None:
     return "ram" if table.get("ram") else None
 
 
+def host_problems(table: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    """(key, sentence) for what is wrong with a host whose single values fit their keys."""
+    yield from _cores(table.get("cores"))
+
+
 def place_problems(table: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     """(key, sentence) for what is wrong with a place whose single values fit their keys."""
-    cores = table.get("cores")
+    yield from _cores(table.get("cores"))
+    for key in ("memory", "cores", "cpu_share"):
+        if key in table and "host" in table:
+            yield key, f"a place on a host has what the host has: say `{key}` in [hosts.NAME]"
+
+
+def _cores(cores: object) -> Iterator[tuple[str, str]]:
     if cores == 0:
         yield "cores", "`cores` = 0 leaves nothing to run on; core number 0 alone is cores = [0]"
-    elif not isinstance(cores, int | None) and len(set(cores)) < len(cores):
+    elif isinstance(cores, Sequence) and len(set(cores)) < len(cores):
         yield "cores", f"`cores` names a core twice: {show(cores)}"
 
 

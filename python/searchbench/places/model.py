@@ -61,6 +61,30 @@ RATES = ("read_iops", "write_iops", "read_bytes_per_s", "write_bytes_per_s")
 LIMITS = (*RATES, "latency_ms")
 
 
+class Host(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """A network namespace of this machine that stands for a host: its processes have it together.
+
+    ``memory_bytes``, ``cores``, ``cpu_share`` as of a place. ``delay_ms``: what each round trip to
+    it takes longer; 0: nothing is added.
+    """
+
+    name: str
+    memory_bytes: int = 0
+    cores: int | tuple[int, ...] = 0
+    cpu_share: float = 1.0
+    delay_ms: float = 0.0
+
+    @property
+    def section(self) -> str:
+        """Its table in a study."""
+        return f"hosts.{self.name}"
+
+    @property
+    def title(self) -> str:
+        """What sentences call it."""
+        return f"host {self.name}"
+
+
 class Place(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """Where the processes of a system run, and where its files lie.
 
@@ -71,6 +95,9 @@ class Place(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     ``storages``: by kind of file ("data", "wal", ... as ``Capabilities.writes`` has them). A kind
     that is not there lies where "data" does, as the engine lays it; without "data" that is the
     lab's own folder, as without a place. Kinds with the same ``Storage.name`` share one storage.
+    ``host``: where the server runs that is asked; None: on this machine. ``agents``: the host of
+    each of its agents, in order; empty: they run where the server does. A system that is in no
+    place and has agents has a place without a name.
     """
 
     name: str
@@ -79,6 +106,23 @@ class Place(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     cpu_share: float = 1.0
     cold: Cold = "no"
     storages: dict[str, Storage] = {}
+    host: Host | None = None
+    agents: tuple[Host, ...] = ()
+
+    @property
+    def section(self) -> str:
+        """Its table in a study."""
+        return f"places.{self.name}"
+
+    @property
+    def title(self) -> str:
+        """What sentences call it."""
+        return f"place {self.name}"
+
+    @property
+    def hosts(self) -> dict[str, Host]:
+        """All of them, by name; that of the server first."""
+        return {host.name: host for host in ((self.host,) if self.host else ()) + self.agents}
 
     def settings(self) -> dict[str, Any]:
         """Plain values, as plan.json and trial.json have them."""
@@ -107,6 +151,10 @@ def same(place: Place | None) -> dict[str, Any]:
     if place is None:
         return {}
     found = {**place.settings(), "storages": _unnamed(place, ("like",))}
+    numbers = {name: number for number, name in enumerate(place.hosts)}
+    hosts = [found["host"]] if place.host else []
+    for host in (*hosts, *found.get("agents", ())):
+        host["name"] = numbers[host["name"]]  # which of them are the same is what matters
     del found["name"]
     return {key: value for key, value in found.items() if value != {}}
 

@@ -2,26 +2,51 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 from searchbench.places.keys import FILES, kind_of
-from searchbench.places.model import PRESETS, Place, Storage
+from searchbench.places.model import PRESETS, Host, Place, Storage
 from searchbench.sizes import size_bytes
 
 Tables = Mapping[str, Mapping[str, Any]]
 
 
 def resolve(
-    name: str, places: Tables, storages: Tables, kinds: Collection[str], base: Path
+    name: str,
+    places: Tables,
+    storages: Tables,
+    kinds: Collection[str],
+    base: Path,
+    hosts: Tables = MappingProxyType({}),
+    agents: Sequence[str] = (),
 ) -> Place:
     """The place of that name for a system that can lay files of these ``kinds`` apart.
 
     The tables are by name, and without problems. ``base``: what paths of directories are relative
-    to.
+    to. ``agents``: the names of their hosts. ``name`` "": of a system that has agents alone.
     """
-    table = places[name]
+    table = places[name] if name else {}
+    given = _limits(table)
+    if "cold" in table:
+        given["cold"] = table["cold"]
+    if "host" in table:
+        given["host"] = host_of(table["host"], hosts[table["host"]])
+    laid = storages_of(table, kinds)
+    found = {kind: storage_of(at, storages[at], base) for kind, at in laid.items()}
+    there = tuple(host_of(each, hosts[each]) for each in agents)
+    return Place(name=name, **given, storages=found, agents=there)
+
+
+def host_of(name: str, table: Mapping[str, Any]) -> Host:
+    """A host as its table describes it."""
+    return Host(name=name, **_limits(table), delay_ms=float(table.get("delay_ms", 0.0)))
+
+
+def _limits(table: Mapping[str, Any]) -> dict[str, Any]:
+    """Memory, cores and share, as far as they are given."""
     given: dict[str, Any] = {}
     if "memory" in table:
         given["memory_bytes"] = size_bytes(table["memory"])
@@ -30,11 +55,7 @@ def resolve(
         given["cores"] = cores if isinstance(cores, int) else tuple(cores)
     if "cpu_share" in table:
         given["cpu_share"] = float(table["cpu_share"])
-    if "cold" in table:
-        given["cold"] = table["cold"]
-    laid = storages_of(table, kinds)
-    found = {kind: storage_of(at, storages[at], base) for kind, at in laid.items()}
-    return Place(name=name, **given, storages=found)
+    return given
 
 
 def storages_of(place: Mapping[str, Any], kinds: Collection[str]) -> dict[str, str]:

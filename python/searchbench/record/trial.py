@@ -1,4 +1,4 @@
-"""One trial as trial.json keeps it: the only place where its keys are spelled.
+"""One trial as trial.json keeps it: here alone (and in alone.py) are its keys spelled.
 
 The lab fills a ``Trial`` in while it conducts; analysis and report read it. FORMATS.md describes
 the same keys for readers without us. What is not known is None or empty, never guessed.
@@ -10,6 +10,7 @@ from typing import Any, Literal
 
 import msgspec
 
+from searchbench.record.alone import HostAlone
 from searchbench.study.plan import Level
 
 KERNEL = "[kernel]"  # the name of the kernel's own threads among other processes
@@ -399,9 +400,8 @@ class Trial(msgspec.Struct, kw_only=True):
     ``roles``: what the numbers in the samples' column of that name mean.
     ``warmup``: None of one that was not until steady.
     ``phases``: seconds spent in each phase; ``spans``: each phase once, with what the server did.
-    ``reason`` and ``stage``: of a failed trial.
-    ``place``: its levers as they were found; empty of a system that runs on the machine as it is.
-    ``said``: by outcome, the server's own sentence on one request that it refused so.
+    ``reason``, ``stage``: of a failed trial. ``said``: by outcome, why it was refused once.
+    ``place``: its levers as they were found; ``hosts``: agents on hosts, asked alone before.
     """
 
     trial: str
@@ -447,3 +447,4 @@ class Trial(msgspec.Struct, kw_only=True):
     cache: Cache | None = None
     said: dict[str, str] = {}
     place: list[Lever] = []
+    hosts: list[HostAlone] = []

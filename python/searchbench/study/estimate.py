@@ -57,6 +57,7 @@ _SHORT, _WARMUP = 0.2, 0.15
 # in virtual time.
 _SHORT_TRIALS, _FULL_TRIALS, _FURTHER_TRIALS = 4, 6, 6
 # What each has besides: starting to drive, writing. And the opening loop, with its warm-up.
+_AGENT_ALONE_S = 3.0  # an agent on a host: made twice, asked alone once
 _SEARCH_FIXED_S = 1.5
 _LOOK_S = 6.0
 _SAMPLED_BYTES = 64 << 10
@@ -164,7 +165,8 @@ def _drive_s(study: Study, treatment: Treatment) -> float:
     pause_s = float(treatment.load.get("pause_s", 0.0))
     place = place_of(treatment.settings)
     cold_s = _COLD_S if place is not None and place.cold == "trial" else 0.0
-    return load.expected_s(logged_s=logged_s) + pause_s + cold_s + _TRIAL_FIXED_S
+    alone_s = _AGENT_ALONE_S * len(place.agents) if place is not None else 0.0
+    return load.expected_s(logged_s=logged_s) + pause_s + cold_s + alone_s + _TRIAL_FIXED_S
 
 
 def _placed_s(place: Place | None, ingest_s: float) -> float:

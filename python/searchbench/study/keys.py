@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from searchbench.places.keys import PLACE_KEYS, STORAGE_KEYS
+from searchbench.places.keys import HOST_KEYS, PLACE_KEYS, STORAGE_KEYS
 from searchbench.spec import SpecKey
 from searchbench.study.access import ACCESS_KEYS
 from searchbench.workload.verbatim.files import FORMS
@@ -52,6 +52,8 @@ SYSTEM_KEYS: tuple[SpecKey, ...] = (
             'absent (the engine is recognised by its answers) or "none" (replies are not decoded)'),
     SpecKey("place", "text", None, "name of the place where the system is started; with one "
             "[places.NAME] that is everybody's"),
+    SpecKey("agents", "texts", None, "the host of each of its agents, by name, in their order; a "
+            "host that is there twice has two"),
     SpecKey("attach", "texts", None, "HOST:PORT or a URL (http://, https://, mysql://, "
             "postgres://, sphinxql://, sphinx://, frames://; over TLS mysql+tls://, "
             "postgres+tls://, sphinxql+tls://) of a system that already runs, or a list of its "
@@ -78,7 +80,9 @@ VERDICT_KEYS: tuple[SpecKey, ...] = (
     SpecKey("metric", "text", None, "the metric that decides; default: throughput for closed "
             "loops, else response_p99", METRICS),
 )  # fmt: skip
-PLACED_KEYS: Mapping[str, tuple[SpecKey, ...]] = {"places": PLACE_KEYS, "storages": STORAGE_KEYS}
+PLACED_KEYS: Mapping[str, tuple[SpecKey, ...]] = {
+    "places": PLACE_KEYS, "hosts": HOST_KEYS, "storages": STORAGE_KEYS,
+}  # fmt: skip
 """Tables of tables, each with a name."""
 TABLES = (
     "corpus", "queries", "requests", "systems", *PLACED_KEYS, "load", "factors", "held", "control",

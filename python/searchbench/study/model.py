@@ -22,7 +22,8 @@ class System:
     ``attach``: the addresses of one that already runs; empty: it is started. ``remote``: they may
     be another machine's. ``access``: how it is reached. ``engine`` "": it is found out when the
     system answers, "none": its replies are taken as they are; both are for verbatim requests.
-    ``place``: where it is started, by name; "": in none, or where a factor says.
+    ``place``: where it is started, by name; "": in none, or where a factor says. ``agents``: the
+    host of each of its agents, by name.
     """
 
     name: str
@@ -32,15 +33,17 @@ class System:
     remote: bool = False
     access: Access = _PLAIN
     place: str = ""
+    agents: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class Factor:
     """What is varied. ``levels`` are in the order of the study file, all different.
 
-    ``path``: "TABLE.KEY", "places.NAME.KEY", "storages.NAME.KEY", "systems.NAME.PARAMETER" (that
-    NAME may be "*", and PARAMETER "place"), or a name without a dot: then the factor is linked, its
-    levels are names too, and ``sets`` says what each of them sets, by such paths.
+    ``path``: "TABLE.KEY", "places.NAME.KEY", "hosts.NAME.KEY", "storages.NAME.KEY",
+    "systems.NAME.PARAMETER" (that NAME may be "*", and PARAMETER "place" or "agents"), or a name
+    without a dot: then the factor is linked, its levels are names too, and ``sets`` says what each
+    of them sets, by such paths.
     """
 
     path: str
@@ -63,7 +66,9 @@ def among(level: object, levels: Iterable[Level]) -> bool:
 
 
 def table_of(path: str) -> str:
-    """The table that a path names: "corpus", "load", ..., "systems", "places" or "storages"."""
+    """The table that a path names: "corpus", "load", ..., "systems", "places", "hosts" or
+    "storages".
+    """
     return path.split(".", 1)[0]
 
 
@@ -73,7 +78,7 @@ def section_of(path: str) -> str:
     A name may have dots.
     """
     table = table_of(path)
-    return path.rpartition(".")[0] if table in ("places", "storages") else table
+    return path.rpartition(".")[0] if table in ("places", "hosts", "storages") else table
 
 
 def keys_of(section: str) -> tuple[str, ...]:
@@ -96,6 +101,11 @@ def key_of(path: str) -> str:
 def names_place(path: str) -> bool:
     """Whether a path says where a system is: its ``place``, which is no parameter of an engine."""
     return system_of(path) is not None and key_of(path) == "place"
+
+
+def names_agents(path: str) -> bool:
+    """Whether a path says on which hosts a system has its agents."""
+    return system_of(path) is not None and key_of(path) == "agents"
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,7 +134,7 @@ class Study:
     ``text`` is the file as it was read, ``path`` its name, ``base`` the directory that file
     names in it are relative to. ``corpus`` and ``queries``, or ``requests`` in place of both, and
     ``load`` hold the keys that were given; a key that is a factor is in ``factors`` alone. So do
-    ``places`` and ``storages``, by name.
+    ``places``, ``hosts`` and ``storages``, by name.
     ``metric``: by what the verdict is given, more being better of a throughput, less of anything
     else; None: throughput where every load is a closed loop, else response_p99.
     ``command``: the arguments of the command line that the study was made from, if it was.
@@ -142,6 +152,7 @@ class Study:
     load: Mapping[str, Any]
     requests: Mapping[str, Any] = field(default_factory=dict)
     places: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    hosts: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     storages: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     factors: tuple[Factor, ...] = ()
     exclude: tuple[Exclusion, ...] = ()

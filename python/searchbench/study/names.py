@@ -26,7 +26,7 @@ _TABLES: Mapping[str, tuple[SpecKey, ...]] = {
     "load": LOAD_KEYS,
 }
 
-_PLACE = next(key for key in SYSTEM_KEYS if key.name == "place")
+_PLACED = {key.name: key for key in SYSTEM_KEYS if key.name in ("place", "agents")}
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,8 +65,8 @@ class Names:
             at,
             f"`{path}` names nothing that can be a factor",
             'say "load.KEY", "queries.KEY", "corpus.KEY", "requests.KEY", '
-            '"systems.NAME.PARAMETER", "systems.*.PARAMETER", "places.NAME.KEY" or '
-            '"storages.NAME.KEY"; a name without a dot is for '
+            '"systems.NAME.PARAMETER", "systems.*.PARAMETER", "places.NAME.KEY", '
+            '"hosts.NAME.KEY" or "storages.NAME.KEY"; a name without a dot is for '
             "levels that are tables: { name = ..., set = { PATH = VALUE, ... } }",
         )
         return []
@@ -115,8 +115,8 @@ class Names:
             source.at_key(at, f"`{path}`: {systems[0].name} has no parameters that can be varied: "
                           "requests are sent to it as they are")  # fmt: skip
             return []
-        if parameter == _PLACE.name:
-            return [Target(_PLACE, system.name) for system in systems]
+        if parameter in _PLACED:
+            return [Target(_PLACED[parameter], system.name) for system in systems]
         found: list[Target] = []
         lacking: list[tuple[str, str]] = []
         for system in systems:

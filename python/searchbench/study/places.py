@@ -11,8 +11,9 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from searchbench.places.keys import FILES, place_problems, storage_problems
+from searchbench.places.keys import FILES, host_problems, place_problems, storage_problems
 from searchbench.spec import nearest, show
+from searchbench.study import placing_hosts
 from searchbench.study.factors import Varied
 from searchbench.study.keys import PLACED_KEYS
 from searchbench.study.model import (
@@ -30,15 +31,17 @@ from searchbench.study.tables import Given, settings_in
 
 _PROBLEMS: Mapping[str, Callable[[Mapping[str, Any]], Iterator[tuple[str, str]]]] = {
     "places": place_problems,
+    "hosts": host_problems,
     "storages": storage_problems,
 }
 _LAID = ("storage", *FILES)  # keys of a place that name a storage
+_SSH = frozenset({"ssh"})  # what a host cannot have yet
 
 
 def read_sections(source: Source) -> dict[str, dict[str, Any]]:
     """The keys of each place and storage that are known and hold what they may.
 
-    By "places.NAME" and "storages.NAME"; complaints for the rest.
+    By "places.NAME", "hosts.NAME" and "storages.NAME"; complaints for the rest.
     """
     found = {}
     for table, keys in PLACED_KEYS.items():
@@ -46,7 +49,12 @@ def read_sections(source: Source) -> dict[str, dict[str, Any]]:
             if not name.strip() or NOT_IN_NAMES.search(name):
                 source.at_key((table, name), f"a name has no control characters, no * and no =, "
                               f"and is not empty; this is {show(name)}")  # fmt: skip
-            found[f"{table}.{name}"] = source.checked((table, name), keys)
+            elsewhere = _SSH if table == "hosts" else ()
+            found[f"{table}.{name}"] = source.checked((table, name), keys, elsewhere=elsewhere)
+            for key in source.table(table, name).keys() & elsewhere:
+                source.at_key((table, name, key), "a host is a network namespace of this machine; "
+                              "on a machine that is reached by ssh nothing is started yet",
+                              "start the system there, and name it with `attach`")  # fmt: skip
     return found
 
 
@@ -64,6 +72,7 @@ def settle_in(given: Given, systems: Mapping[str, System]) -> dict[str, System]:
     placed = {name: _placed(given, system, places) for name, system in systems.items()}
     for name in places:
         _check_place(given, name, placed, storages)
+    placing_hosts.check(given, placed)
     used = {name for place in places for _, name in given.values(f"places.{place}", *_LAID)}
     for name in storages:
         if name not in used:

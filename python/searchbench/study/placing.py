@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from typing import Any
 
 from searchbench.engines import ENGINES
 from searchbench.engines.engine import Level
 from searchbench.places import place_of
-from searchbench.places.keys import FILES, place_problems, storage_problems
+from searchbench.places.keys import FILES, host_problems, place_problems, storage_problems
 from searchbench.places.model import same
 from searchbench.places.resolve import resolve, storages_of
 from searchbench.spec import show
@@ -18,12 +19,13 @@ from searchbench.study.model import (
     Study,
     System,
     key_of,
+    names_agents,
     names_place,
     section_of,
     system_of,
     table_of,
 )
-from searchbench.study.systems import kinds_of
+from searchbench.study.systems import counted, kinds_of, listed
 
 Tables = dict[str, dict[str, Any]]
 
@@ -31,41 +33,80 @@ Tables = dict[str, dict[str, Any]]
 def crossed(study: Study, system: System) -> list[Factor]:
     """The factors whose levels can change something for a system, in file order."""
     at, on = _reach(study, system)
+    there = _hosts(study, system, at)
     return [
         factor
         for factor in study.factors
-        if any(_matters(path, system, at, on) for path in factor.paths)
+        if any(_matters(path, system, at, on, there) for path in factor.paths)
     ]
 
 
 def sections(study: Study, system: System) -> Tables:
-    """All places and storages as they are before levels are put in, and where the system is."""
+    """All places, hosts and storages before levels are put in, and where the system is."""
     found = {f"places.{name}": dict(table) for name, table in study.places.items()}
+    found |= {f"hosts.{name}": dict(table) for name, table in study.hosts.items()}
     found |= {f"storages.{name}": dict(table) for name, table in study.storages.items()}
-    return found | {"place": {"name": system.place}}
+    return found | {"place": {"name": system.place, "agents": system.agents}}
 
 
 def put_in_place(study: Study, system: System, tables: Tables) -> list[str]:
     """Replace what ``sections`` gave by "place", the place of this crossing, resolved.
 
-    There is no "place" for a system that is in none. The result: a sentence for each thing that
-    does not go together in this crossing.
+    There is no "place" for a system that is in none and has no agents. The result: a sentence for
+    each thing that does not go together in this crossing.
     """
     found = {name: tables.pop(name) for name in list(tables) if table_of(name) in PLACED_KEYS}
-    name = tables.pop("place")["name"]
-    if not name:
-        return []
+    where = tables.pop("place")
+    name, agents = where["name"], where["agents"]
+    wrong = _share_out(tables["system"], agents)
+    if not name and not agents:
+        return wrong
     places = {place: found[f"places.{place}"] for place in study.places}
+    hosts = {host: found[f"hosts.{host}"] for host in study.hosts}
     storages = {storage: found[f"storages.{storage}"] for storage in study.storages}
     kinds, can = kinds_of(system), ENGINES[system.engine].can
-    wrong = [f"[places.{name}]: {said}" for _, said in place_problems(places[name])]
-    for each in dict.fromkeys(storages_of(places[name], kinds).values()):
+    own = places[name] if name else {}
+    there = dict.fromkeys([*([own["host"]] if "host" in own else []), *agents])
+    wrong += [f"[places.{name}]: {said}" for _, said in place_problems(own)]
+    for each in there:
+        wrong += [f"[hosts.{each}]: {said}" for _, said in host_problems(hosts[each])]
+    for each in dict.fromkeys(storages_of(own, kinds).values()):
         wrong += [f"[storages.{each}]: {said}" for _, said in storage_problems(storages[each])]
-    if places[name].get("cold") == "trial" and not can.keeps_index:
+    if own.get("cold") == "trial" and not can.keeps_index:
         wrong.append(f"{system.engine} keeps no index over a restart, so it cannot be cold")
+    if there and "memory" in own:
+        wrong.append(f"[places.{name}]: `memory` holds for processes of one machine; with agents "
+                     "on hosts say it in [hosts.NAME]")  # fmt: skip
     if not wrong:
-        tables["place"] = resolve(name, places, storages, kinds, study.base).settings()
+        place = resolve(name, places, storages, kinds, study.base, hosts, agents)
+        limited = [s.name for s in place.storages.values() if s.limited]
+        if there and limited:
+            wrong.append(f"[storages.{limited[0]}]: its limits hold for processes of one machine, "
+                         "and here they are on hosts; lay the files elsewhere")  # fmt: skip
+        tables["place"] = place.settings()
     return wrong
+
+
+def _share_out(levers: dict[str, Any], agents: Sequence[str]) -> list[str]:
+    """Say for each agent how many parts it has, and how many there are in all; what is wrong.
+
+    ``agents``: their hosts; without, there is an agent for each number.
+    """
+    given = levers.get("parts_by_agent")
+    if given is None:
+        return []
+    sizes = [int(size) for size in counted(given).split(",") if size] or [1] * len(agents)
+    if len(sizes) == 1 and agents:
+        sizes *= len(agents)
+    levers["parts_by_agent"] = counted(sizes)
+    if not sizes:
+        return []
+    if agents and len(sizes) != len(agents):
+        return [f"`parts_by_agent` is for {len(sizes)} agents, and {len(agents)} have hosts"]
+    if levers["part_kind"] == "local":
+        levers["part_kind"] = "agent"  # the default, beside agents
+    levers["parts"] = sum(sizes) + (levers["part_kind"] == "mixed")
+    return []
 
 
 class Alike:
@@ -78,7 +119,10 @@ class Alike:
         self._factors = {
             factor.path
             for factor in study.factors
-            if any(table_of(path) in PLACED_KEYS or names_place(path) for path in factor.paths)
+            if any(
+                table_of(path) in PLACED_KEYS or names_place(path) or names_agents(path)
+                for path in factor.paths
+            )
         }
         self._seen: dict[str, dict[str, Level]] = {}
 
@@ -120,19 +164,37 @@ def _reach(study: Study, system: System) -> tuple[set[str], set[str]]:
     return at, {str(name) for name in on if name is not None}
 
 
+def _hosts(study: Study, system: System, at: set[str]) -> set[str]:
+    """The hosts that a system in these places is on at some level, with its agents."""
+    found = {*system.agents, *(str(study.places[place].get("host", "")) for place in at)}
+    for factor in study.factors:
+        for level in range(len(factor.levels)):
+            for path, value in factor.settings(level).items():
+                if names_agents(path) and system_of(path) in ("*", system.name):
+                    found |= {*listed(value)}
+                elif path in {f"places.{place}.host" for place in at}:
+                    found.add(str(value))
+    return found
+
+
 def _laid(system: System) -> list[str]:
     """The keys of a place by which its files are laid."""
     kinds = kinds_of(system)
     return ["storage", *filter(kinds.__contains__, FILES)] if kinds else []
 
 
-def _matters(path: str, system: System, at: set[str], on: set[str]) -> bool:
-    """Whether what a path sets can change anything for a system in these places and storages."""
+def _matters(path: str, system: System, at: set[str], on: set[str], there: set[str]) -> bool:
+    """Whether what a path sets can change anything for a system.
+
+    In the places ``at``, with files on the storages ``on``, and on the hosts ``there``.
+    """
     owner, table, section = system_of(path), table_of(path), section_of(path)
     if owner is not None:
         return owner in ("*", system.name)
     if table == "storages":
         return section in {f"storages.{name}" for name in on}
+    if table == "hosts":
+        return section in {f"hosts.{name}" for name in there}
     if table == "places":
         lays = key_of(path) in ("storage", *FILES)
         known = not lays or key_of(path) in _laid(system)

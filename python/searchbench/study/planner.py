@@ -25,12 +25,14 @@ from searchbench.study.model import (
     System,
     among,
     key_of,
+    names_agents,
     names_place,
     section_of,
     system_of,
 )
 from searchbench.study.placing import Alike, Tables, crossed, put_in_place, sections
 from searchbench.study.plan import Excluded, Judging, Plan, Treatment, Trial
+from searchbench.study.systems import listed
 from searchbench.workload import load_table
 from searchbench.workload.queries import registry
 
@@ -122,6 +124,8 @@ def _put_in(tables: Tables, system: System, settings: Mapping[str, Any]) -> None
         elif owner in ("*", system.name):
             if names_place(path):
                 tables["place"]["name"] = value
+            elif names_agents(path):
+                tables["place"]["agents"] = listed(value)
             else:
                 tables["system"][key_of(path)] = value
 

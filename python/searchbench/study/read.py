@@ -84,6 +84,7 @@ def parse_study(text: str, file: str, base: Path, moved: Moved | None = None) ->
         requests=found["requests"],
         load=found["load"],
         places=places.named(given.tables, "places"),
+        hosts=places.named(given.tables, "hosts"),
         storages=places.named(given.tables, "storages"),
         factors=tuple(v.factor for v in given.varied),
         analysis=top.get("analysis", "").strip(),

@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from searchbench import corpora
 from searchbench.engines import ENGINES
 from searchbench.engines.engine import Engine, Parameter
-from searchbench.places.keys import FILES, PLACE_KEYS, STORAGE_KEYS
+from searchbench.places.keys import FILES, HOST_KEYS, PLACE_KEYS, STORAGE_KEYS
 from searchbench.spec import SpecKey, show
 from searchbench.study.keys import (
     AGREEMENT_KEYS,
@@ -22,6 +22,7 @@ from searchbench.study.keys import (
     TOP_KEYS,
     VERDICT_KEYS,
 )
+from searchbench.study.systems import spec_of
 from searchbench.workload.load_table import SPEC_KEYS as LOAD_KEYS
 from searchbench.workload.queries import registry
 
@@ -89,7 +90,7 @@ statement. A key that the study varies is refused. If the record has the value o
 checked against it, and a warning says where they differ. A statement of several words is prose and
 is not checked; nor is anything that the record does not have.
 
-## Places: memory, cores, storage
+## Places: memory, cores, storage, hosts
 
 A place says where a system runs and where its files lie ([PLACES.md](PLACES.md) shows what to learn
 from that). Each of its keys may be a factor:
@@ -116,6 +117,28 @@ With one place, every system that is started runs there. With several, each says
 `place = "small"`, or a factor `"systems.*.place" = ["small", "plain"]`. A place without keys is
 this machine as it is. A crossing in which a level changes nothing for a system is left out, with
 that reason: a write-ahead log is nothing to a system that writes none.
+
+A host is a network namespace of this machine, with its own address, cores, share of CPU and memory.
+A system with agents names the host of each. A place may name the host of the server:
+
+```toml
+[hosts.north]
+cpu_share = 0.3
+
+[hosts.south]
+cpu_share = 0.15
+
+[systems.sphinx]
+agents = ["north", "south"]
+parts_by_agent = [2, 1]   # or one number for all
+
+[factors]
+"hosts.south.cpu_share" = [0.15, 0.3]
+```
+
+Each agent is asked by itself before each trial, and the report says which host governs the whole.
+Shares of one core that add up to more than 1 make hosts take from each other, as hosts on machines
+of their own do not. `searchbench places` says whether this machine can have hosts and delays.
 
 Sizes are texts. `k`, `M`, `G` and `T` are powers of 1,024; `kB`, `MB`, `GB` and `TB` are powers of
 1,000.
@@ -267,6 +290,7 @@ def reference() -> str:
         _section("[agreement]", "How answers are compared.", AGREEMENT_KEYS),
         _section("[verdict]", "What decides.", VERDICT_KEYS),
         _section("[places.NAME]", _places(), PLACE_KEYS),
+        _section("[hosts.NAME]", _hosts(), HOST_KEYS),
         _section("[storages.NAME]", _STORAGES, STORAGE_KEYS),
         _section("[systems.NAME]", _SYSTEMS, SYSTEM_KEYS),
         *map(_engine, ENGINES.values()),
@@ -288,6 +312,12 @@ def _places() -> str:
     )
 
 
+def _hosts() -> str:
+    """Which engines can be on one."""
+    able = ", ".join(name for name, engine in ENGINES.items() if engine.can.on_hosts)
+    return f"Network namespaces of this machine that stand for hosts. These can be on one: {able}."
+
+
 def _section(title: str, intro: str, keys: Iterable[SpecKey]) -> str:
     rows = []
     for key in keys:
@@ -302,7 +332,12 @@ def _section(title: str, intro: str, keys: Iterable[SpecKey]) -> str:
 
 def _engine(engine: Engine) -> str:
     rows = [
-        (p.name, _values(p), f"`{show(p.default)}`", _cell(p.doc) + (" ●" if p.index else ""))
+        (
+            p.name,
+            _values(p),
+            f"`{show(p.default)}`" if p.default != "" else "",
+            _cell(p.doc) + (" ●" if p.index else ""),
+        )
         for p in engine.parameters
     ]
     return f"\n### {engine.name}\n" + _table("parameter", rows)
@@ -317,6 +352,8 @@ def _table(what: str, rows: Iterable[tuple[str, str, str, str]]) -> str:
 def _values(lever: Parameter) -> str:
     if lever.choices:
         return ", ".join(f"`{show(choice)}`" for choice in lever.choices)
+    if lever.counts:
+        return _cell(spec_of(lever).expected())
     if lever.minimum is not None and lever.maximum is not None:
         return f"{_number(lever.minimum)} to {_number(lever.maximum)}"
     return "`true` or `false`" if lever.kind is bool else _KINDS[lever.kind]

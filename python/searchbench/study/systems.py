@@ -48,13 +48,24 @@ def spec_of(parameter: Parameter) -> SpecKey:
     """A lever of an engine as a key of a system's table."""
     return SpecKey(
         parameter.name,
-        _KINDS[parameter.kind],
+        "integers" if parameter.counts else _KINDS[parameter.kind],
         parameter.default,
         parameter.doc,
         parameter.choices,
         parameter.minimum,
         parameter.maximum,
     )
+
+
+def listed(value: object) -> tuple[str, ...]:
+    """A text or a list of them."""
+    return (value,) if isinstance(value, str) else tuple(value)  # type: ignore[arg-type]
+
+
+def counted(value: object) -> str:
+    """A number or a list of them as the level of a lever: "4", "1,4"."""
+    numbers = value if isinstance(value, list | tuple) else [value]
+    return ",".join(map(str, numbers))
 
 
 def kinds_of(system: System) -> Mapping[str, str]:
@@ -103,14 +114,16 @@ def _portable(source: Source, name: str) -> System | None:
     levers = [spec_of(p) for p in ENGINES[engine].parameters]
     good = source.checked(path, [*levers, *SYSTEM_KEYS], what=engine)
     good.pop("engine", None)
-    place = good.pop("place", "")
+    place, agents = good.pop("place", ""), listed(good.pop("agents", ()))
     attach, remote = _addresses(source, path, good)
     access = read_access(source, path, good, attach)
     if "attach" not in table and ENGINES[engine].can.unavailable:
         source.at_key(path, f"{engine} is not run here: {ENGINES[engine].can.unavailable}",
                       'give `attach = "127.0.0.1:PORT"` of one that runs')  # fmt: skip
+    counts = {p.name for p in ENGINES[engine].parameters if p.counts}
+    good = {k: counted(v) if k in counts else v for k, v in good.items()}
     levers_set = {**defaults(ENGINES[engine]), **good}
-    return System(name, engine, levers_set, attach, remote, access, place)
+    return System(name, engine, levers_set, attach, remote, access, place, agents)
 
 
 def _verbatim(source: Source, name: str) -> System:
@@ -140,7 +153,8 @@ def _verbatim(source: Source, name: str) -> System:
                            f"requests are sent as they are, and {show(address)} does not say what "
                             "is spoken there", f'as in "http://{address}"')  # fmt: skip
     named, place = engine if isinstance(engine, str) else "", good.pop("place", "")
-    return System(name, named, {}, attach, remote, access, place)
+    agents = listed(good.pop("agents", ()))
+    return System(name, named, {}, attach, remote, access, place, agents)
 
 
 def _addresses(source: Source, path: Path, good: dict[str, Any]) -> tuple[tuple[str, ...], bool]:

@@ -83,6 +83,7 @@ def _all(trial: Trial, trace: Trace, seconds: float, findings: Sequence[str]) ->
     of = f"{percent(used)} of {cores} {'core' if cores == 1 else 'cores'}"
     if used >= BUSY:
         yield Seen("processor", of)
+    yield from _shares(trial)
     inside = _in_service(trace, seconds)
     if (disk := _disk(trial, seconds, inside)) is not None:
         yield disk
@@ -93,6 +94,16 @@ def _all(trial: Trial, trace: Trace, seconds: float, findings: Sequence[str]) ->
     if used < IDLE and inside >= cores:
         yield Seen("waits", f"{inside:.1f} requests in service, and the server used {of}")
     yield Seen("none", f"the server used {of}, with {inside:.1f} requests in service")
+
+
+def _shares(trial: Trial) -> Iterator[Seen]:
+    """A share of CPU that was used up, of a place or of one of the hosts."""
+    for lever in trial.place:
+        owner, _, key = lever.name.rpartition(".")
+        used = lever.figures.get("used_share")
+        if key == "cpu_share" and used is not None and used >= BUSY * float(lever.asked):
+            yield Seen("processor", f"{owner} used {percent(used)} of each core that it has, and "
+                       f"its share is {percent(float(lever.asked))}")  # fmt: skip
 
 
 def _disk(trial: Trial, seconds: float, inside: float) -> Seen | None:

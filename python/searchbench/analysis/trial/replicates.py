@@ -24,6 +24,7 @@ from searchbench.analysis.judgement import (
 from searchbench.analysis.stats.intervals import geometric_estimate, mean_interval
 from searchbench.analysis.sweep import steps
 from searchbench.analysis.trial import (
+    alone,
     bottleneck,
     cache,
     coverage,
@@ -122,6 +123,7 @@ def judge_trial(
     samples.keep(trial.trial, measured)
     service, response = np.sort(measured.service_ns), np.sort(measured.response_ns)
     figures = _figures(trial, measured, counts, service, response, rate) | of_warmup
+    figures |= alone.figures(trial)
     if first_asks is not None:
         figures["first_asks"] = first_asks
     bad = [f for f in findings if f.severity == "invalid"]

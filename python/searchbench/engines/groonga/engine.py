@@ -36,6 +36,7 @@ class Groonga(Engine):
     can = Capabilities(
         title="Groonga",
         home="https://groonga.org",
+        on_hosts=True,
         packages=("groonga-bin", "groonga-httpd"),
         cannot={
             "fuzzy": "we could: fuzzy_search() goes over the keys of a table, so over a lexicon; "

@@ -41,7 +41,7 @@ http {
   groonga_cache_limit CACHED;
   server {
     # Without reuseport nearly all connections go to one worker.
-    listen 127.0.0.1:{port} reuseport;
+    listen {address}:{port} reuseport;
     location /d/ {
       groonga on;
       groonga_log_path /dev/stderr;
@@ -60,7 +60,7 @@ http {
 def service(params: Parameters, ready: Request) -> Service:
     """What to start for the level of ``server``; the database is made before the first start."""
     own = Service(
-        argv=_groonga("{port}", str(params["threads"]), str(params["cache_limit"])),
+        argv=_groonga("{address}", "{port}", str(params["threads"]), str(params["cache_limit"])),
         wire="http",
         ready=ready,
         needs={"groonga": _GET},
@@ -78,14 +78,14 @@ def service(params: Parameters, ready: Request) -> Service:
         argv=("groonga-httpd", "-e", "stderr", "-c", "{run}/nginx.conf"),
         files={"nginx.conf": config},
         needs={"groonga": _GET, "groonga-httpd": _GET},
-        companions=(Companion("writer", _groonga("{port:writer}", "1", "0")),),
+        companions=(Companion("writer", _groonga("127.0.0.1", "{port:writer}", "1", "0")),),
     )
 
 
-def _groonga(port: str, threads: str, cached: str) -> tuple[str, ...]:
+def _groonga(address: str, port: str, threads: str, cached: str) -> tuple[str, ...]:
     # Its log goes where its output goes, so that the end of it stands in our errors.
     return (
-        *("groonga", "-s", "--protocol", "http", "--bind-address", "127.0.0.1"),
+        *("groonga", "-s", "--protocol", "http", "--bind-address", address),
         *("-p", port, "-t", threads, "--cache-limit", cached),
         *("--config-path", "/dev/null", "--log-path", "/dev/stderr", "{data}/db"),
     )

@@ -3,17 +3,19 @@ and how they are merged.
 
 Document n goes to part n mod parts. The index that is asked is always ``docs``, distributed over
 parts; over two levels it is distributed over indexes of a searchd in between, which are
-distributed over parts. A part that is an agent has a searchd of its own.
+distributed over parts. A part that is an agent has a searchd of its own, or one together with
+others: then that searchd also has ``docs`` over what it holds, and is asked by itself as the whole
+is.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 
 from searchbench.corpora.corpus import Schema
 from searchbench.engines.engine import Companion, Offline, Parameters
-from searchbench.engines.levers import choice, described, number
+from searchbench.engines.levers import choice, counts, described, number
 from searchbench.engines.sphinx.query import RANKERS
 from searchbench.engines.sphinx.values import KEY, charset_table, columns
 
@@ -39,6 +41,11 @@ PARAMETERS = described(
         choice("part_kind", "local", "agent", "mixed"): "who searches a part: the server that is "
         "asked, an agent (a searchd of its own on this machine), or mixed: the first is local, the "
         "others are agents",
+        counts(
+            "parts_by_agent", (1, 64)
+        ): "how many parts each agent has: a list in their order, or "
+        "one number for all; `parts` follows from it. Without it, and without `agents`, each part "
+        "that is an agent has one of its own",
         choice("levels", 1, 2): "merge the parts at once, or first by searchds in between and "
         "then by the one that is asked",
         number("agent_query_timeout_ms", 3000, (1, 3_600_000)): "an agent that takes longer is "
@@ -64,28 +71,31 @@ def part(number: int) -> str:
 
 def files(schema: Schema, params: Parameters, listen: str) -> dict[str, str]:
     """The configuration of each searchd. ``listen``: what the one that is asked speaks."""
-    parts = range(int(params["parts"]))
+    members = _members(params)
     made = {
-        f"{part(n)}.conf": _part(n, schema, params) + _searchd(part(n), _port(part(n)), params)
-        for n in parts
-        if _is_agent(n, params)
+        f"{_agent(each)}.conf": _of_agent(each, schema, params, listen)
+        for each in members
+        if _is_agent(each[0], params)
     }
-    local = [_part(n, schema, params) for n in parts if not _is_agent(n, params)]
-    top = _members(parts, params)
+    local = [_part(n, schema, params) for (n, *_) in members if not _is_agent(n, params)]
+    top = [_asked(each, params) for each in members]
     if int(params["levels"]) == 2:
-        groups = halves(len(parts))
-        merged = [_distributed(_between(g), _members(g, params), params) for g in groups]
-        middle = _searchd(MIDDLE, _port(MIDDLE), params)
+        groups = [[members[i] for i in group] for group in halves(len(members))]
+        merged = [
+            _distributed(_between(group), [_asked(each, params) for each in group], params)
+            for group in groups
+        ]
+        middle = _searchd(MIDDLE, [f"{_at(MIDDLE)}:{_port(MIDDLE)}"], params)
         made[f"{MIDDLE}.conf"] = "".join([*local, *merged, middle])
         local = []
-        top = (f"agent = 127.0.0.1:{_port(MIDDLE)}:{_between(group)}" for group in groups)
+        top = [f"agent = {_at(MIDDLE)}:{_port(MIDDLE)}:{_between(group)}" for group in groups]
     made[_CONFIG] = "".join(
         [
             *local,
             _distributed(ASKED, top, params),
             _section(f"index {ANALYSIS}", ["type = template", *_analysis()]),
             _about(),
-            _searchd("searchd", f"{{port}}{listen}", params),
+            _searchd("searchd", [f"{{address}}:{{port}}{listen}"], params),
         ]
     )
     return made
@@ -93,13 +103,31 @@ def files(schema: Schema, params: Parameters, listen: str) -> dict[str, str]:
 
 def companions(params: Parameters) -> tuple[Companion, ...]:
     """The searchd of each agent, and the one between two levels."""
-    names = [part(n) for n in range(int(params["parts"])) if _is_agent(n, params)]
+    agents = [each for each in _members(params) if _is_agent(each[0], params)]
+    asked = bool(params["parts_by_agent"])
+    found = [
+        Companion(
+            _agent(each), _command(_agent(each)), agent=True, holds=len(each),
+            asked=_alone(each) if asked else "",
+        )
+        for each in agents
+    ]  # fmt: skip
     if int(params["levels"]) == 2:
-        names.append(MIDDLE)
-    return tuple(
-        Companion(name, ("searchd", "--config", f"{{run}}/{name}.conf", "--nodetach"))
-        for name in names
-    )
+        found.append(Companion(MIDDLE, _command(MIDDLE)))
+    return tuple(found)
+
+
+def wrong(params: Parameters) -> str:
+    """Why these parts cannot be those of these agents; "" if they can."""
+    if not params["parts_by_agent"]:
+        return ""
+    if params["part_kind"] == "local":
+        return "`parts_by_agent` says what agents have, and with part_kind = local there are none"
+    has, local = sum(_sizes(params)), int(params["part_kind"] == "mixed")
+    if has + local == int(params["parts"]):
+        return ""
+    own = " and the server one" if local else ""
+    return f"the agents have {has} parts{own}, and `parts` is {params['parts']}"
 
 
 def halves(parts: int) -> list[range]:
@@ -130,19 +158,62 @@ def _is_agent(number: int, params: Parameters) -> bool:
     return kind == "agent" or (kind == "mixed" and number > 0)
 
 
+def _sizes(params: Parameters) -> list[int]:
+    return [int(size) for size in str(params["parts_by_agent"]).split(",")]
+
+
+def _members(params: Parameters) -> list[list[int]]:
+    """What is searched together: parts that are local each alone, those of each agent."""
+    parts = list(range(int(params["parts"])))
+    if not params["parts_by_agent"]:
+        return [[n] for n in parts]
+    found = [[n] for n in parts if not _is_agent(n, params)]
+    rest = iter(parts[len(found) :])
+    return found + [[next(rest) for _ in range(size)] for size in _sizes(params)]
+
+
+def _command(name: str) -> tuple[str, ...]:
+    return ("searchd", "--config", f"{{run}}/{name}.conf", "--nodetach")
+
+
+def _agent(member: Sequence[int]) -> str:
+    """The name of an agent: that of its first part."""
+    return part(member[0])
+
+
+def _alone(member: Sequence[int]) -> str:
+    """The name of the port at which an agent is asked as the whole is."""
+    return f"{_agent(member)}-alone"
+
+
 def _port(name: str) -> str:
     return f"{{port:{name}}}"
 
 
-def _between(parts: range) -> str:
+def _at(name: str) -> str:
+    return f"{{address:{name}}}"
+
+
+def _between(group: Sequence[Sequence[int]]) -> str:
     """The name of an index between two levels: the first and the last of its parts."""
-    return f"{MIDDLE}{parts[0]}_{parts[-1]}"
+    return f"{MIDDLE}{group[0][0]}_{group[-1][-1]}"
 
 
-def _members(parts: Iterable[int], params: Parameters) -> Iterator[str]:
-    for n in parts:
-        agent = _is_agent(n, params)
-        yield f"agent = 127.0.0.1:{_port(part(n))}:{part(n)}" if agent else f"local = {part(n)}"
+def _asked(member: Sequence[int], params: Parameters) -> str:
+    name = _agent(member)
+    if not _is_agent(member[0], params):
+        return f"local = {name}"
+    return f"agent = {_at(name)}:{_port(name)}:{','.join(map(part, member))}"
+
+
+def _of_agent(member: Sequence[int], schema: Schema, params: Parameters, listen: str) -> str:
+    """Its parts and its searchd; what it has together, where it may be asked for that."""
+    name = _agent(member)
+    made, listens = [_part(n, schema, params) for n in member], [f"{_at(name)}:{_port(name)}"]
+    if params["parts_by_agent"]:
+        made.append(_distributed(ASKED, [f"local = {part(n)}" for n in member], params))
+        listens.append(f"{_at(name)}:{_port(_alone(member))}{listen}")
+    return "".join([*made, _searchd(name, listens, params)])
 
 
 def _distributed(name: str, members: Iterable[str], params: Parameters) -> str:
@@ -199,7 +270,7 @@ def _piped(name: str, source: Iterable[str], index: Iterable[str]) -> str:
     )
 
 
-def _searchd(name: str, listen: str, params: Parameters) -> str:
+def _searchd(name: str, listens: Iterable[str], params: Parameters) -> str:
     binlog = "{data}" if params["index"] == "realtime" else ""
     children = int(params["max_children"])
     if params["workers"] == "prefork" and not children:
@@ -207,7 +278,7 @@ def _searchd(name: str, listen: str, params: Parameters) -> str:
     return _section(
         "searchd",
         [
-            f"listen = 127.0.0.1:{listen}",
+            *(f"listen = {listen}" for listen in listens),
             f"log = {{run}}/{name}.searchd.log",
             f"pid_file = {{run}}/{name}.pid",
             f"binlog_path = {binlog}",

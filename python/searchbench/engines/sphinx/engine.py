@@ -68,6 +68,7 @@ class Sphinx(Engine):
     can = Capabilities(
         title="Sphinx",
         home="http://sphinxsearch.com",
+        on_hosts=True,
         packages=("sphinxsearch",),
         cannot={
             "fuzzy": _NO_FUZZY,
@@ -90,6 +91,8 @@ class Sphinx(Engine):
             **dict.fromkeys(("match_mode", "ranker", "statistics"), _NEVER),
             "part_kind": "never: a single part is local in two of three; of several it is read "
             "back",
+            "parts_by_agent": "never: an agent with one part is as one without this; that one has "
+            "several is read back",
         },
     )
     parameters: tuple[Parameter, ...] = conf.PARAMETERS
@@ -115,6 +118,8 @@ class Sphinx(Engine):
         return conf.offline(schema, params) if params.get("index") == "offline" else None
 
     def _sensible(self, params: Parameters) -> None:
+        if wrong := conf.wrong(params):
+            raise Unsupported(wrong)
         asked = [params.get(name) for name in ("part_kind", "levels", "workers")]
         if params.get("index") == "realtime" and asked != ["local", 1, "threads"]:
             raise Unsupported(
@@ -393,8 +398,12 @@ def _levers(members: Mapping[str, str], tables: Mapping[str, str]) -> dict[str, 
     if between := [found for name in members if (found := _BETWEEN.search(name))]:
         levers |= {"levels": 2, "parts": 1 + max(int(found[1]) for found in between)}
         return levers
-    levers |= {"levels": 1, "parts": len(members)}
+    sizes = [len(name.rpartition(":")[2].split(",")) for name in members]
+    levers |= {"levels": 1, "parts": sum(sizes)}
     local = {kind == "local" for kind in members.values()}
+    if max(sizes, default=0) > 1:
+        agents = (n for n, kind in zip(sizes, members.values(), strict=True) if kind != "local")
+        levers["parts_by_agent"] = ",".join(map(str, agents))
     if len(members) > 1:
         levers["part_kind"] = "mixed" if len(local) > 1 else "local" if local == {True} else "agent"
     return levers

@@ -7,6 +7,7 @@
     keeps no index      compile → prepare → deploy → ingest → identify → capture | drive → ..
     attached            prepare → deploy → ingest → compile → identify → capture | drive → ..
     verbatim requests   compile → deploy → identify → capture | drive → totals → answers
+    agents on hosts     .. capture → calibrate → stop → place → deploy → identify | drive → ..
     captures afterwards ..  deploy → identify | drive → totals → capture → answers | stop
 
 What is before the first bar opens a session, and is done once for all trials driven on it. The
@@ -36,7 +37,9 @@ from searchbench.engines.answer import Facts
 from searchbench.engines.engine import Engine
 from searchbench.errors import LabError, SearchbenchError
 from searchbench.lab.conduct import measuring
+from searchbench.lab.conduct.alone import calibrate
 from searchbench.lab.conduct.ingest import index_offline, ingest, ingest_if_empty
+from searchbench.lab.conduct.notes import NOT_COMPARED, SHARED_CORE, UNCHECKED
 from searchbench.lab.conduct.session import Captured, Index, Run, Session
 from searchbench.lab.drive.drive import capture as ask_each
 from searchbench.lab.drive.drive import terms_seen
@@ -55,28 +58,6 @@ from searchbench.record.trial import Ingest, Note, Service, Terms, Unsupported
 
 _T = TypeVar("_T", Session, Run)
 Phases = Sequence[tuple[str, Callable[[_T], object]]]
-
-_UNCHECKED = Note(
-    kind="certificate not checked",
-    number="insecure",
-    meaning="any certificate was taken, so who answered is not known, and passwords and headers "
-    "may have gone to somebody else",
-    remedy="give the certificate of its authority (--ca FILE; in a study: ca), and leave insecure "
-    "away",
-)
-_SHARED_CORE = Note(
-    kind="shared core",
-    meaning="the place gives the system a core of the load generator, so that each slows the other",
-    remedy="leave the load generator a core of its own: fewer `cores`, or others",
-)
-_NOT_COMPARED = Note(
-    kind="answers not compared",
-    severity="note",
-    number="unknown engine",
-    meaning="no engine that is known here answers, so its replies are not read, and whether it "
-    "answers under load as it does alone is not known",
-    remedy="name its engine if it is one that is known (--engine)",
-)
 
 
 def go(session: Session, phases: Phases[_T], it: _T) -> None:
@@ -130,8 +111,11 @@ def opening_of(session: Session) -> Phases[Session]:
             found += [("deploy", _deploy), ("ingest", _ingest_to_keep)]
         found += [("ingest", _count_documents), stop, ("ingest", _finish)]
     found.append(("ingest", _ingested))
-    if capture and not _take_captured(session):
-        found += [*deploy, *capture, stop]
+    alone = [("calibrate", calibrate)] if timed and session.has_agents else []
+    if capture and _take_captured(session):
+        capture = []
+    if capture or alone:
+        found += [*deploy, *capture, *alone, stop]
     return [*found, *deploy] if timed else found
 
 
@@ -201,19 +185,20 @@ def _confines(session: Session) -> Confines:
     assert session.place is not None
     shared = sorted({*session.cpus} & {*session.sitting.cores.client_cpus})
     if shared:
-        note = structs.replace(_SHARED_CORE, number=numbers(shared))
+        note = structs.replace(SHARED_CORE, number=numbers(shared))
         session.notes += [] if note in session.notes else [note]
     storages, shelf = _index(session).storages, session.sitting.shelf
-    return Confines(session.place, session.sitting.cores, storages, shelf.ledger)
+    confines = Confines(session.place, session.sitting.cores, storages, shelf.ledger)
+    session.notes += [note for note in confines.notes if note not in session.notes]
+    return confines
 
 
 def _look(session: Session) -> None:
     """Is every process, with each of its threads, where it should be?"""
     assert session.confines is not None
-    roots = session.there().processes
-    session.confines.loaded(
-        [p.pid for root in roots for p in (root, *root.children(recursive=True))]
-    )
+    running = session.there()
+    assert isinstance(running, Deployment)
+    session.confines.loaded(running.by_host())
 
 
 def _account(run: Run) -> None:
@@ -228,7 +213,7 @@ def _deploy(session: Session) -> None:
     session.running = Deployment(
         _engine(session), session.levers, index.path, session.run, session.cpus,
         _queries(session).corpus.schema, index.storages.laid,
-        confines.joins if confines else (),
+        confines.seat if confines else None, confines.agents if confines else (),
     ).__enter__()  # fmt: skip
 
 
@@ -390,7 +375,7 @@ def _capture_some(session: Session) -> None:
         replies, mean_s, seen = ask_each(alone, running.decoder, some)
         if running.known is None:
             replies, sizes = REPLIES.empty_table(), seen
-            session.notes.append(_NOT_COMPARED)
+            session.notes.append(NOT_COMPARED)
     _keep(session, replies, mean_s, replies.num_rows, sizes=sizes)
 
 
@@ -417,8 +402,8 @@ def _endpoints(session: Session) -> None:
     endpoint = session.there().endpoint
     session.found["endpoints"] = [f"{h}:{p}" for h, p in endpoint.addresses]
     if endpoint.tls is not None and endpoint.tls.insecure:
-        session.notes.append(_UNCHECKED)
-        session.sitting.watch.told(f"{_UNCHECKED.kind}: {_UNCHECKED.meaning}")
+        session.notes.append(UNCHECKED)
+        session.sitting.watch.told(f"{UNCHECKED.kind}: {UNCHECKED.meaning}")
 
 
 def _facts(session: Session) -> Facts:

@@ -230,9 +230,19 @@ class Session:
         return None if self.attached else place_of(self.opened.treatment.settings)
 
     @property
+    def has_agents(self) -> bool:
+        """Has it agents on hosts of their own?"""
+        return self.place is not None and bool(self.place.agents)
+
+    @property
     def cpus(self) -> tuple[int, ...]:
-        """The cores of what is started. LabError where this machine has not so many."""
-        return dealt(self.place, self.sitting.cores)
+        """The cores of what is started, on all hosts. LabError where there are not so many."""
+        place, cores = self.place, self.sitting.cores
+        if place is None or not place.hosts:
+            return dealt(place, cores)
+        here = () if place.host else dealt(place, cores)
+        every = {cpu for host in place.hosts.values() for cpu in dealt(host, cores)}
+        return tuple(sorted(every | {*here}))
 
     @property
     def captures_after(self) -> bool:

@@ -18,7 +18,7 @@ from searchbench.lab.place.storage import megabytes, size_words
 from searchbench.lab.place.things import run
 from searchbench.lab.place.throttle import limits_of
 from searchbench.lab.system.names import program
-from searchbench.places import Place, Storage, place_of
+from searchbench.places import Host, Place, Storage, place_of
 from searchbench.study.plan import Plan
 
 _SYS_ADMIN = 21  # the capability to mount, of linux/capability.h
@@ -27,6 +27,7 @@ _PACKAGES = {
     "mkfs.ext4": "e2fsprogs", "mkfs.xfs": "xfsprogs", "mkfs.btrfs": "btrfs-progs",
     "compsize": "btrfs-compsize", "zfs-fuse": "zfs-fuse", "zpool": "zfs-fuse",
     "zfs": "zfs-fuse", "nbdkit": "nbdkit", "nbdfuse": "libnbd-bin",
+    "ip": "iproute2", "tc": "iproute2", "unshare": "util-linux",
 }  # fmt: skip
 
 
@@ -74,10 +75,12 @@ def _lacking(place: Place, known: dict[str, Ability]) -> Iterator[str]:
         one = known.setdefault(lever, ability(lever))
         if not one.here:
             yield f"{owner}: {lever}: {one.missing}; {one.remedy}"
-    try:
-        dealt(place, host.placement())
-    except LabError as error:
-        yield str(error)
+    confined: list[Place | Host] = [place, *place.hosts.values()]
+    for each in confined:
+        try:
+            dealt(each, host.placement())
+        except LabError as error:
+            yield str(error)
     for storage in place.storages.values():
         owner = f"storage {storage.name}"
         if storage.kind == "zfs" and storage.limited:
@@ -97,8 +100,56 @@ def _needed(place: Place) -> Iterator[tuple[str, str]]:
         yield owner, "memory"
     if place.cpu_share < 1:
         yield owner, "cpu_share"
+    for each in place.hosts.values():
+        yield each.title, "hosts"
+        if each.memory_bytes:
+            yield each.title, "memory"
+        if each.cpu_share < 1:
+            yield each.title, "cpu_share"
+        if each.delay_ms:
+            yield each.title, "delay"
     for storage in place.storages.values():
         yield from ((f"storage {storage.name}", lever) for lever in _of_storage(storage))
+
+
+def _hosts() -> Ability:
+    means = "[hosts.NAME], with agents = [NAME] or host = NAME"
+    if lacks := _in_a_network("hosts", means, "ip"):
+        return lacks
+    tries = (("bridge",), ("veth", "peer", "name", "searchbench1"))
+    for kind, *more in tries:
+        arguments = ("link", "add", "searchbench0", "type", kind, *more)
+        code, said = run("unshare", "--net", "--", program("ip") or "ip", *arguments)
+        if code:
+            return Ability("hosts", means, f"this kernel makes no {kind}: {said.rstrip('.')}",
+                           "take a machine whose kernel does")  # fmt: skip
+    return Ability("hosts", means)
+
+
+def _delay() -> Ability:
+    means = "delay_ms of a host"
+    if lacks := _in_a_network("delay", means, "ip", "tc"):
+        return lacks
+    # In a network of its own that is gone with the command.
+    tried = ("tc", "qdisc", "add", "dev", "lo", "root", "netem", "delay", "1ms")
+    code, said = run("unshare", "--net", "--", program("tc") or "tc", *tried[1:])
+    if code:
+        return Ability("delay", means, f"this kernel has no netem: {said.rstrip('.')}",
+                       "leave `delay_ms` away, or take a kernel with netem")  # fmt: skip
+    return Ability("delay", means)
+
+
+def _in_a_network(lever: str, means: str, *programs: str) -> Ability | None:
+    """Why a network of its own cannot be tried; None where it can."""
+    absent = [name for name in ("unshare", *programs) if program(name) is None]
+    if absent:
+        packages = " ".join(dict.fromkeys(_PACKAGES[name] for name in absent))
+        return Ability(lever, means, f"there is no {absent[0]}", f"apt-get install {packages}")
+    code, said = run("unshare", "--net", "--", "true")
+    if code or not _may_mount():
+        return Ability(lever, means, f"only root may make network namespaces: {said}".rstrip(": "),
+                       _AS_ROOT)  # fmt: skip
+    return None
 
 
 def _of_storage(storage: Storage) -> Iterator[str]:
@@ -229,4 +280,6 @@ _LOOKS: Mapping[str, Callable[[], Ability]] = {
     "zfs": _zfs,
     "rates": _rates,
     "latency": _latency,
+    "hosts": _hosts,
+    "delay": _delay,
 }

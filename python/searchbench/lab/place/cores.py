@@ -9,7 +9,7 @@ from pathlib import Path
 from msgspec.structs import replace
 
 from searchbench.errors import LabError
-from searchbench.places import Cores, Place
+from searchbench.places import Cores, Host, Place
 from searchbench.record.trial import Lever
 
 _ELSEWHERE = 0.01
@@ -17,7 +17,7 @@ _ELSEWHERE = 0.01
 process that it moves where it was found."""
 
 
-def dealt(place: Place | None, cores: Cores) -> tuple[int, ...]:
+def dealt(place: Place | Host | None, cores: Cores) -> tuple[int, ...]:
     """The cores of a system. LabError (stage ``place``) where there are not so many, or not these.
 
     So many of those that are not the load generator's first; only what is more comes from those.
@@ -27,17 +27,15 @@ def dealt(place: Place | None, cores: Cores) -> tuple[int, ...]:
     there = (*cores.server_cpus, *(c for c in cores.client_cpus if c not in cores.server_cpus))
     if isinstance(place.cores, int):
         if place.cores > len(there):
-            raise LabError(
-                f"place {place.name}: `cores` = {place.cores}, and {_has(there)}", "place"
-            )
+            raise LabError(f"{place.title}: `cores` = {place.cores}, and {_has(there)}", "place")
         return tuple(sorted(there[: place.cores]))
     absent = sorted(set(place.cores) - set(there))
     if absent:
-        raise LabError(f"place {place.name}: there is no core {absent[0]}; {_has(there)}", "place")
+        raise LabError(f"{place.title}: there is no core {absent[0]}; {_has(there)}", "place")
     return tuple(sorted(place.cores))
 
 
-def as_asked(place: Place, asked: Sequence[int], pids: Iterable[int]) -> Lever:
+def as_asked(place: Place | Host, asked: Sequence[int], pids: Iterable[int]) -> Lever:
     """The affinity of each thread of these processes as the kernel has it."""
     others: list[str] = []
     seen: set[tuple[int, ...]] = set()
@@ -56,7 +54,7 @@ def as_asked(place: Place, asked: Sequence[int], pids: Iterable[int]) -> Lever:
     if not threads:
         problem = "no process of the system was found, so that its cores are not known"
     return Lever(
-        name=f"places.{place.name}.cores",
+        name=f"{place.section}.cores",
         asked=numbers(asked),
         read_back="; ".join(numbers(each) for each in sorted(seen)),
         problem=problem,

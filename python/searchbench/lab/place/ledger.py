@@ -24,11 +24,12 @@ from typing import Self
 import msgspec
 
 from searchbench.errors import LabError
+from searchbench.lab.place.nets import Link, Namespace
 from searchbench.lab.place.things import Daemon, Group, Loop, Mount, Pool, Thing, Tree
 
 _PASSES = 3
 _MOMENT_S = 2.0
-_ANY = Tree | Loop | Mount | Group | Daemon | Pool
+_ANY = Tree | Loop | Mount | Group | Daemon | Pool | Namespace | Link
 
 
 class _Line(msgspec.Struct, omit_defaults=True):
@@ -174,8 +175,13 @@ def clean() -> Cleaned:
             if not mine:
                 live.append(pid)
                 continue
-            things = _left_in(path)
+            things, unknown = _left_in(path)
             problems = _undo(things, undone)
+            if unknown:
+                problems.append(
+                    f"{path} names {unknown} that this version of searchbench does not know; give "
+                    "`searchbench places clean` of the one that made it"
+                )
             if problems:
                 left += problems
             else:
@@ -202,18 +208,27 @@ def _undo(things: Sequence[Thing], undone: list[str]) -> list[str]:
     return problems
 
 
-def _left_in(path: Path) -> list[Thing]:
-    """What a ledger names and does not call undone, in the order in which it was made."""
+def _left_in(path: Path) -> tuple[list[Thing], str]:
+    """What a ledger names and does not call undone, in the order in which it was made.
+
+    And the kinds of what only another version can undo.
+    """
     things: dict[int, Thing] = {}
+    unknown: dict[int, str] = {}
     for row in path.read_bytes().split(b"\n"):
         try:
             line = _decode(row)
-        except msgspec.DecodeError:  # killed while it wrote: then nothing was made yet
+        except msgspec.DecodeError:
+            # Killed while it wrote, nothing was made yet; a whole line is another version's.
+            with contextlib.suppress(msgspec.DecodeError, KeyError, TypeError):
+                found = msgspec.json.decode(row)
+                unknown[found["made"]] = f"a {found['thing']['type']}"
             continue
         if line.thing is not None:
             things[line.made] = line.thing
         things.pop(line.undone, None)
-    return list(things.values())
+        unknown.pop(line.undone, None)
+    return list(things.values()), " and ".join(sorted({*unknown.values()}))
 
 
 def _lives(path: Path, pid: int, start: int) -> bool:

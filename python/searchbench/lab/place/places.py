@@ -1,7 +1,8 @@
 """A place around one deployment: files evicted, memory, cores, share, rates; and what they did.
 
-    settle      storages are verified, files evicted, the group made, its limits set and measured
-    (start)     processes join it between fork and exec: ``joins``, ``cpus``
+    settle      storages are verified, files evicted, the group and the hosts made, their limits
+                set and measured
+    (start)     processes join them between fork and exec: ``seat``, ``agents``
     loaded      every process and thread is where it should be
     driven      what the kernel counted meanwhile
     leave       the group is removed
@@ -12,7 +13,7 @@ Every lever is asked for, read back, and known by its effect; ``levers`` has the
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from msgspec.structs import replace
@@ -24,13 +25,15 @@ from searchbench.lab.place.cold import PAGE_BYTES, Evicted
 from searchbench.lab.place.control import hierarchies
 from searchbench.lab.place.disk import Disk
 from searchbench.lab.place.group import Cpu, Group
+from searchbench.lab.place.hosts import Hosts
 from searchbench.lab.place.ledger import Ledger
 from searchbench.lab.place.lever import insist
 from searchbench.lab.place.storage import megabytes, size_words
 from searchbench.lab.place.storages import Storages, not_in_memory
 from searchbench.lab.place.throttle import keys_of, limits_of, throttle
+from searchbench.lab.system.seat import Seat
 from searchbench.places import Cores, Place, Storage
-from searchbench.record.trial import Lever
+from searchbench.record.trial import Lever, Note
 
 # Pages of its files that are not on its account: what we read ourselves, what was read ahead.
 _UNCHARGED_BYTES = 4_000_000
@@ -43,6 +46,8 @@ class Confines:
     def __init__(self, place: Place, cores: Cores, storages: Storages, ledger: Ledger) -> None:
         self.place, self._storages, self._ledger = place, storages, ledger
         self.cpus = affinity.dealt(place, cores)
+        hosts = list(place.hosts.values())
+        self._hosts = Hosts(hosts, cores, ledger) if hosts else None
         self._found: dict[str, Lever] = {}
         self._group: Group | None = None
         self._cpu: Cpu | None = None
@@ -50,13 +55,30 @@ class Confines:
 
     @property
     def joins(self) -> tuple[Path, ...]:
-        """The files by which a process joins."""
+        """The files by which a process of this machine joins."""
         return self._group.joins if self._group else ()
+
+    @property
+    def seat(self) -> Seat:
+        """Where the server runs."""
+        if self._hosts is not None and self.place.host is not None:
+            return self._hosts.seat(self.place.host)
+        return Seat(self.cpus, self.joins)
+
+    @property
+    def agents(self) -> list[Seat]:
+        """Where each of its agents runs; none where they are to be where the server is."""
+        return [self._hosts.seat(host) for host in self.place.agents] if self._hosts else []
+
+    @property
+    def notes(self) -> list[Note]:
+        """What makes it less fit to measure on."""
+        return self._hosts.notes if self._hosts else []
 
     @property
     def levers(self) -> list[Lever]:
         """What is known of each, until now."""
-        return list(self._found.values())
+        return [*self._found.values(), *(self._hosts.levers if self._hosts else ())]
 
     def settle(self) -> None:
         """Verify the storages, evict what is to be cold, set the limits.
@@ -67,7 +89,8 @@ class Confines:
         if place.cold == "trial" or any(s.latency_ms for s in place.storages.values()):
             self._storages.forget()
         self._note(*self._storages.levers())
-        if place.cold == "trial" or place.memory_bytes:
+        capped = place.memory_bytes or any(host.memory_bytes for host in place.hosts.values())
+        if place.cold == "trial" or capped:
             evicted = self._storages.evict()
             if place.cold == "trial":
                 self._note(_cold(place, evicted))
@@ -78,11 +101,17 @@ class Confines:
     def leave(self) -> list[str]:
         """Remove the group, with whatever of ours still runs in it; why not, if not."""
         group, self._group = self._group, None
-        return group.remove() if group else []
+        problems = group.remove() if group else []
+        return problems + (self._hosts.leave() if self._hosts else [])
 
-    def loaded(self, pids: Sequence[int]) -> None:
-        """LabError (stage ``place``) where a process or a thread is not where it should be."""
-        group = self._group
+    def loaded(self, by_host: Mapping[str, Sequence[int]]) -> None:
+        """LabError (stage ``place``) where a process or a thread is not where it should be.
+
+        ``by_host``: all processes by the name of their host; "": this machine.
+        """
+        group, pids = self._group, by_host.get("", ())
+        if self._hosts is not None:
+            self._hosts.loaded(by_host)
         if group is not None and (outside := group.absent(pids)):
             raise LabError(
                 f"process {outside[0]} of the system is not in the control group of place "
@@ -101,6 +130,8 @@ class Confines:
         if why := self.killed():
             raise LabError(why, "drive")
         place, group = self.place, self._group
+        if self._hosts is not None:
+            self._hosts.driven()
         if group is None:
             return
         if place.memory_bytes:
@@ -119,7 +150,7 @@ class Confines:
         group, place = self._group, self.place
         kills = group.memory().oom_kills if group and group.has("memory") else 0
         if not kills:
-            return ""
+            return self._hosts.killed() if self._hosts else ""
         who = "a process" if kills == 1 else f"{kills} processes"
         return (
             f"the kernel ended {who} of the system, which needed more memory than place "
@@ -129,6 +160,8 @@ class Confines:
     def confine(self) -> None:
         """Make the group and set its limits; LabError (stage ``place``) where one did not take."""
         place, limited = self.place, _limited(self.place)
+        if self._hosts is not None:
+            self._hosts.confine()
         wanted = ["memory"] if place.memory_bytes else []
         wanted += ["blkio"] if limited else []
         wanted += ["cpu", "cpuacct"] if place.cpu_share < 1 else []

@@ -9,8 +9,8 @@ from collections.abc import Sequence
 from msgspec.structs import replace
 
 from searchbench.lab.place.group import Cpu, Group
-from searchbench.lab.system.deploy import in_child
-from searchbench.places import Place
+from searchbench.lab.system.seat import in_child
+from searchbench.places import Host, Place
 from searchbench.record.trial import Lever
 
 _SPINS_S = 0.4
@@ -18,7 +18,7 @@ _OFF = 0.1  # what it may be off, of itself, in so short a time
 _MORE = 1.05  # what a system may have had of it in a drive
 
 
-def shared(place: Place, group: Group, cpus: Sequence[int]) -> Lever:
+def shared(place: Place | Host, group: Group, cpus: Sequence[int]) -> Lever:
     """What processes in the group get that ask for all the time of each core."""
     asked, count = place.cpu_share, len(cpus)
     joins = (*group.joins_of("cpu"), *group.joins_of("cpuacct"))
@@ -43,7 +43,7 @@ def shared(place: Place, group: Group, cpus: Sequence[int]) -> Lever:
     if got > asked * (1 + _OFF) + 0.01:
         problem = problem or f"{effect}: more than its share"
     return Lever(
-        name=f"places.{place.name}.cpu_share",
+        name=f"{place.section}.cpu_share",
         asked=f"{asked:g}",
         read_back=f"{has:.3f}",
         effect=effect,

@@ -326,8 +326,13 @@ class Pool(Thing, frozen=True, tag=True):
         return f"{self} was not destroyed: {said}" if code else ""
 
 
-def run(program_name: str, *arguments: str, timeout_s: float = 60.0) -> tuple[int, str]:
-    """Its exit code and what it printed, errors too; 127 where there is no such program."""
+def run(
+    program_name: str, *arguments: str, timeout_s: float = 60.0, whole: bool = False
+) -> tuple[int, str]:
+    """Its exit code and what it printed, errors too; 127 where there is no such program.
+
+    In one line, or ``whole``.
+    """
     found = program(program_name)
     if found is None:
         return 127, f"there is no program {program_name}"
@@ -339,7 +344,7 @@ def run(program_name: str, *arguments: str, timeout_s: float = 60.0) -> tuple[in
         )  # fmt: skip
     except subprocess.TimeoutExpired:
         return 124, f"{program_name} did not end in {timeout_s:.0f} s"
-    return done.returncode, " ".join(done.stdout.split())
+    return done.returncode, done.stdout if whole else " ".join(done.stdout.split())
 
 
 def _dies_with_us() -> None:

@@ -18,7 +18,7 @@ from searchbench.errors import LabError
 from searchbench.lab.place import reads
 from searchbench.lab.place.group import RATES, Group
 from searchbench.lab.place.storage import megabytes
-from searchbench.lab.system.deploy import in_child
+from searchbench.lab.system.seat import in_child
 from searchbench.places import Storage
 from searchbench.record.trial import Lever
 

@@ -6,12 +6,11 @@ They have their cores, and their end is tied to ours.
 from __future__ import annotations
 
 import contextlib
-import ctypes
 import os
 import signal
 import subprocess
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Self
 
@@ -22,25 +21,24 @@ from searchbench.engines.engine import Companion, Engine, Laid, Parameters
 from searchbench.errors import LabError
 from searchbench.lab.system.names import Places, free_port, program
 from searchbench.lab.system.running import NO_FIELDS, Running
+from searchbench.lab.system.seat import Seat, in_child, insist_inside
 from searchbench.lab.wire.exchange import Endpoint, Refused
 
 _STOP_TIMEOUT_S = 10.0
 _LOOKS = 4
 _LISTEN = "0A"  # the state of a socket in /proc/net/tcp
-_PR_SET_PDEATHSIG = 1
 _COMMAND_TIMEOUT_S = 3600.0
 _KILLED_S = 5.0  # what SIGKILL may take to free ports and files
 # An ordinary user in a user namespace: the files below, which are root's, are its own there.
 _ORDINARY = ("unshare", "--user", "--map-user=65534", "--map-group=65534", "--")
-_libc = ctypes.CDLL(None, use_errno=True)
 
 
 class Deployment(Running):
-    """A service that we started. ``data``: where its index is; ``cpus``: its cores (none: any).
+    """A service that we started. ``data``: where its index is.
 
-    ``laid``: by kind of file the folder where those lie that are not to be in ``data``.
-    ``joins``: the files by which its processes join control groups, before their first page.
-    ``process`` is the one that is asked.
+    ``laid``: by kind of file the folder where those lie that are not to be in ``data``. ``seat``:
+    where it runs (None: on the cores ``cpus`` of this machine); ``agents``: where each of its
+    agents does (empty: there too). ``process`` is the one that is asked.
     """
 
     process: psutil.Process
@@ -54,13 +52,14 @@ class Deployment(Running):
         cpus: Sequence[int] = (),
         schema: Schema = NO_FIELDS,
         laid: Mapping[str, Path] | None = None,
-        joins: Sequence[Path] = (),
+        seat: Seat | None = None,
+        agents: Sequence[Seat] = (),
     ) -> None:
         super().__init__(engine, params, run, schema)
         self.data = data
         self.laid = dict(laid or {})
-        self.cpus = cpus
-        self.joins = joins
+        self.seat = seat or Seat(cpus)
+        self.agents = agents
         self._children: dict[str, subprocess.Popen[bytes]] = {}
         self._strange = 0
 
@@ -87,8 +86,11 @@ class Deployment(Running):
             _stop(list(reversed(children)), how, _STOP_TIMEOUT_S)
 
     def _start(self) -> None:
-        port, service = free_port(), self.service
-        self.places = Places(self.data, self.run, port, laid=self.laid)
+        port, service, seats = free_port(), self.service, self._seats()
+        self.places = Places(
+            self.data, self.run, port, laid=self.laid, address=self.seat.address,
+            addresses={name: seat.address for name, seat in seats.items()},
+        )  # fmt: skip
         laid = self._laid()
         fill = self.places.fill
         for name, remedy in service.needs.items():
@@ -103,9 +105,9 @@ class Deployment(Running):
                 whole = (*step, *(part for each in laid for part in each.first))
                 complete(
                     self._command(whole), run=self.run, log="first.log", stage="deploy",
-                    joins=self.joins,
+                    joins=self.seat.joins,
                 )  # fmt: skip
-        self.endpoint = Endpoint(("127.0.0.1", port), service.wire, service.login, service.whole)
+        self.endpoint = self._endpoint(self.seat, port)
         # Last the one that is asked.
         argv = (*service.argv, *(part for each in laid for part in each.argv))
         for each in (*service.companions, Companion("", argv, service.env)):
@@ -116,11 +118,47 @@ class Deployment(Running):
                 env=env,
                 run=self.run,
                 log=_log(each.name),
-                cpus=self.cpus,
-                joins=self.joins,
+                seat=seats[each.name],
             )
+            insist_inside(self._children[each.name].pid, seats[each.name])
         *others, self.process = (psutil.Process(c.pid) for c in self._children.values())
         self.processes = [self.process, *others]
+
+    def by_host(self) -> dict[str, list[int]]:
+        """All processes, with what they started, by the name of the host where they should be."""
+        seats, found = self._seats(), dict[str, list[int]]()
+        for name, child in self._children.items():
+            with contextlib.suppress(psutil.NoSuchProcess):
+                root = psutil.Process(child.pid)
+                family = [p.pid for p in (root, *root.children(recursive=True))]
+                found.setdefault(seats[name].host, []).extend(family)
+        return found
+
+    def alone(self) -> dict[str, Endpoint]:
+        """Where each agent answers by itself what the service is asked, by its name."""
+        seats = self._seats()
+        return {
+            each.name: self._endpoint(seats[each.name], self.places.further(each.asked))
+            for each in self.service.companions
+            if each.agent and each.asked
+        }
+
+    def _endpoint(self, seat: Seat, port: int) -> Endpoint:
+        service = self.service
+        # The namespaces of hosts are on this machine, and not on its loopback.
+        return Endpoint((seat.address, port), service.wire, service.login, service.whole,
+                        remote=seat.namespace is not None)  # fmt: skip
+
+    def _seats(self) -> dict[str, Seat]:
+        """Where each process runs, by its name; LabError where hosts and agents do not match."""
+        agents = [each.name for each in self.service.companions if each.agent]
+        if self.agents and len(self.agents) != len(agents):
+            raise LabError(
+                f"{self.engine.name} has {len(agents)} agents, and hosts are named for "
+                f"{len(self.agents)}", "deploy",
+            )  # fmt: skip
+        found = {each.name: self.seat for each in self.service.companions}
+        return found | dict(zip(agents, self.agents, strict=False)) | {"": self.seat}
 
     def _laid(self) -> list[Laid]:
         """What makes the service lay files elsewhere; LabError where it cannot."""
@@ -183,7 +221,7 @@ class Deployment(Running):
         socket on while it starts, so only what is not ours on several looks is a stranger's.
         """
         port = self.target[1]
-        listening = _listening(port)
+        listening = _listening(port, self.process.pid)
         if not listening:
             return False
         try:
@@ -202,11 +240,13 @@ class Deployment(Running):
         return False
 
 
-def _listening(port: int) -> set[str]:
-    """The sockets that listen on a port, as the kernel names them in the folders of processes."""
+def _listening(port: int, pid: int) -> set[str]:
+    """The sockets that listen on a port of a process's network, as its folder names them."""
     found = set()
-    for path in (Path("/proc/net/tcp"), Path("/proc/net/tcp6")):
-        with contextlib.suppress(FileNotFoundError), path.open() as table:  # no IPv6 here
+    for name in ("tcp", "tcp6"):
+        path = Path(f"/proc/{pid}/net/{name}")
+        # There may be no IPv6 here, or the process may have ended.
+        with contextlib.suppress(OSError, StopIteration), path.open() as table:
             next(table)
             for row in table:
                 fields = row.split()
@@ -254,8 +294,7 @@ def _start(
     env: Mapping[str, str],
     run: Path,
     log: str,
-    cpus: Sequence[int],
-    joins: Sequence[Path] = (),
+    seat: Seat,
 ) -> subprocess.Popen[bytes]:
     """Start a server in ``run``; what it prints goes to the file ``log`` there."""
     with (run / log).open("ab") as file:
@@ -266,7 +305,7 @@ def _start(
             stderr=subprocess.STDOUT,
             env={**os.environ, **env},
             cwd=run,
-            preexec_fn=in_child(cpus, joins),
+            preexec_fn=in_child(seat.cpus, seat.joins, seat.namespace),
         )
 
 
@@ -282,7 +321,7 @@ def complete(
 
     Whatever ends the wait (Ctrl-C too) ends the command.
     """
-    child = _start(argv, env={}, run=run, log=log, cpus=(), joins=joins)
+    child = _start(argv, env={}, run=run, log=log, seat=Seat(joins=joins))
     try:
         code = child.wait(_COMMAND_TIMEOUT_S)
     except subprocess.TimeoutExpired:
@@ -350,25 +389,3 @@ def _tail(log: Path, lines: int = 5) -> str:
     except OSError:
         return ""
     return " | ".join(line.strip() for line in text.strip().splitlines()[-lines:])
-
-
-def in_child(cpus: Sequence[int], joins: Sequence[Path] = ()) -> Callable[[], None]:
-    """Between fork and exec: the server dies with us, even if we are killed; it has its cores.
-
-    And it joins control groups, by these files of theirs.
-    """
-    parent = os.getpid()
-
-    def prepare() -> None:
-        _libc.prctl(_PR_SET_PDEATHSIG, signal.SIGTERM, 0, 0, 0)
-        if os.getppid() != parent:
-            os._exit(1)
-        os.setpgid(0, 0)  # so that Ctrl-C reaches us and not the server
-        if cpus:
-            os.sched_setaffinity(0, cpus)
-        for path in joins:
-            file = os.open(path, os.O_WRONLY)
-            os.write(file, b"0")  # itself
-            os.close(file)
-
-    return prepare

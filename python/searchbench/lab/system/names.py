@@ -12,13 +12,16 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 _PORT = re.compile(r"\{port:([^{}]+)\}")
+_ADDRESS = re.compile(r"\{address:([^{}]+)\}")
+LOOPBACK = "127.0.0.1"
 
 
 @dataclass
 class Places:
     """What the names of one deployment stand for; further ports are chosen when first named.
 
-    ``laid``: by kind of file its folder, where that is not in ``data``.
+    ``laid``: by kind of file its folder, where that is not in ``data``. ``address``: where the one
+    listens that is asked; ``addresses``: companions that listen elsewhere, by name.
     """
 
     data: Path
@@ -26,6 +29,8 @@ class Places:
     port: int
     batches: Path | None = None
     laid: Mapping[str, Path] = field(default_factory=dict)
+    address: str = LOOPBACK
+    addresses: Mapping[str, str] = field(default_factory=dict)
     _ports: dict[str, int] = field(default_factory=dict)
 
     def fill(self, text: str) -> str:
@@ -33,6 +38,7 @@ class Places:
         fixed = {
             "{python}": sys.executable,
             "{port}": str(self.port),
+            "{address}": self.address,
             "{data}": str(self.data),
             "{run}": str(self.run),
             "{hosts}": str(jvm_hosts()),
@@ -43,7 +49,8 @@ class Places:
             fixed["{batches}"] = str(self.batches)
         for name, value in fixed.items():
             text = text.replace(name, value)
-        return _PORT.sub(lambda named: str(self._further(named[1])), text)
+        text = _ADDRESS.sub(lambda named: self.addresses.get(named[1], self.address), text)
+        return _PORT.sub(lambda named: str(self.further(named[1])), text)
 
     def write(self, files: Mapping[str, str]) -> None:
         """Declared files below ``run``, names replaced."""
@@ -52,7 +59,8 @@ class Places:
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_text(self.fill(content))
 
-    def _further(self, name: str) -> int:
+    def further(self, name: str) -> int:
+        """The port of that name; free when it is first named."""
         while name not in self._ports:
             port = free_port()
             if port not in (self.port, *self._ports.values()):

@@ -1,0 +1,27 @@
+"""What the phases that open a session have to remark."""
+
+from __future__ import annotations
+
+from searchbench.record.trial import Note
+
+UNCHECKED = Note(
+    kind="certificate not checked",
+    number="insecure",
+    meaning="any certificate was taken, so who answered is not known, and passwords and headers "
+    "may have gone to somebody else",
+    remedy="give the certificate of its authority (--ca FILE; in a study: ca), and leave insecure "
+    "away",
+)
+SHARED_CORE = Note(
+    kind="shared core",
+    meaning="the place gives the system a core of the load generator, so that each slows the other",
+    remedy="leave the load generator a core of its own: fewer `cores`, or others",
+)
+NOT_COMPARED = Note(
+    kind="answers not compared",
+    severity="note",
+    number="unknown engine",
+    meaning="no engine that is known here answers, so its replies are not read, and whether it "
+    "answers under load as it does alone is not known",
+    remedy="name its engine if it is one that is known (--engine)",
+)
