@@ -81,6 +81,6 @@ VERDICT_KEYS: tuple[SpecKey, ...] = (
 PLACED_KEYS: Mapping[str, tuple[SpecKey, ...]] = {"places": PLACE_KEYS, "storages": STORAGE_KEYS}
 """Tables of tables, each with a name."""
 TABLES = (
-    "corpus", "queries", "requests", "systems", *PLACED_KEYS, "load", "factors", "held", "control",
+    "corpus", "queries", "requests", "systems", *PLACED_KEYS, "jobs", "load", "factors", "held", "control",
     "ingest", "agreement", "verdict",
 )  # fmt: skip

@@ -16,7 +16,7 @@ from pathlib import Path
 import pyarrow as pa
 
 from searchbench.errors import SearchbenchError
-from searchbench.lab.conduct import caches, phases
+from searchbench.lab.conduct import caches, jobs, phases
 from searchbench.lab.conduct.openings import READERS, Opened, Openings
 from searchbench.lab.conduct.session import Run, Session, Sitting
 from searchbench.lab.conduct.trials import Trials
@@ -113,6 +113,7 @@ class Conductor:
             for name, start, end in session.spans
         ]
         session.spans.clear()
+        run.about.jobs = jobs.on_record(session, run.probe, zero_unix_ns)
         run.logs = {log.name: log.read_bytes()[-65536:] for log in session.run.glob("*.log")}
         return run
 
@@ -145,6 +146,8 @@ class Conductor:
         session.seconds.clear()
         if self.plan.judging.measure == "trials":
             self._drop(session)
+        if self.plan.judging.jobs and session.index is not None:
+            self._tell(session.index.discard())
 
     def _tell(self, problems: Sequence[str]) -> None:
         """What could not be removed; it is in the ledger, and the next start tries again."""
