@@ -3,7 +3,7 @@
 A triple is an edge between two vertices of different names:
 
     BEGIN;
-    LET a = UPDATE Thing SET name = :a UPSERT RETURN AFTER @rid WHERE name = :a;
+    LET a = UPDATE Thing SET name = :a UPSERT RETURN AFTER WHERE name = :a;
     LET b = ..;
     LET e = CREATE EDGE Link FROM $a TO $b SET name = :p;
     COMMIT
@@ -194,7 +194,7 @@ def _transaction(batch: Sequence[Triple]) -> bytes:
                 at = known[name] = f"n{len(known)}"
                 values[at] = name
                 lines.append(
-                    f"LET {at} = UPDATE {THING} SET name = :{at} UPSERT RETURN AFTER @rid "
+                    f"LET {at} = UPDATE {THING} SET name = :{at} UPSERT RETURN AFTER "
                     f"WHERE name = :{at}"
                 )
         values[f"p{i}"] = triple.predicate
