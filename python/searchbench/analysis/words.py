@@ -9,8 +9,15 @@ from collections.abc import Sequence
 from searchbench.analysis.judgement import Estimate, Interval
 
 
+def of_job(metric: str) -> str:
+    """The job whose time a metric is, as in ``backup_s``; empty: it is of requests."""
+    return metric.removesuffix("_s") if metric.endswith("_s") else ""
+
+
 def words(metric: str) -> str:
-    """A metric's name in a sentence: "throughput", "p99 of service time"."""
+    """A metric's name in a sentence: "throughput", "p99 of service time", "time of backup"."""
+    if job := of_job(metric):
+        return f"time of {job}"
     if metric == "throughput":
         return "throughput"
     kind, _, name = metric.partition("_")
@@ -19,8 +26,8 @@ def words(metric: str) -> str:
 
 
 def amount(figure: Estimate) -> str:
-    """A figure with its unit and interval; times in milliseconds."""
-    by, unit = (1e3, "ms") if figure.unit == "s" else (1.0, figure.unit)
+    """A figure with its unit and interval; times in milliseconds, from 10 s on in seconds."""
+    by, unit = (1e3, "ms") if figure.unit == "s" and figure.value < 10 else (1.0, figure.unit)
     said = f"{digits(figure.value * by)} {unit}".replace("queries/s", "queries per second")
     return said + _between(figure.interval, by)
 

@@ -387,7 +387,7 @@ class JobDone(msgspec.Struct, kw_only=True):
     ``durable``: what a kill may take of what it was told is done, by the engine's levers.
     ``progress``: (ns, documents acknowledged by then), at most 200.
     ``server``, ``host``: from start to end; ``devices``: from start until ``still``, as writing goes
-    on after the answer.
+    on after the answer. ``own_devices``: the names of those that are of its storages.
     """
 
     name: str
@@ -408,6 +408,7 @@ class JobDone(msgspec.Struct, kw_only=True):
     server: ServerTotals = ServerTotals()
     host: HostTotals = HostTotals()
     devices: list[DeviceTotals] = []
+    own_devices: list[str] = []
 
     @property
     def seconds(self) -> float:

@@ -17,7 +17,7 @@ from searchbench.study.keys import (
     INGEST_KEYS,
     TABLES,
     TOP_KEYS,
-    VERDICT_KEYS,
+    verdict_keys,
 )
 from searchbench.study.model import Control, Study
 from searchbench.study.plan import AgreementRule
@@ -71,7 +71,9 @@ def parse_study(text: str, file: str, base: Path, moved: Moved | None = None) ->
     control = source.checked(("control",), CONTROL_KEYS)
     ingest = source.checked(("ingest",), INGEST_KEYS)
     agreement = source.checked(("agreement",), AGREEMENT_KEYS)
-    verdict = source.checked(("verdict",), VERDICT_KEYS)
+    driven = not of_jobs or "load" in source.tables or _varies_load(given)
+    names = [name.removeprefix("jobs.") for name in of_jobs]
+    verdict = source.checked(("verdict",), verdict_keys(names, driven=driven))
     command = top.get("command", ())
     study = Study(
         path=file,
@@ -86,7 +88,7 @@ def parse_study(text: str, file: str, base: Path, moved: Moved | None = None) ->
         places=places.named(given.tables, "places"),
         storages=places.named(given.tables, "storages"),
         jobs=places.named(of_jobs, "jobs"),
-        driven=not of_jobs or "load" in source.tables or _varies_load(given),
+        driven=driven,
         factors=tuple(v.factor for v in given.varied),
         analysis=top.get("analysis", "").strip(),
         held=source.tables.get("held", ""),

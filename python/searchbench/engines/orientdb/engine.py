@@ -131,6 +131,8 @@ class OrientDB(Engine):
             "backup": "what the job `backup` makes",
         },
         files={
+            "system": ("OSystem/*",),
+            "restored": (f"{jobs.RESTORED}/*",),
             "wal": ("*.wal",),
             "index": ("*/luceneIndexes/*",),
         },

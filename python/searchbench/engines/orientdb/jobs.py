@@ -67,7 +67,7 @@ JOBS = (
         ),
         leaves=("backup",),
     ),
-    Job("restore", "that zip file into a new database", after=("backup",), leaves=("data",)),
+    Job("restore", "that zip file into a new database", after=("backup",), leaves=("restored",)),
     Job("opening", "from the start of the server until the database answers"),
 )
 

@@ -95,7 +95,7 @@ def on_record(session: Session, probe: pa.Table, zero_unix_ns: int) -> list[JobD
         found.append(
             structs.replace(
                 doing.about, start=start, end=end, still=still, server=server,
-                host=structs.replace(machine_totals(probe, window, {}), devices=[], links=[]),
+                host=structs.replace(machine_totals(probe, window, {}), links=[]),
                 devices=whole.devices,
                 progress=[(at + start, n) for at, n in doing.about.progress],
             )
@@ -188,6 +188,8 @@ def _weigh(session: Session, job: Job) -> None:
             raise LabError(f"{job.name} ended without an error and left no files of the kind "
                            f"{kind}", f"weigh {job.name}")  # fmt: skip
     doing.about.files, doing.about.lengths = files, lengths
+    if session.index is not None:
+        doing.about.own_devices = session.index.storages.devices
 
 
 def _settled(session: Session) -> tuple[dict[str, int], dict[str, int]]:

@@ -268,11 +268,17 @@ def _account(run: Run) -> None:
 def _deploy(session: Session) -> None:
     """Start the service on its index. Each deployment is of a process that has just started."""
     index, confines = _index(session), session.confines
-    session.running = Deployment(
+    # The probe sees it while it starts, too.
+    session.running = deployment = Deployment(
         _engine(session), session.levers, index.path, session.run, session.cpus,
         _corpus(session).schema, index.storages.laid,
         confines.joins if confines else (),
-    ).__enter__()  # fmt: skip
+    )  # fmt: skip
+    try:
+        deployment.__enter__()
+    except BaseException:
+        session.running = None
+        raise
 
 
 def _attach(session: Session) -> None:

@@ -47,6 +47,11 @@ class Storages:
         """Processes that do the work of its storages."""
         return [process for made in self._made.values() for process in made.daemons]
 
+    @property
+    def devices(self) -> list[str]:
+        """The names of the block devices that are made for it, as the kernel counts them."""
+        return [Path(m.path).name for m in self._made.values() if isinstance(m, Disk) and m.path]
+
     def made(self, name: str) -> Made:
         """The storage of that name."""
         return self._made[name]

@@ -174,6 +174,12 @@ def agreement(content: Content) -> Section | None:
     return Section("agreement", "Agreement", tuple(blocks))
 
 
+def answers(content: Content) -> Section | None:
+    """As ``agreement``; nothing where nothing was asked."""
+    asked = any(t.queries.digest for t in content.record.trials)
+    return agreement(content) if asked else None
+
+
 def each_pair(
     found: Sequence[Agreement], labels: Mapping[str, str], *, shown: bool = False
 ) -> list[Block]:
