@@ -134,7 +134,9 @@ def _of_trials(
     built, by_id = builds.of(record), {t.treatment: t for t in treatments}
     compared = tuple(
         why.explained(c, by_id[c.a], by_id[c.b], found.findings)
-        for c in pairs.comparisons(treatments, loads, samples, answers, floors, wanted, built, judging)
+        for c in pairs.comparisons(
+            treatments, loads, samples, answers, floors, wanted, built, judging
+        )
     )
     if found.first_look:
         compared = first_look.unresolved(compared)

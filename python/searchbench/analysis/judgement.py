@@ -160,13 +160,13 @@ class TreatmentResult:
 class JobResult:
     """One job of one treatment, over its valid trials.
 
-    ``figures``: ``seconds``, ``documents_per_s``, ``cpu_s``, ``peak_rss_bytes``, ``write_bytes`` (by
-    the server's own account), ``device_bytes`` (to the devices of its storages, until all was
+    ``figures``: ``seconds``, ``documents_per_s``, ``cpu_s``, ``peak_rss_bytes``, ``write_bytes``
+    (by the server's own account), ``device_bytes`` (to the devices of its storages, until all was
     there), ``request_p50_s`` and others; absent where not known. ``files``: by kind of file the
-    bytes that were allocated after it, ``lengths`` as the files' lengths: least and greatest over
-    the trials. ``bottleneck``: what held it back. ``durable``: what a kill may take of it.
-    ``compared``: what was seen to be the same in what it made. ``progress``: documents by seconds,
-    of one trial.
+    bytes that were allocated after it, ``lengths`` as the files' lengths, ``running`` the same when
+    it had just ended, before the server stopped: least and greatest over the trials.
+    ``bottleneck``: what held it back. ``durable``: what a kill may take of it. ``compared``: what
+    was seen to be the same in what it made. ``progress``: documents by seconds, of one trial.
     """
 
     job: str
@@ -178,6 +178,7 @@ class JobResult:
     figures: Mapping[str, Estimate]
     files: Mapping[str, tuple[int, int]]
     lengths: Mapping[str, tuple[int, int]]
+    running: Mapping[str, tuple[int, int]]
     bottleneck: Bottleneck | None
     durable: str = ""
     compared: tuple[str, ...] = ()

@@ -381,13 +381,15 @@ class JobDone(msgspec.Struct, kw_only=True):
     ``levels``: its levers. ``documents``: how many it was given, and as many were found after it;
     None: it was not counted. ``requests``: how many were sent; ``request_p50_s`` and the others: of
     the times they took, one after another.
-    ``files``: after it, with the server stopped, by kind the bytes that are allocated to files;
-    ``lengths``: the same as the files' lengths. ``compared``: what was answered the same by what it
-    made and by the original.
+    ``files``: after it, with the server stopped, by kind the bytes that are allocated to files; of
+    a file system that compresses what they take there. A kind is absent where that is not known.
+    ``lengths``: the files' lengths. ``running``: the lengths when it had just ended, before the
+    server stopped: a log may be gone after that. ``compared``: what was answered the same by what
+    it made and by the original.
     ``durable``: what a kill may take of what it was told is done, by the engine's levers.
     ``progress``: (ns, documents acknowledged by then), at most 200.
-    ``server``, ``host``: from start to end; ``devices``: from start until ``still``, as writing goes
-    on after the answer. ``own_devices``: the names of those that are of its storages.
+    ``server``, ``host``: from start to end; ``devices``: from start until ``still``, as writing
+    goes on after the answer. ``own_devices``: the names of those that are of its storages.
     """
 
     name: str
@@ -402,6 +404,7 @@ class JobDone(msgspec.Struct, kw_only=True):
     request_max_s: float | None = None
     files: dict[str, int] = {}
     lengths: dict[str, int] = {}
+    running: dict[str, int] = {}
     compared: list[str] = []
     durable: str = ""
     progress: list[tuple[int, int]] = []

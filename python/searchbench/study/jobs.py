@@ -21,7 +21,7 @@ Tables = dict[str, dict[str, Any]]
 
 
 def read_jobs(source: Source, systems: Mapping[str, System]) -> Tables:
-    """The keys of each job that are known and hold what they may, by "jobs.NAME", in their order."""
+    """The keys of each job that are known and hold what they may, by "jobs.NAME", in order."""
     given = source.tables.get("jobs", {})
     if isinstance(given, list):
         names = _listed(source, given)

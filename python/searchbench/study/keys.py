@@ -92,6 +92,6 @@ def verdict_keys(jobs: Iterable[str], *, driven: bool) -> tuple[SpecKey, ...]:
 PLACED_KEYS: Mapping[str, tuple[SpecKey, ...]] = {"places": PLACE_KEYS, "storages": STORAGE_KEYS}
 """Tables of tables, each with a name."""
 TABLES = (
-    "corpus", "queries", "requests", "systems", *PLACED_KEYS, "jobs", "load", "factors", "held", "control",
-    "ingest", "agreement", "verdict",
+    "corpus", "queries", "requests", "systems", *PLACED_KEYS, "jobs", "load", "factors", "held",
+    "control", "ingest", "agreement", "verdict",
 )  # fmt: skip

@@ -39,8 +39,9 @@ class Factor:
     """What is varied. ``levels`` are in the order of the study file, all different.
 
     ``path``: "TABLE.KEY", "places.NAME.KEY", "storages.NAME.KEY", "jobs.NAME.LEVER",
-    "systems.NAME.PARAMETER" (that NAME may be "*", and PARAMETER "place"), or a name without a dot: then the factor is linked, its
-    levels are names too, and ``sets`` says what each of them sets, by such paths.
+    "systems.NAME.PARAMETER" (that NAME may be "*", and PARAMETER "place"), or a name without a
+    dot: then the factor is linked, its levels are names too, and ``sets`` says what each of them
+    sets, by such paths.
     """
 
     path: str
@@ -68,8 +69,7 @@ def table_of(path: str) -> str:
 
 
 def section_of(path: str) -> str:
-    """The table that a path sets a key of, as "load", "places.NAME" or "jobs.NAME"; "systems" for all
-    of those.
+    """The table that a path sets a key of, as "load" or "jobs.NAME"; "systems" for all of those.
 
     A name may have dots.
     """

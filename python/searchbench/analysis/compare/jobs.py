@@ -29,4 +29,3 @@ def draft(
     mine, other = found
     logs = [math.log(mine[block] / other[block]) for block in sorted(mine.keys() & other.keys())]
     return blank, logs
-

@@ -56,7 +56,9 @@ def of_trial(trial: Trial, trace: Trace, findings: Sequence[str]) -> Seen:
     return next(_all(trial, trace, seconds, findings))
 
 
-def of_span(trial: Trial, server: ServerTotals, devices: Sequence[DeviceTotals], seconds: float) -> Seen:
+def of_span(
+    trial: Trial, server: ServerTotals, devices: Sequence[DeviceTotals], seconds: float
+) -> Seen:
     """What held a job back, which is one thing that the server does at its own pace.
 
     ``devices``: within the time of the job, where its own are known, else all of the machine.

@@ -35,9 +35,7 @@ def findings(trial: Trial) -> Iterator[Finding]:
     for note in trial.notes:
         if note.meaning:
             severity = cast("Severity", note.severity or "warning")
-            yield Finding(
-                note.kind, severity, trial.trial, note.number, note.meaning, note.remedy
-            )
+            yield Finding(note.kind, severity, trial.trial, note.number, note.meaning, note.remedy)
     for job in trial.jobs:
         # As if it had been the drive: the same cores, the same counters.
         alone = structs.replace(trial, server=job.server, host_window=job.host, drive=None)
@@ -58,7 +56,7 @@ def results(
         rows = [_row(job) for _, job in done]
         found: dict[str, Estimate] = {}
         for key, unit in _UNITS.items():
-            values = [row[key] for row in rows if row[key] is not None]
+            values = [value for row in rows if (value := row[key]) is not None]
             if values and len(values) == len(rows):
                 figure = geometric_estimate(values, unit)
                 found[key] = figure or Estimate(float(np.mean(values)), unit, len(values))
@@ -75,6 +73,7 @@ def results(
             figures=found,
             files=_ranges([job.files for _, job in done]),
             lengths=_ranges([job.lengths for _, job in done]),
+            running=_ranges([job.running for _, job in done]),
             bottleneck=bottleneck.of_treatment(held),
             durable=first.durable,
             compared=tuple(first.compared),

@@ -20,7 +20,7 @@ from typing import Any, Protocol, runtime_checkable
 
 import orjson
 
-from searchbench.corpora.corpus import Corpus, Schema
+from searchbench.corpora.corpus import Corpus
 from searchbench.corpora.ntriples import Triple
 from searchbench.engines.engine import Parameters, Request
 from searchbench.engines.http_form import split
@@ -93,6 +93,7 @@ def work(
     job: str, levels: Parameters, params: Parameters, graph: bool, index: Sequence[bytes]
 ) -> Work:
     """``graph``: there is one, of an import. ``index``: what makes the index of documents."""
+
     def each(*exchanges: bytes) -> tuple[Request, ...]:
         return tuple(Request((exchange,)) for exchange in exchanges)
 

@@ -28,9 +28,7 @@ def posted(path: str, body: bytes = b"") -> bytes:
     return _ours(post(path, (), body))
 
 
-def sql(
-    statement: str, parameters: Mapping[str, Any] = _NONE, database: str = DATABASE
-) -> bytes:
+def sql(statement: str, parameters: Mapping[str, Any] = _NONE, database: str = DATABASE) -> bytes:
     """One statement."""
     return _command("sql", statement, parameters, database)
 

@@ -9,9 +9,10 @@ A job that left nothing, lost documents, or made something that answers otherwis
 
 from __future__ import annotations
 
+import contextlib
 import os
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from fnmatch import fnmatch
 from functools import partial
 from pathlib import Path
@@ -20,11 +21,12 @@ import numpy as np
 import pyarrow as pa
 from msgspec import structs
 
-from searchbench.engines.engine import Engine
+from searchbench.corpora.corpus import Corpus
+from searchbench.engines.engine import Engine, Request
 from searchbench.engines.job import Job, Work
 from searchbench.errors import LabError
-from searchbench.lab.conduct.ingest import must, sent
-from searchbench.lab.conduct.session import Doing, Session
+from searchbench.lab.conduct.ingest import Batches, must, sent
+from searchbench.lab.conduct.session import Doing, Index, Session
 from searchbench.lab.drive.workload import DocumentsAlone, PortableQueries, VerbatimRequests
 from searchbench.lab.place.cold import files_below
 from searchbench.lab.probe.totals import machine_totals, server_totals, spent
@@ -33,6 +35,7 @@ from searchbench.record.trial import JobDone, Window
 
 _TIMEOUT_S = 3600.0
 _POINTS = 200
+_SAME = 4  # times half a second
 _SETTLES_S = 10.0  # so long a file system may take to say how large a file is (zfs lags)
 
 Phase = tuple[str, Callable[[Session], object]]
@@ -115,8 +118,14 @@ def _begin(session: Session, job: Job, work: Work) -> None:
     if not work.opens:
         running = session.there()
         for request in work.before:
-            must(running, running.ask(request, _TIMEOUT_S), f"what comes before {job.name}", _of(job))
-        _streamed(session, work)
+            must(
+                running,
+                running.ask(request, _TIMEOUT_S),
+                f"what comes before {job.name}",
+                f"job {job.name}",
+            )
+        if work.stream is not None:
+            _streamed(session, work.stream)
 
 
 def _do(session: Session, work: Work) -> None:
@@ -124,7 +133,7 @@ def _do(session: Session, work: Work) -> None:
     doing, running = session.jobs[-1], session.there()
     stage = f"job {doing.about.name}"
     if work.stream is not None:
-        batches = _streamed(session, work)
+        batches = _streamed(session, work.stream)
         doing.start_unix_ns = time.time_ns()
         trace = sent(running, batches, stage)
         doing.end_unix_ns = time.time_ns()
@@ -160,6 +169,7 @@ def _opened(session: Session, start: Callable[[Session], object]) -> None:
 def _check(session: Session, work: Work) -> None:
     """Are the documents there, and is what it made the same? LabError with what is not."""
     doing, running, engine = session.jobs[-1], session.there(), _engine(session)
+    doing.about.running = _running_lengths(session)
     name, stage = doing.about.name, f"check {doing.about.name}"
     if work.counted is not None:
         there = engine.left(running.ask(work.counted, _TIMEOUT_S))
@@ -188,59 +198,73 @@ def _weigh(session: Session, job: Job) -> None:
             raise LabError(f"{job.name} ended without an error and left no files of the kind "
                            f"{kind}", f"weigh {job.name}")  # fmt: skip
     doing.about.files, doing.about.lengths = files, lengths
-    if session.index is not None:
-        doing.about.own_devices = session.index.storages.devices
+    doing.about.own_devices = _index(session).storages.devices
 
 
 def _settled(session: Session) -> tuple[dict[str, int], dict[str, int]]:
-    """Bytes by kind, allocated and as lengths, once they are the same twice."""
-    found = _by_kind(session)
+    """Bytes by kind, allocated and as lengths; of a file system that counts late, once it stays."""
+    found, same = _by_kind(session), 0
     give_up = time.monotonic() + _SETTLES_S
-    while session.place is not None and session.place.storages and time.monotonic() < give_up:
+    while _index(session).storages.counts_late and same < _SAME and time.monotonic() < give_up:
         time.sleep(0.5)
         again = _by_kind(session)
-        if again == found:
-            break
+        same = same + 1 if again == found else 0
         found = again
     return found
 
 
 def _by_kind(session: Session) -> tuple[dict[str, int], dict[str, int]]:
-    assert session.index is not None
-    storages, patterns = session.index.storages, _engine(session).can.files
-    laid = dict(storages.laid)
-    laid.setdefault("backup", storages.data.parent / "backup")
+    storages = _index(session).storages
     allocated: dict[str, int] = {}
     lengths: dict[str, int] = {}
-    for folder_kind, folder in (("data", storages.data), *laid.items()):
-        for path in files_below([folder]):
-            kind = folder_kind
-            if kind == "data":
-                kind = _kind(path, folder, patterns)
-            stat = path.stat()
-            allocated[kind] = allocated.get(kind, 0) + stat.st_blocks * 512
-            lengths[kind] = lengths.get(kind, 0) + stat.st_size
+    for (laid, kind), files in _files(session).items():
+        room = storages.room_of(laid, files)
+        if room is not None:
+            allocated[kind] = allocated.get(kind, 0) + room
+        lengths[kind] = lengths.get(kind, 0) + sum(f.stat().st_size for f in files)
     return allocated, lengths
 
 
-def _kind(path: Path, folder: Path, patterns: dict[str, tuple[str, ...]] | object) -> str:
-    name = path.relative_to(folder).as_posix()
-    assert isinstance(patterns, dict)
-    return next((k for k, own in patterns.items() if any(fnmatch(name, p) for p in own)), "data")
+def _files(session: Session) -> dict[tuple[str, str], list[Path]]:
+    """By where they are laid and by kind, all files."""
+    storages, patterns = _index(session).storages, _engine(session).can.files
+    folders = {"data": storages.data, "backup": storages.data.parent / "backup", **storages.laid}
+    found: dict[tuple[str, str], list[Path]] = {}
+    for laid, folder in folders.items():
+        for path in files_below([folder]):
+            name, kind = path.relative_to(folder).as_posix(), laid
+            if laid == "data":
+                named = (k for k, own in patterns.items() if any(fnmatch(name, p) for p in own))
+                kind = next(named, "data")
+            # What is beside the data lies on its storage.
+            on = laid if laid in storages.laid else "data"
+            found.setdefault((on, kind), []).append(path)
+    return found
 
 
-def _streamed(session: Session, work: Work) -> object:
+def _running_lengths(session: Session) -> dict[str, int]:
+    """By kind the lengths of the files while the server runs, which may come and go."""
+    found: dict[str, int] = {}
+    for (_, kind), files in _files(session).items():
+        for path in files:
+            with contextlib.suppress(FileNotFoundError):
+                found[kind] = found.get(kind, 0) + path.stat().st_size
+    return found
+
+
+def _streamed(
+    session: Session, stream: Callable[[Corpus], Iterator[tuple[Request, int]]]
+) -> Batches:
     """What it sends, in a file."""
-    stream = work.stream
-    if stream is None:
-        return None
     treatment, corpus = session.opened.treatment, _workload(session).corpus
     job = session.jobs[-1].about
     parts = [treatment.engine, session.opened.corpus_about.digest, job.name, job.levels]
     return session.sitting.shelf.stream(parts, lambda: stream(corpus))
 
 
-def _in_place_of(deploy: Sequence[Phase], name: str, opening: Callable[[Session], object]) -> list[Phase]:
+def _in_place_of(
+    deploy: Sequence[Phase], name: str, opening: Callable[[Session], object]
+) -> list[Phase]:
     return [(name, opening) if phase == "deploy" else (phase, do) for phase, do in deploy]
 
 
@@ -251,8 +275,9 @@ def _comparable(rows: object) -> object:
     return rows
 
 
-def _of(job: Job) -> str:
-    return f"job {job.name}"
+def _index(session: Session) -> Index:
+    assert session.index is not None
+    return session.index
 
 
 def _engine(session: Session) -> Engine:

@@ -8,8 +8,8 @@
     attached            prepare → deploy → ingest → compile → identify → capture | drive → ..
     verbatim requests   compile → deploy → identify → capture | drive → totals → answers
     captures afterwards ..  deploy → identify | drive → totals → capture → answers | stop
-    jobs                compile → prepare → deploy → ingest → stop → (deploy → identify → job → check
-                        → stop → weigh) for each → deploy → capture → ..
+    jobs                compile → prepare → deploy → ingest → stop → (deploy → identify → job
+                        → check → stop → weigh) for each → deploy → capture → ..
     a job that fills    .. → prepare → (deploy → job → check → stop → weigh) → ..
 
 Where a study has jobs and no load, there is no drive; where it has no queries, no captures either.
@@ -146,13 +146,12 @@ def opening_of(session: Session) -> Phases[Session]:
 
 
 def _with_jobs(
-    session: Session, deploy: list[_Phase], capture: list[_Phase]
+    session: Session, deploy: Sequence[_Phase], capture: Sequence[_Phase]
 ) -> Phases[Session]:
     """The documents put in, by a job or as ever; the jobs; then what is asked, if anything is."""
     placed = session.place is not None
     stop = ("stop", Session.close)
     found: list[_Phase] = [("place", _lay)] if placed else []
-    first = deploy
     if not jobs.fills(session):
         offline = _engine(session).offline(_corpus(session).schema, session.levers)
         put_in: list[_Phase] = [("deploy", _deploy), ("ingest", _ingest_to_keep)]

@@ -132,7 +132,9 @@ class Shelf:
             self._indexes[own] = Index(storages, self._batches[key])
         return self._indexes[own]
 
-    def stream(self, parts: object, requests: Callable[[], Iterable[tuple[Request, int]]]) -> Batches:
+    def stream(
+        self, parts: object, requests: Callable[[], Iterable[tuple[Request, int]]]
+    ) -> Batches:
         """What a job sends, made once for all trials for which these ``parts`` are the same."""
         key = _key(parts)
         if key not in self._streams:
@@ -193,8 +195,8 @@ class Session:
 
     ``confines``: its place, while it is in one; ``left_place``: the levers of the last one.
     ``seconds`` spent in each phase; ``spans``: each time one was entered, its name and Unix times
-    in ns; ``jobs``: those that were done; ``stage`` says where a failure happened. ``found``: what opening it found out, as fields
-    of ``record.trial.Trial``. ``asked_queries``: by query, whether a warm-up asked it since.
+    in ns; ``jobs``: those that were done; ``stage`` says where a failure happened. ``found``: what
+    opening it found out, as fields of ``record.trial.Trial``. ``asked_queries``: by query, whether a warm-up asked it since.
     """
 
     opened: Opened

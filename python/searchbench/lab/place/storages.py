@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import psutil
@@ -46,6 +46,19 @@ class Storages:
     def daemons(self) -> list[psutil.Process]:
         """Processes that do the work of its storages."""
         return [process for made in self._made.values() for process in made.daemons]
+
+    def room_of(self, kind: str, files: Sequence[Path]) -> int | None:
+        """Bytes that are allocated to files of a kind; None where that cannot be known."""
+        storage = self._asked.get(kind) or self._asked.get("data")
+        made = self._made.get(storage.name) if storage else None
+        if isinstance(made, Disk):
+            return made.room_of(files)
+        return sum(f.stat().st_blocks * 512 for f in files)
+
+    @property
+    def counts_late(self) -> bool:
+        """Whether a file system of its own says how large files are some seconds later."""
+        return any(isinstance(made, Zfs) for made in self._made.values())
 
     @property
     def devices(self) -> list[str]:

@@ -33,7 +33,13 @@ _JOBS_ALONE: tuple[_Part, ...] = (
 )
 # By what was done: the sections in order; one that has nothing to say gives None and is left out.
 _PARTS: dict[str, tuple[_Part, ...]] = {
-    "trials": (compare.answer, jobs.section, compare.throughput, measured.latency_of_treatments, *_OF_ALL),
+    "trials": (
+        compare.answer,
+        jobs.section,
+        compare.throughput,
+        measured.latency_of_treatments,
+        *_OF_ALL,
+    ),
     "sweep": (steps.answer, *_OF_STEPS, *_OF_ALL),
     "capacity": (steps.answer, steps.evidence, *_OF_STEPS, *_OF_ALL),
 }

@@ -26,8 +26,7 @@ _KINDS = {
     "system": "System",
 }  # fmt: skip
 _HELD = {
-    "processor": "processor", "one thread": "one thread", "disk": "disk", "none": "nothing was used up",
-    "unknown": "unknown",
+    "none": "nothing was used up",
 }  # fmt: skip
 
 
@@ -50,6 +49,11 @@ def job(results: Sequence[JobResult]) -> Table:
             if any(name in r.figures for r in results)
         ),
         *(number(f"{_KINDS.get(kind, kind)} after", partial(_size, kind)) for kind in kinds),
+        number(
+            "Log while running",
+            partial(_running, "wal"),
+            when=any("wal" in r.running for r in results),
+        ),
         text("Held back by", _held, 1.4),
         number("Trials", lambda r: Cell(str(r.trials)), 0.6),
     )
@@ -66,6 +70,17 @@ def _size(kind: str, r: JobResult) -> Cell:
     other = length and not 0.97 <= most / length <= 1.03
     below = f"of {numbers.human(length, 'bytes')}" if other else ""
     return Cell(said, f"{least} to {most} bytes, of {length}", below)
+
+
+def _running(kind: str, r: JobResult) -> Cell:
+    """The length of the files of a kind before the server stopped."""
+    if kind not in r.running:
+        return NONE
+    least, most = r.running[kind]
+    said = numbers.human(least, "bytes")
+    if numbers.human(most, "bytes") != said:
+        said += f" to {numbers.human(most, 'bytes')}"
+    return Cell(said, f"{least} to {most} bytes")
 
 
 def _held(r: JobResult) -> Cell:
