@@ -12,7 +12,7 @@ from typing import Literal, Protocol, runtime_checkable
 
 from searchbench.corpora.corpus import Document, Schema
 from searchbench.engines.answer import CacheState, Facts, Hits
-from searchbench.engines.job import Job, Work
+from searchbench.engines.job import OPENING, Job, Work
 from searchbench.errors import Unsupported
 from searchbench.workload.queries.algebra import Query
 
@@ -199,7 +199,7 @@ class Engine(Protocol):
     @property
     def jobs(self) -> tuple[Job, ...]:
         """What it does once and can be measured doing."""
-        return ()
+        return (OPENING,) if self.can.keeps_index else ()
 
     def work(
         self,
@@ -213,6 +213,8 @@ class Engine(Protocol):
 
         Unsupported with the reason where the levels do not go together.
         """
+        if job == OPENING.name:
+            return Work(opens=True)
         raise Unsupported(f"{self.can.title} has no job {job}")
 
     def left(self, reply: bytes) -> object:
@@ -220,7 +222,7 @@ class Engine(Protocol):
 
         ValueError where it says nothing.
         """
-        raise ValueError(f"{self.can.title} has no jobs")
+        raise ValueError(f"{self.can.title} does not say what a job left")
 
     def offline(self, schema: Schema, params: Parameters) -> Offline | None:
         """How the index is made before the server starts; None where it is ingested into."""

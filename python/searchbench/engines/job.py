@@ -33,6 +33,12 @@ class Job:
     leaves: tuple[str, ...] = ()
 
 
+OPENING = Job(
+    "opening", "from the start of the server until it answers, on the index that is there"
+)
+"""What every engine has that keeps its index."""
+
+
 @dataclass(frozen=True, slots=True)
 class Same:
     """What must be answered the same by the original and by what a job made of it."""
@@ -49,8 +55,8 @@ class Work:
     ``before``: requests that are not timed. Then, timed, what is not empty: ``stream``, the
     documents of a corpus as requests with how many each has, made beforehand and sent one after
     another on one connection; ``requests``; ``opens``: the server is started until it answers.
-    ``counted``: asked afterwards how many documents there are; as many must be there as the job was
-    given. ``same``: asked afterwards, with ``read`` for the replies.
+    ``counted``: asked afterwards how many documents there are (None: the engine's facts say it); as
+    many must be there as the job was given. ``same``: asked afterwards, with ``read`` for the replies.
     ``durable``: in a sentence, what a kill may take of what the job was told is done.
     """
 

@@ -18,6 +18,7 @@ from searchbench.record import Trial
 from searchbench.record.trial import JobDone
 from searchbench.study.plan import Treatment
 
+_GRAVITY = ("invalid", "warning", "note")
 _UNITS: Mapping[str, str] = {
     "seconds": "s", "documents_per_s": "documents/s", "cpu_s": "s", "peak_rss_bytes": "bytes",
     "write_bytes": "bytes", "device_bytes": "bytes", "request_p50_s": "s", "request_p99_s": "s",
@@ -36,11 +37,16 @@ def findings(trial: Trial) -> Iterator[Finding]:
         if note.meaning:
             severity = cast("Severity", note.severity or "warning")
             yield Finding(note.kind, severity, trial.trial, note.number, note.meaning, note.remedy)
+    worst: dict[str, Finding] = {}
     for job in trial.jobs:
         # As if it had been the drive: the same cores, the same counters.
         alone = structs.replace(trial, server=job.server, host_window=job.host, drive=None)
         for kind, severity, number, meaning, remedy in machine.foreign(alone, _window(job)):
-            yield Finding(kind, severity, trial.trial, f"{job.name}: {number}", meaning, remedy)
+            found = Finding(kind, severity, trial.trial, f"{job.name}: {number}", meaning, remedy)
+            kept = worst.setdefault(kind, found)
+            if _GRAVITY.index(severity) < _GRAVITY.index(kept.severity):
+                worst[kind] = found
+    yield from worst.values()
 
 
 def results(

@@ -24,7 +24,7 @@ from searchbench.corpora.corpus import Corpus
 from searchbench.corpora.ntriples import Triple
 from searchbench.engines.engine import Parameters, Request
 from searchbench.engines.http_form import split
-from searchbench.engines.job import Job, Same, Work
+from searchbench.engines.job import OPENING, Job, Same, Work
 from searchbench.engines.levers import described, number
 from searchbench.engines.orientdb import query as algebra
 from searchbench.engines.orientdb.rest import DATABASE, posted, script, sql, trouble
@@ -68,7 +68,7 @@ JOBS = (
         leaves=("backup",),
     ),
     Job("restore", "that zip file into a new database", after=("backup",), leaves=("restored",)),
-    Job("opening", "from the start of the server until the database answers"),
+    OPENING,
 )
 
 

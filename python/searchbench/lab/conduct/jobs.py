@@ -171,9 +171,15 @@ def _check(session: Session, work: Work) -> None:
     doing, running, engine = session.jobs[-1], session.there(), _engine(session)
     doing.about.running = _running_lengths(session)
     name, stage = doing.about.name, f"check {doing.about.name}"
-    if work.counted is not None:
-        there = engine.left(running.ask(work.counted, _TIMEOUT_S))
-        if there != doing.about.documents:
+    if doing.about.documents is not None:
+        there = (
+            engine.facts(running.ask(engine.facts_request())).documents
+            if work.counted is None
+            else engine.left(running.ask(work.counted, _TIMEOUT_S))
+        )
+        if there is None:
+            doing.about.documents = None
+        elif there != doing.about.documents:
             raise LabError(f"after {name} there are {there} documents, and there should be "
                            f"{doing.about.documents}", stage)  # fmt: skip
     for same in work.same:

@@ -196,7 +196,8 @@ class Session:
     ``confines``: its place, while it is in one; ``left_place``: the levers of the last one.
     ``seconds`` spent in each phase; ``spans``: each time one was entered, its name and Unix times
     in ns; ``jobs``: those that were done; ``stage`` says where a failure happened. ``found``: what
-    opening it found out, as fields of ``record.trial.Trial``. ``asked_queries``: by query, whether a warm-up asked it since.
+    opening it found out, as fields of ``record.trial.Trial``. ``asked_queries``: by query, whether
+    a warm-up asked it since.
     """
 
     opened: Opened
