@@ -33,9 +33,7 @@ class Job:
     leaves: tuple[str, ...] = ()
 
 
-OPENING = Job(
-    "opening", "from the start of the server until it answers, on the index that is there"
-)
+OPENING = Job("opening", "from the start of the server until it answers, on what is there")
 """What every engine has that keeps its index."""
 
 
@@ -56,7 +54,7 @@ class Work:
     documents of a corpus as requests with how many each has, made beforehand and sent one after
     another on one connection; ``requests``; ``opens``: the server is started until it answers.
     ``counted``: asked afterwards how many documents there are (None: the engine's facts say it); as
-    many must be there as the job was given. ``same``: asked afterwards, with ``read`` for the replies.
+    many must be there as the job was given. ``same``: asked afterwards.
     ``durable``: in a sentence, what a kill may take of what the job was told is done.
     """
 
