@@ -79,6 +79,11 @@ def fills(session: Session) -> bool:
     return any(job.fills and job.name in names for job in _engine(session).jobs)
 
 
+def to_be_written(session: Session) -> set[str]:
+    """Kinds of files that nothing but a job writes."""
+    return {"backup"} if session.opened.treatment.jobs else set()
+
+
 def on_record(session: Session, probe: pa.Table, zero_unix_ns: int) -> list[JobDone]:
     """The jobs that were done, on the clock of the trial, with what the machine did meanwhile."""
     found = []
@@ -203,6 +208,7 @@ def _weigh(session: Session, job: Job) -> None:
         if lengths.get(kind, 0) <= (before.get(kind, 0) if kind != "index" else 0):
             raise LabError(f"{job.name} ended without an error and left no files of the kind "
                            f"{kind}", f"weigh {job.name}")  # fmt: skip
+    _index(session).storages.unwritten -= {*job.leaves}
     doing.about.files, doing.about.lengths = files, lengths
     doing.about.own_devices = _index(session).storages.devices
 

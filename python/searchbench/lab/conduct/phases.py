@@ -165,7 +165,7 @@ def _with_jobs(
     if session.sitting.rules.driven and session.sitting.timed:
         return [*found, *deploy]
     # The storages are verified with all that lies there.
-    return [*found, *([("place", _settle), stop] if placed else [])]
+    return [*found, *([("place", _verify), stop] if placed else [])]
 
 
 def measuring_of(run: Run) -> Phases[Run]:
@@ -228,6 +228,7 @@ def _lay(session: Session) -> None:
     measured too.
     """
     _index(session).storages.make()
+    _index(session).storages.unwritten = jobs.to_be_written(session)
     if session.sitting.rules.ingest == "per-trial":
         session.confines = _confines(session)
         session.confines.confine()
@@ -237,6 +238,12 @@ def _settle(session: Session) -> None:
     """Verify the storages, evict the files, set the limits: what is deployed next has them."""
     session.confines = _confines(session)
     session.confines.settle()
+
+
+def _verify(session: Session) -> None:
+    """Verify the storages with all that the jobs left there."""
+    _index(session).storages.unwritten.clear()
+    _settle(session)
 
 
 def _confines(session: Session) -> Confines:

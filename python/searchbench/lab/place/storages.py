@@ -26,6 +26,7 @@ class Storages:
     """``home``: a folder for this index alone, below ``work``, where storages are mounted too.
 
     ``data``: where the index lies, ``laid``: where files of other kinds do, once it is made.
+    ``unwritten``: kinds of which there cannot be a file yet.
     """
 
     def __init__(
@@ -36,6 +37,7 @@ class Storages:
         self._made: dict[str, Made] = {}
         self.data = home / "data"
         self.laid: dict[str, Path] = {}
+        self.unwritten: set[str] = set()
 
     @property
     def folders(self) -> list[Path]:
@@ -93,9 +95,10 @@ class Storages:
         """Those of all its storages, with their effect on the files that lie there by now."""
         found = []
         for name, made in self._made.items():
-            folders = [
-                self._folder(k) for k, storage in self._asked.items() if storage.name == name
-            ]
+            kinds = {kind for kind, storage in self._asked.items() if storage.name == name}
+            if kinds <= self.unwritten:
+                continue
+            folders = [self._folder(kind) for kind in kinds]
             found += made.levers(list(files_below(folders)))
         return found
 

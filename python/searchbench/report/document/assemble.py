@@ -25,7 +25,7 @@ _OF_ALL: tuple[_Part, ...] = (
 _JOBS_ALONE: tuple[_Part, ...] = (
     compare.answer,
     jobs.section,
-    compare.throughput,
+    compare.factors,
     measured.answers,
     measured.machine,
     notices.findings,

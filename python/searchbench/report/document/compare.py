@@ -128,6 +128,11 @@ def shown_comparisons(judgement: Judgement, metric: str) -> list[Comparison]:
     return found[:_MOST]
 
 
+def factors(content: Content) -> Section | None:
+    """Times of jobs against each factor that has numbers as levels; None where there is none."""
+    return throughput(content) if content.judgement.scales else None
+
+
 def throughput(content: Content) -> Section:
     """Throughput or times, then latencies, against each factor that has numbers as levels."""
     blocks: list[Block] = []

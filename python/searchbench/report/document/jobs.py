@@ -29,6 +29,10 @@ def section(content: Content) -> Section | None:
     for job, results in found.items():
         blocks.append(Text(f"{job.capitalize()}.", "lead"))
         blocks.append(tables.job(results))
+        if (weighed := tables.files(results)) is not None:
+            blocks += [Text(f"Files after it, by kind{_of_lengths(results)}."), weighed]
+        if (each := tables.requests(results)) is not None:
+            blocks += [Text("One request after another:"), each]
         blocks += [Text(said, "quiet") for said in _said(results)]
         blocks += figure(
             f"job-{job}-s",
@@ -49,6 +53,13 @@ def section(content: Content) -> Section | None:
             partial(figures.progress, results),
         )
     return Section("jobs", "Jobs", tuple(blocks))
+
+
+def _of_lengths(results: list[JobResult]) -> str:
+    """What the small print of the sizes is, where there is any."""
+    pairs = [(r.files[k][1], r.lengths[k][1]) for r in results for k in r.files if k in r.lengths]
+    some = any(length and not 0.97 <= room / length <= 1.03 for room, length in pairs)
+    return "; in small print their length, where what they take is something else" * some
 
 
 def _said(results: list[JobResult]) -> list[str]:
