@@ -103,9 +103,7 @@ def over_all(several: Sequence[Comparison], require: str) -> str:
 
 
 def over(c: Comparison, require: str) -> str:
-    """A clause: over how many queries a ratio is; of a job, where it was done."""
-    if of_job(c.metric):
-        return "of the job alone, on a server that had just started"
+    """A clause: over how many queries a ratio is."""
     used, measured = c.queries_used, c.queries_measured
     if measured is None:
         return "over all queries of each, as it is not known on which both return the same"

@@ -236,8 +236,11 @@ def _of_two(
     if comparison.ratio is not None and (comparison.ratio.value > 1) == (winner == comparison.a):
         winner = next(t for t in both if t != winner)  # over the queries that agree
     seen = _seen_from(winner, comparison)
-    where = "" if of_job(metric) else _where([loads[t] for t in both])
-    over = f"{where}, {standing.over(comparison, require)}"
+    job = of_job(metric)
+    where = "" if job else _where([loads[t] for t in both])
+    # A job is no query: its ratio is over nothing else.
+    queries = "" if job else standing.over(comparison, require)
+    over = where if job else f"{where}, {queries}"
     if seen.verdict == "faster" and seen.ratio is not None:
         left = comparison.queries_left_out
         said = f"{labels[seen.a]} {_beats(metric, seen.ratio, labels[seen.b])}{over}"
@@ -248,13 +251,13 @@ def _of_two(
     better = f"which of {labels[seen.a]} and {labels[seen.b]} is better by {words(metric)}{where}"
     reason = f"Reason: {seen.reason}." if seen.reason else ""
     if seen.ratio is None:
-        return [f"Not resolved: {better}, {standing.over(comparison, require)}.", reason]
+        return [f"Not resolved: {better}{'' if job else f', {queries}'}.", reason]
     span = seen.ratio.interval
     measured = f"{labels[seen.a]} {_beats(metric, seen.ratio, labels[seen.b])}"
     said = f"Not resolved: {better} ({measured})."
     if span is not None and span.low > 1:  # it is not chance that stands in the way
         said = f"Not resolved, though as measured {measured}{where}."
-    return [said, reason, f"The ratio is {standing.over(comparison, require)}."]
+    return [said, reason, "" if job else f"The ratio is {queries}."]
 
 
 def _of_many(group: _Group, metric: str, labels: Mapping[str, str], first: Rank) -> list[Said]:

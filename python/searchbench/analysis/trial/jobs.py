@@ -66,7 +66,7 @@ def results(
             if values and len(values) == len(rows):
                 figure = geometric_estimate(values, unit)
                 found[key] = figure or Estimate(float(np.mean(values)), unit, len(values))
-        held = [(result, _held_back(t, job)) for t, job in done for result in judged
+        held = [(result, held_back(t, job)) for t, job in done for result in judged
                 if result.trial == t.trial]  # fmt: skip
         first = done[0][1]
         yield JobResult(
@@ -103,7 +103,8 @@ def _row(job: JobDone) -> dict[str, float | None]:
     }
 
 
-def _held_back(trial: Trial, job: JobDone) -> Seen:
+def held_back(trial: Trial, job: JobDone) -> Seen:
+    """What had nothing left while it was done."""
     alone = structs.replace(trial, host_window=job.host)
     own = [d for d in job.host.devices if d.name in job.own_devices]
     devices = own or [d for d in job.host.devices if not d.name.startswith("loop")]
