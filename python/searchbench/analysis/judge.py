@@ -140,7 +140,8 @@ def _of_trials(
     )
     if found.first_look:
         compared = first_look.unresolved(compared)
-    agreed = answers.shown()
+    # Where nothing was driven, no comparison looked at them.
+    agreed = answers.shown() if judging.driven else answers.of_all([*by_id])
     scales = scaling.scales(treatments, metrics, compared)
     noise_floor = floors.get(wanted)
     own = findings.of_trials(record, treatments, bool(floors), agreed, answers)

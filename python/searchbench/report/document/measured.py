@@ -163,10 +163,11 @@ def agreement(content: Content) -> Section | None:
             return None
         text = "There is nothing to compare: at most one system's answers are on record."
         return Section("agreement", "Agreement", (Text(text),))
+    when = "Before the timing" if content.judgement.driven else "After the jobs"
     blocks: list[Block] = [
         Text(
-            "Speed is worth comparing only between systems that answer the same. Before the "
-            "timing, every distinct query was asked once and its reply kept."
+            "Speed is worth comparing only between systems that answer the same. "
+            f"{when}, every distinct query was asked once and its reply kept."
         ),
         tables.agreement(found, content.labels),
     ]
