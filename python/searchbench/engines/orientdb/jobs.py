@@ -210,6 +210,7 @@ def _durable(params: Parameters) -> str:
     synch = "on" if params["commit_synch"] else "off"
     return (
         f"a commit is acknowledged before its log is on the disk: the log goes there every {ms} "
-        f"ms, so a kill may take that much (tx.commit.synch is {synch}, which by itself was seen "
-        "to save nothing)"
+        f"ms, so a kill may take that much; tx.commit.synch is {synch}, which by itself saves "
+        "nothing (after a kill, 2,672 of 3,000 acknowledged commits were there with the default "
+        "of 1000 ms, and all of them with 50 ms)"
     )
