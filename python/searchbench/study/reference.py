@@ -125,9 +125,9 @@ places.small.memory=256MB` runs every system with that much memory.
 
 ## Jobs: what is done once
 
-Import, making an index, backup, restore and opening are measured too. A study names the jobs of each
-trial in their order. They are named in a list, or each with a table of its levers, any of which may
-be a factor:
+Import, making an index, backup, restore and opening are measured too. A study names the jobs of
+each trial in their order. They are named in a list, or each with a table of its levers, any of
+which may be a factor:
 
 ```toml
 jobs = ["import", "backup", "restore"]   # beside `question`, with the levers as they are
@@ -151,8 +151,8 @@ otherwise than the original fails its trial. Which jobs an engine has stands wit
 below.
 
 Each trial has an index of its own. A job that puts the documents in, as `import` does, comes first
-and takes the place of the ingest. `[queries]` are asked once after the jobs, so that the answers can
-be compared; a `[load]` drives them after that. Without `[load]` nothing is driven, and without
+and takes the place of the ingest. `[queries]` are asked once after the jobs, so that the answers
+can be compared; a `[load]` drives them after that. Without `[load]` nothing is driven, and without
 `[queries]` nothing is asked. What decides is the time of the first job, unless `[verdict]` names
 another, as in `metric = "backup_s"`.
 
