@@ -114,6 +114,8 @@ def test_sizes_are_exact_and_say_how_far_they_differ(tmp_path: Path) -> None:
     assert found.documents == 1000
     assert found.figures["documents_per_s"].value == pytest.approx(100, rel=0.1)
     page = page_of(tmp_path / "r", judged)
+    rows = (tmp_path / "r/report/jobs.csv").read_text().splitlines()
+    assert any("files backup,bytes,10000000" in row for row in rows)
     assert "of 100 MB" in page, "the length, where a file system makes less of it"
 
 

@@ -162,9 +162,10 @@ class JobResult:
 
     ``figures``: ``seconds``, ``documents_per_s``, ``cpu_s``, ``peak_rss_bytes``, ``write_bytes``
     (by the server's own account), ``device_bytes`` (to the devices of its storages, until all was
-    there), ``request_p50_s`` and others; absent where not known. ``files``: by kind of file the
-    bytes that were allocated after it, ``lengths`` as the files' lengths, ``running`` the same when
-    it had just ended, before the server stopped: least and greatest over the trials.
+    there), ``request_p50_s`` and others; absent where not known. The intervals of times are of
+    their means, those of bytes from the least to the greatest. ``files``: by kind of file the bytes
+    that were allocated after it, ``lengths`` as the files' lengths, ``running`` the same when it
+    had just ended, before the server stopped: least and greatest over the trials.
     ``bottleneck``: what held it back. ``durable``: what a kill may take of it. ``compared``: what
     was seen to be the same in what it made. ``progress``: documents by seconds, of one trial.
     """

@@ -44,6 +44,7 @@ ALL_PAIRS_UP_TO = 6  # treatments; beyond, only pairs that differ in one factor
 MANY_TWINS = 20  # from here on the floor is the 95 % quantile, not the greatest
 
 Floats = NDArray[np.float64]
+_NO_JOBS = Judging()
 
 
 def metrics_for(load: Load, wanted: str) -> tuple[str, ...]:
@@ -132,9 +133,12 @@ def comparisons(
     floors: Mapping[str, Floor],
     metric: str,
     built: builds.Builds,
-    judging: Judging,
+    judging: Judging = _NO_JOBS,
 ) -> tuple[Comparison, ...]:
-    """Every comparison of the study, corrected together. ``built``: as ``builds.of`` has it."""
+    """Every comparison of the study, corrected together. ``built``: as ``builds.of`` has it.
+
+    ``judging``: which jobs there are, and whether anything was driven.
+    """
     by_id = {t.treatment: t for t in treatments}
     states = {t.treatment: (t.label, state.of(t)) for t in treatments}
     compared = family(treatments)

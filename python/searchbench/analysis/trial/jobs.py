@@ -8,7 +8,14 @@ from typing import cast
 import numpy as np
 from msgspec import structs
 
-from searchbench.analysis.judgement import Curve, Estimate, Finding, JobResult, TrialResult
+from searchbench.analysis.judgement import (
+    Curve,
+    Estimate,
+    Finding,
+    Interval,
+    JobResult,
+    TrialResult,
+)
 from searchbench.analysis.stats.intervals import geometric_estimate
 from searchbench.analysis.trial import bottleneck, machine
 from searchbench.analysis.trial.bottleneck import Seen
@@ -64,8 +71,7 @@ def results(
         for key, unit in _UNITS.items():
             values = [value for row in rows if (value := row[key]) is not None]
             if values and len(values) == len(rows):
-                figure = geometric_estimate(values, unit)
-                found[key] = figure or Estimate(float(np.mean(values)), unit, len(values))
+                found[key] = _over_trials(values, unit)
         held = [(result, held_back(t, job)) for t, job in done for result in judged
                 if result.trial == t.trial]  # fmt: skip
         first = done[0][1]
@@ -85,6 +91,16 @@ def results(
             compared=tuple(first.compared),
             progress=_progress(first),
         )
+
+
+def _over_trials(values: Sequence[float], unit: str) -> Estimate:
+    """Times with the interval of their mean; bytes, which are counted, from least to greatest."""
+    if unit != "bytes" and (figure := geometric_estimate(values, unit)) is not None:
+        return figure
+    mean, n = float(np.mean(values)), len(values)
+    if n < 2:
+        return Estimate(mean, unit, n)
+    return Estimate(mean, unit, n, Interval(min(values), max(values), 1.0, "least to greatest"))
 
 
 def _row(job: JobDone) -> dict[str, float | None]:

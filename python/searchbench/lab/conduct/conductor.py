@@ -103,6 +103,7 @@ class Conductor:
         """One trial, from start to end. A failure is an outcome with its phase and its reason."""
         session, began_unix_ns = self._session(trial, opened), time.time_ns()
         with Probe(session.processes) as machine:
+            session.mark = machine.mark
             run = Run(session, opened, _heading(trial, opened, position), spill, machine)
             self._conducted(run)
         drive = run.about.drive

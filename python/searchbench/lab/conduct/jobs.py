@@ -139,9 +139,8 @@ def _do(session: Session, work: Work) -> None:
     stage = f"job {doing.about.name}"
     if work.stream is not None:
         batches = _streamed(session, work.stream)
-        doing.start_unix_ns = time.time_ns()
-        trace = sent(running, batches, stage)
-        doing.end_unix_ns = time.time_ns()
+        with _timed(session):
+            trace = sent(running, batches, stage)
         for index, reply in trace.replies():
             must(running, reply, f"request {index + 1} of {doing.about.name}", stage)
         samples = samples_of(trace)
@@ -155,20 +154,27 @@ def _do(session: Session, work: Work) -> None:
             (int(samples["done"][i]), int(batches.document_ends[samples["request"][i]])) for i in at
         ]
         return
-    requests = work.requests
-    doing.start_unix_ns = time.time_ns()
-    for request in requests:
-        reply = running.ask(request, _TIMEOUT_S)
-        doing.about.requests += 1
-        must(running, reply, doing.about.name, stage)
-    doing.end_unix_ns = time.time_ns()
+    with _timed(session):
+        for request in work.requests:
+            reply = running.ask(request, _TIMEOUT_S)
+            doing.about.requests += 1
+            must(running, reply, doing.about.name, stage)
 
 
 def _opened(session: Session, start: Callable[[Session], object]) -> None:
+    with _timed(session):
+        start(session)
+
+
+@contextlib.contextmanager
+def _timed(session: Session) -> Iterator[None]:
+    """The last job begins and ends here. The probe samples just outside of it."""
     doing = session.jobs[-1]
+    session.mark()
     doing.start_unix_ns = time.time_ns()
-    start(session)
+    yield
     doing.end_unix_ns = time.time_ns()
+    session.mark()
 
 
 def _check(session: Session, work: Work) -> None:

@@ -195,9 +195,9 @@ class Session:
 
     ``confines``: its place, while it is in one; ``left_place``: the levers of the last one.
     ``seconds`` spent in each phase; ``spans``: each time one was entered, its name and Unix times
-    in ns; ``jobs``: those that were done; ``stage`` says where a failure happened. ``found``: what
-    opening it found out, as fields of ``record.trial.Trial``. ``asked_queries``: by query, whether
-    a warm-up asked it since.
+    in ns; ``jobs``: those that were done; ``mark``: has the probe take a sample at once. ``stage``
+    says where a failure happened. ``found``: what opening it found out, as fields of
+    ``record.trial.Trial``. ``asked_queries``: by query, whether a warm-up asked it since.
     """
 
     opened: Opened
@@ -220,6 +220,7 @@ class Session:
     found: dict[str, object] = field(default_factory=dict)
     notes: list[Note] = field(default_factory=list)
     jobs: list[Doing] = field(default_factory=list)
+    mark: Callable[[], None] = lambda: None
 
     @contextmanager
     def phase(self, name: str) -> Iterator[None]:
