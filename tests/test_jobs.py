@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from placing import home, needs
 from searchbench.analysis.judge import judge
 from searchbench.engines import postgres_form as form
 from searchbench.engines.engine import Request
@@ -22,6 +23,8 @@ from searchbench.engines.postgresql import Postgresql
 from searchbench.lab.get.install import missing
 from searchbench.measure.run import run as measure
 from searchbench.record import Record, Trial
+
+__all__ = ["home"]
 
 pytestmark = pytest.mark.slow
 
@@ -136,6 +139,28 @@ def test_opening_is_a_job_of_every_engine_that_keeps_its_index(tmp_path: Path) -
     (pair,) = judged.agreement
     assert pair.queries == 5
     assert {c.metric for c in judged.comparisons} == {"opening_s"}
+
+
+def test_files_are_weighed_as_each_file_system_has_them(home: Path) -> None:
+    needs("zfs", "ext4")
+    systems = """[systems.tantivy]
+    [places.here]
+    storage = "files"
+    [storages.files]
+    size = "200MB"
+    [factors]
+    "storages.files.filesystem" = ["zfs", "ext4"]
+    """
+    zfs, ext4 = run(OPENED.format(jobs='"opening"', systems=systems), home).trials
+    assert (zfs.reason, ext4.reason) == ("", "")
+    if zfs.levels["storages.files.filesystem"] != "zfs":
+        zfs, ext4 = ext4, zfs
+    for trial in (zfs, ext4):
+        (opening,) = trial.jobs
+        # zfs says so at once only if it is asked after all was written.
+        assert opening.files["data"] > 0.8 * opening.lengths["data"]
+    assert [name[:4] for name in ext4.jobs[0].own_devices] == ["loop"]
+    assert zfs.jobs[0].own_devices == []
 
 
 def test_an_index_is_made_anew_over_what_is_there(tmp_path: Path) -> None:

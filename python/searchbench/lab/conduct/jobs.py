@@ -35,8 +35,6 @@ from searchbench.record.trial import JobDone, Window
 
 _TIMEOUT_S = 3600.0
 _POINTS = 200
-_SAME = 4  # times half a second
-_SETTLES_S = 10.0  # so long a file system may take to say how large a file is (zfs lags)
 
 Phase = tuple[str, Callable[[Session], object]]
 
@@ -204,31 +202,26 @@ def _check(session: Session, work: Work) -> None:
 
 
 def _weigh(session: Session, job: Job) -> None:
-    """How large are the files by kind, now that the server has stopped? LabError if none grew."""
-    doing = session.jobs[-1]
+    """How large are the files by kind, now that the server has stopped? LabError if none grew.
+
+    Storages are taken away and made available anew before: zfs counts what a file takes seconds
+    after it was written, and does not say when. So the next job finds nothing of them in memory,
+    on whatever file system they are.
+    """
+    doing, storages = session.jobs[-1], _index(session).storages
     os.sync()
-    files, lengths = _settled(session)
+    devices = storages.devices
+    storages.forget()
+    files, lengths = _by_kind(session)
     doing.still_unix_ns = time.time_ns()
     before = session.jobs[-2].about.lengths if len(session.jobs) > 1 else {}
     for kind in job.leaves:
         if lengths.get(kind, 0) <= (before.get(kind, 0) if kind != "index" else 0):
             raise LabError(f"{job.name} ended without an error and left no files of the kind "
                            f"{kind}", f"weigh {job.name}")  # fmt: skip
-    _index(session).storages.unwritten -= {*job.leaves}
+    storages.unwritten -= {*job.leaves}
     doing.about.files, doing.about.lengths = files, lengths
-    doing.about.own_devices = _index(session).storages.devices
-
-
-def _settled(session: Session) -> tuple[dict[str, int], dict[str, int]]:
-    """Bytes by kind, allocated and as lengths; of a file system that counts late, once it stays."""
-    found, same = _by_kind(session), 0
-    give_up = time.monotonic() + _SETTLES_S
-    while _index(session).storages.counts_late and same < _SAME and time.monotonic() < give_up:
-        time.sleep(0.5)
-        again = _by_kind(session)
-        same = same + 1 if again == found else 0
-        found = again
-    return found
+    doing.about.own_devices = list(dict.fromkeys([*devices, *storages.devices]))
 
 
 def _by_kind(session: Session) -> tuple[dict[str, int], dict[str, int]]:

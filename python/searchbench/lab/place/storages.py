@@ -58,11 +58,6 @@ class Storages:
         return sum(f.stat().st_blocks * 512 for f in files)
 
     @property
-    def counts_late(self) -> bool:
-        """Whether a file system of its own says how large files are some seconds later."""
-        return any(isinstance(made, Zfs) for made in self._made.values())
-
-    @property
     def devices(self) -> list[str]:
         """The names of the block devices that are made for it, as the kernel counts them."""
         return [Path(m.path).name for m in self._made.values() if isinstance(m, Disk) and m.path]
