@@ -80,6 +80,7 @@ _CONFIG = f"""\
   </properties>
 </orient-server>
 """
+_BACKUP = "-Dsearchbench.backup={backup}"
 _NOT_TOLD = "upstream must: its REST tells nothing of its JVM"
 # What a lever is called in the server: the key of its configuration, as it takes and tells it.
 _KEYS = {
@@ -171,7 +172,7 @@ class OrientDB(Engine):
                 *("-Djna.nosys=true", "-Djava.awt.headless=true", "-Dfile.encoding=UTF-8"),
                 *(f"-D{key}={value}" for key, value in settings.items()),
                 "-Dorientdb.config.file={run}/orientdb-server-config.xml",
-                *("-DORIENTDB_HOME={run}", "-Dsearchbench.backup={backup}"),
+                *("-DORIENTDB_HOME={run}", _BACKUP),
                 *("-cp", f"{_ANALYSIS}:{_TREE}/lib/*"),
             ),
             wire="http",
@@ -184,7 +185,10 @@ class OrientDB(Engine):
                 _ANALYSIS: "`make java` builds it",
             },
             ready_timeout_s=90.0,
-            laid={"wal": Laid(argv=("-Dstorage.wal.path={wal}",)), "backup": Laid()},
+            laid={
+                "wal": Laid(argv=("-Dstorage.wal.path={wal}",)),
+                "backup": Laid(argv=(_BACKUP,)),
+            },
         )
 
     @property
