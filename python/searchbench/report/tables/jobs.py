@@ -43,7 +43,6 @@ def job(results: Sequence[JobResult]) -> Table:
         text("Time", lambda r: of_estimate(e := r.figures.get("seconds"), bar(e)), 2),
         *_figures(results, _COSTS),
         text("Held back by", _held, 1.4),
-        number("Trials", lambda r: Cell(str(r.trials)), 0.6),
     )
 
 
