@@ -19,12 +19,14 @@ from searchbench.analysis.agreement.answers import AnswerBook
 from searchbench.analysis.capacity import search
 from searchbench.analysis.capacity import verdict as of_capacity
 from searchbench.analysis.compare import builds, pairs, scaling, verdict, why
+from searchbench.analysis.compare import jobs as jobs_of
 from searchbench.analysis.judgement import Agreement, Judgement, RecordComparison, Step, Verdict
 from searchbench.analysis.sweep import steps as steps_of
 from searchbench.analysis.sweep import verdict as of_sweep
 from searchbench.analysis.sweep.compared import Evidence
-from searchbench.analysis.trial import cache, coverage, driven, replicates
+from searchbench.analysis.trial import cache, coverage, driven, jobs, replicates
 from searchbench.analysis.trial.measured import Samples
+from searchbench.analysis.words import of_job
 from searchbench.record import Record, Trial, open_record
 from searchbench.record.trial import Load
 from searchbench.study.plan import Judging, Treatment
@@ -75,6 +77,14 @@ def judge(record: Record | Path | str) -> Judgement:
         metric=metric_of(judging.metric, [loads[t.treatment] for t in treatments]),
         measure=judging.measure,
         first_look=judging.first_look,
+        jobs=tuple(
+            result
+            for planned, each in judged
+            for result in jobs.results(
+                planned, trials.get(planned.id, []), [j.result for j in each]
+            )
+        ),
+        driven=judging.driven,
     )
     if judging.measure == "trials":
         answered = _of_trials(record, found, loads, samples)
@@ -117,18 +127,23 @@ def _of_trials(
     """Treatments that were each started anew and measured once a block."""
     treatments, wanted = found.treatments, found.metric
     answers = AnswerBook(record, treatments)
+    judging = record.plan.judging
     metrics = sorted({m for load in loads.values() for m in pairs.metrics_for(load, wanted)})
+    metrics = [*jobs_of.metrics(judging), *(metrics if judging.driven else [])]
     floors = pairs.noise_floors(treatments, metrics)
     built, by_id = builds.of(record), {t.treatment: t for t in treatments}
     compared = tuple(
         why.explained(c, by_id[c.a], by_id[c.b], found.findings)
-        for c in pairs.comparisons(treatments, loads, samples, answers, floors, wanted, built)
+        for c in pairs.comparisons(
+            treatments, loads, samples, answers, floors, wanted, built, judging
+        )
     )
     if found.first_look:
         compared = first_look.unresolved(compared)
-    agreed = answers.shown()
+    # Where nothing was driven, no comparison looked at them.
+    agreed = answers.shown() if judging.driven else answers.of_all([*by_id])
     scales = scaling.scales(treatments, metrics, compared)
-    noise_floor, judging = floors.get(wanted), record.plan.judging
+    noise_floor = floors.get(wanted)
     own = findings.of_trials(record, treatments, bool(floors), agreed, answers)
     return replace(
         found,
@@ -235,6 +250,8 @@ def metric_of(stated: str, loads: Sequence[Load]) -> str:
     Where no load is a closed loop, throughput is what was offered and decides nothing; then it
     is response_p99 too.
     """
+    if of_job(stated):
+        return stated
     closed = [load.kind == "closed" for load in loads]
     if stated and (stated != "throughput" or any(closed)):
         return stated

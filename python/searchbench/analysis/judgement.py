@@ -157,6 +157,36 @@ class TreatmentResult:
 
 
 @dataclass(frozen=True, slots=True)
+class JobResult:
+    """One job of one treatment, over its valid trials.
+
+    ``figures``: ``seconds``, ``documents_per_s``, ``cpu_s``, ``peak_rss_bytes``, ``write_bytes``
+    (by the server's own account), ``device_bytes`` (to the devices of its storages, until all was
+    there), ``request_p50_s`` and others; absent where not known. The intervals of times are of
+    their means, those of bytes from the least to the greatest. ``files``: by kind of file the bytes
+    that were allocated after it, ``lengths`` as the files' lengths, ``running`` the same when it
+    had just ended, before the server stopped: least and greatest over the trials.
+    ``bottleneck``: what held it back. ``durable``: what a kill may take of it. ``compared``: what
+    was seen to be the same in what it made. ``progress``: documents by seconds, of one trial.
+    """
+
+    job: str
+    treatment: str
+    label: str
+    levels: Mapping[str, Level]
+    trials: int
+    documents: int | None
+    figures: Mapping[str, Estimate]
+    files: Mapping[str, tuple[int, int]]
+    lengths: Mapping[str, tuple[int, int]]
+    running: Mapping[str, tuple[int, int]]
+    bottleneck: Bottleneck | None
+    durable: str = ""
+    compared: tuple[str, ...] = ()
+    progress: Curve | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Comparison:
     """``b`` against ``a`` by one metric, paired by block.
 
@@ -497,6 +527,7 @@ class Judgement:
     sweep or a search for capacity ``steps`` has an entry for each trial, ``void`` says in a
     sentence which steps say nothing about the server (empty: none), and of a search ``capacity``
     has an entry for each subject and promise. ``first_look``: figures alone, nothing is decided.
+    ``jobs``: an entry for each job of each treatment; not ``driven``: there is nothing else.
     """
 
     question: str
@@ -515,6 +546,8 @@ class Judgement:
     measure: Literal["trials", "sweep", "capacity"] = "trials"
     steps: tuple[Step, ...] = ()
     capacity: tuple[Capacity, ...] = ()
+    jobs: tuple[JobResult, ...] = ()
+    driven: bool = True
     void: str = ""
     first_look: bool = False
 

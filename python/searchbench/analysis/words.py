@@ -11,8 +11,15 @@ from searchbench.analysis.judgement import Estimate, Interval
 ABSURD = 1000.0  # times: an interval of a ratio that reaches so far knows no limit there
 
 
+def of_job(metric: str) -> str:
+    """The job whose time a metric is, as in ``backup_s``; empty: it is of requests."""
+    return metric.removesuffix("_s") if metric.endswith("_s") else ""
+
+
 def words(metric: str) -> str:
-    """A metric's name in a sentence: "throughput", "p99 of service time"."""
+    """A metric's name in a sentence: "throughput", "p99 of service time", "time of backup"."""
+    if job := of_job(metric):
+        return f"time of {job}"
     if metric == "throughput":
         return "throughput"
     kind, _, name = metric.partition("_")
@@ -21,8 +28,8 @@ def words(metric: str) -> str:
 
 
 def amount(figure: Estimate) -> str:
-    """A figure with its unit and interval; times in milliseconds."""
-    by, unit = (1e3, "ms") if figure.unit == "s" else (1.0, figure.unit)
+    """A figure with its unit and interval; times in milliseconds, from 10 s on in seconds."""
+    by, unit = (1e3, "ms") if figure.unit == "s" and figure.value < 10 else (1.0, figure.unit)
     said = f"{digits(figure.value * by)} {unit}".replace("queries/s", "queries per second")
     return said + _between(figure.interval, by)
 

@@ -12,6 +12,8 @@ from typing import Literal, Protocol, runtime_checkable
 
 from searchbench.corpora.corpus import Document, Schema
 from searchbench.engines.answer import CacheState, Facts, Hits
+from searchbench.engines.job import OPENING, Job, Work
+from searchbench.errors import Unsupported
 from searchbench.workload.queries.algebra import Query
 
 Level = str | int | float | bool
@@ -55,6 +57,8 @@ class Capabilities:
     ``writes``: the kinds of files that can be laid on a storage of their own (the names of
     ``places.keys.FILES``), and what each is; nothing where no index is kept.
     ``on_hosts``: it listens where ``{address}`` says, and so can be on a host of its own.
+    ``files``: by kind the patterns of its files below ``{data}``, where they lie among others;
+    what none of them names is "data".
     ``packages``: Debian packages that bring it; none where it comes with searchbench.
     ``artifacts``: Maven artifacts that bring it, ``group:artifact:version:type``, unpacked below
     ``{engines}``. ``unavailable``: why no registry gives it; then it must be brought along, or
@@ -69,6 +73,7 @@ class Capabilities:
     unread: Mapping[str, str] = field(default_factory=dict)
     writes: Mapping[str, str] = field(default_factory=lambda: _ALL_FILES)
     on_hosts: bool = False
+    files: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     packages: tuple[str, ...] = ()
     artifacts: tuple[str, ...] = ()
     unavailable: str = ""
@@ -118,8 +123,8 @@ class Service:
     wherever NAME is), ``{address}`` (where the one that is asked listens, on loopback or on its
     host), ``{address:NAME}`` (that of the companion NAME), ``{data}`` (private directory of the
     index), ``{run}`` (private directory of configuration and logs), ``{hosts}`` (where the library
-    hosts of the JVM were built),
-    ``{engines}`` (where engines that come as archives are unpacked), and ``{KIND}`` in ``laid``.
+    hosts of the JVM were built), ``{engines}`` (where engines that come as archives are unpacked),
+    ``{backup}`` (private directory of what the job of that name makes), and ``{KIND}`` in ``laid``.
 
     ``ready``: a request that is answered ok once the engine serves; its reply decodes to facts.
     ``login``: user, password and database, where the wire has a login.
@@ -203,6 +208,34 @@ class Engine(Protocol):
 
     def service(self, params: Parameters, schema: Schema) -> Service:
         """What to start for these parameters (complete: every parameter has its level)."""
+
+    @property
+    def jobs(self) -> tuple[Job, ...]:
+        """What it does once and can be measured doing."""
+        return (OPENING,) if self.can.keeps_index else ()
+
+    def work(
+        self,
+        job: str,
+        levels: Parameters,
+        schema: Schema,
+        params: Parameters,
+        done: Sequence[str] = (),
+    ) -> Work:
+        """What is sent or started for the job with these levers (complete), after those ``done``.
+
+        Unsupported with the reason where the levels do not go together.
+        """
+        if job == OPENING.name:
+            return Work(opens=True)
+        raise Unsupported(f"{self.can.title} has no job {job}")
+
+    def left(self, reply: bytes) -> object:
+        """What a reply to ``Work.counted`` or of ``Work.same`` says; of the former a number.
+
+        ValueError where it says nothing.
+        """
+        raise ValueError(f"{self.can.title} does not say what a job left")
 
     def offline(self, schema: Schema, params: Parameters) -> Offline | None:
         """How the index is made before the server starts; None where it is ingested into."""

@@ -17,6 +17,7 @@ from searchbench.spec import SpecKey, show
 FILES: Mapping[str, str] = {
     "data": "the storage of the index, and of whatever else has none of its own",
     "wal": "the storage of the log that is written before the data (write-ahead log, redo log)",
+    "backup": "the storage of what the job `backup` makes",
 }
 """The kinds of files that a place can lay apart; an engine declares which of them it can."""
 

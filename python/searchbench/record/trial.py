@@ -375,6 +375,51 @@ class Cache(msgspec.Struct, frozen=True, kw_only=True):
     uncounted: str = ""
 
 
+class JobDone(msgspec.Struct, kw_only=True):
+    """One job of a trial: ns as of ``Span``, from the first request (or the start) to the answer.
+
+    ``still``: when all that it wrote was on its device, after the server had stopped.
+    ``levels``: its levers. ``documents``: how many it was given, and as many were found after it;
+    None: it was not counted. ``requests``: how many were sent; ``request_p50_s`` and the others: of
+    the times they took, one after another.
+    ``files``: after it, with the server stopped, by kind the bytes that are allocated to files; of
+    a file system that compresses what they take there. A kind is absent where that is not known.
+    ``lengths``: the files' lengths. ``running``: the lengths when it had just ended, before the
+    server stopped: a log may be gone after that. ``compared``: what was answered the same by what
+    it made and by the original.
+    ``durable``: what a kill may take of what it was told is done, by the engine's levers.
+    ``progress``: (ns, documents acknowledged by then), at most 200.
+    ``server``, ``host``: from start to end; ``devices``: from start until ``still``, as writing
+    goes on after the answer. ``own_devices``: the names of those that are of its storages.
+    """
+
+    name: str
+    levels: dict[str, Level] = {}
+    start: int = 0
+    end: int = 0
+    still: int | None = None
+    documents: int | None = None
+    requests: int = 0
+    request_p50_s: float | None = None
+    request_p99_s: float | None = None
+    request_max_s: float | None = None
+    files: dict[str, int] = {}
+    lengths: dict[str, int] = {}
+    running: dict[str, int] = {}
+    compared: list[str] = []
+    durable: str = ""
+    progress: list[tuple[int, int]] = []
+    server: ServerTotals = ServerTotals()
+    host: HostTotals = HostTotals()
+    devices: list[DeviceTotals] = []
+    own_devices: list[str] = []
+
+    @property
+    def seconds(self) -> float:
+        """How long it took."""
+        return (self.end - self.start) / 1e9
+
+
 class Lever(msgspec.Struct, frozen=True, kw_only=True):
     """A lever of the place, such as ``places.small.memory``: was it as it was asked?
 
@@ -402,6 +447,7 @@ class Trial(msgspec.Struct, kw_only=True):
     ``phases``: seconds spent in each phase; ``spans``: each phase once, with what the server did.
     ``reason``, ``stage``: of a failed trial. ``said``: by outcome, why it was refused once.
     ``place``: its levers as they were found; ``hosts``: agents on hosts, asked alone before.
+    ``jobs``: those that were done, in their order; a trial that was not driven has them alone.
     """
 
     trial: str
@@ -448,3 +494,4 @@ class Trial(msgspec.Struct, kw_only=True):
     said: dict[str, str] = {}
     place: list[Lever] = []
     hosts: list[HostAlone] = []
+    jobs: list[JobDone] = []

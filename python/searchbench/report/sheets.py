@@ -79,6 +79,13 @@ STEPS = (
 CAPACITY = ("subject", "promise", "holds", "fails", "chance_inside", "searches", "trials")
 
 
+# A row for each figure of each job of a treatment: its costs, and the files after it by kind.
+JOBS = (
+    "job", "treatment", "label", "levels", "documents", "trials", "held_back_by", "figure", "unit",
+    "value", "low", "high", "level", "n", "method",
+)  # fmt: skip
+
+
 def write_sheets(judgement: Judgement, folder: Path) -> list[Path]:
     """Write all that the judgement has into ``folder``, replacing what was there."""
     made = [(name, HEADERS[name], make) for name, make in _MAKERS.items()]
@@ -86,6 +93,8 @@ def write_sheets(judgement: Judgement, folder: Path) -> list[Path]:
         made.append(("steps", STEPS, _steps))
     if judgement.measure == "capacity":
         made.append(("capacity", CAPACITY, _capacity))
+    if judgement.jobs:
+        made.append(("jobs", JOBS, _jobs))
     if judgement.first_look:  # each row says so, since a table is often all that is passed on
         return [
             _write(
@@ -173,6 +182,18 @@ def _steps(judgement: Judgement) -> Iterable[Sequence[Any]]:
 def _capacity(judgement: Judgement) -> Iterable[Sequence[Any]]:
     for c in judgement.capacity:
         yield (*(getattr(c, name) for name in CAPACITY[:-1]), len(c.trials))
+
+
+def _jobs(judgement: Judgement) -> Iterable[Sequence[Any]]:
+    for r in judgement.jobs:
+        held = r.bottleneck.part if r.bottleneck else ""
+        head = (r.job, r.treatment, r.label, _json(r.levels), r.documents, r.trials, held)
+        for name, estimate in r.figures.items():
+            yield (*head, name, *_estimate(estimate))
+        for what, kinds in (("files", r.files), ("lengths", r.lengths), ("running", r.running)):
+            for kind, (least, most) in kinds.items():
+                mean, method = (least + most) / 2, "least to greatest"
+                yield (*head, f"{what} {kind}", "bytes", mean, least, most, 1.0, r.trials, method)
 
 
 def _findings(judgement: Judgement) -> Iterable[Sequence[Any]]:

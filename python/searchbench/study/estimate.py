@@ -40,6 +40,9 @@ _SUBJECTS = 0.6  # of generated triples, a triple
 # Making a storage and removing it again, by kind; and evicting files and starting anew.
 _STORAGE_S: Mapping[str, float] = {"ext4": 2.0, "xfs": 2.0, "btrfs": 2.0, "zfs": 8.0}
 _COLD_S = 1.0
+# A job: a server is started and stopped for each; its documents, but for the slow ones.
+_JOB_FIXED_S = 8.0
+_JOB_PER_S: Mapping[str, float] = {"import": 1_000.0}
 # Starting an engine, checking it, writing the record.
 _TRIAL_FIXED_S = 0.5
 # One distinct query, asked once: what is fixed, and for each document that is looked through.
@@ -89,7 +92,10 @@ def estimate(
     indexes: dict[str, tuple[float, float]] = {}
     for t in treatments:
         held = counts[repr(t.corpus)]
+        each_s[t.id] += sum(_JOB_FIXED_S + held / _JOB_PER_S.get(job, 20_000.0) for job in t.jobs)
         distinct = int(t.queries.get("distinct") or t.queries.get("lines") or _USUAL_DISTINCT)
+        if study.jobs and not study.queries:
+            distinct = 0
         asked_s += distinct * (_QUERY_S + held * _QUERY_PER_DOCUMENT_S)
         if study.ingest != "as-found":
             rate = _INGEST_PER_S.get(t.engine, _USUAL_INGEST_PER_S)
@@ -101,6 +107,7 @@ def estimate(
     else:
         times = 1 if study.ingest == "once" else study.replicates
         ingest_s = times * sum(ingest for _, ingest in indexes.values())
+    drives_s = sum(each_s[t.id] for t in driven)
     return read_s + spooled_s + ingest_s + study.replicates * asked_s + drives_s
 
 
@@ -160,6 +167,8 @@ def _drive_s(study: Study, treatment: Treatment) -> float:
     """One trial of a treatment; of a search, all trials of one block."""
     if study.measure == "capacity":
         return search_s(study.promises, float(study.load.get("effort", 1.0)))
+    if not study.driven:
+        return _TRIAL_FIXED_S
     load = loads.open_load(treatment.load, study.base)
     logged_s = _logged_s(study, treatment, load) if load.window.whole else 0.0
     pause_s = float(treatment.load.get("pause_s", 0.0))

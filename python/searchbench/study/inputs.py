@@ -49,13 +49,15 @@ def look(study: Study, plan: Plan) -> list[str]:
     """
     source, told = Source(study.text, study.path, study.moved), list[str]()
     for table in _different(
-        dict(t.settings, load={}, system={}, place={}) for t in plan.treatments
+        dict(t.settings, load={}, system={}, place={}, jobs={}) for t in plan.treatments
     ):
         asked = "requests" if "requests" in table else "queries"
         given = {name: _given(part) for name, part in table.items()}
         try:
             if asked == "requests":
                 told += _requests(study, given["requests"])
+            elif "queries" not in given:
+                told += _corpus_alone(study, given["corpus"])
             else:
                 told += _corpus_and_queries(study, given["corpus"], given["queries"])
         except CorpusError as error:
@@ -90,6 +92,10 @@ def _place(study: Study, table: str, keys: tuple[str, ...]) -> Path:
         return (table, *keys)
     varied = any(f"{table}.{keys[0]}" in factor.paths for factor in study.factors)
     return ("factors", f"{table}.{keys[0]}") if varied else (table,)
+
+
+def _corpus_alone(study: Study, corpus: dict[str, Any]) -> Iterator[str]:
+    yield from _corpus(study, corpus)
 
 
 def _corpus_and_queries(

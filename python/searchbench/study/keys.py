@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 from searchbench.places.keys import HOST_KEYS, PLACE_KEYS, STORAGE_KEYS
 from searchbench.spec import SpecKey
@@ -80,11 +80,22 @@ VERDICT_KEYS: tuple[SpecKey, ...] = (
     SpecKey("metric", "text", None, "the metric that decides; default: throughput for closed "
             "loops, else response_p99", METRICS),
 )  # fmt: skip
+
+
+def verdict_keys(jobs: Iterable[str], *, driven: bool) -> tuple[SpecKey, ...]:
+    """The same for a study with these jobs, whose times are metrics too."""
+    times = tuple(f"{job}_s" for job in jobs)
+    if not times:
+        return VERDICT_KEYS
+    doc = "the metric that decides; default: the time of the first job"
+    return (SpecKey("metric", "text", None, doc, (*times, *(METRICS if driven else ()))),)
+
+
 PLACED_KEYS: Mapping[str, tuple[SpecKey, ...]] = {
     "places": PLACE_KEYS, "hosts": HOST_KEYS, "storages": STORAGE_KEYS,
 }  # fmt: skip
 """Tables of tables, each with a name."""
 TABLES = (
-    "corpus", "queries", "requests", "systems", *PLACED_KEYS, "load", "factors", "held", "control",
-    "ingest", "agreement", "verdict",
+    "corpus", "queries", "requests", "systems", *PLACED_KEYS, "jobs", "load", "factors", "held",
+    "control", "ingest", "agreement", "verdict",
 )  # fmt: skip

@@ -41,9 +41,9 @@ class Factor:
     """What is varied. ``levels`` are in the order of the study file, all different.
 
     ``path``: "TABLE.KEY", "places.NAME.KEY", "hosts.NAME.KEY", "storages.NAME.KEY",
-    "systems.NAME.PARAMETER" (that NAME may be "*", and PARAMETER "place" or "agents"), or a name
-    without a dot: then the factor is linked, its levels are names too, and ``sets`` says what each
-    of them sets, by such paths.
+    "jobs.NAME.LEVER", "systems.NAME.PARAMETER" (that NAME may be "*", and PARAMETER "place" or
+    "agents"), or a name without a dot: then the factor is linked, its levels are names too, and
+    ``sets`` says what each of them sets, by such paths.
     """
 
     path: str
@@ -66,19 +66,19 @@ def among(level: object, levels: Iterable[Level]) -> bool:
 
 
 def table_of(path: str) -> str:
-    """The table that a path names: "corpus", "load", ..., "systems", "places", "hosts" or
-    "storages".
+    """The table that a path names: "corpus", "load", ..., "systems", "places", "hosts", "storages"
+    or "jobs".
     """
     return path.split(".", 1)[0]
 
 
 def section_of(path: str) -> str:
-    """The table that a path sets a key of, as "load" or "places.NAME"; "systems" for all of those.
+    """The table that a path sets a key of, as "load" or "jobs.NAME"; "systems" for all of those.
 
     A name may have dots.
     """
     table = table_of(path)
-    return path.rpartition(".")[0] if table in ("places", "hosts", "storages") else table
+    return path.rpartition(".")[0] if table in ("places", "hosts", "storages", "jobs") else table
 
 
 def keys_of(section: str) -> tuple[str, ...]:
@@ -134,7 +134,8 @@ class Study:
     ``text`` is the file as it was read, ``path`` its name, ``base`` the directory that file
     names in it are relative to. ``corpus`` and ``queries``, or ``requests`` in place of both, and
     ``load`` hold the keys that were given; a key that is a factor is in ``factors`` alone. So do
-    ``places``, ``hosts`` and ``storages``, by name.
+    ``places``, ``hosts``, ``storages`` and ``jobs``, by name; the last in their order. ``driven``:
+    queries or requests are sent; else there are jobs alone.
     ``metric``: by what the verdict is given, more being better of a throughput, less of anything
     else; None: throughput where every load is a closed loop, else response_p99.
     ``command``: the arguments of the command line that the study was made from, if it was.
@@ -154,6 +155,8 @@ class Study:
     places: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     hosts: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     storages: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    jobs: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    driven: bool = True
     factors: tuple[Factor, ...] = ()
     exclude: tuple[Exclusion, ...] = ()
     analysis: str = ""

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from searchbench import corpora
 from searchbench.engines import ENGINES
 from searchbench.spec import SpecKey, nearest
+from searchbench.study import jobs
 from searchbench.study.keys import PLACED_KEYS, REQUEST_KEYS, SYSTEM_KEYS
 from searchbench.study.model import System
 from searchbench.study.positions import Path, Source, choice_hint
@@ -59,6 +60,8 @@ class Names:
             return self._of_table(at, table, rest, linked)
         if rest and table == "systems":
             return self._of_systems(at, path, rest)
+        if rest and table == "jobs":
+            return self._of_jobs(at, path, rest)
         if rest and table in PLACED_KEYS:
             return self._of_places(at, path, table, rest)
         self.source.at_key(
@@ -66,8 +69,8 @@ class Names:
             f"`{path}` names nothing that can be a factor",
             'say "load.KEY", "queries.KEY", "corpus.KEY", "requests.KEY", '
             '"systems.NAME.PARAMETER", "systems.*.PARAMETER", "places.NAME.KEY", '
-            '"hosts.NAME.KEY" or "storages.NAME.KEY"; a name without a dot is for '
-            "levels that are tables: { name = ..., set = { PATH = VALUE, ... } }",
+            '"hosts.NAME.KEY", "storages.NAME.KEY" or "jobs.NAME.LEVER"; a name without a dot is '
+            "for levels that are tables: { name = ..., set = { PATH = VALUE, ... } }",
         )
         return []
 
@@ -130,6 +133,21 @@ class Names:
                 hint = f'say "systems.{found[0].owner}.{parameter}"'
             source.at_key(at, f"`{path}`: {engine} has no parameter `{parameter}`", hint)
         return found
+
+    def _of_jobs(self, at: Path, path: str, rest: str) -> list[Target]:
+        name, _, lever = rest.rpartition(".")
+        given = self.source.tables.get("jobs", {})
+        there = [str(each) for each in given] if isinstance(given, list | Mapping) else []
+        keys = {key.name: key for key in jobs.keys_of(name, self.systems.values())}
+        if name not in there:
+            hint = nearest(name, there) if there else "this study has no [jobs.NAME]"
+            self.source.at_key(at, f"`{path}`: there is no job `{name}`", hint)
+        elif lever in keys:
+            return [Target(keys[lever])]
+        elif any(jobs.job_of(system, name) for system in self.systems.values()):
+            self.source.at_key(at, f"`{path}`: the job {name} has no lever `{lever}`",
+                               nearest(lever, keys))  # fmt: skip
+        return []
 
     def _of_places(self, at: Path, path: str, table: str, rest: str) -> list[Target]:
         name, _, key = rest.rpartition(".")

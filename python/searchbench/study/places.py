@@ -67,7 +67,7 @@ def named(tables: Mapping[str, Any], table: str) -> dict[str, Any]:
 def settle_in(given: Given, systems: Mapping[str, System]) -> dict[str, System]:
     """The systems, each in its place; complaints for places and storages that are wrong."""
     places, storages = named(given.tables, "places"), named(given.tables, "storages")
-    for section in filter(lambda section: "." in section, given.tables):
+    for section in filter(lambda section: table_of(section) in _PROBLEMS, given.tables):
         _check_section(given, section)
     placed = {name: _placed(given, system, places) for name, system in systems.items()}
     for name in places:

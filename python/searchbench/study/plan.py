@@ -37,8 +37,9 @@ class Treatment(msgspec.Struct, frozen=True, kw_only=True):
     """One level of each factor. ``levels``: by factor ("system", "load.clients", a linked name).
 
     ``settings``: the study's tables by name with this treatment's levels put in: "corpus",
-    "queries" or "requests", "load", "system" (every parameter of the engine), and "place" where the
-    system is in one (``places.Place``, with its storages in it).
+    "queries" or "requests", "load", "system" (every parameter of the engine), "place" where the
+    system is in one (``places.Place``, with its storages in it), and "jobs" where there are any (by
+    name in their order, every lever). Without a drive there is no "load".
     ``attach``: the addresses of a system that runs already; ``remote``: they may be another
     machine's; ``access``: how it is reached. ``engine``: "" until the system answers, "none" where
     its replies are taken as they are. ``subject``: what the configuration is called without the
@@ -76,6 +77,11 @@ class Treatment(msgspec.Struct, frozen=True, kw_only=True):
     def requests(self) -> dict[str, Any]:
         """The table [requests]; empty where portable queries are asked."""
         return self.settings.get("requests", {})
+
+    @property
+    def jobs(self) -> dict[str, dict[str, Level]]:
+        """The levers of each job, complete, in the order of the jobs."""
+        return self.settings.get("jobs", {})
 
     @property
     def load(self) -> dict[str, Any]:
@@ -125,7 +131,8 @@ class Judging(msgspec.Struct, frozen=True, kw_only=True):
     ``abort``: a sweep, whose steps are held to ``promises`` too, ends once one is surely broken.
     ``effort``: of a search, what multiplies the lengths of its trials.
     ``command``: the arguments of the command line that the study was made from, if it was.
-    ``first_look``: whatever is found, nothing is decided by it.
+    ``first_look``: whatever is found, nothing is decided by it. ``jobs``: those of each trial, in
+    their order. ``driven``: queries or requests are sent; else there are jobs alone.
     """
 
     question: str = ""
@@ -143,6 +150,8 @@ class Judging(msgspec.Struct, frozen=True, kw_only=True):
     effort: float = 1.0
     command: tuple[str, ...] = ()
     first_look: bool = False
+    jobs: tuple[str, ...] = ()
+    driven: bool = True
 
 
 class Plan(msgspec.Struct, frozen=True, kw_only=True):

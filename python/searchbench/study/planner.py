@@ -15,10 +15,12 @@ from typing import Any
 
 import msgspec
 
+from searchbench import corpora
 from searchbench.engines import ENGINES
 from searchbench.engines.engine import Level
 from searchbench.errors import Complaint, StudyError
 from searchbench.spec import nearest
+from searchbench.study import jobs
 from searchbench.study.estimate import estimate
 from searchbench.study.model import (
     Study,
@@ -48,12 +50,19 @@ def make_plan(study: Study, documents: int | None = None) -> Plan:
     alike = Alike(study)
     for system, levels, tables in _crossings(study):
         wrong = put_in_place(study, system, tables)
+        if study.jobs:
+            tables["jobs"] = jobs.levels_of(system, tables)
         reason = _infeasible(study, system, levels, tables) or "; ".join(wrong)
         reason = reason or alike.same_as_before(system, levels, tables)
         if reason:
             excluded.append(Excluded(levels, reason))
             continue
-        tables["load"] = load_table.resolve_told(tables["load"])
+        if study.driven:
+            tables["load"] = load_table.resolve_told(tables["load"])
+        else:
+            del tables["load"]
+        if not study.driven and not study.queries:
+            del tables["queries"]
         if "queries" in tables:  # with what everybody asks about it spelled out
             told = {"match": "all", "limit": 10, "seed": study.seed}
             tables["queries"] = told | tables["queries"]
@@ -112,7 +121,8 @@ def _tables(study: Study, system: System) -> Tables:
         else {"corpus": dict(study.corpus), "queries": dict(study.queries)}
     )
     own: Tables = {"load": dict(study.load), "system": dict(system.parameters)}
-    return {**asked, **own, **sections(study, system)}
+    of_jobs = {f"jobs.{name}": dict(table) for name, table in study.jobs.items()}
+    return {**asked, **own, **sections(study, system), **of_jobs}
 
 
 def _put_in(tables: Tables, system: System, settings: Mapping[str, Any]) -> None:
@@ -136,6 +146,8 @@ def _infeasible(study: Study, system: System, levels: Mapping[str, Level], table
         there: Mapping[str, Level] = {**levels, "system": system.name}
         if all(among(there.get(path), wanted) for path, wanted in exclusion.when.items()):
             return exclusion.reason
+    if reason := jobs.impossible(system, tables, corpora.family_of(tables.get("corpus", {}))):
+        return reason
     wrong = list(load_table.problems(tables["load"]))
     if "queries" in tables:
         cannot = ENGINES[system.engine].can.cannot
@@ -271,7 +283,10 @@ def _twins(study: Study, treatments: Sequence[Treatment]) -> Iterator[Treatment]
 
 
 def _judging(study: Study, treatments: Sequence[Treatment]) -> Judging:
-    closed = all(t.load["kind"] == "closed" for t in treatments)
+    closed = all(t.load.get("kind", "closed") == "closed" for t in treatments)
+    usual = "throughput" if closed else "response_p99"
+    if study.jobs:
+        usual = f"{next(iter(study.jobs))}_s"
     factors: dict[str, list[Level]] = {}
     if len(study.systems) > 1:
         factors["system"] = [s.name for s in study.systems]
@@ -283,7 +298,7 @@ def _judging(study: Study, treatments: Sequence[Treatment]) -> Judging:
         analysis=study.analysis,
         held=study.held if isinstance(study.held, str) else dict(study.held),
         measure=study.measure,
-        metric=study.metric or ("throughput" if closed else "response_p99"),
+        metric=study.metric or usual,
         agreement=study.agreement,
         control=(study.control.treatment or "in turn") if study.control.aa else None,
         replicates=study.replicates,
@@ -294,4 +309,6 @@ def _judging(study: Study, treatments: Sequence[Treatment]) -> Judging:
         effort=float(study.load.get("effort", 1.0)) if searched else 1.0,
         command=study.command,
         first_look=study.first_look,
+        jobs=tuple(study.jobs),
+        driven=study.driven,
     )

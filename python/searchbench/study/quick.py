@@ -48,11 +48,13 @@ def _changes(study: Study, blocks: int, window_s: float) -> Iterator[str]:
         "first_look": "true",
         "replicates": min(study.replicates, blocks if study.measure == "trials" else 1),
     }
-    found |= {f"load.{key}": value for key, value in _load(study, window_s)}
+    if study.driven:
+        found |= {f"load.{key}": value for key, value in _load(study, window_s)}
     if study.verbatim:
         found["agreement.captures"] = min(study.agreement.captures, _CAPTURES)
     else:
-        found |= {f"queries.{key}": value for key, value in _queries(study)}
+        if study.driven or study.queries:
+            found |= {f"queries.{key}": value for key, value in _queries(study)}
         # What is attached holds its documents already.
         if not any(system.attach for system in study.systems) and not any(
             path.startswith("corpus.") for path in varied

@@ -9,7 +9,7 @@ from typing import Any
 
 from searchbench.errors import Complaint, StudyError
 from searchbench.spec import near_file, show
-from searchbench.study import places, tables
+from searchbench.study import jobs, places, tables
 from searchbench.study.factors import check_held, read_exclusions, read_factors
 from searchbench.study.keys import (
     AGREEMENT_KEYS,
@@ -17,7 +17,7 @@ from searchbench.study.keys import (
     INGEST_KEYS,
     TABLES,
     TOP_KEYS,
-    VERDICT_KEYS,
+    verdict_keys,
 )
 from searchbench.study.model import Control, Study
 from searchbench.study.plan import AgreementRule
@@ -58,9 +58,9 @@ def parse_study(text: str, file: str, base: Path, moved: Moved | None = None) ->
     verbatim = "requests" in source.tables
     systems, named = read_systems(source, verbatim=verbatim)
     found = tables.given_tables(source)
-    given = tables.Given(
-        source, found | places.read_sections(source), read_factors(source, systems, named), base
-    )
+    of_jobs = jobs.read_jobs(source, systems)
+    sections = found | places.read_sections(source) | of_jobs
+    given = tables.Given(source, sections, read_factors(source, systems, named), base)
     if verbatim:
         tables.check_requests(given, systems.values())
     else:
@@ -71,7 +71,9 @@ def parse_study(text: str, file: str, base: Path, moved: Moved | None = None) ->
     control = source.checked(("control",), CONTROL_KEYS)
     ingest = source.checked(("ingest",), INGEST_KEYS)
     agreement = source.checked(("agreement",), AGREEMENT_KEYS)
-    verdict = source.checked(("verdict",), VERDICT_KEYS)
+    driven = not of_jobs or "load" in source.tables or _varies_load(given)
+    names = [name.removeprefix("jobs.") for name in of_jobs]
+    verdict = source.checked(("verdict",), verdict_keys(names, driven=driven))
     command = top.get("command", ())
     study = Study(
         path=file,
@@ -86,11 +88,15 @@ def parse_study(text: str, file: str, base: Path, moved: Moved | None = None) ->
         places=places.named(given.tables, "places"),
         hosts=places.named(given.tables, "hosts"),
         storages=places.named(given.tables, "storages"),
+        jobs=places.named(of_jobs, "jobs"),
+        driven=driven,
         factors=tuple(v.factor for v in given.varied),
         analysis=top.get("analysis", "").strip(),
         held=source.tables.get("held", ""),
         seed=top.get("seed", 1),
-        ingest=ingest.get("index", "as-found" if verbatim else "per-block"),
+        ingest=ingest.get(
+            "index", "as-found" if verbatim else "per-trial" if of_jobs else "per-block"
+        ),
         agreement=AgreementRule(**agreement),
         metric=verdict.get("metric"),
         command=(command,) if isinstance(command, str) else tuple(command),
@@ -99,6 +105,7 @@ def parse_study(text: str, file: str, base: Path, moved: Moved | None = None) ->
     )
     _measured(source, study, control)
     _as_found(source, study, ingest.get("index"))
+    _with_jobs(source, study, ingest.get("index"))
     places.check_cold(given, study.measure)
     factors = [*study.factors, *([study.steps] if study.steps else [])]
     exclude = read_exclusions(source, factors, named)
@@ -156,6 +163,28 @@ def _measured(source: Source, study: Study, control: Mapping[str, Any]) -> None:
     if study.measure == "capacity" and study.metric:
         source.at_key(("verdict", "metric"), "a search for capacity is judged by the rate that "
                       "keeps its promise; leave `metric` out")  # fmt: skip
+
+
+def _varies_load(given: tables.Given) -> bool:
+    return any(path.startswith("load.") for one in given.varied for path in one.keys)
+
+
+def _with_jobs(source: Source, study: Study, index: str | None) -> None:
+    """Complain of what does not go with jobs."""
+    if not study.jobs:
+        return
+    if index not in (None, "per-trial"):
+        source.at_value(("ingest", "index"), "jobs change what they work on, so each trial has "
+                        'an index of its own: index = "per-trial"')  # fmt: skip
+    if study.measure != "trials":
+        source.at_key(("jobs",), "jobs are for trials, and this is a sweep or a search")
+    if study.verbatim:
+        source.at_key(("jobs",), "jobs are done by systems that are started, and [requests] are "
+                      "sent to those that run")  # fmt: skip
+    for system in study.systems:
+        if system.attach:
+            source.at_key(("systems", system.name), f"{system.name} runs already, and jobs are "
+                          "done by systems that are started")  # fmt: skip
 
 
 def _as_found(source: Source, study: Study, index: str | None) -> None:

@@ -11,6 +11,7 @@ from collections.abc import Iterable
 from searchbench import corpora
 from searchbench.engines import ENGINES
 from searchbench.engines.engine import Engine, Parameter
+from searchbench.engines.job import OPENING
 from searchbench.places.keys import FILES, HOST_KEYS, PLACE_KEYS, STORAGE_KEYS
 from searchbench.spec import SpecKey, show
 from searchbench.study.keys import (
@@ -145,6 +146,39 @@ Sizes are texts. `k`, `M`, `G` and `T` are powers of 1,024; `kB`, `MB`, `GB` and
 
 `--set` makes a place too, if the study has none: `searchbench run study.toml --set
 places.small.memory=256MB` runs every system with that much memory.
+
+## Jobs: what is done once
+
+Import, making an index, backup, restore and opening are measured too. A study names the jobs of
+each trial in their order. They are named in a list, or each with a table of its levers, any of
+which may be a factor:
+
+```toml
+jobs = ["import", "backup", "restore"]   # beside `question`, with the levers as they are
+```
+
+```toml
+[jobs.import]
+triples = 100
+
+[jobs.backup]
+compression = 1
+
+[factors]
+"jobs.import.triples" = [1, 100]
+```
+
+Each job is done on a server that has just started. It is timed from the first byte sent to the last
+answer, with the probe running. Then the documents are counted, the server is stopped, and the files
+are weighed by kind. A job that leaves nothing, loses documents, or makes something that answers
+otherwise than the original fails its trial. Which jobs an engine has stands with its parameters
+below.
+
+Each trial has an index of its own. A job that puts the documents in, as `import` does, comes first
+and takes the place of the ingest. `[queries]` are asked once after the jobs, so that the answers
+can be compared; a `[load]` drives them after that. Without `[load]` nothing is driven, and without
+`[queries]` nothing is asked. What decides is the time of the first job, unless `[verdict]` names
+another, as in `metric = "backup_s"`.
 
 ## The same study with a change
 
@@ -340,7 +374,21 @@ def _engine(engine: Engine) -> str:
         )
         for p in engine.parameters
     ]
-    return f"\n### {engine.name}\n" + _table("parameter", rows)
+    return f"\n### {engine.name}\n" + _table("parameter", rows) + _jobs(engine)
+
+
+def _jobs(engine: Engine) -> str:
+    """Its jobs with their levers; nothing of an engine that has the one job that all have."""
+    if all(job == OPENING for job in engine.jobs):
+        return f"\nJob: `{OPENING.name}`.\n" if engine.jobs else ""
+    rows = []
+    for job in engine.jobs:
+        rows.append((job.name, "", "", _cell(job.doc)))
+        rows += [
+            (f"{job.name}.{p.name}", _values(p), f"`{show(p.default)}`", _cell(p.doc))
+            for p in job.parameters
+        ]
+    return _table("job", rows)
 
 
 def _table(what: str, rows: Iterable[tuple[str, str, str, str]]) -> str:

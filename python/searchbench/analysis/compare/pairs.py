@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 from searchbench.analysis.agreement.agreement import Pair
 from searchbench.analysis.agreement.answers import AnswerBook
-from searchbench.analysis.compare import builds, failed, standing, state
+from searchbench.analysis.compare import builds, failed, jobs, standing, state
 from searchbench.analysis.compare.mix import Mix, adds_up
 from searchbench.analysis.judgement import Comparison, Floor, TreatmentResult, TrialResult
 from searchbench.analysis.stats.distributions import normal
@@ -36,12 +36,15 @@ from searchbench.analysis.stats.intervals import (
 )
 from searchbench.analysis.trial import latency
 from searchbench.analysis.trial.measured import Measured, Samples
+from searchbench.analysis.words import of_job
 from searchbench.record.trial import Load
+from searchbench.study.plan import Judging
 
 ALL_PAIRS_UP_TO = 6  # treatments; beyond, only pairs that differ in one factor
 MANY_TWINS = 20  # from here on the floor is the 95 % quantile, not the greatest
 
 Floats = NDArray[np.float64]
+_NO_JOBS = Judging()
 
 
 def metrics_for(load: Load, wanted: str) -> tuple[str, ...]:
@@ -130,8 +133,12 @@ def comparisons(
     floors: Mapping[str, Floor],
     metric: str,
     built: builds.Builds,
+    judging: Judging = _NO_JOBS,
 ) -> tuple[Comparison, ...]:
-    """Every comparison of the study, corrected together. ``built``: as ``builds.of`` has it."""
+    """Every comparison of the study, corrected together. ``built``: as ``builds.of`` has it.
+
+    ``judging``: which jobs there are, and whether anything was driven.
+    """
     by_id = {t.treatment: t for t in treatments}
     states = {t.treatment: (t.label, state.of(t)) for t in treatments}
     compared = family(treatments)
@@ -139,6 +146,13 @@ def comparisons(
     noises = {m: _noise(treatments, m) for m in {name for t in treatments for name in t.figures}}
     drafts: list[tuple[Comparison, list[float], str]] = []
     for a, b in compared:
+        for name in jobs.metrics(judging):
+            floor = floors[name].value if name in floors else 1.0
+            draft, logs = jobs.draft(by_id[a], by_id[b], name, floor)
+            ratio, p = paired_ratio(logs, noises.get(name))
+            drafts.append((replace(draft, ratio=ratio, p_value=p), logs, ""))
+        if not judging.driven:
+            continue
         pair, distinct = answers.pair(a, b), answers.distinct(a)
         measured = fewest_on_both(by_id[a], by_id[b], samples, pair)
         other = metrics_for(loads[b], metric)
@@ -169,7 +183,7 @@ def comparisons(
             p,
             tests,
             said,
-            failed.against(comparison, by_id, loads),
+            "" if of_job(comparison.metric) else failed.against(comparison, by_id, loads),
         )
         for (comparison, logs, said), p in zip(drafts, adjusted, strict=True)
     )

@@ -9,13 +9,18 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from searchbench.analysis.judgement import Agreement, Comparison, RecordLine
-from searchbench.analysis.words import listed, plural
+from searchbench.analysis.words import listed, of_job, plural
 
 MOST = 0.9  # of the agreeing queries must be measured on both sides to go unremarked
 
 
 def covered(c: Comparison | RecordLine) -> bool:
-    """Whether most of the queries that agree were measured on both sides; False if not known."""
+    """Whether most of the queries that agree were measured on both sides; False if not known.
+
+    A job is no query, and is the same on both sides.
+    """
+    if of_job(c.metric):
+        return True
     return c.queries_measured is not None and c.queries_measured >= MOST * c.queries_used
 
 
@@ -86,7 +91,7 @@ def few(several: Sequence[Comparison | RecordLine]) -> str:
 
 def over_all(several: Sequence[Comparison], require: str) -> str:
     """A sentence: over how many queries all ratios are, or those that rest on the fewest."""
-    found = [c for c in several if c.ratio is not None]
+    found = [c for c in several if c.ratio is not None and not of_job(c.metric)]
     if not found:
         return ""
     said = {over(c, require) for c in found}

@@ -22,6 +22,7 @@ from searchbench.analysis.words import (
     digits,
     listed,
     most_frequent,
+    of_job,
     plural,
     times,
     upper,
@@ -159,7 +160,9 @@ def _table(
     """Header and lines, at most 80 columns wide with two spaces between."""
     closed = all(loads[t.treatment].kind == "closed" for group in groups for t in group.ranked)
     kind = "service" if closed else "response"
-    header = ("treatment", "queries/s", f"{kind} p50", "p99", "first is")
+    header: tuple[str, ...] = ("treatment", "queries/s", f"{kind} p50", "p99", "first is")
+    if job := of_job(metric):
+        header = ("treatment", f"time of {job}", "first is")
     lines = []
     for group in groups:
         for t in group.ranked:
@@ -167,10 +170,12 @@ def _table(
             rank = "the best" if group.best else "in the lead" if group.leads else "-"
             if t is not group.first:
                 rank = _short(group.met.get(t.treatment), t, group.first, metric)
-            lines.append((t.label, _rate(t.figures.get("throughput")), _ms(p50), _ms(p99), rank))
+            shown: tuple[str, ...] = (_rate(t.figures.get("throughput")), _ms(p50), _ms(p99))
+            shown = (_s(t.figures.get(metric)),) if job else shown
+            lines.append((t.label, *shown, rank))
         for t in group.without:
             why = "not measured" if any(x.counts for x in t.trials) else "no valid trial"
-            lines.append((t.label, "-", "-", "-", why))
+            lines.append((t.label, *["-"] * (len(header) - 2), why))
     room = WIDTH - sum(
         2 + max(len(header[i]), *(len(row[i]) for row in lines)) for i in range(1, len(header))
     )
@@ -231,8 +236,11 @@ def _of_two(
     if comparison.ratio is not None and (comparison.ratio.value > 1) == (winner == comparison.a):
         winner = next(t for t in both if t != winner)  # over the queries that agree
     seen = _seen_from(winner, comparison)
-    where = _where([loads[t] for t in both])
-    over = f"{where}, {standing.over(comparison, require)}"
+    job = of_job(metric)
+    where = "" if job else _where([loads[t] for t in both])
+    # A job is no query: its ratio is over nothing else.
+    queries = "" if job else standing.over(comparison, require)
+    over = where if job else f"{where}, {queries}"
     if seen.verdict == "faster" and seen.ratio is not None:
         left = comparison.queries_left_out
         said = f"{labels[seen.a]} {_beats(metric, seen.ratio, labels[seen.b])}{over}"
@@ -243,13 +251,13 @@ def _of_two(
     better = f"which of {labels[seen.a]} and {labels[seen.b]} is better by {words(metric)}{where}"
     reason = f"Reason: {seen.reason}." if seen.reason else ""
     if seen.ratio is None:
-        return [f"Not resolved: {better}, {standing.over(comparison, require)}.", reason]
+        return [f"Not resolved: {better}{'' if job else f', {queries}'}.", reason]
     span = seen.ratio.interval
     measured = f"{labels[seen.a]} {_beats(metric, seen.ratio, labels[seen.b])}"
     said = f"Not resolved: {better} ({measured})."
     if span is not None and span.low > 1:  # it is not chance that stands in the way
         said = f"Not resolved, though as measured {measured}{where}."
-    return [said, reason, f"The ratio is {standing.over(comparison, require)}."]
+    return [said, reason, "" if job else f"The ratio is {queries}."]
 
 
 def _of_many(group: _Group, metric: str, labels: Mapping[str, str], first: Rank) -> list[Said]:
@@ -409,6 +417,15 @@ def _rate(figure: Estimate | None) -> str:
     half = 100 * (span.high - span.low) / 2 / figure.value if span else 0.0
     spread = (f" ±{half:.0f}%" if half < 100 else " ±>100%") if span else ""
     return f"{digits(figure.value)}{spread}"
+
+
+def _s(figure: Estimate | None) -> str:
+    if figure is None:
+        return "-"
+    span = figure.interval
+    half = 100 * (span.high - span.low) / 2 / figure.value if span else 0.0
+    spread = (f" ±{half:.0f}%" if half < 100 else " ±>100%") if span else ""
+    return f"{digits(figure.value)} s{spread}"
 
 
 def _ms(figure: Estimate | None) -> str:

@@ -22,7 +22,7 @@ from searchbench.analysis.judgement import Bottleneck, TrialResult
 from searchbench.analysis.trial.measured import Trace
 from searchbench.analysis.words import percent
 from searchbench.record import Trial
-from searchbench.record.trial import DeviceTotals
+from searchbench.record.trial import DeviceTotals, ServerTotals
 
 BUSY = 0.90  # of the time: no more is to be had
 MOST = 0.50  # of the service time
@@ -54,6 +54,34 @@ def of_trial(trial: Trial, trace: Trace, findings: Sequence[str]) -> Seen:
     if seconds <= 0:
         return Seen("unknown", "no measured window")
     return next(_all(trial, trace, seconds, findings))
+
+
+def of_span(
+    trial: Trial, server: ServerTotals, devices: Sequence[DeviceTotals], seconds: float
+) -> Seen:
+    """What held a job back, which is one thing that the server does at its own pace.
+
+    ``devices``: within the time of the job, where its own are known, else all of the machine.
+    """
+    cores = len(trial.service.cpus) or trial.host_window.cores or 0
+    if server.cpu_s is None or not cores or seconds <= 0:
+        return Seen("unknown", "the server's processes are not seen from here")
+    used = server.cpu_s / seconds / cores
+    of = f"{percent(used)} of {cores} {'core' if cores == 1 else 'cores'}"
+    if used >= BUSY:
+        return Seen("processor", of)
+    worst = max(devices, key=lambda d: d.busy_s, default=None)
+    if worst is not None and worst.busy_s >= BUSY * seconds:
+        share = percent(min(1.0, worst.busy_s / seconds))
+        rate = (worst.written_bytes + worst.read_bytes) / seconds / 1e6
+        return Seen("disk", f"{worst.name} was busy {share} of the time, at {rate:,.1f} MB/s")
+    share_of_one = server.busiest_thread_share
+    if share_of_one is not None and share_of_one >= BUSY:
+        return Seen("one thread", f"{server.busiest_thread} ran {percent(share_of_one)} of the "
+                    f"time, the server used {of}")  # fmt: skip
+    if server.cpu_s / seconds >= BUSY:
+        return Seen("one thread", f"the server used {server.cpu_s / seconds:.2f} cores of {cores}")
+    return Seen("none", f"the server used {of}")
 
 
 def of_treatment(trials: Sequence[tuple[TrialResult, Seen]]) -> Bottleneck | None:

@@ -69,6 +69,12 @@ def disturbances(trial: Trial, trace: Trace) -> Iterator[Row]:
             yield placed.explained(trial, row)
 
 
+def foreign(trial: Trial, trace: Trace) -> Iterator[Row]:
+    """What others and other machines took of the cores in the window of the trace."""
+    for check in (_foreign, _steal):
+        yield from check(trial, trace)
+
+
 def steal_share(trial: Trial, window_s: float) -> float | None:
     """The share of its core time that the server or the generator lost to other machines.
 

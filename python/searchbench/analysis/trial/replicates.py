@@ -28,6 +28,7 @@ from searchbench.analysis.trial import (
     bottleneck,
     cache,
     coverage,
+    jobs,
     latency,
     pool,
     replies,
@@ -88,6 +89,8 @@ def judge_trial(
         reason = f"failed {finding.number}: {finding.meaning}"
         step = steps.failed_step(trial, subject, finding) if subject is not None else None
         return Judged(replace(blank, reason=reason, findings=(finding,)), empty, empty, step)
+    if trial.drive is None and trial.jobs:
+        return _of_jobs(record, trial, blank)
     trace = samples.trace(trial.trial)
     at_limit = trial.warmup is not None and trial.warmup.at_limit
     warm = warmup.find(trace, trial.load.kind == "closed", at_limit=at_limit)
@@ -146,6 +149,21 @@ def _audited(audit: Sequence[Finding], more: Sequence[Finding]) -> tuple[Finding
     """All findings of a trial. Where clients were not served, Little's law has nothing to add."""
     told = any(f.kind == served.UNSERVED for f in more)
     return (*(f for f in audit if not (told and f.kind == "Little's law")), *more)
+
+
+def _of_jobs(record: Record, trial: Trial, blank: TrialResult) -> Judged:
+    """A trial that was not driven: its jobs are all that it has."""
+    found = validity.gravest_first(remedies.fitted(jobs.findings(trial), record.plan.judging))
+    worst = next((f for f in found if f.severity == "invalid"), None)
+    result = replace(
+        blank,
+        status="invalid" if worst else "valid",
+        reason=f"{worst.kind}: {worst.number}" if worst else "",
+        figures=jobs.figures(trial),
+        findings=found,
+    )
+    empty = np.empty(0, dtype=np.int64)
+    return Judged(result, empty, empty)
 
 
 def with_pools(judged: Sequence[tuple[Treatment, list[Judged]]]) -> None:

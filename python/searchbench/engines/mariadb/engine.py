@@ -18,10 +18,12 @@ from searchbench.engines.engine import (
     Service,
 )
 from searchbench.engines.features import refuse
+from searchbench.engines.job import OPENING, Job, Work
 from searchbench.engines.levers import choice, described, number, switch
 from searchbench.engines.mariadb import query as algebra
 from searchbench.engines.mariadb import table
 from searchbench.engines.mysql_form import Result, quoted, refusal, request, split
+from searchbench.errors import Unsupported
 from searchbench.workload.queries.algebra import Query
 
 _MIB = 1 << 20
@@ -210,6 +212,29 @@ class MariaDB(Engine):
                 f"ANALYZE TABLE {table.TABLE}",
             )
         ]
+
+    @property
+    def jobs(self) -> tuple[Job, ...]:
+        """The text indexes; opening."""
+        return (Job("index", "the text indexes of all fields, made anew"), OPENING)
+
+    def work(
+        self,
+        job: str,
+        levels: Parameters,
+        schema: Schema,
+        params: Parameters,
+        done: Sequence[str] = (),
+    ) -> Work:
+        """The indexes are those of ``settle``, dropped before."""
+        if job != "index":
+            return super().work(job, levels, schema, params, done)
+        names = [key.partition(" ")[0] for key in table.text_keys(schema, params)]
+        if not names:
+            raise Unsupported("there is no text in this corpus to make an index of")
+        dropped = ", ".join(f"DROP KEY {name}" for name in names)
+        added = self.settle(schema, {**params, "index_first": False})
+        return Work(before=[request(f"ALTER TABLE {table.TABLE} {dropped}")], requests=tuple(added))
 
     def compile(self, query: Query, schema: Schema, params: Parameters) -> Request:
         """One exchange of several statements: hits, total, each facet, groups."""

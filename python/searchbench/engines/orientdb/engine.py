@@ -20,8 +20,10 @@ from searchbench.engines.engine import (
 )
 from searchbench.engines.features import refuse
 from searchbench.engines.http_form import HttpReply, split
+from searchbench.engines.job import Job, Work
 from searchbench.engines.jvm_form import JVM_LEVERS, jvm
 from searchbench.engines.levers import choice, described, number, switch
+from searchbench.engines.orientdb import jobs
 from searchbench.engines.orientdb import query as algebra
 from searchbench.engines.orientdb.rest import (
     DATABASE,
@@ -61,7 +63,11 @@ _CONFIG = f"""\
       <protocol name="http" implementation="{_HTTP}"/>
     </protocols>
     <listeners>
-      <listener protocol="http" ip-address="127.0.0.1" port-range="{{port}}"/>
+      <listener protocol="http" ip-address="127.0.0.1" port-range="{{port}}">
+        <commands>
+          <command pattern="POST|job/*" implementation="searchbench.orientdb.Jobs"/>
+        </commands>
+      </listener>
     </listeners>
   </network>
   <storages/>
@@ -74,6 +80,7 @@ _CONFIG = f"""\
   </properties>
 </orient-server>
 """
+_BACKUP = "-Dsearchbench.backup={backup}"
 _NOT_TOLD = "upstream must: its REST tells nothing of its JVM"
 # What a lever is called in the server: the key of its configuration, as it takes and tells it.
 _KEYS = {
@@ -122,6 +129,13 @@ class OrientDB(Engine):
         writes={
             "data": "documents, indexes (Lucene's among them), and the rest of the databases",
             "wal": "the write-ahead log (*.wal)",
+            "backup": "what the job `backup` makes",
+        },
+        files={
+            "system": ("OSystem/*",),
+            "restored": (f"{jobs.RESTORED}/*",),
+            "wal": ("*.wal",),
+            "index": ("*/luceneIndexes/*",),
         },
     )
     parameters = described(
@@ -158,7 +172,7 @@ class OrientDB(Engine):
                 *("-Djna.nosys=true", "-Djava.awt.headless=true", "-Dfile.encoding=UTF-8"),
                 *(f"-D{key}={value}" for key, value in settings.items()),
                 "-Dorientdb.config.file={run}/orientdb-server-config.xml",
-                "-DORIENTDB_HOME={run}",
+                *("-DORIENTDB_HOME={run}", _BACKUP),
                 *("-cp", f"{_ANALYSIS}:{_TREE}/lib/*"),
             ),
             wire="http",
@@ -171,8 +185,31 @@ class OrientDB(Engine):
                 _ANALYSIS: "`make java` builds it",
             },
             ready_timeout_s=90.0,
-            laid={"wal": Laid(argv=("-Dstorage.wal.path={wal}",))},
+            laid={
+                "wal": Laid(argv=("-Dstorage.wal.path={wal}",)),
+                "backup": Laid(argv=(_BACKUP,)),
+            },
         )
+
+    @property
+    def jobs(self) -> tuple[Job, ...]:
+        """Import of triples, index, backup, restore, opening."""
+        return jobs.JOBS
+
+    def work(
+        self,
+        job: str,
+        levels: Parameters,
+        schema: Schema,
+        params: Parameters,
+        done: Sequence[str] = (),
+    ) -> Work:
+        """As ``jobs`` has it; after an import there is a graph, and else documents."""
+        return jobs.work(job, levels, params, "import" in done or job == "import", _index(schema))
+
+    def left(self, reply: bytes) -> object:
+        """A count, or rows."""
+        return jobs.left(reply)
 
     def create(self, schema: Schema, params: Parameters) -> Iterable[Request]:
         """Database, class, properties; one file of documents, so that they keep their order."""

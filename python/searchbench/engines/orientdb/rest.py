@@ -28,9 +28,9 @@ def posted(path: str, body: bytes = b"") -> bytes:
     return _ours(post(path, (), body))
 
 
-def sql(statement: str, parameters: Mapping[str, Any] = _NONE) -> bytes:
+def sql(statement: str, parameters: Mapping[str, Any] = _NONE, database: str = DATABASE) -> bytes:
     """One statement."""
-    return _command("sql", statement, parameters)
+    return _command("sql", statement, parameters, database)
 
 
 def script(statements: Iterable[str], parameters: Mapping[str, Any] = _NONE) -> bytes:
@@ -51,10 +51,12 @@ def trouble(http: HttpReply) -> str | None:
     return words if len(words) <= _LONGEST else words[:_LONGEST] + "..."
 
 
-def _command(language: str, text: str, parameters: Mapping[str, Any]) -> bytes:
+def _command(
+    language: str, text: str, parameters: Mapping[str, Any], database: str = DATABASE
+) -> bytes:
     # Without the last key each answer has the plan by which it was found, which is longer.
     body = {"command": text, "parameters": dict(parameters), "returnExecutionPlan": False}
-    return posted(f"/command/{DATABASE}/{language}", orjson.dumps(body))
+    return posted(f"/command/{database}/{language}", orjson.dumps(body))
 
 
 def _ours(request: bytes) -> bytes:

@@ -18,6 +18,7 @@ from searchbench.engines.engine import (
     Service,
 )
 from searchbench.engines.features import refuse, scored
+from searchbench.engines.job import OPENING, Job, Work
 from searchbench.engines.levers import choice, described, number, switch
 from searchbench.engines.postgresql.query import (
     BETWEEN_PIECES,
@@ -28,6 +29,7 @@ from searchbench.engines.postgresql.query import (
     where,
 )
 from searchbench.engines.postgresql.table import Layout, indexes, ingestion, tables, value, vector
+from searchbench.errors import Unsupported
 from searchbench.workload.queries.algebra import Query
 
 _HOME = "/usr/lib/postgresql"
@@ -41,6 +43,10 @@ _USER, _DATABASE = "searchbench", "postgres"
 _EVEN = "'{1,1,1,1}'"
 _GROUPS = "groups"
 _NO_TABLE = "42P01"
+_DROP_INDEXES = """\
+DO $$ DECLARE one regclass; BEGIN
+FOR one IN SELECT indexrelid FROM pg_index WHERE indrelid = 'docs'::regclass AND NOT indisprimary
+LOOP EXECUTE 'DROP INDEX ' || one; END LOOP; END $$"""
 _WORDS = "attrelid = to_regclass('docs') AND attname = 'words_0'"
 _FACTS = f"""\
 SELECT current_setting('server_version') AS version,
@@ -197,6 +203,30 @@ class Postgresql(Engine):
         last = [] if params["index_first"] else indexes(schema, params)
         statements = (*last, "VACUUM (ANALYZE) docs", "CHECKPOINT")
         return [Request(tuple(form.query(statement) for statement in statements))]
+
+    @property
+    def jobs(self) -> tuple[Job, ...]:
+        """The indexes; opening."""
+        return (Job("index", "the indexes of all fields, made anew"), OPENING)
+
+    def work(
+        self,
+        job: str,
+        levels: Parameters,
+        schema: Schema,
+        params: Parameters,
+        done: Sequence[str] = (),
+    ) -> Work:
+        """The indexes are those of ``settle``, dropped before."""
+        if job != "index":
+            return super().work(job, levels, schema, params, done)
+        made = indexes(schema, params)
+        if not made:
+            raise Unsupported('with index = "none" there is nothing to make')
+        return Work(
+            before=[Request((form.query(_DROP_INDEXES),))],
+            requests=tuple(Request((form.query(statement),)) for statement in made),
+        )
 
     def compile(self, query: Query, schema: Schema, params: Parameters) -> Request:
         """A count and a page, then a statement for each facet, in one Query message."""

@@ -16,7 +16,7 @@ from pathlib import Path
 import pyarrow as pa
 
 from searchbench.errors import SearchbenchError
-from searchbench.lab.conduct import caches, phases
+from searchbench.lab.conduct import caches, jobs, phases
 from searchbench.lab.conduct.openings import READERS, Opened, Openings
 from searchbench.lab.conduct.session import Run, Session, Sitting
 from searchbench.lab.conduct.trials import Trials
@@ -103,6 +103,7 @@ class Conductor:
         """One trial, from start to end. A failure is an outcome with its phase and its reason."""
         session, began_unix_ns = self._session(trial, opened), time.time_ns()
         with Probe(session.processes) as machine:
+            session.mark = machine.mark
             run = Run(session, opened, _heading(trial, opened, position), spill, machine)
             self._conducted(run)
         drive = run.about.drive
@@ -113,6 +114,7 @@ class Conductor:
             for name, start, end in session.spans
         ]
         session.spans.clear()
+        run.about.jobs = jobs.on_record(session, run.probe, zero_unix_ns)
         run.logs = {log.name: log.read_bytes()[-65536:] for log in session.run.glob("*.log")}
         return run
 
@@ -145,6 +147,8 @@ class Conductor:
         session.seconds.clear()
         if self.plan.judging.measure == "trials":
             self._drop(session)
+        if self.plan.judging.jobs and session.index is not None:
+            self._tell(session.index.discard())
 
     def _tell(self, problems: Sequence[str]) -> None:
         """What could not be removed; it is in the ledger, and the next start tries again."""

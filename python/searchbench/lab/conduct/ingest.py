@@ -22,7 +22,7 @@ from searchbench.errors import LabError
 from searchbench.lab.system.deploy import command_line, complete
 from searchbench.lab.system.names import Places, free_port
 from searchbench.lab.system.running import Running
-from searchbench.lab.wire.exchange import ANSWERED, Endpoint, prepare, samples_of
+from searchbench.lab.wire.exchange import ANSWERED, Endpoint, Trace, prepare, samples_of
 from searchbench.lab.wire.order import Manner, one_by_one
 from searchbench.lab.wire.words import UNREAD, words_of
 from searchbench.record.trial import Ingest
@@ -36,12 +36,16 @@ _INDEXER_LOG = "indexer.log"
 
 @dataclass(frozen=True, slots=True)
 class Batches:
-    """All documents of a corpus as requests of one engine, in a file."""
+    """All documents of a corpus as requests of one engine, in a file.
+
+    ``document_ends``: after each request, how many documents there are.
+    """
 
     path: Path
     exchange_ends: np.ndarray[tuple[int], np.dtype[np.uint64]]
     request_ends: np.ndarray[tuple[int], np.dtype[np.uint32]]
     documents: int
+    document_ends: np.ndarray[tuple[int], np.dtype[np.int64]]
 
 
 def spool(engine: Engine, corpus: Corpus, path: Path, params: Parameters | None = None) -> Batches:
@@ -50,22 +54,40 @@ def spool(engine: Engine, corpus: Corpus, path: Path, params: Parameters | None 
     ``params``: the engine's defaults if None.
     """
     levels = defaults(engine) if params is None else params
+
+    def requests() -> Iterator[tuple[Request, int]]:
+        start = 0
+        for batch in batched(corpus.documents()):
+            yield engine.batch(batch, start, corpus.schema, levels), len(batch)
+            start += len(batch)
+
+    return laid_out(requests(), path)
+
+
+def laid_out(requests: Iterable[tuple[Request, int]], path: Path) -> Batches:
+    """Write requests to ``path``, each with how many documents it has."""
     exchange_ends: list[int] = []
     request_ends: list[int] = []
+    ends: list[int] = []
     documents = at = 0
     part = path.with_suffix(".part")
     part.parent.mkdir(parents=True, exist_ok=True)
     with part.open("wb") as file:
-        for batch in batched(corpus.documents()):
-            for exchange in engine.batch(batch, documents, corpus.schema, levels).exchanges:
+        for request, count in requests:
+            for exchange in request.exchanges:
                 file.write(exchange)
                 at += len(exchange)
                 exchange_ends.append(at)
             request_ends.append(len(exchange_ends))
-            documents += len(batch)
+            documents += count
+            ends.append(documents)
     part.rename(path)
     return Batches(
-        path, np.array(exchange_ends, np.uint64), np.array(request_ends, np.uint32), documents
+        path,
+        np.array(exchange_ends, np.uint64),
+        np.array(request_ends, np.uint32),
+        documents,
+        np.array(ends, np.int64),
     )
 
 
@@ -90,12 +112,12 @@ def ingest(running: Running, corpus: Corpus, batches: Batches) -> Ingest:
     """
     engine = running.engine
     for request in engine.create(corpus.schema, running.params):
-        _must(running, running.ask(request), "create")
+        must(running, running.ask(request), "create")
     began = time.perf_counter()
     refusals = _send(running, batches) if batches.documents else []
     put_in = time.perf_counter()
     for request in engine.settle(corpus.schema, running.params):
-        _must(running, running.ask(request, _TIMEOUT_S), "settle")
+        must(running, running.ask(request, _TIMEOUT_S), "settle")
     settled = time.perf_counter()
     return Ingest(
         documents=batches.documents - len(refusals),
@@ -155,29 +177,39 @@ def index_offline(
     )
 
 
-def _send(running: Running, batches: Batches) -> list[dict[str, str]]:
-    """Drive the batches down one connection: the order of ingest breaks ties, so it is fixed."""
+def sent(running: Running, batches: Batches, stage: str = "ingest") -> Trace:
+    """Drive the batches down one connection: the order of ingest breaks ties, so it is fixed.
+
+    LabError (``stage``) where one was not answered.
+    """
     count = len(batches.request_ends)
     requests = _prepared(running.endpoint, batches)
     manner = Manner(timeout_s=_TIMEOUT_S, capture_every=1)
     trace = running.endpoint.drive(requests, one_by_one(count), manner)
     samples = samples_of(trace)
     if len(samples) != count:
-        raise LabError(f"{count} batches were to be sent, {len(samples)} were", "ingest")
-    for sample in samples:
-        outcome = _core.OUTCOMES[int(sample["outcome"])]
-        if outcome not in ANSWERED:
-            raise LabError(
-                f"batch {int(sample['request']) + 1} of {count} was not taken: {outcome}; the "
-                f"server's log ends: {running.log_tail() or 'empty'}",
-                "ingest",
-            )
-    engine = running.engine
+        raise LabError(f"{count} batches were to be sent, {len(samples)} were", stage)
+    answered = [_core.OUTCOMES.index(name) for name in ANSWERED]
+    for sample in samples[~np.isin(samples["outcome"], answered)][:1]:
+        raise LabError(
+            f"batch {int(sample['request']) + 1} of {count} was not taken: "
+            f"{_core.OUTCOMES[int(sample['outcome'])]}; the "
+            f"server's log ends: {running.log_tail() or 'empty'}",
+            stage,
+        )
+    return trace
+
+
+def _send(running: Running, batches: Batches) -> list[dict[str, str]]:
+    """Send the batches; what of them was refused."""
+    count = len(batches.request_ends)
+    trace = sent(running, batches)
+    samples, engine = samples_of(trace), running.engine
     refusals: list[dict[str, str]] = []
     taken = 0
     for index, reply in trace.replies():
         which = f"batch {int(samples[index]['request']) + 1} of {count}"
-        _must(running, reply, which)
+        must(running, reply, which)
         for who, why in engine.refused(reply):
             refusals.append({"id": who, "reason": f"{why} ({which})"})
         if isinstance(engine, CountsTaken):
@@ -203,7 +235,8 @@ def _prepared(endpoint: Endpoint, batches: Batches) -> _core.Requests:
     return prepare(endpoint.dressed(whole))
 
 
-def _must(running: Running, reply: bytes, what: str) -> None:
+def must(running: Running, reply: bytes, what: str, stage: str = "ingest") -> None:
+    """LabError (``stage``) with the engine's own words where it refused ``what``."""
     engine, wire = running.engine, running.endpoint.wire
     try:
         trouble = engine.check(reply)
@@ -211,4 +244,4 @@ def _must(running: Running, reply: bytes, what: str) -> None:
         trouble = words_of(reply, wire) or f"its answer cannot be read: {error}"
     if trouble is not None:
         trouble = words_of(reply, wire, lambda _: trouble) or trouble
-        raise LabError(f"{engine.name} refused {what}: {trouble}", "ingest")
+        raise LabError(f"{engine.name} refused {what}: {trouble}", stage)

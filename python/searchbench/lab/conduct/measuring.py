@@ -16,7 +16,7 @@ from searchbench.lab.conduct.session import Run
 from searchbench.lab.drive.drive import Samples, decoded
 from searchbench.lab.drive.refused import said
 from searchbench.lab.drive.warming import Warming
-from searchbench.lab.drive.workload import Spread, VerbatimRequests
+from searchbench.lab.drive.workload import DocumentsAlone, Spread, VerbatimRequests
 from searchbench.lab.fleet.fleet import FleetEndpoint
 from searchbench.lab.fleet.parts import FleetError
 from searchbench.lab.probe.totals import machine_totals, server_totals
@@ -190,6 +190,7 @@ def _warming(run: Run, order: Order) -> Warming:
 def _order(run: Run) -> Order:
     """What the load sends when."""
     opened, compiled = run.opened, run.session.bytes()
+    assert not isinstance(opened.workload, DocumentsAlone)
     spread: Spread = "round" if opened.treatment.load.get("spread") == "round" else "keep"
     if run.session.cache is None:
         line = opened.workload.from_line(opened.load, opened.seed)

@@ -18,7 +18,12 @@ from searchbench.engines import engine
 from searchbench.engines.engine import Engine
 from searchbench.errors import LabError, QueryError
 from searchbench.lab.conduct.watch import Watch
-from searchbench.lab.drive.workload import PortableQueries, VerbatimRequests, Workload
+from searchbench.lab.drive.workload import (
+    DocumentsAlone,
+    PortableQueries,
+    VerbatimRequests,
+    Workload,
+)
 from searchbench.lab.get.fetch import debian_snapshot
 from searchbench.lab.system.address import Target, target_of
 from searchbench.record.trial import Corpus as CorpusAbout
@@ -76,9 +81,12 @@ class Openings:
             workload = VerbatimRequests(self._requests_of(treatment, target))
         else:
             corpus, about = self.corpus(treatment.corpus)
-            workload = PortableQueries(self._queries_of(treatment), corpus)
+            workload = DocumentsAlone(corpus)
+            if "queries" in treatment.settings:
+                workload = PortableQueries(self._queries_of(treatment), corpus)
         load = open_load(_driven(treatment.load), self.base)
-        _insist_on_times(workload, load)
+        if not isinstance(workload, DocumentsAlone):
+            _insist_on_times(workload, load)
         named = treatment.engine
         return Opened(
             treatment,
@@ -206,7 +214,7 @@ class Openings:
             self.watch.told(f"{found.name}: {lines}: {first}")
 
 
-def _insist_on_times(workload: Workload, load: Load) -> None:
+def _insist_on_times(workload: PortableQueries | VerbatimRequests, load: Load) -> None:
     """LabError where a log is to be replayed that does not say when."""
     if not isinstance(load.loop, Replay) or load.loop.times is not None:
         return

@@ -9,6 +9,11 @@
     verbatim requests   compile → deploy → identify → capture | drive → totals → answers
     agents on hosts     .. capture → calibrate → stop → place → deploy → identify | drive → ..
     captures afterwards ..  deploy → identify | drive → totals → capture → answers | stop
+    jobs                compile → prepare → deploy → ingest → stop → (deploy → identify → job
+                        → check → stop → weigh) for each → deploy → capture → ..
+    a job that fills    .. → prepare → (deploy → job → check → stop → weigh) → ..
+
+Where a study has jobs and no load, there is no drive; where it has no queries, no captures either.
 
 What is before the first bar opens a session, and is done once for all trials driven on it. The
 process that is measured has always just opened a finished index: it is neither the one that built
@@ -33,10 +38,11 @@ import pyarrow as pa
 from msgspec import structs
 
 from searchbench import _core
+from searchbench.corpora.corpus import Corpus
 from searchbench.engines.answer import Facts
 from searchbench.engines.engine import Engine
 from searchbench.errors import LabError, SearchbenchError
-from searchbench.lab.conduct import measuring
+from searchbench.lab.conduct import jobs, measuring
 from searchbench.lab.conduct.alone import calibrate
 from searchbench.lab.conduct.ingest import index_offline, ingest, ingest_if_empty
 from searchbench.lab.conduct.notes import NOT_COMPARED, SHARED_CORE, UNCHECKED
@@ -58,6 +64,7 @@ from searchbench.record.trial import Ingest, Note, Service, Terms, Unsupported
 
 _T = TypeVar("_T", Session, Run)
 Phases = Sequence[tuple[str, Callable[[_T], object]]]
+_Phase = tuple[str, Callable[[Session], object]]
 
 
 def go(session: Session, phases: Phases[_T], it: _T) -> None:
@@ -78,7 +85,8 @@ def preparing(session: Session) -> Phases[Session]:
     fit = ("host", lambda _: host.require_release_build())
     if isinstance(session.opened.workload, VerbatimRequests):
         return [fit, ("compile", _encode)]
-    compiling = [] if session.attached else [("compile", _compile)]
+    asks = isinstance(session.opened.workload, PortableQueries)
+    compiling = [] if session.attached or not asks else [("compile", _compile)]
     as_found = session.sitting.rules.ingest == "as-found" and session.attached
     return [fit, *compiling, *([] if as_found else [("prepare", _prepare)])]
 
@@ -102,10 +110,12 @@ def opening_of(session: Session) -> Phases[Session]:
         filled = [("deploy", _deploy), ("ingest", _ingest_for_now), identify]
         return [*settle, *filled, *look, *capture]
     found: list[tuple[str, Callable[[Session], object]]] = []
+    if session.opened.treatment.jobs:
+        return _with_jobs(session, deploy, capture)
     if not _index(session).finished:
         # The storages, and the limits where this trial alone uses the index.
         found += [("place", _lay)] if placed else []
-        if _engine(session).offline(_queries(session).corpus.schema, session.levers) is not None:
+        if _engine(session).offline(_corpus(session).schema, session.levers) is not None:
             found += [("ingest", _index_by_program), ("deploy", _deploy)]
         else:
             found += [("deploy", _deploy), ("ingest", _ingest_to_keep)]
@@ -119,8 +129,33 @@ def opening_of(session: Session) -> Phases[Session]:
     return [*found, *deploy] if timed else found
 
 
+def _with_jobs(
+    session: Session, deploy: Sequence[_Phase], capture: Sequence[_Phase]
+) -> Phases[Session]:
+    """The documents put in, by a job or as ever; the jobs; then what is asked, if anything is."""
+    placed = session.place is not None
+    stop = ("stop", Session.close)
+    found: list[_Phase] = [("place", _lay)] if placed else []
+    if not jobs.fills(session):
+        offline = _engine(session).offline(_corpus(session).schema, session.levers)
+        put_in: list[_Phase] = [("deploy", _deploy), ("ingest", _ingest_to_keep)]
+        if offline is not None:
+            put_in = [("ingest", _index_by_program), ("deploy", _deploy)]
+        found += [*put_in, ("ingest", _count_documents), stop, ("ingest", _finish)]
+        found += [("ingest", _ingested)]
+    found += jobs.jobs_of(session, deploy, _deploy)
+    if capture and isinstance(session.opened.workload, PortableQueries):
+        found += [*deploy, *capture, stop]
+    if session.sitting.rules.driven and session.sitting.timed:
+        return [*found, *deploy]
+    # The storages are verified with all that lies there.
+    return [*found, *([("place", _verify), stop] if placed else [])]
+
+
 def measuring_of(run: Run) -> Phases[Run]:
-    """One drive and what is to be known of it."""
+    """One drive and what is to be known of it; nothing where jobs are all that is measured."""
+    if not run.session.sitting.rules.driven:
+        return [("totals", _keep_captured)]
     found: list[tuple[str, Callable[[Run], object]]] = [
         ("drive", measuring.drive_it),
         *([("place", _account)] if run.session.confines else []),
@@ -131,6 +166,12 @@ def measuring_of(run: Run) -> Phases[Run]:
         how = _capture_some if verbatim else _capture
         found.append(("capture", lambda run: how(run.session)))
     return [*found, ("totals", measuring.answers)]
+
+
+def _keep_captured(run: Run) -> None:
+    """The answers of a system that is not driven."""
+    if run.session.captured is not None:
+        run.replies = run.session.captured.replies
 
 
 def _compile(session: Session) -> None:
@@ -155,12 +196,13 @@ def _encode(session: Session) -> None:
 
 def _prepare(session: Session) -> None:
     """The documents in the engine's bytes, and where the index is or will be."""
-    digest, corpus = session.opened.corpus_about.digest, _queries(session).corpus
+    digest, corpus = session.opened.corpus_about.digest, _corpus(session)
     scope = session.made_by if session.sitting.rules.ingest == "per-trial" else ""
     shelf = session.sitting.shelf
     session.index = shelf.index(
-        _engine(session), corpus, digest, session.levers, scope, session.place
-    )
+        _engine(session), corpus, digest, session.levers, scope, session.place,
+        empty=bool(session.opened.treatment.jobs) and jobs.fills(session),
+    )  # fmt: skip
 
 
 def _lay(session: Session) -> None:
@@ -170,6 +212,7 @@ def _lay(session: Session) -> None:
     measured too.
     """
     _index(session).storages.make()
+    _index(session).storages.unwritten = jobs.to_be_written(session)
     if session.sitting.rules.ingest == "per-trial":
         session.confines = _confines(session)
         session.confines.confine()
@@ -179,6 +222,12 @@ def _settle(session: Session) -> None:
     """Verify the storages, evict the files, set the limits: what is deployed next has them."""
     session.confines = _confines(session)
     session.confines.settle()
+
+
+def _verify(session: Session) -> None:
+    """Verify the storages with all that the jobs left there."""
+    _index(session).storages.unwritten.clear()
+    _settle(session)
 
 
 def _confines(session: Session) -> Confines:
@@ -210,11 +259,17 @@ def _account(run: Run) -> None:
 def _deploy(session: Session) -> None:
     """Start the service on its index. Each deployment is of a process that has just started."""
     index, confines = _index(session), session.confines
-    session.running = Deployment(
+    # The probe sees it while it starts, too.
+    session.running = deployment = Deployment(
         _engine(session), session.levers, index.path, session.run, session.cpus,
-        _queries(session).corpus.schema, index.storages.laid,
+        _corpus(session).schema, index.storages.laid,
         confines.seat if confines else None, confines.agents if confines else (),
-    ).__enter__()  # fmt: skip
+    )  # fmt: skip
+    try:
+        deployment.__enter__()
+    except BaseException:
+        session.running = None
+        raise
 
 
 def _attach(session: Session) -> None:
@@ -222,7 +277,7 @@ def _attach(session: Session) -> None:
     assert session.opened.target is not None
     session.running = Attached(
         _engine(session), session.levers, session.run, session.opened.target,
-        _queries(session).corpus.schema,
+        _corpus(session).schema,
     ).__enter__()  # fmt: skip
 
 
@@ -237,7 +292,7 @@ def _find(session: Session) -> None:
 
 def _fill(session: Session) -> None:
     """Put the documents into an attached system that has none."""
-    corpus, batches = _queries(session).corpus, _index(session).batches
+    corpus, batches = _corpus(session), _index(session).batches
     done = ingest_if_empty(session.there(), corpus, batches)
     session.found["ingest"] = done if done.reused else _sized(session, done)
 
@@ -257,13 +312,13 @@ def _ingest_to_keep(session: Session) -> None:
 
 
 def _ingest_it(session: Session) -> Ingest:
-    return ingest(session.there(), _queries(session).corpus, _index(session).batches)
+    return ingest(session.there(), _corpus(session), _index(session).batches)
 
 
 def _index_by_program(session: Session) -> None:
     """Have the engine's own program make the index."""
     index = _index(session)
-    offline = _engine(session).offline(_queries(session).corpus.schema, session.levers)
+    offline = _engine(session).offline(_corpus(session).schema, session.levers)
     assert offline is not None
     joins = session.confines.joins if session.confines else ()
     index.done = index_offline(offline, index.batches, index.path, session.run, joins)
@@ -415,6 +470,12 @@ def _queries(session: Session) -> PortableQueries:
     workload = session.opened.workload
     assert isinstance(workload, PortableQueries)
     return workload
+
+
+def _corpus(session: Session) -> Corpus:
+    workload = session.opened.workload
+    assert not isinstance(workload, VerbatimRequests)
+    return workload.corpus
 
 
 def _requests(session: Session) -> tuple[VerbatimRequests, Target]:

@@ -14,7 +14,7 @@ from __future__ import annotations
 import hashlib
 import json
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -26,9 +26,9 @@ from msgspec import structs
 from numpy.typing import NDArray
 
 from searchbench.corpora.corpus import Corpus
-from searchbench.engines.engine import Engine, Parameters
+from searchbench.engines.engine import Engine, Parameters, Request
 from searchbench.errors import LabError
-from searchbench.lab.conduct.ingest import Batches, spool
+from searchbench.lab.conduct.ingest import Batches, laid_out, spool
 from searchbench.lab.conduct.openings import Opened
 from searchbench.lab.conduct.watch import Breach, Watch
 from searchbench.lab.drive.drive import Samples
@@ -45,7 +45,7 @@ from searchbench.lab.system.running import Running
 from searchbench.places import Cores, Place, place_of
 from searchbench.places.model import of_files
 from searchbench.record.trial import Captured as CapturedAbout
-from searchbench.record.trial import Ingest, Lever, Note, Terms, Trial
+from searchbench.record.trial import Ingest, JobDone, Lever, Note, Terms, Trial
 from searchbench.study.plan import Judging
 from searchbench.workload.draw import CachePlan
 
@@ -85,6 +85,7 @@ class Index:
 
     def discard(self) -> list[str]:
         """Remove it with its storages, as where an ingest failed; what could not be, and why."""
+        self.finished = False
         return self.storages.remove()
 
 
@@ -95,6 +96,7 @@ class Shelf:
     root: Path
     ledger: Ledger = field(default_factory=Ledger)
     _batches: dict[str, Batches] = field(default_factory=dict)
+    _streams: dict[str, Batches] = field(default_factory=dict)
     _indexes: dict[str, Index] = field(default_factory=dict)
     _zfs: zfs.Daemon | None = None
 
@@ -106,23 +108,38 @@ class Shelf:
         params: Parameters,
         scope: str,
         place: Place | None = None,
+        *,
+        empty: bool = False,
     ) -> Index:
         """The index for these levels; ``scope`` is the block or the trial that may share it.
 
         ``place``: only those share one in whose places their files are the same.
-        The corpus in the engine's bytes is made once for all levels that the index needs not.
+        The corpus in the engine's bytes is made once for all levels that the index needs not;
+        ``empty``: it is not needed, as a job puts the documents in.
         """
         levels = {p.name: params[p.name] for p in engine.parameters if p.index}
         key = _key(engine.name, digest, levels)
         own = _key(engine.name, digest, levels, scope, of_files(place))
         if key not in self._batches:
-            self._batches[key] = spool(engine, corpus, self.root / "batches" / key, params)
+            path = self.root / "batches" / key
+            self._batches[key] = (
+                laid_out((), path) if empty else spool(engine, corpus, path, params)
+            )
         if own not in self._indexes:
             self._zfs = self._zfs or zfs.Daemon(self.ledger, self.root)
             home, work = self.root / "indexes" / own, self.root.parent
             storages = Storages(place, home, work, self.ledger, self._zfs)
             self._indexes[own] = Index(storages, self._batches[key])
         return self._indexes[own]
+
+    def stream(
+        self, parts: object, requests: Callable[[], Iterable[tuple[Request, int]]]
+    ) -> Batches:
+        """What a job sends, made once for all trials for which these ``parts`` are the same."""
+        key = _key(parts)
+        if key not in self._streams:
+            self._streams[key] = laid_out(requests(), self.root / "streams" / key)
+        return self._streams[key]
 
     def drop_indexes(self) -> list[str]:
         """A block is over: its indexes will not be asked for again. What is left, and why."""
@@ -160,13 +177,27 @@ class Sitting:
 
 
 @dataclass
+class Doing:
+    """A job as it was done, by Unix times in ns; ``about``: what the record keeps of it.
+
+    ``still_unix_ns``: when all that it wrote was on its device, the server stopped; 0: not yet.
+    """
+
+    about: JobDone
+    start_unix_ns: int = 0
+    end_unix_ns: int = 0
+    still_unix_ns: int = 0
+
+
+@dataclass
 class Session:
     """``made_by``: the trial that opened it, empty where that was before any trial.
 
     ``confines``: its place, while it is in one; ``left_place``: the levers of the last one.
     ``seconds`` spent in each phase; ``spans``: each time one was entered, its name and Unix times
-    in ns; ``stage`` says where a failure happened. ``found``: what opening it found out, as fields
-    of ``record.trial.Trial``. ``asked_queries``: by query, whether a warm-up asked it since.
+    in ns; ``jobs``: those that were done; ``mark``: has the probe take a sample at once. ``stage``
+    says where a failure happened. ``found``: what opening it found out, as fields of
+    ``record.trial.Trial``. ``asked_queries``: by query, whether a warm-up asked it since.
     """
 
     opened: Opened
@@ -188,6 +219,8 @@ class Session:
     spans: list[tuple[str, int, int]] = field(default_factory=list)
     found: dict[str, object] = field(default_factory=dict)
     notes: list[Note] = field(default_factory=list)
+    jobs: list[Doing] = field(default_factory=list)
+    mark: Callable[[], None] = lambda: None
 
     @contextmanager
     def phase(self, name: str) -> Iterator[None]:

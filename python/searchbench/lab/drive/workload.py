@@ -274,7 +274,23 @@ class VerbatimRequests(_Workload):
         return Order(asked.sequence, asked.client_starts, None, caches, repeat=False)
 
 
-Workload = PortableQueries | VerbatimRequests
+@dataclass(frozen=True)
+class DocumentsAlone:
+    """The documents of a study that asks nothing: there are jobs, and no drive."""
+
+    corpus: Corpus
+    digest: str = ""
+
+    def lines(self) -> Iterator[dict[str, Any]]:
+        """No queries."""
+        return iter(())
+
+    def about(self) -> Queries:
+        """No queries."""
+        return Queries()
+
+
+Workload = PortableQueries | VerbatimRequests | DocumentsAlone
 
 
 def _order(load: Load, log: U32, due: I64 | None, seed: int, repeated: int | None = None) -> Order:

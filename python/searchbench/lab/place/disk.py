@@ -37,6 +37,7 @@ SAVES_NOTHING = 0.95
 _COMPRESSES = 0.85  # what zlib makes less than this of, a file system must save something of
 _EXTENT_BYTES = 128 << 10  # what btrfs compresses at a time
 _SAMPLES = 64
+_AT_ONCE = 500  # files that compsize is asked about
 
 
 class Disk:
@@ -198,6 +199,22 @@ class Disk:
             return 0
         of = os.statvfs(self._point)  # with what btrfs needs for itself
         return (of.f_blocks - of.f_bfree) * of.f_frsize
+
+    def room_of(self, files: Sequence[Path]) -> int | None:
+        """What these files take of the device; None where only compsize could tell."""
+        if self.asked.kind != "btrfs":
+            return sum(f.stat().st_blocks * 512 for f in files)
+        total = 0
+        for at in range(0, len(files), _AT_ONCE):
+            several = [str(f) for f in files[at : at + _AT_ONCE]]
+            code, said = things.run("compsize", "-b", "-x", *several)
+            words = said.split()
+            if "No files" in said:
+                continue
+            if code or "TOTAL" not in words:
+                return None
+            total += int(words[words.index("TOTAL") + 2])
+        return total
 
     def _error(self, why: str) -> LabError:
         return LabError(f"storage {self.asked.name}: {why}", "place")

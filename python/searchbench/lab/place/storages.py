@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import psutil
@@ -26,6 +26,7 @@ class Storages:
     """``home``: a folder for this index alone, below ``work``, where storages are mounted too.
 
     ``data``: where the index lies, ``laid``: where files of other kinds do, once it is made.
+    ``unwritten``: kinds of which there cannot be a file yet.
     """
 
     def __init__(
@@ -36,6 +37,7 @@ class Storages:
         self._made: dict[str, Made] = {}
         self.data = home / "data"
         self.laid: dict[str, Path] = {}
+        self.unwritten: set[str] = set()
 
     @property
     def folders(self) -> list[Path]:
@@ -46,6 +48,19 @@ class Storages:
     def daemons(self) -> list[psutil.Process]:
         """Processes that do the work of its storages."""
         return [process for made in self._made.values() for process in made.daemons]
+
+    def room_of(self, kind: str, files: Sequence[Path]) -> int | None:
+        """Bytes that are allocated to files of a kind; None where that cannot be known."""
+        storage = self._asked.get(kind) or self._asked.get("data")
+        made = self._made.get(storage.name) if storage else None
+        if isinstance(made, Disk):
+            return made.room_of(files)
+        return sum(f.stat().st_blocks * 512 for f in files)
+
+    @property
+    def devices(self) -> list[str]:
+        """The names of the block devices that are made for it, as the kernel counts them."""
+        return [Path(m.path).name for m in self._made.values() if isinstance(m, Disk) and m.path]
 
     def made(self, name: str) -> Made:
         """The storage of that name."""
@@ -75,9 +90,10 @@ class Storages:
         """Those of all its storages, with their effect on the files that lie there by now."""
         found = []
         for name, made in self._made.items():
-            folders = [
-                self._folder(k) for k, storage in self._asked.items() if storage.name == name
-            ]
+            kinds = {kind for kind, storage in self._asked.items() if storage.name == name}
+            if kinds <= self.unwritten:
+                continue
+            folders = [self._folder(kind) for kind in kinds]
             found += made.levers(list(files_below(folders)))
         return found
 

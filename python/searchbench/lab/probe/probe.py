@@ -71,6 +71,10 @@ class Probe:
             self._sample()
             self.others = used(before, processes(), ours | ids(self._servers()))
 
+    def mark(self) -> None:
+        """Take a sample now: something begins or ends that is shorter than an interval."""
+        self._sample()
+
     def table(self, zero_unix_ns: int) -> pa.Table:
         """The samples so far, on a clock whose zero is ``zero_unix_ns``."""
         with self._lock:

@@ -43,6 +43,7 @@ class Places:
             "{run}": str(self.run),
             "{hosts}": str(jvm_hosts()),
             "{engines}": str(engines_home()),
+            "{backup}": str(self.laid.get("backup", self.data.parent / "backup")),
             **{f"{{{kind}}}": str(folder) for kind, folder in self.laid.items()},
         }
         if self.batches is not None:

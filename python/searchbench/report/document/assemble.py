@@ -6,7 +6,16 @@ from collections.abc import Callable
 
 from searchbench.analysis.judgement import Judgement
 from searchbench.record import Record
-from searchbench.report.document import compare, details, hosts, measured, notices, places, steps
+from searchbench.report.document import (
+    compare,
+    details,
+    hosts,
+    jobs,
+    measured,
+    notices,
+    places,
+    steps,
+)
 from searchbench.report.document.blocks import Document, Section
 from searchbench.report.document.content import Content
 from searchbench.report.document.text import line, short
@@ -24,9 +33,24 @@ _OF_ALL: tuple[_Part, ...] = (
     notices.findings,
     details.section,
 )
+_JOBS_ALONE: tuple[_Part, ...] = (
+    compare.answer,
+    jobs.section,
+    compare.factors,
+    measured.answers,
+    measured.machine,
+    notices.findings,
+    details.section,
+)
 # By what was done: the sections in order; one that has nothing to say gives None and is left out.
 _PARTS: dict[str, tuple[_Part, ...]] = {
-    "trials": (compare.answer, compare.throughput, measured.latency_of_treatments, *_OF_ALL),
+    "trials": (
+        compare.answer,
+        jobs.section,
+        compare.throughput,
+        measured.latency_of_treatments,
+        *_OF_ALL,
+    ),
     "sweep": (steps.answer, *_OF_STEPS, *_OF_ALL),
     "capacity": (steps.answer, steps.evidence, *_OF_STEPS, *_OF_ALL),
 }
@@ -45,7 +69,8 @@ def document(record: Record, judgement: Judgement) -> Document:
         f"searchbench {line(str(record.about.get('searchbench', '')))}",
         *_counts(content),
     ]
-    sections = (part(content) for part in _PARTS[judgement.measure])
+    parts = _PARTS[judgement.measure] if judgement.driven else _JOBS_ALONE
+    sections = (part(content) for part in parts)
     return Document(
         title="First look: " * judgement.first_look
         + (line(judgement.question) or _UNTITLED[judgement.measure]),

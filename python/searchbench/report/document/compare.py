@@ -128,8 +128,13 @@ def shown_comparisons(judgement: Judgement, metric: str) -> list[Comparison]:
     return found[:_MOST]
 
 
+def factors(content: Content) -> Section | None:
+    """Times of jobs against each factor that has numbers as levels; None where there is none."""
+    return throughput(content) if content.judgement.scales else None
+
+
 def throughput(content: Content) -> Section:
-    """Throughput, then latencies, against each factor that has numbers as levels."""
+    """Throughput or times, then latencies, against each factor that has numbers as levels."""
     blocks: list[Block] = []
     groups: dict[tuple[str, str], list[Scale]] = {}
     for scale in sorted(content.judgement.scales, key=lambda s: s.metric != "throughput"):
@@ -146,4 +151,6 @@ def throughput(content: Content) -> Section:
     else:
         text = "No factor of this study has several numbers as levels, so there is no curve."
         blocks.append(Text(text))
+    if not content.judgement.driven:
+        return Section("factors", "Times against each factor", tuple(blocks), "Factors")
     return Section("throughput", "Throughput against each factor", tuple(blocks), "Throughput")

@@ -163,15 +163,22 @@ def agreement(content: Content) -> Section | None:
             return None
         text = "There is nothing to compare: at most one system's answers are on record."
         return Section("agreement", "Agreement", (Text(text),))
+    when = "Before the timing" if content.judgement.driven else "After the jobs"
     blocks: list[Block] = [
         Text(
-            "Speed is worth comparing only between systems that answer the same. Before the "
-            "timing, every distinct query was asked once and its reply kept."
+            "Speed is worth comparing only between systems that answer the same. "
+            f"{when}, every distinct query was asked once and its reply kept."
         ),
         tables.agreement(found, content.labels),
     ]
     blocks += each_pair(found, content.labels)
     return Section("agreement", "Agreement", tuple(blocks))
+
+
+def answers(content: Content) -> Section | None:
+    """As ``agreement``; nothing where nothing was asked."""
+    asked = any(t.queries.digest for t in content.record.trials)
+    return agreement(content) if asked else None
 
 
 def each_pair(

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from searchbench.analysis.judgement import Estimate
+from searchbench.analysis.words import of_job
 from searchbench.report.document.blocks import Cell, Column, Span, Table
 from searchbench.report.document.text import line, short
 from searchbench.report.tables import numbers
@@ -58,6 +59,8 @@ def title_of(name: str) -> str:
     """The name of a figure as a heading: service_p99 is "Service p99"."""
     if name in TITLES:
         return TITLES[name]
+    if job := of_job(name):
+        return f"Time of {job}"
     head, _, tail = name.partition("_p")
     if head in ("service", "response", "host", "backlog") and tail.isdigit():
         digits = tail[:2] + ("." + tail[2:] if len(tail) > 2 else "")

@@ -22,6 +22,7 @@ from searchbench.analysis.judgement import (
     TrialResult,
 )
 from searchbench.analysis.trial.validity import gravest_first
+from searchbench.analysis.words import of_job
 from searchbench.report.document.blocks import Cell, Table
 from searchbench.report.document.text import line, short
 from searchbench.report.tables import numbers
@@ -84,7 +85,7 @@ def ranked(judgement: Judgement, metric: str) -> list[TreatmentResult]:
 
     What is the best over the queries that agree need not have the best figure over all of them.
     """
-    sign = 1 if metric.startswith(LESS_IS_BETTER) else -1
+    sign = 1 if metric.startswith(LESS_IS_BETTER) or of_job(metric) else -1
 
     def key(treatment: TreatmentResult) -> tuple[bool, bool, float]:
         estimate, best = treatment.figures.get(metric), judgement.verdict.best
