@@ -161,22 +161,26 @@ def agreement(found: Sequence[Agreement], labels: Mapping[str, str]) -> Table:
 
     def order(a: Agreement) -> Cell:
         none = f"{numbers.count(a.without_order)} have no order" if a.without_order else ""
-        return replace(_whole(a.top_k_order_match), below=none)
+        return replace(_hits_same(a.top_k_order_match), below=none)
 
     def causes(a: Agreement) -> Cell:
         most = sorted(a.causes.items(), key=lambda item: -item[1])
         return Cell(", ".join(f"{line(c)} {n:,}" for c, n in most) or "none")
 
     # The least alike first, by what a reader sees at once: totals or first hits.
-    likeness = [min(a.totals_match, a.top_k_set_match) for a in found]
+    likeness = [
+        min(a.totals_match, 1.0 if a.top_k_set_match is None else a.top_k_set_match) for a in found
+    ]
     telling = tuple(sorted(range(len(found)), key=lambda i: likeness[i]))
     made = table(
         found,
         text("Pair", pair, 2.6),
         number("Queries", lambda a: Cell(numbers.count(a.queries))),
         number("Same total", lambda a: _whole(a.totals_match)),
+        number("Without hits", lambda a: Cell(numbers.count(a.without_hits))),
         number(
-            f"Same top {max((a.k for a in found), default=10)}", lambda a: _whole(a.top_k_set_match)
+            f"Same top {max((a.k for a in found), default=10)}",
+            lambda a: _hits_same(a.top_k_set_match),
         ),
         number("Same order", order),
         number("RBO by rank", lambda a: known(a.rbo_mean, "{:.3f}".format)),
@@ -437,6 +441,11 @@ def _fitted(name: str, value: float, span: Interval | None) -> str:
 
 def _whole(matching: float) -> Cell:
     return replace(share(matching), tone="" if matching >= 1 else "bad")
+
+
+def _hits_same(matching: float | None) -> Cell:
+    """A share of the queries that list hits; "–" where none does."""
+    return NONE if matching is None else _whole(matching)
 
 
 def _both(a: int, b: int) -> Cell:
