@@ -8,6 +8,8 @@ from collections.abc import Sequence
 
 from searchbench.analysis.judgement import Estimate, Interval
 
+WIDEST = 100.0  # from its low to its high end, an interval that is told to people
+
 
 def words(metric: str) -> str:
     """A metric's name in a sentence: "throughput", "p99 of service time"."""
@@ -33,7 +35,20 @@ def times(ratio: Estimate | None) -> str:
 
 
 def _between(span: Interval | None, by: float = 1.0) -> str:
-    return f" (95 % interval {digits(span.low * by)}–{digits(span.high * by)})" if span else ""
+    if span is None:
+        return ""
+    ends = f"{digits(span.low * by)}–{digits(span.high * by)}" if told(span) else "not known"
+    return f" (95 % interval {ends})"
+
+
+def told(span: Interval) -> bool:
+    """Whether an interval says more than that nothing is known: it is neither two powers of ten
+    wide nor does it reach down to nothing. One that is not told to people is in the JSON all the
+    same.
+    """
+    if span.low <= 0:
+        return span.low == span.high or span.high < 0
+    return span.high <= WIDEST * span.low
 
 
 def digits(x: float) -> str:
@@ -81,6 +96,11 @@ def plural(n: int, one: str, many: str) -> str:
 def upper(text: str) -> str:
     """With a capital at the beginning."""
     return text[:1].upper() + text[1:]
+
+
+def sentence(text: str) -> str:
+    """With a capital and a full stop; empty as it is."""
+    return f"{upper(text).rstrip('.')}." if text else ""
 
 
 def most_frequent(reasons: Sequence[str]) -> tuple[str, int]:

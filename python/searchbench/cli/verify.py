@@ -118,7 +118,7 @@ def _shares(found: Sequence[Agreement]) -> None:
             f"top {a.k} order": "-"
             if a.top_k_order_match is None
             else f"{a.top_k_order_match:.1%}",
-            "no hits": a.without_hits,
+            "without hits": a.without_hits,
             "RBO": "-" if a.rbo_mean is None else f"{a.rbo_mean:.3f}",
             "": "causes: " * bool(a.causes)
             + ", ".join(f"{n} {cause}" for cause, n in a.causes.items()),

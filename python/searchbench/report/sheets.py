@@ -145,7 +145,7 @@ def _agreement(judgement: Judgement) -> Iterable[Sequence[Any]]:
 
 
 def _measures(groups: GroupAgreement | None) -> tuple[Any, ...]:
-    """From total_results_match to score_documents, as the header says; empty cells where there are none."""
+    """From total_results_match to score_documents; empty cells where there are none."""
     if groups is None:
         header = HEADERS["agreement"]
         return (None,) * (header.index(ORDERS[-1]) + 1 - header.index(MEASURES[0]))

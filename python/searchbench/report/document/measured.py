@@ -85,7 +85,9 @@ def _curves(content: Content, which: Which, more: str = "", most: int = 0) -> li
         f"latency-{which}",
         f"{which.capitalize()} time by quantile",
         "Both axes are logarithmic; the quantiles from the middle to the tail have equal room for "
-        "each nine. Bands: the intervals. A line ends where its quantiles have too few samples."
+        "each nine. Bands: the wider of order statistics and the range of the trials; the "
+        "intervals of the tables are also for trials to come, so they may be wider. A line ends "
+        "where its quantiles have too few samples."
         f"{more}",
         partial(figures.latency, drawn, which, most=most),
     )
@@ -101,9 +103,9 @@ def warmup(content: Content) -> Section:
     blocks = figure(
         "warmup",
         "From the first request to the last",
-        "A line for each trial, relative to its own mean over the measured window (shaded). What "
-        "is before the window is warm-up and counts for nothing. Triangles: at one level from "
-        "here on.",
+        "A line for each trial, relative to its own mean over its measured window. What is before "
+        "the window is warm-up and counts for nothing. Shaded: where any of these trials was "
+        "measured; their windows begin when each is warm. Triangles: at one level from here on.",
         partial(figures.warmup, replace(content.judgement, treatments=content.drawn), windows),
     )
     late = [

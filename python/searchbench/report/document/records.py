@@ -63,7 +63,6 @@ def _answer(found: RecordComparison) -> Section:
     blocks: list[Block] = [
         _badge(found),
         *notices.in_short(found),
-        *notices.notices([f for f in found.findings if f.severity != "note"]),
     ]
     if own:
         blocks.append(tables.lines(own))
@@ -77,6 +76,7 @@ def _answer(found: RecordComparison) -> Section:
             text += " First and Second are over all requests, ratios over one mix of the queries "
             text += "that both answer the same and both measured."
         blocks.append(Text(text, "quiet"))
+    blocks += notices.notices([f for f in found.findings if f.severity != "note"])
     shaded = any(of.floor > 1 and of.run_sd is None for of in own)
     blocks += figure(
         "ratios",

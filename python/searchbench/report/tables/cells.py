@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
-from searchbench.analysis.judgement import Estimate
+from searchbench.analysis.judgement import Estimate, Interval
+from searchbench.analysis.words import told
 from searchbench.report.document.blocks import Cell, Column, Span, Table
 from searchbench.report.document.text import line, short
 from searchbench.report.tables import numbers
@@ -100,12 +101,16 @@ def of_estimate(estimate: Estimate | None, span: Span | None = None) -> Cell:
 
 def bars(estimates: Sequence[Estimate | None]) -> Callable[[Estimate | None], Span | None]:
     """Where an estimate stands on a scale from nought to the greatest end of an interval of all."""
-    top = max((e.interval.high if e.interval else e.value for e in estimates if e), default=0)
+
+    def span(e: Estimate) -> Interval | None:
+        return e.interval if e.interval and (told(e.interval) or e.unit == "share") else None
+
+    top = max((i.high if (i := span(e)) else e.value for e in estimates if e), default=0)
 
     def placed(e: Estimate | None) -> Span | None:
         if e is None or top <= 0:
             return None
-        ends = (max(0.0, e.interval.low / top), e.interval.high / top) if e.interval else ()
+        ends = (max(0.0, i.low / top), i.high / top) if (i := span(e)) else ()
         return Span(max(0.0, e.value / top), *ends)
 
     return placed

@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 
 from searchbench.analysis.judgement import Estimate, Interval
+from searchbench.analysis.words import told
 
 # unit → its names by divisor, smallest first; those in _FROM_TWO are used from two on.
 _PER_S = {1: "/s", 1e6: " M/s"}
@@ -57,7 +58,12 @@ def human(value: float, unit: str) -> str:
 
 
 def between(interval: Interval, unit: str, like: float) -> str:
-    """Both ends of an interval in the unit that ``like`` has: "1.20–1.26 ms"."""
+    """Both ends of an interval in the unit that ``like`` has: "1.20–1.26 ms".
+
+    Of a share one end may be nought; any other interval that tells nothing is "not known".
+    """
+    if unit != "share" and not told(interval):
+        return "not known"
     divisor, name = _scale(abs(like), unit)
     low, high = digits(interval.low / divisor), digits(interval.high / divisor)
     return f"{low}{name}" if low == high else f"{low}–{high}{name}"

@@ -7,6 +7,7 @@ from dataclasses import replace
 from functools import partial
 from typing import Any, Literal
 
+from searchbench.analysis.compare import pairs, standing
 from searchbench.analysis.judgement import (
     Agreement,
     Bottleneck,
@@ -102,13 +103,24 @@ def valid_trials(treatment: TreatmentResult) -> Cell:
 
 
 def comparisons(found: Sequence[Comparison], labels: Mapping[str, str]) -> Table:
-    """Each pair: the ratio and its interval, whether it is more than noise, on which queries."""
+    """Each pair: the ratio and its interval, whether it is more than noise, on which queries.
+
+    Every row is turned so that its ratio is not below 1: nobody has to take a reciprocal.
+    """
     tones: dict[str, Literal["good", "bad"]] = {"faster": "good", "slower": "bad"}
 
     def verdict(c: Comparison) -> Cell:
-        how_large = c.verdict in tones and c.state == "unknown"
-        reason = "how large is not sure, as steadiness is unknown" if how_large else c.reason
-        return Cell(c.verdict, below=line(reason), tone=tones.get(c.verdict, "quiet"))
+        said = [c.reason] if c.reason else []
+        if c.verdict in tones and c.state == "unknown":
+            said = ["how large is not sure, as steadiness is unknown"]
+        if c.verdict in tones and standing.other_hits(c):
+            said.append("first hits never seen to be the same")
+        return Cell(c.verdict, below=line("; ".join(said)), tone=tones.get(c.verdict, "quiet"))
+
+    def floor(c: Comparison) -> Cell:
+        if c.floor > 1:
+            return known(c.floor, _floor)
+        return Cell("unknown", "there is no valid A/A control", tone="quiet")
 
     def queries(c: Comparison) -> Cell:
         said = [f"{numbers.count(c.queries_left_out)} left out"] if c.queries_left_out else []
@@ -117,23 +129,34 @@ def comparisons(found: Sequence[Comparison], labels: Mapping[str, str]) -> Table
         return Cell(numbers.count(c.queries_used), below="; ".join(said))
 
     return table(
-        found,
+        map(upright, found),
         text("This", lambda c: named(labels.get(c.b, c.b)), 2),
         text("against", lambda c: named(labels.get(c.a, c.a)), 2),
         text("by", lambda c: Cell(title_of(c.metric)), 1.3),
         text("is", verdict, 2.6),
         number("Ratio", lambda c: of_estimate(c.ratio and replace(c.ratio, unit="ratio")), 1.6),
         number("p (Holm)", lambda c: known(c.p_value, _p_value)),
-        number("Noise floor", lambda c: known(c.floor, _floor)),
+        number("Noise floor", floor),
         number("Queries", queries, 1.2),
         source="comparisons.csv",
     )
 
 
+def upright(c: Comparison) -> Comparison:
+    """The comparison seen from the side from which its ratio is above 1, where it has one."""
+    return pairs.of(c.a, c) if c.ratio is not None and c.ratio.value < 1 else c
+
+
 def quantiles(judgement: Judgement, which: Literal["service", "response"]) -> Table:
-    """Quantiles with their intervals; "–" where there are too few samples for one."""
+    """Quantiles with their intervals; "–" where there are too few samples for one.
+
+    The intervals are those that the table of treatments has, so that no figure has two.
+    """
 
     def at(quantile: float, treatment: TreatmentResult) -> Cell:
+        name = numbers.quantile_name(quantile).replace(".", "")
+        if (estimate := treatment.figures.get(f"{which}_{name}")) is not None:
+            return of_estimate(estimate)
         curve = getattr(treatment, which)
         i = next((i for i, x in enumerate(curve.x) if abs(x - quantile) < 1e-9), None)
         if i is None:
