@@ -121,7 +121,9 @@ def test_where_a_first_look_has_no_valid_trial_that_and_why_come_first(
         study.add(name, system=name, server=lognormal(0.004), **why)
     found = judge(open_record(study.write(tmp_path / "r")))
     whose = "" if len(systems) == 2 else " of sqlite"
-    assert found.verdict.headline.startswith(f"No trial{whose} is valid. The reason: deploy")
+    assert found.verdict.headline.startswith(
+        f"No trial{whose} is valid. The reason: failed in deploy"
+    )
     assert "decides nothing" in found.verdict.points[0]
 
 

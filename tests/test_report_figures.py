@@ -49,8 +49,9 @@ def test_a_warm_up_is_shaded_only_where_a_trial_was_measured() -> None:
     judged = examples.judgement(2)
     windows = {r.trial: (3.0 * r.block, 3.0 * r.block + 1) for t in judged.treatments
                for r in t.trials}  # fmt: skip
-    drawn = json.dumps(figures.warmup(judged, windows, WIDE).to_dict())
-    shaded = {tuple(map(float, m)) for m in re.findall(r'"from": ([\d.]+), "to": ([\d.]+)', drawn)}
+    (drawn,) = figures.warmup(judged, windows, WIDE).to_dict()["datasets"].values()
+    rows = json.loads(drawn)
+    shaded = {(row["from"], row["to"]) for row in rows if "from" in row}
     assert shaded == set(windows.values())
 
 

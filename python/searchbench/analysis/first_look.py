@@ -47,6 +47,7 @@ def undecided(judged: Judgement) -> Judgement:
             decision=decision,
             resolved=False,
             best=None,
+            doubts="",
             headline=headline,
             points=points[: answer.MOST],
         ),

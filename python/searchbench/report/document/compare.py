@@ -71,6 +71,7 @@ def _badge(judgement: Judgement) -> Badge:
     return Badge(text, "good" if text == "Resolved" else "unsure", explanation + aside)
 
 
+_NONE = "nothing is shown to be better than all others"
 # By what keeps the faster one from being the better one (``standing``): the badge, and why.
 _FASTER = {
     "never seen to return the same first hits as": (
@@ -80,12 +81,11 @@ _FASTER = {
     ),
     "compared over too few queries with": (
         "Faster, but over few queries",
-        "Only few of the queries on which they agree were measured on both sides.",
+        "It is not shown that most of the queries on which they agree were measured on both sides.",
     ),
     "compared on one query alone with": (
         "Faster, but on one query alone",
-        "A difference is resolved on one query alone, so nothing is shown to be better than all "
-        "others.",
+        "A difference is resolved on one query alone.",
     ),
 }
 
@@ -95,8 +95,10 @@ def _without_best(judgement: Judgement) -> tuple[str, str]:
     own = [c for c in judgement.comparisons if c.metric == judgement.metric]
     resolved = [c for c in own if c.verdict in ("faster", "slower")]
     doubts = {standing.doubt(c if c.verdict == "faster" else pairs.of(c.a, c)) for c in resolved}
-    if len(resolved) == len(own) and len(doubts) == 1 and (found := _FASTER.get(min(doubts))):
-        return found
+    if len(doubts) == 1 and (found := _FASTER.get(min(doubts))):
+        if len(resolved) == len(own):
+            return found
+        return "Partly resolved", f"{found[1]} So {_NONE}."
     if len(resolved) == len(own) and doubts == {""} and not judgement.verdict.doubts:
         return (
             "Resolved",
@@ -105,7 +107,7 @@ def _without_best(judgement: Judgement) -> tuple[str, str]:
         )
     return (
         "Partly resolved",
-        "At least one difference is resolved, but nothing is shown to be better than all others.",
+        f"At least one difference is resolved, but {_NONE}.",
     )
 
 

@@ -105,7 +105,7 @@ def warmup(content: Content) -> Section:
         "From the first request to the last",
         "A line for each trial, relative to its own mean over its measured window. What is before "
         "the window is warm-up and counts for nothing. Shaded: where any of these trials was "
-        "measured; their windows begin when each is warm. Triangles: at one level from here on.",
+        "measured, since not all windows begin at one time. Triangles: at one level from here on.",
         partial(figures.warmup, replace(content.judgement, treatments=content.drawn), windows),
     )
     late = [

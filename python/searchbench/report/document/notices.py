@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from searchbench.analysis.judgement import Comparison, Finding, Judgement, RecordComparison, Verdict
@@ -62,10 +62,10 @@ def notices(found: Sequence[Finding]) -> list[Block]:
 
 def warnings(judgement: Judgement) -> list[Block]:
     """What must be known before the verdict is believed: a line each; Findings has it in full."""
-    found = [f for f in tables.findings_of(judgement) if not f.trial and f.severity != "note"]
-    whole = [*unusable(judgement), *notices(found)]
-    blocks = brief(whole)
-    rest = [f for f in tables.findings_of(judgement) if f.trial and f.severity == "warning"]
+    found = tables.findings_of(judgement)
+    blocks = brief((n.severity, n.title, n.number) for n in unusable(judgement))
+    blocks += in_lines([f for f in found if not f.trial and f.severity != "note"])
+    rest = [f for f in found if f.trial and f.severity == "warning"]
     if rest:
         kinds = ", ".join(dict.fromkeys(line(f.kind).replace("_", " ") for f in rest))
         text = f"{numbers.counted(len(rest), 'warning')} on single trials ({kinds})"
@@ -75,15 +75,17 @@ def warnings(judgement: Judgement) -> list[Block]:
     return blocks
 
 
-def brief(whole: Sequence[Block]) -> list[Block]:
-    """A line for each kind of notice, with its numbers and without what it means."""
+def in_lines(found: Sequence[Finding]) -> list[Block]:
+    """A line for each kind of finding; ``findings`` has what they mean."""
+    return brief((f.severity, line(f.kind).replace("_", " "), line(f.number)) for f in found)
+
+
+def brief(found: Iterable[tuple[Severity, str, str]]) -> list[Block]:
+    """Severities, titles and numbers as a line for each title."""
     by_title: dict[tuple[Severity, str], list[str]] = {}
-    for notice in (b for b in whole if isinstance(b, Notice)):
-        by_title.setdefault((notice.severity, notice.title), []).append(notice.number)
-    return [
-        Notice(severity, title, "", _first_of(each), "", "")
-        for (severity, title), each in by_title.items()
-    ]
+    for severity, title, number in found:
+        by_title.setdefault((severity, title), []).append(number)
+    return [Notice(*which, "", _first_of(each), "", "") for which, each in by_title.items()]
 
 
 def _first_of(each: Sequence[str]) -> str:
@@ -92,9 +94,9 @@ def _first_of(each: Sequence[str]) -> str:
     return f"{first}; and {len(each) - 1} more" if each[1:] else first
 
 
-def unusable(judgement: Judgement) -> list[Block]:
+def unusable(judgement: Judgement) -> list[Notice]:
     """How many trials are not valid, why, and which."""
-    blocks: list[Block] = []
+    blocks: list[Notice] = []
     trials = [t for treatment in judgement.treatments for t in treatment.trials]
     for status, meaning in (("invalid", "did not pass the audit"), ("failed", "failed")):
         named = [t for t in trials if t.status == status]
@@ -115,7 +117,7 @@ def findings(content: Content) -> Section:
     """All findings: the number, what it means, what to do."""
     judged = content.judgement
     trials = unusable(judged) if judged.measure == "trials" else []
-    blocks = [*trials, *notices(tables.findings_of(judged))] or [
+    blocks: list[Block] = [*trials, *notices(tables.findings_of(judged))] or [
         Text("The audit found nothing to report.")
     ]
     return Section("findings", "Findings", tuple(blocks))

@@ -54,7 +54,7 @@ def _opening(content: Content, badge: Badge) -> list[Block]:
         blocks.insert(0 if judged.void_first else len(blocks), void)
     found = [f for f in shared.findings_of(judged) if not f.trial and f.severity == "warning"]
     if found:
-        blocks += notices.brief(notices.notices(found))
+        blocks += notices.in_lines(found)
         blocks.append(Text("What each means, and what to do: see Findings.", "quiet"))
     return blocks
 
