@@ -65,6 +65,8 @@ def test_an_interval_that_tells_nothing_is_called_not_known() -> None:
     wide = Estimate(2.0, "", 3, Interval(0.001, 9_296_981.97, 0.95, "t"))
     assert times(wide) == "2 times (95 % interval not known)"
     assert "1–4" in times(replace(wide, interval=Interval(1, 4, 0.95, "t")))
+    cores = Estimate(1.2, "cores", 3, Interval(0.4, 6.67, 0.95, "t"))
+    assert [of_estimate(cores, most=m).below for m in (2, 8)] == ["not known", "0.400–6.67"]
     place = bars([replace(wide, value=8.0), wide])
     assert place(wide) == Span(0.25)
 

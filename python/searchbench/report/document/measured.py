@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
@@ -242,7 +243,10 @@ def resources(content: Content) -> Section | None:
                 if treatment in driven
             },
         )
-    table = tables.resources(judged, content.labels)
+    cores = content.record.host.get("cores_online")
+    if not isinstance(cores, int) or content.attached:
+        cores = math.inf
+    table = tables.resources(judged, content.labels, cores)
     # Of steps and searches they stand beside the load.
     cached = None if content.stepped else step_tables.cache(content.record.trials)
     if table is None:

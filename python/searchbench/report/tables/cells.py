@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
@@ -84,13 +85,19 @@ def share(value: float | None) -> Cell:
     return known(value, numbers.percent)
 
 
-def of_estimate(estimate: Estimate | None, span: Span | None = None) -> Cell:
-    """An estimate with its interval below."""
+def of_estimate(
+    estimate: Estimate | None, span: Span | None = None, *, most: float = math.inf
+) -> Cell:
+    """An estimate with its interval below; one that ends above ``most``, the greatest that is
+    possible, is not known.
+    """
     if estimate is None:
         return NONE
     value, unit, below = estimate.value, estimate.unit, ""
     if estimate.interval:
         below = numbers.between(estimate.interval, unit, value)
+        if estimate.interval.high > most:
+            below = numbers.NOT_KNOWN
     said = numbers.human(value, unit)
     if below == said:
         below = ""  # it rounds to the value itself; the exact one has it all

@@ -24,6 +24,7 @@ _SCALES: dict[str, dict[float, str]] = {
     "cores": {1: ""},
     "": {1: ""},
 }
+NOT_KNOWN = "not known"  # of an interval
 _FROM_TWO = (" min", " h")
 
 
@@ -63,7 +64,7 @@ def between(interval: Interval, unit: str, like: float) -> str:
     Of a share one end may be nought; any other interval that tells nothing is "not known".
     """
     if unit != "share" and not told(interval):
-        return "not known"
+        return NOT_KNOWN
     divisor, name = _scale(abs(like), unit)
     low, high = digits(interval.low / divisor), digits(interval.high / divisor)
     return f"{low}{name}" if low == high else f"{low}–{high}{name}"

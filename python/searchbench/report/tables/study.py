@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
@@ -314,8 +315,13 @@ def scales(found: Sequence[Scale]) -> Table:
     )
 
 
-def resources(judgement: Judgement, labels: Mapping[str, str]) -> Table | None:
-    """What each treatment cost: a column a resource, as the analysis names them."""
+def resources(
+    judgement: Judgement, labels: Mapping[str, str], cores: float = math.inf
+) -> Table | None:
+    """What each treatment cost: a column a resource, as the analysis names them.
+
+    ``cores``: how many the machine of the servers has, where that is known.
+    """
     held = judgement.resources
     names = dict.fromkeys([*RESOURCES, *(name for figures in held.values() for name in figures)])
     shown = [n for n in names if any(f.get(n) is not None for f in held.values())]
@@ -323,7 +329,7 @@ def resources(judgement: Judgement, labels: Mapping[str, str]) -> Table | None:
         return None
 
     def cost(name: str, row: tuple[str, Mapping[str, Any]]) -> Cell:
-        return of_estimate(row[1].get(name))
+        return of_estimate(row[1].get(name), most=cores if name == "server_cores" else math.inf)
 
     return table(
         held.items(),
