@@ -15,7 +15,7 @@ from records import OUTCOMES, Study, good_answer
 from searchbench.analysis.agreement import agreement, ranking
 from searchbench.analysis.agreement.agreement import Pair
 from searchbench.record import Trial, open_record
-from searchbench.report.tables import study as tables
+from searchbench.report.tables import agreement as tables
 from searchbench.study.plan import Require
 
 Change = Callable[[int, dict[str, Any]], Mapping[str, Any]]

@@ -16,6 +16,7 @@ from searchbench.report.document.content import LONG, Content, figure
 from searchbench.report.document.details import flat
 from searchbench.report.document.text import line, short
 from searchbench.report.figures import study as figures
+from searchbench.report.tables import agreement as agreement_tables
 from searchbench.report.tables import numbers
 from searchbench.report.tables import steps as step_tables
 from searchbench.report.tables import study as tables
@@ -171,7 +172,7 @@ def agreement(content: Content) -> Section | None:
             "Speed is worth comparing only between systems that answer the same. Before the "
             "timing, every distinct query was asked once and its reply kept."
         ),
-        tables.agreement(found, content.labels),
+        agreement_tables.agreement(found, content.labels),
     ]
     blocks += each_pair(found, content.labels)
     return Section("agreement", "Agreement", tuple(blocks))
@@ -193,7 +194,7 @@ def each_pair(
         both = f"{short(a, 60)} and {short(b, 60)}"
         if pair.groups is not None:
             title = f"{both}, by document sets and groups"
-            inner = Text(_MEASURES, "quiet"), tables.measures(pair.groups)
+            inner = Text(_MEASURES, "quiet"), agreement_tables.measures(pair.groups)
             blocks.append(
                 Details(
                     title,
@@ -223,7 +224,7 @@ def _differing(pair: Agreement, a: str, b: str, title: str, most: int) -> Detail
     for difference in shown:
         query = f"{difference.query}: {short(difference.text, 600)}"
         blocks.append(Facts((("Query", query), ("Cause", line(difference.cause) or "not known"))))
-        blocks.append(tables.side_by_side(difference, a, b))
+        blocks.append(agreement_tables.side_by_side(difference, a, b))
     differing = sum(pair.causes.values())
     note = f"{len(shown)} of {numbers.counted(differing, 'query', 'queries')} that differ"
     return Details(title, tuple(blocks), note if differing else "", each="pairs, side by side")

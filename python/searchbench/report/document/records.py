@@ -25,8 +25,8 @@ from searchbench.report.document.blocks import (
 from searchbench.report.document.content import LONG, figure
 from searchbench.report.document.text import fit, line, short
 from searchbench.report.figures import study as figures
+from searchbench.report.tables import agreement as agreement_tables
 from searchbench.report.tables import records as tables
-from searchbench.report.tables import study as study_tables
 from searchbench.report.tables.cells import title_of
 
 _NAME = 60
@@ -170,7 +170,7 @@ def _answers(found: RecordComparison) -> Section:
         f"{answered.REQUIRED[found.answers_level]}. Of the queries that differ, the least "
         "alike come first."
     )
-    table = study_tables.agreement(pairs, {})
+    table = agreement_tables.agreement(pairs, {})
     return Section(
         "answers", "Answers", (Text(text), table, *measured.each_pair(pairs, {}, shown=True))
     )
