@@ -15,6 +15,7 @@ from records import OUTCOMES, Study, good_answer
 from searchbench.analysis.agreement import agreement, ranking
 from searchbench.analysis.agreement.agreement import Pair
 from searchbench.record import Trial, open_record
+from searchbench.report.tables import agreement as tables
 from searchbench.study.plan import Require
 
 Change = Callable[[int, dict[str, Any]], Mapping[str, Any]]
@@ -234,6 +235,27 @@ def test_queries_on_which_both_find_nothing_are_counted(tmp_path: Path) -> None:
     assert (found.agreeing, found.empty) == (36, 30)
 
 
+def test_queries_that_find_nothing_are_no_agreement_on_first_hits(tmp_path: Path) -> None:
+    none = {"total": 0, "ids": [], "scores": []}
+
+    def other(q: int, a: dict[str, Any]) -> Mapping[str, Any]:
+        return none if q < 13 else strangers(q, a) if q < 38 else {}
+
+    pair = agree(tmp_path, other, first=lambda q, a: none if q < 13 else {}).agreement
+    assert (pair.agreeing, pair.empty, pair.without_hits, pair.same_top_k) == (40, 13, 13, 2)
+    assert pair.top_k_set_match == pair.top_k_order_match == pytest.approx(2 / 27)
+    assert pair.rbo_mean == pytest.approx(2 / 27)
+    (cells,) = tables.agreement([pair], {}).rows
+    assert [cell.text for cell in cells[1:5]] == ["40", "100 %", "13", "7.4 %"]
+
+
+def test_where_no_query_lists_a_hit_the_agreement_on_first_hits_is_unknown(tmp_path: Path) -> None:
+    none = {"total": 0, "ids": [], "scores": []}
+    pair = agree(tmp_path, lambda q, a: none, first=lambda q, a: none).agreement
+    assert (pair.totals_match, pair.same_top_k, pair.without_hits) == (1, 0, 40)
+    assert (pair.top_k_set_match, pair.top_k_order_match, pair.rbo_mean) == (None, None, None)
+
+
 def test_hits_that_are_missing_are_not_put_down_to_scoring(tmp_path: Path) -> None:
     found = agree(tmp_path, lambda q, a: {"ids": [], "scores": []}, "set").agreement
     assert found.causes == {agreement.NO_HITS: 40}
@@ -258,7 +280,7 @@ def test_other_order_of_the_same_documents_is_scoring(tmp_path: Path) -> None:
     assert found.top_k_set_match == 1
     assert found.top_k_order_match == 0
     assert found.agreeing == 0
-    assert found.rbo_mean < 0.9
+    assert (found.rbo_mean or 0) < 0.9
 
 
 def test_one_engine_with_other_parts_differs_by_part_statistics(tmp_path: Path) -> None:

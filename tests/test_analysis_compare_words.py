@@ -55,6 +55,24 @@ def test_another_ranking_is_never_called_the_same_answers(tmp_path: Path, requir
     json.dumps(to_json(found), allow_nan=False)
 
 
+def test_queries_are_not_counted_once_for_each_system(tmp_path: Path) -> None:
+    def answer(query: int) -> dict[str, Any]:
+        return good_answer(query) | ({"total": 0, "ids": [], "scores": []} if query < 13 else {})
+
+    def run(name: str, systems: int) -> Record:
+        study = Study(blocks=2)
+        for system in ("tantivy", "sqlite")[:systems]:
+            study.add(system, system=system, server=lognormal(0.004), answer=answer)
+        return open_record(study.write(tmp_path / f"{name}{systems}"))
+
+    for systems, said in (
+        (1, "The answers to all 40 queries (13 of these find nothing on either side) are the same"),
+        (2, "All 80 answers (40 queries of each of 2 treatments; 26 of these find nothing on "
+            "either side) are the same"),
+    ):  # fmt: skip
+        assert said in compare_records(run("a", systems), run("b", systems)).decision
+
+
 def test_hits_that_are_not_on_record_are_not_called_the_same(tmp_path: Path) -> None:
     def counted(query: int) -> dict[str, Any]:
         return {"total": 3, "ids": [], "scores": []}

@@ -134,7 +134,7 @@ def test_agreement_on_nothing_found_is_said_and_alone_gives_no_ratio(
     study.add("b", system="sqlite", server=lognormal(0.002), answer=answer)
     found = judged(study.write(tmp_path / "r"))
     assert [f.number for f in found.findings if f.kind == "nothing found"] == (
-        [f"{empty} of 40 queries"] if empty >= 8 else []
+        [f"{empty} of 40 queries of tantivy and sqlite"] if empty >= 8 else []
     )
     if empty < 40:
         assert f"{empty} of these find nothing on either side" in found.verdict.decision

@@ -258,10 +258,10 @@ def test_no_query_on_both_sides_is_few_and_unknown_is_not() -> None:
 
 def test_no_list_of_first_hits_the_same_is_a_doubt_and_a_few_are_none() -> None:
     assert standing.doubt(compared(same_top_k=0)) == "never seen to return the same first hits as"
-    assert standing.doubt(compared(same_top_k=5, empty=5)), "these find nothing"
+    assert standing.doubt(compared(same_top_k=0, empty=5))
     assert standing.doubt(compared(same_top_k=1)) == ""
     assert standing.doubt(compared(same_top_k=None)) == ""
-    assert standing.doubt(compared(same_top_k=40, empty=40)) == ""
+    assert standing.doubt(compared(same_top_k=0, empty=40)) == ""
 
 
 @pytest.mark.parametrize(("same", "best"), [(0, None), (9, "quick"), (40, "quick")])

@@ -16,6 +16,8 @@ from searchbench.analysis.judge import judge
 from searchbench.analysis.judgement import Finding, Judgement
 from searchbench.analysis.trial.replies import NOT_COMPARED, ONE_SIZE, REDIRECTS, SIZES
 from searchbench.record import Record, open_record
+from searchbench.report.document.assemble import document
+from searchbench.report.page import page
 from searchbench.terminal.answer import warnings
 from searchbench.workload.verbatim.model import Ask
 from test_load import run_at, serving
@@ -60,6 +62,9 @@ def test_redirects_are_no_answers(tmp_path: Path, measure: str, severity: str) -
     assert own.severity == severity
     assert own.number == "1,000 of 2,005 replies, warm-up included (50 %): 1,000 302 Found"
     if measure == "sweep":
+        said = page(document(open_record(tmp_path / "r"), found))
+        assert "requests succeeded" not in said
+        assert "not every reply is known to be an answer (redirects)" in said
         assert "At 4 clients s answered with redirects (1,000 of" in found.verdict.decision
         assert any("answered with redirects" in point for point in found.verdict.points)
         assert "redirects" in found.verdict.lines[0][-1]

@@ -258,8 +258,16 @@ def test_the_queries_measured_on_both_sides_stand_beside_the_ratio() -> None:
 
 def test_where_totals_are_required_it_stands_there_on_how_many_the_first_hits_differ() -> None:
     a, b = rated("a", 300), rated("b", 100)
-    found = replace(compared(b, a), same_top_k=31)
-    assert "(on 31 of these the same first hits too)" in decided([a, b], [found]).decision
+    for same, empty, said in (
+        (31, 0, "(of these, the first hits are the same on 31)"),
+        (0, 13, "(13 of these find nothing on either side; of the 387 that find something, the "
+                "first hits were seen to be the same on none)"),
+        (387, 13, "of the 387 that find something, the first hits are the same on all)"),
+        (400, 0, "(and the same first hits)"),
+        (0, 400, "(all of these find nothing on either side)"),
+    ):  # fmt: skip
+        found = replace(compared(b, a), same_top_k=same, empty=empty)
+        assert said in decided([a, b], [found]).decision
 
 
 def test_the_fewest_queries_that_a_block_measured_on_both_sides_are_in_the_comparison(

@@ -284,7 +284,7 @@ def test_the_page_the_json_and_the_terminal_say_why(
     said = plain["comparisons"][0]["would_change"]
     assert said
     assert facts.pairs[0] == (
-        "sqlite against tantivy: not resolved",
+        "tantivy against sqlite: not resolved",
         " ".join(f"{i}. {one}" for i, one in enumerate(said, start=1)),
     )
     show(found)

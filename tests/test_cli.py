@@ -426,10 +426,9 @@ def test_verify_says_in_eighty_columns_on_how_many_queries_nothing_is_found(
     assert max(map(len, lines)) <= 80, told.stdout
     assert lines[0].startswith(f"1  {names[0]}")
     head = next(line for line in lines if line.startswith("pair  queries"))
-    assert head.split("  ")[-3] == "find nothing"
-    assert f"? nothing found: 2 of 3 queries. Neither {names[0]} nor {names[1]} finds" in " ".join(
-        told.stdout.split()
-    )
+    assert head.split("  ")[-3] == "without hits"
+    said = f"? nothing found: 2 of 3 queries of {names[0]} and {names[1]}. Neither of the two finds"
+    assert said in " ".join(told.stdout.split())
 
 
 def test_what_verify_keeps_is_a_record_of_its_own(

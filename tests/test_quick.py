@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from records import two_systems
+from records import Study, lognormal, two_systems
 from searchbench.analysis.compare.records import compare_records
 from searchbench.analysis.judge import judge
 from searchbench.cli import app
@@ -109,6 +109,22 @@ def test_everything_that_is_printed_says_so_too(
     assert "This is a first look, which decides nothing" in " ".join(said.out.split())
     assert app([*again, "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["first_look"] is True
+
+
+@pytest.mark.parametrize("systems", [("tantivy", "sqlite"), ("sqlite",)])
+def test_where_a_first_look_has_no_valid_trial_that_and_why_come_first(
+    tmp_path: Path, systems: tuple[str, ...]
+) -> None:
+    study = Study(blocks=2, judging={"first_look": True})
+    for name in ("tantivy", "sqlite"):
+        why = {"fails_at": "deploy"} if name in systems else {}
+        study.add(name, system=name, server=lognormal(0.004), **why)
+    found = judge(open_record(study.write(tmp_path / "r")))
+    whose = "" if len(systems) == 2 else " of sqlite"
+    assert found.verdict.headline.startswith(
+        f"No trial{whose} is valid. The reason: failed in deploy"
+    )
+    assert "decides nothing" in found.verdict.points[0]
 
 
 def test_a_difference_that_a_study_would_resolve_stays_open(tmp_path: Path) -> None:

@@ -16,8 +16,10 @@ import vl_convert
 
 import records
 import report_examples as examples
+from searchbench.analysis.compare import pairs
+from searchbench.analysis.findings import disagreeing
 from searchbench.analysis.judge import judge
-from searchbench.analysis.judgement import Finding, Judgement, Verdict
+from searchbench.analysis.judgement import Agreement, Finding, Judgement, Verdict
 from searchbench.errors import RecordError
 from searchbench.record import open_record
 from searchbench.record.trial import Load
@@ -30,7 +32,7 @@ from searchbench.report.figures import draw
 from searchbench.report.page import page
 from searchbench.report.pdf import document_pdf
 from searchbench.report.sheets import HEADERS, write_sheets
-from searchbench.report.tables.study import comparisons, overview
+from searchbench.report.tables.study import comparisons, overview, quantiles
 
 SECTIONS = [
     "answer",
@@ -105,8 +107,35 @@ def test_invalid_and_failed_trials_are_reported_beside_the_verdict() -> None:
     beside = [b for b in found.sections[0].blocks if isinstance(b, Notice)]
     titles = [notice.title for notice in beside]
     assert titles == ["1 trial of 25 did not pass the audit", "1 trial of 25 failed", "governor"]
-    assert "03-t01" in beside[0].meaning
+    assert not any(notice.meaning or notice.remedy for notice in beside), "a line each"
     assert "did not answer" in beside[1].number
+    (section,) = (s for s in found.sections if s.id == "findings")
+    whole = {b.title: b for b in section.blocks if isinstance(b, Notice)}
+    assert set(titles) <= set(whole)
+    assert "03-t01" in whole[titles[0]].meaning
+    assert whole["governor"].remedy
+
+
+def test_a_finding_of_many_pairs_is_one_line_and_one_box() -> None:
+    judged = examples.judgement(2)
+    labels = [(a, b) for a in "abcde" for b in "abcde" if a < b]
+    every = tuple(disagreeing([alike_by_nothing(*pair) for pair in labels]))
+    assert len(every) == 10
+    judged = replace(judged, findings=every)
+    sections = {s.id: s.blocks for s in document(examples.record(judged), judged).sections}
+    (brief,) = (b for b in sections["answer"] if getattr(b, "title", "") == "nothing found")
+    (whole,) = (b for b in sections["findings"] if getattr(b, "title", "") == "nothing found")
+    assert isinstance(brief, Notice)
+    assert brief.number == "13 of 61 queries of a and b; and 9 more"
+    assert isinstance(whole, Notice)
+    assert whole.meaning.startswith("Neither of the two finds anything on these")
+    kinds = [b.kind for b in sections["answer"]]
+    assert kinds.index("table") <= kinds.index("notice") + 5
+
+
+def alike_by_nothing(a: str, b: str) -> Agreement:
+    (one,) = examples.judgement(2).agreement
+    return replace(one, label_a=a, label_b=b, queries=61, agreeing=61, empty=13)
 
 
 @pytest.mark.parametrize(("resolved", "text"), [(True, "Resolved"), (False, "Not resolved")])
@@ -152,15 +181,57 @@ def test_the_badge_names_the_best_and_only_that() -> None:
     best = badge(judged)
     assert best.text == "Resolved"
     assert best.explanation.startswith(f"{judged.treatments[0].label} is better than every other.")
-    leads = badge(replace(judged, verdict=replace(judged.verdict, best=None)))
+    verdict = replace(judged.verdict, best=None, doubts="not compared with another")
+    leads = badge(replace(judged, verdict=verdict))
     assert (leads.text, leads.tone) == ("Partly resolved", "unsure")
     assert "nothing is shown to be better than all others" in leads.explanation
     one_query = tuple(replace(c, queries_used=1, queries_measured=1) for c in judged.comparisons)
     verdict = replace(judged.verdict, best=None)
     alone = badge(replace(judged, verdict=verdict, comparisons=one_query))
     assert alone.text == "Partly resolved"
-    assert alone.explanation.startswith("A difference is resolved on one query alone, so nothing")
-    assert "no A/A control" in badge(replace(judged, noise_floor=None)).explanation
+    assert alone.explanation.startswith("A difference is resolved on one query alone. So nothing")
+    assert "no valid A/A control" in badge(replace(judged, noise_floor=None)).explanation
+
+
+def test_the_badge_does_not_say_resolved_where_first_hits_were_never_the_same() -> None:
+    judged = examples.judgement(3)
+    assert badge(judged).tone == "good"
+    (_, one) = judged.comparisons
+    other = replace(one, queries_used=61, queries_measured=61, same_top_k=0, empty=13)
+    for found in (other, pairs.of(other.a, other)):
+        verdict = replace(judged.verdict, best=None)
+        said = badge(replace(judged, verdict=verdict, comparisons=(found,)))
+        text = "Faster, but not shown to return the same first hits"
+        assert (said.text, said.tone) == (text, "unsure")
+        (row,) = comparisons([found], {}).rows
+        assert "first hits never seen to be the same" in row[3].below
+
+
+def test_rows_of_comparisons_have_ratios_above_one_and_an_unknown_floor_is_not_nought() -> None:
+    (_, one) = examples.judgement(3).comparisons
+    low = pairs.of(one.a, one) if one.ratio and one.ratio.value > 1 else one
+    for found in (low, pairs.of(low.a, low)):
+        ((this, against, _, verdict, ratio, *_),) = comparisons([found], {}).rows
+        assert (this.text, against.text, verdict.text) == (low.a, low.b, "faster")
+        assert float(ratio.text.removesuffix("×")) > 1
+    floors = [comparisons([replace(one, floor=f)], {}).rows[0][6].text for f in (1.0, 1.05)]
+    assert floors == ["unknown", "±5.0 %"]
+
+
+def test_a_quantile_has_one_interval_wherever_it_stands() -> None:
+    judged = examples.judgement(2)
+    (first, *_) = judged.treatments
+    figures = first.figures | {"service_p99": examples.estimate(0.02, "s", 0.5)}
+    judged = replace(judged, treatments=(replace(first, figures=figures),))
+    (above,) = overview(judged, "throughput", open_loop=False).rows
+    (below,) = quantiles(judged, "service").rows
+    assert (above[3].text, above[3].below) == (below[3].text, below[3].below)
+
+
+def test_only_where_a_factor_has_numbers_is_there_a_section_about_it() -> None:
+    judged = replace(examples.judgement(2), scales=())
+    found = document(examples.record(judged), judged)
+    assert "throughput" not in {s.id for s in found.sections}
 
 
 def test_the_best_is_the_first_row_and_no_other_is_called_so() -> None:
@@ -351,7 +422,7 @@ def test_a_study_with_little_or_nothing_to_show_still_makes_a_report(
 ) -> None:
     report = write(tmp_path, judged)
     page = report.html.read_text("utf-8")
-    for section in SECTIONS if judged.treatments else set(SECTIONS) - {"places"}:
+    for section in [s for s in SECTIONS if judged.treatments or s not in ("places", "throughput")]:
         assert f'<section id="{section}">' in page
     assert report.pdf.read_bytes().startswith(b"%PDF-")
 
@@ -400,6 +471,12 @@ def test_a_folder_that_cannot_be_written_is_one_sentence(tmp_path: Path) -> None
     blocked.write_text("")
     with pytest.raises(RecordError, match=r"report cannot be written .*name another folder"):
         write(blocked, examples.judgement(1))
+
+
+def test_a_notice_is_made_of_whole_sentences() -> None:
+    (one,) = notices([Finding("busy", "warning", "", "2 of 2", "it slows", "stop it")])
+    assert isinstance(one, Notice)
+    assert (one.meaning, one.remedy) == ("It slows.", "Stop it.")
 
 
 def test_findings_alike_in_several_trials_are_shown_once() -> None:

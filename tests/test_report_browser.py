@@ -200,10 +200,14 @@ def test_the_page_is_never_wider_than_the_screen(
     script(browser, "for (const d of document.querySelectorAll('details')) d.open = true;")
     assert script(browser, "return document.documentElement.scrollWidth") <= width
     outside = """const most = document.documentElement.clientWidth;
-        return [...document.querySelectorAll('p, h1, h2, h3, figure, dl, .scroll, pre')]
+        return [...document.querySelectorAll(
+            'p, h1, h2, h3, figure, dl, .scroll, pre, nav a, .badge')]
           .filter(e => e.getBoundingClientRect().right > most + 1)
           .map(e => e.outerHTML.slice(0, 90))"""
     assert script(browser, outside) == []
+    split = """return [...document.querySelectorAll('td bdi')].filter(
+        e => e.textContent == 'Throughput' && e.getClientRects().length > 1).length"""
+    assert script(browser, split) == 0, "a word that is cut within"
 
 
 def test_a_wide_table_scrolls_in_its_own_box(
@@ -390,7 +394,10 @@ def test_the_page_of_two_records_says_what_changed(
     lead = browser.find_element("css selector", "p.lead")
     assert "A regression beyond 5 %" in lead.text
     points = [one.text for one in browser.find_elements("css selector", "ul.points li")]
-    assert any("Of 80 queries, totals differ on 2" in text for text in points)
+    assert any(
+        "Of 80 answers (40 queries of each of 2 treatments), totals differ on 2" in text
+        for text in points
+    )
     assert badge.location["y"] < lead.location["y"] < 900, "the decision comes first"
     rows = script(
         browser,

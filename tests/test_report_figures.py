@@ -44,6 +44,17 @@ def test_every_figure_is_valid_vega_lite(n: int, look: Look) -> None:
         chart.to_dict(validate=True)
 
 
+def test_a_warm_up_is_shaded_only_where_a_trial_was_measured() -> None:
+    assert figures.joined([(40.0, 50.0), (3.0, 13.0), (12.0, 22.0)]) == [(3.0, 22.0), (40.0, 50.0)]
+    judged = examples.judgement(2)
+    windows = {r.trial: (3.0 * r.block, 3.0 * r.block + 1) for t in judged.treatments
+               for r in t.trials}  # fmt: skip
+    (drawn,) = figures.warmup(judged, windows, WIDE).to_dict()["datasets"].values()
+    rows = json.loads(drawn)
+    shaded = {(row["from"], row["to"]) for row in rows if "from" in row}
+    assert shaded == set(windows.values())
+
+
 @LOOKS
 def test_every_colour_of_a_figure_is_known_to_the_style_sheet(look: Look) -> None:
     for n in (4, 12):

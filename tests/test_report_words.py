@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from searchbench.analysis.judgement import Estimate, Interval
-from searchbench.analysis.words import percent
+from searchbench.analysis.words import percent, times
+from searchbench.report.document.blocks import Span
 from searchbench.report.document.text import fit, line, short
 from searchbench.report.tables import numbers
 from searchbench.report.tables.cells import bars, of_estimate, title_of
@@ -51,6 +53,22 @@ def test_rounding_is_never_off_by_more_than_half_a_unit_of_the_third_digit(value
 def test_both_ends_of_an_interval_share_the_unit_of_the_value() -> None:
     interval = Interval(0.00095, 0.00105, 0.95, "x")
     assert numbers.between(interval, "s", 0.001) == "0.950–1.05 ms"
+
+
+def test_an_interval_that_tells_nothing_is_called_not_known() -> None:
+    def said(low: float, high: float, unit: str = "s") -> str:
+        return numbers.between(Interval(low, high, 0.95, "t"), unit, 1.0)
+
+    assert said(1e-5, 2.2e7) == said(0, 6.67, "cores") == "not known"
+    assert (said(0.5, 49), said(0, 0)) == ("0.500–49 s", "0 s")
+    assert "–" in said(0, 0.001, "share")
+    wide = Estimate(2.0, "", 3, Interval(0.001, 9_296_981.97, 0.95, "t"))
+    assert times(wide) == "2 times (95 % interval not known)"
+    assert "1–4" in times(replace(wide, interval=Interval(1, 4, 0.95, "t")))
+    cores = Estimate(1.2, "cores", 3, Interval(0.4, 6.67, 0.95, "t"))
+    assert [of_estimate(cores, most=m).below for m in (2, 8)] == ["not known", "0.400–6.67"]
+    place = bars([replace(wide, value=8.0), wide])
+    assert place(wide) == Span(0.25)
 
 
 def test_almost_all_is_never_rounded_to_all() -> None:

@@ -109,22 +109,22 @@ def incomplete(record: Record) -> Iterator[Finding]:
 def disagreeing(agreed: Sequence[Agreement]) -> Iterator[Finding]:
     """Pairs that answer less than half of the queries alike, or alike by finding nothing."""
     for pair in agreed:
+        both = f"{pair.label_a} and {pair.label_b}"
         if pair.queries and pair.agreeing < HALF * pair.queries:
             why = ", ".join(f"{cause} {n}" for cause, n in pair.causes.items())
             yield _warning(
                 "little agreement",
-                f"{pair.agreeing} of {pair.queries} queries",
-                f"{pair.label_a} and {pair.label_b} return the same {pair.require} on less "
-                f"than half of the queries ({why}); a ratio over the rest says little.",
+                f"{pair.agreeing} of {pair.queries} queries of {both} ({why})",
+                f"The two return the same {pair.require} on less than half of the queries; a ratio "
+                "over the rest says little.",
                 "See the examples under Agreement and align analysis and operators first.",
             )
         if pair.empty and pair.empty >= EMPTY * pair.agreeing:
             yield _warning(
                 "nothing found",
-                f"{pair.empty} of {pair.agreeing} queries",
-                f"Neither {pair.label_a} nor {pair.label_b} finds anything on these of the queries "
-                "on which they agree; that they agree there says little, and such queries are "
-                "cheap.",
+                f"{pair.empty} of {pair.agreeing} queries of {both}",
+                "Neither of the two finds anything on these of the queries on which they agree; "
+                "that they agree there says little, and such queries are cheap.",
                 "Ask for terms that the corpus has, and see that the index is filled and that its "
                 "fields are those searched.",
             )

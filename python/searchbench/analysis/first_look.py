@@ -7,8 +7,8 @@ from dataclasses import replace
 
 from searchbench.analysis import answer
 from searchbench.analysis.compare import pairs, systems
-from searchbench.analysis.judgement import Comparison, Finding, Judgement
-from searchbench.analysis.words import times
+from searchbench.analysis.judgement import Comparison, Finding, Judgement, TreatmentResult
+from searchbench.analysis.words import listed, most_frequent, times
 
 SENTENCE = (
     "This is a first look, which decides nothing: blocks, windows and documents were cut. Run the "
@@ -35,6 +35,10 @@ def undecided(judged: Judgement) -> Judgement:
     points = (judged.verdict.headline, *judged.verdict.points)
     if judged.measure == "trials":
         points = (said,) if said else ()
+    headline = SENTENCE
+    if void := _without_valid(judged):
+        headline, points = void, (SENTENCE, *points)
+        decision = f"{void} {SENTENCE}"
     finding = Finding("first look", "note", "", "", SENTENCE, "")
     return replace(
         judged,
@@ -43,7 +47,8 @@ def undecided(judged: Judgement) -> Judgement:
             decision=decision,
             resolved=False,
             best=None,
-            headline=SENTENCE,
+            doubts="",
+            headline=headline,
             points=points[: answer.MOST],
         ),
         findings=(finding, *judged.findings),
@@ -59,6 +64,30 @@ def undecided(judged: Judgement) -> Judgement:
             for step in judged.steps
         ),
     )
+
+
+def _without_valid(judged: Judgement) -> str:
+    """That no trial is valid, or none of some treatments, and the most frequent reason; else empty.
+
+    A treatment that has not been measured yet is not meant.
+    """
+    if judged.measure != "trials":
+        return ""
+    lacking = [
+        t for t in judged.treatments if t.trials and all(x.status != "valid" for x in t.trials)
+    ]
+    trials = [x for t in lacking for x in t.trials]
+    reasons = [x.reason for x in trials if x.reason]
+    if not reasons:
+        return ""
+    whose = "" if len(lacking) == len(judged.treatments) else _of(lacking)
+    reason, n = most_frequent(reasons)
+    most = f"The most frequent reason ({n} of {len(trials)})" if n < len(trials) else "The reason"
+    return f"No trial{whose} is valid. {most}: {reason}."
+
+
+def _of(lacking: Sequence[TreatmentResult]) -> str:
+    return f" of {listed([t.label for t in lacking])}"
 
 
 def _ratios(judged: Judgement) -> str:

@@ -195,9 +195,9 @@ class Comparison:
     noise floor as a ratio (1.03: differences up to 3 % are noise). ``queries_used`` may count: both
     return the same; ``queries_measured``: how many of these were measured on both sides, in the
     block with the fewest; None: not known, as where answers were not compared. ``same_top_k``: on
-    how many of those used the first hits are the same too; None: as before. ``empty``: on how many
-    of those used both find nothing. ``failed``: the shares of requests of ``a`` and of ``b`` that
-    did not end well.
+    how many of those used that list hits the first are the same too; None: as before. ``empty``: on
+    how many of those used both find nothing. ``failed``: the shares of requests of ``a`` and of
+    ``b`` that did not end well.
     ``state``: what is known of both while they were measured: "steady", "unknown", "not steady"
     (either), "other caches", "other first asks"; ``state_floor``: the ratio that this could make by
     itself, infinite where it could make any. ``build_floor``: the same of an index that was built
@@ -275,14 +275,18 @@ class GroupAgreement:
 class Agreement:
     """How far two systems return the same, over the distinct queries both answered.
 
-    The ``*_match`` are shares 0..1 of ``queries``; hits tied in score may swap, within a list
-    and across its cut. ``causes`` counts differing queries by cause; the cause "tie" counts
-    those that differ by such ties alone and are matches all the same. ``rbo_mean`` is by rank
+    ``totals_match`` is a share 0..1 of ``queries``; the other ``*_match`` and ``rbo_mean`` are over
+    those for which either lists a hit (None: no query is such), as two empty lists have no first
+    hits that could agree; ``without_hits``: for how many queries neither does.
+    Hits tied in score may swap, within a list and across its cut. ``causes`` counts differing
+    queries by cause; the cause "tie" counts those that differ by such ties alone and are matches
+    all the same. ``rbo_mean`` is by rank
     alone: ties that swap lower it. ``a`` and ``b`` are treatments; each stands for all that answer
     as it does, which ``label_a`` and ``label_b`` name.
     ``require`` is the level at which a query counts as agreeing, ``agreeing`` how many do,
     ``differing`` how many do not; the rest cannot be decided. ``same_top_k``: of ``agreeing``,
-    those whose top k are the same too; ``empty``: those on which both find nothing.
+    those that list hits and whose top k are the same too; ``empty``: those on which both find
+    nothing.
     ``without_order``: of ``queries``, those that one of them
     answers with one score for all hits: its order says nothing, and is never the same.
     ``groups``: the measures of the Sphinx comparison study. ``examples``: of each cause the least
@@ -296,9 +300,9 @@ class Agreement:
     b: str
     queries: int
     totals_match: float
-    top_k_set_match: float
-    top_k_order_match: float
-    rbo_mean: float
+    top_k_set_match: float | None
+    top_k_order_match: float | None
+    rbo_mean: float | None
     k: int
     unsupported_a: int
     unsupported_b: int
@@ -317,6 +321,7 @@ class Agreement:
     empty: int = 0
     levels: Mapping[str, tuple[int, int, int]] = field(default_factory=dict)
     agreeing_changed: int = 0
+    without_hits: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -326,7 +331,8 @@ class Verdict:
     a terminal.
 
     ``resolved``: did any comparison come out above the noise. ``best``: what is resolved as better
-    than every rival, over most of the queries on which they agree; None: nothing is.
+    than every rival, over most of the queries on which they agree; None: nothing is. ``doubts``:
+    what keeps the one in front from being the best, with its rivals; empty: nothing does.
     ``would_change``: what would change most of the comparisons that are not resolved, else of all.
     """
 
@@ -338,6 +344,7 @@ class Verdict:
     would_change: tuple[str, ...] = ()
     headline: str = ""
     points: tuple[str, ...] = ()
+    doubts: str = ""
 
 
 @dataclass(frozen=True, slots=True)

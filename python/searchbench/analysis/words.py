@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from searchbench.analysis.judgement import Estimate, Interval
 
 ABSURD = 1000.0  # times: an interval of a ratio that reaches so far knows no limit there
+WIDEST = 100.0  # from its low to its high end, an interval that is told to people
 
 
 def of_job(metric: str) -> str:
@@ -61,7 +62,20 @@ def limits(low: float, high: float) -> tuple[bool, bool]:
 
 
 def _between(span: Interval | None, by: float = 1.0) -> str:
-    return f" (95 % interval {digits(span.low * by)}–{digits(span.high * by)})" if span else ""
+    if span is None:
+        return ""
+    ends = f"{digits(span.low * by)}–{digits(span.high * by)}" if told(span) else "not known"
+    return f" (95 % interval {ends})"
+
+
+def told(span: Interval) -> bool:
+    """Whether an interval says more than that nothing is known: it is neither two powers of ten
+    wide nor does it reach down to nothing. One that is not told to people is in the JSON all the
+    same.
+    """
+    if span.low <= 0:
+        return span.low == span.high or span.high < 0
+    return span.high <= WIDEST * span.low
 
 
 def digits(x: float) -> str:
@@ -109,6 +123,11 @@ def plural(n: int, one: str, many: str) -> str:
 def upper(text: str) -> str:
     """With a capital at the beginning."""
     return text[:1].upper() + text[1:]
+
+
+def sentence(text: str) -> str:
+    """With a capital and a full stop; empty as it is."""
+    return f"{upper(text).rstrip('.')}." if text else ""
 
 
 def most_frequent(reasons: Sequence[str]) -> tuple[str, int]:

@@ -79,7 +79,7 @@ def verify(
         failed = [t for t in kept.trials if t.status != "ok"]
     share = {"totals": "totals_match", "set": "top_k_set_match", "order": "top_k_order_match"}
     required = share.get(read.agreement.require)
-    differ = required is not None and any(getattr(a, required) < 1 for a in found)
+    differ = required is not None and any(_least(a, required) < 1 for a in found)
     if as_json:
         out.as_json([asdict(a) for a in found])
         return 1 if differ or failed else 0
@@ -97,6 +97,12 @@ def verify(
     return 1 if differ or failed else 0
 
 
+def _least(found: Agreement, required: str) -> float:
+    """The share that is the same; where no query lists a hit, none differs."""
+    share: float | None = getattr(found, required)
+    return 1.0 if share is None else share
+
+
 def _shares(found: Sequence[Agreement]) -> None:
     """The pairs by number, then on how many queries each returns the same, in 80 columns."""
     from searchbench.terminal import out
@@ -108,10 +114,12 @@ def _shares(found: Sequence[Agreement]) -> None:
             "pair": number,
             "queries": a.queries,
             "totals": f"{a.totals_match:.1%}",
-            f"top {a.k} set": f"{a.top_k_set_match:.1%}",
-            f"top {a.k} order": f"{a.top_k_order_match:.1%}",
-            "find nothing": a.empty,
-            "RBO": f"{a.rbo_mean:.3f}",
+            f"top {a.k} set": "-" if a.top_k_set_match is None else f"{a.top_k_set_match:.1%}",
+            f"top {a.k} order": "-"
+            if a.top_k_order_match is None
+            else f"{a.top_k_order_match:.1%}",
+            "without hits": a.without_hits,
+            "RBO": "-" if a.rbo_mean is None else f"{a.rbo_mean:.3f}",
             "": "causes: " * bool(a.causes)
             + ", ".join(f"{n} {cause}" for cause, n in a.causes.items()),
         }
@@ -125,7 +133,7 @@ def _examples(found: Sequence[Agreement], required: str | None) -> None:
     from searchbench.terminal import out
 
     def worst(agreement: Agreement) -> float:
-        return float(getattr(agreement, required)) if required else 1.0
+        return _least(agreement, required) if required else 1.0
 
     differing = sorted((a for a in found if a.examples), key=worst)
     for agreement in differing[:_PAIRS]:

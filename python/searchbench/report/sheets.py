@@ -50,7 +50,7 @@ HEADERS: dict[str, tuple[str, ...]] = {
         "k", "unsupported_a", "unsupported_b", "errors_a", "errors_b", "cause", "differing",
         *(column for name in MEASURES for column in (name, f"{name}_of")),
         "max_mismatch", "median_mismatch", *(f"mismatch_{size}" for size in range(1, 11)),
-        "mismatch_above_10", *ORDERS,
+        "mismatch_above_10", *ORDERS, "without_hits",
     ),
     "findings": ("severity", "kind", "trial", "number", "meaning", "remedy"),
 }  # fmt: skip
@@ -149,14 +149,15 @@ def _agreement(judgement: Judgement) -> Iterable[Sequence[Any]]:
         counts = (a.unsupported_a, a.unsupported_b, a.errors_a, a.errors_b)
         measures = _measures(a.groups)
         for cause, differing in a.causes.items() or [("", 0)]:
-            yield (a.a, a.b, a.queries, *shares, *counts, cause, differing, *measures)
+            row = (a.a, a.b, a.queries, *shares, *counts, cause, differing, *measures)
+            yield (*row, a.without_hits)
 
 
 def _measures(groups: GroupAgreement | None) -> tuple[Any, ...]:
-    """From total_results_match on, as the header says; empty cells where there are none."""
+    """From total_results_match to score_documents; empty cells where there are none."""
     if groups is None:
         header = HEADERS["agreement"]
-        return (None,) * (len(header) - header.index(MEASURES[0]))
+        return (None,) * (header.index(ORDERS[-1]) + 1 - header.index(MEASURES[0]))
     return (
         *(number for name in MEASURES for number in getattr(groups, name)),
         groups.max_mismatch,

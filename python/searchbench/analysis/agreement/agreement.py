@@ -171,6 +171,7 @@ def compare(
     no_hits = none_a != none_b
     undecided = totals & extras & found.undecided & ~no_hits
     unseen = none_a & none_b & ~(totals & (total_a == 0))  # no hits are on record to be compared
+    listed = ~(none_a & none_b)  # two lists without a hit are no agreement on first hits
     levels = {
         "totals": _level(totals, ~known),
         "set": _level(found.set_same & ~unseen, unseen | (found.undecided & ~found.set_same)),
@@ -210,10 +211,10 @@ def compare(
         a=a.about.treatment,
         b=b.about.treatment,
         queries=int(n),
-        totals_match=_share(totals),
-        top_k_set_match=_share(found.set_same),
-        top_k_order_match=_share(found.order_same),
-        rbo_mean=float(found.rbo.mean()) if n else 0.0,
+        totals_match=_mean(totals) or 0.0,
+        top_k_set_match=_mean(found.set_same[listed]),
+        top_k_order_match=_mean(found.order_same[listed]),
+        rbo_mean=_mean(found.rbo[listed]),
         k=k,
         unsupported_a=len(a.unsupported),
         unsupported_b=len(b.unsupported),
@@ -237,7 +238,7 @@ def compare(
         require=require,
         agreeing=int(np.count_nonzero(agreeing)),
         differing=int(np.count_nonzero(~agreeing & ~(undecided & (require in ("set", "order"))))),
-        same_top_k=int(np.count_nonzero(agreeing & found.set_same)),
+        same_top_k=int(np.count_nonzero(agreeing & found.set_same & listed)),
         without_order=int(np.count_nonzero(found.undecided)),
         groups=groups.measure(
             _all_hits(a, numbers[0], at_a),
@@ -247,6 +248,7 @@ def compare(
         ),
         empty=int(np.count_nonzero(agreeing & totals & (total_a == 0))),
         levels=levels,
+        without_hits=int(np.count_nonzero(~listed)),
         agreeing_changed=int(
             np.count_nonzero(
                 agreeing & ~((totals | ~known) & (found.order_same | found.undecided) & extras)
@@ -356,8 +358,8 @@ def _level(same: Bools, unknown: Bools) -> tuple[int, int, int]:
     return alike, differ, open_
 
 
-def _share(matches: Bools) -> float:
-    return float(matches.mean()) if matches.size else 0.0
+def _mean(values: NDArray[Any]) -> float | None:
+    return float(values.mean()) if values.size else None
 
 
 def _varied(shown: list[tuple[int, str]]) -> list[tuple[int, str]]:

@@ -28,17 +28,33 @@ def sentence(agreed: Mapping[str, Agreement]) -> str:
     n = sum(one.queries for one in several)
     if not n:
         return ""
-    which = f"{n} {plural(n, 'query', 'queries')}"
+    which = _counted([one.queries for one in several], sum(one.empty for one in several))
     if any(one.causes.get("error") or one.unsupported_a or one.unsupported_b for one in several):
         which += " that both answered"
     found = _levels(several)
     if all(same == n for same, _, _ in found.values()):
         hits = _of_hits(several)
-        return f"The answers to all {which} are the same: totals, {hits} and their order."
+        whole = f"The answers to all {which}" if len(several) == 1 else f"All {which}"
+        return f"{whole} are the same: totals, {hits} and their order."
     names = {"totals": "totals", "set": f"the {_of_hits(several)}", "order": "their order",
              "extras": "facets or groups"}  # fmt: skip
     first, *rest = (_level(names[level], counts, n) for level, counts in found.items())
     return f"Of {which}, {first}; {listed(rest)}.{_causes(several)}"
+
+
+def _counted(queries: Sequence[int], empty: int) -> str:
+    """How many answers are compared. ``queries``: of each treatment, which may be the same ones.
+
+    ``empty``: of all, on how many neither side finds anything, so that no hits are compared.
+    """
+    n, most = sum(queries), max(queries)
+    aside = [f"{empty} of these find nothing on either side"] if empty else []
+    said = f"{n} {plural(n, 'query', 'queries')}"
+    if len(queries) > 1:
+        said = f"{n} answers"
+        each = f"{plural(most, '1 query', f'{most} queries')} of each of "
+        aside.insert(0, f"{each if min(queries) == most else 'of '}{len(queries)} treatments")
+    return f"{said} ({'; '.join(aside)})" if aside else said
 
 
 def findings(agreed: Mapping[str, Agreement], trials: bool) -> Iterator[Finding]:

@@ -10,9 +10,9 @@ from searchbench.analysis.compare import answered, builds, standing
 from searchbench.analysis.compare.state import REMEDIES
 from searchbench.analysis.compare.sweeps import Matched
 from searchbench.analysis.compare.verdict import clip
-from searchbench.analysis.judgement import Estimate, Judgement, RecordLine
+from searchbench.analysis.judgement import Estimate, Interval, Judgement, RecordLine
 from searchbench.analysis.stats.intervals import ALPHA, LEVEL
-from searchbench.analysis.words import digits, listed, most_frequent, percent, plural, upper
+from searchbench.analysis.words import digits, listed, most_frequent, percent, plural, told, upper
 
 WIDTH_LABEL = 24
 _TIMES = ((1e6, "µs"), (1e3, "ms"), (1.0, "s"))
@@ -244,12 +244,16 @@ def table(
                 _value(line.value_a),
                 _value(line.value_b),
                 f"{ratio.value:.3f}× {as_good(line.metric)}" if ratio else "-",
-                f"{span.low:.2f}–{span.high:.2f}" if span and not is_rough(ratio) else "-",
+                _ends(span) if span and not is_rough(ratio) else "-",
                 line.verdict,
             )
         )
     header = ("treatment", "metric", "first", "second", "second is", "95 %", "verdict")
     return header, tuple(rows)
+
+
+def _ends(span: Interval) -> str:
+    return f"{span.low:.2f}–{span.high:.2f}" if told(span) else "not known"
 
 
 def is_rough(estimate: Estimate | None) -> bool:

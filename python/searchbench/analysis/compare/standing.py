@@ -27,14 +27,14 @@ def covered(c: Comparison | RecordLine) -> bool:
 def first_hits(found: Agreement) -> int | None:
     """On how many of the queries that agree the first hits were seen to be the same too.
 
-    None where nothing needs to agree.
+    What finds nothing on either side is not counted. None where nothing needs to agree.
     """
     return found.same_top_k if found.require != "none" else None
 
 
 def other_hits(c: Comparison) -> bool:
     """Whether both find something, and on no query the first hits were seen to be the same."""
-    return c.same_top_k is not None and c.same_top_k <= c.empty < c.queries_used
+    return c.same_top_k == 0 and c.empty < c.queries_used
 
 
 def doubt(c: Comparison | None) -> str:
@@ -112,19 +112,30 @@ def over(c: Comparison, require: str) -> str:
     if not c.queries_left_out:
         which = f"all {total} queries, on each of which both return the same {require}"
     more = []
-    if require == "totals" and c.same_top_k is not None:
-        some = "none" if c.same_top_k == 0 else str(c.same_top_k)
-        first = f"on {some} of these the same first hits" + (" too" if c.same_top_k else "")
-        more.append("and the same first hits" if c.same_top_k == used else first)
     if require == "none":
         which = f"all {total} queries, whatever they return"
     if c.empty:
-        more.append(f"{c.empty} of these find nothing on either side")
+        few = str(c.empty) if c.empty < used else "all"
+        more.append(f"{few} of these find nothing on either side")
+    if require == "totals" and c.same_top_k is not None and c.empty < used:
+        more.append(_of_first_hits(c.same_top_k, used - c.empty, used))
     which += f" ({'; '.join(more)})" if more else ""
     if not covered(c):
         return f"over only {_queries(measured)} measured on both sides, of {which}"
     count = "all" if measured >= used else f"at least {measured}"
     return f"over {which}, {count} of them measured on both sides"
+
+
+def _of_first_hits(same: int, found: int, used: int) -> str:
+    """On how many of the ``found`` queries that find something the first hits are the same.
+
+    ``used``: with those that find nothing.
+    """
+    if same == found == used:
+        return "and the same first hits"
+    where = f"of the {found} that find something" if found < used else "of these"
+    some = {0: "none", found: "all"}.get(same, str(same))
+    return f"{where}, the first hits {'were seen to be' if not same else 'are'} the same on {some}"
 
 
 def _queries(n: int) -> str:

@@ -97,6 +97,7 @@ def decide(
         would_change=why.of_all(own),
         headline=headline,
         points=points,
+        doubts="" if several else group.doubts,
     )
 
 

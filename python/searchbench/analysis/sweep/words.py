@@ -288,7 +288,7 @@ def in_doubt(found: Found, compared: Sequence[Comparison]) -> list[str]:
         with_ratio = [c for c in several if c.ratio is not None]
         if other := [c for c in with_ratio if standing.other_hits(c)]:
             hits.append(
-                f"On none of the {other[0].queries_used} requests with the same total were {a} and "
+                f"On none of the {_finding(other[0])} requests with the same total were {a} and "
                 f"{b} seen to return the same first hits, so whether they did the same work is "
                 "unknown: look at what each returns."
             )
@@ -311,12 +311,18 @@ def same_hits(found: Found, compared: Sequence[Comparison]) -> list[str]:
     said = []
     for (a, b), several in of_pairs(found, compared).items():
         c = next((c for c in several if c.ratio is not None and c.same_top_k is not None), None)
-        if c and c.empty < (same := c.same_top_k or 0) < c.queries_used:
+        if c and 0 < (same := c.same_top_k or 0) < c.queries_used - c.empty:
             said.append(
-                f"On {same} of the {c.queries_used} requests with the same total {a} and {b} "
+                f"On {same} of the {_finding(c)} requests with the same total {a} and {b} "
                 "return the same first hits too."
             )
     return said if len(said) <= FEW else []
+
+
+def _finding(c: Comparison) -> str:
+    """How many requests can have first hits; those that find nothing are counted beside them."""
+    aside = f" (and {c.empty} that find nothing)" if c.empty else ""
+    return f"{c.queries_used - c.empty}{aside}"
 
 
 def in_the_way(compared: Sequence[Comparison], labels: Mapping[str, str]) -> list[str]:

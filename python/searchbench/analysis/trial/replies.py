@@ -25,6 +25,7 @@ REDIRECTS = "redirects"
 SIZES = "other sizes under load"
 ONE_SIZE = "replies of one size"
 NOT_COMPARED = "answers not compared"
+NO_ANSWERS = (REDIRECTS, SIZES, ONE_SIZE)  # kinds of findings: replies that may be no answers
 MOVED = 2.0  # times as large or as small: totals and times in a reply move it by far less
 DISTINCT = 20  # requests, from which on it is odd that all replies have one size
 

@@ -36,7 +36,7 @@ _OF_ALL: tuple[_Part, ...] = (
 _JOBS_ALONE: tuple[_Part, ...] = (
     compare.answer,
     jobs.section,
-    compare.factors,
+    compare.throughput,
     measured.answers,
     measured.machine,
     notices.findings,

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 Tone = Literal["plain", "lead", "quiet"]
+Severity = Literal["invalid", "warning", "note"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,9 +37,12 @@ class Badge:
 
 @dataclass(frozen=True, slots=True)
 class Notice:
-    """A finding: the number, what it means, what to do. ``where``: its trials, or the study."""
+    """A finding: the number, what it means, what to do. ``where``: its trials, or the study.
 
-    severity: Literal["invalid", "warning", "note"]
+    Without ``meaning`` it is one line.
+    """
+
+    severity: Severity
     title: str
     where: str
     number: str

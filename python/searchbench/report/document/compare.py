@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from functools import partial
 
-from searchbench.analysis.compare import pairs
+from searchbench.analysis.compare import pairs, standing
 from searchbench.analysis.judgement import Comparison, Judgement, Scale
 from searchbench.report.document import notices
 from searchbench.report.document.blocks import Badge, Block, Section, Text
@@ -23,6 +23,7 @@ _MOST = 24  # comparisons that are drawn where no treatment has met all others
 def answer(content: Content) -> Section:
     """The verdict, its evidence, and what speaks against it, before anything else."""
     judged = content.judgement
+    # Warnings are a line each: the table of results is to be seen without much turning of pages.
     blocks: list[Block] = [
         _badge(judged),
         *notices.in_short(judged.verdict),
@@ -59,23 +60,55 @@ def _badge(judgement: Judgement) -> Badge:
         return Badge("Not resolved", "unsure", _why_not(judgement) + aside)
     best = judgement.verdict.best
     label = next((t.label for t in judgement.treatments if t.treatment == best), "")
-    own = [c for c in judgement.comparisons if c.metric == judgement.metric]
-    whole = bool(label) or all(c.verdict in ("faster", "slower") for c in own)
-    text = "At least one difference is resolved, but nothing is shown to be better than all others."
-    resolved = [c for c in own if c.verdict in ("faster", "slower")]
-    if not label and any(c.queries_measured == 1 for c in resolved):
-        whole = False
-        text = (
-            "A difference is resolved on one query alone, so nothing is shown to be better than "
-            "all others."
+    if not judgement.noise_floor:
+        aside = (
+            " There is no valid A/A control: it is not known what the machine alone would make."
+            + aside
         )
     if label:
-        text = f"{short(label, 60)} is better than every other."
-    if not judgement.noise_floor:
-        text += " There is no A/A control: it is not known what the machine alone would make."
-    if whole:
-        return Badge("Resolved", "good", text + aside)
-    return Badge("Partly resolved", "unsure", text + aside)
+        return Badge("Resolved", "good", f"{short(label, 60)} is better than every other.{aside}")
+    text, explanation = _without_best(judgement)
+    return Badge(text, "good" if text == "Resolved" else "unsure", explanation + aside)
+
+
+_NONE = "nothing is shown to be better than all others"
+# By what keeps the faster one from being the better one (``standing``): the badge, and why.
+_FASTER = {
+    "never seen to return the same first hits as": (
+        "Faster, but not shown to return the same first hits",
+        "On no query that finds something were the first hits of both seen to be the same, so it "
+        "is not known whether they did the same work.",
+    ),
+    "compared over too few queries with": (
+        "Faster, but over few queries",
+        "It is not shown that most of the queries on which they agree were measured on both sides.",
+    ),
+    "compared on one query alone with": (
+        "Faster, but on one query alone",
+        "A difference is resolved on one query alone.",
+    ),
+}
+
+
+def _without_best(judgement: Judgement) -> tuple[str, str]:
+    """The badge where differences are resolved and nothing is the best, and why that is so."""
+    own = [c for c in judgement.comparisons if c.metric == judgement.metric]
+    resolved = [c for c in own if c.verdict in ("faster", "slower")]
+    doubts = {standing.doubt(c if c.verdict == "faster" else pairs.of(c.a, c)) for c in resolved}
+    if len(doubts) == 1 and (found := _FASTER.get(min(doubts))):
+        if len(resolved) == len(own):
+            return found
+        return "Partly resolved", f"{found[1]} So {_NONE}."
+    if len(resolved) == len(own) and doubts == {""} and not judgement.verdict.doubts:
+        return (
+            "Resolved",
+            "Every difference is resolved. Not all were asked the same, so nothing is called "
+            "better than all others.",
+        )
+    return (
+        "Partly resolved",
+        f"At least one difference is resolved, but {_NONE}.",
+    )
 
 
 def _why_not(judgement: Judgement) -> str:
@@ -106,7 +139,10 @@ def _because(c: Comparison) -> str:
 
 def _reading(judgement: Judgement) -> str:
     """How to read the table of treatments."""
-    text = "Small print: 95 % intervals over the valid trials. Hover or touch for exact values."
+    text = (
+        "Small print: 95 % intervals over the valid trials; not known where one spans more than "
+        "two powers of ten. Hover or touch for exact values."
+    )
     if judgement.noise_floor and judgement.noise_floor.n:
         share = judgement.noise_floor.value
         change = share - 1 if share >= 1 else share
@@ -128,13 +164,10 @@ def shown_comparisons(judgement: Judgement, metric: str) -> list[Comparison]:
     return found[:_MOST]
 
 
-def factors(content: Content) -> Section | None:
-    """Times of jobs against each factor that has numbers as levels; None where there is none."""
-    return throughput(content) if content.judgement.scales else None
-
-
-def throughput(content: Content) -> Section:
+def throughput(content: Content) -> Section | None:
     """Throughput or times, then latencies, against each factor that has numbers as levels."""
+    if not content.judgement.scales:
+        return None
     blocks: list[Block] = []
     groups: dict[tuple[str, str], list[Scale]] = {}
     for scale in sorted(content.judgement.scales, key=lambda s: s.metric != "throughput"):
@@ -146,11 +179,7 @@ def throughput(content: Content) -> Section:
             "Points: over the valid trials; bands: the interval.",
             partial(figures.scaling, found),
         )
-    if content.judgement.scales:
-        blocks.append(tables.scales(content.judgement.scales))
-    else:
-        text = "No factor of this study has several numbers as levels, so there is no curve."
-        blocks.append(Text(text))
+    blocks.append(tables.scales(content.judgement.scales))
     if not content.judgement.driven:
         return Section("factors", "Times against each factor", tuple(blocks), "Factors")
     return Section("throughput", "Throughput against each factor", tuple(blocks), "Throughput")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
@@ -15,6 +16,7 @@ from searchbench.report.document.content import LONG, Content, figure
 from searchbench.report.document.details import flat
 from searchbench.report.document.text import line, short
 from searchbench.report.figures import study as figures
+from searchbench.report.tables import agreement as agreement_tables
 from searchbench.report.tables import numbers
 from searchbench.report.tables import steps as step_tables
 from searchbench.report.tables import study as tables
@@ -85,7 +87,9 @@ def _curves(content: Content, which: Which, more: str = "", most: int = 0) -> li
         f"latency-{which}",
         f"{which.capitalize()} time by quantile",
         "Both axes are logarithmic; the quantiles from the middle to the tail have equal room for "
-        "each nine. Bands: the intervals. A line ends where its quantiles have too few samples."
+        "each nine. Bands: the wider of order statistics and the range of the trials; the "
+        "intervals of the tables are also for trials to come, so they may be wider. A line ends "
+        "where its quantiles have too few samples."
         f"{more}",
         partial(figures.latency, drawn, which, most=most),
     )
@@ -101,9 +105,9 @@ def warmup(content: Content) -> Section:
     blocks = figure(
         "warmup",
         "From the first request to the last",
-        "A line for each trial, relative to its own mean over the measured window (shaded). What "
-        "is before the window is warm-up and counts for nothing. Triangles: at one level from "
-        "here on.",
+        "A line for each trial, relative to its own mean over its measured window. What is before "
+        "the window is warm-up and counts for nothing. Shaded: where any of these trials was "
+        "measured, since not all windows begin at one time. Triangles: at one level from here on.",
         partial(figures.warmup, replace(content.judgement, treatments=content.drawn), windows),
     )
     late = [
@@ -169,7 +173,7 @@ def agreement(content: Content) -> Section | None:
             "Speed is worth comparing only between systems that answer the same. "
             f"{when}, every distinct query was asked once and its reply kept."
         ),
-        tables.agreement(found, content.labels),
+        agreement_tables.agreement(found, content.labels),
     ]
     blocks += each_pair(found, content.labels)
     return Section("agreement", "Agreement", tuple(blocks))
@@ -197,7 +201,7 @@ def each_pair(
         both = f"{short(a, 60)} and {short(b, 60)}"
         if pair.groups is not None:
             title = f"{both}, by document sets and groups"
-            inner = Text(_MEASURES, "quiet"), tables.measures(pair.groups)
+            inner = Text(_MEASURES, "quiet"), agreement_tables.measures(pair.groups)
             blocks.append(
                 Details(
                     title,
@@ -227,7 +231,7 @@ def _differing(pair: Agreement, a: str, b: str, title: str, most: int) -> Detail
     for difference in shown:
         query = f"{difference.query}: {short(difference.text, 600)}"
         blocks.append(Facts((("Query", query), ("Cause", line(difference.cause) or "not known"))))
-        blocks.append(tables.side_by_side(difference, a, b))
+        blocks.append(agreement_tables.side_by_side(difference, a, b))
     differing = sum(pair.causes.values())
     note = f"{len(shown)} of {numbers.counted(differing, 'query', 'queries')} that differ"
     return Details(title, tuple(blocks), note if differing else "", each="pairs, side by side")
@@ -247,7 +251,10 @@ def resources(content: Content) -> Section | None:
                 if treatment in driven
             },
         )
-    table = tables.resources(judged, content.labels)
+    cores = content.record.host.get("cores_online")
+    if not isinstance(cores, int) or content.attached:
+        cores = math.inf
+    table = tables.resources(judged, content.labels, cores)
     # Of steps and searches they stand beside the load.
     cached = None if content.stepped else step_tables.cache(content.record.trials)
     if table is None:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from searchbench.analysis.judgement import Comparison, Finding, Judgement, RecordComparison, Verdict
+from searchbench.analysis.words import sentence
 from searchbench.report.document.blocks import (
     Block,
     Details,
@@ -15,10 +16,11 @@ from searchbench.report.document.blocks import (
     Notice,
     Points,
     Section,
+    Severity,
     Text,
 )
 from searchbench.report.document.content import Content
-from searchbench.report.document.text import fit, line
+from searchbench.report.document.text import fit, line, short
 from searchbench.report.tables import numbers
 from searchbench.report.tables import study as tables
 
@@ -30,6 +32,8 @@ CLOSED_LOOP = (
     "rate, measure with an open loop."
 )
 
+_LINE = 80  # letters of the number of a finding that is one line
+_ASIDE = re.compile(r" \([^()]{24,}\)")
 _NUMBER = re.compile(r"\d[\d.,]*")
 
 
@@ -42,10 +46,10 @@ def notices(found: Sequence[Finding]) -> list[Block]:
         groups.setdefault((f.severity, f.kind, *alike), []).append(f)
     blocks: list[Block] = []
     for (_, kind, _, _), same in groups.items():
-        meaning, remedy = same[0].meaning, same[0].remedy
-        if any(f.meaning != meaning for f in same):
+        meaning, remedy = sentence(same[0].meaning), sentence(same[0].remedy)
+        if any(f.meaning != same[0].meaning for f in same):
             meaning += f" (In {same[0].trial}; the others are alike.)"
-        if any(f.remedy != remedy for f in same):
+        if any(f.remedy != same[0].remedy for f in same):
             remedy += f" (For {same[0].trial}; the others need the same, with other figures.)"
         where = ", ".join(dict.fromkeys(line(f.trial) for f in same if f.trial))
         each = list(dict.fromkeys(line(f.number) for f in same))
@@ -57,8 +61,42 @@ def notices(found: Sequence[Finding]) -> list[Block]:
 
 
 def warnings(judgement: Judgement) -> list[Block]:
-    """What must be known before the verdict is believed."""
-    blocks: list[Block] = []
+    """What must be known before the verdict is believed: a line each; Findings has it in full."""
+    found = tables.findings_of(judgement)
+    blocks = brief((n.severity, n.title, n.number) for n in unusable(judgement))
+    blocks += in_lines([f for f in found if not f.trial and f.severity != "note"])
+    rest = [f for f in found if f.trial and f.severity == "warning"]
+    if rest:
+        kinds = ", ".join(dict.fromkeys(line(f.kind).replace("_", " ") for f in rest))
+        text = f"{numbers.counted(len(rest), 'warning')} on single trials ({kinds})"
+        blocks.append(Text(f"{text}: see Findings.", "quiet"))
+    elif blocks:
+        blocks.append(Text("What each means, and what to do: see Findings.", "quiet"))
+    return blocks
+
+
+def in_lines(found: Sequence[Finding]) -> list[Block]:
+    """A line for each kind of finding; ``findings`` has what they mean."""
+    return brief((f.severity, line(f.kind).replace("_", " "), line(f.number)) for f in found)
+
+
+def brief(found: Iterable[tuple[Severity, str, str]]) -> list[Block]:
+    """Severities, titles and numbers as a line for each title."""
+    by_title: dict[tuple[Severity, str], list[str]] = {}
+    for severity, title, number in found:
+        by_title.setdefault((severity, title), []).append(number)
+    return [Notice(*which, "", _first_of(each), "", "") for which, each in by_title.items()]
+
+
+def _first_of(each: Sequence[str]) -> str:
+    """The first number without what long brackets say, and how many more there are."""
+    first = short(_ASIDE.sub("", each[0]), _LINE)
+    return f"{first}; and {len(each) - 1} more" if each[1:] else first
+
+
+def unusable(judgement: Judgement) -> list[Notice]:
+    """How many trials are not valid, why, and which."""
+    blocks: list[Notice] = []
     trials = [t for treatment in judgement.treatments for t in treatment.trials]
     for status, meaning in (("invalid", "did not pass the audit"), ("failed", "failed")):
         named = [t for t in trials if t.status == status]
@@ -70,21 +108,16 @@ def warnings(judgement: Judgement) -> list[Block]:
             reasons = list(dict.fromkeys(line(kind).replace("_", " ") for kind in grave))
             title = f"{numbers.counted(len(named), 'trial')} of {len(trials)} {meaning}"
             number = "; ".join(reasons[:3]) + (" …" if reasons[3:] else "")
-            shown = f"Shown below and used in no estimate: {', '.join(which)}."
+            shown = f"Used in no estimate: {', '.join(which)}."
             blocks.append(Notice("invalid", title, "", number, shown, ""))
-    found = tables.findings_of(judgement)
-    blocks += notices([f for f in found if not f.trial and f.severity != "note"])
-    rest = [f for f in found if f.trial and f.severity == "warning"]
-    if rest:
-        kinds = ", ".join(dict.fromkeys(line(f.kind).replace("_", " ") for f in rest))
-        text = f"{numbers.counted(len(rest), 'warning')} on single trials ({kinds}): see Findings."
-        blocks.append(Text(text, "quiet"))
     return blocks
 
 
 def findings(content: Content) -> Section:
     """All findings: the number, what it means, what to do."""
-    blocks = notices(tables.findings_of(content.judgement)) or [
+    judged = content.judgement
+    trials = unusable(judged) if judged.measure == "trials" else []
+    blocks: list[Block] = [*trials, *notices(tables.findings_of(judged))] or [
         Text("The audit found nothing to report.")
     ]
     return Section("findings", "Findings", tuple(blocks))
@@ -133,7 +166,7 @@ def compared(content: Content, open_to: int) -> Details:
             f"{line(label.get(c.b, c.b))} against {line(label.get(c.a, c.a))}: {c.verdict}",
             line(" ".join(f"{i}. {said}" for i, said in enumerate(c.would_change, start=1))),
         )
-        for c in judged.comparisons
+        for c in map(tables.upright, judged.comparisons)
         if c.metric == judged.metric and c.would_change
     )
     if pairs:

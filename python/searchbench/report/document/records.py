@@ -25,8 +25,8 @@ from searchbench.report.document.blocks import (
 from searchbench.report.document.content import LONG, figure
 from searchbench.report.document.text import fit, line, short
 from searchbench.report.figures import study as figures
+from searchbench.report.tables import agreement as agreement_tables
 from searchbench.report.tables import records as tables
-from searchbench.report.tables import study as study_tables
 from searchbench.report.tables.cells import title_of
 
 _NAME = 60
@@ -63,7 +63,6 @@ def _answer(found: RecordComparison) -> Section:
     blocks: list[Block] = [
         _badge(found),
         *notices.in_short(found),
-        *notices.notices([f for f in found.findings if f.severity != "note"]),
     ]
     if own:
         blocks.append(tables.lines(own))
@@ -77,6 +76,7 @@ def _answer(found: RecordComparison) -> Section:
             text += " First and Second are over all requests, ratios over one mix of the queries "
             text += "that both answer the same and both measured."
         blocks.append(Text(text, "quiet"))
+    blocks += notices.notices([f for f in found.findings if f.severity != "note"])
     shaded = any(of.floor > 1 and of.run_sd is None for of in own)
     blocks += figure(
         "ratios",
@@ -170,7 +170,7 @@ def _answers(found: RecordComparison) -> Section:
         f"{answered.REQUIRED[found.answers_level]}. Of the queries that differ, the least "
         "alike come first."
     )
-    table = study_tables.agreement(pairs, {})
+    table = agreement_tables.agreement(pairs, {})
     return Section(
         "answers", "Answers", (Text(text), table, *measured.each_pair(pairs, {}, shown=True))
     )

@@ -8,7 +8,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import partial
 
-from searchbench.analysis.judgement import Capacity
+from searchbench.analysis.judgement import Capacity, Step
+from searchbench.analysis.trial.replies import NO_ANSWERS
 from searchbench.report.document import notices
 from searchbench.report.document.blocks import Badge, Block, Details, Notice, Section, Text
 from searchbench.report.document.content import LONG, Content, figure
@@ -51,9 +52,10 @@ def _opening(content: Content, badge: Badge) -> list[Block]:
         why = why[:1].upper() + why[1:]
         void = Notice("invalid", "Void", "", "", why, " ".join(remedies[:2]))
         blocks.insert(0 if judged.void_first else len(blocks), void)
-    blocks += notices.notices(
-        [f for f in shared.findings_of(judged) if not f.trial and f.severity == "warning"]
-    )
+    found = [f for f in shared.findings_of(judged) if not f.trial and f.severity == "warning"]
+    if found:
+        blocks += notices.in_lines(found)
+        blocks.append(Text("What each means, and what to do: see Findings.", "quiet"))
     return blocks
 
 
@@ -201,7 +203,7 @@ def table(content: Content) -> Section:
         ended = tables.outcomes(found)
         blocks.append(Details("How requests ended", (ended,), open=len(ended.rows) <= LONG))
     elif total:
-        blocks.append(Text(f"All {numbers.count(total)} measured requests succeeded.", "quiet"))
+        blocks.append(Text(_all_answered(found, total), "quiet"))
     cached = tables.cache(content.record.trials)
     if cached is not None:
         note = "by the server's own count, over the measured window"
@@ -212,6 +214,17 @@ def table(content: Content) -> Section:
         blocks.append(Text(f"No {'trial' if searched else 'load step'} is on record."))
     title = "Trials of the search" if searched else "Load steps"
     return Section("steps", title, tuple(blocks), "Trials" if searched else "Steps")
+
+
+def _all_answered(found: Sequence[Step], total: int) -> str:
+    """That no request failed; not that all succeeded, where a reply may be no answer."""
+    kinds = dict.fromkeys(f.kind for s in found for f in s.findings if f.kind in NO_ANSWERS)
+    if not kinds:
+        return f"All {numbers.count(total)} measured requests succeeded."
+    return (
+        f"All {numbers.count(total)} measured requests got a reply, but not every reply is known "
+        f"to be an answer ({', '.join(kinds)}): see Findings."
+    )
 
 
 def client(content: Content) -> Section:

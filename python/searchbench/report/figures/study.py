@@ -114,6 +114,9 @@ def warmup(judgement: Judgement, windows: Mapping[str, tuple[float, float]], loo
         for trial in trials
         for row in _warmup_rows(trial, name, windows.get(trial.trial))
     ]
+    for name, (_, trials) in zip(short, shown, strict=True):
+        own = [windows[t.trial] for t in trials if t.trial in windows]
+        rows += [{"name": name, "from": start, "to": end} for start, end in joined(own)]
     what = next(r.warmup.label for _, trials in shown for r in trials if r.warmup)
     last = max((row["x"] for row in rows if "x" in row), default=1.0)
     top = max((row["y"] for row in rows if "y" in row), default=1.0)
@@ -213,7 +216,7 @@ def differences(comparisons: Sequence[Comparison], labels: Mapping[str, str], lo
 def _warmup_rows(
     trial: TrialResult, name: str, window: tuple[float, float] | None
 ) -> list[dict[str, Any]]:
-    """The points of a trial's curve; a row for its window; a row for when it was steady."""
+    """The points of a trial's curve; a row for when it was steady."""
     if trial.warmup is None:
         return []
     whole = drawable(trial.warmup)
@@ -225,8 +228,6 @@ def _warmup_rows(
         {"name": name, "trial": line(trial.trial), "x": six(x), "y": six(y / (level or 1.0))}
         for x, y in zip(curve.x, curve.y, strict=True)
     ]
-    if window:
-        rows.append({"name": name, "from": max(0.0, window[0]), "to": window[1]})
     if trial.steady_from_s is not None:
         tip = f"{line(trial.trial)}\nat one level from {numbers.human(trial.steady_from_s, 's')}"
         rows.append({"name": name, "steady": trial.steady_from_s, "tip": tip})
@@ -251,18 +252,27 @@ def _warmup_panel(
     def x(field: str) -> alt.X:
         return alt.X(field, scale=x_scale, axis=x_axis)
 
-    # The windows of replicates are the same to within microseconds: one stands for all.
-    window = of("from").transform_aggregate(start="min(from)", end="max(to)", groupby=["name"])
-    measured = window.mark_rect(color=GHOST, opacity=0.25, aria=False, clip=True)
+    measured = of("from").mark_rect(color=GHOST, opacity=0.25, aria=False, clip=True)
     trace = of("y").mark_line(strokeWidth=1.2, opacity=0.65, clip=True, color=SERIES[0])
     steady = of("steady").mark_point(
         shape="triangle-up", filled=True, size=50, opacity=0.9, color=SERIES[1]
     )
     return alt.layer(
-        measured.encode(x("start:Q"), x2="end:Q"),
+        measured.encode(x("from:Q"), x2="to:Q"),
         trace.encode(x("x:Q"), alt.Y("y:Q", **y), detail="trial:N", description="trial:N"),
         steady.encode(x("steady:Q"), alt.YDatum(y_domain[0], **y), description="tip:N"),
     )
+
+
+def joined(windows: Sequence[tuple[float, float]]) -> list[tuple[float, float]]:
+    """The windows of a treatment's trials without the gaps between them: what overlaps is one."""
+    found: list[tuple[float, float]] = []
+    for start, end in sorted((max(0.0, start), end) for start, end in windows):
+        if found and start <= found[-1][1]:
+            found[-1] = found[-1][0], max(end, found[-1][1])
+        else:
+            found.append((start, end))
+    return found
 
 
 def _quantile_at(nines: float) -> str:

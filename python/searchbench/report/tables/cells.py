@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
-from searchbench.analysis.judgement import Estimate
-from searchbench.analysis.words import of_job
+from searchbench.analysis.judgement import Estimate, Interval
+from searchbench.analysis.words import of_job, told
 from searchbench.report.document.blocks import Cell, Column, Span, Table
 from searchbench.report.document.text import line, short
 from searchbench.report.tables import numbers
@@ -86,13 +87,19 @@ def share(value: float | None) -> Cell:
     return known(value, numbers.percent)
 
 
-def of_estimate(estimate: Estimate | None, span: Span | None = None) -> Cell:
-    """An estimate with its interval below."""
+def of_estimate(
+    estimate: Estimate | None, span: Span | None = None, *, most: float = math.inf
+) -> Cell:
+    """An estimate with its interval below; one that ends above ``most``, the greatest that is
+    possible, is not known.
+    """
     if estimate is None:
         return NONE
     value, unit, below = estimate.value, estimate.unit, ""
     if estimate.interval:
         below = numbers.between(estimate.interval, unit, value)
+        if estimate.interval.high > most:
+            below = numbers.NOT_KNOWN
     said = numbers.human(value, unit)
     if below == said:
         below = ""  # it rounds to the value itself; the exact one has it all
@@ -103,12 +110,16 @@ def of_estimate(estimate: Estimate | None, span: Span | None = None) -> Cell:
 
 def bars(estimates: Sequence[Estimate | None]) -> Callable[[Estimate | None], Span | None]:
     """Where an estimate stands on a scale from nought to the greatest end of an interval of all."""
-    top = max((e.interval.high if e.interval else e.value for e in estimates if e), default=0)
+
+    def span(e: Estimate) -> Interval | None:
+        return e.interval if e.interval and (told(e.interval) or e.unit == "share") else None
+
+    top = max((i.high if (i := span(e)) else e.value for e in estimates if e), default=0)
 
     def placed(e: Estimate | None) -> Span | None:
         if e is None or top <= 0:
             return None
-        ends = (max(0.0, e.interval.low / top), e.interval.high / top) if e.interval else ()
+        ends = (max(0.0, i.low / top), i.high / top) if (i := span(e)) else ()
         return Span(max(0.0, e.value / top), *ends)
 
     return placed

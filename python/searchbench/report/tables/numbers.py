@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 
 from searchbench.analysis.judgement import Estimate, Interval
-from searchbench.analysis.words import limits
+from searchbench.analysis.words import limits, told
 
 # unit → its names by divisor, smallest first; those in _FROM_TWO are used from two on.
 _PER_S = {1: "/s", 1e6: " M/s"}
@@ -24,6 +24,7 @@ _SCALES: dict[str, dict[float, str]] = {
     "cores": {1: ""},
     "": {1: ""},
 }
+NOT_KNOWN = "not known"  # of an interval
 _FROM_TWO = (" min", " h")
 
 
@@ -60,14 +61,17 @@ def human(value: float, unit: str) -> str:
 def between(interval: Interval, unit: str, like: float) -> str:
     """Both ends of an interval in the unit that ``like`` has: "1.20–1.26 ms".
 
-    An end of a ratio that says nothing is left out.
+    Of a ratio an end that says nothing is left out. Of a share one end may be nought; any other
+    interval that tells nothing is "not known".
     """
     divisor, name = _scale(abs(like), unit)
     if unit == "ratio" and (ends := limits(interval.low, interval.high)) != (True, True):
         below, above = ends
         if above:
             return f"up to {digits(interval.high)}{name}"
-        return f"{digits(interval.low)}{name} and more" if below else "unknown"
+        return f"{digits(interval.low)}{name} and more" if below else NOT_KNOWN
+    if unit != "share" and not told(interval):
+        return NOT_KNOWN
     low, high = digits(interval.low / divisor), digits(interval.high / divisor)
     return f"{low}{name}" if low == high else f"{low}–{high}{name}"
 

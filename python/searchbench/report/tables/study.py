@@ -1,20 +1,19 @@
-"""The tables of a study: treatments, trials, comparisons, curves, agreement, resources."""
+"""The tables of a study: treatments, trials, comparisons, curves, resources."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any, Literal
 
+from searchbench.analysis.compare import pairs, standing
 from searchbench.analysis.judgement import (
-    Agreement,
     Bottleneck,
     Comparison,
-    Difference,
     Estimate,
     Finding,
-    GroupAgreement,
     Interval,
     Judgement,
     Scale,
@@ -24,17 +23,15 @@ from searchbench.analysis.judgement import (
 from searchbench.analysis.trial.validity import gravest_first
 from searchbench.analysis.words import of_job
 from searchbench.report.document.blocks import Cell, Table
-from searchbench.report.document.text import line, short
+from searchbench.report.document.text import line
 from searchbench.report.tables import numbers
 from searchbench.report.tables.cells import (
-    NAME,
     NONE,
     bars,
     known,
     named,
     number,
     of_estimate,
-    share,
     table,
     text,
     title_of,
@@ -103,13 +100,24 @@ def valid_trials(treatment: TreatmentResult) -> Cell:
 
 
 def comparisons(found: Sequence[Comparison], labels: Mapping[str, str]) -> Table:
-    """Each pair: the ratio and its interval, whether it is more than noise, on which queries."""
+    """Each pair: the ratio and its interval, whether it is more than noise, on which queries.
+
+    Every row is turned so that its ratio is not below 1: nobody has to take a reciprocal.
+    """
     tones: dict[str, Literal["good", "bad"]] = {"faster": "good", "slower": "bad"}
 
     def verdict(c: Comparison) -> Cell:
-        how_large = c.verdict in tones and c.state == "unknown"
-        reason = "how large is not sure, as steadiness is unknown" if how_large else c.reason
-        return Cell(c.verdict, below=line(reason), tone=tones.get(c.verdict, "quiet"))
+        said = [c.reason] if c.reason else []
+        if c.verdict in tones and c.state == "unknown":
+            said = ["how large is not sure, as steadiness is unknown"]
+        if c.verdict in tones and standing.other_hits(c):
+            said.append("first hits never seen to be the same")
+        return Cell(c.verdict, below=line("; ".join(said)), tone=tones.get(c.verdict, "quiet"))
+
+    def floor(c: Comparison) -> Cell:
+        if c.floor > 1:
+            return known(c.floor, _floor)
+        return Cell("unknown", "there is no valid A/A control", tone="quiet")
 
     def queries(c: Comparison) -> Cell:
         said = [f"{numbers.count(c.queries_left_out)} left out"] if c.queries_left_out else []
@@ -118,23 +126,34 @@ def comparisons(found: Sequence[Comparison], labels: Mapping[str, str]) -> Table
         return Cell(numbers.count(c.queries_used), below="; ".join(said))
 
     return table(
-        found,
+        map(upright, found),
         text("This", lambda c: named(labels.get(c.b, c.b)), 2),
         text("against", lambda c: named(labels.get(c.a, c.a)), 2),
         text("by", lambda c: Cell(title_of(c.metric)), 1.3),
         text("is", verdict, 2.6),
         number("Ratio", lambda c: of_estimate(c.ratio and replace(c.ratio, unit="ratio")), 1.6),
         number("p (Holm)", lambda c: known(c.p_value, _p_value)),
-        number("Noise floor", lambda c: known(c.floor, _floor)),
+        number("Noise floor", floor),
         number("Queries", queries, 1.2),
         source="comparisons.csv",
     )
 
 
+def upright(c: Comparison) -> Comparison:
+    """The comparison seen from the side from which its ratio is above 1, where it has one."""
+    return pairs.of(c.a, c) if c.ratio is not None and c.ratio.value < 1 else c
+
+
 def quantiles(judgement: Judgement, which: Literal["service", "response"]) -> Table:
-    """Quantiles with their intervals; "–" where there are too few samples for one."""
+    """Quantiles with their intervals; "–" where there are too few samples for one.
+
+    The intervals are those that the table of treatments has, so that no figure has two.
+    """
 
     def at(quantile: float, treatment: TreatmentResult) -> Cell:
+        name = numbers.quantile_name(quantile).replace(".", "")
+        if (estimate := treatment.figures.get(f"{which}_{name}")) is not None:
+            return of_estimate(estimate)
         curve = getattr(treatment, which)
         i = next((i for i, x in enumerate(curve.x) if abs(x - quantile) < 1e-9), None)
         if i is None:
@@ -150,106 +169,6 @@ def quantiles(judgement: Judgement, which: Literal["service", "response"]) -> Ta
         *(number(numbers.quantile_name(q), partial(at, q)) for q in QUANTILES),
         number("Requests", lambda t: Cell(numbers.count(_samples(t)))),
         source="quantiles.csv",
-    )
-
-
-def agreement(found: Sequence[Agreement], labels: Mapping[str, str]) -> Table:
-    """A row a pair: the shares of queries on which both return the same."""
-
-    def pair(a: Agreement) -> Cell:
-        first, second = a.label_a or labels.get(a.a, a.a), a.label_b or labels.get(a.b, a.b)
-        return Cell(short(first, NAME), below="and " + short(second, NAME))
-
-    def order(a: Agreement) -> Cell:
-        none = f"{numbers.count(a.without_order)} have no order" if a.without_order else ""
-        return replace(_whole(a.top_k_order_match), below=none)
-
-    def causes(a: Agreement) -> Cell:
-        most = sorted(a.causes.items(), key=lambda item: -item[1])
-        return Cell(", ".join(f"{line(c)} {n:,}" for c, n in most) or "none")
-
-    # The least alike first, by what a reader sees at once: totals or first hits.
-    likeness = [min(a.totals_match, a.top_k_set_match) for a in found]
-    telling = tuple(sorted(range(len(found)), key=lambda i: likeness[i]))
-    made = table(
-        found,
-        text("Pair", pair, 2.6),
-        number("Queries", lambda a: Cell(numbers.count(a.queries))),
-        number("Same total", lambda a: _whole(a.totals_match)),
-        number(
-            f"Same top {max((a.k for a in found), default=10)}", lambda a: _whole(a.top_k_set_match)
-        ),
-        number("Same order", order),
-        number("RBO by rank", lambda a: known(a.rbo_mean, "{:.3f}".format)),
-        number("Cannot express", lambda a: _both(a.unsupported_a, a.unsupported_b), 1.2),
-        number("Errors", lambda a: _both(a.errors_a, a.errors_b)),
-        text("Causes of difference", causes, 2),
-        source="agreement.csv",
-    )
-    return replace(made, telling=telling, printed_first="the least alike")
-
-
-MATCHES = {
-    "Total results match": "total_results_match",
-    "Total found match": "total_found_match",
-    "Top 10 match": "top_10_match",
-    "Document set match": "document_set_match",
-    "Document groups match": "document_groups_match",
-}
-
-
-def measures(groups: GroupAgreement) -> Table:
-    """One pair by the measures of the Sphinx comparison study, under its names.
-
-    A row a measure: how many, of how many, and as per cent.
-    """
-    rows = [_matching(title, *getattr(groups, name)) for title, name in MATCHES.items()]
-    rows.append(_matching("Document mismatch", *groups.document_mismatch, unit="document"))
-    most, median = groups.max_mismatch, groups.median_mismatch
-    medians = f"{median:,g} {'document' if median == 1 else 'documents'}"
-    sizes = [*groups.distribution.items(), ("above 10", groups.above_10)]
-    spread = ", ".join(f"{size}: {numbers.count(n)}" for size, n in sizes if n)
-    distribution = Cell("Mismatch distribution", below="mismatches of a query: queries")
-    tau = Cell("no query has two documents of both in an order")
-    if groups.kendall_tau is not None:
-        mean = f"mean {groups.kendall_tau:.4f}".replace("-", "−")
-        over = numbers.counted(groups.kendall_queries, "query", "queries")
-        tau = Cell(f"{mean}, over {over}", repr(groups.kendall_tau))
-    rows += [
-        (Cell("Max mismatch"), Cell(f"{numbers.counted(most, 'document')} of a query"), NONE),
-        (Cell("Median mismatch"), Cell(f"{medians}, of queries that have any"), NONE),
-        (distribution, Cell(spread or "none"), NONE),
-        (Cell("Kendall's tau-b"), tau, NONE),
-    ]
-    if groups.score_difference_mean is not None and groups.score_difference_max is not None:
-        ends = groups.score_difference_mean, groups.score_difference_max
-        mean, worst = (f"{value:.3g}" for value in ends)
-        of = numbers.counted(groups.score_documents, "document")
-        said = Cell(f"mean {mean}, greatest {worst}, of {of}", f"{ends[0]!r}, {ends[1]!r}")
-        rows.append((Cell("Score difference"), said, NONE))
-    return table(
-        rows,
-        text("Measure", lambda row: row[0], 2),
-        text("Count", lambda row: row[1], 3),
-        number("Share", lambda row: row[2]),
-    )
-
-
-def side_by_side(difference: Difference, a: str, b: str) -> Table:
-    """The hits of one query from two systems, rank by rank; a hit the other lacks is marked."""
-    hits_a, hits_b = difference.hits_a, difference.hits_b
-    total_a, total_b = difference.total_a, difference.total_b
-    rows = [(Cell("total"), *_total(total_a, total_b), *_total(total_b, total_a))]
-    for i in range(max(len(hits_a), len(hits_b))):
-        left, right = _hit(hits_a, i, dict(hits_b)), _hit(hits_b, i, dict(hits_a))
-        rows.append((Cell(str(i + 1)), *left, *right))
-    return table(
-        rows,
-        number("Rank", lambda row: row[0], 0.4),
-        text(short(a, NAME), lambda row: row[1], 2),
-        number("Score", lambda row: row[2], 0.7),
-        text(short(b, NAME), lambda row: row[3], 2),
-        number("Score", lambda row: row[4], 0.7),
     )
 
 
@@ -288,8 +207,13 @@ def scales(found: Sequence[Scale]) -> Table:
     )
 
 
-def resources(judgement: Judgement, labels: Mapping[str, str]) -> Table | None:
-    """What each treatment cost: a column a resource, as the analysis names them."""
+def resources(
+    judgement: Judgement, labels: Mapping[str, str], cores: float = math.inf
+) -> Table | None:
+    """What each treatment cost: a column a resource, as the analysis names them.
+
+    ``cores``: how many the machine of the servers has, where that is known.
+    """
     held = judgement.resources
     names = dict.fromkeys([*RESOURCES, *(name for figures in held.values() for name in figures)])
     shown = [n for n in names if any(f.get(n) is not None for f in held.values())]
@@ -297,7 +221,7 @@ def resources(judgement: Judgement, labels: Mapping[str, str]) -> Table | None:
         return None
 
     def cost(name: str, row: tuple[str, Mapping[str, Any]]) -> Cell:
-        return of_estimate(row[1].get(name))
+        return of_estimate(row[1].get(name), most=cores if name == "server_cores" else math.inf)
 
     return table(
         held.items(),
@@ -434,35 +358,3 @@ def _floor(ratio: float) -> str:
 def _fitted(name: str, value: float, span: Interval | None) -> str:
     ends = f" ({numbers.digits(span.low)} to {numbers.digits(span.high)})" if span else ""
     return f"{name} {numbers.digits(value)}{ends}"
-
-
-def _whole(matching: float) -> Cell:
-    return replace(share(matching), tone="" if matching >= 1 else "bad")
-
-
-def _both(a: int, b: int) -> Cell:
-    return Cell("none") if not a and not b else Cell(f"{a:,} and {b:,}", tone="bad")
-
-
-def _matching(title: str, count: int, of: int, unit: str = "query") -> tuple[Cell, Cell, Cell]:
-    many = "queries" if unit == "query" else f"{unit}s"
-    if not of:
-        return Cell(title), Cell(f"no {many} to count"), NONE
-    good = count == (of if unit == "query" else 0)
-    said = f"{numbers.count(count)} of {numbers.counted(of, unit, many)}"
-    return Cell(title), Cell(said), replace(share(count / of), tone="" if good else "bad")
-
-
-def _total(this: int | None, other: int | None) -> tuple[Cell, Cell]:
-    said = "not reported" if this is None else numbers.counted(this, "match", "matches")
-    return Cell(said, tone="" if this == other else "bad"), Cell("")
-
-
-def _hit(
-    hits: Sequence[tuple[str, float | None]], rank: int, others: Mapping[str, Any]
-) -> tuple[Cell, Cell]:
-    if rank >= len(hits):
-        return Cell(""), Cell("")
-    name, score = hits[rank]
-    cell = Cell(short(name, 120), tone="" if name in others else "bad")
-    return cell, known(score, "{:.4g}".format)
