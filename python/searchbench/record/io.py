@@ -23,6 +23,7 @@ import pyarrow as pa
 
 from searchbench.errors import RecordError
 from searchbench.record import old
+from searchbench.record.lock import LOCK
 from searchbench.record.samples import PROBE, REPLIES, SAMPLES, read_table, write_tables
 from searchbench.record.trial import Trial
 from searchbench.spec import near_file
@@ -121,7 +122,7 @@ class Writer:
             check_same_study(open_record(path), plan)
         elif path.exists() and not path.is_dir():
             raise RecordError(f"{path}: is a file, and a record is a folder; name another")
-        elif path.exists() and any(path.iterdir()):
+        elif path.exists() and any(each.name != LOCK for each in path.iterdir()):
             raise RecordError(f"{path}: the folder is not empty and holds no record; name another")
         else:
             with _room(path):
