@@ -403,6 +403,10 @@ def test_an_invalid_trial_is_said_at_once_and_that_it_is_not_measured_again(
     said = r"\[1/4\] .*: done, but invalid: (.*; )?foreign CPU: 35 % of the server's core 0[,;]"
     assert re.search(said, first), first
     assert "CPU seconds" not in first
+    lines = first.splitlines()
+    at = next(n for n, line in enumerate(lines) if "invalid: " in line)
+    assert "set SEARCHBENCH_SHARED_MACHINE=1" in lines[at + 1]
+    assert first.count("SEARCHBENCH_SHARED_MACHINE") == 1
     stay = "4 of 4 trials are invalid; they are on record, and the same command does not measure "
     assert stay in first
     assert app(command) == 1

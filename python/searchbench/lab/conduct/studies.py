@@ -23,6 +23,7 @@ from searchbench.lab.conduct.watch import Breach, Silence, Watch
 from searchbench.lab.drive.warming import IsWarm
 from searchbench.lab.fleet.fleet import Fleet
 from searchbench.lab.place import host, ledger, mounts
+from searchbench.lab.probe.others import processes, used
 from searchbench.record import Record, Writer, open_record
 from searchbench.record.lock import alone
 from searchbench.study import Study, read_study
@@ -73,11 +74,27 @@ def run(
             if plan.judging.measure != "trials":
                 conductor.survey([t for t in plan.treatments if t.attach])
             writer = _writer(study, plan, path)
+            if left:
+                _tell_busy(openings.watch)
             search = plan.judging.measure == "capacity"
             conductor.conduct(
                 searched(plan, writer, decide) if search else planned(plan, writer), writer
             )
     return open_record(path)
+
+
+def _tell_busy(watch: Watch) -> None:
+    """Say that others use this machine before minutes are spent; each trial looks for itself.
+
+    Nothing where the user knows it.
+    """
+    if host.shared():
+        return
+    before = processes()
+    for note in (note for note in host.notes() if note.kind == "busy machine"):
+        busiest = next(iter(used(before, processes(), {os.getpid()})), "")
+        who = f" (most by {busiest})" if busiest else ""
+        watch.told(f"{note.number}{who}: {note.meaning}; {note.remedy}")
 
 
 def verify(
