@@ -113,3 +113,24 @@ def test_engines_fit_80_columns_and_each_says_all_by_name(
             said += [f"{name}: {why}" for name, why in declared[about].items()]
         assert all("".join(each.split()) in words for each in said)
         assert ("isnothere" in words) is not declared["present"]
+
+
+@pytest.mark.parametrize("checkout", [True, False])
+def test_check_says_that_a_system_is_not_here_and_only_a_checkout_can_make_java(
+    study: Path,
+    checkout: bool,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    if checkout:
+        (study.parent / "Makefile").touch()
+    monkeypatch.setenv("SEARCHBENCH_JAVA_HOSTS", str(study.parent / "java"))
+    study.write_text(STUDY.replace("[systems.null]\ndelay_us = 2000", "[systems.lucene]"))
+    assert app(["check", str(study)]) == 0
+    said = " ".join(capsys.readouterr().out.split())
+    assert "lucene-host.jar: `make java` builds it" in said
+    assert "study.toml: right, but cannot be run here yet (see above); " in said
+    assert ("this needs a checkout of searchbench's repository" in said) is not checkout
+    assert app(["check", str(study), "--json"]) == 0
+    (absent,) = json.loads(capsys.readouterr().out)["lacking"]
+    assert "lucene-host.jar" in absent
