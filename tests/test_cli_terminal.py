@@ -13,6 +13,7 @@ import pytest
 
 from searchbench.cli import app
 from searchbench.engines import ENGINES
+from searchbench.errors import StudyError
 
 MAIN = [sys.executable, "-m", "searchbench"]
 STUDY = """\
@@ -56,6 +57,20 @@ def test_a_run_goes_on_when_the_reader_of_its_output_leaves(study: Path) -> None
     assert (place / "report/report.html").is_file()
     again = subprocess.run([*command, "--no-report"], capture_output=True, timeout=60)
     assert process.returncode == again.returncode
+
+
+def test_the_study_of_a_record_is_run_again_from_anywhere(
+    study: Path, tmp_path_factory: pytest.TempPathFactory, capsys: pytest.CaptureFixture[str]
+) -> None:
+    place = tmp_path_factory.mktemp("elsewhere") / "r"
+    quiet = ["--set", "load.seconds=0.1", "--no-report"]
+    assert app(["run", str(study), "--record", str(place), *quiet]) == 0
+    again = ["run", str(place / "study.toml"), "--no-report", "--record"]
+    assert app([*again, str(place)]) == 0
+    assert "nothing was measured now" in capsys.readouterr().err
+    (study.parent / "queries.txt").unlink()
+    with pytest.raises(StudyError, match=f'there is no file "queries.txt" in {study.parent}'):
+        app([*again, str(place.parent / "s")])
 
 
 def unread(*argv: str | Path, **env: str) -> subprocess.CompletedProcess[str]:

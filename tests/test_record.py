@@ -16,10 +16,13 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+import records
 from searchbench import record
+from searchbench.analysis.judge import judge
 from searchbench.errors import RecordError
 from searchbench.record.lock import alone
 from searchbench.record.trial import Load, Note, Window
+from searchbench.report import write_report
 from searchbench.study import plan as plans
 
 RAW = np.dtype(
@@ -275,3 +278,18 @@ def test_only_one_of_many_has_the_lock_at_a_time(tmp_path: Path) -> None:
         for done in [several.submit(take) for _ in range(4)]:
             done.result()
     assert had
+
+
+@pytest.mark.parametrize("lost", ["study.toml", "trials", "plan.json", "host.json"])
+def test_what_a_record_lost_is_named(tmp_path: Path, lost: str) -> None:
+    """And nothing else is blamed, neither an interruption nor the folder of the report."""
+    path = records.two_systems(tmp_path / "r", blocks=1)
+    (path / lost).rename(tmp_path / "lost")
+
+    def reported() -> None:
+        opened = record.open_record(path)
+        write_report(opened, judge(opened), tmp_path / "page")
+
+    with pytest.raises(RecordError) as error:
+        reported()
+    assert str(error.value) == f"{path / lost}: is missing; the record is not whole"

@@ -163,7 +163,12 @@ def _conductor(
 
 def _writer(study: Study, plan: Plan, path: Path) -> Writer:
     return Writer(
-        path, study_text=study.text, plan=plan, host=host.fingerprint(), version=_core.version
+        path,
+        study_text=study.text,
+        plan=plan,
+        host=host.fingerprint(),
+        version=_core.version,
+        base=study.base,
     )
 
 
