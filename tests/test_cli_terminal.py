@@ -13,7 +13,7 @@ import pytest
 
 from searchbench.cli import app
 from searchbench.engines import ENGINES
-from searchbench.errors import StudyError
+from searchbench.errors import LabError, StudyError
 
 MAIN = [sys.executable, "-m", "searchbench"]
 STUDY = """\
@@ -71,6 +71,22 @@ def test_the_study_of_a_record_is_run_again_from_anywhere(
     (study.parent / "queries.txt").unlink()
     with pytest.raises(StudyError, match=f'there is no file "queries.txt" in {study.parent}'):
         app([*again, str(place.parent / "s")])
+
+
+def test_folders_that_nobody_meant_are_not_made(study: Path) -> None:
+    place = study.parent / "r"
+    absent = study.parent / "no" / "work"
+    with pytest.raises(LabError, match=f"{absent}: there is no folder {absent.parent} to build"):
+        app(["run", str(study), "--record", str(place), "--work", str(absent)])
+    assert not absent.parent.exists()
+    assert not place.exists()
+
+
+def test_a_directory_in_place_of_a_file_is_called_so(study: Path) -> None:
+    (study.parent / "d").mkdir()
+    study.write_text(STUDY.replace("queries.txt", "d"))
+    with pytest.raises(StudyError, match=r'7:8: "d" is a directory, and a file is expected$'):
+        app(["check", str(study)])
 
 
 def unread(*argv: str | Path, **env: str) -> subprocess.CompletedProcess[str]:

@@ -193,7 +193,15 @@ def folder(work: Path | None) -> Iterator[Path]:
     across a mount.
     """
     place = work or Path(tempfile.gettempdir())
-    place.mkdir(parents=True, exist_ok=True)
+    try:
+        place.mkdir(exist_ok=True)  # not its parents: a name with a mistake would make those too
+    except FileNotFoundError:
+        raise LabError(
+            f"{place}: there is no folder {place.parent} to build indexes below; make it, or name "
+            "another with --work"
+        ) from None
+    except OSError as error:
+        raise LabError(f"{place}: indexes cannot be built there ({error.strerror})") from None
     for left in place.glob(f"{_PREFIX}*"):
         owner = left.name.removeprefix(_PREFIX).split("-")[0]
         if owner.isdigit() and not psutil.pid_exists(int(owner)):
