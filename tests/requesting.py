@@ -9,6 +9,7 @@ from typing import Any
 
 import tomli_w
 
+from searchbench.lab.conduct.watch import Watch
 from searchbench.measure.run import run
 from searchbench.record import Record
 from searchbench.study import Study, parse_study
@@ -40,9 +41,9 @@ def study_of(
     return parse_study(tomli_w.dumps(tables), "test.toml", place)
 
 
-def driven(place: Path, *args: Any, **how: Any) -> Record:
+def driven(place: Path, *args: Any, watch: Watch | None = None, **how: Any) -> Record:
     """The record of ``study_of`` with these arguments."""
-    return run(study_of(place, *args, **how), place / "record")
+    return run(study_of(place, *args, **how), place / "record", watch=watch)
 
 
 def written(place: Path, asks: Sequence[Ask]) -> Path:

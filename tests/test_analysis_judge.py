@@ -416,5 +416,6 @@ def test_frames_hold_every_sample_with_its_treatment(tmp_path: Path) -> None:
         t.figures["throughput"].value for t in found.treatments
     ]
     pandas = frames(record, found)
+    assert tables(str(record.path))["samples"].equals(made["samples"])
     assert len(pandas["comparisons"]) == len(found.comparisons)
     assert int(pandas["samples"]["measured"].sum()) > 0

@@ -18,6 +18,7 @@ from searchbench.analysis.judge import judge
 from searchbench.analysis.judgement import Finding
 from searchbench.analysis.trial.machine import disturbances, steal_share
 from searchbench.analysis.trial.measured import read_trace
+from searchbench.lab.conduct.watch import Silence
 from searchbench.lab.place.host import placement
 from searchbench.measure.run import run as measure
 from searchbench.record import open_record
@@ -341,6 +342,16 @@ def burner() -> Iterator[None]:
             process.wait()
 
 
+class Told(Silence):
+    """What a person is told."""
+
+    def __init__(self) -> None:
+        self.texts: list[str] = []
+
+    def told(self, text: str) -> None:
+        self.texts.append(text)
+
+
 @pytest.mark.usefixtures("burner")
 @pytest.mark.parametrize("shared", [False, True])
 def test_a_process_that_burns_the_servers_core_makes_the_trial_invalid(
@@ -355,7 +366,10 @@ def test_a_process_that_burns_the_servers_core_makes_the_trial_invalid(
         '[corpus]\nfiles = "documents.jsonl"\nfields = { text = "text" }\n'
         '[queries]\nfile = "queries.txt"\n[load]\nseconds = 1.2\nwarmup_s = 0.2\n[systems.null]\n'
     )
-    record = measure(study, tmp_path / "record")
+    watch = Told()
+    record = measure(study, tmp_path / "record", watch=watch)
+    busy = [text for text in watch.texts if "busy before the trial began (most by python" in text]
+    assert len(busy) == (0 if shared else 1), watch.texts
     host = record.trials[0].host_window
     assert host.shared is shared
     assert any(name.startswith("python") and cpu_s > 0.2 for name, cpu_s in host.others.items())

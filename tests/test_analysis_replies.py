@@ -18,7 +18,7 @@ from searchbench.analysis.trial.replies import NOT_COMPARED, ONE_SIZE, REDIRECTS
 from searchbench.record import Record, open_record
 from searchbench.report.document.assemble import document
 from searchbench.report.page import page
-from searchbench.terminal.answer import warnings
+from searchbench.terminal.answer import exit_code, show, warnings
 from searchbench.workload.verbatim.model import Ask
 from test_load import run_at, serving
 
@@ -68,6 +68,56 @@ def test_redirects_are_no_answers(tmp_path: Path, measure: str, severity: str) -
         assert "At 4 clients s answered with redirects (1,000 of" in found.verdict.decision
         assert any("answered with redirects" in point for point in found.verdict.points)
         assert "redirects" in found.verdict.lines[0][-1]
+
+
+@pytest.mark.parametrize(
+    ("kind", "more"),
+    [
+        (REDIRECTS, {"drive": {"statuses": {"302": 1_000}}}),
+        ("partial results", {"outcomes": (0.005, "partial")}),
+        ("errors", {"outcomes": (0.005, "http_error")}),
+        (None, {"drive": {"statuses": {"200": 1_000}}}),
+    ],
+)
+def test_what_replies_say_is_said_also_where_the_only_step_is_void(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], kind: str | None, more: dict[str, Any]
+) -> None:
+    starved = {"drive": {"threads": [{"cpu": 1, "run_wait_ns": 59 * 10**8}]}}
+    share, outcome = more.pop("outcomes", (0.0, ""))
+    extra = {**more, "drive": {**starved["drive"], **more.get("drive", {})}}
+    record = written(tmp_path / "r", **extra)
+    if share:
+        said_otherwise(record, share, outcome)
+    found = judge(record)
+    assert [t.status for r in found.treatments for t in r.trials] == ["invalid"]
+    show(found)
+    said = capsys.readouterr().out
+    assert "! client starved" in said
+    assert [line.split(" (")[0] for line in said.splitlines() if line.startswith("? ")] == (
+        [f"? {kind}"] if kind else []
+    )
+
+
+def test_a_step_in_which_nothing_was_answered_well_is_bad_news_also_for_a_starved_client(
+    tmp_path: Path,
+) -> None:
+    """A client without a processor may cause timeouts; it does not make a server say 404."""
+    record = written(tmp_path / "r", drive={"threads": [{"cpu": 1, "run_wait_ns": 6 * 10**8}]})
+    assert exit_code(record, judge(record)) == 0
+    said_otherwise(record, 1.0, "http_error")
+    assert "client starved" in {f.kind for f in judge(record).findings}
+    assert exit_code(record, judge(record)) == 1
+
+
+def said_otherwise(record: Record, share: float, outcome: str) -> None:
+    """This share of the requests has another outcome."""
+    file = next(record.path.glob("trials/*/samples.parquet"))
+    table = pq.read_table(file)
+    number = open_record(record.path).trials[0].outcomes.index(outcome)
+    kinds = np.where(np.arange(table.num_rows) % round(1 / share) == 0, number, 0)
+    at = table.schema.get_field_index("outcome")
+    pq.write_table(table.set_column(at, table.schema.field("outcome"),
+                                    pa.array(kinds.astype(np.uint8))), file)  # fmt: skip
 
 
 def test_few_redirects_are_a_warning_and_an_unchanged_page_is_none(tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import socket
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -24,6 +25,7 @@ from searchbench.measure.run import run as measure
 from searchbench.record import Record
 from searchbench.study.read import parse_study
 from searchbench.workload.queries.algebra import Mode, Query, Terms
+from test_load import serving as serving_bytes
 
 STUDY = """
 question = "How fast is the one that runs?"
@@ -104,6 +106,25 @@ def test_nobody_there_is_a_sentence(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     monkeypatch.setattr("searchbench.lab.system.attach._READY_TIMEOUT_S", 0.3)
     with pytest.raises(LabError, match="nothing listens at"), attached(tmp_path, "127.0.0.1:9"):
         pass
+
+
+def test_what_answers_in_another_form_is_not_that_engine(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("searchbench.lab.system.attach._READY_TIMEOUT_S", 0.3)
+    for body in (b"{}", b'{"header": {}}', b"[]", b"<html>"):
+
+        def answer(peer: socket.socket, _head: bytes, _number: int, body: bytes = body) -> bool:
+            peer.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n%s" % (len(body), body))
+            return True
+
+        said = r"what answers at \S+ (is not Groonga: asked|does not reply as Groonga does)"
+        with (
+            serving_bytes(answer) as port,
+            pytest.raises(LabError, match=said),
+            attached(tmp_path, f"127.0.0.1:{port}"),
+        ):
+            pass
 
 
 def test_all_that_are_down_are_named_before_anything_is_read(

@@ -323,6 +323,14 @@ def test_ctrl_c_leaves_a_valid_record_and_says_how_to_go_on(tmp_path: Path) -> N
     while not list(first.glob("*/trial.json")):
         assert process.poll() is None, "it ended before its first trial did"
         time.sleep(0.02)
+    second = searchbench("run", "study.toml", "--record", "stopped", cwd=tmp_path)
+    assert second.returncode == 2
+    assert re.search(
+        rf"^searchbench: stopped: is being measured into by process {process.pid} since \d\d:\d\d; "
+        "wait for it, or name another --record$",
+        second.stderr,
+        re.MULTILINE,
+    ), second.stderr
     process.send_signal(signal.SIGINT)
     _out, err = process.communicate(timeout=60)
     assert process.returncode == 130, err
@@ -338,6 +346,21 @@ def test_ctrl_c_leaves_a_valid_record_and_says_how_to_go_on(tmp_path: Path) -> N
     assert first_line.startswith(f"{len(done)} of 4 trial"), first_line
     assert f"not measured again; {4 - len(done)} " in first_line
     assert "driven now, about" in first_line
+
+
+def test_of_two_commands_at_once_one_measures_and_the_other_is_refused(tmp_path: Path) -> None:
+    one_word(tmp_path)
+    command = [*MAIN, "run", "study.toml", "--record", "one", "--no-report"]
+    both = [
+        subprocess.Popen(command, cwd=tmp_path, env=ENV, stderr=subprocess.PIPE, text=True)
+        for _ in range(2)
+    ]
+    said = [process.communicate(timeout=100)[1] for process in both]
+    assert sorted(process.returncode for process in both) == [0, 2], said
+    refused = said[[process.returncode for process in both].index(2)]
+    assert "one: is being measured into by process " in refused
+    assert len(list((tmp_path / "one/trials").glob("*/trial.json"))) == 4
+    assert not (tmp_path / "one/.lock").exists()
 
 
 def test_a_killed_run_loses_the_trial_in_hand_and_nothing_else(tmp_path: Path) -> None:
@@ -380,6 +403,10 @@ def test_an_invalid_trial_is_said_at_once_and_that_it_is_not_measured_again(
     said = r"\[1/4\] .*: done, but invalid: (.*; )?foreign CPU: 35 % of the server's core 0[,;]"
     assert re.search(said, first), first
     assert "CPU seconds" not in first
+    lines = first.splitlines()
+    at = next(n for n, line in enumerate(lines) if "invalid: " in line)
+    assert "set SEARCHBENCH_SHARED_MACHINE=1" in lines[at + 1]
+    assert first.count("SEARCHBENCH_SHARED_MACHINE") == 1
     stay = "4 of 4 trials are invalid; they are on record, and the same command does not measure "
     assert stay in first
     assert app(command) == 1

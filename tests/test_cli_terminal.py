@@ -13,6 +13,7 @@ import pytest
 
 from searchbench.cli import app
 from searchbench.engines import ENGINES
+from searchbench.errors import LabError, StudyError
 
 MAIN = [sys.executable, "-m", "searchbench"]
 STUDY = """\
@@ -56,6 +57,36 @@ def test_a_run_goes_on_when_the_reader_of_its_output_leaves(study: Path) -> None
     assert (place / "report/report.html").is_file()
     again = subprocess.run([*command, "--no-report"], capture_output=True, timeout=60)
     assert process.returncode == again.returncode
+
+
+def test_the_study_of_a_record_is_run_again_from_anywhere(
+    study: Path, tmp_path_factory: pytest.TempPathFactory, capsys: pytest.CaptureFixture[str]
+) -> None:
+    place = tmp_path_factory.mktemp("elsewhere") / "r"
+    quiet = ["--set", "load.seconds=0.1", "--no-report"]
+    assert app(["run", str(study), "--record", str(place), *quiet]) == 0
+    again = ["run", str(place / "study.toml"), "--no-report", "--record"]
+    assert app([*again, str(place)]) == 0
+    assert "nothing was measured now" in capsys.readouterr().err
+    (study.parent / "queries.txt").unlink()
+    with pytest.raises(StudyError, match=f'there is no file "queries.txt" in {study.parent}'):
+        app([*again, str(place.parent / "s")])
+
+
+def test_folders_that_nobody_meant_are_not_made(study: Path) -> None:
+    place = study.parent / "r"
+    absent = study.parent / "no" / "work"
+    with pytest.raises(LabError, match=f"{absent}: there is no folder {absent.parent} to build"):
+        app(["run", str(study), "--record", str(place), "--work", str(absent)])
+    assert not absent.parent.exists()
+    assert not place.exists()
+
+
+def test_a_directory_in_place_of_a_file_is_called_so(study: Path) -> None:
+    (study.parent / "d").mkdir()
+    study.write_text(STUDY.replace("queries.txt", "d"))
+    with pytest.raises(StudyError, match=r'7:8: "d" is a directory, and a file is expected$'):
+        app(["check", str(study)])
 
 
 def unread(*argv: str | Path, **env: str) -> subprocess.CompletedProcess[str]:
@@ -113,3 +144,24 @@ def test_engines_fit_80_columns_and_each_says_all_by_name(
             said += [f"{name}: {why}" for name, why in declared[about].items()]
         assert all("".join(each.split()) in words for each in said)
         assert ("isnothere" in words) is not declared["present"]
+
+
+@pytest.mark.parametrize("checkout", [True, False])
+def test_check_says_that_a_system_is_not_here_and_only_a_checkout_can_make_java(
+    study: Path,
+    checkout: bool,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    if checkout:
+        (study.parent / "Makefile").touch()
+    monkeypatch.setenv("SEARCHBENCH_JAVA_HOSTS", str(study.parent / "java"))
+    study.write_text(STUDY.replace("[systems.null]\ndelay_us = 2000", "[systems.lucene]"))
+    assert app(["check", str(study)]) == 0
+    said = " ".join(capsys.readouterr().out.split())
+    assert "lucene-host.jar: `make java` builds it" in said
+    assert "study.toml: right, but cannot be run here yet (see above); " in said
+    assert ("this needs a checkout of searchbench's repository" in said) is not checkout
+    assert app(["check", str(study), "--json"]) == 0
+    (absent,) = json.loads(capsys.readouterr().out)["lacking"]
+    assert "lucene-host.jar" in absent

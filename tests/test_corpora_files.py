@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import bz2
+import csv
 import gzip
+import io
 import lzma
 from datetime import datetime
 from pathlib import Path
@@ -378,3 +380,63 @@ def test_without_quoting_a_quote_is_a_letter(tmp_path: Path) -> None:
     assert read(tmp_path, "d.tsv", fields={"title": "text"}, quote="") == [
         Document("1", {"title": '"open'})
     ]
+
+
+SHOP = [("id", "title", "note"), ("a", "one, two", "1;5"), ("b", "three", "x y, z\tw")]
+
+
+def table(delimiter: str) -> bytes:
+    """The shop as a spreadsheet writes it."""
+    to = io.StringIO()
+    csv.writer(to, delimiter=delimiter).writerows(SHOP)
+    return to.getvalue().encode()
+
+
+@pytest.mark.parametrize("name", ["d.csv", "d.tsv", "d.csv.gz"])
+@pytest.mark.parametrize("delimiter", [",", ";", "\t", "|"])
+def test_what_separates_cells_is_seen_from_the_first_rows(
+    tmp_path: Path, delimiter: str, name: str
+) -> None:
+    content = table(delimiter)
+    write(tmp_path, name, gzip.compress(content) if name.endswith(".gz") else content)
+    corpus = open_files(name, tmp_path)
+    assert corpus.dialect.delimiter == delimiter
+    assert [d.values for d in corpus.documents()] == [
+        dict(zip(SHOP[0][1:], row[1:], strict=True)) for row in SHOP[1:]
+    ]
+
+
+@pytest.mark.parametrize(
+    ("text", "delimiter"),
+    [
+        ("id,title; long\n1,red\n2,blue\n", ","),  # the header has both, the rows one
+        ("id;title, long\n1;red\n2;blue, green\n3;x\n", ";"),
+        ("title\nred; blue\ngreen; white\n", ","),  # one column
+        ("id,a\n1,2\n3\n4,5\n6,7\n", ","),  # a row that does not fit
+        ("a|b\nred\nblue\n", ","),  # no row has two cells
+        ('id;text\n1;"one\n\ntwo;three"\n' + '2;"x\ny"\n' * 300, ";"),  # rows longer than lines
+    ],
+)
+def test_a_separator_within_names_or_texts_is_none(
+    tmp_path: Path, text: str, delimiter: str
+) -> None:
+    write(tmp_path, "d.csv", text.encode())
+    assert open_files("d.csv", tmp_path).dialect.delimiter == delimiter
+
+
+def test_where_two_separators_fit_it_is_asked_for_and_what_is_declared_wins(tmp_path: Path) -> None:
+    write(tmp_path, "d.csv", b"a,b;c\nx,1;2\ny,3;4\n")
+    with pytest.raises(CorpusError, match="by a comma or a semicolon, and the first rows fit both"):
+        open_files("d.csv", tmp_path)
+    for declared, column in ((";", "c"), (",", "a")):
+        corpus = open_files("d.csv", tmp_path, delimiter=declared)
+        assert (corpus.dialect.delimiter, column in corpus.columns.values()) == (declared, True)
+
+
+def test_rows_of_which_none_can_be_read_are_not_to_be_declared(tmp_path: Path) -> None:
+    write(tmp_path, "d.csv", b'id,title\n1,"red" fox\n2,"blue" dog\n')
+    with pytest.raises(CorpusError, match=r"None of the first 2 rows can be read: .*d\.csv:2: "):
+        open_files("d.csv", tmp_path)
+    write(tmp_path, "e.csv", b"id,title\n")
+    with pytest.raises(CorpusError, match=r"e\.csv has no rows"):
+        open_files("e.csv", tmp_path)

@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import socket
 import threading
+import time
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -22,6 +23,7 @@ from searchbench import _core
 from searchbench.analysis.judge import judge
 from searchbench.cli import app
 from searchbench.errors import LabError, SearchbenchError
+from searchbench.lab.conduct.watch import Silence
 from searchbench.lab.drive.workload import encode
 from searchbench.lab.system.address import Target, named, target_of
 from searchbench.measure.load import Asked, load, study_of
@@ -38,9 +40,14 @@ HELLO = b"HTTP/1.1 200 OK\r\nServer: test/1\r\nContent-Length: 5\r\n\r\nhello"
 
 
 @contextmanager
-def serving(answer: Callable[[socket.socket, bytes, int], bool]) -> Iterator[int]:
-    """A server on loopback: ``answer(socket, request, how many so far)``, False: close."""
-    listener = socket.create_server(("127.0.0.1", 0))
+def serving(
+    answer: Callable[[socket.socket, bytes, int], bool], *, accepts_in_s: float = 0.0
+) -> Iterator[int]:
+    """A server on loopback: ``answer(socket, request, how many so far)``, False: close.
+
+    ``accepts_in_s``: if given, one connection waits to be accepted, and that takes so long.
+    """
+    listener = socket.create_server(("127.0.0.1", 0), backlog=1 if accepts_in_s else None)
     listener.settimeout(0.1)
     over = threading.Event()
     seen = [0]
@@ -75,6 +82,7 @@ def serving(answer: Callable[[socket.socket, bytes, int], bool]) -> Iterator[int
     def accept() -> None:
         while not over.is_set():
             try:
+                time.sleep(accepts_in_s)
                 peer, _ = listener.accept()
             except TimeoutError:
                 continue
@@ -130,6 +138,36 @@ def test_an_open_loop_sends_every_request_that_was_due(tmp_path: Path) -> None:
         record = run_at(port, tmp_path, {"rate_per_s": 200.0, "arrivals": "constant"})
     due = record.samples(record.trials[0].trial).column("due").to_numpy()
     assert sorted(due) == [n * 5_000_000 for n in range(80)]
+
+
+class Watch(Silence):
+    """What a person is told, and the stages."""
+
+    def __init__(self) -> None:
+        self.texts: list[str] = []
+        self.stages: list[str] = []
+
+    def told(self, text: str) -> None:
+        self.texts.append(text)
+
+    def stage(self, name: str) -> None:
+        self.stages.append(name)
+
+
+@pytest.mark.parametrize("accepts_in_s", [0.0, 0.03])
+def test_that_connections_take_long_to_be_opened_is_said_while_and_after(
+    tmp_path: Path, accepts_in_s: float
+) -> None:
+    watch = Watch()
+    load = {"rate_per_s": 20, "connections": 50}
+    with serving(always, accepts_in_s=accepts_in_s) as port:
+        record = run_at(port, tmp_path, load, watch=watch)
+    assert record.trials[0].status == "ok"
+    slow = bool(accepts_in_s)
+    at = watch.stages.index("drive")
+    assert (watch.stages[at + 1 : at + 3] == ["opening 50 connections", "drive"]) is slow
+    took = [text for text in watch.texts if "s to open 50 connections, before the load" in text]
+    assert len(took) == slow, watch.texts
 
 
 def faulty(number: int, what: Callable[[socket.socket], bool]) -> Any:

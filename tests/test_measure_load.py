@@ -181,6 +181,7 @@ def test_an_unknown_option_is_no_option() -> None:
 
 
 def test_the_interface_costs_nothing_until_it_is_used() -> None:
+    assert set(searchbench.__all__) <= set(dir(searchbench))
     code = "import searchbench, sys; print('numpy' in sys.modules, searchbench.load.__name__)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.split() == ["False", "load"]

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import errno
 import json
+import os
+import threading
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -13,9 +16,13 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+import records
 from searchbench import record
+from searchbench.analysis.judge import judge
 from searchbench.errors import RecordError
+from searchbench.record.lock import alone
 from searchbench.record.trial import Load, Note, Window
+from searchbench.report import write_report
 from searchbench.study import plan as plans
 
 RAW = np.dtype(
@@ -224,3 +231,65 @@ def test_a_search_that_appended_to_its_plan_is_continued_and_another_is_not(tmp_
         record.Writer(
             tmp_path / "r", plan=msgspec.structs.replace(begun, judging=promised), **about
         )
+
+
+def test_who_measures_into_a_record_is_named_and_leaves_no_trace(tmp_path: Path) -> None:
+    place = tmp_path / "records/r"
+    with alone(place), pytest.raises(RecordError) as refused, alone(place):
+        pass
+    assert str(refused.value).startswith(
+        f"{place}: is being measured into by process {os.getpid()} since "
+    )
+    assert not (tmp_path / "records").exists()
+    with alone(place):
+        writer(place)
+    assert sorted(each.name for each in place.iterdir()) == [
+        "host.json", "plan.json", "queries", "record.json", "study.toml", "trials",
+    ]  # fmt: skip
+
+
+def test_a_lock_that_was_left_behind_or_cannot_be_had_stops_nobody(tmp_path: Path) -> None:
+    place = tmp_path / "r"
+    place.mkdir()
+    (place / ".lock").write_text("1 elsewhere 2026-01-31T12:00:00+00:00\n")
+    with alone(place):
+        writer(place)
+    (tmp_path / "file").touch()
+    with alone(tmp_path / "file/r"), pytest.raises(RecordError, match="cannot be written"):
+        writer(tmp_path / "file/r")
+
+
+def test_only_one_of_many_has_the_lock_at_a_time(tmp_path: Path) -> None:
+    inside = threading.Semaphore()
+    had = 0
+
+    def take() -> None:
+        nonlocal had
+        for _ in range(50):
+            try:
+                with alone(tmp_path / "r"):
+                    assert inside.acquire(blocking=False), "two at a time"
+                    had += 1
+                    inside.release()
+            except RecordError:
+                pass
+
+    with ThreadPoolExecutor(4) as several:
+        for done in [several.submit(take) for _ in range(4)]:
+            done.result()
+    assert had
+
+
+@pytest.mark.parametrize("lost", ["study.toml", "trials", "plan.json", "host.json"])
+def test_what_a_record_lost_is_named(tmp_path: Path, lost: str) -> None:
+    """And nothing else is blamed, neither an interruption nor the folder of the report."""
+    path = records.two_systems(tmp_path / "r", blocks=1)
+    (path / lost).rename(tmp_path / "lost")
+
+    def reported() -> None:
+        opened = record.open_record(path)
+        write_report(opened, judge(opened), tmp_path / "page")
+
+    with pytest.raises(RecordError) as error:
+        reported()
+    assert str(error.value) == f"{path / lost}: is missing; the record is not whole"

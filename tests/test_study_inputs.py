@@ -152,3 +152,11 @@ def test_ids_that_are_there_twice_are_complained_of_with_their_lines(folder: Pat
     (left_out,) = looked(folder, study('bad_rows = "skip"\n' + FIELDS))
     assert "2 of the first 23 rows do not fit" in left_out
     assert "they will be left out" in left_out
+
+
+def test_cells_that_are_not_separated_as_usual_are_said_unless_declared(folder: Path) -> None:
+    (folder / "s.csv").write_text("id;title\n1;red fox\n2;blue dog\n")
+    text = study().replace("docs.csv", "s.csv")
+    said = looked(folder, text)
+    assert said == ["s: cells are separated by ;, as seen from the first rows"]
+    assert looked(folder, study('delimiter = ";"').replace("docs.csv", "s.csv")) == []

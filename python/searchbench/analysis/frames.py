@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -11,14 +12,17 @@ import pyarrow as pa
 from searchbench.analysis.judge import judge
 from searchbench.analysis.judgement import Comparison, Judgement, TreatmentResult, TrialResult
 from searchbench.errors import NotInstalled
-from searchbench.record import Record
+from searchbench.record import Record, open_record
 
 if TYPE_CHECKING:
     import pandas as pd
 
 
-def frames(record: Record, judged: Judgement | None = None) -> dict[str, pd.DataFrame]:
-    """Tables of a record as pandas DataFrames. NotInstalled without pandas; see ``tables``."""
+def frames(record: Record | Path | str, judged: Judgement | None = None) -> dict[str, pd.DataFrame]:
+    """Tables of a record, or of the folder of one, as pandas DataFrames; see ``tables``.
+
+    NotInstalled without pandas; RecordError as ``judge`` raises it.
+    """
     try:
         import pandas  # noqa: F401
     except ImportError:
@@ -29,13 +33,14 @@ def frames(record: Record, judged: Judgement | None = None) -> dict[str, pd.Data
     return {name: table.to_pandas() for name, table in tables(record, judged).items()}
 
 
-def tables(record: Record, judged: Judgement | None = None) -> dict[str, pa.Table]:
-    """Tables of a record, as pyarrow.
+def tables(record: Record | Path | str, judged: Judgement | None = None) -> dict[str, pa.Table]:
+    """Tables of a record, or of the folder of one, as pyarrow.
 
     ``samples``: every request of every trial with trial, treatment, block, control, measured and
     status as judged; ``trials``: a row a trial with its figures; ``treatments``: a row
     a treatment with each figure and its interval (``_low``, ``_high``); ``comparisons``.
     """
+    record = record if isinstance(record, Record) else open_record(record)
     judged = judged or judge(record)
     return {
         "samples": _samples(record, judged),

@@ -31,8 +31,8 @@ Exit codes:
        search of which everything is void exits with 0 too; its answer says so.
   1    Bad news.
        run, load, drnbench: a trial or a step failed, a server stopped
-       answering, a promise of a sweep is broken, or a study of trials has no
-       valid one.
+       answering or answered nothing well, a promise of a sweep is broken, or
+       a study of trials has no valid one.
        verify: a query differs at the level that the study requires, or a
        system failed.
        compare: a loss is resolved and beyond the threshold, or something is

@@ -13,7 +13,7 @@ def check(study: Path, *, sets: Sets = None, only: Only = None, as_json: Json = 
 
     Also reads the headers, first rows and first lines of the documents and queries that the study
     names, says where a few values decide the type of a column, and names each system that is not on
-    this machine.
+    this machine: `run` refuses the study until it is. That alone is no mistake, and exits with 0.
 
     Parameters
     ----------
@@ -46,6 +46,7 @@ def check(study: Path, *, sets: Sets = None, only: Only = None, as_json: Json = 
             raise
         out.as_json({"ok": False, "complaints": [asdict(c) for c in error.complaints]})
         return error.exit_code
+    absent = [*lacking(plan), *abilities.lacking(plan)]
     if as_json:
         out.as_json(
             {
@@ -57,11 +58,13 @@ def check(study: Path, *, sets: Sets = None, only: Only = None, as_json: Json = 
                 "trials": len(plan.trials),
                 "excluded": len(plan.excluded),
                 "told": told,
+                "lacking": absent,
             }
         )
         return 0
     excluded = f", {len(plan.excluded)} crossings left out" if plan.excluded else ""
-    for sentence in (*told, *lacking(plan), *abilities.lacking(plan)):
+    for sentence in (*told, *absent):
         out.say(sentence)
-    out.say(f"{study}: right; {measured(plan)}{excluded}")
+    but = ", but cannot be run here yet (see above)" if absent else ""
+    out.say(f"{study}: right{but}; {measured(plan)}{excluded}")
     return 0

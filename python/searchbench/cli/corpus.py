@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import textwrap
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -11,6 +13,8 @@ from searchbench.cli.flags import Json, flowing
 
 if TYPE_CHECKING:
     from searchbench.corpora.corpus import Corpus, Summary
+
+_SHOWN = 200  # characters of a value
 
 app = App(name="corpus", help="Make, scale and inspect documents.", help_format="plaintext")
 
@@ -150,6 +154,8 @@ def _show(
         f"{summary.name}: {summary.documents:,} documents, {summary.text_bytes:,} bytes of text"
     )
     out.say(f"digest {summary.digest}")
+    if separated := getattr(corpus, "separated", ""):
+        out.say(f"cells {separated}")
     out.table(("field", "type"), [(f.name, f.type) for f in corpus.schema.fields])
     inference = getattr(corpus, "inference", None)
     if inference is not None:
@@ -169,4 +175,7 @@ def _show(
         ignored = ", ".join(f"{name} ({n:,} rows)" for name, n in intake.ignored.items())
         out.say(f"columns that are not in the schema: {ignored}")
     for document in first or []:
-        out.say(f"\n{document['id']}: " + str(document["values"])[:300])
+        out.say(f"\n{document['id']}")
+        for name, value in document["values"].items():
+            shown = value if isinstance(value, str) else json.dumps(value, default=str)
+            out.say(f"  {name}: {textwrap.shorten(shown, _SHOWN, placeholder=' ...')}")

@@ -141,14 +141,14 @@ def _here(found: Presence) -> str:
 
 def _how(engine: Engine, found: Presence) -> str:
     """How to get it, in few words; ``Presence`` has all of them."""
-    from searchbench.lab.get.install import needs
+    from searchbench.lab.get.install import make_java, needs
 
     if engine.can.unavailable:
         return "attach to one that runs"
     if engine.can.packages or engine.can.artifacts:
         origin = "Debian" if engine.can.packages else "Maven Central"
         return origin if found.present else f"engines install {engine.name}"
-    return "`make java`" if needs(engine) else "comes with searchbench"
+    return make_java() if needs(engine) else "comes with searchbench"
 
 
 def _describe(engine: Engine, found: Presence) -> None:

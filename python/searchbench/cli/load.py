@@ -60,9 +60,9 @@ def load(
 
     What is on record is not measured again. To measure it again, name another --record.
 
-    Exits with 1 if a step could not be driven, a server stopped answering, or a promise of --slo is
-    broken; else with 3 if it cannot be told whether a promise is kept. That a step is void does not
-    alter the status.
+    Exits with 1 if a step could not be driven, a server stopped answering or answered not one
+    request of a step well, or a promise of --slo is broken; else with 3 if it cannot be told
+    whether a promise is kept. That a step is void does not alter the status.
 
     Parameters
     ----------

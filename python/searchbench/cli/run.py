@@ -26,8 +26,8 @@ def run(
     If the reader of its output leaves, as `head` does, it still runs to its end and reports.
 
     Exits with 1 if a trial failed, if a study of trials has no valid one, if a server of a sweep or
-    capacity search stopped answering, or if a promise of a sweep is broken; else with 3 if it
-    cannot be told whether a promise is kept.
+    capacity search stopped answering or answered nothing well, or if a promise of a sweep is
+    broken; else with 3 if it cannot be told whether a promise is kept.
 
     Parameters
     ----------

@@ -89,7 +89,11 @@ SPEC_KEYS = (
     ),
     _text("id", None, "The column of the id; else `id`, else the row's number."),
     _text("separator", "|", "What separates the keywords in a cell of CSV or TSV."),
-    _text("delimiter", "", "What separates cells; by default a comma in CSV, a tab in TSV."),
+    _text(
+        "delimiter",
+        "",
+        "What separates cells of CSV and TSV; by default seen from the first rows: , ; | or a tab.",
+    ),
     _text("quote", '"', "The quote around cells of CSV and TSV; empty for none."),
     _text(
         "date_unit", "ms", "The unit of dates that are numbers, counted from 1970 UTC.", ("s", "ms")

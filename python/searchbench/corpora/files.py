@@ -32,8 +32,17 @@ from searchbench.corpora.conform import (
     near,
 )
 from searchbench.corpora.corpus import BadRow, Document, Field, FieldType, Intake, Schema
+from searchbench.corpora.delimiter import shown
 from searchbench.corpora.doubts import Doubts, doubts
-from searchbench.corpora.rows import Dialect, Format, Source, format_of, header, rows
+from searchbench.corpora.rows import (
+    Dialect,
+    Format,
+    Source,
+    format_of,
+    header,
+    rows,
+    with_delimiter,
+)
 from searchbench.errors import CorpusError
 
 BadRows = Literal["refuse", "skip"]
@@ -66,6 +75,11 @@ class FileCorpus:
     inference: Inference | None = None
     doubts: Doubts | None = None
     intake: Intake | None = field(default=None, init=False)
+
+    @property
+    def separated(self) -> str:
+        """What separates the cells, for a sentence; "" where there are none, as in JSON."""
+        return f"separated by {shown(self.dialect.delimiter)}" if self.dialect.delimiter else ""
 
     def documents(self) -> Iterator[Document]:
         """All rows that fit, in order; CorpusError at the end of a reading that refuses some.
@@ -183,6 +197,7 @@ def open_files(
     sources = [source for each in asked for source in expand(each, base, format)]
     folders = format == "auto" and all((base / each).is_dir() for each in asked)
     dialect = Dialect("text" if folders else _format_of_all(sources, format), delimiter, quote)
+    dialect = with_delimiter(sources[0].path, dialect)
     # Only text files have to be cut at a separator: JSON and Parquet have lists.
     cut = separator if dialect.format in ("csv", "tsv") else None
     head = header(sources[0].path, dialect)
@@ -202,10 +217,13 @@ def open_files(
     else:
         sample: list[Mapping[str, Any]] = []
         places: list[str] = []
+        unread: list[str] = []
         if fields is None or head is None:
             every = ((s.path, line, row) for s in sources for line, row in rows(s, dialect))
             for path, line, row in islice(every, sample_rows):
-                if not isinstance(row, str):
+                if isinstance(row, str):
+                    unread.append(f"{path}:{line}: {row}")
+                else:
                     sample.append(row)
                     places.append(f"{path}:{line}")
         names = head if head is not None else tuple(dict.fromkeys(n for row in sample for n in row))
@@ -215,6 +233,13 @@ def open_files(
             inference = infer(sample, id_column, cut)
             schema, columns = inference.schema, inference.columns
             doubted = doubts(sample, places, inference, id_column)
+            if not sample:
+                raise CorpusError(
+                    f"None of the first {len(unread):,} rows can be read: {unread[0]}; mend them, "
+                    "or say how cells are written (`delimiter`, `quote`)."
+                    if unread
+                    else f"{first} has no rows."
+                )
             if not schema.fields:
                 why = f"\n{doubted}" if doubted else ""
                 raise CorpusError(

@@ -11,12 +11,13 @@ import lzma
 import zlib
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, BinaryIO, Literal
 
 import orjson
 
+from searchbench.corpora.delimiter import detected
 from searchbench.errors import CorpusError
 from searchbench.packed import COMPRESSED, inner_suffix, open_packed
 
@@ -88,6 +89,16 @@ def header(path: Path, dialect: Dialect) -> tuple[str, ...] | None:
         with opened(path) as stream:
             return _header(path, _reader(_text_lines(path, stream), dialect))
     return None
+
+
+def with_delimiter(path: Path, dialect: Dialect) -> Dialect:
+    """The dialect with what separates the cells of this file; CorpusError where that is unclear."""
+    if dialect.delimiter or dialect.format not in ("csv", "tsv"):
+        return dialect
+    with opened(path) as stream:
+        lines = _text_lines(path, stream)
+        found = detected(str(path), lines, usual(dialect), dialect.quote)
+    return replace(dialect, delimiter=found)
 
 
 @contextmanager
@@ -190,9 +201,17 @@ def _reader(stream: Iterator[str], dialect: Dialect) -> Any:
     quoting: dict[str, Any] = (
         {"quotechar": dialect.quote} if dialect.quote else {"quoting": csv.QUOTE_NONE}
     )
-    delimiter = dialect.delimiter or ("\t" if dialect.format == "tsv" else ",")
     # strict: a stray quote is an error with a line, where it would be mended without a word.
-    return csv.reader(stream, delimiter=delimiter, strict=True, **quoting)
+    return csv.reader(stream, delimiter=dialect.delimiter or usual(dialect), strict=True, **quoting)
+
+
+def usual(dialect: Dialect) -> str:
+    """What separates cells by the name of the format."""
+    return "\t" if dialect.format == "tsv" else ","
+
+
+def _usual(dialect: Dialect) -> str:
+    return "\t" if dialect.format == "tsv" else ","
 
 
 def _header(path: Path, reader: Any) -> tuple[str, ...]:

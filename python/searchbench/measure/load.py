@@ -24,6 +24,7 @@ from searchbench.study import Study, parse_study, read_study
 from searchbench.study.inputs import look
 from searchbench.study.model import key_of
 from searchbench.study.planner import make_plan
+from searchbench.study.read import base_of
 from searchbench.workload.verbatim.headers import REFERENCE, is_open, parse
 
 if TYPE_CHECKING:
@@ -111,7 +112,7 @@ def usual_record() -> Path:
 def study_of(asked: Asked) -> Study:
     """The study that these options mean; SearchbenchError where they do not fit together."""
     _check(asked)
-    base = Path.cwd() if asked.study is None else Path(asked.study).resolve().parent
+    base = Path.cwd() if asked.study is None else base_of(Path(asked.study))
     text = tomli_w.dumps(_tables(asked))
     try:
         return parse_study(text, "the options", base)

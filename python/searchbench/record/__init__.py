@@ -2,6 +2,7 @@
 
 trial    what trial.json holds           samples  the tables of a trial
 io       reading and writing             old      records of earlier formats
+lock     one command at a time
 """
 
 from __future__ import annotations

@@ -23,6 +23,7 @@ import pyarrow as pa
 
 from searchbench.errors import RecordError
 from searchbench.record import old
+from searchbench.record.lock import LOCK
 from searchbench.record.samples import PROBE, REPLIES, SAMPLES, read_table, write_tables
 from searchbench.record.trial import Trial
 from searchbench.spec import near_file
@@ -57,7 +58,10 @@ class Record:
     @property
     def study_text(self) -> str:
         """The study file as it was run."""
-        return (self.path / "study.toml").read_text(encoding="utf-8")
+        try:
+            return (self.path / "study.toml").read_text(encoding="utf-8")
+        except FileNotFoundError:
+            raise _missing(self.path / "study.toml") from None
 
     @cached_property
     def trials(self) -> list[Trial]:
@@ -107,6 +111,8 @@ def open_record(path: Path | str) -> Record:
             f"{READ[0]} to {READ[-1]}; read it with searchbench "
             f"{record.about.get('searchbench', 'of the version that wrote it')}"
         )
+    if not (folder / "trials").is_dir():  # it is made before record.json
+        raise _missing(folder / "trials")
     return record
 
 
@@ -114,14 +120,22 @@ class Writer:
     """Writes a record, a whole file at a time. Making one on an existing record continues it."""
 
     def __init__(
-        self, path: Path, *, study_text: str, plan: Plan, host: Mapping[str, Any], version: str
+        self,
+        path: Path,
+        *,
+        study_text: str,
+        plan: Plan,
+        host: Mapping[str, Any],
+        version: str,
+        base: Path | None = None,
     ) -> None:
+        """``base``: the folder that the study's file names are relative to."""
         self.path = path
         if (path / "record.json").exists():
             check_same_study(open_record(path), plan)
         elif path.exists() and not path.is_dir():
             raise RecordError(f"{path}: is a file, and a record is a folder; name another")
-        elif path.exists() and any(path.iterdir()):
+        elif path.exists() and any(each.name != LOCK for each in path.iterdir()):
             raise RecordError(f"{path}: the folder is not empty and holds no record; name another")
         else:
             with _room(path):
@@ -134,7 +148,7 @@ class Writer:
                     "format": FORMAT,
                     "searchbench": version,
                     "created": datetime.now(UTC).isoformat(timespec="seconds"),
-                }
+                } | ({"base": str(base)} if base else {})
                 _write(path / "record.json", _pretty(about))
 
     @property
@@ -248,12 +262,16 @@ def _read_json(path: Path) -> dict[str, Any]:
     try:
         found = orjson.loads(path.read_bytes())
     except FileNotFoundError:
-        raise RecordError(f"{path}: is missing; the record is not whole") from None
+        raise _missing(path) from None
     except orjson.JSONDecodeError as error:
         raise RecordError(f"{path}: is not JSON ({error}); the record is damaged") from None
     if not isinstance(found, dict):
         raise RecordError(f"{path}: is not a JSON object; the record is damaged")
     return found
+
+
+def _missing(path: Path) -> RecordError:
+    return RecordError(f"{path}: is missing; the record is not whole")
 
 
 def _pretty(value: Mapping[str, Any]) -> bytes:

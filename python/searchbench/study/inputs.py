@@ -14,6 +14,7 @@ from searchbench import corpora
 from searchbench.corpora.corpus import Schema
 from searchbench.corpora.doubts import Doubts
 from searchbench.corpora.files import FileCorpus
+from searchbench.corpora.rows import usual
 from searchbench.corpora.triples import TripleFiles
 from searchbench.corpora.validate import validate
 from searchbench.errors import CorpusError, QueryError
@@ -145,7 +146,14 @@ def _corpus(
         if isinstance(corpus, FileCorpus) and corpus.bad_rows == "refuse":
             raise CorpusError(f'{first}; mend them, or leave them out with bad_rows = "skip"')
         yield f"{corpus.name}: {first}; they will be left out"
-    doubts = corpus.doubts if isinstance(corpus, FileCorpus) else None
+    doubts = None
+    if isinstance(corpus, FileCorpus):
+        doubts = corpus.doubts
+        if not table.get("delimiter") and corpus.dialect.delimiter not in (
+            "",
+            usual(corpus.dialect),
+        ):
+            yield f"{corpus.name}: cells are {corpus.separated}, as seen from the first rows"
     if doubts:
         yield str(doubts)
     return corpus.schema, doubts

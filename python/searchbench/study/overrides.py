@@ -22,7 +22,7 @@ from searchbench.study.keys import PLACED_KEYS
 from searchbench.study.model import Study, among, key_of, section_of, table_of
 from searchbench.study.positions import Moved, Position, Source, flat
 from searchbench.study.positions import Path as Keys
-from searchbench.study.read import parse_study, read_text
+from searchbench.study.read import base_of, parse_study, read_text
 
 _MOST_NAME = 120  # characters of a folder's name
 
@@ -36,7 +36,7 @@ def read_changed(path: Path | str, sets: Sequence[str] = (), only: Sequence[str]
     option that is none.
     """
     path = Path(path)
-    base, before = path.resolve().parent, read_text(path)
+    base, before = base_of(path), read_text(path)
     Source(before, str(path))  # what is not TOML is complained of as it stands
     options = [f"--set {each}" for each in sets] + [f"--only {each}" for each in only]
     said = " ".join(options).replace("\n", " ")

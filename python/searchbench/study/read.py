@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -30,7 +31,20 @@ _REPLICATES = {"trials": 3, "sweep": 1, "capacity": 1}
 def read_study(path: Path | str) -> Study:
     """The study of a file; StudyError with every mistake in it."""
     path = Path(path)
-    return parse_study(read_text(path), str(path), path.resolve().parent)
+    return parse_study(read_text(path), str(path), base_of(path))
+
+
+def base_of(path: Path) -> Path:
+    """The folder that the file names of a study file are relative to: its own.
+
+    Of the copy in a record, the one in which the study was when it was run.
+    """
+    own = path.resolve().parent
+    try:
+        about = json.loads((own / "record.json").read_bytes())
+        return Path(about["base"])
+    except (OSError, ValueError, KeyError, TypeError):  # no record, or an older one
+        return own
 
 
 def read_text(path: Path) -> str:

@@ -94,6 +94,9 @@ class Given:
 
     def no_file(self, at: positions.Path, file: str) -> None:
         """Complain of one that does not exist, and name the nearest that does."""
+        if (self.base / file).is_dir():
+            self.source.at_value(at, f'"{file}" is a directory, and a file is expected')
+            return
         hint = near_file(self.base / file, file)
         self.source.at_value(at, f'there is no file "{file}" in {self.base}', hint)
 

@@ -14,8 +14,11 @@ if TYPE_CHECKING:
     from searchbench.measure.load import Asked
     from searchbench.record import Record
 
-# Findings of a step by which the server itself is gone, or never answered.
-_SERVER_GONE = {"server ended", "server died", "no answers"}
+# Findings of a step by which the server itself is gone.
+_SERVER_GONE = {"server ended", "server died"}
+# What the replies themselves say holds whatever else speaks against a trial.
+_OF_ANSWERS = {"redirects", "errors", "no answers", "partial results", "other answers under load",
+               "other sizes under load", "connections busy", *_SERVER_GONE}  # fmt: skip
 # Notes of a sweep or a search that say what is not known of its replies.
 _OF_REPLIES = {"answers not compared", "replies of one size"}
 _NAMED = 3  # trials; more are counted
@@ -69,16 +72,18 @@ def carry_out(
 
 
 def exit_code(kept: Record, judgement: Judgement) -> int:
-    """1: a trial failed, a server is gone, a promise is broken, or a study has no valid trial;
-    else 3: of a promise, it cannot be told; else 0."""
+    """1: a trial failed, a server is gone or answered nothing well, a promise is broken, or a study
+    has no valid trial; else 3: of a promise, it cannot be told; else 0."""
     # A sweep or a search without a valid trial is void, which its answer says.
     judged = [t.status for r in judgement.treatments for t in r.trials]
     void = judgement.measure == "trials" and "valid" not in judged
     kinds = [{f.kind for f in step.findings} for step in judgement.steps]
     # A load generator that got no processor says nothing of the server.
     spoilt = any(found & _SERVER_GONE for found in kinds if "client starved" not in found)
+    unanswered = any("no answers" in found for found in kinds)
     found = {p.verdict for step in judgement.steps for p in step.promises}
-    if void or spoilt or "broken" in found or any(t.status != "ok" for t in kept.trials):
+    failed = any(t.status != "ok" for t in kept.trials)
+    if void or spoilt or unanswered or failed or "broken" in found:
         return 1
     return 3 if "cannot tell" in found else 0
 
@@ -158,13 +163,17 @@ def warnings(judgement: Judgement) -> list[str]:
 
     Of a sweep or a search also for what is not known of the replies.
 
-    Trials that the answer does not use are left out: what they lack is said as invalid.
+    Of trials that the answer does not use, only what their replies say: what else they lack is said
+    as invalid.
     """
+    every = {t.trial for r in judgement.treatments for t in r.trials}
     used = {t.trial for r in judgement.treatments for t in r.trials if t.status == "valid"}
     also = set() if judgement.measure == "trials" else _OF_REPLIES
     found = [f for f in judgement.findings if f.severity == "warning" or f.kind in also]
-    found = [f for f in found if not f.trial or f.trial in used]
-    return [f"? {line}" for line in _by_kind(found, len(used))]
+    of_answers = [f for f in found if f.kind in _OF_ANSWERS]
+    rest = [f for f in found if f.kind not in _OF_ANSWERS and (not f.trial or f.trial in used)]
+    lines = [*_by_kind(of_answers, len(every)), *_by_kind(rest, len(used))]
+    return [f"? {line}" for line in lines]
 
 
 def _by_kind(findings: Iterable[Finding], of: int) -> Iterator[str]:

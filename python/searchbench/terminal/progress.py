@@ -22,6 +22,11 @@ if TYPE_CHECKING:
     from searchbench.terminal.searching import Searching
 
 _OVER_S = 1.0
+_FOREIGN = (
+    "Others use this machine's cores, and trials stay invalid while they do. Stop this (Ctrl-C), "
+    "then stop what else runs here. If others always work here, set SEARCHBENCH_SHARED_MACHINE=1: "
+    "it is then a warning. Either way name another --record."
+)
 
 
 class Terminal:
@@ -36,7 +41,7 @@ class Terminal:
         self.now = ""
         self.done = self.of = 0
         self.each_s = 0.0
-        self.interrupted = False
+        self.interrupted = self.advised = False
         searched = plan is not None and plan.judging.measure == "capacity"
         self.search = _searching(plan) if plan is not None and searched else None
 
@@ -107,6 +112,9 @@ class Terminal:
             self._line(f"{self.head}: failed at {about.stage}: {about.reason}")
         elif invalid:
             self._line(f"{self.head}: done, but invalid: {invalid}{self._left()}")
+            if "foreign CPU: " in invalid and not self.advised:
+                self.advised = True
+                self._line(_FOREIGN)
         elif not self.live:
             self._line(f"{self.head}: done{self._left()}")
 

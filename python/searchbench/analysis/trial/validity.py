@@ -331,7 +331,9 @@ def failed_finding(trial: Trial) -> Finding:
         trial.trial,
         f"in {stage}",
         trial.reason or "no reason was recorded",
-        "Run again: a failed trial is tried anew. The server's log is beside its trial.json.",
+        "Mend what the reason names and run again: a failed trial is tried anew. With another "
+        "setting it is another study: name another --record. The server's log is beside its "
+        "trial.json.",
     )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from functools import partial
 
 import msgspec
@@ -28,6 +29,7 @@ from searchbench.record.trial import Drive, Note, UnderLoad, Window
 _SAMPLED_REPLIES = 200
 # A window that begins within so much is about to: two ticks and some.
 _SOON_NS = 250_000_000
+_SLOW_OPENING_S = 1.0
 
 
 def drive_it(run: Run) -> None:
@@ -57,6 +59,7 @@ def drive_it(run: Run) -> None:
         on_tick=_progress(run, order, warming, counting),
     )
     sender = running.endpoint if fleet is None else FleetEndpoint(fleet, running.endpoint)
+    asked_unix_ns = time.time_ns()
     with run.machine.drive():
         try:
             trace = sender.send(compiled.requests, order, manner)
@@ -69,6 +72,13 @@ def drive_it(run: Run) -> None:
             raise LabError("nothing was sent: the order is empty", "drive")
         accounting = _account(run, trace)
         assert run.samples is not None
+        opening_s = (accounting.started_unix_ns - asked_unix_ns) / 1e9
+        if fleet is None and opening_s > _SLOW_OPENING_S:
+            session.sitting.watch.told(
+                f"it took {opening_s:.1f} s to open {order.connections:,} connections, before the "
+                "load began: the server accepts them slowly; fewer (`connections`), or a longer "
+                "accept queue of the server, takes less"
+            )
         run.under_load = decoded(running.decoder, trace, compiled, "under_load")
     lived = running.lives()
     if warming is not None:
@@ -104,8 +114,16 @@ def _progress(
         broken = sitting.breach(sitting.rules.promises, window.bounds_ns(due_ns))
 
     latest_ns = round(window.warmup_s * 1e9)  # by then the window has begun
+    opening = False
 
     def on_tick(completed: int, elapsed_ns: int, recent: bytes) -> bool:
+        nonlocal opening
+        if opening is not (elapsed_ns == 0):  # the clock starts when all connections are open
+            opening = elapsed_ns == 0
+            usual = "drive" if warming is None else "warm-up"
+            sitting.watch.stage(f"opening {order.connections:,} connections" if opening else usual)
+        if opening:
+            return True
         sitting.watch.tick(completed, elapsed_ns, recent)
         goes_on = warming is None or warming.tick(completed, elapsed_ns, recent)
         _before_the_window(warming, counting, latest_ns, elapsed_ns)

@@ -23,7 +23,9 @@ from searchbench.lab.conduct.watch import Breach, Silence, Watch
 from searchbench.lab.drive.warming import IsWarm
 from searchbench.lab.fleet.fleet import Fleet
 from searchbench.lab.place import host, ledger, mounts
+from searchbench.lab.probe.others import processes, used
 from searchbench.record import Record, Writer, open_record
+from searchbench.record.lock import alone
 from searchbench.study import Study, read_study
 from searchbench.study.plan import Plan, Trial
 from searchbench.study.planner import make_plan
@@ -50,31 +52,49 @@ def run(
     ``breach``: for a study that is to end once a promise is surely broken. ``invalid``: what makes
     a trial invalid, for the watch to say. ``plan``: the study's, if it was made already. ``work``:
     where indexes are built while measuring (default: the temporary directory). StudyError,
-    CorpusError, QueryError, NotInstalled, RecordError; LabError where an attached system does not
-    answer, which is asked before documents are read. A trial that fails is on record as failed and
-    raises nothing. KeyboardInterrupt leaves a valid record.
+    CorpusError, QueryError, NotInstalled; RecordError, also where somebody else measures into the
+    record; LabError where an attached system does not answer, which is asked before documents are
+    read. A trial that fails is on record as failed and raises nothing. KeyboardInterrupt leaves a
+    valid record.
     """
     study = study if isinstance(study, Study) else read_study(study)
     plan = plan or make_plan(study)
     host.require_release_build()
     openings = Openings(study.base, study.seed, watch or Silence())
     path = Path(record) if record else Path("records") / study.name
-    left = left_of(plan, path)
-    # To read documents may take minutes.
-    ask_attached((t for t in left if not t.requests), openings)
-    # Everything that a person can get wrong is opened before the first minute is spent.
-    for treatment in plan.treatments:
-        openings.opened(treatment, study.seed)
-    ask_attached((t for t in left if t.requests), openings)
-    with _conductor(openings, plan, work, is_warm, breach, invalid) as conductor:
-        if plan.judging.measure != "trials":
-            conductor.survey([t for t in plan.treatments if t.attach])
-        writer = _writer(study, plan, path)
-        search = plan.judging.measure == "capacity"
-        conductor.conduct(
-            searched(plan, writer, decide) if search else planned(plan, writer), writer
-        )
-    return open_record(writer.path)
+    with alone(path):
+        left = left_of(plan, path)
+        # To read documents may take minutes.
+        ask_attached((t for t in left if not t.requests), openings)
+        # Everything that a person can get wrong is opened before the first minute is spent.
+        for treatment in plan.treatments:
+            openings.opened(treatment, study.seed)
+        ask_attached((t for t in left if t.requests), openings)
+        with _conductor(openings, plan, work, is_warm, breach, invalid) as conductor:
+            if plan.judging.measure != "trials":
+                conductor.survey([t for t in plan.treatments if t.attach])
+            writer = _writer(study, plan, path)
+            if left:
+                _tell_busy(openings.watch)
+            search = plan.judging.measure == "capacity"
+            conductor.conduct(
+                searched(plan, writer, decide) if search else planned(plan, writer), writer
+            )
+    return open_record(path)
+
+
+def _tell_busy(watch: Watch) -> None:
+    """Say that others use this machine before minutes are spent; each trial looks for itself.
+
+    Nothing where the user knows it.
+    """
+    if host.shared():
+        return
+    before = processes()
+    for note in (note for note in host.notes() if note.kind == "busy machine"):
+        busiest = next(iter(used(before, processes(), {os.getpid()})), "")
+        who = f" (most by {busiest})" if busiest else ""
+        watch.told(f"{note.number}{who}: {note.meaning}; {note.remedy}")
 
 
 def verify(
@@ -102,7 +122,7 @@ def verify(
     # Nothing is timed, so no time is estimated; by that `run` tells it from a plan of its own.
     trials = tuple(_answering(plan))
     plan = structs.replace(plan, trials=trials, judging=judging, estimated_s=0.0)
-    with _conductor(openings, plan, work) as conductor:
+    with alone(Path(record)), _conductor(openings, plan, work) as conductor:
         writer = _writer(study, plan, Path(record))
         conductor.conduct(planned(plan, writer), writer)
     return open_record(record)
@@ -143,7 +163,12 @@ def _conductor(
 
 def _writer(study: Study, plan: Plan, path: Path) -> Writer:
     return Writer(
-        path, study_text=study.text, plan=plan, host=host.fingerprint(), version=_core.version
+        path,
+        study_text=study.text,
+        plan=plan,
+        host=host.fingerprint(),
+        version=_core.version,
+        base=study.base,
     )
 
 
@@ -168,7 +193,15 @@ def folder(work: Path | None) -> Iterator[Path]:
     across a mount.
     """
     place = work or Path(tempfile.gettempdir())
-    place.mkdir(parents=True, exist_ok=True)
+    try:
+        place.mkdir(exist_ok=True)  # not its parents: a name with a mistake would make those too
+    except FileNotFoundError:
+        raise LabError(
+            f"{place}: there is no folder {place.parent} to build indexes below; make it, or name "
+            "another with --work"
+        ) from None
+    except OSError as error:
+        raise LabError(f"{place}: indexes cannot be built there ({error.strerror})") from None
     for left in place.glob(f"{_PREFIX}*"):
         owner = left.name.removeprefix(_PREFIX).split("-")[0]
         if owner.isdigit() and not psutil.pid_exists(int(owner)):

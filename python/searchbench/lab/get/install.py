@@ -26,7 +26,7 @@ from searchbench.engines.engine import Engine, Service
 from searchbench.errors import LabError, NotInstalled
 from searchbench.lab.conduct.serve import Sentences, serving
 from searchbench.lab.get import finished
-from searchbench.lab.system.names import Places, engines_home, program
+from searchbench.lab.system.names import Places, engines_home, jvm_hosts, program
 from searchbench.study.plan import Plan
 
 _TIMEOUT_S = 900.0
@@ -82,7 +82,26 @@ def missing(engine: Engine) -> str | None:
     if not wanted:
         wanted = {places.fill(service.argv[0]): f"searchbench engines install {engine.name}"}
     absent = (name for name in wanted if program(name) is None)
-    return next((f"there is no {name}: {wanted[name]}" for name in absent), None)
+    return next((f"there is no {name}: {_doable(wanted[name])}" for name in absent), None)
+
+
+def make_java() -> str:
+    """The command that builds hosts for the JVM, and where it can be given."""
+    return "`make java`" if _in_checkout() else "`make java` in a checkout"
+
+
+def _in_checkout() -> bool:
+    """An installed searchbench has neither the Makefile nor the sources in Java."""
+    return (jvm_hosts().parent / "Makefile").is_file()
+
+
+def _doable(remedy: str) -> str:
+    if "`make java`" not in remedy or _in_checkout():
+        return remedy
+    return (
+        f"{remedy}; this needs a checkout of searchbench's repository, and "
+        "SEARCHBENCH_JAVA_HOSTS=CHECKOUT/java in the environment"
+    )
 
 
 def lacking(plan: Plan) -> list[str]:
@@ -124,14 +143,14 @@ def _origin(engine: Engine) -> str:
         return f"Maven: {' '.join(can.artifacts)}"
     if can.packages:
         return f"Debian: {' '.join(can.packages)}"
-    return "`make java`" if needs(engine) else "comes with searchbench"
+    return make_java() if needs(engine) else "comes with searchbench"
 
 
 def _how(engine: Engine) -> str:
     """What to do to get one that is not here."""
     if engine.can.packages or engine.can.artifacts:
         return f"searchbench engines install {engine.name}"
-    return "`make java`" if needs(engine) else "it comes with searchbench and does not start"
+    return make_java() if needs(engine) else "it comes with searchbench and does not start"
 
 
 def _service(engine: Engine) -> Service:
@@ -146,7 +165,7 @@ def install(engines: Sequence[Engine], say: Callable[[str], object]) -> None:
     """
     for engine in engines:
         if not engine.can.packages and not engine.can.artifacts:
-            here = "`make java` builds it" if needs(engine) else "it comes with searchbench"
+            here = f"{make_java()} builds it" if needs(engine) else "it comes with searchbench"
             say(
                 f"{engine.can.title}: there is nothing to install; {engine.can.unavailable or here}"
             )

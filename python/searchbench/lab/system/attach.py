@@ -6,6 +6,7 @@ Who answers at its target (which engine, which version) is asked politely, befor
 from __future__ import annotations
 
 import ipaddress
+import json
 import re
 import socket
 import time
@@ -98,19 +99,14 @@ class Attached(Running):
         while True:
             try:
                 self.facts = self.engine.facts(self.ask(self.service.ready, timeout_s=2.0))
-            except (Refused, ValueError, KeyError, TypeError) as error:
+            except (Refused, *_UNREAD) as error:
                 # What TLS or a login refuses, it refuses again.
                 final = isinstance(error, Refused) and error.words
                 if final or time.monotonic() > give_up:
                     silent = isinstance(error, Refused) and error.outcome == "refused"
                     if silent and not final:
                         raise LabError(_silent(self.endpoint.target), "deploy") from None
-                    raise LabError(
-                        f"at {self.place.url} there is no {self.engine.can.title} that can be "
-                        f"asked: {error}; credentials are read from "
-                        f"{', '.join(variables(self.place.name))}",
-                        "deploy",
-                    ) from None
+                    raise LabError(_not_it(self.engine, self.place, error), "deploy") from None
                 time.sleep(0.2)
             else:
                 break
@@ -232,6 +228,22 @@ def knock(target: Target) -> None:
             why = error.strerror or str(error)
             remedy = "see that the address is right and no firewall is before it"
             raise LabError("{}:{} takes no connection: {}; ".format(*at, why) + remedy) from None
+
+
+def _not_it(engine: Engine, place: Target, error: Exception) -> str:
+    """What is wrong with who answers there: refuses us, says no, or speaks of something else."""
+    named = f"credentials are read from {', '.join(variables(place.name))}"
+    if isinstance(error, Refused):
+        return f"at {place.url} there is no {engine.can.title} that can be asked: {error}; {named}"
+    if isinstance(error, ValueError) and not isinstance(error, json.JSONDecodeError):
+        return (
+            f"what answers at {place.url} does not reply as {engine.can.title} does ({error}); see "
+            f"that the port is its; {named}"
+        )
+    return (
+        f"what answers at {place.url} is not {engine.can.title}: asked for its status, it replies "
+        "in another form; see that the port is the right one, or name its engine"
+    )
 
 
 def _silent(at: tuple[str, int]) -> str:

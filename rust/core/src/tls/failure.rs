@@ -59,7 +59,7 @@ fn certificate(reason: &CertificateError, name: &str) -> String {
             if names.is_empty() {
                 format!(
                     "the certificate of {name} has no subject alternative name, and so is for \
-                     nobody: make one that has, or give insecure"
+                     nobody: make one that has, or drive without checking it (--insecure)"
                 )
             } else {
                 format!(
