@@ -401,6 +401,7 @@ class Trial(msgspec.Struct, kw_only=True):
     ``phases``: seconds spent in each phase; ``spans``: each phase once, with what the server did.
     ``reason`` and ``stage``: of a failed trial.
     ``place``: its levers as they were found; empty of a system that runs on the machine as it is.
+    ``traced``: its reads and writes were traced, which slowed it: it is not judged.
     ``said``: by outcome, the server's own sentence on one request that it refused so.
     """
 
@@ -410,6 +411,7 @@ class Trial(msgspec.Struct, kw_only=True):
     block: int = 1
     position: int = 0
     control: bool = False
+    traced: bool = False
     label: str = ""
     subject: str = ""
     levels: dict[str, Level] = {}

@@ -94,9 +94,11 @@ def parse_study(text: str, file: str, base: Path, moved: Moved | None = None) ->
         metric=verdict.get("metric"),
         command=(command,) if isinstance(command, str) else tuple(command),
         first_look=top.get("first_look", False),
+        io_sizes=top.get("io_sizes", False),
         moved=moved or {},
     )
     _measured(source, study, control)
+    _traced(source, study)
     _as_found(source, study, ingest.get("index"))
     places.check_cold(given, study.measure)
     factors = [*study.factors, *([study.steps] if study.steps else [])]
@@ -155,6 +157,21 @@ def _measured(source: Source, study: Study, control: Mapping[str, Any]) -> None:
     if study.measure == "capacity" and study.metric:
         source.at_key(("verdict", "metric"), "a search for capacity is judged by the rate that "
                       "keeps its promise; leave `metric` out")  # fmt: skip
+
+
+def _traced(source: Source, study: Study) -> None:
+    """Complain where sizes are to be traced of what is not started for a trial."""
+    if not study.io_sizes:
+        return
+    attached = [system.name for system in study.systems if system.attach]
+    if study.measure != "trials":
+        what = "a sweep" if study.measure == "sweep" else "a search for capacity"
+        wrong = f"`io_sizes` traces trials, and this is {what}: give [load] one load"
+    elif attached:
+        wrong = f"`io_sizes` traces what a trial starts, and {attached[0]} runs already"
+    else:
+        return
+    source.at_value(("io_sizes",), f"{wrong}, or leave it out")
 
 
 def _as_found(source: Source, study: Study, index: str | None) -> None:

@@ -47,6 +47,11 @@ class Storages:
         """Processes that do the work of its storages."""
         return [process for made in self._made.values() for process in made.daemons]
 
+    @property
+    def own(self) -> dict[str, Made]:
+        """By name, those that are file systems of ours and not directories, once they are made."""
+        return {n: made for n, made in self._made.items() if made.asked.kind != "directory"}
+
     def made(self, name: str) -> Made:
         """The storage of that name."""
         return self._made[name]
