@@ -7,10 +7,11 @@ io       reading and writing             old      records of earlier formats
 from __future__ import annotations
 
 from searchbench.record.io import FORMAT, Record, Writer, open_record
-from searchbench.record.samples import PROBE, REPLIES, SAMPLES, samples_table
+from searchbench.record.samples import IO, PROBE, REPLIES, SAMPLES, samples_table
 from searchbench.record.trial import Trial
 
 __all__ = [
+    "IO",
     "FORMAT",
     "PROBE",
     "REPLIES",

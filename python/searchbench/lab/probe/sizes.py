@@ -147,7 +147,7 @@ class Tracer:
             for key, buckets in maps.get(sizes, {}).items():
                 phase, source, call, device = (int(part) for part in key.split(","))
                 known = self._known.get(sign * device, ("", "", "not mounted"))
-                if known[2] in _OF_THE_KERNEL:
+                if known[2] in _OF_THE_KERNEL or not self._phases[phase]:
                     continue
                 seen = [b for b in buckets if b["count"]]
                 sized = names[call] in (*SIZED, *_REQUESTS[:2], "discard")
