@@ -11,8 +11,8 @@ from searchbench.record.samples import IO, PROBE, REPLIES, SAMPLES, samples_tabl
 from searchbench.record.trial import Trial
 
 __all__ = [
-    "IO",
     "FORMAT",
+    "IO",
     "PROBE",
     "REPLIES",
     "SAMPLES",

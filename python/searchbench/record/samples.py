@@ -1,4 +1,4 @@
-"""The tables of a trial: samples, replies, probe, reads and writes. Their columns are spelled here alone."""
+"""The tables of a trial: samples, replies, probe, reads and writes; all their columns."""
 
 from __future__ import annotations
 

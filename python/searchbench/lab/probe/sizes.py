@@ -4,9 +4,10 @@ bpftrace counts them in the kernel, through all phases of a trial that is not ju
 what a trial starts: the child of ours that makes itself a process group (as ``deploy`` has it do),
 with all that it starts. A phase begins where we say so by a call of prctl that does nothing else.
 
-Seen: calls that read or write regular files, by the bytes that they returned. Not seen: what is
-written through mapped memory or io_uring, which shows in the requests to devices alone. Those are
-of the whole machine, and the kernel makes them when it likes: also in a later phase.
+Seen: calls that read or write regular files, by the bytes that they returned. Not seen: what goes
+through mapped memory, io_uring or the kernel's AIO (as that of zfs-fuse to its own file), or is
+copied within the kernel. That shows in the requests to devices alone. Those are of the whole
+machine, and the kernel makes them when it likes: also in a later phase.
 """
 
 from __future__ import annotations
@@ -37,7 +38,6 @@ SIZED = (
 )  # fmt: skip
 CALLS = (*SIZED, "fsync", "fdatasync")
 _REQUESTS = ("read", "write", "flush", "discard")
-_SOURCES = ("", "system", "file system")
 _PHASE = 0x53425048  # an option of prctl that no kernel knows: it fails, and the tracer sees it
 _STARTS_S = 60.0
 _ENDS_S = 30.0
@@ -145,7 +145,7 @@ class Tracer:
             ("@sizes", "@bytes", CALLS, 1), ("@requests", "@volume", _REQUESTS, -1)
         ):  # fmt: skip
             for key, buckets in maps.get(sizes, {}).items():
-                phase, source, call, device = (int(part) for part in key.split(","))
+                phase, call, device = (int(part) for part in key.split(","))
                 known = self._known.get(sign * device, ("", "", "not mounted"))
                 if known[2] in _OF_THE_KERNEL or not self._phases[phase]:
                     continue
@@ -153,7 +153,7 @@ class Tracer:
                 sized = names[call] in (*SIZED, *_REQUESTS[:2], "discard")
                 yield {
                     "phase": self._phases[phase],
-                    "source": _SOURCES[source] if sign > 0 else "device",
+                    "source": "system" if sign > 0 else "device",
                     "storage": known[0],
                     "where": known[1],
                     "filesystem": known[2],
@@ -177,11 +177,10 @@ def _script(pid: int) -> str:
     calls = "".join(_traced(number, call) for number, call in enumerate(CALLS))
     return f"""
 tracepoint:sched:sched_process_fork {{
-  if (pid == {pid} || @ours[pid]) {{ @ours[args->child_pid] = 1; }}
-  if (@who[pid]) {{ @who[args->child_pid] = @who[pid]; }}
+  if (pid == {pid}) {{ @ours[args->child_pid] = 1; }}
+  if (@who[pid]) {{ @who[args->child_pid] = 1; }}
 }}
 tracepoint:sched:sched_process_exit {{ delete(@ours[args->pid]); delete(@who[args->pid]); }}
-tracepoint:sched:sched_process_exec /@ours[pid] && comm == "zfs-fuse"/ {{ @who[pid] = 2; }}
 tracepoint:syscalls:sys_enter_setpgid /@ours[pid] && args->pid == 0/ {{ @who[pid] = 1; }}
 {calls}
 tracepoint:block:block_rq_issue {{
@@ -191,8 +190,8 @@ tracepoint:block:block_rq_issue {{
   if (strncmp(args->rwbs, "FF", 2) == 0) {{ $op = 2; }}
   if (strncmp(args->rwbs, "D", 1) == 0) {{ $op = 3; }}
   if ($op != 9) {{
-    @requests[@phase, 0, $op, args->dev] = hist(args->bytes);
-    @volume[@phase, 0, $op, args->dev] = sum(args->bytes);
+    @requests[@phase, $op, args->dev] = hist(args->bytes);
+    @volume[@phase, $op, args->dev] = sum(args->bytes);
   }}
 }}
 tracepoint:syscalls:sys_enter_prctl /pid == {pid} && args->option == {_PHASE}/ {{
@@ -213,8 +212,8 @@ tracepoint:syscalls:sys_enter_{call} /@who[pid]/ {{
 }}
 tracepoint:syscalls:sys_exit_{call} /@at[tid]/ {{
   if (args->ret >= 0) {{
-    @sizes[@phase, @who[pid], {number}, @at[tid] - 1] = hist(args->ret);
-    @bytes[@phase, @who[pid], {number}, @at[tid] - 1] = sum(args->ret);
+    @sizes[@phase, {number}, @at[tid] - 1] = hist(args->ret);
+    @bytes[@phase, {number}, @at[tid] - 1] = sum(args->ret);
   }}
   delete(@at[tid]);
 }}"""

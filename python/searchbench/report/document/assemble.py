@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from searchbench.analysis.judgement import Judgement
 from searchbench.record import Record
-from searchbench.report.document import compare, details, measured, notices, places, steps
+from searchbench.report.document import compare, details, measured, notices, places, sizes, steps
 from searchbench.report.document.blocks import Document, Section
 from searchbench.report.document.content import Content
 from searchbench.report.document.text import line, short
@@ -19,6 +19,7 @@ _OF_ALL: tuple[_Part, ...] = (
     measured.agreement,
     measured.resources,
     places.section,
+    sizes.section,
     measured.machine,
     notices.findings,
     details.section,
