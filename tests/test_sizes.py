@@ -177,6 +177,17 @@ def test_a_tracer_that_cannot_start_says_why(
     assert not [p for p in psutil.Process().children() if p.name() == "bpftrace"]
 
 
+def test_a_tracer_that_ended_early_is_an_error_and_no_empty_table(home: Path, made: Ledger) -> None:
+    needs("io_sizes")
+    tracer = Tracer(made, home / "run")
+    tracer.start()
+    (process,) = [p for p in psutil.Process().children() if p.name() == "bpftrace"]
+    process.kill()
+    process.wait()
+    with pytest.raises(LabError, match="bpftrace ended early"):
+        tracer.stop()
+
+
 STUDY = """
 question = "How does it write?"
 replicates = 2

@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from searchbench.errors import SearchbenchError
+from searchbench.errors import LabError, SearchbenchError
 from searchbench.lab.conduct import caches, phases
 from searchbench.lab.conduct.openings import READERS, Opened, Openings
 from searchbench.lab.conduct.session import Run, Session, Sitting
@@ -155,7 +155,12 @@ class Conductor:
         if self.plan.judging.measure == "trials":
             self._drop(session)
         if session.tracer is not None:
-            run.sizes = session.tracer.stop()
+            try:
+                run.sizes = session.tracer.stop()
+            except LabError as error:
+                if run.about.status == "ok":
+                    run.about.status, run.about.stage = "failed", error.stage
+                    run.about.reason = str(error)
 
     def _tell(self, problems: Sequence[str]) -> None:
         """What could not be removed; it is in the ledger, and the next start tries again."""

@@ -18,6 +18,7 @@ import signal
 import subprocess
 import time
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -93,18 +94,23 @@ class Tracer:
         _libc.prctl(_PHASE, self._phases.index(phase), 0, 0, 0)
 
     def stop(self) -> pa.Table | None:
-        """What it counted, in the columns of ``record.samples.IO``; None where it did not."""
+        """What it counted, in the columns of ``record.samples.IO``; None where it did not start.
+
+        LabError (stage ``trace``) where it ended before, or does not end.
+        """
         child, self._child = self._child, None
         if child is None:
             return None
         child.send_signal(signal.SIGINT)  # it prints what it has and ends
         try:
-            child.wait(_ENDS_S)
+            code = child.wait(_ENDS_S)
         except subprocess.TimeoutExpired:
             child.kill()
-            child.wait()
+            code = child.wait()
         self._ledger.undo(self._number)
-        rows = list(self._rows())
+        if code:
+            raise LabError(f"bpftrace ended early{self._said()}", "trace")
+        rows = sorted(self._rows(), key=lambda row: self._phases.index(row["phase"]))
         return pa.Table.from_pylist(rows, schema=IO) if rows else IO.empty_table()
 
     def _wait_until_it_counts(self) -> None:
@@ -113,11 +119,16 @@ class Tracer:
         give_up = time.monotonic() + _STARTS_S
         while b"seen" not in self._printed.read_bytes():
             if self._child.poll() is not None or time.monotonic() > give_up:
-                said = self._complaints.read_text(errors="replace").split("ERROR:")[-1]
-                self.stop()
-                raise LabError(f"bpftrace does not trace: {' '.join(said.split())}", "trace")
+                with suppress(LabError):
+                    self.stop()
+                raise LabError(f"bpftrace does not trace{self._said()}", "trace")
             _libc.prctl(_PHASE, 0, 0, 0, 0)
             time.sleep(0.02)
+
+    def _said(self) -> str:
+        """Its last complaint."""
+        said = self._complaints.read_text(errors="replace").split("ERROR:")[-1]
+        return f": {' '.join(said.split())}"
 
     def _look(self, storages: Mapping[str, Made]) -> None:
         """Note what is mounted now and which devices there are."""

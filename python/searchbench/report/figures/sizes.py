@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import altair as alt
@@ -23,18 +24,26 @@ def histograms(found: Mapping[str, Sequence[Row]], look: Look) -> Chart:
     ``found``: by the label of a treatment, its rows. At most twelve panels, writes first.
     """
     several = len(found) > 1
+    places = {row.on for rows in found.values() for row in told(rows)[0]}
     panels: dict[str, list[dict[str, Any]]] = {}
     for what in ("writes", "reads"):
         for label, rows in found.items():
             first, _ = told(rows)
             for on in dict.fromkeys(row.on for row in first):
                 own = [row for row in first if row.on == on and getattr(row, what)]
-                name = " · ".join([*([line(label)] if several else []), f"{what}, {line(on)}"])
+                name = " · ".join(
+                    [
+                        *([line(label)] if several else []),
+                        what + f", {line(on)}" * (len(places) > 1),
+                    ]
+                )
                 if bars := list(_bars(own)):
                     panels[name] = bars
     panels = dict(list(panels.items())[:_PANELS])
     if not panels:
         return None
+    if several:  # their names are long for half the width of a phone
+        look = replace(look, columns=max(1, look.columns - 1))
     columns, width, short = room_for_panels(list(panels), look)
     every = [
         {**bar, "name": name}
