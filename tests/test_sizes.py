@@ -183,7 +183,6 @@ def test_a_tracer_that_ended_early_is_an_error_and_no_empty_table(home: Path, ma
     tracer.start()
     (process,) = [p for p in psutil.Process().children() if p.name() == "bpftrace"]
     process.kill()
-    process.wait()
     with pytest.raises(LabError, match="bpftrace ended early"):
         tracer.stop()
 
