@@ -76,6 +76,7 @@ class Kept:
     host: Mapping[str, Any]
     study_text: str
     trials: list[Trial]
+    traced: Sequence[Trial] = ()
     about: Mapping[str, Any] = field(
         default_factory=lambda: {"searchbench": "0.1.0", "created": "2026-01-31T12:00:00Z"}
     )

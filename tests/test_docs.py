@@ -11,7 +11,7 @@ import pyarrow as pa
 import pytest
 
 from searchbench.engines import ENGINES
-from searchbench.record import PROBE, REPLIES, SAMPLES
+from searchbench.record import IO, PROBE, REPLIES, SAMPLES
 from searchbench.record.trial import Trial
 from searchbench.study import read_study
 from searchbench.study.planner import make_plan
@@ -52,7 +52,7 @@ def test_the_table_of_samples_has_their_columns_and_types_in_order() -> None:
 
 
 @pytest.mark.parametrize(
-    ("file", "schema"), [("replies.parquet", REPLIES), ("probe.parquet", PROBE)]
+    ("file", "schema"), [("replies.parquet", REPLIES), ("probe.parquet", PROBE), ("io.parquet", IO)]
 )
 def test_the_paragraph_of_a_file_has_its_columns_in_order(file: str, schema: pa.Schema) -> None:
     named = re.findall(r"`(\w+)`", described(file))

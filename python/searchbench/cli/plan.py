@@ -58,6 +58,8 @@ def plan(study: Path, *, sets: Sets = None, only: Only = None, as_json: Json = F
             t.treatment + ("(A/A)" if t.control else "") for t in made.trials if t.block == block
         )
         out.say(f"block {block}: {order}")
+    if made.traced:
+        out.say(f"traced: {' '.join(t.treatment for t in made.traced)}")
     if made.judging.promises:
         out.say("promises: " + "; ".join(made.judging.promises))
     out.say(f"\n{outlook(made)}")

@@ -49,10 +49,10 @@ def standing(plan: planned.Plan, place: Path) -> Standing | None:
         return None
     record = open_record(place)
     check_same_study(record, plan)
-    ended = {t.trial: t.ended for t in record.trials if t.status == "ok"}
+    ended = {t.trial: t.ended for t in (*record.trials, *record.traced) if t.status == "ok"}
     if not ended:
         return None
-    left = tuple(t for t in record.plan.trials if t.id not in ended)
+    left = tuple(t for t in record.plan.every if t.id not in ended)
     return Standing(len(ended), _minute(max(ended.values())), left, _goes_on(plan, record))
 
 

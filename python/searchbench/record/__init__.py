@@ -8,11 +8,12 @@ lock     one command at a time
 from __future__ import annotations
 
 from searchbench.record.io import FORMAT, Record, Writer, open_record
-from searchbench.record.samples import PROBE, REPLIES, SAMPLES, samples_table
+from searchbench.record.samples import IO, PROBE, REPLIES, SAMPLES, samples_table
 from searchbench.record.trial import Trial
 
 __all__ = [
     "FORMAT",
+    "IO",
     "PROBE",
     "REPLIES",
     "SAMPLES",

@@ -24,7 +24,7 @@ import pyarrow as pa
 from searchbench.errors import RecordError
 from searchbench.record import old
 from searchbench.record.lock import LOCK
-from searchbench.record.samples import PROBE, REPLIES, SAMPLES, read_table, write_tables
+from searchbench.record.samples import IO, PROBE, REPLIES, SAMPLES, read_table, write_tables
 from searchbench.record.trial import Trial
 from searchbench.spec import near_file
 from searchbench.study.plan import Plan
@@ -65,8 +65,17 @@ class Record:
 
     @cached_property
     def trials(self) -> list[Trial]:
-        """Every trial on record, in the order of the plan."""
-        order = {t.id: i for i, t in enumerate(self.plan.trials)}
+        """Every trial that is judged, in the order of the plan."""
+        return [trial for trial in self._every if not trial.traced]
+
+    @property
+    def traced(self) -> list[Trial]:
+        """Every trial whose reads and writes were traced: its times are not to be used."""
+        return [trial for trial in self._every if trial.traced]
+
+    @cached_property
+    def _every(self) -> list[Trial]:
+        order = {t.id: i for i, t in enumerate(self.plan.every)}
         found = [read_trial(p) for p in (self.path / "trials").glob("*/trial.json")]
         return sorted(found, key=lambda t: order.get(t.trial, len(order)))
 
@@ -85,6 +94,10 @@ class Record:
     def probe(self, trial: str) -> pa.Table:
         """What the machine and the server did while the trial was driven."""
         return read_table(self.path / "trials" / trial / "probe.parquet", PROBE, None)
+
+    def sizes(self, trial: str) -> pa.Table:
+        """The reads and writes of a traced trial, by phase, file system and call."""
+        return read_table(self.path / "trials" / trial / "io.parquet", IO, None)
 
     def queries(self, digest: str) -> list[dict[str, Any]]:
         """The distinct queries of a query set: ``query``, ``text``, ``algebra``."""
@@ -180,6 +193,7 @@ class Writer:
         samples: pa.Table | Iterable[pa.Table] | None = None,
         replies: pa.Table | None = None,
         probe: pa.Table | None = None,
+        sizes: pa.Table | None = None,
         logs: Mapping[str, bytes] | None = None,
     ) -> None:
         """Put one trial on record; ``about`` becomes its trial.json. Replaces a failed attempt.
@@ -190,7 +204,8 @@ class Writer:
         with _room(folder):
             shutil.rmtree(folder, ignore_errors=True)
             folder.mkdir(parents=True)
-            for name, table in (("samples", samples), ("replies", replies), ("probe", probe)):
+            tables = {"samples": samples, "replies": replies, "probe": probe, "io": sizes}
+            for name, table in tables.items():
                 if table is not None:
                     part = folder / f".{name}.parquet"
                     write_tables(part, [table] if isinstance(table, pa.Table) else table)

@@ -1,4 +1,4 @@
-"""The tables of a trial: samples, replies, probe. Their columns are spelled here alone."""
+"""The tables of a trial: samples, replies, probe, reads and writes; all their columns."""
 
 from __future__ import annotations
 
@@ -102,6 +102,18 @@ PROBE = pa.schema(
         ("devices", pa.list_(_DEVICE)),
         ("links", pa.list_(_LINK)),
         ("server_busiest", pa.list_(_THREAD)),
+    ]
+)
+
+# A row for each phase, source, file system and call. Of sizes each power of two that occurred, by
+# its lower end; fsync and its like, and flushes, have a count alone.
+IO = pa.schema(
+    [
+        *((name, pa.string()) for name in ("phase", "source", "storage", "where", "filesystem")),
+        ("call", pa.string()),
+        ("count", pa.int64()),
+        ("bytes", pa.int64()),
+        ("sizes", pa.list_(pa.struct([("from", pa.int64()), ("count", pa.int64())]))),
     ]
 )
 

@@ -448,6 +448,7 @@ class Trial(msgspec.Struct, kw_only=True):
     ``reason``, ``stage``: of a failed trial. ``said``: by outcome, why it was refused once.
     ``place``: its levers as they were found; ``hosts``: agents on hosts, asked alone before.
     ``jobs``: those that were done, in their order; a trial that was not driven has them alone.
+    ``traced``: its reads and writes were traced, which slowed it: it is not judged.
     """
 
     trial: str
@@ -456,6 +457,7 @@ class Trial(msgspec.Struct, kw_only=True):
     block: int = 1
     position: int = 0
     control: bool = False
+    traced: bool = False
     label: str = ""
     subject: str = ""
     levels: dict[str, Level] = {}

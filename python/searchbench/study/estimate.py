@@ -82,6 +82,8 @@ def estimate(
     ``make_plan``.
     """
     driven = [*treatments] * study.replicates + [*twins]
+    traced = [*treatments] if study.io_sizes else []
+    driven += traced
     each_s = {t.id: _drive_s(study, t) for t in treatments}
     drives_s = sum(each_s[t.id] for t in driven)
     if study.verbatim:
@@ -107,6 +109,8 @@ def estimate(
     else:
         times = 1 if study.ingest == "once" else study.replicates
         ingest_s = times * sum(ingest for _, ingest in indexes.values())
+        # Each of those that are traced makes an index of its own.
+        ingest_s += sum(indexes[index_key(t)][1] for t in traced if index_key(t) in indexes)
     drives_s = sum(each_s[t.id] for t in driven)
     return read_s + spooled_s + ingest_s + study.replicates * asked_s + drives_s
 

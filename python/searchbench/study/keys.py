@@ -19,6 +19,8 @@ TOP_KEYS: tuple[SpecKey, ...] = (
             "(default 3; for a sweep or a capacity search 1)", minimum=1, maximum=1000),
     SpecKey("first_look", "boolean", False, "the report decides nothing; `run --quick` sets this "
             "and cuts blocks, windows, documents and queries"),
+    SpecKey("io_sizes", "boolean", False, "after all blocks, run one trial more of each treatment "
+            "in which the sizes of its reads and writes are traced; it is never counted"),
     SpecKey("exclude", "list", (), "crossings that are not to be run, with the reason"),
     SpecKey("command", "texts", None, "the command line that wrote this study; `searchbench load` "
             "writes it"),

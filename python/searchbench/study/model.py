@@ -139,7 +139,8 @@ class Study:
     ``metric``: by what the verdict is given, more being better of a throughput, less of anything
     else; None: throughput where every load is a closed loop, else response_p99.
     ``command``: the arguments of the command line that the study was made from, if it was.
-    ``first_look``: it decides nothing. ``moved``: where a command line changed the file, what in
+    ``first_look``: it decides nothing. ``io_sizes``: reads and writes are traced, in trials of
+    their own. ``moved``: where a command line changed the file, what in
     ``text`` comes from where.
     """
 
@@ -169,6 +170,7 @@ class Study:
     metric: str | None = None
     command: tuple[str, ...] = ()
     first_look: bool = False
+    io_sizes: bool = False
     moved: Moved = field(default_factory=dict, repr=False, compare=False)
 
     @property

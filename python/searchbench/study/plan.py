@@ -90,12 +90,16 @@ class Treatment(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Trial(msgspec.Struct, frozen=True):
-    """One treatment measured once. ``control`` is the A/A twin of the same treatment."""
+    """One treatment measured once. ``control`` is the A/A twin of the same treatment.
+
+    ``traced``: its reads and writes are traced, so that it is slower, and nothing counts it.
+    """
 
     id: str
     block: int
     treatment: str
     control: bool = False
+    traced: bool = False
 
 
 class Excluded(msgspec.Struct, frozen=True):
@@ -155,7 +159,10 @@ class Judging(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Plan(msgspec.Struct, frozen=True, kw_only=True):
-    """Every trial in the order it will be run, what is left out and why, how it is judged."""
+    """Every trial in the order it will be run, what is left out and why, how it is judged.
+
+    ``traced``: those that come after all others and are not judged.
+    """
 
     question: str
     seed: int
@@ -164,7 +171,13 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     excluded: tuple[Excluded, ...] = ()
     estimated_s: float = 0.0
     judging: Judging = Judging()
+    traced: tuple[Trial, ...] = ()
     format: int = 2
+
+    @property
+    def every(self) -> tuple[Trial, ...]:
+        """All that are run, judged or not."""
+        return (*self.trials, *self.traced)
 
     def treatment(self, name: str) -> Treatment:
         """The treatment of that id; KeyError."""
@@ -175,7 +188,9 @@ def measured(plan: Plan) -> str:
     """What is measured: "3 configurations, each a sweep of 4 steps"."""
     judging = plan.judging
     if judging.measure == "trials":
-        return f"{_count(len(plan.treatments), 'treatment')} in {_count(len(plan.trials), 'trial')}"
+        more = f" and {_count(len(plan.traced), 'traced one')}" if plan.traced else ""
+        trials = _count(len(plan.trials), "trial")
+        return f"{_count(len(plan.treatments), 'treatment')} in {trials}{more}"
     steps = Counter(t.subject for t in plan.treatments)
     times = f", {judging.replicates} times" if judging.replicates > 1 else ""
     who = _count(len(steps), "configuration") + (", each " if len(steps) > 1 else ", ")
@@ -189,7 +204,7 @@ def measured(plan: Plan) -> str:
 def warmups_s(plan: Plan) -> float:
     """Seconds that the warm-ups until steady take at most, all together."""
     limits = {t.id: float(t.load.get("warmup_limit_s") or 0.0) for t in plan.treatments}
-    return sum(limits[t.treatment] for t in plan.trials)
+    return sum(limits[t.treatment] for t in plan.every)
 
 
 def _count(n: int, what: str) -> str:

@@ -85,6 +85,7 @@ def make_plan(study: Study, documents: int | None = None) -> Plan:
     named = tuple(_named(treatments, study.steps.path if study.steps else None))
     twins = list(_twins(study, named))
     trials = () if study.measure == "capacity" else tuple(_order(study, named, twins))
+    traced = tuple(_traced(study, named))
     return Plan(
         question=study.question,
         seed=study.seed,
@@ -93,6 +94,7 @@ def make_plan(study: Study, documents: int | None = None) -> Plan:
         excluded=tuple(excluded),
         estimated_s=round(estimate(study, named, twins, documents), 1),
         judging=_judging(study, named),
+        traced=traced,
     )
 
 
@@ -235,6 +237,12 @@ def _order(
         for treatment, twin in members:
             name = f"b{block:0{width}d}-{treatment}{'-aa' if twin else ''}"
             yield Trial(name, block, treatment, twin)
+
+
+def _traced(study: Study, treatments: Sequence[Treatment]) -> Iterator[Trial]:
+    """Every treatment once more after all blocks, if what it reads and writes is asked for."""
+    for treatment in treatments if study.io_sizes else ():
+        yield Trial(f"io-{treatment.id}", study.replicates + 1, treatment.id, traced=True)
 
 
 def _in_turn(treatments: Sequence[Treatment], step: str, block: int) -> Iterator[str]:

@@ -115,9 +115,11 @@ def parse_study(text: str, file: str, base: Path, moved: Moved | None = None) ->
         metric=verdict.get("metric"),
         command=(command,) if isinstance(command, str) else tuple(command),
         first_look=top.get("first_look", False),
+        io_sizes=top.get("io_sizes", False),
         moved=moved or {},
     )
     _measured(source, study, control)
+    _traced(source, study)
     _as_found(source, study, ingest.get("index"))
     _with_jobs(source, study, ingest.get("index"))
     places.check_cold(given, study.measure)
@@ -199,6 +201,21 @@ def _with_jobs(source: Source, study: Study, index: str | None) -> None:
         if system.attach:
             source.at_key(("systems", system.name), f"{system.name} runs already, and jobs are "
                           "done by systems that are started")  # fmt: skip
+
+
+def _traced(source: Source, study: Study) -> None:
+    """Complain where sizes are to be traced of what is not started for a trial."""
+    if not study.io_sizes:
+        return
+    attached = [system.name for system in study.systems if system.attach]
+    if study.measure != "trials":
+        what = "a sweep" if study.measure == "sweep" else "a search for capacity"
+        wrong = f"`io_sizes` traces trials, and this is {what}: give [load] one load"
+    elif attached:
+        wrong = f"`io_sizes` traces what a trial starts, and {attached[0]} runs already"
+    else:
+        return
+    source.at_value(("io_sizes",), f"{wrong}, or leave it out")
 
 
 def _as_found(source: Source, study: Study, index: str | None) -> None:

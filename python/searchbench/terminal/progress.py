@@ -86,7 +86,8 @@ class Terminal:
             self.at_start = done
         self.done, self.of = done, of
         count = f"{done + 1}/{of}" if of else f"trial {done + 1}"
-        self.head = f"[{count}] {label}{' (A/A)' if trial.control else ''}"
+        kind = " (A/A)" if trial.control else " (traced)" if trial.traced else ""
+        self.head = f"[{count}] {label}{kind}"
         self._show("")
 
     def stage(self, name: str) -> None:
@@ -133,7 +134,7 @@ class Terminal:
         if self.search is not None:
             return f", up to {_duration(self.search.most_s())} left"
         here = self.done - (self.at_start or 0)
-        still = (len(self.plan.trials) if self.plan else self.of) - self.done
+        still = (len(self.plan.every) if self.plan else self.of) - self.done
         if not here or still <= 0:
             return ""
         return f", about {_duration(self.each_s * still)} left"
@@ -220,9 +221,9 @@ def beginning(plan: Plan, place: Path, found: Standing | None) -> str:
             f"{found.kept} {are} on record in {place} since {found.since}, and not measured again; "
             "the search goes on"
         )
-    n, of = len(found.left), len(plan.trials)
+    n, of = len(found.left), len(plan.every)
     still = structs.replace(
-        plan, trials=found.left, estimated_s=plan.estimated_s * len(found.left) / of
+        plan, trials=found.left, traced=(), estimated_s=plan.estimated_s * len(found.left) / of
     )
     return (
         f"{found.kept} of {of} {are} on record in {place} since {found.since}, and not measured "

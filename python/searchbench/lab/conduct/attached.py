@@ -43,6 +43,8 @@ def left_of(plan: Plan, path: Path) -> list[Treatment]:
     """The treatments that still have a trial to be driven, by the record at ``path``."""
     if plan.judging.measure == "capacity" or not (path / "record.json").is_file():
         return list(plan.treatments)
-    kept = {trial.trial for trial in open_record(path).trials if trial.status == "ok"}
-    left = {trial.treatment for trial in plan.trials if trial.id not in kept}
+    record = open_record(path)
+    there = [*record.trials, *record.traced]
+    kept = {trial.trial for trial in there if trial.status == "ok"}
+    left = {trial.treatment for trial in plan.every if trial.id not in kept}
     return [treatment for treatment in plan.treatments if treatment.id in left]

@@ -15,13 +15,14 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from searchbench.errors import SearchbenchError
+from searchbench.errors import LabError, SearchbenchError
 from searchbench.lab.conduct import caches, jobs, phases
 from searchbench.lab.conduct.openings import READERS, Opened, Openings
 from searchbench.lab.conduct.session import Run, Session, Sitting
 from searchbench.lab.conduct.trials import Trials
 from searchbench.lab.place import host
 from searchbench.lab.probe.probe import Probe
+from searchbench.lab.probe.sizes import Tracer
 from searchbench.lab.probe.totals import spent
 from searchbench.record import Record, Writer
 from searchbench.record import Trial as Kept
@@ -74,25 +75,29 @@ class Conductor:
     def conduct(self, trials: Trials, kept: Writer) -> None:
         """Every trial of ``trials``, each on record as soon as it has ended."""
         sitting, judging = self.sitting, self.plan.judging
-        done = sum(kept.has(t.id) for t in self.plan.trials)
+        done = sum(kept.has(t.id) for t in self.plan.every)
         for plan, trial in trials:
             treatment = plan.treatment(trial.treatment)
-            position = next(i for i, t in enumerate(plan.trials) if t.id == trial.id)
-            if judging.ingest == "per-block" and trial.block != self._block:
+            position = next(i for i, t in enumerate(plan.every) if t.id == trial.id)
+            # What is traced begins from nothing: its index is made, and a storage's daemon started.
+            anew = judging.ingest == "per-block" and trial.block != self._block
+            if anew or trial.traced:
                 self._stop_started()
                 self._tell(sitting.shelf.drop_indexes())
             self._block = trial.block
             seed = _seed(plan, trial, position) if sitting.timed else plan.seed
             opened = self.openings.opened(treatment, seed)
             kept.queries(opened.workload.digest, opened.workload.lines())
-            of = 0 if judging.measure == "capacity" else len(plan.trials)
+            of = 0 if judging.measure == "capacity" else len(plan.every)
             sitting.watch.begins(trial, treatment.label, done, of)
             run = self._trial(trial, opened, position, kept.path)
             kept.trial(
-                run.about, samples=run.samples, replies=run.replies, probe=run.probe, logs=run.logs
-            )
+                run.about, samples=run.samples, replies=run.replies, probe=run.probe,
+                sizes=run.sizes, logs=run.logs,
+            )  # fmt: skip
             done += 1
-            why = self.invalid(kept.record, run.about) if self.invalid else ""
+            judged = self.invalid is not None and not trial.traced
+            why = self.invalid(kept.record, run.about) if judged and self.invalid else ""
             sitting.watch.ends(trial, run.about, why)
             if judging.abort and run.about.drive is not None and run.about.drive.cut_short:
                 sitting.watch.told(f"{treatment.label}: so many requests broke a promise that the "
@@ -105,6 +110,8 @@ class Conductor:
         with Probe(session.processes) as machine:
             session.mark = machine.mark
             run = Run(session, opened, _heading(trial, opened, position), spill, machine)
+            if trial.traced:
+                session.tracer = Tracer(self.sitting.shelf.ledger, session.run)
             self._conducted(run)
         drive = run.about.drive
         zero_unix_ns = began_unix_ns if drive is None else drive.started_unix_ns
@@ -126,6 +133,8 @@ class Conductor:
             if self._driven and pause_s:
                 self.sitting.watch.stage("pause")
                 time.sleep(pause_s)
+            if session.tracer is not None:
+                session.tracer.start()
             with session.phase("host"):
                 run.about.notes += host.notes()
             self._open(session)
@@ -147,6 +156,13 @@ class Conductor:
         session.seconds.clear()
         if self.plan.judging.measure == "trials":
             self._drop(session)
+        if session.tracer is not None:
+            try:
+                run.sizes = session.tracer.stop()
+            except LabError as error:
+                if run.about.status == "ok":
+                    run.about.status, run.about.stage = "failed", error.stage
+                    run.about.reason = str(error)
         if self.plan.judging.jobs and session.index is not None:
             self._tell(session.index.discard())
 
@@ -215,6 +231,7 @@ def _heading(trial: Trial, opened: Opened, position: int) -> Kept:
         block=trial.block,
         position=position,
         control=trial.control,
+        traced=trial.traced,
         label=treatment.label,
         subject=treatment.subject or treatment.label,
         levels=dict(treatment.levels),

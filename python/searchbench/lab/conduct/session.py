@@ -41,6 +41,7 @@ from searchbench.lab.place.ledger import Ledger
 from searchbench.lab.place.places import Confines
 from searchbench.lab.place.storages import Storages
 from searchbench.lab.probe.probe import Probe
+from searchbench.lab.probe.sizes import Tracer
 from searchbench.lab.system.running import Running
 from searchbench.places import Cores, Place, place_of
 from searchbench.places.model import of_files
@@ -197,7 +198,8 @@ class Session:
     ``seconds`` spent in each phase; ``spans``: each time one was entered, its name and Unix times
     in ns; ``jobs``: those that were done; ``mark``: has the probe take a sample at once. ``stage``
     says where a failure happened. ``found``: what opening it found out, as fields of
-    ``record.trial.Trial``. ``asked_queries``: by query, whether a warm-up asked it since.
+    ``record.trial.Trial``. ``tracer``: of reads and writes, where that is what the trial is for.
+    ``asked_queries``: by query, whether a warm-up asked it since.
     """
 
     opened: Opened
@@ -218,6 +220,7 @@ class Session:
     left_place: list[Lever] = field(default_factory=list)
     spans: list[tuple[str, int, int]] = field(default_factory=list)
     found: dict[str, object] = field(default_factory=dict)
+    tracer: Tracer | None = None
     notes: list[Note] = field(default_factory=list)
     jobs: list[Doing] = field(default_factory=list)
     mark: Callable[[], None] = lambda: None
@@ -228,6 +231,8 @@ class Session:
         if name != self.stage:
             self.sitting.watch.stage(name)
         self.stage = name
+        if self.tracer is not None:
+            self.tracer.enters(name, self.index.storages.own if self.index else {})
         began, began_unix_ns = time.perf_counter(), time.time_ns()
         try:
             yield
@@ -334,6 +339,7 @@ class Run:
     samples: Samples | None = None
     replies: pa.Table | None = None
     probe: pa.Table | None = None
+    sizes: pa.Table | None = None
     under_load: pa.Table | None = None
     logs: dict[str, bytes] = field(default_factory=dict)
 

@@ -121,7 +121,7 @@ def verify(
     judging = structs.replace(plan.judging, measure="trials", control=None, replicates=1)
     # Nothing is timed, so no time is estimated; by that `run` tells it from a plan of its own.
     trials = tuple(_answering(plan))
-    plan = structs.replace(plan, trials=trials, judging=judging, estimated_s=0.0)
+    plan = structs.replace(plan, trials=trials, traced=(), judging=judging, estimated_s=0.0)
     with alone(Path(record)), _conductor(openings, plan, work) as conductor:
         writer = _writer(study, plan, Path(record))
         conductor.conduct(planned(plan, writer), writer)

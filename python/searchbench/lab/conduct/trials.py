@@ -21,7 +21,7 @@ Trials = Iterator[tuple[Plan, Trial]]
 
 def planned(plan: Plan, kept: Writer) -> Trials:
     """Those of a plan in its order that are not on record; a failed one is tried once a sitting."""
-    return ((plan, trial) for trial in plan.trials if not kept.has(trial.id))
+    return ((plan, trial) for trial in plan.every if not kept.has(trial.id))
 
 
 def searched(plan: Plan, kept: Writer, decide: Decide) -> Trials:

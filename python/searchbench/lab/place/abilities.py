@@ -21,7 +21,7 @@ from searchbench.lab.system.names import program
 from searchbench.places import Host, Place, Storage, place_of
 from searchbench.study.plan import Plan
 
-_SYS_ADMIN = 21  # the capability to mount, of linux/capability.h
+_SYS_ADMIN = 21  # the capability to mount and to trace, of linux/capability.h
 _AS_ROOT = "run as root"
 _PACKAGES = {
     "mkfs.ext4": "e2fsprogs", "mkfs.xfs": "xfsprogs", "mkfs.btrfs": "btrfs-progs",
@@ -67,6 +67,8 @@ def lacking(plan: Plan) -> list[str]:
         place = None if treatment.attach else place_of(treatment.settings)
         for sentence in _lacking(place, known) if place else ():
             found[sentence] = None
+    if plan.traced and (one := ability("io_sizes")).missing:
+        found[f"the study: io_sizes: {one.missing}; {one.remedy}"] = None
     return list(found)
 
 
@@ -146,7 +148,7 @@ def _in_a_network(lever: str, means: str, *programs: str) -> Ability | None:
         packages = " ".join(dict.fromkeys(_PACKAGES[name] for name in absent))
         return Ability(lever, means, f"there is no {absent[0]}", f"apt-get install {packages}")
     code, said = run("unshare", "--net", "--", "true")
-    if code or not _may_mount():
+    if code or not _may(_SYS_ADMIN):
         return Ability(lever, means, f"only root may make network namespaces: {said}".rstrip(": "),
                        _AS_ROOT)  # fmt: skip
     return None
@@ -232,6 +234,20 @@ def _latency() -> Ability:
     return found
 
 
+def _io_sizes() -> Ability:
+    """bpftrace, the kernel's own description of its structures, and the right to trace."""
+    means = "io_sizes = true"
+    if program("bpftrace") is None:
+        remedy = "apt-get install bpftrace"
+        return Ability("io_sizes", means, "there is no bpftrace", remedy)
+    if not _may(_SYS_ADMIN):
+        return Ability("io_sizes", means, "only root may trace", _AS_ROOT)
+    if not Path("/sys/kernel/btf/vmlinux").exists():
+        missing = "this kernel does not describe its structures (/sys/kernel/btf/vmlinux)"
+        return Ability("io_sizes", means, missing, "take a kernel with CONFIG_DEBUG_INFO_BTF")
+    return Ability("io_sizes", means)
+
+
 def _device(lever: str, means: str, *programs: str) -> Ability:
     """A file system behind a loop device."""
     kind = lever if lever in MAKERS else "ext4"
@@ -248,17 +264,17 @@ def _mounted(lever: str, means: str, kind: str, *programs: str) -> Ability:
     if absent:
         packages = " ".join(dict.fromkeys(_PACKAGES[name] for name in absent))
         return Ability(lever, means, f"there is no {absent[0]}", f"apt-get install {packages}")
-    if not _may_mount():
+    if not _may(_SYS_ADMIN):
         return Ability(lever, means, "only root may mount", _AS_ROOT)
     if not _kernel_has(kind):
         return Ability(lever, means, f"this kernel has no {kind}", "take another file system")
     return Ability(lever, means)
 
 
-def _may_mount() -> bool:
+def _may(capability: int) -> bool:
     for line in Path("/proc/self/status").read_text().splitlines():
         if line.startswith("CapEff:"):
-            return bool(int(line.split()[1], 16) >> _SYS_ADMIN & 1)
+            return bool(int(line.split()[1], 16) >> capability & 1)
     return False
 
 
@@ -282,4 +298,5 @@ _LOOKS: Mapping[str, Callable[[], Ability]] = {
     "latency": _latency,
     "hosts": _hosts,
     "delay": _delay,
+    "io_sizes": _io_sizes,
 }

@@ -62,6 +62,11 @@ class Storages:
         """The names of the block devices that are made for it, as the kernel counts them."""
         return [Path(m.path).name for m in self._made.values() if isinstance(m, Disk) and m.path]
 
+    @property
+    def own(self) -> dict[str, Made]:
+        """By name, those that are file systems of ours and not directories, once they are made."""
+        return {n: made for n, made in self._made.items() if made.asked.kind != "directory"}
+
     def made(self, name: str) -> Made:
         """The storage of that name."""
         return self._made[name]

@@ -340,14 +340,14 @@ def run(
         done = subprocess.run(
             [found, *arguments], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT, text=True, errors="replace", timeout=timeout_s,
-            preexec_fn=_dies_with_us,
+            preexec_fn=dies_with_us,
         )  # fmt: skip
     except subprocess.TimeoutExpired:
         return 124, f"{program_name} did not end in {timeout_s:.0f} s"
     return done.returncode, done.stdout if whole else " ".join(done.stdout.split())
 
 
-def _dies_with_us() -> None:
+def dies_with_us() -> None:
     """In the child: what a killed process has begun must not go on while it is cleaned up."""
     _libc.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
 

@@ -14,6 +14,7 @@ from searchbench.report.document import (
     measured,
     notices,
     places,
+    sizes,
     steps,
 )
 from searchbench.report.document.blocks import Document, Section
@@ -29,6 +30,7 @@ _OF_ALL: tuple[_Part, ...] = (
     measured.resources,
     places.section,
     hosts.section,
+    sizes.section,
     measured.machine,
     notices.findings,
     details.section,
@@ -38,6 +40,8 @@ _JOBS_ALONE: tuple[_Part, ...] = (
     jobs.section,
     compare.throughput,
     measured.answers,
+    places.section,
+    sizes.section,
     measured.machine,
     notices.findings,
     details.section,
