@@ -399,9 +399,8 @@ class Trial(msgspec.Struct, kw_only=True):
     ``roles``: what the numbers in the samples' column of that name mean.
     ``warmup``: None of one that was not until steady.
     ``phases``: seconds spent in each phase; ``spans``: each phase once, with what the server did.
-    ``reason`` and ``stage``: of a failed trial.
+    ``reason`` and ``stage``: of a failed trial. ``traced``: its reads and writes; it is not judged.
     ``place``: its levers as they were found; empty of a system that runs on the machine as it is.
-    ``traced``: its reads and writes were traced, which slowed it: it is not judged.
     ``said``: by outcome, the server's own sentence on one request that it refused so.
     """
 
