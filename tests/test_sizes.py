@@ -283,3 +283,15 @@ def test_a_machine_without_bpftrace_refuses_the_study_and_says_what_to_do(
         "the study: io_sizes: there is no bpftrace; apt-get install bpftrace"
     ]
     assert os.geteuid() or abilities.ability("io_sizes").means == "io_sizes = true"
+
+
+def test_a_tracer_keeps_nobody_from_removing_a_storage(home: Path, made: Ledger) -> None:
+    needs("io_sizes", "zfs")
+    found = stored(home, made, "zfs")
+    (home / "run").mkdir()
+    tracer = Tracer(made, home / "run")
+    tracer.start()
+    try:
+        assert found.remove() == []
+    finally:
+        tracer.stop()
