@@ -159,7 +159,8 @@ def test_files_are_weighed_as_each_file_system_has_them(home: Path) -> None:
         (opening,) = trial.jobs
         # zfs says so at once only if it is asked after all was written.
         assert opening.files["data"] > 0.8 * opening.lengths["data"]
-    assert [name[:4] for name in ext4.jobs[0].own_devices] == ["loop"]
+    # Mounted anew, it may have another number.
+    assert {name[:4] for name in ext4.jobs[0].own_devices} == {"loop"}
     assert zfs.jobs[0].own_devices == []
 
 

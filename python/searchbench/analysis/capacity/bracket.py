@@ -47,10 +47,10 @@ class Bracket:
     chance_inside: float | None = None
 
 
-def bracket(seen: Seen) -> Bracket:
+def bracket(seen: Seen, effort: float = 1.0) -> Bracket:
     """The interval by all trials of a search that say something about the system."""
     failing, seen = seen.failing, seen.by_rate
-    found = _between_stalls(_after_overload(_bracket(seen), seen), seen)
+    found = _between_stalls(_after_overload(_bracket(seen, effort), seen), seen)
     found = _with_errors(found, seen, failing)
     found = _below_other_answers(_over_connections(found, seen), seen)
     found = replace(found, sentence=f"{found.sentence}{_few_others(found, seen)}")
@@ -140,7 +140,7 @@ def _after_overload(found: Bracket, seen: Seen) -> Bracket:
     return Bracket(found.holds, None, said)
 
 
-def _bracket(seen: Seen) -> Bracket:
+def _bracket(seen: Seen, effort: float) -> Bracket:
     used = seen.used
     if not seen.driven:
         return Bracket(None, None, "No rate has been driven yet.")
@@ -188,7 +188,8 @@ def _bracket(seen: Seen) -> Bracket:
     found = changes(used, low, where.quantile(0.5), high, differs=where.differs > SUSPECT)
     if found.lower or found.upper:
         return _changed(found, used, low, high)
-    if where.differs >= CHANGES and where.speeds > APART:
+    # In short trials the queue of an overload has grown or not: that looks like other speeds.
+    if effort >= SURE_EFFORT and where.differs >= CHANGES and where.speeds > APART:
         return Bracket(None, None, _no_usual_speed(used, where))
     if low < min(rates) / BEYOND or high > max(rates) * BEYOND:
         return _beyond(used, low, high, where)

@@ -212,7 +212,7 @@ def _of_subject(record: Record, subject: str) -> list[Capacity]:
     found = []
     for promise, text in enumerate(judging.promises):
         seen = [seen_by(s.trials, s.judged, promise, judging.effort) for s in searches]
-        hull = rough(_hull([bracket(one) for one in seen], seen), judging.effort)
+        hull = rough(_hull([bracket(one, judging.effort) for one in seen], seen), judging.effort)
         found.append(
             Capacity(
                 subject=subject,
