@@ -193,6 +193,20 @@ def test_the_badge_names_the_best_and_only_that() -> None:
     assert "no valid A/A control" in badge(replace(judged, noise_floor=None)).explanation
 
 
+def test_the_badge_says_where_the_best_ranks_otherwise() -> None:
+    judged = examples.judgement(3)
+
+    def explained(same: int) -> str:
+        found = [
+            replace(c, queries_used=61, queries_measured=61, same_top_k=same, empty=13)
+            for c in judged.comparisons
+        ]
+        return badge(replace(judged, comparisons=tuple(found))).explanation
+
+    assert "of 48 queries that find something, the first hits are the same on 6" in explained(6)
+    assert "first hits" not in explained(24)
+
+
 def test_the_badge_does_not_say_resolved_where_first_hits_were_never_the_same() -> None:
     judged = examples.judgement(3)
     assert badge(judged).tone == "good"

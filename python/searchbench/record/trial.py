@@ -1,7 +1,8 @@
 """One trial as trial.json keeps it: here alone (and in alone.py) are its keys spelled.
 
 The lab fills a ``Trial`` in while it conducts; analysis and report read it. FORMATS.md describes
-the same keys for readers without us. What is not known is None or empty, never guessed.
+the same keys for readers without us. What is not known is None or empty, never guessed. Longer than
+most files, because the keys of one file stand in one place.
 """
 
 from __future__ import annotations

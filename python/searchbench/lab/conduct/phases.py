@@ -24,7 +24,8 @@ In a place, the storages of an index are made before it is. An index that trials
 use too is built without the limits of any; a session's own deployments have them. Before those,
 files are evicted where that is asked for.
 
-A phase takes a session and leaves in it what the next needs.
+A phase takes a session and leaves in it what the next needs. Longer than most files, because the
+orders of phases and what each does are read side by side.
 """
 
 from __future__ import annotations

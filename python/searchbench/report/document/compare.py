@@ -66,7 +66,9 @@ def _badge(judgement: Judgement) -> Badge:
             + aside
         )
     if label:
-        return Badge("Resolved", "good", f"{short(label, 60)} is better than every other.{aside}")
+        others = _other_hits(judgement, str(best))
+        whole = f"{short(label, 60)} is better than every other.{others}{aside}"
+        return Badge("Resolved", "good", whole)
     text, explanation = _without_best(judgement)
     return Badge(text, "good" if text == "Resolved" else "unsure", explanation + aside)
 
@@ -88,6 +90,22 @@ _FASTER = {
         "A difference is resolved on one query alone.",
     ),
 }
+
+
+def _other_hits(judgement: Judgement, best: str) -> str:
+    """That the best returns other first hits than a rival on most queries, though as many hits."""
+    found = [
+        (c.same_top_k, c.queries_used - c.empty)
+        for c in judgement.comparisons
+        if c.metric == judgement.metric and best in (c.a, c.b) and c.same_top_k is not None
+    ]
+    same, of = min(found, key=lambda one: one[0] / max(1, one[1]), default=(0, 0))
+    if same >= of / 2:
+        return ""
+    return (
+        f" But of {numbers.counted(of, 'query', 'queries')} that find something, the first hits "
+        f"are the same on {same} alone: look under Agreement whether they rank as you want."
+    )
 
 
 def _without_best(judgement: Judgement) -> tuple[str, str]:
