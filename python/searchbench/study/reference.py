@@ -130,8 +130,7 @@ A system with agents names the host of each agent. A place may name the host of 
 [hosts.north]
 cpu_share = 0.3
 
-[hosts.south]
-cpu_share = 0.15
+[hosts.south]             # its `cpu_share` is varied below, so it is not set here
 
 [systems.sphinx]
 agents = ["north", "south"]
@@ -163,8 +162,7 @@ jobs = ["import", "backup", "restore"]   # at the top, beside `question`; levers
 ```
 
 ```toml
-[jobs.import]
-triples = 100
+[jobs.import]             # `triples` is varied below, so it is not set here
 
 [jobs.backup]
 compression = 1
