@@ -129,7 +129,7 @@ def storage_problems(table: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
         return
     kind = str(kind_of(table))
     if kind == "directory" and "size" in table:
-        yield "size", "`size` is of a file system that is made, and a `directory` is there already"
+        yield "size", "`size` is for a file system that is made, and a `directory` exists already"
     size = size_bytes(table.get("size", "4GB"))
     if size < _LEAST.get(kind, 0):
         yield "size", f"{kind} needs {size_text(_LEAST[kind])} at least, and `size` is less"
