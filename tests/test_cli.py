@@ -326,8 +326,8 @@ def test_ctrl_c_leaves_a_valid_record_and_says_how_to_go_on(tmp_path: Path) -> N
     second = searchbench("run", "study.toml", "--record", "stopped", cwd=tmp_path)
     assert second.returncode == 2
     assert re.search(
-        rf"^searchbench: stopped: is being measured into by process {process.pid} since \d\d:\d\d; "
-        "wait for it, or name another --record$",
+        r"^searchbench: stopped: another command measures into this record: "
+        rf"process {process.pid} since \d\d:\d\d; wait for it, or name another --record$",
         second.stderr,
         re.MULTILINE,
     ), second.stderr
@@ -358,7 +358,7 @@ def test_of_two_commands_at_once_one_measures_and_the_other_is_refused(tmp_path:
     said = [process.communicate(timeout=100)[1] for process in both]
     assert sorted(process.returncode for process in both) == [0, 2], said
     refused = said[[process.returncode for process in both].index(2)]
-    assert "one: is being measured into by process " in refused
+    assert "one: another command measures into this record: process " in refused
     assert len(list((tmp_path / "one/trials").glob("*/trial.json"))) == 4
     assert not (tmp_path / "one/.lock").exists()
 

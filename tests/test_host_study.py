@@ -144,7 +144,9 @@ def test_a_share_that_does_not_take_is_the_reason(
 ) -> None:
     monkeypatch.setattr(Group, "share_cpu", lambda self, cores: None)
     reason = failed(home).reason
-    assert reason.startswith("the lever hosts.north.cpu_share did not take: 0.4 was asked; ")
+    assert reason.startswith(
+        "the lever hosts.north.cpu_share did not take effect: 0.4 was asked for; "
+    )
 
 
 KILLED = """
@@ -194,7 +196,7 @@ def test_what_a_machine_lacks_for_hosts_is_named_before_the_first_minute(
 
     monkeypatch.setattr(abilities, "run", without)
     with pytest.raises(Exception, match=r"host far: delay: this kernel has no netem: .*; "
-                                        "leave `delay_ms` away"):  # fmt: skip
+                                        "leave out `delay_ms`"):  # fmt: skip
         app(["run", str(path), "--record", kept])
     monkeypatch.setattr(abilities, "_may_mount", lambda: False)
     with pytest.raises(Exception, match="host far: hosts: only root may make network namespaces"):

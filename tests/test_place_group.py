@@ -110,7 +110,7 @@ def test_pages_that_evade_the_cap_are_noticed(
     process = reader(found)
     try:
         found.loaded({"": [process.pid]})
-        with pytest.raises(LabError, match="not on its account, so the cap does not hold"):
+        with pytest.raises(LabError, match="not charged to its control group, so the cap does not"):
             found.driven()
     finally:
         ended(process)
@@ -123,7 +123,7 @@ def test_a_cap_that_the_kernel_does_not_take_is_noticed(
     needs("memory")
     monkeypatch.setattr(Group, "cap_memory", lambda self, limit_bytes: None)
     found = confines(Place(name="small", memory_bytes=24 * MEGABYTE), home, made)
-    with pytest.raises(LabError, match=r"places\.small\.memory did not take: 24MB was asked"):
+    with pytest.raises(LabError, match=r"places\.small\.memory did not take effect: 24MB was"):
         found.settle()
     found.leave()
 
@@ -173,7 +173,7 @@ def test_a_share_that_is_not_kept_is_noticed(
     needs("cpu_share")
     monkeypatch.setattr(Group, "share_cpu", lambda self, cores: None)
     found = confines(Place(name="slow", cpu_share=0.3), home, made)
-    with pytest.raises(LabError, match=r"places\.slow\.cpu_share did not take: 0\.3 was asked"):
+    with pytest.raises(LabError, match=r"places\.slow\.cpu_share did not take effect: 0\.3 was"):
         found.settle()
     found.leave()
     monkeypatch.setattr(Group, "shared_cpu", lambda self: 0.04)
@@ -205,7 +205,7 @@ def test_a_thread_on_another_core_is_noticed(home: Path, made: Ledger) -> None:
     process = reader(found)
     try:
         os.sched_setaffinity(process.pid, CORES)
-        with pytest.raises(LabError, match=r"places\.one\.cores did not take: core .* was asked"):
+        with pytest.raises(LabError, match=r"places\.one\.cores did not take effect: core .* was"):
             found.loaded({"": [process.pid]})
     finally:
         ended(process)
@@ -269,7 +269,7 @@ def test_files_that_stay_in_memory_are_noticed(
     found = confines(Place(name="cold", cold="trial"), home, made)
     monkeypatch.setattr(cold, "_advise", lambda path: None)
     monkeypatch.setattr(cold, "_DROP", home / "nowhere/drop_caches")
-    with pytest.raises(LabError, match=r"places\.cold\.cold did not take: trial was asked"):
+    with pytest.raises(LabError, match=r"places\.cold\.cold did not take effect: trial was asked"):
         found.settle()
     found.leave()
 

@@ -163,7 +163,9 @@ def test_a_lever_that_does_not_take_fails_its_trial(
     rest = '[systems.sqlite]\n[places.p]\nmemory = "300MB"\n'
     (trial,) = measure(study(home, rest), home / "record", work=home / "work").trials
     assert (trial.status, trial.stage) == ("failed", "place")
-    assert trial.reason.startswith("the lever places.p.memory did not take: 300MB was asked; ")
+    assert trial.reason.startswith(
+        "the lever places.p.memory did not take effect: 300MB was asked for; "
+    )
     (seen,) = trial.place
     assert isinstance(seen, Lever)
     assert seen.problem

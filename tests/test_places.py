@@ -108,7 +108,7 @@ def test_storages_that_go_together(table: dict[str, object]) -> None:
         ({}, ": a storage has to be something"),
         ({"ram": False}, ": a storage has to be something"),
         ({**DISK, "ram": True}, "ram: `filesystem` and `ram` are two storages"),
-        ({"directory": "/tmp", "size": "1GB"}, "size: `size` is of a file system that is made"),
+        ({"directory": "/tmp", "size": "1GB"}, "size: `size` is for a file system that is made"),
         ({"filesystem": "xfs", "size": "200MB"}, "size: xfs needs 300MiB at least"),
         ({**DISK, "compression": "zstd"}, "compression: ext4 has no compression; btrfs and zfs"),
         ({"ram": True, "compression": "lzo"}, "compression: memory has no compression"),

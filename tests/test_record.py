@@ -238,7 +238,7 @@ def test_who_measures_into_a_record_is_named_and_leaves_no_trace(tmp_path: Path)
     with alone(place), pytest.raises(RecordError) as refused, alone(place):
         pass
     assert str(refused.value).startswith(
-        f"{place}: is being measured into by process {os.getpid()} since "
+        f"{place}: another command measures into this record: process {os.getpid()} since "
     )
     assert not (tmp_path / "records").exists()
     with alone(place):

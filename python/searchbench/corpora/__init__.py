@@ -92,7 +92,7 @@ SPEC_KEYS = (
     _text(
         "delimiter",
         "",
-        "What separates cells of CSV and TSV; by default seen from the first rows: , ; | or a tab.",
+        "What separates cells of CSV and TSV; by default found in the first rows: , ; | or a tab.",
     ),
     _text("quote", '"', "The quote around cells of CSV and TSV; empty for none."),
     _text(

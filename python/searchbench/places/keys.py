@@ -15,27 +15,27 @@ from searchbench.sizes import size_bytes, size_text
 from searchbench.spec import SpecKey, show
 
 FILES: Mapping[str, str] = {
-    "data": "the storage of the index, and of whatever else has none of its own",
+    "data": "the storage of the index, and of all files that have no storage of their own",
     "wal": "the storage of the log that is written before the data (write-ahead log, redo log)",
     "backup": "the storage of what the job `backup` makes",
 }
 """The kinds of files that a place can lay apart; an engine declares which of them it can."""
 
 HOST_KEYS: tuple[SpecKey, ...] = (
-    SpecKey("memory", "size", None, "the most memory that its processes have together, pages of "
-            "files that they read included", minimum=10**6),
+    SpecKey("memory", "size", None, "the most memory that its processes have together, including "
+            "the pages of files that they read", minimum=10**6),
     SpecKey("cores", "integers", None, "how many cores it has, or a list of their numbers; "
-            "default: all but the one of the load generator. Hosts may have the same ones",
+            "default: all but the one of the load generator. Hosts may share cores",
             minimum=0),
     SpecKey("cpu_share", "number", None, "share of the time of each of its cores that it has; "
             "default: all", above=0, maximum=1),
-    SpecKey("delay_ms", "number", None, "what each round trip to it takes longer; 0: nothing is "
-            "added", minimum=0, maximum=10_000),
+    SpecKey("delay_ms", "number", None, "how much longer each round trip to it takes; 0: no "
+            "delay", minimum=0, maximum=10_000),
 )  # fmt: skip
 PLACE_KEYS: tuple[SpecKey, ...] = (
     SpecKey("host", "text", None, "name of the host where the server runs; default: this machine"),
     SpecKey("memory", "size", None, "the most memory that all processes of the system have "
-            "together, pages of files that they read included", minimum=10**6),
+            "together, including the pages of files that they read", minimum=10**6),
     SpecKey("cores", "integers", None, "how many cores the system has, or a list of their numbers; "
             "default: all but the one of the load generator", minimum=0),
     SpecKey("cpu_share", "number", None, "share of the time of each of its cores that the system "
@@ -47,26 +47,26 @@ PLACE_KEYS: tuple[SpecKey, ...] = (
     *(SpecKey(kind, "text", None, f"{doc}; default: `storage`") for kind, doc in FILES.items()),
 )  # fmt: skip
 STORAGE_KEYS: tuple[SpecKey, ...] = (
-    SpecKey("filesystem", "text", None, "a file system that is made anew on a file of ours for "
-            "each index, and removed after it", FILE_SYSTEMS),
-    SpecKey("directory", "path", None, "or: a directory that exists, on whatever disk it is"),
+    SpecKey("filesystem", "text", None, "a file system that is made anew for each index, on a "
+            "file that searchbench creates, and removed after it", FILE_SYSTEMS),
+    SpecKey("directory", "path", None, "or: a directory that exists, on any disk"),
     SpecKey("ram", "boolean", None, "or: in memory (tmpfs)"),
-    SpecKey("size", "size", "4GB", "size of the file system, or of what may lie in memory; the "
-            "file takes no more space than what is written", minimum=10**6),
+    SpecKey("size", "size", "4GB", "size of the file system, or the most that may lie in "
+            "memory; the file takes no more space than what is written", minimum=10**6),
     SpecKey("compression", "text", "none", "btrfs: zlib, lzo or zstd, the first and the last also "
             "with a level, as in zstd:9; zfs (zfs-fuse): lzjb, zle, gzip, or gzip-1 to gzip-9"),
     SpecKey("record_size", "size", None, "zfs: `recordsize`, a power of two (default 128k)",
             minimum=512, maximum=128 << 10),
     SpecKey("logbias", "text", None, "zfs: `logbias`", ("latency", "throughput")),
-    SpecKey("like", "text", None, "the limits of a usual device, where they are not given below: "
-            "a disk of 7,200 rpm, or an SSD at a SATA port. A throttled file is not a disk: "
-            "requests that follow one another cost as much as those that do not", tuple(PRESETS)),
-    SpecKey("read_iops", "integer", None, "reads a second at most", minimum=1, maximum=10**9),
-    SpecKey("write_iops", "integer", None, "writes a second at most", minimum=1, maximum=10**9),
-    SpecKey("read_per_s", "size", None, "bytes read in a second at most", minimum=4096),
-    SpecKey("write_per_s", "size", None, "bytes written in a second at most", minimum=4096),
-    SpecKey("latency_ms", "number", None, "what each request to the device takes at least; 0: "
-            "nothing is added", minimum=0, maximum=10_000),
+    SpecKey("like", "text", None, "the limits of a typical device, for the keys below that are not "
+            "given: a disk of 7,200 rpm, or an SSD at a SATA port. A throttled file is not a disk: "
+            "sequential requests cost as much as random ones", tuple(PRESETS)),
+    SpecKey("read_iops", "integer", None, "most reads a second", minimum=1, maximum=10**9),
+    SpecKey("write_iops", "integer", None, "most writes a second", minimum=1, maximum=10**9),
+    SpecKey("read_per_s", "size", None, "most bytes read a second", minimum=4096),
+    SpecKey("write_per_s", "size", None, "most bytes written a second", minimum=4096),
+    SpecKey("latency_ms", "number", None, "least time that each request to the device takes; 0: "
+            "no delay", minimum=0, maximum=10_000),
 )  # fmt: skip
 
 _LIMITS = ("like", "read_iops", "write_iops", "read_per_s", "write_per_s", "latency_ms")
@@ -129,7 +129,7 @@ def storage_problems(table: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
         return
     kind = str(kind_of(table))
     if kind == "directory" and "size" in table:
-        yield "size", "`size` is of a file system that is made, and a `directory` is there already"
+        yield "size", "`size` is for a file system that is made, and a `directory` exists already"
     size = size_bytes(table.get("size", "4GB"))
     if size < _LEAST.get(kind, 0):
         yield "size", f"{kind} needs {size_text(_LEAST[kind])} at least, and `size` is less"

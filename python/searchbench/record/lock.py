@@ -60,8 +60,8 @@ def _taken(path: Path) -> int | None:
             holder = os.read(file, 1000).decode(errors="replace")
             os.close(file)
             raise RecordError(
-                f"{path.parent}: is being measured into by {_named(holder)}; wait for it, or name "
-                "another --record"
+                f"{path.parent}: another command measures into this record: {_named(holder)}; wait "
+                "for it, or name another --record"
             ) from None
         except FileNotFoundError:
             pass
@@ -76,7 +76,7 @@ def _named(holder: str) -> str:
         process, host, began = holder.split()
         since = datetime.fromisoformat(began).astimezone()
     except ValueError:
-        return "another process"
+        return "a process that has not said its number yet"
     today = since.date() == datetime.now().astimezone().date()
     where = "" if host == socket.gethostname() else f" on {host}"
     return f"process {process}{where} since {since:{'%H:%M' if today else '%Y-%m-%d %H:%M'}}"

@@ -106,10 +106,10 @@ def _check(source: Source, name: str, systems: Iterable[System], names: list[str
     before = names[: names.index(name)]
     for job in found:
         if job.fills and before:
-            report(at, f"the job {show(name)} begins with an empty system, so it comes first")
+            report(at, f"the job {show(name)} begins with an empty system, so it must come first")
         if job.after and not set(job.after) & set(before):
             needed = " or ".join(map(show, job.after))
-            report(at, f"the job {show(name)} comes after {needed}, which is not there before it")
+            report(at, f"the job {show(name)} comes after {needed}, which is not named before it")
 
 
 def _is_list(source: Source) -> bool:

@@ -19,8 +19,8 @@ TOP_KEYS: tuple[SpecKey, ...] = (
             "(default 3; for a sweep or a capacity search 1)", minimum=1, maximum=1000),
     SpecKey("first_look", "boolean", False, "the report decides nothing; `run --quick` sets this "
             "and cuts blocks, windows, documents and queries"),
-    SpecKey("io_sizes", "boolean", False, "after all blocks, run one trial more of each treatment "
-            "in which the sizes of its reads and writes are traced; it is never counted"),
+    SpecKey("io_sizes", "boolean", False, "after all blocks, run one more trial of each treatment "
+            "in which the sizes of its reads and writes are traced; no comparison uses it"),
     SpecKey("exclude", "list", (), "crossings that are not to be run, with the reason"),
     SpecKey("command", "texts", None, "the command line that wrote this study; `searchbench load` "
             "writes it"),
@@ -52,10 +52,10 @@ AGREEMENT_KEYS: tuple[SpecKey, ...] = (
 SYSTEM_KEYS: tuple[SpecKey, ...] = (
     SpecKey("engine", "text", None, "the engine's name; default: NAME. With [requests] it may be "
             'absent (the engine is recognised by its answers) or "none" (replies are not decoded)'),
-    SpecKey("place", "text", None, "name of the place where the system is started; with one "
-            "[places.NAME] that is everybody's"),
-    SpecKey("agents", "texts", None, "the host of each of its agents, by name, in their order; a "
-            "host that is there twice has two"),
+    SpecKey("place", "text", None, "name of the place where the system is started; if there is "
+            "only one [places.NAME], all systems are started there"),
+    SpecKey("agents", "texts", None, "the name of the host of each agent, in their order; a host "
+            "that is named twice has two agents"),
     SpecKey("attach", "texts", None, "HOST:PORT or a URL (http://, https://, mysql://, "
             "postgres://, sphinxql://, sphinx://, frames://; over TLS mysql+tls://, "
             "postgres+tls://, sphinxql+tls://) of a system that already runs, or a list of its "

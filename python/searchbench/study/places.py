@@ -177,7 +177,8 @@ def _check_place(
         source.at_key(("places", name), f"no system is started in the place `{name}`", hint)
     for at, storage in given.values(section, *_LAID):
         if storage not in storages:
-            hint = nearest(str(storage), storages) if storages else "say [storages.NAME]"
+            none = "there is no [storages.NAME] at all"
+            hint = nearest(str(storage), storages) if storages else none
             source.at_value(at, f"there is no storage {show(storage)}", hint)
     for kind in FILES:
         if not there or any(kind in kinds_of(system) for system in there):

@@ -93,41 +93,44 @@ is not checked; nor is anything that the record does not have.
 
 ## Places: memory, cores, storage, hosts
 
-A place says where a system runs and where its files lie ([PLACES.md](PLACES.md) shows what to learn
-from that). Each of its keys may be a factor:
+A place says where a system runs and where its files lie. [PLACES.md](PLACES.md) shows which
+questions that answers. Each of its keys may be a factor:
 
 ```toml
 [places.small]
 memory = "256MB"          # for all processes of the system and the files that they read
 cold = "trial"            # from a restart, with nothing in memory
 storage = "slow"          # where all files lie
-wal = "fast"              # but the write-ahead log is here
+wal = "fast"              # except the write-ahead log, which lies here
 
 [storages.slow]
 filesystem = "ext4"       # made for each index, and removed after it
 
 [storages.fast]
-directory = "/mnt/ssd"    # what is there
+directory = "/mnt/ssd"    # a directory that exists
 
 [factors]
 "places.small.cores" = [1, 2]
-"storages.slow.like" = ["disk", "ssd"]   # as slow as a disk that turns, or as an SSD
+"storages.slow.like" = ["disk", "ssd"]   # as slow as a rotating disk, or as an SSD
 ```
 
-With one place, every system that is started runs there. With several, each says in which:
-`place = "small"`, or a factor `"systems.*.place" = ["small", "plain"]`. A place without keys is
-this machine as it is. A crossing in which a level changes nothing for a system is left out, with
-that reason: a write-ahead log is nothing to a system that writes none.
+With one place, every system that is started runs there. With several, each system names its own
+(`place = "small"`), or a factor does (`"systems.*.place" = ["small", "plain"]`). A place without
+keys is this machine as it is. A crossing in which a level changes nothing for a system is left out,
+with that reason: the storage of the write-ahead log does not matter to a system that writes none.
+
+A storage is one of three things: a file system that is made for the study (`filesystem`), a
+`directory` that exists, or memory (`ram = true`). `like` and the limits slow ext4, xfs and btrfs.
 
 A host is a network namespace of this machine, with its own address, cores, share of CPU and memory.
-A system with agents names the host of each. A place may name the host of the server:
+A system with agents names the host of each agent. A place may name the host of the server
+(`host = "north"`). This study varies the speed of one of two hosts:
 
 ```toml
 [hosts.north]
 cpu_share = 0.3
 
-[hosts.south]
-cpu_share = 0.15
+[hosts.south]             # its `cpu_share` is varied below, so it is not set here
 
 [systems.sphinx]
 agents = ["north", "south"]
@@ -137,29 +140,29 @@ parts_by_agent = [2, 1]   # or one number for all
 "hosts.south.cpu_share" = [0.15, 0.3]
 ```
 
-Each agent is asked by itself before each trial, and the report says which host governs the whole.
-Shares of one core that add up to more than 1 make hosts take from each other, as hosts on machines
-of their own do not. `searchbench places` says whether this machine can have hosts and delays.
+Each agent is asked by itself before each trial, and the report says which host governs the speed of
+the whole, if that is resolved. Let the shares of one core add up to 1 at most: otherwise hosts take
+time from each other, which hosts on machines of their own do not. `searchbench places` says whether
+this machine can have hosts and delays.
 
 Sizes are texts. `k`, `M`, `G` and `T` are powers of 1,024; `kB`, `MB`, `GB` and `TB` are powers of
 1,000.
 
-`--set` makes a place too, if the study has none: `searchbench run study.toml --set
+If the study has no place, `--set` makes one: `searchbench run study.toml --set
 places.small.memory=256MB` runs every system with that much memory.
 
 ## Jobs: what is done once
 
-Import, making an index, backup, restore and opening are measured too. A study names the jobs of
-each trial in their order. They are named in a list, or each with a table of its levers, any of
-which may be a factor:
+A job is work that an engine does once: an import, making an index, a backup, a restore, or opening
+(from the start of the server until it answers). A study names the jobs of each trial in their
+order. It names them in a list, or gives each a table of its levers, any of which may be a factor:
 
 ```toml
-jobs = ["import", "backup", "restore"]   # beside `question`, with the levers as they are
+jobs = ["import", "backup", "restore"]   # at the top, beside `question`; levers have their defaults
 ```
 
 ```toml
-[jobs.import]
-triples = 100
+[jobs.import]             # `triples` is varied below, so it is not set here
 
 [jobs.backup]
 compression = 1
@@ -169,16 +172,16 @@ compression = 1
 ```
 
 Each job is done on a server that has just started. It is timed from the first byte sent to the last
-answer, with the probe running. Then the documents are counted, the server is stopped, and the files
-are weighed by kind. A job that leaves nothing, loses documents, or makes something that answers
-otherwise than the original fails its trial. Which jobs an engine has stands with its parameters
-below.
+answer, while the probe records what the machine does. Then the documents are counted, the server is
+stopped, and the sizes of the files are added up by kind. A trial fails if a job leaves no files,
+loses documents, or makes something that answers otherwise than the original. The jobs of each
+engine are listed with its parameters below.
 
 Each trial has an index of its own. A job that puts the documents in, as `import` does, comes first
-and takes the place of the ingest. `[queries]` are asked once after the jobs, so that the answers
-can be compared; a `[load]` drives them after that. Without `[load]` nothing is driven, and without
-`[queries]` nothing is asked. What decides is the time of the first job, unless `[verdict]` names
-another, as in `metric = "backup_s"`.
+and takes the place of the ingest. After the jobs, `[queries]` are asked once, so that the answers
+can be compared; then `[load]` drives them. Without `[load]` nothing is driven, and without
+`[queries]` nothing is asked. The time of the first job decides, unless `[verdict]` names another
+metric, as in `metric = "backup_s"`.
 
 ## The same study with a change
 
@@ -301,7 +304,7 @@ SEARCHBENCH_NAME_USER, SEARCHBENCH_NAME_PASSWORD and SEARCHBENCH_NAME_DATABASE (
 """
 
 _STORAGES = (
-    "One of `filesystem`, `directory` and `ram`. The limits are those of the device below ext4, "
+    "One of `filesystem`, `directory` and `ram`. The limits slow the device below ext4, "
     "xfs or btrfs."
 )
 
@@ -339,17 +342,20 @@ def _places() -> str:
         for kind in FILES
         if kind != "data"
     }
-    can = "; ".join(f"`{kind}`: {names}" for kind, names in apart.items())
+    can = " and ".join(f"`{kind}` ({names})" for kind, names in apart.items())
     return (
-        "Where systems run, and where their files lie. Files that engines can lay on a storage of "
-        f"their own: {can}."
+        "Where systems run, and where their files lie. Some engines can lay a kind of files on a "
+        f"storage of its own: {can}."
     )
 
 
 def _hosts() -> str:
     """Which engines can be on one."""
     able = ", ".join(name for name, engine in ENGINES.items() if engine.can.on_hosts)
-    return f"Network namespaces of this machine that stand for hosts. These can be on one: {able}."
+    return (
+        "Network namespaces of this machine that act as hosts. These engines can be on one: "
+        f"{able}."
+    )
 
 
 def _section(title: str, intro: str, keys: Iterable[SpecKey]) -> str:

@@ -144,13 +144,13 @@ class OrientDB(Engine):
             "the heap (storage.diskCache.bufferSize; OrientDB's own default: much of the memory)",
             switch(
                 "commit_synch", False
-            ): "synchronize after a commit (tx.commit.synch); by itself it "
-            "was seen to save nothing from a kill",
+            ): "synchronize after a commit (tx.commit.synch); in our tests it "
+            "saved nothing from a kill by itself",
             number("wal_commit_timeout_ms", 1000, (1, 3_600_000)): "the log goes to disk at least "
-            "this often (storage.wal.commitTimeout): what a kill takes",
-            choice("compression", "nothing", "gzip", index=True): "of the documents' pages "
+            "this often (storage.wal.commitTimeout); a kill loses what came later",
+            choice("compression", "nothing", "gzip", index=True): "for the documents' pages "
             "(storage.compressionMethod); gzip needs cluster_version 0 or 1",
-            choice("cluster_version", 2, 1, 0, index=True): "form of the files of documents "
+            choice("cluster_version", 2, 1, 0, index=True): "format of the documents' files "
             "(storage.cluster.version); only 0 and 1 compress",
             switch("index_first", False, index=True): "make the Lucene index before the documents "
             "come, not after",

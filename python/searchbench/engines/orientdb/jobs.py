@@ -59,9 +59,9 @@ JOBS = (
         "the whole database into one zip file, during which nothing can be written",
         described(
             {
-                number("compression", 9, (0, 9)): "of the zip file; 0: none (OrientDB's own "
+                number("compression", 9, (0, 9)): "level of the zip file; 0: none (OrientDB's own "
                 "default: 9)",
-                number("buffer_kb", 1024, (1, 1 << 20)): "what is written at once (OrientDB's own "
+                number("buffer_kb", 1024, (1, 1 << 20)): "size of each write (OrientDB's own "
                 "default: 1024)",
             }
         ),
@@ -210,7 +210,7 @@ def _durable(params: Parameters) -> str:
     synch = "on" if params["commit_synch"] else "off"
     return (
         f"a commit is acknowledged before its log is on the disk: the log goes there every {ms} "
-        f"ms, so a kill may take that much; tx.commit.synch is {synch}, which by itself saves "
+        f"ms, so a kill may lose that much; tx.commit.synch is {synch}, which by itself saves "
         "nothing (after a kill, 2,672 of 3,000 acknowledged commits were there with the default "
         "of 1000 ms, and all of them with 50 ms)"
     )

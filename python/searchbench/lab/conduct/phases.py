@@ -374,7 +374,7 @@ def _identify(session: Session) -> None:
         # A lever that did not take is a failed trial, never a silent one.
         name, level = next(iter(other.items()))
         raise LabError(
-            f"the lever {name} did not take: {levers[name]!r} was asked, it is {level!r}"
+            f"the lever {name} did not take effect: {levers[name]!r} was asked for, it is {level!r}"
         )
     session.found |= {
         "version": facts.version,

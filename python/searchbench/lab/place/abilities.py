@@ -91,7 +91,7 @@ def _lacking(place: Place, known: dict[str, Ability]) -> Iterator[str]:
         if storage.kind == "ram" and storage.size_bytes > free:
             yield (
                 f"{owner}: `size` is {size_words(storage.size_bytes)}, and this machine has "
-                f"{megabytes(free)} of memory free"
+                f"{megabytes(free)} of memory free; make it smaller"
             )
 
 
@@ -137,7 +137,7 @@ def _delay() -> Ability:
     code, said = run("unshare", "--net", "--", program("tc") or "tc", *tried[1:])
     if code:
         return Ability("delay", means, f"this kernel has no netem: {said.rstrip('.')}",
-                       "leave `delay_ms` away, or take a kernel with netem")  # fmt: skip
+                       "leave out `delay_ms`, or take a kernel with netem")  # fmt: skip
     return Ability("delay", means)
 
 

@@ -50,9 +50,9 @@ def as_asked(place: Place | Host, asked: Sequence[int], pids: Iterable[int]) -> 
             seen.add(found)
             if not set(found) <= set(asked):
                 others.append(f"thread {task} may run on {numbers(found)}")
-    problem = f"{others[0]}, and {numbers(asked)} were asked" if others else ""
+    problem = f"{others[0]}, and was to run on {numbers(asked)}" if others else ""
     if not threads:
-        problem = "no process of the system was found, so that its cores are not known"
+        problem = "no process of the system was found, so its cores are not known"
     return Lever(
         name=f"{place.section}.cores",
         asked=numbers(asked),

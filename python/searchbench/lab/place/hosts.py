@@ -31,8 +31,8 @@ _WHOLE = 1.001  # a core, and what adding up shares may be off
 _SHARED_CORE = Note(
     kind="hosts share a core",
     severity="note",
-    meaning="the hosts may take more of it together than there is, so each is slower in the whole "
-    "than alone, as hosts on machines of their own are not",
+    meaning="together the hosts may take more of it than there is, so each is slower when all work "
+    "than when asked alone; hosts on machines of their own would not be",
     remedy="give them cores of their own, or shares of CPU that add up to 1",
 )
 

@@ -179,8 +179,8 @@ def clean() -> Cleaned:
             problems = _undo(things, undone)
             if unknown:
                 problems.append(
-                    f"{path} names {unknown} that this version of searchbench does not know; give "
-                    "`searchbench places clean` of the one that made it"
+                    f"{path} names {unknown} that this version of searchbench does not know; run "
+                    "`searchbench places clean` with the version that wrote it"
                 )
             if problems:
                 left += problems

@@ -22,6 +22,7 @@ def insist(levers: Iterable[Lever]) -> None:
     for lever in levers:
         if lever.problem:
             raise LabError(
-                f"the lever {lever.name} did not take: {lever.asked} was asked; {lever.problem}",
+                f"the lever {lever.name} did not take effect: {lever.asked} was asked for; "
+                f"{lever.problem}",
                 "place",
             )

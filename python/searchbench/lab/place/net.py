@@ -155,8 +155,8 @@ def _addresses(hosts: int) -> list[str]:
     for part in (*parts[turn:], *parts[:turn]):
         if not any(part.overlaps(other) for other in taken if other.prefixlen > 0):
             return [str(part[n]) for n in range(1, hosts + 2)]
-    raise LabError(f"routes of this machine lead to all of {RANGE}, whose addresses hosts have",
-                   "place")  # fmt: skip
+    raise LabError(f"routes of this machine lead to all of {RANGE}, from which hosts get their "
+                   "addresses; free a /24 of it", "place")  # fmt: skip
 
 
 def _net(address: str) -> str:

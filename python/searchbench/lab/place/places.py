@@ -233,8 +233,8 @@ class Confines:
             problem = problem or f"it had {megabytes(seen.peak_bytes)}"
         if free > _UNCHARGED_BYTES + _UNCHARGED * place.memory_bytes:
             problem = problem or (
-                f"{megabytes(free)} of its files are in memory and not on its account, so the cap "
-                "does not hold for them"
+                f"{megabytes(free)} of the system's files are in memory and not charged to its "
+                "control group, so the cap does not hold for them"
             )
         met = f", and met the cap {seen.met:,} times" if seen.met else ""
         return replace(

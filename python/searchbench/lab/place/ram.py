@@ -33,7 +33,7 @@ class Ram:
         if self.asked.size_bytes > free:
             raise LabError(
                 f"storage {self.asked.name}: `size` is {size_words(self.asked.size_bytes)}, and "
-                f"this machine has {megabytes(free)} of memory free",
+                f"this machine has {megabytes(free)} of memory free; make it smaller",
                 "place",
             )
         source = self._ledger.unique()

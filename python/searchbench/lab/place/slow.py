@@ -104,7 +104,7 @@ class Slow:
     def _run(self, name: str, arguments: list[str], ready: Callable[[], bool]) -> None:
         found = program(name)
         if found is None:
-            raise LabError(f"a latency needs {name}, which is not here", "place")
+            raise LabError(f"`latency_ms` needs {name}, which is not installed", "place")
         log = self._home / f"{name}.log"
         with log.open("wb") as file:
             child = subprocess.Popen(

@@ -166,7 +166,7 @@ def not_in_memory(evicted: Evicted) -> None:
     if not evicted.done:
         page = cold.PAGE_BYTES
         raise LabError(
-            f"{megabytes(evicted.after * page)} of {megabytes(evicted.pages * page)} of its files "
-            "are still in memory: a process has them mapped, or writes to them",
+            f"{megabytes(evicted.after * page)} of {megabytes(evicted.pages * page)} of the "
+            "system's files are still in memory: a process has them mapped, or writes to them",
             "place",
         )

@@ -27,9 +27,9 @@ from searchbench.report.tables.cells import (
 _ABOUT = (
     "Before each trial every agent was asked by itself, for the parts that it has: the same "
     "requests, as many clients, the others idle. A distributed query waits for the slowest of its "
-    "agents, so that one governs. What all together are slower than it is alone went into merging, "
-    "into the network, and into what hosts on the same cores take from each other. These drives "
-    "are short: where all together are faster, by so much they are off."
+    "agents, so that one governs the whole. If all together are slower than that agent alone, the "
+    "rest went into merging, into the network, and into what hosts on the same cores take from "
+    "each other. These drives are short: if all together are faster, that much they are off."
 )
 
 
@@ -68,8 +68,8 @@ def section(content: Content) -> Section | None:
         return None
     if unknown:
         said.append(
-            f"Which host governs is not resolved of {'; '.join(unknown)}: none is slower than the "
-            "next by more than chance makes it. More replicates resolve more."
+            f"Which host governs is not resolved for {'; '.join(unknown)}: none is slower than the "
+            "next by more than chance explains. More replicates resolve more."
         )
     found = _table(rows)
     blocks: list[Block] = [Text(_ABOUT), *map(Text, said)]

@@ -13,8 +13,8 @@ from searchbench.report.tables import jobs as tables
 
 _HOW = (
     "Each job was done on a server that had just started, and timed from the first byte sent to "
-    "the last answer. Then the server was stopped, everything synchronized, and the files weighed: "
-    "as they are allocated, so that what a file system compresses counts as what it takes."
+    "the last answer. Then the server was stopped and everything synchronized. The sizes of files "
+    "are those that are allocated: a file that the file system compresses counts as compressed."
 )
 
 
@@ -71,9 +71,7 @@ def _said(results: list[JobResult]) -> list[str]:
         where = "" if len(durable) == 1 else f" ({', '.join(who)})"
         found.append(f"How durable{where}: {line(said)}.")
     if compared := list(dict.fromkeys(what for r in results for what in r.compared)):
-        found.append(
-            f"Seen to be the same in what was made and in the original: {', '.join(compared)}."
-        )
+        found.append(f"The same in what the job made as in the original: {', '.join(compared)}.")
     if any(r.documents is not None for r in results):
-        found.append("All documents that it was given were counted after it.")
+        found.append("After the job the documents were counted, and none was missing.")
     return found

@@ -9,7 +9,7 @@ from searchbench.report.tables import places as tables
 _TEXT = (
     "What the study asks of the places in which the systems ran, what the operating system says "
     "of it when asked, and what was seen once the system had loaded or had been driven. A trial "
-    "in which a lever did not take has failed."
+    "in which a lever did not take effect has failed."
 )
 
 

@@ -11,7 +11,7 @@ from searchbench.report.figures import sizes as figures
 from searchbench.report.tables import sizes as tables
 
 _TEXT = (
-    "One trial more of each treatment, after all others, in which the kernel counted by size what "
+    "One more trial of each treatment, after all others, in which the kernel counted by size what "
     "the system's processes read and wrote and what the devices were asked for. Tracing slows a "
     "system, so these trials are in no other figure. Sizes are powers of two: 4 KiB stands for 4 "
     "KiB up to, but not including, 8 KiB. What goes through mapped memory, io_uring or the "
