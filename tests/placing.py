@@ -33,8 +33,8 @@ def needs(*levers: str) -> None:
         found = ability(lever)
         if not found.here:
             brought = found.remedy.startswith("apt-get")
-            skip = f"{found.missing}: {found.remedy}" if brought else f"kernel: {found.missing}"
-            pytest.skip(f"{lever}: {skip}")
+            why = f"{lever}: {found.missing}"
+            pytest.skip(f"{why}: {found.remedy}" if brought else f"kernel: {why}")
 
 
 @pytest.fixture

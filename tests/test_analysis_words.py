@@ -18,7 +18,7 @@ from searchbench.report.tables import numbers
         (1.1, 1.4, "1.1–1.4", "1.10–1.40×"),
         (1.1, 16e9, "from 1.1 on: no upper limit is known", "1.10× and more"),
         (1e-8, 1.4, "up to 1.4: no lower limit is known", "up to 1.40×"),
-        (1e-8, 16e9, "unknown: no limit is known on either side", "unknown"),
+        (1e-8, 16e9, "not known", "not known"),
         (2000, 2500, "2,000–2,500", "2,000–2,500×"),
         (1 / 125, 1 / 100, "0.008–0.01", "0.00800–0.0100×"),
     ],

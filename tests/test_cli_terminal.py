@@ -160,7 +160,7 @@ def test_check_says_that_a_system_is_not_here_and_only_a_checkout_can_make_java(
     assert app(["check", str(study)]) == 0
     said = " ".join(capsys.readouterr().out.split())
     assert "lucene-host.jar: `make java` builds it" in said
-    assert "study.toml: right, but cannot be run here yet (see above); " in said
+    assert ": right, but cannot be run here yet (see above); " in said
     assert ("this needs a checkout of searchbench's repository" in said) is not checkout
     assert app(["check", str(study), "--json"]) == 0
     (absent,) = json.loads(capsys.readouterr().out)["lacking"]

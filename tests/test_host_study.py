@@ -198,7 +198,7 @@ def test_what_a_machine_lacks_for_hosts_is_named_before_the_first_minute(
     with pytest.raises(Exception, match=r"host far: delay: this kernel has no netem: .*; "
                                         "leave out `delay_ms`"):  # fmt: skip
         app(["run", str(path), "--record", kept])
-    monkeypatch.setattr(abilities, "_may_mount", lambda: False)
+    monkeypatch.setattr(abilities, "_may", lambda _: False)
     with pytest.raises(Exception, match="host far: hosts: only root may make network namespaces"):
         app(["run", str(path), "--record", kept])
     assert not Path(kept).exists()

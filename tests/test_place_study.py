@@ -242,7 +242,7 @@ def test_places_are_listed_with_what_is_missing(
     assert app(["places", "--json"]) == 0
     found = {one["lever"]: one for one in json.loads(capsys.readouterr().out)}
     assert found["cold"]["here"]
-    monkeypatch.setattr(abilities, "_may_mount", lambda: False)
+    monkeypatch.setattr(abilities, "_may", lambda _: False)
     monkeypatch.setattr(mounts, "mounted", list)
     monkeypatch.setattr(abilities, "program", lambda name: None if name == "compsize" else name)
     assert app(["places"]) == 0
@@ -257,7 +257,7 @@ def test_places_are_listed_with_what_is_missing(
 def test_what_a_machine_lacks_is_named_before_the_first_minute(
     home: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(abilities, "_may_mount", lambda: False)
+    monkeypatch.setattr(abilities, "_may", lambda _: False)
     monkeypatch.setattr(control, "_writable", lambda folder: False)
     path = study(home, small())
     assert app(["check", str(path)]) == 0

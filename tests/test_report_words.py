@@ -62,7 +62,7 @@ def test_an_interval_that_tells_nothing_is_called_not_known() -> None:
     assert said(1e-5, 2.2e7) == said(0, 6.67, "cores") == "not known"
     assert (said(0.5, 49), said(0, 0)) == ("0.500–49 s", "0 s")
     assert "–" in said(0, 0.001, "share")
-    wide = Estimate(2.0, "", 3, Interval(0.001, 9_296_981.97, 0.95, "t"))
+    wide = Estimate(2.0, "", 3, Interval(0.0001, 9_296_981.97, 0.95, "t"))
     assert times(wide) == "2 times (95 % interval not known)"
     assert "1–4" in times(replace(wide, interval=Interval(1, 4, 0.95, "t")))
     cores = Estimate(1.2, "cores", 3, Interval(0.4, 6.67, 0.95, "t"))

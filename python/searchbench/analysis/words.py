@@ -53,7 +53,7 @@ def from_to(low: float, high: float) -> str:
         return f"from {digits(low)} on: no upper limit is known"
     if above:
         return f"up to {digits(high)}: no lower limit is known"
-    return "unknown: no limit is known on either side"
+    return "not known"
 
 
 def limits(low: float, high: float) -> tuple[bool, bool]:

@@ -48,6 +48,7 @@ _FOR_TESTS = {
     "zfs-fuse": "zfs-fuse",
     "nbdkit": "nbdkit",
     "nbdfuse": "libnbd-bin",
+    "bpftrace": "bpftrace",
 }
 # Nobody who runs tests has asked for servers that start with the machine from then on.
 _SERVICES = {
