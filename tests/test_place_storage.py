@@ -68,7 +68,8 @@ def test_a_storage_is_made_holds_files_and_is_removed(kind: str, home: Path, mad
     assert found.full() == ""
     assert found.remove() == []
     assert mounts.below(home) == []
-    assert zfs.running() == []
+    if kind == "zfs":  # else another worker may have one
+        assert zfs.running() == []
 
 
 def test_a_folder_of_ours_in_a_directory_holds_files(home: Path, made: Ledger) -> None:

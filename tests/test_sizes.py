@@ -33,7 +33,8 @@ from searchbench.study.read import parse_study
 
 __all__ = ["home", "made"]
 
-pytestmark = pytest.mark.slow
+# The kernel attaches and detaches what traces slowly where others work beside it.
+pytestmark = [pytest.mark.slow, pytest.mark.timed]
 
 # Files are written as a system would write them, by a child of it too; the device's in one piece.
 FIRST = """

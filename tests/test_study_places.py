@@ -99,8 +99,8 @@ def factors(line: str) -> str:
          '14:11: there is no storage "slwo" (did you mean `slow`?)'),
         (PLACED.replace('storage = "slow"', ""), "15:11: no place has files on the storage `slow` "
          '(as in [places.NAME] with storage = "slow")'),
-        ('[places.small]\nstorage = "slow"\n', '13:11: there is no storage "slow" (say '
-         "[storages.NAME])"),
+        ('[places.small]\nstorage = "slow"\n', '13:11: there is no storage "slow" (there '
+         "is no [storages.NAME] at all)"),
         (PLACED.replace("storage =", 'wal = "slow"\nstorage ='), "14:7: no system in the place "
          "`small` can lay files of the kind `wal` apart (tantivy: data; sqlite: data)"),
         (PLACED.replace("memory", "cores = 0\nmemory"), "13:9: `cores` = 0 leaves nothing"),

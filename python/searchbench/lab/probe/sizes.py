@@ -41,7 +41,7 @@ CALLS = (*SIZED, "fsync", "fdatasync")
 _REQUESTS = ("read", "write", "flush", "discard")
 _PHASE = 0x53425048  # an option of prctl that no kernel knows: it fails, and the tracer sees it
 _STARTS_S = 60.0
-_ENDS_S = 30.0
+_ENDS_S = 120.0  # on a busy machine the kernel takes its time to let go of each probe
 _KEYS = 16384  # of each of its maps; bpftrace says nothing where one is full
 # Files of these lie nowhere.
 _OF_THE_KERNEL = {"proc", "sysfs", "cgroup", "cgroup2", "securityfs", "debugfs", "tracefs", "bpf"}
@@ -110,7 +110,9 @@ class Tracer:
             code = child.wait(_ENDS_S)
         except subprocess.TimeoutExpired:
             child.kill()
-            code = child.wait()
+            child.wait()
+            self._ledger.undo(self._number)
+            raise LabError(f"bpftrace did not end within {_ENDS_S:.0f} s", "trace") from None
         self._ledger.undo(self._number)
         if code:
             raise LabError(f"bpftrace ended early{self._said()}", "trace")
