@@ -104,7 +104,7 @@ def _other_hits(judgement: Judgement, best: str) -> str:
         return ""
     return (
         f" But of {numbers.counted(of, 'query', 'queries')} that find something, the first hits "
-        f"are the same on {same} alone: look under Agreement whether they rank as you want."
+        f"are the same on only {same}: see under Agreement whether they rank as you want."
     )
 
 
