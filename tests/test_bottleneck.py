@@ -85,6 +85,24 @@ def test_one_thread_holds_back_a_server_with_several_cores() -> None:
     assert found(alone).part == "processor", "with one core there is no other thread to wait for"
 
 
+def test_a_limit_of_a_storage_that_is_used_up_is_the_disk_though_its_device_shows_no_wait() -> None:
+    def limited(key: str, most: int, **counts: float) -> Seen:
+        seen = disk("loop3", **counts)
+        lever = Lever(name=f"storages.slow.{key}", asked=str(most), device="loop3")
+        return found(structs.replace(reading(seen), place=[lever]), 8.0)
+
+    reads = {"reads": 195.0 * SECONDS, "read_bytes": 1e6, "busy_s": 0.1, "read_s": 0.1}
+    used_up = limited("read_iops", 200, **reads)
+    assert used_up.part == "disk"
+    assert used_up.number == "195.0 reads/s, and storages.slow.read_iops is 200.0"
+    assert limited("read_iops", 400, **reads).part == "waits", "half of it was left"
+    assert limited("write_iops", 200, **reads).part == "waits", "it did not write"
+    again = limited("read_iops", 200, **reads | {"read_bytes": 2.0 * INDEX_BYTES})
+    assert again.part == "memory"
+    written = limited("write_per_s", 10**7, written_bytes=9.9e6 * SECONDS)
+    assert written.number == "9.9 MB/s written, and storages.slow.write_per_s is 10.0"
+
+
 def test_idle_cores_while_requests_wait_are_a_lock_or_a_wait() -> None:
     assert found(trial(), in_service=8.0).part == "waits"
     assert found(trial(cpu_s=0.8 * 2 * SECONDS), in_service=8.0).part == "none", "not idle enough"

@@ -426,7 +426,8 @@ class Lever(msgspec.Struct, frozen=True, kw_only=True):
 
     ``read_back``: what the kernel says of it; ``effect``: what was seen once the system had loaded
     or had been driven, in words, with its ``figures`` (their names end in their units); empty
-    where it was not looked at yet. ``problem``: why it did not take; "" if it did.
+    where it was not looked at yet. ``problem``: why it did not take; "" if it did. ``device``: of a
+    limit of requests or bytes, the block device that it is of.
     """
 
     name: str
@@ -435,6 +436,7 @@ class Lever(msgspec.Struct, frozen=True, kw_only=True):
     effect: str = ""
     problem: str = ""
     figures: dict[str, float] = {}
+    device: str = ""
 
 
 class Trial(msgspec.Struct, kw_only=True):

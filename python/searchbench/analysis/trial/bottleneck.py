@@ -13,7 +13,7 @@ service time that was spent on the disk.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -70,6 +70,8 @@ def of_span(
     of = f"{percent(used)} of {cores} {'core' if cores == 1 else 'cores'}"
     if used >= BUSY:
         return Seen("processor", of)
+    if (limited := _limited(trial, devices, seconds)) is not None:
+        return Seen("disk", limited[1])
     worst = max(devices, key=lambda d: d.busy_s, default=None)
     if worst is not None and worst.busy_s >= BUSY * seconds:
         share = percent(min(1.0, worst.busy_s / seconds))
@@ -134,8 +136,39 @@ def _shares(trial: Trial) -> Iterator[Seen]:
                        f"its share is {percent(float(lever.asked))}")  # fmt: skip
 
 
+# By the last word of a lever: what of a device it limits, and how that is said.
+_LIMITS: Mapping[str, tuple[str, float, str]] = {
+    "read_iops": ("reads", 1, "reads/s"),
+    "write_iops": ("writes", 1, "writes/s"),
+    "read_per_s": ("read_bytes", 1e6, "MB/s read"),
+    "write_per_s": ("written_bytes", 1e6, "MB/s written"),
+}
+
+
+def _limited(
+    trial: Trial, devices: Sequence[DeviceTotals], seconds: float
+) -> tuple[DeviceTotals, str] | None:
+    """The device whose limit was used up, and which limit; None where none was.
+
+    The kernel holds such requests back before the device, whose own counts show no wait.
+    """
+    by_name = {d.name: d for d in devices}
+    for lever in trial.place:
+        device, key = by_name.get(lever.device), lever.name.rpartition(".")[2]
+        if device is None or key not in _LIMITS:
+            continue
+        what, unit, said = _LIMITS[key]
+        rate, most = getattr(device, what) / seconds, float(lever.asked)
+        if rate >= BUSY * most:
+            return device, f"{rate / unit:,.1f} {said}, and {lever.name} is {most / unit:,.1f}"
+    return None
+
+
 def _disk(trial: Trial, seconds: float, inside: float) -> Seen | None:
     """The device that held requests back most, if one did; memory, where more of it would help."""
+    limited = _limited(trial, trial.host_window.devices, seconds)
+    if limited is not None:
+        return _or_memory(trial, *limited)
     worst = _slowest(trial.host_window.devices)
     read = trial.server.read_bytes or trial.server.major_faults
     if worst is None or not read:
@@ -150,7 +183,12 @@ def _disk(trial: Trial, seconds: float, inside: float) -> Seen | None:
         f"{worst.reads / seconds:,.0f} reads/s of "
         f"{worst.read_bytes / max(1.0, worst.reads) / 1024:,.0f} KiB, {each_ms:.2f} ms each"
     )
-    if (again := _read_again(trial, worst)) > 1:
+    return _or_memory(trial, worst, number)
+
+
+def _or_memory(trial: Trial, device: DeviceTotals, number: str) -> Seen:
+    """Memory, where pages were read more than once; else the disk."""
+    if (again := _read_again(trial, device)) > 1:
         return Seen("memory", f"{number}; it read {again:.1f} times the index in the window")
     return Seen("disk", number)
 

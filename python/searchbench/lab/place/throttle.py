@@ -91,6 +91,7 @@ def throttle(group: Group, device: str, path: str, storage: Storage, probe: Path
                 effect=effect,
                 problem=problem,
                 figures=figures,
+                device=Path(path).name,
             )
         )
     return levers
