@@ -46,6 +46,8 @@ def _taken(path: Path) -> int | None:
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
             file = os.open(path, os.O_RDWR | os.O_CREAT, 0o644)
+        except FileNotFoundError:  # a holder that put nothing into the folder removed it meanwhile
+            continue
         except OSError:
             return None
         try:
