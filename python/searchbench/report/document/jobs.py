@@ -72,6 +72,8 @@ def _said(results: list[JobResult]) -> list[str]:
         found.append(f"How durable{where}: {line(said)}.")
     if compared := list(dict.fromkeys(what for r in results for what in r.compared)):
         found.append(f"The same in what the job made as in the original: {', '.join(compared)}.")
-    if any(r.documents is not None for r in results):
-        found.append("After the job the documents were counted, and none was missing.")
+    counted = [line(r.label) for r in results if r.documents is not None]
+    if counted:
+        where = "" if len(counted) == len(results) else f" of {', '.join(counted)}"
+        found.append(f"After the job the documents{where} were counted, and none was missing.")
     return found
