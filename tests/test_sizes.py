@@ -296,3 +296,12 @@ def test_a_tracer_keeps_nobody_from_removing_a_storage(home: Path, made: Ledger)
         assert found.remove() == []
     finally:
         tracer.stop()
+
+
+def test_a_full_table_is_no_result(
+    home: Path, made: Ledger, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    needs("io_sizes", "ram")
+    monkeypatch.setattr(sizes, "_KEYS", 5)
+    with pytest.raises(LabError, match="a table of bpftrace is full"):
+        traced(home, made, "ram")

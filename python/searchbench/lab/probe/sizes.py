@@ -42,7 +42,7 @@ _REQUESTS = ("read", "write", "flush", "discard")
 _PHASE = 0x53425048  # an option of prctl that no kernel knows: it fails, and the tracer sees it
 _STARTS_S = 60.0
 _ENDS_S = 120.0  # on a busy machine the kernel takes its time to let go of each probe
-_KEYS = 16384  # of each of its maps; bpftrace says nothing where one is full
+_KEYS = 16384  # of each of its maps; bpftrace says nothing where one is full, so we look
 # Files of these lie nowhere.
 _OF_THE_KERNEL = {"proc", "sysfs", "cgroup", "cgroup2", "securityfs", "debugfs", "tracefs", "bpf"}
 _EVENTS = Path("/sys/kernel/tracing/events")
@@ -161,7 +161,12 @@ class Tracer:
         for sizes, sums, names, sign in (
             ("@sizes", "@bytes", CALLS, 1), ("@requests", "@volume", _REQUESTS, -1)
         ):  # fmt: skip
-            for key, buckets in maps.get(sizes, {}).items():
+            counted = maps.get(sizes, {})
+            if sum(b["count"] > 0 for each in counted.values() for b in each) >= _KEYS:
+                raise LabError(
+                    f"a table of bpftrace is full ({_KEYS:,} sizes), so calls are missing", "trace"
+                )
+            for key, buckets in counted.items():
                 phase, call, device = (int(part) for part in key.split(","))
                 known = self._known.get(sign * device, ("", "", "not mounted"))
                 if known[2] in _OF_THE_KERNEL or not self._phases[phase]:
