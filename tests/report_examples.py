@@ -341,7 +341,8 @@ def record(judged: Judgement, *, load: str = "closed", hostile: bool = False) ->
                         elapsed_ns=10_000_000_000),
             place=[
                 Lever(name="places.small.memory", asked="256MB" + words,
-                      read_back="255,999,992 bytes", effect="it had 256.0 MB at most" + words),
+                      read_back="255,999,992 bytes",
+                      effect="the system used 256.0 MB at most" + words),
                 Lever(name="storages.disk.compression", asked="zstd:3",
                       problem="no file became smaller" if run.status == "failed" else ""),
             ],

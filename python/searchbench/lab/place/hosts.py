@@ -192,13 +192,13 @@ def _memory(host: Host, group: Group) -> Lever:
     """Was it held to its cap? No file was in memory before, so whatever it reads is counted."""
     seen = group.memory()
     lever = _capped(host, seen.limit_bytes)
+    used = f"its processes used {megabytes(seen.peak_bytes)}"
     more = seen.peak_bytes > seen.limit_bytes
     met = f", and met the cap {seen.met:,} times" if seen.met else ""
     return replace(
         lever,
-        effect=f"it had {megabytes(seen.peak_bytes)} at most{met}, "
-        f"{megabytes(seen.cached_bytes)} of it file pages",
-        problem=lever.problem or (f"it had {megabytes(seen.peak_bytes)}" if more else ""),
+        effect=f"{used} at most{met}, {megabytes(seen.cached_bytes)} of it file pages",
+        problem=lever.problem or (used if more else ""),
         figures={
             "limit_bytes": seen.limit_bytes,
             "peak_bytes": seen.peak_bytes,

@@ -230,7 +230,7 @@ class Confines:
         lever = _capped(place, seen.limit_bytes)
         problem, free = lever.problem, resident - seen.cached_bytes
         if seen.peak_bytes > seen.limit_bytes:
-            problem = problem or f"it had {megabytes(seen.peak_bytes)}"
+            problem = problem or f"the system used {megabytes(seen.peak_bytes)}"
         if free > _UNCHARGED_BYTES + _UNCHARGED * place.memory_bytes:
             problem = problem or (
                 f"{megabytes(free)} of the system's files are in memory and not charged to its "
@@ -239,7 +239,7 @@ class Confines:
         met = f", and met the cap {seen.met:,} times" if seen.met else ""
         return replace(
             lever,
-            effect=f"it had {megabytes(seen.peak_bytes)} at most{met}; "
+            effect=f"the system used {megabytes(seen.peak_bytes)} at most{met}; "
             f"{megabytes(resident)} of its files are in memory, and "
             f"{megabytes(seen.cached_bytes)} of file pages on its account",
             problem=problem,
