@@ -15,6 +15,7 @@ from searchbench.corpora.corpus import Schema
 from searchbench.corpora.doubts import Doubts
 from searchbench.corpora.files import FileCorpus
 from searchbench.corpora.rows import usual
+from searchbench.corpora.table import TableFiles
 from searchbench.corpora.triples import TripleFiles
 from searchbench.corpora.validate import validate
 from searchbench.errors import CorpusError, QueryError
@@ -138,8 +139,11 @@ def _corpus(
 
         return SCHEMA, None
     corpus = corpora.open_corpus(table, study.base)
+    schema = corpus.schema
+    if isinstance(corpus, TableFiles):
+        corpus = corpus.below
     if not isinstance(corpus, FileCorpus | TripleFiles):
-        return corpus.schema, None
+        return schema, None
     intake = corpus.first_rows(LOOKED_AT)
     if intake.refused:
         first = f"{intake.refused} of the first {intake.rows:,} rows do not fit: {intake.first[0]}"
@@ -156,7 +160,7 @@ def _corpus(
             yield f"{corpus.name}: cells are {corpus.separated}, as seen from the first rows"
     if doubts:
         yield str(doubts)
-    return corpus.schema, doubts
+    return schema, doubts
 
 
 def _requests(study: Study, table: dict[str, Any]) -> Iterator[str]:
