@@ -4,6 +4,10 @@
 //! an error, or the end of the last result set. Of a packet only its header and, at most, the
 //! first 23 bytes are looked at; rows are passed over by their lengths.
 //!
+//! After LOAD DATA LOCAL an exchange goes on with the file, in packets numbered from the server's
+//! request for it, and an empty one. The file is sent without waiting for that request, which is
+//! passed over; where no file came along, the server is not given any.
+//!
 //! An OK and an end of rows count warnings. Plain, they are passed over: a database warns of much
 //! that leaves its answer whole. Where they are minded, a reply that counts any is partial: searchd
 //! warns of an agent that did not answer, and else only of a query that it changed before it
@@ -61,6 +65,8 @@ pub struct Mysql {
     sequence: u8,
     /// The number of a reply to the command's first packet alone, until a packet has come.
     earliest: u8,
+    /// The exchange brings a file that the server has not asked for yet.
+    brings_file: bool,
     /// The next packet continues the one before.
     continued: bool,
     /// The reply, once the packet under way is whole.
@@ -79,6 +85,7 @@ impl Mysql {
             left: 0,
             sequence: 0,
             earliest: 0,
+            brings_file: false,
             continued: false,
             over: None,
         }
@@ -115,6 +122,11 @@ impl Mysql {
     fn packet(&mut self, head: &[u8]) -> Option<()> {
         let length = length_of(head);
         let start = &head[HEADER_BYTES..];
+        if self.brings_file && head[3] == self.earliest && start.first() == Some(&LOCAL_INFILE) {
+            self.brings_file = false;
+            self.left = length - start.len();
+            return Some(());
+        }
         let early = self.sequence.wrapping_sub(head[3]);
         if early > 0
             && (early > self.sequence.wrapping_sub(self.earliest) || start.first() != Some(&ERR))
@@ -220,9 +232,16 @@ impl Wire for Mysql {
         // The reply's packets are numbered after the command's, of which there may be several.
         self.sequence = 0;
         self.earliest = exchange.get(3).map_or(0, |number| number.wrapping_add(1));
-        let mut at = 0;
+        self.brings_file = false;
+        let (mut at, mut continues) = (0, true);
         while let Some(header) = exchange.get(at..at + HEADER_BYTES) {
+            if !continues && !self.brings_file {
+                // The command ended before: this is the file, after the request for it.
+                self.brings_file = true;
+                self.earliest = self.sequence;
+            }
             self.sequence = header[3].wrapping_add(1);
+            continues = length_of(header) == FULL_BYTES;
             at += HEADER_BYTES + length_of(header);
         }
     }

@@ -385,3 +385,43 @@ fn a_warning_is_forgotten_with_its_reply() {
         );
     }
 }
+
+/// LOAD DATA LOCAL with a file of two packets and its end.
+fn loading() -> Vec<u8> {
+    let mut bytes = packets(0, &[b"\x03LOAD DATA LOCAL"]);
+    bytes.extend(packets(2, &[b"1\n2\n", b"3\n", b""]));
+    bytes
+}
+
+#[test]
+fn a_file_that_came_along_is_asked_for_and_then_answered() {
+    let asked = packets(1, &[b"\xfbcars"]);
+    for (last, outcome) in [(OK_PACKET, Outcome::Ok), (ERROR, Outcome::EngineError)] {
+        let bytes = [asked.clone(), packets(5, &[last])].concat();
+        assert_cut_anywhere(&wire(true), &loading(), &bytes, reply(outcome), bytes.len());
+    }
+}
+
+#[test]
+fn a_server_that_refuses_the_file_is_left_as_it_would_take_it_for_commands() {
+    let bytes = packets(1, &[ERROR]);
+    let wanted = Reply {
+        outcome: Outcome::EngineError,
+        close: true,
+        ..Reply::ok()
+    };
+    assert_cut_anywhere(&wire(true), &loading(), &bytes, Some(wanted), bytes.len());
+}
+
+#[test]
+fn a_file_is_asked_for_once_and_only_where_one_came_along() {
+    let twice = [packets(1, &[b"\xfbcars"]), packets(1, &[b"\xfbcars"])].concat();
+    assert_cut_anywhere(&wire(true), &loading(), &twice, None, 0);
+    let bytes = packets(1, &[b"\xfbcars"]);
+    let wanted = Reply {
+        outcome: Outcome::Unsupported,
+        close: true,
+        ..Reply::ok()
+    };
+    assert_cut_anywhere(&wire(true), QUERY, &bytes, Some(wanted), bytes.len());
+}
