@@ -136,6 +136,7 @@ class Study:
     ``load`` hold the keys that were given; a key that is a factor is in ``factors`` alone. So do
     ``places``, ``hosts``, ``storages`` and ``jobs``, by name; the last in their order. ``driven``:
     queries or requests are sent; else there are jobs alone.
+    ``put_in``: ``batch`` and ``connections`` of [ingest], where they are given.
     ``metric``: by what the verdict is given, more being better of a throughput, less of anything
     else; None: throughput where every load is a closed loop, else response_p99.
     ``command``: the arguments of the command line that the study was made from, if it was.
@@ -166,6 +167,7 @@ class Study:
     replicates: int = 3
     control: Control = Control()
     ingest: Literal["per-block", "per-trial", "once", "as-found"] = "per-block"
+    put_in: Mapping[str, Any] = field(default_factory=dict)
     agreement: AgreementRule = field(default_factory=AgreementRule)
     metric: str | None = None
     command: tuple[str, ...] = ()

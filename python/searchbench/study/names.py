@@ -9,7 +9,7 @@ from searchbench import corpora
 from searchbench.engines import ENGINES
 from searchbench.spec import SpecKey, nearest
 from searchbench.study import jobs
-from searchbench.study.keys import PLACED_KEYS, REQUEST_KEYS, SYSTEM_KEYS
+from searchbench.study.keys import PLACED_KEYS, PUT_IN_KEYS, REQUEST_KEYS, SYSTEM_KEYS
 from searchbench.study.model import System
 from searchbench.study.positions import Path, Source, choice_hint
 from searchbench.study.systems import spec_of
@@ -25,6 +25,7 @@ _TABLES: Mapping[str, tuple[SpecKey, ...]] = {
     "queries": QUERY_KEYS,
     "requests": REQUEST_KEYS,
     "load": LOAD_KEYS,
+    "ingest": PUT_IN_KEYS,
 }
 
 _PLACED = {key.name: key for key in SYSTEM_KEYS if key.name in ("place", "agents")}
@@ -67,7 +68,7 @@ class Names:
         self.source.at_key(
             at,
             f"`{path}` names nothing that can be a factor",
-            'say "load.KEY", "queries.KEY", "corpus.KEY", "requests.KEY", '
+            'say "load.KEY", "queries.KEY", "corpus.KEY", "requests.KEY", "ingest.KEY", '
             '"systems.NAME.PARAMETER", "systems.*.PARAMETER", "places.NAME.KEY", '
             '"hosts.NAME.KEY", "storages.NAME.KEY" or "jobs.NAME.LEVER"; a name without a dot is '
             "for levels that are tables: { name = ..., set = { PATH = VALUE, ... } }",

@@ -39,7 +39,8 @@ class Treatment(msgspec.Struct, frozen=True, kw_only=True):
     ``settings``: the study's tables by name with this treatment's levels put in: "corpus",
     "queries" or "requests", "load", "system" (every parameter of the engine), "place" where the
     system is in one (``places.Place``, with its storages in it), and "jobs" where there are any (by
-    name in their order, every lever). Without a drive there is no "load".
+    name in their order, every lever), and "ingest" where the study says how documents are put in.
+    Without a drive there is no "load".
     ``attach``: the addresses of a system that runs already; ``remote``: they may be another
     machine's; ``access``: how it is reached. ``engine``: "" until the system answers, "none" where
     its replies are taken as they are. ``subject``: what the configuration is called without the
@@ -82,6 +83,11 @@ class Treatment(msgspec.Struct, frozen=True, kw_only=True):
     def jobs(self) -> dict[str, dict[str, Level]]:
         """The levers of each job, complete, in the order of the jobs."""
         return self.settings.get("jobs", {})
+
+    @property
+    def ingest(self) -> dict[str, Any]:
+        """``batch`` and ``connections`` of [ingest], where the study says them."""
+        return self.settings.get("ingest", {})
 
     @property
     def load(self) -> dict[str, Any]:

@@ -63,6 +63,8 @@ def make_plan(study: Study, documents: int | None = None) -> Plan:
             del tables["load"]
         if not study.driven and not study.queries:
             del tables["queries"]
+        if not tables["ingest"]:
+            del tables["ingest"]
         if "queries" in tables:  # with what everybody asks about it spelled out
             told = {"match": "all", "limit": 10, "seed": study.seed}
             tables["queries"] = told | tables["queries"]
@@ -123,6 +125,7 @@ def _tables(study: Study, system: System) -> Tables:
         else {"corpus": dict(study.corpus), "queries": dict(study.queries)}
     )
     own: Tables = {"load": dict(study.load), "system": dict(system.parameters)}
+    own["ingest"] = dict(study.put_in)
     of_jobs = {f"jobs.{name}": dict(table) for name, table in study.jobs.items()}
     return {**asked, **own, **sections(study, system), **of_jobs}
 
@@ -150,6 +153,8 @@ def _infeasible(study: Study, system: System, levels: Mapping[str, Level], table
             return exclusion.reason
     if reason := jobs.impossible(system, tables, corpora.family_of(tables.get("corpus", {}))):
         return reason
+    if reason := _unordered(study, system, tables):
+        return reason
     wrong = list(load_table.problems(tables["load"]))
     if "queries" in tables:
         cannot = ENGINES[system.engine].can.cannot
@@ -158,6 +163,20 @@ def _infeasible(study: Study, system: System, levels: Mapping[str, Level], table
                 return f"{system.engine} cannot do {feature}: {cannot[feature]}"
         wrong += registry.problems(tables["queries"])
     return "; ".join(sentence for _, sentence in wrong)
+
+
+def _unordered(study: Study, system: System, tables: Tables) -> str:
+    """Why documents cannot be put in over several connections; empty if they can."""
+    connections = tables["ingest"].get("connections", 1)
+    if connections == 1 or study.agreement.require in ("totals", "none"):
+        return ""
+    if system.engine not in ENGINES or ENGINES[system.engine].can.numbered:
+        return ""
+    return (
+        f"{system.engine} breaks ties by the order of ingest, which {connections} connections do "
+        f'not keep, and the study requires the same "{study.agreement.require}"; '
+        'put documents in over one, or require "totals"'
+    )
 
 
 def _features(queries: Mapping[str, Any]) -> Iterator[str]:

@@ -15,7 +15,6 @@ from searchbench.study.factors import check_held, read_exclusions, read_factors
 from searchbench.study.keys import (
     AGREEMENT_KEYS,
     CONTROL_KEYS,
-    INGEST_KEYS,
     TABLES,
     TOP_KEYS,
     verdict_keys,
@@ -83,7 +82,8 @@ def parse_study(text: str, file: str, base: Path, moved: Moved | None = None) ->
     tables.check_load(given)
     systems = places.settle_in(given, systems)
     control = source.checked(("control",), CONTROL_KEYS)
-    ingest = source.checked(("ingest",), INGEST_KEYS)
+    ingest = dict(found["ingest"])
+    index = ingest.pop("index", None)
     agreement = source.checked(("agreement",), AGREEMENT_KEYS)
     driven = not of_jobs or "load" in source.tables or _varies_load(given)
     names = [name.removeprefix("jobs.") for name in of_jobs]
@@ -108,9 +108,8 @@ def parse_study(text: str, file: str, base: Path, moved: Moved | None = None) ->
         analysis=top.get("analysis", "").strip(),
         held=source.tables.get("held", ""),
         seed=top.get("seed", 1),
-        ingest=ingest.get(
-            "index", "as-found" if verbatim else "per-trial" if of_jobs else "per-block"
-        ),
+        ingest=index or ("as-found" if verbatim else "per-trial" if of_jobs else "per-block"),
+        put_in=ingest,
         agreement=AgreementRule(**agreement),
         metric=verdict.get("metric"),
         command=(command,) if isinstance(command, str) else tuple(command),
@@ -120,8 +119,8 @@ def parse_study(text: str, file: str, base: Path, moved: Moved | None = None) ->
     )
     _measured(source, study, control)
     _traced(source, study)
-    _as_found(source, study, ingest.get("index"))
-    _with_jobs(source, study, ingest.get("index"))
+    _as_found(source, study, index)
+    _with_jobs(source, study, index)
     places.check_cold(given, study.measure)
     factors = [*study.factors, *([study.steps] if study.steps else [])]
     exclude = read_exclusions(source, factors, named)

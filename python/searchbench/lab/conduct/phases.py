@@ -199,9 +199,10 @@ def _prepare(session: Session) -> None:
     """The documents in the engine's bytes, and where the index is or will be."""
     digest, corpus = session.opened.corpus_about.digest, _corpus(session)
     scope = session.made_by if session.sitting.rules.ingest == "per-trial" else ""
-    shelf = session.sitting.shelf
+    shelf, put_in = session.sitting.shelf, session.opened.treatment.ingest
     session.index = shelf.index(
         _engine(session), corpus, digest, session.levers, scope, session.place,
+        documents=int(put_in.get("batch", 0)), connections=int(put_in.get("connections", 1)),
         empty=bool(session.opened.treatment.jobs) and jobs.fills(session),
     )  # fmt: skip
 
@@ -293,8 +294,8 @@ def _find(session: Session) -> None:
 
 def _fill(session: Session) -> None:
     """Put the documents into an attached system that has none."""
-    corpus, batches = _corpus(session), _index(session).batches
-    done = ingest_if_empty(session.there(), corpus, batches)
+    corpus, index = _corpus(session), _index(session)
+    done = ingest_if_empty(session.there(), corpus, index.batches, index.connections)
     session.found["ingest"] = done if done.reused else _sized(session, done)
 
 
@@ -313,7 +314,8 @@ def _ingest_to_keep(session: Session) -> None:
 
 
 def _ingest_it(session: Session) -> Ingest:
-    return ingest(session.there(), _corpus(session), _index(session).batches)
+    index = _index(session)
+    return ingest(session.there(), _corpus(session), index.batches, index.connections)
 
 
 def _index_by_program(session: Session) -> None:
