@@ -67,6 +67,35 @@ class Curve:
     high: tuple[float, ...] = ()
 
 
+@dataclass(frozen=True, slots=True)
+class StageSeen:
+    """A stage of a load with several rates, in one trial. ``judged``: it is the measured window.
+
+    ``requests`` were due in it, ``answered`` of them well; times are those of the latter, and None
+    where they are too few.
+    """
+
+    start_s: float
+    seconds: float
+    first_per_s: float
+    last_per_s: float
+    judged: bool
+    requests: int
+    answered: int
+    p50_s: float | None
+    p99_s: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class Shaped:
+    """A trial with such a load: its stages; response times and the offered rate over time."""
+
+    stages: tuple[StageSeen, ...]
+    median: Curve
+    tail: Curve
+    offered: Curve
+
+
 Answer = Literal["steady", "not steady", "unknown"]
 
 
@@ -114,7 +143,7 @@ class TrialResult:
     """One trial, as judged. ``figures``: throughput, service_p50, response_p99, error_share, ...
 
     ``steady_from_s``: seconds since the drive began; None where it was not found to be steady.
-    ``steadiness``: None of a trial that was not driven.
+    ``steadiness``: None of a trial that was not driven. ``shaped``: None of a load with one rate.
     """
 
     trial: str
@@ -129,6 +158,7 @@ class TrialResult:
     warmup: Curve | None = None
     steady_from_s: float | None = None
     steadiness: Steadiness | None = None
+    shaped: Shaped | None = None
 
     @property
     def counts(self) -> bool:

@@ -69,7 +69,7 @@ def _load(study: Study, window_s: float) -> Iterator[tuple[str, Any]]:
         yield "effort", min(load.get("effort", 1.0), _EFFORT)
     elif load.get("requests") is not None:
         yield "requests", min(load["requests"], _REQUESTS)
-    else:
+    elif load.get("stages") is None:
         # A replay without a window lasts as long as its log.
         yield "seconds", min(load.get("seconds", window_s), window_s)
         if "warmup_limit_s" in load:

@@ -33,6 +33,7 @@ from searchbench.analysis.trial import (
     pool,
     replies,
     served,
+    shaped,
     steadiness,
     throughput,
     unsteady,
@@ -93,7 +94,8 @@ def judge_trial(
         return _of_jobs(record, trial, blank)
     trace = samples.trace(trial.trial)
     at_limit = trial.warmup is not None and trial.warmup.at_limit
-    warm = warmup.find(trace, trial.load.kind == "closed", at_limit=at_limit)
+    over_stages = shaped.of_trial(trial, trace)
+    warm = warmup.find(shaped.within(trial, trace), trial.load.kind == "closed", at_limit=at_limit)
     swept = subject is not None and record.plan.judging.measure == "sweep"
     # Of a step, replies that count as answered alone: there errors are a result.
     differ, unread, looked = agreement.under_load(record, trial, answered=subject is not None)
@@ -140,6 +142,7 @@ def judge_trial(
         warmup=warm.curve,
         steady_from_s=warm.steady_from_s,
         steadiness=tested,
+        shaped=over_stages,
     )
     durations = (empty, empty) if bad else (service, response)
     return Judged(result, *durations, step, connections, sent, held_back)

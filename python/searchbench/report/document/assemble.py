@@ -14,6 +14,7 @@ from searchbench.report.document import (
     measured,
     notices,
     places,
+    shape,
     sizes,
     steps,
 )
@@ -53,6 +54,7 @@ _PARTS: dict[str, tuple[_Part, ...]] = {
         jobs.section,
         compare.throughput,
         measured.latency_of_treatments,
+        shape.section,
         *_OF_ALL,
     ),
     "sweep": (steps.answer, *_OF_STEPS, *_OF_ALL),
