@@ -327,7 +327,11 @@ def _wrong_table(family: str, spec: Mapping[str, object]) -> list[tuple[str, str
             for name in ("rows", "seed")
             if name in spec
         ]
-    if given := [key.name for key in SPEC_KEYS if key.name in spec and key.families == _READ]:
+    if given := [
+        key.name
+        for key in SPEC_KEYS
+        if key.families == _READ and spec.get(key.name, key.default) != key.default
+    ]:
         return [(given[0], f"`{given[0]}` is for rows of files; leave it out, or name `files`")]
     times = 1
     with contextlib.suppress(ValueError):

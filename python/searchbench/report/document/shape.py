@@ -8,6 +8,7 @@ from statistics import median
 from searchbench.analysis.judgement import Shaped, StageSeen, TreatmentResult
 from searchbench.report.document.blocks import Block, Cell, Section, Text
 from searchbench.report.document.content import Content, figure
+from searchbench.report.document.text import line
 from searchbench.report.figures import shape as figures
 from searchbench.report.tables import numbers
 from searchbench.report.tables.cells import NONE, known, named, number, table, text
@@ -33,7 +34,7 @@ def section(content: Content) -> Section | None:
     blocks += figure(
         "load-shape",
         "Response times and the offered load",
-        "Of one valid trial of each treatment: solid 95 %, dashed half of the requests that were "
+        "Of one trial of each treatment: solid 95 %, dashed half of the requests that were "
         "due at that time. Below: the requests that were offered per second.",
         partial(figures.over_time, [(t.label, several[0]) for t, several in found]),
     )
@@ -49,12 +50,19 @@ def section(content: Content) -> Section | None:
             number("Not answered", lambda r: _lost(r[2])),
         )
     )
-    blocks.append(Text("Each figure is the middle one of the treatment's valid trials.", "quiet"))
+    said = "Each figure is the middle one of the treatment's valid trials"
+    without = [line(t.label) for t, _ in found if not any(x.counts for x in t.trials)]
+    if without:
+        said += f"; of {', '.join(without)}, which has none, of those that are not valid"
+    blocks.append(Text(f"{said}.", "quiet"))
     return Section("shape", "The load over time", tuple(blocks), "Load over time")
 
 
 def _of(treatment: TreatmentResult) -> list[Shaped]:
-    return [t.shaped for t in treatment.trials if t.counts and t.shaped is not None]
+    """Of its valid trials; where there are none, of the others: the figures are no verdict."""
+    found = [t for t in treatment.trials if t.shaped is not None]
+    counting = [t for t in found if t.counts]
+    return [t.shaped for t in counting or found if t.shaped is not None]
 
 
 def _stage(number: int, seen: StageSeen) -> Cell:
