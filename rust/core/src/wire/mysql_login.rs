@@ -379,7 +379,7 @@ fn hello(body: &[u8]) -> Option<Hello> {
 }
 
 /// An error packet in words: its number and what the server says.
-fn error(body: &[u8]) -> String {
+pub(super) fn error(body: &[u8]) -> String {
     let Some((code, text)) = body[1..].split_at_checked(2) else {
         return "the server refused without a word".into();
     };
