@@ -101,9 +101,16 @@ class Capabilities:
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """One or more exchanges of prepared bytes, sent one after another on one connection."""
+    """One or more exchanges of prepared bytes, sent one after another on one connection.
+
+    ``operation``: it stops at its first failure, but for its clean-up, and of its exchanges the
+    first ``before`` are set-up and the last ``after`` are clean-up, which are not timed.
+    """
 
     exchanges: tuple[bytes, ...]
+    before: int = 0
+    after: int = 0
+    operation: bool = False
 
 
 @dataclass(frozen=True, slots=True)

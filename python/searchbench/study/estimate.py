@@ -97,6 +97,7 @@ def estimate(
         held = counts[repr(t.corpus)]
         each_s[t.id] += sum(_JOB_FIXED_S + held / _JOB_PER_S.get(job, 20_000.0) for job in t.jobs)
         distinct = int(t.queries.get("distinct") or t.queries.get("lines") or _USUAL_DISTINCT)
+        distinct = int(t.operation.get("draws", distinct))
         if study.jobs and not study.queries:
             distinct = 0
         asked_s += distinct * (_QUERY_S + held * _QUERY_PER_DOCUMENT_S)

@@ -19,6 +19,7 @@ from searchbench.corpora.table import TableFiles
 from searchbench.corpora.triples import TripleFiles
 from searchbench.corpora.validate import validate
 from searchbench.errors import CorpusError, QueryError
+from searchbench.study import operations
 from searchbench.study.model import Study
 from searchbench.study.plan import Plan
 from searchbench.study.positions import Path, Source
@@ -51,7 +52,8 @@ def look(study: Study, plan: Plan) -> list[str]:
     """
     source, told = Source(study.text, study.path, study.moved), list[str]()
     for table in _different(
-        dict(t.settings, load={}, system={}, place={}, jobs={}) for t in plan.treatments
+        dict(t.settings, load={}, system={}, place={}, jobs={}, operation={})
+        for t in plan.treatments
     ):
         asked = "requests" if "requests" in table else "queries"
         given = {name: _given(part) for name, part in table.items()}
@@ -69,6 +71,8 @@ def look(study: Study, plan: Plan) -> list[str]:
             key = error.key if isinstance(error, _KeyError) else key
             source.at_value(_place(study, asked, (key,)), str(error))
     source.finish()
+    if study.operations:
+        operations.look(study, plan)
     return list(dict.fromkeys(told))
 
 

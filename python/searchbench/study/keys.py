@@ -108,6 +108,6 @@ PLACED_KEYS: Mapping[str, tuple[SpecKey, ...]] = {
 }  # fmt: skip
 """Tables of tables, each with a name."""
 TABLES = (
-    "corpus", "queries", "requests", "systems", *PLACED_KEYS, "jobs", "load", "factors", "held",
-    "control", "ingest", "agreement", "verdict",
+    "corpus", "queries", "requests", "operations", "systems", *PLACED_KEYS, "jobs", "load",
+    "factors", "held", "control", "ingest", "agreement", "verdict",
 )  # fmt: skip

@@ -10,7 +10,7 @@ from typing import Any
 
 from searchbench.errors import Complaint, StudyError
 from searchbench.spec import near_file, show
-from searchbench.study import jobs, places, tables
+from searchbench.study import jobs, operations, places, tables
 from searchbench.study.factors import check_held, read_exclusions, read_factors
 from searchbench.study.keys import (
     AGREEMENT_KEYS,
@@ -72,13 +72,16 @@ def parse_study(text: str, file: str, base: Path, moved: Moved | None = None) ->
     systems, named = read_systems(source, verbatim=verbatim)
     found = tables.given_tables(source)
     of_jobs = jobs.read_jobs(source, systems)
+    asked = operations.read_operations(source, systems, base)
     sections = found | places.read_sections(source) | of_jobs
+    sections |= {f"operations.{name}": table for name, table in asked.items()}
     given = tables.Given(source, sections, read_factors(source, systems, named), base)
     if verbatim:
         tables.check_requests(given, systems.values())
     else:
         tables.check_corpus(given)
-        tables.check_queries(given)
+        if not asked:
+            tables.check_queries(given)
     tables.check_load(given)
     systems = places.settle_in(given, systems)
     control = source.checked(("control",), CONTROL_KEYS)
@@ -103,6 +106,7 @@ def parse_study(text: str, file: str, base: Path, moved: Moved | None = None) ->
         hosts=places.named(given.tables, "hosts"),
         storages=places.named(given.tables, "storages"),
         jobs=places.named(of_jobs, "jobs"),
+        operations=asked,
         driven=driven,
         factors=tuple(v.factor for v in given.varied),
         analysis=top.get("analysis", "").strip(),
@@ -122,7 +126,7 @@ def parse_study(text: str, file: str, base: Path, moved: Moved | None = None) ->
     _as_found(source, study, index)
     _with_jobs(source, study, index)
     places.check_cold(given, study.measure)
-    factors = [*study.factors, *([study.steps] if study.steps else [])]
+    factors = [*study.factors, *([study.steps] if study.steps else []), *study.asking]
     exclude = read_exclusions(source, factors, named)
     check_held(source, factors, several=len(study.systems) > 1)
     source.finish()

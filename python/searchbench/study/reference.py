@@ -26,6 +26,7 @@ from searchbench.study.keys import (
 )
 from searchbench.study.systems import spec_of
 from searchbench.workload.load_table import SPEC_KEYS as LOAD_KEYS
+from searchbench.workload.operations.keys import METHOD_KEYS, OPERATION_KEYS
 from searchbench.workload.queries import registry
 
 _HEAD = """\
@@ -259,7 +260,8 @@ options too.
 
 `searchbench run study.toml --quick` is a first look, which takes a minute or two for a few
 treatments: at most two blocks, windows of at most three seconds, about 10,000 documents, 200
-sampled queries or 1,000 logged ones. What a factor varies stays as it is, and so do the documents
+sampled queries or 1,000 logged ones, operations that ask for three numbers of rows up to 1,000.
+What else a factor varies stays as it is, and so do the documents
 of attached systems. A first look shows whether everything runs, and roughly how large differences
 are. It decides nothing, and the report says so throughout: no difference is resolved, no system is
 the best, and `compare` refuses the record.
@@ -354,6 +356,37 @@ clients = [1, 2, 4, 8]
 Such systems are taken as they are found; the parameters of their engines cannot be set.
 `searchbench load` writes studies of this kind and runs them. A replay (`kind = "replay"`) sends the
 whole log at its own times, unless `seconds` says otherwise.
+
+## Operations in place of queries
+
+An operation is one question in a system's own words: one or several statements of SQL, text or
+prepared, on one connection. Several *methods* answer it, and are compared as systems are.
+`[operations.NAME]` then stands in place of `[queries]`. The methods are a factor of their own,
+called `method`; where there are several operations, so is `operation`.
+
+```toml
+question = "From how many rows on is one IN better than many single selects?"
+[corpus]
+family = "table"
+table = "data"
+rows = 100_000
+[operations.fetch]
+key = "id"
+[operations.fetch.methods.in]
+sql = 'SELECT * FROM data WHERE id IN ([each ",": {id}]);'
+[operations.fetch.methods.singles]      # or file = "singles.sql"
+sql = '''
+-- @each @prepared
+SELECT * FROM data WHERE id = {id};
+'''
+[systems.mariadb]
+[systems.postgresql]
+[factors]
+"operations.fetch.rows" = [1, 10, 100, 1000]
+```
+
+[OPERATIONS.md](OPERATIONS.md) leads from a file of SQL to a page, and says what marks and places
+there are.
 """
 
 
@@ -398,6 +431,8 @@ def reference() -> str:
         _section(
             "[requests]", "What is sent as it is, in place of [corpus] and [queries].", REQUEST_KEYS
         ),
+        _section("[operations.NAME]", "What is asked in the systems' own words.", OPERATION_KEYS),
+        _section("[operations.NAME.methods.NAME]", "One way to answer it.", METHOD_KEYS),
         _section("[load]", "How requests are sent, and when.", LOAD_KEYS),
         _section("[ingest]", _INGEST, (*INGEST_KEYS, *PUT_IN_KEYS)),
         _section("[control]", "How noise is measured.", CONTROL_KEYS),
