@@ -120,6 +120,27 @@ class Queries(msgspec.Struct, frozen=True, kw_only=True):
     bad_lines: int = 0
 
 
+class OperationAbout(msgspec.Struct, frozen=True, kw_only=True):
+    """The method of an operation that was measured, and what it sends for its first draw.
+
+    ``rows``: that one asks for; ``statements``, ``exchanges`` (statements that are sent at once are
+    one) and ``sent_bytes``: within what is timed; ``prepared``: how many of the statements are;
+    ``untimed``: statements of set-up and clean-up; ``prelude``: what each connection began with.
+    """
+
+    name: str
+    method: str
+    rows: int = 0
+    draws: int = 0
+    answer: str = "set"
+    statements: int = 0
+    untimed: int = 0
+    exchanges: int = 0
+    sent_bytes: int = 0
+    prepared: int = 0
+    prelude: int = 0
+
+
 class Unsupported(msgspec.Struct, frozen=True):
     """A query of the set that this engine cannot express, and why; it was not asked."""
 
@@ -491,6 +512,7 @@ class Trial(msgspec.Struct, kw_only=True):
     corpus: Corpus = Corpus()
     queries: Queries = Queries()
     load: Load = Load()
+    operation: OperationAbout | None = None
     unsupported: list[Unsupported] = []
     outcomes: list[str] = []
     service: Service = Service()

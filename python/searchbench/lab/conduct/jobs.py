@@ -27,7 +27,7 @@ from searchbench.engines.job import Job, Work
 from searchbench.errors import LabError
 from searchbench.lab.conduct.ingest import Batches, must, sent
 from searchbench.lab.conduct.session import Doing, Index, Session
-from searchbench.lab.drive.workload import DocumentsAlone, PortableQueries, VerbatimRequests
+from searchbench.lab.drive.workload import DocumentsAlone, PortableQueries
 from searchbench.lab.place.cold import files_below
 from searchbench.lab.probe.totals import machine_totals, server_totals, spent
 from searchbench.lab.wire.exchange import samples_of
@@ -311,5 +311,5 @@ def _engine(session: Session) -> Engine:
 
 def _workload(session: Session) -> PortableQueries | DocumentsAlone:
     workload = session.opened.workload
-    assert not isinstance(workload, VerbatimRequests)
+    assert isinstance(workload, PortableQueries | DocumentsAlone)
     return workload

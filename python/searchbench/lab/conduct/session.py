@@ -264,7 +264,8 @@ class Session:
     @property
     def asked(self) -> str:
         """The key of what captures on one index depend on."""
-        return _key(dict(self.levers), self.opened.workload.digest)
+        method = self.opened.treatment.operation.get("method", "")
+        return _key(dict(self.levers), self.opened.workload.digest, method)
 
     @property
     def place(self) -> Place | None:
