@@ -8,7 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
+
+if TYPE_CHECKING:
+    from searchbench.analysis.operations.model import OperationResult
 
 Level = str | int | float | bool
 KnownState = Literal["", "steady", "unknown", "not steady", "other caches", "other first asks"]
@@ -565,6 +568,7 @@ class Judgement:
     sentence which steps say nothing about the server (empty: none), and of a search ``capacity``
     has an entry for each subject and promise. ``first_look``: figures alone, nothing is decided.
     ``jobs``: an entry for each job of each treatment; not ``driven``: there is nothing else.
+    ``operations``: an entry for each, with its methods.
     """
 
     question: str
@@ -587,6 +591,7 @@ class Judgement:
     driven: bool = True
     void: str = ""
     first_look: bool = False
+    operations: tuple[OperationResult, ...] = ()
 
     @property
     def void_first(self) -> bool:

@@ -30,6 +30,7 @@ from searchbench.analysis.trial import (
     coverage,
     jobs,
     latency,
+    operations,
     pool,
     replies,
     served,
@@ -93,6 +94,11 @@ def judge_trial(
     if trial.drive is None and trial.jobs:
         return _of_jobs(record, trial, blank)
     trace = samples.trace(trial.trial)
+    if (why := operations.failed(trial, validity.outcomes(trial, trace))) is not None:
+        counts = validity.outcomes(trial, trace)
+        return Judged(
+            replace(blank, status="valid", outcomes=counts, findings=(why,)), empty, empty
+        )
     at_limit = trial.warmup is not None and trial.warmup.at_limit
     over_stages = shaped.of_trial(trial, trace)
     warm = warmup.find(shaped.within(trial, trace), trial.load.kind == "closed", at_limit=at_limit)

@@ -13,6 +13,7 @@ from searchbench.report.document import (
     jobs,
     measured,
     notices,
+    operations,
     places,
     shape,
     sizes,
@@ -51,6 +52,7 @@ _JOBS_ALONE: tuple[_Part, ...] = (
 _PARTS: dict[str, tuple[_Part, ...]] = {
     "trials": (
         compare.answer,
+        operations.section,
         jobs.section,
         compare.throughput,
         measured.latency_of_treatments,
