@@ -97,7 +97,11 @@ impl Requests {
 
     /// The same as operations: each stops at its first failure and goes on with its clean-up.
     /// `before`, `after`: how many exchanges of each request are set-up, and how many clean-up.
-    pub fn as_operations(mut self, before: Vec<u32>, after: Vec<u32>) -> Result<Requests, String> {
+    pub fn into_operations(
+        mut self,
+        before: Vec<u32>,
+        after: Vec<u32>,
+    ) -> Result<Requests, String> {
         let count = self.len();
         if before.len() != count || after.len() != count {
             return Err(format!(
@@ -197,7 +201,7 @@ mod tests {
         let make = |before, after| {
             Requests::new(b"hello".to_vec(), vec![1, 2, 3, 5], vec![1, 4])
                 .unwrap()
-                .as_operations(before, after)
+                .into_operations(before, after)
         };
         let requests = make(vec![0, 1], vec![0, 1]).unwrap();
         assert_eq!(requests.timed(0), Some(0..1));

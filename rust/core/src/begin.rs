@@ -62,7 +62,7 @@ impl<W: Wire> Worker<'_, W> {
         let keep = every > 0 && due.nth.is_multiple_of(every);
         let exchanges = self.shared.requests.exchanges(due.request);
         let timed = self.shared.requests.timed(due.request);
-        Job::new(due.request, due.due_ns, exchanges, keep).as_operation(timed)
+        Job::new(due.request, due.due_ns, exchanges, keep).into_operation(timed)
     }
 
     /// `now`: read for this request alone, just before.

@@ -98,7 +98,7 @@ impl Job {
     }
 
     /// The same request as an operation, where it is one.
-    pub fn as_operation(self, timed: Option<std::ops::Range<u32>>) -> Job {
+    pub fn into_operation(self, timed: Option<std::ops::Range<u32>>) -> Job {
         match timed {
             None => self,
             Some(timed) => Job {

@@ -23,7 +23,7 @@ fn operation() -> Arc<Requests> {
         ends.push(end);
     }
     let requests = Requests::new(exchanges.concat().into_bytes(), ends, vec![4]).unwrap();
-    Arc::new(requests.as_operations(vec![1], vec![1]).unwrap())
+    Arc::new(requests.into_operations(vec![1], vec![1]).unwrap())
 }
 
 /// The trace of two operations, and the paths that the server was asked for. `failing`: the path

@@ -63,7 +63,7 @@ impl Requests {
             let before = column::<u32>(&before, "before")?;
             let after = column::<u32>(&after, "after")?;
             requests = requests
-                .as_operations(before, after)
+                .into_operations(before, after)
                 .map_err(PyValueError::new_err)?;
         }
         Ok(Requests(Arc::new(requests)))
