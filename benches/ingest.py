@@ -22,9 +22,9 @@ from benches.figure import Figure
 from searchbench.corpora import open_corpus
 from searchbench.corpora.corpus import Corpus, FieldType, Schema
 from searchbench.engines import ENGINES, defaults, mysql_form
-from searchbench.engines.engine import Engine, Parameters, Request
+from searchbench.engines.bulk import batched
+from searchbench.engines.engine import Engine, Level, Parameters, Request
 from searchbench.engines.mariadb import table as table
-from searchbench.lab.conduct.ingest import batched
 from searchbench.lab.conduct.serve import serving
 from searchbench.lab.get.install import missing
 from searchbench.lab.system.deploy import Deployment
@@ -84,10 +84,19 @@ def groonga(place: Path, corpus: Corpus) -> Pair | None:
 
 def mariadb(place: Path, corpus: Corpus) -> Pair | None:
     """``LOAD DATA INFILE``, one a table, into the same tables of the same server."""
+    return _mariadb(place, corpus, "insert", "MariaDB")
+
+
+def mariadb_load(place: Path, corpus: Corpus) -> Pair | None:
+    """The same, where our files go over the wire, a batch in each."""
+    return _mariadb(place, corpus, "load", "MariaDB, LOAD DATA LOCAL")
+
+
+def _mariadb(place: Path, corpus: Corpus, door: str, title: str) -> Pair | None:
     engine = ENGINES["mariadb"]
     if missing(engine):
         return None
-    ours = _ours(engine, corpus, place / "ours")
+    ours = _ours(engine, corpus, place / "ours", door=door)
     schema, levels = corpus.schema, defaults(engine)
     with _empty(engine, corpus, place / "theirs") as server:
         loads = []
@@ -107,7 +116,7 @@ def mariadb(place: Path, corpus: Corpus) -> Pair | None:
         _settle(server, schema, levels)
         theirs = time.perf_counter() - began
         _whole(server)
-    return "MariaDB", ours, theirs
+    return title, ours, theirs
 
 
 def postgresql(place: Path, corpus: Corpus) -> Pair | None:
@@ -178,6 +187,7 @@ def opensearch(place: Path, corpus: Corpus) -> Pair | None:
 BULK: tuple[Callable[[Path, Corpus], Pair | None], ...] = (
     groonga,
     mariadb,
+    mariadb_load,
     postgresql,
     opensearch,
 )
@@ -255,9 +265,9 @@ def _escaped(cell: str | None) -> str:
     return cell.replace("\\", "\\\\").replace("\t", "\\t").replace("\n", "\\n").replace("\0", "\\0")
 
 
-def _ours(engine: Engine, corpus: Corpus, place: Path) -> float:
+def _ours(engine: Engine, corpus: Corpus, place: Path, **levels: Level) -> float:
     """Seconds from the first batch to the settled index, as a study has them on record."""
-    with serving(engine, defaults(engine), corpus, place) as (_running, done):
+    with serving(engine, {**defaults(engine), **levels}, corpus, place) as (_running, done):
         if done.documents != DOCUMENTS:
             raise RuntimeError(f"{done.refused} documents were refused: {done.refusals}")
         return done.seconds + done.settle_seconds

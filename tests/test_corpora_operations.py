@@ -166,12 +166,13 @@ assert summary.documents > 0
 WRITE_AND_READ = """
 import sys
 from pathlib import Path
-from searchbench.corpora.corpus import digest, write_jsonl
+from searchbench.corpora.corpus import digest
+from searchbench.corpora.write import write
 from searchbench.corpora.files import open_files
 from searchbench.corpora.generated import open_generated
 corpus = open_generated(documents=int(sys.argv[1]), words=1, fields={})
 path = Path(sys.argv[2])
-written = write_jsonl(corpus, path)
+written = write(corpus, path)
 fields = {"title": "text", "body": "text"}
 read = digest(open_files(path.name, path.parent, fields=fields))
 assert (read.digest, read.documents) == (written.digest, written.documents)

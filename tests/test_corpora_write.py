@@ -8,9 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from searchbench.corpora.corpus import Document, digest, write_jsonl
+from searchbench.corpora.corpus import Document, digest
 from searchbench.corpora.files import open_files
 from searchbench.corpora.generated import open_generated
+from searchbench.corpora.write import write
 from searchbench.errors import CorpusError
 
 FIELDS = {
@@ -29,7 +30,7 @@ FIELDS = {
 def test_a_written_corpus_is_read_back_with_the_same_digest(tmp_path: Path, end: str) -> None:
     corpus = open_generated(documents=1500, words=10)
     path = tmp_path / "new" / f"made.jsonl{end}"
-    written = write_jsonl(corpus, path)
+    written = write(corpus, path)
     back = digest(open_files(str(path), tmp_path, fields=FIELDS))
     assert written == digest(corpus)
     assert (back.digest, back.documents, back.text_bytes) == (
@@ -45,7 +46,7 @@ def test_the_same_documents_give_the_same_bytes(tmp_path: Path, end: str) -> Non
     corpus = open_generated(documents=100)
     paths = [tmp_path / f"{name}.jsonl{end}" for name in "ab"]
     for path in paths:
-        write_jsonl(corpus, path)
+        write(corpus, path)
     assert paths[0].read_bytes() == paths[1].read_bytes()
 
 
@@ -54,7 +55,7 @@ def test_a_corpus_that_fails_leaves_the_old_file_and_nothing_else(tmp_path: Path
     path.write_text("old")
     (tmp_path / "in.jsonl").write_text('{"n": 1}\n{"n": "x"}\n')
     with pytest.raises(CorpusError, match="do not fit"):
-        write_jsonl(open_files("in.jsonl", tmp_path, fields={"n": "integer"}), path)
+        write(open_files("in.jsonl", tmp_path, fields={"n": "integer"}), path)
     assert path.read_text() == "old"
     assert sorted(each.name for each in tmp_path.iterdir()) == ["in.jsonl", "made.jsonl"]
 
@@ -62,9 +63,9 @@ def test_a_corpus_that_fails_leaves_the_old_file_and_nothing_else(tmp_path: Path
 def test_a_place_that_cannot_be_written_is_one_sentence(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(CorpusError, match=r"made\.jsonl cannot be written: "):
-        write_jsonl(open_generated(documents=1), tmp_path / "file" / "made.jsonl")
+        write(open_generated(documents=1), tmp_path / "file" / "made.jsonl")
     with pytest.raises(CorpusError, match="is read and not written"):
-        write_jsonl(open_generated(documents=1), tmp_path / "made.jsonl.lz4")
+        write(open_generated(documents=1), tmp_path / "made.jsonl.lz4")
     assert [each.name for each in tmp_path.iterdir()] == ["file"]
 
 
@@ -74,11 +75,11 @@ def test_a_full_disk_is_one_sentence_and_leaves_nothing(tmp_path: Path, end: str
     code = f"""
 from pathlib import Path
 from searchbench.corpora.generated import open_generated
-from searchbench.corpora.corpus import write_jsonl
+from searchbench.corpora.write import write
 from searchbench.errors import CorpusError
 folder = Path({str(tmp_path)!r})
 try:
-    write_jsonl(open_generated(documents=20000), folder / "made.jsonl{end}")
+    write(open_generated(documents=20000), folder / "made.jsonl{end}")
 except CorpusError as error:
     print(error)
 print(sorted(each.name for each in folder.iterdir()))
@@ -99,6 +100,6 @@ def test_documents_keep_every_letter(tmp_path: Path) -> None:
     text = 'quotes " and \\ lines\n tabs\t nul \x00 日本 🦀 \u2028'
     (tmp_path / "a.txt").write_text(text, encoding="utf-8")
     corpus = open_files("a.txt", tmp_path)
-    write_jsonl(corpus, tmp_path / "b.jsonl")
+    write(corpus, tmp_path / "b.jsonl")
     back = open_files("b.jsonl", tmp_path, fields={"title": "text", "body": "text"})
     assert list(back.documents()) == [Document("a.txt", {"title": "a.txt", "body": text})]

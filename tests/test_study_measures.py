@@ -194,7 +194,7 @@ def test_the_whole_studies_on_the_page_of_reference_are_right(base):
     )
     blocks = re.findall(r"```toml\n(.*?)```", reference(), re.DOTALL)
     whole = [right(block, base) for block in blocks if block.startswith("question")]
-    assert [study.measure for study in whole] == ["trials", "sweep"]
+    assert [study.measure for study in whole] == ["trials", "sweep", "trials"]
     loads = [block for block in blocks if block.startswith("[load]")]
     head = 'question = "?"\n[corpus]\nfamily = "debian"\n[queries]\n[systems.sphinx]\n'
     assert [right(head + load, base).measure for load in loads] == ["sweep", "capacity"]

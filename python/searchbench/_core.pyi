@@ -41,11 +41,20 @@ class Requests:
     ``arena``: the bytes of all exchanges one after another, or the path of a file that holds
     them (mapped, never read whole). ``exchange_ends``: u64, end offset of each exchange.
     ``request_ends``: u32, for each request the index after its last exchange.
+    ``untimed``: they are operations: of each request how many of its exchanges come first as
+    set-up, and how many last as clean-up (u32, u32). Its ``sent`` and ``done`` are of what is
+    between, as are ``bytes`` and the kept reply; what of it fails ends it, but for the clean-up. In
+    a closed loop it is due when it is set up. Without it a request goes on whatever its exchanges
+    come to.
     ValueError where an offset is out of order or out of range.
     """
 
     def __new__(
-        cls, arena: Buffer | str, exchange_ends: _Column, request_ends: _Column
+        cls,
+        arena: Buffer | str,
+        exchange_ends: _Column,
+        request_ends: _Column,
+        untimed: tuple[_Column, _Column] | None = None,
     ) -> Requests: ...
     def __len__(self) -> int: ...
 
@@ -85,6 +94,7 @@ def drive(
     *,
     login: tuple[str, str, str] | None = None,
     whole: Sequence[bytes] = (),
+    prelude: Sequence[bytes] = (),
     tls: tuple[Sequence[str], str | None, tuple[str, str] | None, bool] | None = None,
     sequence: _Column,
     client_starts: _Column | None = None,
@@ -115,17 +125,23 @@ def drive(
     is sent to (None: all to the first). ``sequence``: u32, request indices in the order to be sent.
 
     ``wire``: what the exchanges are, and how their replies are framed. "frames": frames of
-    FORMATS.md; "http": HTTP/1.1 requests; "mysql": COM_QUERY packets with their headers (MariaDB,
-    MySQL, Manticore; the result sets of several statements are one reply); "sphinxql": the same of
+    FORMATS.md; "http": HTTP/1.1 requests; "mysql": COM_QUERY or COM_STMT_EXECUTE packets with their
+    headers (MariaDB, MySQL, Manticore; the result sets of several statements are one reply, and so
+    are the replies to several commands of one packet each in one exchange); "sphinxql": the same of
     searchd, where a reply that counts warnings (an agent that did not answer, a query that was
     changed) is ``partial``; "sphinx": commands of Sphinx's native API (the handshake and PERSIST
     are the core's; a warning of the reply or of its first query is ``partial``, an error of either
     ``engine_error``, and of a batch the later queries are not looked at); "postgres": Query
-    messages, each with the CopyData and CopyDone that its ``COPY .. FROM STDIN`` asks for, whose
-    reply goes to ReadyForQuery. Rows are passed over, never read.
+    messages, each with the CopyData and CopyDone that its ``COPY .. FROM STDIN`` asks for, or those
+    of the extended protocol with a Sync, whose reply goes to the last ReadyForQuery. Rows are
+    passed over, never read.
     ``whole``, for "http": byte strings (1 to 512 bytes) that each stand in the first 512 bytes of
     the body of a whole answer, without the framing of chunks; a reply of status 2xx that lacks one
     is ``partial``.
+    ``prelude``, for "mysql" and "postgres": exchanges that are sent once on each connection after
+    its login, each after the reply to the one before (settings, prepared statements); where one is
+    refused the connection failed as in a login. In "mysql" an exchange may be a COM_STMT_PREPARE;
+    the server must number statements of a connection from 1 (else unsupported).
     ``login``: user, password and database, for "mysql" and "sphinxql" (by default all empty) and
     "postgres" (needs a user); "" is none. mysql_native_password and the short way of
     caching_sha2_password; cleartext, MD5 and SCRAM-SHA-256. A login that is refused is the outcome

@@ -21,6 +21,7 @@ from searchbench.analysis.capacity import verdict as of_capacity
 from searchbench.analysis.compare import builds, pairs, scaling, verdict, why
 from searchbench.analysis.compare import jobs as jobs_of
 from searchbench.analysis.judgement import Agreement, Judgement, RecordComparison, Step, Verdict
+from searchbench.analysis.operations import results as of_operations
 from searchbench.analysis.sweep import steps as steps_of
 from searchbench.analysis.sweep import verdict as of_sweep
 from searchbench.analysis.sweep.compared import Evidence
@@ -85,6 +86,7 @@ def judge(record: Record | Path | str) -> Judgement:
             )
         ),
         driven=judging.driven,
+        operations=of_operations.results(record, treatments, trials),
     )
     if judging.measure == "trials":
         answered = _of_trials(record, found, loads, samples)

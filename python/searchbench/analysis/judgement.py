@@ -8,7 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
+
+if TYPE_CHECKING:
+    from searchbench.analysis.operations.model import OperationResult
 
 Level = str | int | float | bool
 KnownState = Literal["", "steady", "unknown", "not steady", "other caches", "other first asks"]
@@ -67,6 +70,35 @@ class Curve:
     high: tuple[float, ...] = ()
 
 
+@dataclass(frozen=True, slots=True)
+class StageSeen:
+    """A stage of a load with several rates, in one trial. ``judged``: it is the measured window.
+
+    ``requests`` were due in it, ``answered`` of them well; times are those of the latter, and None
+    where they are too few.
+    """
+
+    start_s: float
+    seconds: float
+    first_per_s: float
+    last_per_s: float
+    judged: bool
+    requests: int
+    answered: int
+    p50_s: float | None
+    p99_s: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class Shaped:
+    """A trial with such a load: its stages; response times and the offered rate over time."""
+
+    stages: tuple[StageSeen, ...]
+    median: Curve
+    tail: Curve
+    offered: Curve
+
+
 Answer = Literal["steady", "not steady", "unknown"]
 
 
@@ -114,7 +146,7 @@ class TrialResult:
     """One trial, as judged. ``figures``: throughput, service_p50, response_p99, error_share, ...
 
     ``steady_from_s``: seconds since the drive began; None where it was not found to be steady.
-    ``steadiness``: None of a trial that was not driven.
+    ``steadiness``: None of a trial that was not driven. ``shaped``: None of a load with one rate.
     """
 
     trial: str
@@ -129,6 +161,7 @@ class TrialResult:
     warmup: Curve | None = None
     steady_from_s: float | None = None
     steadiness: Steadiness | None = None
+    shaped: Shaped | None = None
 
     @property
     def counts(self) -> bool:
@@ -535,6 +568,7 @@ class Judgement:
     sentence which steps say nothing about the server (empty: none), and of a search ``capacity``
     has an entry for each subject and promise. ``first_look``: figures alone, nothing is decided.
     ``jobs``: an entry for each job of each treatment; not ``driven``: there is nothing else.
+    ``operations``: an entry for each, with its methods.
     """
 
     question: str
@@ -557,6 +591,7 @@ class Judgement:
     driven: bool = True
     void: str = ""
     first_look: bool = False
+    operations: tuple[OperationResult, ...] = ()
 
     @property
     def void_first(self) -> bool:

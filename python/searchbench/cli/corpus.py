@@ -49,45 +49,56 @@ def inspect(*files: Path, as_json: Json = False) -> int:
 @app.command
 @flowing
 def make(
-    family: Literal["debian", "generated", "triples"],
+    family: Literal["debian", "generated", "triples", "table", "cars"],
     out: Path,
     *,
     documents: int = 10_000,
     triples: int = 100_000,
+    rows: int = 100_000,
+    repeat: int = 1,
     seed: int = 1,
     as_json: Json = False,
 ) -> int:
-    """Write a corpus as JSON lines: Debian's package descriptions, or what is generated.
+    """Write a corpus: Debian's package descriptions, or what is generated.
 
     Parameters
     ----------
     family
         Where the documents come from.
     out
-        The file to write; an ending such as .gz or .zst compresses it.
+        The file to write, by its ending .jsonl, .csv, .tsv or .parquet; a further ending such as
+        .gz or .zst compresses it.
     documents
         How many documents, of generated text.
     triples
         How many triples, of articles and their categories.
+    rows
+        How many rows, of a table.
+    repeat
+        How many times the 15,000 cars are written, their ids going on; 200 are 3,000,000.
     seed
-        The same seed gives the same text.
+        The same seed gives the same documents.
     as_json
         Print JSON.
     """
     from searchbench.corpora import open_corpus
-    from searchbench.corpora.corpus import write_jsonl
+    from searchbench.corpora.write import write
 
     spec: dict[str, object] = {"family": family}
     if family == "generated":
         spec |= {"documents": documents, "seed": seed}
     elif family == "triples":
         spec |= {"triples": triples, "seed": seed}
+    elif family == "table":
+        spec |= {"rows": rows, "seed": seed}
+    elif family == "cars":
+        spec["duplicate"] = repeat
     else:
         from searchbench.lab.get.fetch import debian_snapshot
 
         spec["snapshot"] = str(debian_snapshot())
     corpus = open_corpus(spec, Path.cwd())
-    _show(corpus, write_jsonl(corpus, out), as_json)
+    _show(corpus, write(corpus, out), as_json)
     return 0
 
 
@@ -123,19 +134,19 @@ def scale(
         Print JSON.
     """
     from searchbench.corpora import open_corpus
-    from searchbench.corpora.corpus import write_jsonl
+    from searchbench.corpora.write import write
 
     spec: dict[str, object] = {"files": str(files), "decimate": decimate, "duplicate": duplicate}
     if parts == 1:
         corpus = open_corpus(spec, Path.cwd())
-        _show(corpus, write_jsonl(corpus, out), as_json)
+        _show(corpus, write(corpus, out), as_json)
         return 0
     stem, suffixes = out.name.split(".", 1) if "." in out.name else (out.name, "jsonl")
     for number in range(1, parts + 1):
         numbered = spec | {"parts": parts, "part": number, "split_by": split_by}
         corpus = open_corpus(numbered, Path.cwd())
         target = out.with_name(f"{stem}.{number}.{suffixes}")
-        _show(corpus, write_jsonl(corpus, target), as_json)
+        _show(corpus, write(corpus, target), as_json)
     return 0
 
 
@@ -147,7 +158,7 @@ def _show(
     from searchbench.terminal import out
 
     if as_json:
-        fields = [asdict(field) for field in corpus.schema.fields]
+        fields = [asdict(field) for field in corpus.schema.columns]
         out.as_json({**asdict(summary), "fields": fields, "first": first or []})
         return
     out.say(
@@ -156,7 +167,7 @@ def _show(
     out.say(f"digest {summary.digest}")
     if separated := getattr(corpus, "separated", ""):
         out.say(f"cells {separated}")
-    out.table(("field", "type"), [(f.name, f.type) for f in corpus.schema.fields])
+    out.table(("field", "type"), [(f.name, f.type) for f in corpus.schema.columns])
     inference = getattr(corpus, "inference", None)
     if inference is not None:
         out.say(

@@ -26,18 +26,21 @@ def wire(
 ) -> int:
     """Send one query to a real engine, and print the exact bytes sent and received.
 
+    With a study file in place of the engine, and a method of its operations in place of the query,
+    print what that method sends for one operation: the study's system is made ready for it.
+
     Parameters
     ----------
     engine
-        The engine, as `searchbench engines` lists them.
+        The engine, as `searchbench engines` lists them; or a study file with operations.
     query
-        Words, or the query as JSON (FORMATS.md).
+        Words, or the query as JSON (FORMATS.md); or METHOD or OPERATION/METHOD.
     match
         How the words are to be found.
     files
         The documents to search; by default, four sentences that come with searchbench.
     set
-        Engine parameters, e.g. --set.parts 4.
+        Engine parameters, e.g. --set.parts 4; of an operation --set.rows 3 and --set.system NAME.
     as_json
         Print JSON, with the bytes in hexadecimal.
     """
@@ -46,6 +49,10 @@ def wire(
     from searchbench.lab.conduct.serve import hexdump, tap
     from searchbench.terminal import out
 
+    if engine.endswith(".toml"):
+        from searchbench.cli.wire_operation import wire_operation
+
+        return wire_operation(Path(engine), query, set or {}, as_json=as_json)
     found = find(engine)
     levels = {name: _level(found, name, text) for name, text in (set or {}).items()}
     corpus = open_corpus({"files": [str(f) for f in files]}, Path.cwd()) if files else None

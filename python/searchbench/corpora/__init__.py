@@ -5,6 +5,7 @@ Light to import, so that a study can be checked without reading a document.
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,7 +15,7 @@ from searchbench.corpora.corpus import Corpus
 from searchbench.errors import CorpusError
 from searchbench.spec import Kind, SpecKey, nearest
 
-FAMILIES = ("files", "debian", "generated", "triples")
+FAMILIES = ("files", "debian", "generated", "triples", "table", "cars")
 """The families; a table without ``family`` is "files"."""
 
 RULES = ("round-robin", "hash", "contiguous")
@@ -33,8 +34,12 @@ class CorpusKey(SpecKey):
     given: bool = False
 
 
+_READ = ("files", "table")
+"""Families that read files of rows."""
+
+
 def _text(name: str, default: str | None, doc: str, choices: tuple[str, ...] = ()) -> CorpusKey:
-    return CorpusKey(name, "text", default, doc, choices, families=("files",))
+    return CorpusKey(name, "text", default, doc, choices, families=_READ)
 
 
 def _drawn(
@@ -87,7 +92,13 @@ SPEC_KEYS = (
         "rows if absent; for generated {type, distribution, ..} beside title and body.",
         families=("files", "generated"),
     ),
-    _text("id", None, "The column of the id; else `id`, else the row's number."),
+    CorpusKey(
+        "id",
+        "text",
+        None,
+        "The column of the id; else `id`, else the row's number.",
+        families=("files",),
+    ),
     _text("separator", "|", "What separates the keywords in a cell of CSV or TSV."),
     _text(
         "delimiter",
@@ -110,7 +121,52 @@ SPEC_KEYS = (
         1000,
         "How many of the first rows the fields are guessed from.",
         minimum=1,
-        families=("files",),
+        families=_READ,
+    ),
+    CorpusKey(
+        "files",
+        "paths",
+        doc="Files of rows, as of the family files. Without it rows are generated.",
+        families=("table",),
+    ),
+    CorpusKey(
+        "table",
+        "text",
+        None,
+        'What SQL databases call the table; by default "rows", the file\'s name, or "car".',
+        families=("table", "cars"),
+    ),
+    CorpusKey(
+        "columns",
+        "table",
+        doc="By column: of generated rows {type, distribution, ..}, of files a type or {type, "
+        "column}, guessed from the first rows if absent.",
+        families=("table",),
+    ),
+    CorpusKey(
+        "key",
+        "texts",
+        "id",
+        "The column of the primary key, or several. `id` is 1, 2, 3, .. where rows are generated "
+        "and it is not declared.",
+        families=("table",),
+    ),
+    CorpusKey(
+        "indexes",
+        "list",
+        None,
+        "The secondary indexes of SQL databases: a column, a list of columns, or {columns, unique} "
+        "for each. Default: none; of cars color and price. Text is indexed in any case.",
+        families=("table", "cars"),
+    ),
+    CorpusKey(
+        "rows",
+        "integer",
+        100_000,
+        "How many rows are generated.",
+        minimum=1,
+        maximum=10_000_000,
+        families=("table",),
     ),
     CorpusKey(
         "files",
@@ -137,7 +193,7 @@ SPEC_KEYS = (
         1,
         "The same seed gives the same text.",
         minimum=0,
-        families=("generated", "triples"),
+        families=("generated", "triples", "table"),
     ),
     _drawn("words", 120.0, "Median number of words in a body (lognormal).", 1),
     _drawn("words_sigma", 0.8, "Standard deviation of the logarithm of a body's words.", 0, 2),
@@ -170,13 +226,16 @@ def open_corpus(spec: Mapping[str, object], base: Path) -> Corpus:
     table: dict[str, Any] = dict(spec)
     corpus = _open(table.pop("family", "files"), unscaled(table), base)
     # Imported here, not above: the table of keys must be there at once.
+    from searchbench.corpora.corpus import Repeats
     from searchbench.corpora.operations import decimated, duplicated, part
 
     times, every = scale_of(spec)
     if every > 1:
         corpus = decimated(corpus, every)
     if times > 1:
-        corpus = duplicated(corpus, times)
+        corpus = (
+            corpus.repeated(times) if isinstance(corpus, Repeats) else duplicated(corpus, times)
+        )
     if "part" in table and table.get("parts", 1) > 1:
         corpus = part(corpus, table["part"], table["parts"], table.get("split_by", RULES[0]))
     return corpus
@@ -195,6 +254,14 @@ def _open(family: str, given: dict[str, Any], base: Path) -> Corpus:
         from searchbench.corpora.triples import open_triples
 
         return open_triples(base=base, **given)
+    if family == "table":
+        from searchbench.corpora.table import open_table
+
+        return open_table(base=base, **given)
+    if family == "cars":
+        from searchbench.corpora.cars import open_cars
+
+        return open_cars(**given)
     from searchbench.corpora.debian import Snapshot
 
     if "snapshot" not in given:
@@ -244,10 +311,39 @@ def complaints(spec: Mapping[str, object]) -> list[tuple[str, str]]:
             for name in ("triples", "seed")
             if name in spec
         ]
+    if family in ("table", "cars") and not found:
+        found += _wrong_table(family, spec)
     parts, part = spec.get("parts", 1), spec.get("part")
     if isinstance(part, int) and isinstance(parts, int) and part > parts:
         found.append(("part", f"there is no part {part} of {parts}"))
     return found
+
+
+def _wrong_table(family: str, spec: Mapping[str, object]) -> list[tuple[str, str]]:
+    """What does not go together in a table whose keys each hold what they may."""
+    if "files" in spec:
+        return [
+            (name, f"`{name}` is for rows that are generated; leave it out, or leave out `files`")
+            for name in ("rows", "seed")
+            if name in spec
+        ]
+    if given := [
+        key.name
+        for key in SPEC_KEYS
+        if key.families == _READ and spec.get(key.name, key.default) != key.default
+    ]:
+        return [(given[0], f"`{given[0]}` is for rows of files; leave it out, or name `files`")]
+    times = 1
+    with contextlib.suppress(ValueError):
+        times = scale_of(spec)[0]
+    if family == "table" and times > 1:
+        by = "scale" if "scale" in spec else "duplicate"
+        return [(by, "a table has each key once, so it cannot be repeated; say more `rows`")]
+    try:
+        _open(family, unscaled({k: v for k, v in spec.items() if k != "family"}), Path())
+    except CorpusError as error:
+        return [((error.at or ("columns",))[0], str(error).rstrip("."))]
+    return []
 
 
 def _wrong_scale(spec: Mapping[str, object]) -> list[tuple[str, str]]:

@@ -1,4 +1,4 @@
-"""What a corpus is: a schema and a stream of documents that fit it; digested, and written.
+"""What a corpus is: a schema and a stream of documents that fit it; and its digest.
 
 A document's values are canonical, so that every engine is given the same:
 
@@ -14,20 +14,11 @@ A field that a document lacks is absent from ``values``, never None.
 
 from __future__ import annotations
 
-import bz2
-import errno
-import gzip
 import hashlib
-import lzma
-import os
-import tempfile
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager, nullcontext
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from enum import StrEnum
-from functools import partial
-from pathlib import Path
-from typing import Any, BinaryIO, NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 import orjson
 
@@ -59,10 +50,36 @@ class Field:
 
 
 @dataclass(frozen=True, slots=True)
+class Index:
+    """A secondary index that a table declares, over one column or several."""
+
+    columns: tuple[str, ...]
+    unique: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """How a database is to hold a corpus: a plain table with columns named as its fields are.
+
+    ``key``: the columns of the primary key, INTEGER or KEYWORD. Those of several are fields too; a
+    single one is not, as it is the document's id. A document's id is the text of its key, with a
+    comma between columns. Other engines than SQL databases index every field, whatever is declared.
+    """
+
+    name: str
+    key: tuple[Field, ...]
+    indexes: tuple[Index, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class Schema:
-    """The fields of a corpus, in order. Every document also has an ``id``, a unique string."""
+    """The fields of a corpus, in order. Every document also has an ``id``, a unique string.
+
+    ``table``: None where an engine may lay documents out as it likes.
+    """
 
     fields: tuple[Field, ...]
+    table: Table | None = None
 
     def __getitem__(self, name: str) -> Field:
         """The field of that name; KeyError."""
@@ -74,6 +91,21 @@ class Schema:
     def of_type(self, *types: FieldType) -> tuple[Field, ...]:
         """The fields of these types, in order."""
         return tuple(each for each in self.fields if each.type in types)
+
+    @property
+    def columns(self) -> tuple[Field, ...]:
+        """The key of the table, where that is not among the fields, and the fields."""
+        key = self.table.key if self.table else ()
+        return (*(each for each in key if each not in self.fields), *self.fields)
+
+    def declared(self) -> dict[str, Any]:
+        """What the digest of a corpus begins with: ``to_json`` and, if there is one, the table."""
+        if self.table is None:
+            return self.to_json()
+        key = [[each.name, each.type.value] for each in self.table.key]
+        indexes = [[list(each.columns), each.unique] for each in self.table.indexes]
+        table = {"name": self.table.name, "key": key, "indexes": indexes}
+        return {**self.to_json(), "table": table}
 
     def to_json(self) -> dict[str, Any]:
         """``{"fields": [{"name", "type", "stored"}]}``, as in the framed protocol."""
@@ -105,6 +137,14 @@ class Corpus(Protocol):
 
     def documents(self) -> Iterator[Document]:
         """All documents, streamed in constant memory, always in the same order."""
+
+
+@runtime_checkable
+class Repeats(Protocol):
+    """A corpus that can be repeated in a way of its own, as where ids go on."""
+
+    def repeated(self, times: int) -> Corpus:
+        """All documents so many times."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,26 +190,26 @@ class Summary:
     intake: Intake | None = None
 
 
-def digest(corpus: Corpus, write: Callable[[bytes], object] | None = None) -> Summary:
+def digest(corpus: Corpus, write: Callable[[Document], object] | None = None) -> Summary:
     """Reads the corpus once and says what it holds; CorpusError as its documents raise it.
 
     sha256 over JSON lines: the schema, then each document as ``{"id":..,"v":{..}}`` with the
-    keys sorted. The name of the corpus does not enter. ``write`` is given each document as
-    the line of a file that ``write_jsonl`` makes.
+    keys sorted. The name of the corpus does not enter. ``write`` is given each document.
     """
-    sha = hashlib.sha256(orjson.dumps(corpus.schema.to_json(), option=_CANONICAL))
+    sha = hashlib.sha256(orjson.dumps(corpus.schema.declared(), option=_CANONICAL))
     texts = tuple(each.name for each in corpus.schema.of_type(FieldType.TEXT))
     documents = text_bytes = 0
-    for key, values in corpus.documents():
+    for document in corpus.documents():
+        key, values = document
         try:
             sha.update(orjson.dumps({"id": key, "v": values}, option=_CANONICAL))
-            if write:
-                write(orjson.dumps({"id": key, **values}, option=_CANONICAL))
         except orjson.JSONEncodeError as error:
             raise CorpusError(
                 f"Document {key!r} cannot be written as JSON ({error}): its values are not "
                 "canonical."
             ) from error
+        if write:
+            write(document)
         documents += 1
         for name in texts:
             if text := values.get(name):
@@ -183,68 +223,4 @@ def intake_of(corpus: Corpus) -> Intake | None:
     return intake if isinstance(intake, Intake) else None
 
 
-_BUFFER_BYTES = 1 << 20
 _CANONICAL = orjson.OPT_SORT_KEYS | orjson.OPT_APPEND_NEWLINE
-
-
-def write_jsonl(corpus: Corpus, path: Path) -> Summary:
-    """Writes all documents as JSON lines and says what they were; whole or not at all.
-
-    A line is ``{"id": .., field: value, ..}``, with dates in milliseconds since 1970 UTC, so that
-    it is read back as it was with the same ``fields``. Compression is told by the end of the name:
-    .gz, .zst, .xz, .bz2. The same documents give the same bytes.
-
-    CorpusError where the disk is full or the place cannot be written; then nothing is left.
-    """
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        handle, name = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
-    except OSError as error:
-        raise _unwritable(path, error) from error
-    temporary = Path(name)
-    try:
-        with _compressing(temporary, path) as stream:
-            summary = digest(corpus, stream.write)
-        os.fsync(handle)
-        temporary.chmod(0o644)
-        temporary.replace(path)
-    except OSError as error:
-        raise _unwritable(path, error) from error
-    finally:
-        os.close(handle)
-        temporary.unlink(missing_ok=True)  # not there once it was renamed
-    return summary
-
-
-@contextmanager
-def _compressing(temporary: Path, path: Path) -> Iterator[BinaryIO]:
-    """``temporary``, open to be written and packed as the end of ``path`` says."""
-    suffix = path.suffix.lower()
-    if suffix == ".lz4":
-        raise CorpusError(f"{path}: .lz4 is read and not written; take .zst.")
-    packing = _PACKING.get(suffix, nullcontext)
-    with temporary.open("wb", buffering=_BUFFER_BYTES) as below, packing(below) as stream:
-        yield stream
-
-
-def _zstd(below: BinaryIO) -> Any:
-    import pyarrow as pa  # here, not above: the command line must start fast
-
-    return pa.CompressedOutputStream(below, "zstd")
-
-
-_PACKING: Mapping[str, Callable[[BinaryIO], Any]] = {
-    # Without a name and a time in its head, so that the same documents give the same bytes.
-    ".gz": lambda below: gzip.GzipFile("", "wb", compresslevel=6, fileobj=below, mtime=0),
-    ".xz": partial(lzma.LZMAFile, mode="wb"),
-    ".bz2": partial(bz2.BZ2File, mode="wb"),
-    ".zst": _zstd,
-}
-
-
-def _unwritable(path: Path, error: OSError) -> CorpusError:
-    if error.errno in (errno.ENOSPC, errno.EDQUOT):
-        return CorpusError(
-            f"The disk is full, so {path} was not written; make room, or write elsewhere."
-        )
-    return CorpusError(f"{path} cannot be written: {error.strerror or error}.")

@@ -91,7 +91,7 @@ class ListsCorpus:
 
 @dataclass(frozen=True, slots=True)
 class Snapshot:
-    """The documents of a snapshot, a file of JSON lines as ``write_jsonl`` writes it.
+    """The documents of a snapshot, a file of JSON lines as ``write`` writes it.
 
     Its name begins with the archive's ("debian-bookworm-..").
     """

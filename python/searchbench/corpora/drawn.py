@@ -135,16 +135,17 @@ class Drawn:
 
 def drawn_fields(fields: Mapping[str, object]) -> tuple[Drawn, ...]:
     """The declared fields; CorpusError in one sentence for the first that is wrong."""
-    return tuple(_drawn(name, value) for name, value in fields.items())
+    for name in fields:
+        if name in ("title", "body"):
+            raise _misnamed(f"The field {name!r} of the generated corpus")
+    return tuple(drawn_field(name, value) for name, value in fields.items())
 
 
-def _drawn(name: str, value: object) -> Drawn:
+def drawn_field(name: str, value: object) -> Drawn:
+    """One declared field, of any name; CorpusError in one sentence where it is wrong."""
     place = f"The field {name!r} of the generated corpus"
-    if not is_field_name(name) or name in ("title", "body"):
-        raise CorpusError(
-            f"{place} needs another name: letters, digits and underscores; "
-            "and id, title and body are there already."
-        )
+    if not is_field_name(name):
+        raise _misnamed(place)
     if not isinstance(value, Mapping):
         raise CorpusError(
             f'{place} must be a table, such as {{type = "integer", low = 1, high = 6}}.'
@@ -180,6 +181,13 @@ def _drawn(name: str, value: object) -> Drawn:
         raise CorpusError(f"{place} has stored = {value['stored']!r}; true or false is expected.")
     missing = _option(place, FieldType.FLOAT, "missing", value.get("missing", 0.0))
     return Drawn(Field(name, kind, value.get("stored", True)), distribution, options, missing)
+
+
+def _misnamed(place: str) -> CorpusError:
+    return CorpusError(
+        f"{place} needs another name: letters, digits and underscores; "
+        "and id, title and body are there already."
+    )
 
 
 _ANY = (-1e15, 1e15)

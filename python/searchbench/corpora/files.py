@@ -110,6 +110,10 @@ class FileCorpus:
         intake.accepted = sum(map(len, self._distinct(intake, most)))
         return intake
 
+    def first_ids(self, most: int) -> list[str]:
+        """The ids of the first rows that fit."""
+        return [document.id for batch in self._distinct(Intake(), most) for document in batch]
+
     def _distinct(self, intake: Intake, most: int | None = None) -> Iterator[list[Document]]:
         """Batches without the documents whose id was there before; those are bad rows."""
         seen = Seen()

@@ -12,6 +12,7 @@ from typing import Literal, Protocol, runtime_checkable
 
 from searchbench.corpora.corpus import Document, Schema
 from searchbench.engines.answer import CacheState, Facts, Hits
+from searchbench.engines.bulk import BATCH_DOCUMENTS, requests_of
 from searchbench.engines.job import OPENING, Job, Work
 from searchbench.errors import Unsupported
 from searchbench.workload.queries.algebra import Query
@@ -40,6 +41,23 @@ class Parameter:
     counts: bool = False
 
 
+INGEST = Job(
+    "ingest",
+    "the documents, as [ingest] puts them in, and settled",
+    (
+        Parameter(
+            "batch", int, BATCH_DOCUMENTS, "documents of a request, at most; 1: one by one",
+            minimum=1, maximum=1_000_000,
+        ),
+        Parameter(
+            "connections", int, 1, "connections that put documents in at the same time",
+            minimum=1, maximum=256,
+        ),
+    ),
+    fills=True,
+)  # fmt: skip
+"""What every engine has that takes documents over the wire."""
+
 _ALL_FILES: Mapping[str, str] = {"data": "all that it writes"}
 
 
@@ -59,6 +77,7 @@ class Capabilities:
     ``on_hosts``: it listens where ``{address}`` says, and so can be on a host of its own.
     ``files``: by kind the patterns of its files below ``{data}``, where they lie among others;
     what none of them names is "data".
+    ``numbered``: ties go by a number that each document carries, not by the order of arrival.
     ``packages``: Debian packages that bring it; none where it comes with searchbench.
     ``artifacts``: Maven artifacts that bring it, ``group:artifact:version:type``, unpacked below
     ``{engines}``. ``unavailable``: why no registry gives it; then it must be brought along, or
@@ -74,6 +93,7 @@ class Capabilities:
     writes: Mapping[str, str] = field(default_factory=lambda: _ALL_FILES)
     on_hosts: bool = False
     files: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    numbered: bool = False
     packages: tuple[str, ...] = ()
     artifacts: tuple[str, ...] = ()
     unavailable: str = ""
@@ -81,9 +101,16 @@ class Capabilities:
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """One or more exchanges of prepared bytes, sent one after another on one connection."""
+    """One or more exchanges of prepared bytes, sent one after another on one connection.
+
+    ``operation``: it stops at its first failure, but for its clean-up, and of its exchanges the
+    first ``before`` are set-up and the last ``after`` are clean-up, which are not timed.
+    """
 
     exchanges: tuple[bytes, ...]
+    before: int = 0
+    after: int = 0
+    operation: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -212,7 +239,7 @@ class Engine(Protocol):
     @property
     def jobs(self) -> tuple[Job, ...]:
         """What it does once and can be measured doing."""
-        return (OPENING,) if self.can.keeps_index else ()
+        return (INGEST, OPENING) if self.can.keeps_index else (INGEST,)
 
     def work(
         self,
@@ -228,7 +255,19 @@ class Engine(Protocol):
         """
         if job == OPENING.name:
             return Work(opens=True)
+        if job == INGEST.name:
+            return self._ingesting(levels, schema, params)
         raise Unsupported(f"{self.can.title} has no job {job}")
+
+    def _ingesting(self, levels: Parameters, schema: Schema, params: Parameters) -> Work:
+        if self.offline(schema, params) is not None:
+            raise Unsupported(f"{self.can.title}'s own program makes this index, without requests")
+        return Work(
+            before=self.create(schema, params),
+            stream=lambda corpus: requests_of(self, corpus, params, int(levels["batch"])),
+            connections=int(levels["connections"]),
+            requests=tuple(self.settle(schema, params)),
+        )
 
     def left(self, reply: bytes) -> object:
         """What a reply to ``Work.counted`` or of ``Work.same`` says; of the former a number.

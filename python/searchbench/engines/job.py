@@ -51,8 +51,8 @@ class Work:
     """What is sent or started for a job.
 
     ``before``: requests that are not timed. Then, timed, what is not empty: ``stream``, the
-    documents of a corpus as requests with how many each has, made beforehand and sent one after
-    another on one connection; ``requests``; ``opens``: the server is started until it answers.
+    documents of a corpus as requests with how many each has, made beforehand and sent over
+    ``connections`` at once; then ``requests``; ``opens``: the server is started until it answers.
     ``counted``: asked afterwards how many documents there are (None: the engine's facts say it); as
     many must be there as the job was given. ``same``: asked afterwards.
     ``durable``: in a sentence, what a kill may take of what the job was told is done.
@@ -60,6 +60,7 @@ class Work:
 
     before: Iterable[Request] = ()
     stream: Callable[[Corpus], Iterator[tuple[Request, int]]] | None = None
+    connections: int = 1
     requests: tuple[Request, ...] = ()
     opens: bool = False
     counted: Request | None = None

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from searchbench.engines.engine import Request
 
 _COM_QUERY = b"\x03"
+_PIECE = 1 << 20
 _MOST = 0xFF_FFFF  # bytes of one packet; a payload that fills it is continued in the next
 _OK, _LOCAL_INFILE, _EOF, _ERR = 0x00, 0xFB, 0xFE, 0xFF
 _NULL = 0xFB
@@ -55,6 +56,19 @@ def query(sql: str | bytes) -> bytes:
     for number, at in enumerate(range(0, len(payload) + 1, _MOST)):
         part = payload[at : at + _MOST]
         parts += [len(part).to_bytes(3, "little"), bytes((number & 0xFF,)), part]
+    return b"".join(parts)
+
+
+def load(sql: str, file: bytes) -> bytes:
+    """A ``LOAD DATA LOCAL INFILE`` with what the server will ask for, and its end.
+
+    It may be sent at once: the server reads on when it has asked. Were it to refuse, the rest would
+    be taken for commands, so the connection is given up then.
+    """
+    parts = [query(sql)]
+    pieces = [file[at : at + _PIECE] for at in range(0, len(file), _PIECE)]
+    for number, piece in enumerate([*pieces, b""], 2):  # 1 is that of the server's question
+        parts += [len(piece).to_bytes(3, "little"), bytes((number & 0xFF,)), piece]
     return b"".join(parts)
 
 
@@ -117,6 +131,8 @@ def _one(packets: _Packets) -> Result:
         return _refused(first)
     if first[0] == _OK:
         return Result(warnings=_warnings(first))
+    if first[0] == _LOCAL_INFILE and packets.at < len(packets.data):
+        return _one(packets)
     if first[0] == _LOCAL_INFILE:
         raise ValueError("the server asks for a file, which is not a reply to a query")
     count, _at = _number(first, 0)

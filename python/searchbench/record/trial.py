@@ -48,6 +48,8 @@ class Load(msgspec.Struct, frozen=True, kw_only=True):
     """The load as it was driven. Which keys are set depends on ``kind``; times in seconds.
 
     ``warmup_limit_s``: of a warm-up until steady, which has no ``warmup_s``.
+    ``stages``: of a load with several rates, as the study has them; ``rate_per_s``, ``warmup_s``
+    and ``seconds`` are then those of the stage that is judged.
     ``promise`` and ``full``: of a trial in a search for capacity, which of the promises (from 0) it
     was driven for, and whether it was a full trial and not a short look.
     ``from_line``: of an order "logged" or "stretches" the line of the log, from 1, that was sent
@@ -59,6 +61,8 @@ class Load(msgspec.Struct, frozen=True, kw_only=True):
     think_s: float | None = None
     rate_per_s: float | None = None
     arrivals: str | None = None
+    stages: list[list[float]] | None = None
+    judged_stage: int | None = None
     connections: int | None = None
     times: str | None = None
     speed: float | None = None
@@ -116,6 +120,27 @@ class Queries(msgspec.Struct, frozen=True, kw_only=True):
     bad_lines: int = 0
 
 
+class OperationAbout(msgspec.Struct, frozen=True, kw_only=True):
+    """The method of an operation that was measured, and what it sends for its first draw.
+
+    ``rows``: that one asks for; ``statements``, ``exchanges`` (statements that are sent at once are
+    one) and ``sent_bytes``: within what is timed; ``prepared``: how many of the statements are;
+    ``untimed``: statements of set-up and clean-up; ``prelude``: what each connection began with.
+    """
+
+    name: str
+    method: str
+    rows: int = 0
+    draws: int = 0
+    answer: str = "set"
+    statements: int = 0
+    untimed: int = 0
+    exchanges: int = 0
+    sent_bytes: int = 0
+    prepared: int = 0
+    prelude: int = 0
+
+
 class Unsupported(msgspec.Struct, frozen=True):
     """A query of the set that this engine cannot express, and why; it was not asked."""
 
@@ -124,7 +149,10 @@ class Unsupported(msgspec.Struct, frozen=True):
 
 
 class Ingest(msgspec.Struct, frozen=True, kw_only=True):
-    """Putting the documents in. ``reused``: the trial that made the index, where not this one."""
+    """Putting the documents in. ``reused``: the trial that made the index, where not this one.
+
+    ``requests``: how many the documents came in; ``connections``: over how many at once.
+    """
 
     documents: int | None = None
     bytes: int | None = None
@@ -134,6 +162,8 @@ class Ingest(msgspec.Struct, frozen=True, kw_only=True):
     settle_seconds: float | None = None
     index_bytes: int | None = None
     reused: str | None = None
+    requests: int | None = None
+    connections: int | None = None
 
 
 class Terms(msgspec.Struct, frozen=True, kw_only=True):
@@ -482,6 +512,7 @@ class Trial(msgspec.Struct, kw_only=True):
     corpus: Corpus = Corpus()
     queries: Queries = Queries()
     load: Load = Load()
+    operation: OperationAbout | None = None
     unsupported: list[Unsupported] = []
     outcomes: list[str] = []
     service: Service = Service()

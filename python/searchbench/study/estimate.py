@@ -64,6 +64,7 @@ _AGENT_ALONE_S = 3.0  # an agent on a host: made twice, asked alone once
 _SEARCH_FIXED_S = 1.5
 _LOOK_S = 6.0
 _SAMPLED_BYTES = 64 << 10
+_CARS = 15_000.0
 # Text packs to about a quarter.
 _PACKED = 4.0
 # A log of queries that is longer is not read for its times.
@@ -96,6 +97,7 @@ def estimate(
         held = counts[repr(t.corpus)]
         each_s[t.id] += sum(_JOB_FIXED_S + held / _JOB_PER_S.get(job, 20_000.0) for job in t.jobs)
         distinct = int(t.queries.get("distinct") or t.queries.get("lines") or _USUAL_DISTINCT)
+        distinct = int(t.operation.get("draws", distinct))
         if study.jobs and not study.queries:
             distinct = 0
         asked_s += distinct * (_QUERY_S + held * _QUERY_PER_DOCUMENT_S)
@@ -124,6 +126,10 @@ def count(corpus: Mapping[str, Any], base: Path, documents: int | None = None) -
         known = float(corpus.get("documents") or documents or keys_of(family)["documents"].default)
     elif family == "triples" and "files" not in corpus:
         known = float(corpus.get("triples") or keys_of(family)["triples"].default) * _SUBJECTS
+    elif family == "table" and "files" not in corpus:
+        known = float(corpus.get("rows") or keys_of(family)["rows"].default)
+    elif family == "cars":
+        known = _CARS
     else:
         known = float(documents or _rows(corpus, base))
     times, every = scale_of(corpus)
@@ -246,4 +252,5 @@ def index_key(treatment: Treatment) -> str:
     levers = engine.parameters if engine is not None else ()
     index = {p.name: treatment.parameters[p.name] for p in levers if p.index}
     files = of_files(place_of(treatment.settings))
-    return repr((treatment.engine, sorted(index.items()), sorted(treatment.corpus.items()), files))
+    corpus, put_in = sorted(treatment.corpus.items()), sorted(treatment.ingest.items())
+    return repr((treatment.engine, sorted(index.items()), corpus, put_in, files))

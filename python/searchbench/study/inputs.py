@@ -15,9 +15,11 @@ from searchbench.corpora.corpus import Schema
 from searchbench.corpora.doubts import Doubts
 from searchbench.corpora.files import FileCorpus
 from searchbench.corpora.rows import usual
+from searchbench.corpora.table import TableFiles
 from searchbench.corpora.triples import TripleFiles
 from searchbench.corpora.validate import validate
 from searchbench.errors import CorpusError, QueryError
+from searchbench.study import operations
 from searchbench.study.model import Study
 from searchbench.study.plan import Plan
 from searchbench.study.positions import Path, Source
@@ -50,7 +52,8 @@ def look(study: Study, plan: Plan) -> list[str]:
     """
     source, told = Source(study.text, study.path, study.moved), list[str]()
     for table in _different(
-        dict(t.settings, load={}, system={}, place={}, jobs={}) for t in plan.treatments
+        dict(t.settings, load={}, system={}, place={}, jobs={}, operation={})
+        for t in plan.treatments
     ):
         asked = "requests" if "requests" in table else "queries"
         given = {name: _given(part) for name, part in table.items()}
@@ -68,6 +71,8 @@ def look(study: Study, plan: Plan) -> list[str]:
             key = error.key if isinstance(error, _KeyError) else key
             source.at_value(_place(study, asked, (key,)), str(error))
     source.finish()
+    if study.operations:
+        operations.look(study, plan)
     return list(dict.fromkeys(told))
 
 
@@ -138,8 +143,11 @@ def _corpus(
 
         return SCHEMA, None
     corpus = corpora.open_corpus(table, study.base)
+    schema = corpus.schema
+    if isinstance(corpus, TableFiles):
+        corpus = corpus.below
     if not isinstance(corpus, FileCorpus | TripleFiles):
-        return corpus.schema, None
+        return schema, None
     intake = corpus.first_rows(LOOKED_AT)
     if intake.refused:
         first = f"{intake.refused} of the first {intake.rows:,} rows do not fit: {intake.first[0]}"
@@ -156,7 +164,7 @@ def _corpus(
             yield f"{corpus.name}: cells are {corpus.separated}, as seen from the first rows"
     if doubts:
         yield str(doubts)
-    return corpus.schema, doubts
+    return schema, doubts
 
 
 def _requests(study: Study, table: dict[str, Any]) -> Iterator[str]:

@@ -37,6 +37,16 @@ INGEST_KEYS: tuple[SpecKey, ...] = (
             "neither counted nor put in (default with [requests])",
             ("per-block", "per-trial", "once", "as-found")),
 )  # fmt: skip
+PUT_IN_KEYS: tuple[SpecKey, ...] = (
+    SpecKey("batch", "integer", None, "documents of a request, at most (default 1000, and about "
+            "4 MB of text); 1: one by one. What an engine's own program indexes has no requests",
+            minimum=1, maximum=1_000_000),
+    SpecKey("connections", "integer", None, "connections that put documents in at the same time "
+            "(default 1). Over several the order of ingest is lost, by which most engines break "
+            "ties: they then need `require` \"totals\" or \"none\" in [agreement]",
+            minimum=1, maximum=256),
+)  # fmt: skip
+"""Of [ingest]; they may be factors."""
 AGREEMENT_KEYS: tuple[SpecKey, ...] = (
     SpecKey("require", "text", "totals", "what two systems must return the same on a query before "
             "their speeds on it are compared", ("totals", "set", "order", "none")),
@@ -98,6 +108,6 @@ PLACED_KEYS: Mapping[str, tuple[SpecKey, ...]] = {
 }  # fmt: skip
 """Tables of tables, each with a name."""
 TABLES = (
-    "corpus", "queries", "requests", "systems", *PLACED_KEYS, "jobs", "load", "factors", "held",
-    "control", "ingest", "agreement", "verdict",
+    "corpus", "queries", "requests", "operations", "systems", *PLACED_KEYS, "jobs", "load",
+    "factors", "held", "control", "ingest", "agreement", "verdict",
 )  # fmt: skip

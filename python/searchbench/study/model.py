@@ -13,6 +13,7 @@ from searchbench.study.positions import Moved
 from searchbench.workload.load_table import STEP_KEYS, kind_of, promises_of
 
 _PLAIN = Access()
+_NAMED = ("places", "hosts", "storages", "jobs", "operations")
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,9 +42,9 @@ class Factor:
     """What is varied. ``levels`` are in the order of the study file, all different.
 
     ``path``: "TABLE.KEY", "places.NAME.KEY", "hosts.NAME.KEY", "storages.NAME.KEY",
-    "jobs.NAME.LEVER", "systems.NAME.PARAMETER" (that NAME may be "*", and PARAMETER "place" or
-    "agents"), or a name without a dot: then the factor is linked, its levels are names too, and
-    ``sets`` says what each of them sets, by such paths.
+    "jobs.NAME.LEVER", "operations.NAME.KEY", "systems.NAME.PARAMETER" (that NAME may be "*", and
+    PARAMETER "place" or "agents"), or a name without a dot: then the factor is linked, its levels
+    are names too, and ``sets`` says what each of them sets, by such paths.
     """
 
     path: str
@@ -78,7 +79,7 @@ def section_of(path: str) -> str:
     A name may have dots.
     """
     table = table_of(path)
-    return path.rpartition(".")[0] if table in ("places", "hosts", "storages", "jobs") else table
+    return path.rpartition(".")[0] if table in _NAMED else table
 
 
 def keys_of(section: str) -> tuple[str, ...]:
@@ -134,8 +135,10 @@ class Study:
     ``text`` is the file as it was read, ``path`` its name, ``base`` the directory that file
     names in it are relative to. ``corpus`` and ``queries``, or ``requests`` in place of both, and
     ``load`` hold the keys that were given; a key that is a factor is in ``factors`` alone. So do
-    ``places``, ``hosts``, ``storages`` and ``jobs``, by name; the last in their order. ``driven``:
-    queries or requests are sent; else there are jobs alone.
+    ``places``, ``hosts``, ``storages``, ``jobs`` and ``operations``, by name; the last two in their
+    order. Where there are operations there are no queries. ``driven``: something is asked; else
+    there are jobs alone.
+    ``put_in``: ``batch`` and ``connections`` of [ingest], where they are given.
     ``metric``: by what the verdict is given, more being better of a throughput, less of anything
     else; None: throughput where every load is a closed loop, else response_p99.
     ``command``: the arguments of the command line that the study was made from, if it was.
@@ -157,6 +160,7 @@ class Study:
     hosts: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     storages: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     jobs: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    operations: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     driven: bool = True
     factors: tuple[Factor, ...] = ()
     exclude: tuple[Exclusion, ...] = ()
@@ -166,6 +170,7 @@ class Study:
     replicates: int = 3
     control: Control = Control()
     ingest: Literal["per-block", "per-trial", "once", "as-found"] = "per-block"
+    put_in: Mapping[str, Any] = field(default_factory=dict)
     agreement: AgreementRule = field(default_factory=AgreementRule)
     metric: str | None = None
     command: tuple[str, ...] = ()
@@ -200,6 +205,16 @@ class Study:
             varied = any("load.speed" in f.paths for f in self.factors)
             return None if varied else Factor("load.speed", (self.load.get("speed", 1.0),))
         return None
+
+    @property
+    def asking(self) -> tuple[Factor, ...]:
+        """What of the operations varies without a key: the methods, and operations if several."""
+        names = tuple(self.operations)
+        methods = dict.fromkeys(m for each in self.operations.values() for m in each["methods"])
+        if not methods:
+            return ()
+        several = (Factor("operation", names),) if len(names) > 1 else ()
+        return (*several, Factor("method", tuple(methods)))
 
     @property
     def promises(self) -> tuple[str, ...]:

@@ -9,12 +9,13 @@ from searchbench import corpora
 from searchbench.engines import ENGINES
 from searchbench.spec import SpecKey, nearest
 from searchbench.study import jobs
-from searchbench.study.keys import PLACED_KEYS, REQUEST_KEYS, SYSTEM_KEYS
+from searchbench.study.keys import PLACED_KEYS, PUT_IN_KEYS, REQUEST_KEYS, SYSTEM_KEYS
 from searchbench.study.model import System
 from searchbench.study.positions import Path, Source, choice_hint
 from searchbench.study.systems import spec_of
 from searchbench.workload.load_table import SPEC_KEYS as LOAD_KEYS
 from searchbench.workload.load_table import WHOLE_KEYS
+from searchbench.workload.operations.keys import OPERATION_KEYS
 from searchbench.workload.queries.registry import SPEC_KEYS as QUERY_KEYS
 
 # Ranges that a level can stand for: one text, number or truth value.
@@ -25,8 +26,11 @@ _TABLES: Mapping[str, tuple[SpecKey, ...]] = {
     "queries": QUERY_KEYS,
     "requests": REQUEST_KEYS,
     "load": LOAD_KEYS,
+    "ingest": PUT_IN_KEYS,
 }
 
+_ASKED = ("key", "answer")
+"""What makes an operation another question."""
 _PLACED = {key.name: key for key in SYSTEM_KEYS if key.name in ("place", "agents")}
 
 
@@ -64,13 +68,16 @@ class Names:
             return self._of_jobs(at, path, rest)
         if rest and table in PLACED_KEYS:
             return self._of_places(at, path, table, rest)
+        if rest and table == "operations":
+            return self._of_operations(at, path, rest)
         self.source.at_key(
             at,
             f"`{path}` names nothing that can be a factor",
-            'say "load.KEY", "queries.KEY", "corpus.KEY", "requests.KEY", '
+            'say "load.KEY", "queries.KEY", "corpus.KEY", "requests.KEY", "ingest.KEY", '
             '"systems.NAME.PARAMETER", "systems.*.PARAMETER", "places.NAME.KEY", '
-            '"hosts.NAME.KEY", "storages.NAME.KEY" or "jobs.NAME.LEVER"; a name without a dot is '
-            "for levels that are tables: { name = ..., set = { PATH = VALUE, ... } }",
+            '"hosts.NAME.KEY", "storages.NAME.KEY", "jobs.NAME.LEVER" or "operations.NAME.KEY"; a '
+            "name without a dot is for levels that are tables: "
+            "{ name = ..., set = { PATH = VALUE, ... } }",
         )
         return []
 
@@ -147,6 +154,20 @@ class Names:
         elif any(jobs.job_of(system, name) for system in self.systems.values()):
             self.source.at_key(at, f"`{path}`: the job {name} has no lever `{lever}`",
                                nearest(lever, keys))  # fmt: skip
+        return []
+
+    def _of_operations(self, at: Path, path: str, rest: str) -> list[Target]:
+        name, _, key = rest.rpartition(".")
+        there = self.source.table("operations")
+        keys = {each.name: each for each in OPERATION_KEYS if each.name not in _ASKED}
+        if name not in there:
+            hint = nearest(name, there) if there else "this study has no [operations.NAME]"
+            self.source.at_key(at, f"`{path}`: there is no operation `{name}`", hint)
+        elif key not in keys:
+            self.source.at_key(at, f"`{path}`: `{key}` of an operation cannot be a factor",
+                               nearest(key, keys))  # fmt: skip
+        else:
+            return [Target(keys[key])]
         return []
 
     def _of_places(self, at: Path, path: str, table: str, rest: str) -> list[Target]:

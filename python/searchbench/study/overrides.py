@@ -157,7 +157,8 @@ def _moved(before: str, after: str, changed: Sequence[tuple[Keys, str]]) -> Move
 def _others(study: Study, only: Sequence[str]) -> list[str]:
     """An exclusion in TOML for each factor of ``only``: all levels but those that were named."""
     factors: dict[str, Sequence[Level]] = {"system": [s.name for s in study.systems]}
-    factors |= {f.path: f.levels for f in (*study.factors, *([study.steps] if study.steps else []))}
+    steps = [study.steps] if study.steps else []
+    factors |= {f.path: f.levels for f in (*study.factors, *steps, *study.asking)}
     kept: dict[str, list[Level]] = {}
     for each in only:
         option = f"--only {each}"

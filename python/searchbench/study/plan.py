@@ -38,8 +38,9 @@ class Treatment(msgspec.Struct, frozen=True, kw_only=True):
 
     ``settings``: the study's tables by name with this treatment's levels put in: "corpus",
     "queries" or "requests", "load", "system" (every parameter of the engine), "place" where the
-    system is in one (``places.Place``, with its storages in it), and "jobs" where there are any (by
-    name in their order, every lever). Without a drive there is no "load".
+    system is in one (``places.Place``, with its storages in it), "operation" in place of "queries"
+    where a method is measured, "jobs" where there are any (by name in their order, every lever),
+    and "ingest" where the study says how documents are put in. Without a drive there is no "load".
     ``attach``: the addresses of a system that runs already; ``remote``: they may be another
     machine's; ``access``: how it is reached. ``engine``: "" until the system answers, "none" where
     its replies are taken as they are. ``subject``: what the configuration is called without the
@@ -79,9 +80,21 @@ class Treatment(msgspec.Struct, frozen=True, kw_only=True):
         return self.settings.get("requests", {})
 
     @property
+    def operation(self) -> dict[str, Any]:
+        """The keys of the operation with ``name``, ``method``, its ``text``, from which ``file``
+        and ``line``, and the texts that have something to be sent ``once``; empty if there is none.
+        """
+        return self.settings.get("operation", {})
+
+    @property
     def jobs(self) -> dict[str, dict[str, Level]]:
         """The levers of each job, complete, in the order of the jobs."""
         return self.settings.get("jobs", {})
+
+    @property
+    def ingest(self) -> dict[str, Any]:
+        """``batch`` and ``connections`` of [ingest], where the study says them."""
+        return self.settings.get("ingest", {})
 
     @property
     def load(self) -> dict[str, Any]:

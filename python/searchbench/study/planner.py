@@ -20,7 +20,7 @@ from searchbench.engines import ENGINES
 from searchbench.engines.engine import Level
 from searchbench.errors import Complaint, StudyError
 from searchbench.spec import nearest
-from searchbench.study import jobs
+from searchbench.study import jobs, operations
 from searchbench.study.estimate import estimate
 from searchbench.study.model import (
     Study,
@@ -31,6 +31,7 @@ from searchbench.study.model import (
     names_place,
     section_of,
     system_of,
+    table_of,
 )
 from searchbench.study.placing import Alike, Tables, crossed, put_in_place, sections
 from searchbench.study.plan import Excluded, Judging, Plan, Treatment, Trial
@@ -52,6 +53,7 @@ def make_plan(study: Study, documents: int | None = None) -> Plan:
         wrong = put_in_place(study, system, tables)
         if study.jobs:
             tables["jobs"] = jobs.levels_of(system, tables)
+        operations.settle(tables)
         reason = _infeasible(study, system, levels, tables) or "; ".join(wrong)
         reason = reason or alike.same_as_before(system, levels, tables)
         if reason:
@@ -62,7 +64,9 @@ def make_plan(study: Study, documents: int | None = None) -> Plan:
         else:
             del tables["load"]
         if not study.driven and not study.queries:
-            del tables["queries"]
+            tables.pop("queries", None)
+        if not tables["ingest"]:
+            del tables["ingest"]
         if "queries" in tables:  # with what everybody asks about it spelled out
             told = {"match": "all", "limit": 10, "seed": study.seed}
             tables["queries"] = told | tables["queries"]
@@ -104,11 +108,14 @@ def _crossings(study: Study) -> Iterator[tuple[System, dict[str, Level], Tables]
     The steps of a sweep come last, so that those of one configuration follow one another.
     """
     several = len(study.systems) > 1
-    for system in study.systems:
+    whole = ((s, *each) for s in study.systems for each in operations.asked(study, s))
+    for system, own_levels, own in whole:
         factors = [*crossed(study, system), *([study.steps] if study.steps else [])]
+        factors = [f for f in factors if operations.concerns(f, own)]
         for chosen in itertools.product(*(range(len(f.levels)) for f in factors)):
             levels: dict[str, Level] = {"system": system.name} if several else {}
-            tables = _tables(study, system)
+            levels |= own_levels
+            tables = _tables(study, system) | {name: dict(table) for name, table in own.items()}
             for factor, level in zip(factors, chosen, strict=True):
                 levels[factor.path] = factor.levels[level]
                 _put_in(tables, system, factor.settings(level))
@@ -122,7 +129,10 @@ def _tables(study: Study, system: System) -> Tables:
         if study.verbatim
         else {"corpus": dict(study.corpus), "queries": dict(study.queries)}
     )
+    if study.operations:
+        del asked["queries"]
     own: Tables = {"load": dict(study.load), "system": dict(system.parameters)}
+    own["ingest"] = dict(study.put_in)
     of_jobs = {f"jobs.{name}": dict(table) for name, table in study.jobs.items()}
     return {**asked, **own, **sections(study, system), **of_jobs}
 
@@ -132,7 +142,8 @@ def _put_in(tables: Tables, system: System, settings: Mapping[str, Any]) -> None
     for path, value in settings.items():
         owner = system_of(path)
         if owner is None:
-            tables[section_of(path)][key_of(path)] = value
+            if section_of(path) in tables or table_of(path) != "operations":
+                tables[section_of(path)][key_of(path)] = value
         elif owner in ("*", system.name):
             if names_place(path):
                 tables["place"]["name"] = value
@@ -150,6 +161,8 @@ def _infeasible(study: Study, system: System, levels: Mapping[str, Level], table
             return exclusion.reason
     if reason := jobs.impossible(system, tables, corpora.family_of(tables.get("corpus", {}))):
         return reason
+    if reason := _unordered(study, system, tables):
+        return reason
     wrong = list(load_table.problems(tables["load"]))
     if "queries" in tables:
         cannot = ENGINES[system.engine].can.cannot
@@ -158,6 +171,20 @@ def _infeasible(study: Study, system: System, levels: Mapping[str, Level], table
                 return f"{system.engine} cannot do {feature}: {cannot[feature]}"
         wrong += registry.problems(tables["queries"])
     return "; ".join(sentence for _, sentence in wrong)
+
+
+def _unordered(study: Study, system: System, tables: Tables) -> str:
+    """Why documents cannot be put in over several connections; empty if they can."""
+    connections = tables["ingest"].get("connections", 1)
+    if connections == 1 or study.agreement.require in ("totals", "none"):
+        return ""
+    if system.engine not in ENGINES or ENGINES[system.engine].can.numbered:
+        return ""
+    return (
+        f"{system.engine} breaks ties by the order of ingest, which {connections} connections do "
+        f'not keep, and the study requires the same "{study.agreement.require}"; '
+        'put documents in over one, or require "totals"'
+    )
 
 
 def _features(queries: Mapping[str, Any]) -> Iterator[str]:
@@ -293,11 +320,14 @@ def _twins(study: Study, treatments: Sequence[Treatment]) -> Iterator[Treatment]
 def _judging(study: Study, treatments: Sequence[Treatment]) -> Judging:
     closed = all(t.load.get("kind", "closed") == "closed" for t in treatments)
     usual = "throughput" if closed else "response_p99"
+    if study.operations:  # a rate would have the set-up in it
+        usual = "service_p50" if closed else "response_p50"
     if study.jobs:
         usual = f"{next(iter(study.jobs))}_s"
     factors: dict[str, list[Level]] = {}
     if len(study.systems) > 1:
         factors["system"] = [s.name for s in study.systems]
+    factors |= {factor.path: list(factor.levels) for factor in study.asking}
     for factor in (*study.factors, *([study.steps] if study.steps else [])):
         factors[factor.path] = list(factor.levels)
     searched = study.measure == "capacity"

@@ -32,6 +32,7 @@ class Source:
         self.file = file
         self.moved = moved or {}
         self.complaints: list[Complaint] = []
+        self._rows = text.split("\n")
         try:
             spans = _core.toml_spans(text)
             self.tables: dict[str, Any] = tomllib.loads(text)
@@ -56,6 +57,18 @@ class Source:
         """LINE:COLUMN of a key, for sentences that name a second position."""
         at = self._given(self._position(self._keys, path))
         return at if isinstance(at, str) else f"{at[0]}:{at[1]}"
+
+    def line_before(self, path: Path) -> int:
+        """The line before the first of a text, in the user's file; 0 where an option gave it.
+
+        What follows the quotes that open a text of several lines may begin on the line below.
+        """
+        here = self._position(self._values, path)
+        at = self._given(here)
+        if isinstance(at, str) or not here[0]:
+            return 0
+        below = self._rows[here[0] - 1].rstrip().endswith(('"""', "'''"))
+        return at[0] if below else at[0] - 1
 
     def at_key(self, path: Path, message: str, hint: str = "") -> None:
         """Complain where a key stands."""

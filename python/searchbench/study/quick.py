@@ -25,6 +25,7 @@ _WARMUP_S, _WARMUP_LIMIT_S = 0.5, 2.0
 _DOCUMENTS = 10_000
 _QUERIES, _LOGGED, _REQUESTS, _CAPTURES = 200, 1000, 1000, 20
 _EFFORT = 0.1
+_ROWS, _SIZES = 1000, 3  # that operations ask for, and how many numbers of them
 
 
 def read_quick(path: Path | str, sets: Sequence[str] = (), only: Sequence[str] = ()) -> Study:
@@ -34,11 +35,30 @@ def read_quick(path: Path | str, sets: Sequence[str] = (), only: Sequence[str] =
     ``sets`` and ``only`` as in ``read_changed``, whose errors it raises; they come first.
     """
     study = read_changed(path, sets, only)
+    kept = {each.partition("=")[0].strip() for each in only}
+    only = [*only, *(few for few in _fewer_rows(study) if few.partition("=")[0] not in kept)]
     for blocks, window_s in _CUTS:
         quick = read_changed(path, [*sets, *_changes(study, blocks, window_s)], only)
         if make_plan(quick).estimated_s <= _TARGET_S:
             break
     return quick
+
+
+def _fewer_rows(study: Study) -> Iterator[str]:
+    """FACTOR=LEVEL of a few numbers of rows that operations ask for, none of them great."""
+    for factor in study.factors:
+        sizes = [
+            max((v for p, v in factor.settings(i).items() if _asks_rows(p)), default=None)
+            for i in range(len(factor.levels))
+        ]
+        few = [i for i, rows in enumerate(sizes) if rows is not None and rows <= _ROWS]
+        if few and (len(few) < len(sizes) or len(few) > _SIZES):
+            at = {round(i * (len(few) - 1) / (_SIZES - 1)) for i in range(_SIZES)}
+            yield from (f"{factor.path}={factor.levels[few[i]]}" for i in sorted(at))
+
+
+def _asks_rows(path: str) -> bool:
+    return path.startswith("operations.") and path.endswith(".rows")
 
 
 def _changes(study: Study, blocks: int, window_s: float) -> Iterator[str]:
@@ -53,7 +73,7 @@ def _changes(study: Study, blocks: int, window_s: float) -> Iterator[str]:
     if study.verbatim:
         found["agreement.captures"] = min(study.agreement.captures, _CAPTURES)
     else:
-        if study.driven or study.queries:
+        if (study.driven and not study.operations) or study.queries:
             found |= {f"queries.{key}": value for key, value in _queries(study)}
         # What is attached holds its documents already.
         if not any(system.attach for system in study.systems) and not any(
@@ -69,7 +89,9 @@ def _load(study: Study, window_s: float) -> Iterator[tuple[str, Any]]:
         yield "effort", min(load.get("effort", 1.0), _EFFORT)
     elif load.get("requests") is not None:
         yield "requests", min(load["requests"], _REQUESTS)
-    else:
+    elif any("load.requests" in factor.paths for factor in study.factors):
+        return
+    elif load.get("stages") is None:
         # A replay without a window lasts as long as its log.
         yield "seconds", min(load.get("seconds", window_s), window_s)
         if "warmup_limit_s" in load:

@@ -10,12 +10,11 @@ from typing import Any
 
 from searchbench.errors import Complaint, StudyError
 from searchbench.spec import near_file, show
-from searchbench.study import jobs, places, tables
+from searchbench.study import jobs, operations, places, tables
 from searchbench.study.factors import check_held, read_exclusions, read_factors
 from searchbench.study.keys import (
     AGREEMENT_KEYS,
     CONTROL_KEYS,
-    INGEST_KEYS,
     TABLES,
     TOP_KEYS,
     verdict_keys,
@@ -73,17 +72,21 @@ def parse_study(text: str, file: str, base: Path, moved: Moved | None = None) ->
     systems, named = read_systems(source, verbatim=verbatim)
     found = tables.given_tables(source)
     of_jobs = jobs.read_jobs(source, systems)
+    asked = operations.read_operations(source, systems, base)
     sections = found | places.read_sections(source) | of_jobs
+    sections |= {f"operations.{name}": table for name, table in asked.items()}
     given = tables.Given(source, sections, read_factors(source, systems, named), base)
     if verbatim:
         tables.check_requests(given, systems.values())
     else:
         tables.check_corpus(given)
-        tables.check_queries(given)
+        if not asked:
+            tables.check_queries(given)
     tables.check_load(given)
     systems = places.settle_in(given, systems)
     control = source.checked(("control",), CONTROL_KEYS)
-    ingest = source.checked(("ingest",), INGEST_KEYS)
+    ingest = dict(found["ingest"])
+    index = ingest.pop("index", None)
     agreement = source.checked(("agreement",), AGREEMENT_KEYS)
     driven = not of_jobs or "load" in source.tables or _varies_load(given)
     names = [name.removeprefix("jobs.") for name in of_jobs]
@@ -103,14 +106,14 @@ def parse_study(text: str, file: str, base: Path, moved: Moved | None = None) ->
         hosts=places.named(given.tables, "hosts"),
         storages=places.named(given.tables, "storages"),
         jobs=places.named(of_jobs, "jobs"),
+        operations=asked,
         driven=driven,
         factors=tuple(v.factor for v in given.varied),
         analysis=top.get("analysis", "").strip(),
         held=source.tables.get("held", ""),
         seed=top.get("seed", 1),
-        ingest=ingest.get(
-            "index", "as-found" if verbatim else "per-trial" if of_jobs else "per-block"
-        ),
+        ingest=index or ("as-found" if verbatim else "per-trial" if of_jobs else "per-block"),
+        put_in=ingest,
         agreement=AgreementRule(**agreement),
         metric=verdict.get("metric"),
         command=(command,) if isinstance(command, str) else tuple(command),
@@ -120,10 +123,10 @@ def parse_study(text: str, file: str, base: Path, moved: Moved | None = None) ->
     )
     _measured(source, study, control)
     _traced(source, study)
-    _as_found(source, study, ingest.get("index"))
-    _with_jobs(source, study, ingest.get("index"))
+    _as_found(source, study, index)
+    _with_jobs(source, study, index)
     places.check_cold(given, study.measure)
-    factors = [*study.factors, *([study.steps] if study.steps else [])]
+    factors = [*study.factors, *([study.steps] if study.steps else []), *study.asking]
     exclude = read_exclusions(source, factors, named)
     check_held(source, factors, several=len(study.systems) > 1)
     source.finish()

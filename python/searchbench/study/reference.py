@@ -10,7 +10,7 @@ from collections.abc import Iterable
 
 from searchbench import corpora
 from searchbench.engines import ENGINES
-from searchbench.engines.engine import Engine, Parameter
+from searchbench.engines.engine import INGEST, Engine, Parameter
 from searchbench.engines.job import OPENING
 from searchbench.places.keys import FILES, HOST_KEYS, PLACE_KEYS, STORAGE_KEYS
 from searchbench.spec import SpecKey, show
@@ -18,6 +18,7 @@ from searchbench.study.keys import (
     AGREEMENT_KEYS,
     CONTROL_KEYS,
     INGEST_KEYS,
+    PUT_IN_KEYS,
     REQUEST_KEYS,
     SYSTEM_KEYS,
     TOP_KEYS,
@@ -25,6 +26,7 @@ from searchbench.study.keys import (
 )
 from searchbench.study.systems import spec_of
 from searchbench.workload.load_table import SPEC_KEYS as LOAD_KEYS
+from searchbench.workload.operations.keys import METHOD_KEYS, OPERATION_KEYS
 from searchbench.workload.queries import registry
 
 _HEAD = """\
@@ -53,7 +55,7 @@ checks (`python -m searchbench.study.reference > docs/STUDY.md`).
 
 ```toml
 [factors]
-"load.clients" = [1, 2, 4]              # any key of [corpus], [queries], [requests] or [load]
+"load.clients" = [1, 2, 4]              # any key of [corpus], [queries], [requests], [load]
 "systems.tantivy.parts" = [1, 2, 4]     # a parameter of one system: crossed within it
 "systems.*.cache_mb" = [16, 64]         # of all systems, where all have it
 "corpus.scale" = [0.1, 1, 10]           # a tenth of the documents, all of them, ten copies of all
@@ -90,6 +92,51 @@ statement. A key that the study varies is refused. If the record has the value o
 (`"load.clients"`, `"systems.NAME.LEVER"`, a fact of host.json such as `governor`), the statement is
 checked against it, and a warning says where they differ. A statement of several words is prose and
 is not checked; nor is anything that the record does not have.
+
+## Tables: typed columns, keys and indexes
+
+`family = "table"` is rows of typed columns with a primary key, read from files or generated.
+MariaDB and PostgreSQL make a plain table of it: columns with their own names, the primary key, the
+declared indexes and no others, and an index of each text. Other engines index every column.
+
+```toml
+[corpus]
+family = "table"
+table = "orders"                       # what SQL calls it
+rows = 1_000_000
+key = ["account", "number"]            # without `key`: id = 1, 2, 3, ..
+indexes = ["state", ["state", "made"], { columns = ["token"], unique = true }]
+
+[corpus.columns]
+account = { type = "integer", distribution = "steps", each = 100 }      # 1 a hundred times, 2, ..
+number = { type = "integer", distribution = "cycle", distinct = 100 }   # 1 to 100, and again
+token = { type = "integer", distribution = "shuffled" }                 # each number once, no order
+state = { type = "keyword", distribution = "zipf", distinct = 10 }
+made = { type = "date", low = "2010-01-01", high = "2025-01-01" }
+label = { type = "keyword", distribution = "random", length = 64 }      # hexadecimal digits
+note = { type = "text", words = 12 }                                    # 1 to 23 words
+```
+
+A column has the type of a generated field (below, `fields`), or is a text. An integer may also have
+one of four distributions that depend on the row's place, counted from 0:
+
+| distribution | value | |
+|---|---|---|
+| `sequence` | `low + step * place` | the usual key; `step = 10` leaves gaps |
+| `shuffled` | the same numbers | in an order drawn by the seed: neighbours have distant keys |
+| `steps` | `low + place // each` | the same number in `each` rows |
+| `cycle` | `low + place % distinct` | |
+
+`low` and `step` are 1, `each` and `distinct` 100 if nothing is said. A key is a `sequence` or
+`shuffled`, or `steps` with a `cycle` of at least as many numbers as a step has rows; any other
+could come twice and is refused. With `files`, `columns` gives types as `fields` does for other
+files.
+
+`family = "cars"` is 15,000 cars made to the counts of a comparison that was published in 2012: with
+`scale = 200`, as there, 1,803,200 of 3,000,000 rows have a mileage above 12,750, and colours,
+categories and the tag "cool" are as many as it printed. Ids go on from copy to copy. Its table is
+`car`; its indexes are those of the publication, on `color` and `price`. `searchbench corpus make
+cars cars.parquet --repeat 200` writes them out (also .csv, .tsv and .jsonl).
 
 ## Places: memory, cores, storage, hosts
 
@@ -177,11 +224,25 @@ stopped, and the sizes of the files are added up by kind. A trial fails if a job
 loses documents, or makes something that answers otherwise than the original. The jobs of each
 engine are listed with its parameters below.
 
-Each trial has an index of its own. A job that puts the documents in, as `import` does, comes first
-and takes the place of the ingest. After the jobs, `[queries]` are asked once, so that the answers
-can be compared; then `[load]` drives them. Without `[load]` nothing is driven, and without
-`[queries]` nothing is asked. The time of the first job decides, unless `[verdict]` names another
-metric, as in `metric = "backup_s"`.
+What every engine does over the wire can be a job too: `ingest` puts the documents in and settles,
+with `batch` documents a request over so many `connections`. MariaDB and PostgreSQL make an index
+anew with `index`: all of them, or the one of the columns that `of` names:
+
+```toml
+[jobs.ingest]
+
+[jobs.index]
+
+[factors]
+"jobs.ingest.batch" = [1, 1000]            # one by one, and a thousand at once
+"jobs.index.of" = ["color", "contents"]
+```
+
+Each trial has an index of its own. A job that puts the documents in, as `import` and `ingest` do,
+comes first and takes the place of the ingest. After the jobs, `[queries]` are asked once, so that
+the answers can be compared; then `[load]` drives them. Without `[load]` nothing is driven, and
+without `[queries]` nothing is asked. The time of the first job decides, unless `[verdict]` names
+another metric, as in `metric = "backup_s"`.
 
 ## The same study with a change
 
@@ -199,7 +260,8 @@ options too.
 
 `searchbench run study.toml --quick` is a first look, which takes a minute or two for a few
 treatments: at most two blocks, windows of at most three seconds, about 10,000 documents, 200
-sampled queries or 1,000 logged ones. What a factor varies stays as it is, and so do the documents
+sampled queries or 1,000 logged ones, operations that ask for three numbers of rows up to 1,000.
+What else a factor varies stays as it is, and so do the documents
 of attached systems. A first look shows whether everything runs, and roughly how large differences
 are. It decides nothing, and the report says so throughout: no difference is resolved, no system is
 the best, and `compare` refuses the record.
@@ -230,6 +292,19 @@ start for each level.
 
 If every system is attached, nothing is started, so the systems take turns within each step. A
 replay over systems as found (`[ingest] index = "as-found"`) is a sweep of one step, at its `speed`.
+
+**A load of several stages** has a shape, and is for trials. A stage is `[SECONDS, RATE]`, or
+`[SECONDS, FROM, TO]` for a ramp; so a spike, a ramp, or a long soak is a list of stages:
+
+```toml
+[load]
+stages = [[60, 100], [30, 400], [60, 100]]   # requests a second: before, in and after a spike
+judged_stage = 3                             # what remains of it; default: the longest at one rate
+```
+
+One stage at one rate is the measured window. It is judged, and treatments are compared by it; what
+comes before counts as its warm-up. The report shows all stages with their times, and draws the
+offered rate below the response times.
 
 **A capacity** is the greatest rate that keeps a promise. A capacity search chooses the rates, and
 the report gives an interval for each promise and configuration. One search answers several
@@ -281,6 +356,37 @@ clients = [1, 2, 4, 8]
 Such systems are taken as they are found; the parameters of their engines cannot be set.
 `searchbench load` writes studies of this kind and runs them. A replay (`kind = "replay"`) sends the
 whole log at its own times, unless `seconds` says otherwise.
+
+## Operations in place of queries
+
+An operation is one question in a system's own words: one or several statements of SQL, text or
+prepared, on one connection. Several *methods* answer it, and are compared as systems are.
+`[operations.NAME]` then stands in place of `[queries]`. The methods are a factor of their own,
+called `method`; where there are several operations, so is `operation`.
+
+```toml
+question = "From how many rows on is one IN better than many single selects?"
+[corpus]
+family = "table"
+table = "data"
+rows = 100_000
+[operations.fetch]
+key = "id"
+[operations.fetch.methods.in]
+sql = 'SELECT * FROM data WHERE id IN ([each ",": {id}]);'
+[operations.fetch.methods.singles]      # or file = "singles.sql"
+sql = '''
+-- @each @prepared
+SELECT * FROM data WHERE id = {id};
+'''
+[systems.mariadb]
+[systems.postgresql]
+[factors]
+"operations.fetch.rows" = [1, 10, 100, 1000]
+```
+
+[OPERATIONS.md](OPERATIONS.md) leads from a file of SQL to a page, and says what marks and places
+there are.
 """
 
 
@@ -303,6 +409,10 @@ SEARCHBENCH_NAME_USER, SEARCHBENCH_NAME_PASSWORD and SEARCHBENCH_NAME_DATABASE (
 `-` as `_`).
 """
 
+_INGEST = (
+    "How documents are put in. `batch` and `connections` may be factors. By which statement "
+    "documents come in is a parameter of some engines (`door`)."
+)
 _STORAGES = (
     "One of `filesystem`, `directory` and `ram`. The limits slow the device below ext4, "
     "xfs or btrfs."
@@ -321,8 +431,10 @@ def reference() -> str:
         _section(
             "[requests]", "What is sent as it is, in place of [corpus] and [queries].", REQUEST_KEYS
         ),
+        _section("[operations.NAME]", "What is asked in the systems' own words.", OPERATION_KEYS),
+        _section("[operations.NAME.methods.NAME]", "One way to answer it.", METHOD_KEYS),
         _section("[load]", "How requests are sent, and when.", LOAD_KEYS),
-        _section("[ingest]", "How documents are put in.", INGEST_KEYS),
+        _section("[ingest]", _INGEST, (*INGEST_KEYS, *PUT_IN_KEYS)),
         _section("[control]", "How noise is measured.", CONTROL_KEYS),
         _section("[agreement]", "How answers are compared.", AGREEMENT_KEYS),
         _section("[verdict]", "What decides.", VERDICT_KEYS),
@@ -384,9 +496,10 @@ def _engine(engine: Engine) -> str:
 
 
 def _jobs(engine: Engine) -> str:
-    """Its jobs with their levers; nothing of an engine that has the one job that all have."""
-    if all(job == OPENING for job in engine.jobs):
-        return f"\nJob: `{OPENING.name}`.\n" if engine.jobs else ""
+    """Its jobs with their levers; only names where it has no other jobs than all have."""
+    if set(engine.jobs) <= {INGEST, OPENING}:
+        names = " and ".join(f"`{job.name}`" for job in engine.jobs)
+        return f"\nJobs: {names}.\n" if len(engine.jobs) > 1 else f"\nJob: {names}.\n"
     rows = []
     for job in engine.jobs:
         rows.append((job.name, "", "", _cell(job.doc)))

@@ -13,7 +13,7 @@ from searchbench import corpora
 from searchbench.spec import SpecKey, near_file, show
 from searchbench.study import positions
 from searchbench.study.factors import Varied
-from searchbench.study.keys import REQUEST_KEYS
+from searchbench.study.keys import INGEST_KEYS, PUT_IN_KEYS, REQUEST_KEYS
 from searchbench.study.model import System, key_of, keys_of, section_of
 from searchbench.study.positions import Source
 from searchbench.study.systems import is_url
@@ -115,6 +115,7 @@ def given_tables(source: Source) -> dict[str, dict[str, Any]]:
         "queries": source.checked(("queries",), registry.SPEC_KEYS),
         "requests": source.checked(("requests",), REQUEST_KEYS),
         "load": _load_with_steps(source),
+        "ingest": source.checked(("ingest",), (*INGEST_KEYS, *PUT_IN_KEYS)),
     }
 
 

@@ -14,6 +14,7 @@ from typing import Any
 
 from searchbench.errors import SearchbenchError
 from searchbench.spec import SpecKey, defaults, show
+from searchbench.workload.shape import shape_of
 
 WARMUP_LIMIT_S = 60.0
 _MOST_CONNECTIONS = 65_535  # a sample names its connection in 16 bits
@@ -34,6 +35,11 @@ SPEC_KEYS: tuple[SpecKey, ...] = (
             above=0, maximum=10_000_000),
     SpecKey("arrivals", "text", "poisson", "open loop: gaps between requests: random "
             "(exponential), or all the same", ("poisson", "constant")),
+    SpecKey("stages", "list", None, "open loop of several rates: [SECONDS, RATE] or, for a ramp, "
+            "[SECONDS, FROM, TO] for each stage, as in [[60, 100], [30, 400], [60, 100]]. One "
+            "stage is judged, the others are shown"),
+    SpecKey("judged_stage", "integer", None, "which of the `stages`, from 1, is the measured "
+            "window; default: the longest at one rate", minimum=1, maximum=100),
     SpecKey("connections", "integer", 64, "open loop and replay: size of the pool of connections",
             minimum=1, maximum=_MOST_CONNECTIONS),
     SpecKey("times", "path", None, "replay: a file of times in seconds, one a line, or JSONL with "
@@ -99,19 +105,22 @@ WHOLE_KEYS = ("find_capacity", "slo", "abort", "effort")
 # Which keys belong to one kind alone, and decide it where `kind` is not given.
 _OF_KIND: Mapping[str, tuple[str, ...]] = {
     "closed": ("clients", "think_s"),
-    "open": ("rate_per_s", "arrivals"),
+    "open": ("rate_per_s", "arrivals", "stages", "judged_stage"),
     "replay": ("times", "speed"),
 }
 _LOOPS = {"closed": "a closed loop", "open": "an open loop", "replay": "a replay"}
 # What a search chooses itself, trial by trial.
 _OF_SEARCH = (
-    "rate_per_s", "seconds", "warmup_s", "warmup_limit_s", "requests", "warmup_requests", "clients",
-    "think_s", "times", "speed",
+    "rate_per_s", "stages", "judged_stage", "seconds", "warmup_s", "warmup_limit_s", "requests",
+    "warmup_requests", "clients", "think_s", "times", "speed",
 )  # fmt: skip
 # Keys that say nothing without another one, each with what is then said.
 _GOES_WITH: Mapping[str, Mapping[str, str]] = {
     "find_capacity": {
         "effort": "`effort` is that of a search: add find_capacity = true",
+    },
+    "stages": {
+        "judged_stage": "`judged_stage` is one of the `stages`, and there are none",
     },
     "slo": {"abort": "`abort` ends a sweep that broke its promise: say which, with `slo`"},
     "cache_hit": {
@@ -163,10 +172,15 @@ def problems(
                     yield key, f"`{key}` is for {_LOOPS[other]}, and this load is {kind}"
         if kind == "closed" and given.get("connections") is not None:
             yield "connections", "a closed loop has a connection for each client; say `clients`"
-        if kind == "open" and given.get("rate_per_s") is None:
-            yield "kind" if "kind" in given else "arrivals", "an open loop needs `rate_per_s`"
+        if kind == "open" and given.get("rate_per_s") is None and given.get("stages") is None:
+            yield (
+                "kind" if "kind" in given else "arrivals",
+                "an open loop needs `rate_per_s` or `stages`",
+            )
         if kind == "replay" and given.get("order") not in (None, "logged"):
             yield "order", 'a replay asks the log as it was: `order = "logged"`'
+    if given.get("stages") is not None and not given.get("find_capacity"):
+        yield from _shape_problems(given)
     for by_count, by_time in (
         ("requests", "seconds"),
         ("requests", "warmup_s"),
@@ -205,6 +219,31 @@ def _search_problems(given: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     if not promises_of(given):
         key = "slo" if "slo" in given else "find_capacity"
         yield key, f'a search for capacity needs a promise: slo = "{_PROMISE}"'
+
+
+def _shape_problems(given: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    """What is wrong with stages, and with what they say themselves."""
+    try:
+        told = _of_stages(given)
+    except ValueError as error:
+        yield "judged_stage" if "`judged_stage`" in str(error) else "stages", str(error)
+        return
+    for key, value in told.items():
+        if given.get(key) not in (None, value):
+            yield key, f"`stages` say how long and at what rate; leave `{key}` out"
+    for key in ("warmup_limit_s", "requests", "warmup_requests"):
+        if given.get(key) is not None:
+            yield key, f"`stages` say how long it lasts; leave `{key}` out"
+
+
+def _of_stages(given: Mapping[str, Any]) -> dict[str, Any]:
+    """The keys that follow from stages: the window is the one that is judged. ValueError."""
+    shape = shape_of(given["stages"], given.get("judged_stage"))
+    return {
+        "rate_per_s": shape.window.first,
+        "seconds": shape.window.seconds,
+        "warmup_s": shape.starts[shape.judged],
+    }
 
 
 def _lonely(given: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
@@ -300,6 +339,8 @@ def resolve(given: Mapping[str, Any]) -> dict[str, Any]:
     full["order"] = full["order"] or ("logged" if full["kind"] == "replay" else "stretches")
     if full["find_capacity"]:
         return full
+    if full["kind"] == "open" and full["stages"] is not None:
+        return full | _of_stages(full)
     if full["kind"] == "replay":
         if full["requests"] is None and full["warmup_s"] is None:
             full["warmup_s"] = 0.0

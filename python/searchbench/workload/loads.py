@@ -1,7 +1,7 @@
 """Loads: when requests are to be sent. A load is a value; nothing here sends anything.
 
     ClosedLoop   each client asks, waits for the answer, thinks, asks again
-    OpenLoop     requests are due at a rate, answered or not
+    OpenLoop     requests are due at a rate, or at several one after another, answered or not
     Replay       requests are due when a log says they were asked, or at a multiple of that speed
 
 ``Load`` puts one of them beside its window and the ways of the measuring loop. All due times
@@ -26,6 +26,7 @@ from searchbench.errors import Complaint, StudyError
 from searchbench.packed import inner_suffix, lines
 from searchbench.spec import defaults
 from searchbench.workload.load_table import SPEC_KEYS, problems, resolve
+from searchbench.workload.shape import Shape, shape_of
 
 _NS = 1_000_000_000
 # A replay's window ends so long after its last request is due, so that the last one is in it.
@@ -40,6 +41,7 @@ class Window:
     Exactly one of ``seconds``, ``requests`` and ``whole`` is set, and the warm-up is counted
     likewise. ``whole`` is for replays: until just after the last request is due.
     ``until_steady``: the warm-up ends as soon as the system is warm, ``warmup_s`` is its limit.
+    ``after_s``: how long requests are due after a window of seconds.
     """
 
     seconds: float | None = None
@@ -48,6 +50,7 @@ class Window:
     warmup_requests: int = 0
     whole: bool = False
     until_steady: bool = False
+    after_s: float = 0.0
 
     def __post_init__(self) -> None:
         if (self.seconds is not None) + (self.requests is not None) + self.whole != 1:
@@ -59,8 +62,8 @@ class Window:
 
     @property
     def horizon_s(self) -> float | None:
-        """Seconds of warm-up and window together, at most; None where the requests end it."""
-        return None if self.seconds is None else self.warmup_s + self.seconds
+        """Seconds of warm-up, window and what follows, at most; None where requests end it."""
+        return None if self.seconds is None else self.warmup_s + self.seconds + self.after_s
 
     @property
     def usual_s(self) -> float | None:
@@ -110,11 +113,15 @@ class ClosedLoop:
 
 @dataclass(frozen=True, slots=True)
 class OpenLoop:
-    """Requests due at ``rate_per_s`` over a pool of ``connections``."""
+    """Requests due at ``rate_per_s`` over a pool of ``connections``.
+
+    ``shape``: the rates before, in and after the window, which has ``rate_per_s``.
+    """
 
     rate_per_s: float
     arrivals: Literal["poisson", "constant"] = "poisson"
     connections: int = 64
+    shape: Shape | None = None
 
     def due_ns(self, window: Window, seed: int) -> NDArray[np.int64]:
         """Due times, int64, never decreasing, for the whole window with its warm-up.
@@ -123,6 +130,8 @@ class OpenLoop:
         1 / rate; the same seed gives the same times, and a longer window begins with those of
         a shorter one.
         """
+        if self.shape is not None:
+            return self.shape.due_ns(self.arrivals, seed)
         horizon, count = window.horizon_s, window.count
         if self.arrivals == "constant":
             # The tolerance keeps 3 s at 0.1/s from being 1 request by a rounding error.
@@ -249,7 +258,9 @@ def open_load(spec: Mapping[str, Any], base: Path) -> Load:
     if full["kind"] == "closed":
         loop = ClosedLoop(full["clients"], float(full["think_s"]))
     elif full["kind"] == "open":
-        loop = OpenLoop(float(full["rate_per_s"]), full["arrivals"], full["connections"])
+        stages = full["stages"]
+        shape = None if stages is None else shape_of(stages, full["judged_stage"])
+        loop = OpenLoop(float(full["rate_per_s"]), full["arrivals"], full["connections"], shape)
     else:
         times = None if full["times"] is None else base / full["times"]
         loop = Replay(times, float(full["speed"]), full["connections"])
@@ -259,7 +270,11 @@ def open_load(spec: Mapping[str, Any], base: Path) -> Load:
         seconds = None if full["seconds"] is None else float(full["seconds"])
         until_steady = full["warmup_s"] is None
         warmup_s = float(full["warmup_limit_s" if until_steady else "warmup_s"])
-        window = Window(seconds, warmup_s, whole=seconds is None, until_steady=until_steady)
+        shape = loop.shape if isinstance(loop, OpenLoop) else None
+        after_s = 0.0 if shape is None else shape.starts[-1] - warmup_s - (seconds or 0.0)
+        window = Window(
+            seconds, warmup_s, whole=seconds is None, until_steady=until_steady, after_s=after_s
+        )
     cpus = tuple(int(cpu) for cpu in full["cpus"] or ())
     return Load(loop, window, full["order"], float(full["timeout_s"]), full["idle"], cpus)
 

@@ -16,6 +16,9 @@ pub struct Requests {
     bytes: Bytes,
     exchange_ends: Vec<u64>,
     request_ends: Vec<u32>,
+    /// For each request, how many of its first exchanges are set-up and how many of its last are
+    /// clean-up; neither is timed.
+    untimed: Option<Vec<(u32, u32)>>,
 }
 
 impl Requests {
@@ -29,6 +32,7 @@ impl Requests {
             bytes: Bytes::Owned(arena),
             exchange_ends,
             request_ends,
+            untimed: None,
         }
         .checked()
     }
@@ -50,6 +54,7 @@ impl Requests {
             bytes,
             exchange_ends,
             request_ends,
+            untimed: None,
         }
         .checked())
     }
@@ -88,6 +93,43 @@ impl Requests {
             last = end;
         }
         Ok(self)
+    }
+
+    /// The same as operations: each stops at its first failure and goes on with its clean-up.
+    /// `before`, `after`: how many exchanges of each request are set-up, and how many clean-up.
+    pub fn into_operations(
+        mut self,
+        before: Vec<u32>,
+        after: Vec<u32>,
+    ) -> Result<Requests, String> {
+        let count = self.len();
+        if before.len() != count || after.len() != count {
+            return Err(format!(
+                "before has {} entries and after {}, and there are {count} requests",
+                before.len(),
+                after.len()
+            ));
+        }
+        let untimed: Vec<(u32, u32)> = before.into_iter().zip(after).collect();
+        for (index, &(before, after)) in untimed.iter().enumerate() {
+            let own = self.exchanges(index as u32).len() as u64;
+            if u64::from(before) + u64::from(after) >= own {
+                return Err(format!(
+                    "request {index} has {own} exchanges, of which {before} come before and \
+                     {after} after what is timed: at least one must be left"
+                ));
+            }
+        }
+        self.untimed = Some(untimed);
+        Ok(self)
+    }
+
+    /// Which exchanges of a request are timed; None where it is no operation: all of them.
+    #[inline]
+    pub fn timed(&self, request: u32) -> Option<Range<u32>> {
+        let (before, after) = self.untimed.as_ref()?[request as usize];
+        let all = self.exchanges(request);
+        Some(all.start + before..all.end - after)
     }
 
     pub fn len(&self) -> usize {
@@ -152,6 +194,21 @@ mod tests {
         assert_eq!(requests.exchanges(1), 2..3);
         assert_eq!(&requests.arena()[requests.place(1)], b"world");
         assert_eq!(requests.longest(), 5);
+    }
+
+    #[test]
+    fn an_operation_has_set_up_and_clean_up_around_what_is_timed() {
+        let make = |before, after| {
+            Requests::new(b"hello".to_vec(), vec![1, 2, 3, 5], vec![1, 4])
+                .unwrap()
+                .into_operations(before, after)
+        };
+        let requests = make(vec![0, 1], vec![0, 1]).unwrap();
+        assert_eq!(requests.timed(0), Some(0..1));
+        assert_eq!(requests.timed(1), Some(2..3));
+        let why = |before, after| make(before, after).err().unwrap();
+        assert!(why(vec![0, 2], vec![0, 1]).contains("request 1 has 3 exchanges"));
+        assert!(why(vec![0], vec![0]).contains("there are 2 requests"));
     }
 
     #[test]

@@ -61,7 +61,8 @@ impl<W: Wire> Worker<'_, W> {
         let every = self.shared.capture_every;
         let keep = every > 0 && due.nth.is_multiple_of(every);
         let exchanges = self.shared.requests.exchanges(due.request);
-        Job::new(due.request, due.due_ns, exchanges, keep)
+        let timed = self.shared.requests.timed(due.request);
+        Job::new(due.request, due.due_ns, exchanges, keep).into_operation(timed)
     }
 
     /// `now`: read for this request alone, just before.
@@ -84,11 +85,16 @@ impl<W: Wire> Worker<'_, W> {
         let mut place = self.shared.requests.place(conn.job.exchange);
         let exchange = &self.shared.requests.arena()[place.clone()];
         conn.wire.begin(exchange);
+        conn.adapted.clear();
+        let adapted = conn.wire.adapt(exchange, &mut conn.adapted);
+        let said = if adapted { &conn.adapted } else { exchange };
         if let Some(tls) = &mut conn.tls {
-            match tls.put(exchange) {
+            match tls.put(said) {
                 Some(sealed) => place = sealed,
                 None => return self.fail(index, Outcome::Reset),
             }
+        } else if adapted {
+            place = 0..said.len();
         }
         conn.job.at = place.start;
         conn.job.end = place.end;
@@ -102,6 +108,8 @@ impl<W: Wire> Worker<'_, W> {
             let list = timeouts.list(conn.job.request);
             let deadline = now.saturating_add(timeouts.wait_ns(list));
             self.deadlines.put(&mut self.conns, index, list, deadline);
+        } else if conn.job.is_set_up() {
+            conn.job.sent = now;
         }
         self.flush(index);
     }
@@ -111,7 +119,8 @@ impl<W: Wire> Worker<'_, W> {
         let conn = &mut self.conns[index as usize];
         while conn.job.at < conn.job.end {
             let bytes = match &conn.tls {
-                None => self.shared.requests.arena(),
+                None if conn.adapted.is_empty() => self.shared.requests.arena(),
+                None => &conn.adapted,
                 Some(tls) => tls.sealed(),
             };
             let rest = &bytes[conn.job.at..conn.job.end];

@@ -36,7 +36,7 @@ pub enum Pending {
 }
 
 /// The request that a connection carries.
-#[derive(Clone, Copy)]
+#[derive(Clone)]
 pub struct Job {
     pub active: bool,
     pub due: i64,
@@ -48,6 +48,12 @@ pub struct Job {
     /// The exchange under way, and the end of the request's exchanges.
     pub exchange: u32,
     pub exchange_end: u32,
+    /// Of an operation: where what is timed begins and ends, else all of it.
+    pub timed: std::ops::Range<u32>,
+    /// It is an operation: it stops at its first failure and goes on with its clean-up.
+    pub operation: bool,
+    /// When what is timed ended; -1 before that.
+    pub done: i64,
     /// Bytes of the arena, or of what TLS made of them, that are still to be handed to the kernel.
     pub at: usize,
     pub end: usize,
@@ -78,6 +84,9 @@ impl Job {
             request,
             exchange: exchanges.start,
             exchange_end: exchanges.end,
+            timed: exchanges,
+            operation: false,
+            done: -1,
             at: 0,
             end: 0,
             bytes: 0,
@@ -86,6 +95,60 @@ impl Job {
             outcome: Outcome::Ok,
             keep,
         }
+    }
+
+    /// The same request as an operation, where it is one.
+    pub fn into_operation(self, timed: Option<std::ops::Range<u32>>) -> Job {
+        match timed {
+            None => self,
+            Some(timed) => Job {
+                timed,
+                operation: true,
+                ..self
+            },
+        }
+    }
+
+    /// Its replies are kept, and the one under way is not of its clean-up.
+    pub fn keeps(&self) -> bool {
+        self.keep && self.done < 0
+    }
+
+    /// The next exchange, once the reply to one is whole: after a failure, the clean-up.
+    pub fn goes_on(&mut self, now: i64) {
+        self.exchange += 1;
+        if self.operation && self.failed() && self.done < 0 {
+            self.exchange = self.timed.end;
+        }
+        if self.exchange >= self.timed.end && self.done < 0 {
+            self.done = now;
+        }
+    }
+
+    /// A part of it was not answered well.
+    pub fn failed(&self) -> bool {
+        !matches!(self.outcome, Outcome::Ok | Outcome::Partial)
+    }
+
+    /// The set-up is over and what is timed begins next.
+    pub fn is_set_up(&self) -> bool {
+        self.operation && self.exchange == self.timed.start
+    }
+
+    /// So many bytes came of what is timed.
+    pub fn got(&mut self, count: usize) {
+        if self.done < 0 {
+            self.bytes += count as u64;
+        }
+    }
+
+    /// Nothing was received yet of what is timed. `due`: when that was due.
+    pub fn begins(&mut self, due: i64, now: i64) {
+        self.due = due;
+        self.free = now;
+        self.first_byte = -1;
+        self.bytes = 0;
+        self.host_ns = NO_HOST_NS;
     }
 
     /// Adds what the engine reported for one exchange; stays below "none" whatever the sum.
@@ -143,6 +206,8 @@ pub struct Conn<W> {
     pub broken: bool,
     /// Bytes of a greeting still to be sent.
     pub greeting: Vec<u8>,
+    /// What is sent in place of the exchange under way; empty where that is sent as it is.
+    pub adapted: Vec<u8>,
     /// Reply bytes of the job that came before the last piece, where they are kept.
     pub kept: Vec<u8>,
     /// When the job (or the connect) is given up, and on which list that is; links of the list.
@@ -177,6 +242,7 @@ impl<W> Conn<W> {
             was_up: false,
             broken: false,
             greeting: Vec::new(),
+            adapted: Vec::new(),
             kept: Vec::new(),
             deadline: 0,
             list: 0,
@@ -227,7 +293,7 @@ impl<W> Conn<W> {
     /// The request it carries, which gets no reply. Where it waited for a connection that did not
     /// open in time, it has when opening that began.
     pub fn given_up(&self) -> Job {
-        let mut job = self.job;
+        let mut job = self.job.clone();
         if job.sent < 0 {
             job.connect = self.connect;
         }

@@ -19,7 +19,7 @@ use crate::spill::{Follower, Recorded};
 use crate::sys::{self, StopFlag, Usage};
 use crate::thread::Worker;
 use crate::trace::{Part, Trace};
-use crate::wire::{Frames, Http, Mysql, Postgres, Sphinx, Wire, WireKind};
+use crate::wire::{Frames, Http, Mysql, Postgres, Prelude, Sphinx, Wire, WireKind};
 
 /// Between the moment when all threads are ready and the zero of the clock.
 const START_AHEAD_NS: i64 = 500_000;
@@ -80,6 +80,19 @@ impl Drive {
         Drive::start_with(requests, options, wire)
     }
 
+    /// The wire with what is said on each of its connections, if anything is.
+    fn spawn_saying<W: Wire>(
+        requests: Arc<Requests>,
+        mut options: Options,
+        wire: W,
+    ) -> Result<Drive, Error> {
+        if options.prelude.is_empty() {
+            return Drive::spawn(requests, options, wire);
+        }
+        let prelude = std::mem::take(&mut options.prelude);
+        Drive::spawn(requests, options, Prelude::new(wire, prelude))
+    }
+
     fn start_with(
         requests: Arc<Requests>,
         options: Options,
@@ -88,12 +101,14 @@ impl Drive {
         match wire {
             WireKind::Frames => Drive::spawn(requests, options, Frames::default()),
             WireKind::Http(marks) => Drive::spawn(requests, options, Http::new(marks)),
-            WireKind::Mysql(login) => Drive::spawn(requests, options, Mysql::new(login)),
+            WireKind::Mysql(login) => Drive::spawn_saying(requests, options, Mysql::new(login)),
             WireKind::Sphinxql(login) => {
                 Drive::spawn(requests, options, Mysql::minding_warnings(login))
             }
             WireKind::Sphinx => Drive::spawn(requests, options, Sphinx::default()),
-            WireKind::Postgres(login) => Drive::spawn(requests, options, Postgres::new(login)),
+            WireKind::Postgres(login) => {
+                Drive::spawn_saying(requests, options, Postgres::new(login))
+            }
         }
     }
 

@@ -46,6 +46,8 @@ mod failure_tests;
 mod fault_tests;
 mod idle;
 mod kept;
+#[cfg(test)]
+mod operation_tests;
 mod options;
 mod pace;
 mod plan;

@@ -20,6 +20,8 @@ pub struct Options {
     /// For each request which of the targets it asks; None: the first.
     pub request_targets: Option<Vec<u16>>,
     pub wire: WireKind,
+    /// Exchanges that are sent once on each connection, after its login.
+    pub prelude: Vec<Vec<u8>>,
     /// None: nothing is secured.
     pub tls: Option<Tls>,
     pub load: Load,
@@ -107,6 +109,13 @@ impl Options {
         }
         if self.targets.is_empty() {
             return wrong("there is no target".into());
+        }
+        let says = matches!(self.wire, WireKind::Mysql(_) | WireKind::Postgres(_));
+        if !self.prelude.is_empty() && !says {
+            return wrong("prelude is given, and only wires mysql and postgres have one".into());
+        }
+        if let Some(at) = self.prelude.iter().position(Vec::is_empty) {
+            return wrong(format!("prelude[{at}] is empty"));
         }
         if let Some(tls) = &self.tls {
             if matches!(self.wire, WireKind::Frames | WireKind::Sphinx) {

@@ -90,9 +90,9 @@ impl<W: Wire> Worker<'_, W> {
                     }
                     match conn.wire.feed(piece) {
                         Step::More => {
-                            conn.job.bytes += count as u64;
+                            conn.job.got(count);
                             conn.job.reply_bytes += count as u64;
-                            if conn.job.keep {
+                            if conn.job.keeps() {
                                 conn.kept.extend_from_slice(piece);
                             }
                             if all && !gone {
@@ -111,7 +111,7 @@ impl<W: Wire> Worker<'_, W> {
                             } else {
                                 reply.outcome
                             };
-                            conn.job.bytes += used as u64;
+                            conn.job.got(used);
                             conn.job.add_host_ns(reply.host_ns);
                             self.statuses.count(conn.wire.status());
                             conn.job.outcome = conn.job.outcome.worse(outcome);
@@ -122,8 +122,8 @@ impl<W: Wire> Worker<'_, W> {
                             return;
                         }
                         Step::Malformed => {
-                            conn.job.bytes += count as u64;
-                            if conn.job.keep {
+                            conn.job.got(count);
+                            if conn.job.keeps() {
                                 conn.kept.extend_from_slice(piece);
                             }
                             return self.fail(index, Outcome::Malformed);
@@ -145,8 +145,13 @@ impl<W: Wire> Worker<'_, W> {
         conn.served = true;
         conn.pause_ns = 0;
         let unsent = conn.job.at < conn.job.end;
-        conn.job.exchange += 1;
-        if conn.job.exchange < conn.job.exchange_end && conn.job.outcome != Outcome::Malformed {
+        // The reply to a clean-up is not kept.
+        let last = if conn.job.done < 0 { last } else { &[] };
+        conn.job.goes_on(now);
+        // Of an operation that failed with its connection there is nothing left to be cleaned up.
+        let over = conn.job.outcome == Outcome::Malformed
+            || (conn.job.operation && conn.job.failed() && (close || unsent));
+        if conn.job.exchange < conn.job.exchange_end && !over {
             if conn.job.keep {
                 conn.kept.extend_from_slice(last);
             }
@@ -155,14 +160,20 @@ impl<W: Wire> Worker<'_, W> {
                 return self.fail(index, Outcome::Reset);
             }
             conn.job.reply_bytes = 0;
+            if conn.job.is_set_up() {
+                conn.job
+                    .begins(self.pace.due_after_set_up(conn.job.due, now), now);
+                conn.kept.clear();
+            }
             conn.pending = Pending::Send;
             self.ready.push(index);
             return;
         }
-        let (job, id) = (conn.job, conn.id);
+        let (job, id) = (conn.job.clone(), conn.id);
         self.deadlines.take(&mut self.conns, index);
         self.active -= 1;
-        if self.record(&job, id, job.outcome, now) && job.keep {
+        let done = if job.done < 0 { now } else { job.done };
+        if self.record(&job, id, job.outcome, done) && job.keep {
             self.keep(index, last);
         }
         if self.shared.idle == Idle::Hybrid {

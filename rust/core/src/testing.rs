@@ -157,6 +157,7 @@ pub fn options(target: SocketAddr, connections: usize, load: Load) -> Options {
         targets: vec![target],
         request_targets: None,
         wire: WireKind::Http(Marks::default()),
+        prelude: Vec::new(),
         tls: None,
         load,
         connections,

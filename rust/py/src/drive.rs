@@ -40,10 +40,12 @@ pub struct Requests(Arc<core::Requests>);
 #[pymethods]
 impl Requests {
     #[new]
+    #[pyo3(signature = (arena, exchange_ends, request_ends, untimed=None))]
     fn new(
         arena: &Bound<'_, PyAny>,
         exchange_ends: &Bound<'_, PyAny>,
         request_ends: &Bound<'_, PyAny>,
+        untimed: Option<(Bound<'_, PyAny>, Bound<'_, PyAny>)>,
     ) -> PyResult<Requests> {
         let exchange_ends = column::<u64>(exchange_ends, "exchange_ends")?;
         let request_ends = column::<u32>(request_ends, "request_ends")?;
@@ -56,7 +58,15 @@ impl Requests {
         } else {
             core::Requests::new(bytes(arena, "arena")?, exchange_ends, request_ends)
         };
-        Ok(Requests(Arc::new(requests.map_err(PyValueError::new_err)?)))
+        let mut requests = requests.map_err(PyValueError::new_err)?;
+        if let Some((before, after)) = untimed {
+            let before = column::<u32>(&before, "before")?;
+            let after = column::<u32>(&after, "after")?;
+            requests = requests
+                .into_operations(before, after)
+                .map_err(PyValueError::new_err)?;
+        }
+        Ok(Requests(Arc::new(requests)))
     }
 
     fn __len__(&self) -> usize {
@@ -162,12 +172,12 @@ fn targets(given: &Bound<'_, PyAny>) -> PyResult<Vec<(String, u16)>> {
 /// Drive prepared requests at a target and record every one of them.
 #[pyfunction]
 #[pyo3(
-    signature = (target, wire, requests, *, login=None, whole=vec![], tls=None, sequence, client_starts=None,
+    signature = (target, wire, requests, *, login=None, whole=vec![], prelude=vec![], tls=None, sequence, client_starts=None,
         due_ns=None, connections, think_ns=0, repeat=false, stop_ns=None, stop_after=None,
         timeout_ns=10_000_000_000, request_targets=None, request_timeouts_ns=None, remote=false,
         capture_every=0, cpus=vec![], idle="hybrid", realtime=false, start_unix_ns=None, spill=None,
         spill_after_bytes=268_435_456, on_tick=None),
-    text_signature = "(target, wire, requests, *, login=None, whole=(), tls=None, sequence, \
+    text_signature = "(target, wire, requests, *, login=None, whole=(), prelude=(), tls=None, sequence, \
         client_starts=None, due_ns=None, connections, think_ns=0, repeat=False, stop_ns=None, \
         stop_after=None, timeout_ns=10000000000, request_targets=None, request_timeouts_ns=None, \
         remote=False, capture_every=0, cpus=(), idle='hybrid', realtime=False, \
@@ -181,6 +191,7 @@ pub fn drive(
     requests: &Requests,
     login: Option<(String, String, String)>,
     whole: Vec<Vec<u8>>,
+    prelude: Vec<Vec<u8>>,
     tls: Option<TlsGiven>,
     sequence: &Bound<'_, PyAny>,
     client_starts: Option<&Bound<'_, PyAny>>,
@@ -233,6 +244,7 @@ pub fn drive(
             .map(|given| column::<u16>(given, "request_targets"))
             .transpose()?,
         wire: core::WireKind::named(wire, login, whole).map_err(PyValueError::new_err)?,
+        prelude,
         tls: tls
             .map(|given| secured(given, wire))
             .transpose()

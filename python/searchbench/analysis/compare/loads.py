@@ -16,7 +16,7 @@ USUAL = defaults(SPEC_KEYS)
 _OF_ALL = ("kind", "order", "timeout_s", "idle")
 _OF_KIND = {
     "closed": ("clients", "think_s"),
-    "open": ("rate_per_s", "arrivals", "connections"),
+    "open": ("rate_per_s", "arrivals", "stages", "judged_stage", "connections"),
     "replay": ("speed", "connections"),
 }
 

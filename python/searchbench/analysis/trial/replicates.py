@@ -30,9 +30,11 @@ from searchbench.analysis.trial import (
     coverage,
     jobs,
     latency,
+    operations,
     pool,
     replies,
     served,
+    shaped,
     steadiness,
     throughput,
     unsteady,
@@ -92,8 +94,14 @@ def judge_trial(
     if trial.drive is None and trial.jobs:
         return _of_jobs(record, trial, blank)
     trace = samples.trace(trial.trial)
+    if (why := operations.failed(trial, validity.outcomes(trial, trace))) is not None:
+        counts = validity.outcomes(trial, trace)
+        return Judged(
+            replace(blank, status="valid", outcomes=counts, findings=(why,)), empty, empty
+        )
     at_limit = trial.warmup is not None and trial.warmup.at_limit
-    warm = warmup.find(trace, trial.load.kind == "closed", at_limit=at_limit)
+    over_stages = shaped.of_trial(trial, trace)
+    warm = warmup.find(shaped.within(trial, trace), trial.load.kind == "closed", at_limit=at_limit)
     swept = subject is not None and record.plan.judging.measure == "sweep"
     # Of a step, replies that count as answered alone: there errors are a result.
     differ, unread, looked = agreement.under_load(record, trial, answered=subject is not None)
@@ -140,6 +148,7 @@ def judge_trial(
         warmup=warm.curve,
         steady_from_s=warm.steady_from_s,
         steadiness=tested,
+        shaped=over_stages,
     )
     durations = (empty, empty) if bad else (service, response)
     return Judged(result, *durations, step, connections, sent, held_back)

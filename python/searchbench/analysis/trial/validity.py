@@ -189,8 +189,8 @@ def _instant(last_ns: int, trace: Trace) -> str:
 
 def _little(trial: Trial, trace: Trace) -> Iterator[Row]:
     share = throughput.little_of(trial.load, trace)
-    if share is None:
-        return
+    if share is None or (trial.operation is not None and trial.operation.untimed):
+        return  # set-up and clean-up are on no record
     clients = trial.load.clients or 1
     measured = trace.measured()
     if np.count_nonzero(trace.done[measured] < 0) > ENDS_UNKNOWN * np.count_nonzero(measured):

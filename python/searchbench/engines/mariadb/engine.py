@@ -9,6 +9,7 @@ from typing import Any
 from searchbench.corpora.corpus import Document, Schema
 from searchbench.engines.answer import CacheCounters, CacheState, Facts, Hit, Hits
 from searchbench.engines.engine import (
+    INGEST,
     Capabilities,
     Engine,
     Laid,
@@ -20,10 +21,9 @@ from searchbench.engines.engine import (
 from searchbench.engines.features import refuse
 from searchbench.engines.job import OPENING, Job, Work
 from searchbench.engines.levers import choice, described, number, switch
+from searchbench.engines.mariadb import indexes, table
 from searchbench.engines.mariadb import query as algebra
-from searchbench.engines.mariadb import table
 from searchbench.engines.mysql_form import Result, quoted, refusal, request, split
-from searchbench.errors import Unsupported
 from searchbench.workload.queries.algebra import Query
 
 _MIB = 1 << 20
@@ -73,6 +73,7 @@ class MariaDB(Engine):
     can = Capabilities(
         title="MariaDB",
         home="https://mariadb.org",
+        numbered=True,
         packages=("mariadb-server",),
         cannot={
             "fuzzy": "upstream must: the full-text search has no terms that are only near; SOUNDS "
@@ -82,6 +83,7 @@ class MariaDB(Engine):
         unread={
             "mode": "never: it is said in every query, not set in the server",
             "index_first": "never: whether the index or the documents came first leaves no trace",
+            "door": "never: by which statement documents came in leaves no trace",
         },
         writes={
             "data": "tables, indexes, and the rest of the data directory",
@@ -117,8 +119,10 @@ class MariaDB(Engine):
             "every commit, 2 to the kernel, 0 once a second; Aria and MyISAM ignore it",
             choice("threads", "one-thread-per-connection", "pool-of-threads"): "how connections "
             "are served (thread_handling)",
-            switch("index_first", False, index=True): "make the text indexes before the documents "
-            "come, not after",
+            switch("index_first", False, index=True): "make the indexes of text, and those that a "
+            "table declares, before the documents come, not after",
+            choice("door", "insert", "load", index=True): "how documents come in: INSERT of all "
+            "documents of a request, or LOAD DATA LOCAL INFILE",
         }
     )
 
@@ -137,7 +141,7 @@ class MariaDB(Engine):
             "tmpdir": "{run}",
             "init-file": "{run}/init.sql",
             "secure-file-priv": "{run}",
-            "local-infile": "0",
+            "local-infile": "1",
             "performance-schema": "OFF",
             # A cold start is to be cold.
             "innodb-buffer-pool-dump-at-shutdown": "OFF",
@@ -197,26 +201,24 @@ class MariaDB(Engine):
     def batch(
         self, documents: Sequence[Document], start: int, schema: Schema, params: Parameters
     ) -> Request:
-        """One transaction in one exchange; one more for each document that may be refused."""
+        """One transaction in one exchange; one more for each document that may be refused.
+
+        By LOAD DATA an exchange for each table.
+        """
+        if params["door"] == "load":
+            return Request(tuple(table.load(documents, start, schema, params)))
         return request(*table.insert(documents, start, schema, params))
 
     def settle(self, schema: Schema, params: Parameters) -> Iterable[Request]:
         """The text indexes, if they are to come after the documents; statistics."""
-        keys = [] if params["index_first"] else table.text_keys(schema, params)
-        added = [f"ADD FULLTEXT KEY {key}" for key in keys]
-        # InnoDB makes one at a time, in place; the others copy the table, so all at once.
-        steps = added if params["storage"] == "innodb" else [", ".join(added)] if added else []
-        return [
-            request(
-                *(f"ALTER TABLE {table.TABLE} {step}" for step in steps),
-                f"ANALYZE TABLE {table.TABLE}",
-            )
-        ]
+        added = [] if params["index_first"] else [*indexes.made_after(schema, params).values()]
+        named = table.table_of(schema)
+        return [request(*indexes.altered(added, schema, params), f"ANALYZE TABLE {named}")]
 
     @property
     def jobs(self) -> tuple[Job, ...]:
-        """The text indexes; opening."""
-        return (Job("index", "the text indexes of all fields, made anew"), OPENING)
+        """The documents; indexes; opening."""
+        return (INGEST, indexes.JOB, OPENING)
 
     def work(
         self,
@@ -229,12 +231,7 @@ class MariaDB(Engine):
         """The indexes are those of ``settle``, dropped before."""
         if job != "index":
             return super().work(job, levels, schema, params, done)
-        names = [key.partition(" ")[0] for key in table.text_keys(schema, params)]
-        if not names:
-            raise Unsupported("there is no text in this corpus to make an index of")
-        dropped = ", ".join(f"DROP KEY {name}" for name in names)
-        added = self.settle(schema, {**params, "index_first": False})
-        return Work(before=[request(f"ALTER TABLE {table.TABLE} {dropped}")], requests=tuple(added))
+        return indexes.work(str(levels["of"]), schema, params)
 
     def compile(self, query: Query, schema: Schema, params: Parameters) -> Request:
         """One exchange of several statements: hits, total, each facet, groups."""

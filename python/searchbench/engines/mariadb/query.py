@@ -8,6 +8,7 @@ parentheses can make Aria search for ever. Only signs without parentheses go int
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
@@ -16,11 +17,16 @@ from searchbench.engines.column_form import escaped, unescaped
 from searchbench.engines.engine import Parameters
 from searchbench.engines.features import bounds, each, joined, keys, scored, sought
 from searchbench.engines.mariadb.table import (
+    KEYWORD_CHARACTERS,
     NUMBER,
     TABLE,
+    WHOLE,
     column,
+    id_of,
+    key_of,
     list_table,
     literal,
+    table_of,
     text_column,
     words,
 )
@@ -28,6 +34,7 @@ from searchbench.engines.mysql_form import quoted
 from searchbench.workload.queries.algebra import (
     Boolean,
     Filter,
+    In,
     Match,
     Mode,
     NotIn,
@@ -65,16 +72,16 @@ def statements(query: Query, schema: Schema, params: Parameters) -> list[str]:
     parts = [found.condition, *(_filter(part, schema) for part in query.filters)]
     where = joined([p for p in parts if p != _ALWAYS], "AND") or _ALWAYS
     score = " + ".join(dict.fromkeys(found.scores)) if scored(query) else ""
-    columns = ["id", f"{score or 'NULL'} AS {SCORE}"]
+    columns = [id_of(schema), f"{score or 'NULL'} AS {SCORE}"]
     columns += [
         f"{column(schema, name)} AS {label(VALUE, schema, name)}"
         for name in query.fields
         # A text that is not stored is in the index alone.
         if schema[name].type is not FieldType.TEXT or schema[name].stored
     ]
-    order = ", ".join([*_order(keys(query), schema, bool(score)), NUMBER])
+    order = ", ".join([*_order(keys(query), schema, bool(score)), *key_of(schema)])
     asked = [
-        f"SELECT SQL_CALC_FOUND_ROWS {', '.join(columns)} FROM {TABLE} WHERE {where} "
+        f"SELECT SQL_CALC_FOUND_ROWS {', '.join(columns)} FROM {table_of(schema)} WHERE {where} "
         f"ORDER BY {order} LIMIT {query.offset}, {query.limit}",
         f"SELECT FOUND_ROWS() AS {TOTAL}",
     ]
@@ -207,6 +214,8 @@ def _searched(mode: Mode, found: Sequence[str]) -> str:
 
 def _filter(part: Filter, schema: Schema) -> str:
     listed = schema[part.field].type is FieldType.KEYWORDS
+    if listed and schema.table and not isinstance(part, Range):
+        return _in_json(part, column(schema, part.field))
     value = "value" if listed else column(schema, part.field)
     if isinstance(part, Range):
         within = [f"{value} {sign} {literal(bound)}" for sign, bound in bounds(part)]
@@ -227,6 +236,17 @@ def _filter(part: Filter, schema: Schema) -> str:
     return condition
 
 
+def _in_json(part: In | NotIn, held: str) -> str:
+    """A filter on a list that is in its row."""
+    each = [f"JSON_CONTAINS({held}, {quoted(_json(str(v)))})" for v in part.values]
+    condition = joined(each, "OR") or _NEVER
+    return f"({held} IS NULL OR NOT {condition})" if isinstance(part, NotIn) else condition
+
+
+def _json(text: str) -> str:
+    return json.dumps(text, ensure_ascii=False)
+
+
 def _order(keys: Sequence[Sort], schema: Schema, scored: bool) -> Iterable[str]:
     """Missing values last in both directions; by relevance if nothing is said."""
     for key in keys:
@@ -240,8 +260,12 @@ def _order(keys: Sequence[Sort], schema: Schema, scored: bool) -> Iterable[str]:
 
 def _counted(what: str, field: str, limit: int, where: str, schema: Schema) -> str:
     """The most frequent values, ties by value."""
-    value, source = column(schema, field), TABLE
-    if schema[field].type is FieldType.KEYWORDS:
+    value, source = column(schema, field), table_of(schema)
+    if schema[field].type is FieldType.KEYWORDS and schema.table:
+        kind = f"VARCHAR({KEYWORD_CHARACTERS}) {WHOLE}"
+        source += f", JSON_TABLE({value}, '$[*]' COLUMNS (value {kind} PATH '$')) AS listed"
+        value = "listed.value"
+    elif schema[field].type is FieldType.KEYWORDS:
         values = list_table(schema, field)
         value, source = f"{values}.value", f"{TABLE} JOIN {values} USING ({NUMBER})"
     return (

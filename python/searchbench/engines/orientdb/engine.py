@@ -10,6 +10,7 @@ import orjson
 from searchbench.corpora.corpus import Document, FieldType, Schema
 from searchbench.engines.answer import Facts, Hit, Hits
 from searchbench.engines.engine import (
+    INGEST,
     Capabilities,
     Engine,
     Laid,
@@ -194,7 +195,7 @@ class OrientDB(Engine):
     @property
     def jobs(self) -> tuple[Job, ...]:
         """Import of triples, index, backup, restore, opening."""
-        return jobs.JOBS
+        return (INGEST, *jobs.JOBS)
 
     def work(
         self,
@@ -205,6 +206,8 @@ class OrientDB(Engine):
         done: Sequence[str] = (),
     ) -> Work:
         """As ``jobs`` has it; after an import there is a graph, and else documents."""
+        if job == INGEST.name:
+            return super().work(job, levels, schema, params, done)
         return jobs.work(job, levels, params, "import" in done or job == "import", _index(schema))
 
     def left(self, reply: bytes) -> object:

@@ -9,10 +9,12 @@ from searchbench.corpora.corpus import Document, Field, FieldType, Schema
 from searchbench.engines import postgres_form as form
 from searchbench.engines.answer import Facts, Hit, Hits
 from searchbench.engines.engine import (
+    INGEST,
     Capabilities,
     Engine,
     Laid,
     Level,
+    Parameter,
     Parameters,
     Request,
     Service,
@@ -43,10 +45,16 @@ _USER, _DATABASE = "searchbench", "postgres"
 _EVEN = "'{1,1,1,1}'"
 _GROUPS = "groups"
 _NO_TABLE = "42P01"
-_DROP_INDEXES = """\
-DO $$ DECLARE one regclass; BEGIN
-FOR one IN SELECT indexrelid FROM pg_index WHERE indrelid = 'docs'::regclass AND NOT indisprimary
-LOOP EXECUTE 'DROP INDEX ' || one; END LOOP; END $$"""
+_INDEX = Job(
+    "index",
+    "the indexes of text, and of all fields or those that a table declares, made anew",
+    (
+        Parameter(
+            "of", str, "", "the columns of the one index that is made, as color or a,b; nothing: "
+            "all of them"
+        ),
+    ),
+)  # fmt: skip
 _WORDS = "attrelid = to_regclass('docs') AND attname = 'words_0'"
 _FACTS = f"""\
 SELECT current_setting('server_version') AS version,
@@ -89,6 +97,7 @@ class Postgresql(Engine):
     can = Capabilities(
         title="PostgreSQL",
         home="https://www.postgresql.org",
+        numbered=True,
         packages=("postgresql",),
         cannot={
             "fuzzy": "we could: the module fuzzystrmatch knows distances, but nothing holds the "
@@ -97,6 +106,7 @@ class Postgresql(Engine):
         unread={
             "rank": "never: it is in each query, the server keeps no trace of it",
             "index_first": "never: whether the index or the documents came first leaves no trace",
+            "door": "never: by which statement documents came in leaves no trace",
         },
         writes={
             "data": "tables, indexes, and the rest of the cluster",
@@ -139,6 +149,8 @@ class Postgresql(Engine):
             "own for a while",
             switch("index_first", False, index=True): "make the indexes before the documents come, "
             "not after",
+            choice("door", "copy", "insert", index=True): "how documents come in: COPY, or INSERT "
+            "of all documents of a request",
             number("maintenance_mem_mb", 64, (1, 1 << 20), index=True): "memory for making an "
             "index (64: PostgreSQL's own default)",
             switch("fsync", True, index=True): "wait until what is written is on the disk",
@@ -189,25 +201,25 @@ class Postgresql(Engine):
 
     def create(self, schema: Schema, params: Parameters) -> Iterable[Request]:
         """The table; its indexes too if they are to be first."""
-        first = indexes(schema, params) if params["index_first"] else []
+        first = indexes(schema, params).values() if params["index_first"] else ()
         return [Request((form.query(*tables(schema, params), *first),))]
 
     def batch(
         self, documents: Sequence[Document], start: int, schema: Schema, params: Parameters
     ) -> Request:
-        """One COPY; then, one by one, the documents that the server will perhaps refuse."""
+        """One COPY or INSERT; then, one by one, what the server will perhaps refuse."""
         return Request(ingestion(documents, start, schema, params))
 
     def settle(self, schema: Schema, params: Parameters) -> Iterable[Request]:
         """The indexes, if they come after the documents; statistics; everything to disk."""
-        last = [] if params["index_first"] else indexes(schema, params)
+        last = () if params["index_first"] else indexes(schema, params).values()
         statements = (*last, "VACUUM (ANALYZE) docs", "CHECKPOINT")
         return [Request(tuple(form.query(statement) for statement in statements))]
 
     @property
     def jobs(self) -> tuple[Job, ...]:
-        """The indexes; opening."""
-        return (Job("index", "the indexes of all fields, made anew"), OPENING)
+        """The documents; indexes; opening."""
+        return (INGEST, _INDEX, OPENING)
 
     def work(
         self,
@@ -220,12 +232,14 @@ class Postgresql(Engine):
         """The indexes are those of ``settle``, dropped before."""
         if job != "index":
             return super().work(job, levels, schema, params, done)
-        made = indexes(schema, params)
+        made = indexes(schema, params, str(levels["of"]))
         if not made:
-            raise Unsupported('with index = "none" there is nothing to make')
+            of = f" of {levels['of']}" if levels["of"] else ""
+            raise Unsupported(f"there is no index{of} to be made")
+        dropped = f"DROP INDEX {', '.join(map(form.name, made))}"
         return Work(
-            before=[Request((form.query(_DROP_INDEXES),))],
-            requests=tuple(Request((form.query(statement),)) for statement in made),
+            before=[Request((form.query(dropped),))],
+            requests=tuple(Request((form.query(statement),)) for statement in made.values()),
         )
 
     def compile(self, query: Query, schema: Schema, params: Parameters) -> Request:

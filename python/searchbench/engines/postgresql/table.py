@@ -9,6 +9,9 @@ fields, told apart by the labels that PostgreSQL has for weights; further fields
 vectors. What a vector cannot hold is given up in this order: places (of phrases alone), then words
 that are too long; a vector that is too large is for the server to refuse.
 
+A corpus that declares a table gets its primary key and its indexes, and no others but those of
+text; and a view of its name and with its columns. PostgreSQL plans what is asked of such a view as
+it plans what is asked of the table itself.
 """
 
 from __future__ import annotations
@@ -117,6 +120,7 @@ def vector(fields: Sequence[str], values: Mapping[str, object]) -> str:
 def tables(schema: Schema, params: Parameters) -> list[str]:
     """Statements that make the table, and the function that takes single documents."""
     columns = ["n bigint NOT NULL", 'id text COLLATE "C" NOT NULL']
+    columns += [f"{value(each.name)} {_COLUMN_TYPES[each.type]}" for each in _own_key(schema)]
     for field in _kept(schema, params):
         columns.append(f"{value(field.name)} {_COLUMN_TYPES[field.type]}")
         if field.type is FieldType.KEYWORDS:
@@ -125,28 +129,57 @@ def tables(schema: Schema, params: Parameters) -> list[str]:
         generated = f"GENERATED ALWAYS AS ({_parsed(fields)}) STORED"
         made = "NOT NULL" if params["analysis"] == "declared" else generated
         columns.append(f"{column(number)} tsvector {made}")
-    return [f"CREATE TABLE docs ({', '.join(columns)})", _taker(schema, params)]
+    if schema.table is None:
+        return [f"CREATE TABLE docs ({', '.join(columns)})", _taker(schema, params)]
+    if schema.table.name.lower() == "docs":
+        raise Unsupported("in PostgreSQL our own table is called docs; give `table` another name")
+    columns.append(f"PRIMARY KEY ({', '.join(value(each.name) for each in schema.table.key)})")
+    shown = [f"{value(f.name)} AS {form.name(f.name)}" for f in _seen(schema, params)]
+    shown += [column(number) for number in range(len(Layout.of(schema).vectors))]
+    return [
+        f"CREATE TABLE docs ({', '.join(columns)})",
+        _taker(schema, params),
+        f"CREATE VIEW {form.name(schema.table.name)} AS SELECT {', '.join(shown)} FROM docs",
+    ]
 
 
-def indexes(schema: Schema, params: Parameters) -> list[str]:
-    """Statements: one for each vector, if they are indexed; one for each field but booleans."""
+def indexes(schema: Schema, params: Parameters, only: str = "") -> dict[str, str]:
+    """By name the statement that makes it: of each vector, if they are indexed; and of each field
+    but booleans, or those that the table declares.
+
+    ``only``: the one of these columns or, of text, the one that has this field; else all.
+    """
     method = params["index"]
     fast = f" WITH (fastupdate = {'on' if params['gin_fastupdate'] else 'off'})"
     options = fast if method == "gin" else ""
-    vectors = range(len(Layout.of(schema).vectors) if method != "none" else 0)
-    found = [f"CREATE INDEX ON docs USING {method} ({column(v)}){options}" for v in vectors]
-    for field in schema.fields:
-        if field.type is FieldType.KEYWORDS:
-            found.append(f"CREATE INDEX ON docs USING gin ({value(field.name)})")
-        elif field.type not in (FieldType.TEXT, FieldType.BOOLEAN):
-            found.append(f"CREATE INDEX ON docs ({value(field.name)})")
-    return found
+    vectors = Layout.of(schema).vectors if method != "none" else ()
+    found = [
+        (fields, f"docs_{column(v)}_idx", f"USING {method} ({column(v)}){options}", "")
+        for v, fields in enumerate(vectors)
+    ]
+    for index in schema.table.indexes if schema.table else ():
+        columns = ", ".join(map(value, index.columns))
+        name = "_".join(["docs", *index.columns])[: _NAME_BYTES - 4] + "_idx"
+        unique = "UNIQUE " if index.unique else ""
+        found.append(((",".join(index.columns),), name, f"({columns})", unique))
+    for number, field in enumerate(schema.fields if schema.table is None else ()):
+        method = "USING gin " if field.type is FieldType.KEYWORDS else ""
+        if field.type not in (FieldType.TEXT, FieldType.BOOLEAN):
+            found.append(
+                ((field.name,), f"docs_{number}_idx", f"{method}({value(field.name)})", "")
+            )
+    wanted = only.replace(" ", "")
+    return {
+        name: f"CREATE {unique}INDEX {form.name(name)} ON docs {how}"
+        for of, name, how, unique in found
+        if not wanted or wanted in of
+    }
 
 
 def ingestion(
     documents: Sequence[Document], start: int, schema: Schema, params: Parameters
 ) -> tuple[bytes, ...]:
-    """One COPY; then, one by one, the documents that the server will perhaps refuse."""
+    """One COPY or INSERT; then, one by one, the documents that the server perhaps refuses."""
     names, doubtful, rows = _columns(schema, params), [], []
     for number, document in enumerate(documents, start):
         row = _row(number, document, schema, params)
@@ -157,10 +190,28 @@ def ingestion(
             written = orjson.dumps(dict(zip(names, row, strict=True)), default=str).decode()
             key = form.literal(orjson.dumps(document.id).decode())
             doubtful.append(form.query(_TAKEN.format(key=key, row=form.literal(written))))
+    if rows and params["door"] == "insert":
+        columns = ", ".join(map(form.name, names))
+        values = ",".join(f"({','.join(map(_constant, row))})" for row in rows)
+        return (form.query(f"INSERT INTO docs ({columns}) VALUES {values}"), *doubtful)
     if rows:
         columns = ", ".join(map(form.name, names))
         return (form.copy(f"COPY docs ({columns}) FROM STDIN", rows), *doubtful)
     return tuple(doubtful)
+
+
+def _constant(cell: str | None) -> str:
+    return "NULL" if cell is None else form.literal(cell)
+
+
+def _own_key(schema: Schema) -> tuple[Field, ...]:
+    """The key of a table, where it is the document's id and no field."""
+    return schema.columns[: len(schema.columns) - len(schema.fields)]
+
+
+def _seen(schema: Schema, params: Parameters) -> list[Field]:
+    """The columns of a table that can be shown."""
+    return [*_own_key(schema), *_kept(schema, params)]
 
 
 def _places(places: list[tuple[int, str]]) -> Sequence[tuple[int, str]]:
@@ -183,7 +234,7 @@ def _kept(schema: Schema, params: Parameters) -> list[Field]:
 
 def _columns(schema: Schema, params: Parameters) -> list[str]:
     """The columns that are filled, in the order of a row."""
-    names = ["n", "id"]
+    names = ["n", "id", *(f"v_{each.name}" for each in _own_key(schema))]
     for field in _kept(schema, params):
         names.append(f"v_{field.name}")
         if field.type is FieldType.KEYWORDS:
@@ -194,7 +245,7 @@ def _columns(schema: Schema, params: Parameters) -> list[str]:
 
 def _row(number: int, document: Document, schema: Schema, params: Parameters) -> list[Any]:
     """The values of ``_columns``."""
-    row: list[Any] = [number, document.id]
+    row: list[Any] = [number, document.id, *(document.id for _ in _own_key(schema))]
     for field in _kept(schema, params):
         given = document.values.get(field.name)
         if isinstance(given, list):

@@ -69,6 +69,7 @@ class Sphinx(Engine):
         title="Sphinx",
         home="http://sphinxsearch.com",
         on_hosts=True,
+        numbered=True,
         packages=("sphinxsearch",),
         cannot={
             "fuzzy": _NO_FUZZY,

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import errno
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
@@ -71,6 +72,21 @@ class Conductor:
         for treatment in treatments:
             opened = self.openings.opened(treatment, self.plan.seed)
             self._open(self._session(Trial("", 1, treatment.id), opened))
+
+    @contextmanager
+    def made_ready(self, treatment: Treatment) -> Iterator[Session]:
+        """A session of a treatment that is no trial; its index is kept for the trials to come."""
+        first = next((t for t in self.plan.trials), None)
+        block = first.block if first is not None else 1
+        self._stop_started()
+        name, opened = f"rehearsal-{treatment.id}", self.openings.opened(treatment, self.plan.seed)
+        session = Session(opened, self.sitting, name, self.work / name)
+        try:
+            self._open(session)
+            yield session
+        finally:
+            session.close()
+            self._block = block
 
     def conduct(self, trials: Trials, kept: Writer) -> None:
         """Every trial of ``trials``, each on record as soon as it has ended."""

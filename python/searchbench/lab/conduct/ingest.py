@@ -8,27 +8,27 @@ from __future__ import annotations
 
 import itertools
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from array import array
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 
 from searchbench import _core
-from searchbench.corpora.corpus import Corpus, Document
+from searchbench.corpora.corpus import Corpus
 from searchbench.engines import defaults
+from searchbench.engines.bulk import requests_of
 from searchbench.engines.engine import CountsTaken, Engine, Offline, Parameters, Request
 from searchbench.errors import LabError
 from searchbench.lab.system.deploy import command_line, complete
 from searchbench.lab.system.names import Places, free_port
 from searchbench.lab.system.running import Running
 from searchbench.lab.wire.exchange import ANSWERED, Endpoint, Trace, prepare, samples_of
-from searchbench.lab.wire.order import Manner, one_by_one
+from searchbench.lab.wire.order import Manner, each_once
 from searchbench.lab.wire.words import UNREAD, words_of
 from searchbench.record.trial import Ingest
 
-BATCH_DOCUMENTS = 1000
-BATCH_BYTES = 4 << 20
 _TIMEOUT_S = 600.0
 _SHOWN = 5
 _INDEXER_LOG = "indexer.log"
@@ -48,27 +48,25 @@ class Batches:
     document_ends: np.ndarray[tuple[int], np.dtype[np.int64]]
 
 
-def spool(engine: Engine, corpus: Corpus, path: Path, params: Parameters | None = None) -> Batches:
+def spool(
+    engine: Engine,
+    corpus: Corpus,
+    path: Path,
+    params: Parameters | None = None,
+    documents: int = 0,
+) -> Batches:
     """Write the batches of ``corpus`` to ``path``; constant memory but for the offset table.
 
-    ``params``: the engine's defaults if None.
+    ``params``: the engine's defaults if None. ``documents`` of a batch: as of ``requests_of``.
     """
     levels = defaults(engine) if params is None else params
-
-    def requests() -> Iterator[tuple[Request, int]]:
-        start = 0
-        for batch in batched(corpus.documents()):
-            yield engine.batch(batch, start, corpus.schema, levels), len(batch)
-            start += len(batch)
-
-    return laid_out(requests(), path)
+    return laid_out(requests_of(engine, corpus, levels, documents), path)
 
 
 def laid_out(requests: Iterable[tuple[Request, int]], path: Path) -> Batches:
     """Write requests to ``path``, each with how many documents it has."""
-    exchange_ends: list[int] = []
-    request_ends: list[int] = []
-    ends: list[int] = []
+    # Packed: one by one, millions of documents are as many requests.
+    exchange_ends, request_ends, ends = array("Q"), array("I"), array("q")
     documents = at = 0
     part = path.with_suffix(".part")
     part.parent.mkdir(parents=True, exist_ok=True)
@@ -91,30 +89,16 @@ def laid_out(requests: Iterable[tuple[Request, int]], path: Path) -> Batches:
     )
 
 
-def batched(documents: Iterable[Document]) -> Iterator[list[Document]]:
-    """Batches of at most BATCH_DOCUMENTS documents and about BATCH_BYTES of text."""
-    batch: list[Document] = []
-    size = 0
-    for document in documents:
-        batch.append(document)
-        size += sum(len(v) for v in document.values.values() if isinstance(v, str))
-        if len(batch) >= BATCH_DOCUMENTS or size >= BATCH_BYTES:
-            yield batch
-            batch, size = [], 0
-    if batch:
-        yield batch
-
-
-def ingest(running: Running, corpus: Corpus, batches: Batches) -> Ingest:
+def ingest(running: Running, corpus: Corpus, batches: Batches, connections: int = 1) -> Ingest:
     """Create, put in, settle. LabError (stage ``ingest``) with the engine's own words if not.
 
-    How large the index is, is not known yet.
+    ``connections``: over how many at once. How large the index is, is not known yet.
     """
     engine = running.engine
     for request in engine.create(corpus.schema, running.params):
         must(running, running.ask(request), "create")
     began = time.perf_counter()
-    refusals = _send(running, batches) if batches.documents else []
+    refusals = _send(running, batches, connections) if batches.documents else []
     put_in = time.perf_counter()
     for request in engine.settle(corpus.schema, running.params):
         must(running, running.ask(request, _TIMEOUT_S), "settle")
@@ -126,10 +110,14 @@ def ingest(running: Running, corpus: Corpus, batches: Batches) -> Ingest:
         settle_seconds=settled - put_in,
         refused=len(refusals),
         refusals=refusals[:_SHOWN],
+        requests=len(batches.request_ends),
+        connections=connections,
     )
 
 
-def ingest_if_empty(running: Running, corpus: Corpus, batches: Batches) -> Ingest:
+def ingest_if_empty(
+    running: Running, corpus: Corpus, batches: Batches, connections: int = 1
+) -> Ingest:
     """Put the corpus into a system that holds nothing; nothing is done if it holds it.
 
     LabError where it holds something else: what somebody put there is not ours to remove.
@@ -150,7 +138,7 @@ def ingest_if_empty(running: Running, corpus: Corpus, batches: Batches) -> Inges
             f"{engine.can.title}; build it there, or choose another kind of index",
             "ingest",
         )
-    return ingest(running, corpus, batches)
+    return ingest(running, corpus, batches, connections)
 
 
 def index_offline(
@@ -177,15 +165,15 @@ def index_offline(
     )
 
 
-def sent(running: Running, batches: Batches, stage: str = "ingest") -> Trace:
-    """Drive the batches down one connection: the order of ingest breaks ties, so it is fixed.
+def sent(running: Running, batches: Batches, stage: str = "ingest", connections: int = 1) -> Trace:
+    """Drive the batches, over one connection in their order; over several they overtake each other.
 
     LabError (``stage``) where one was not answered.
     """
     count = len(batches.request_ends)
     requests = _prepared(running.endpoint, batches)
     manner = Manner(timeout_s=_TIMEOUT_S, capture_every=1)
-    trace = running.endpoint.drive(requests, one_by_one(count), manner)
+    trace = running.endpoint.drive(requests, each_once(count, connections), manner)
     samples = samples_of(trace)
     if len(samples) != count:
         raise LabError(f"{count} batches were to be sent, {len(samples)} were", stage)
@@ -200,10 +188,10 @@ def sent(running: Running, batches: Batches, stage: str = "ingest") -> Trace:
     return trace
 
 
-def _send(running: Running, batches: Batches) -> list[dict[str, str]]:
+def _send(running: Running, batches: Batches, connections: int) -> list[dict[str, str]]:
     """Send the batches; what of them was refused."""
     count = len(batches.request_ends)
-    trace = sent(running, batches)
+    trace = sent(running, batches, connections=connections)
     samples, engine = samples_of(trace), running.engine
     refusals: list[dict[str, str]] = []
     taken = 0

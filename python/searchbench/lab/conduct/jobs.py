@@ -22,12 +22,12 @@ import pyarrow as pa
 from msgspec import structs
 
 from searchbench.corpora.corpus import Corpus
-from searchbench.engines.engine import Engine, Request
+from searchbench.engines.engine import Engine, Parameters, Request
 from searchbench.engines.job import Job, Work
 from searchbench.errors import LabError
 from searchbench.lab.conduct.ingest import Batches, must, sent
 from searchbench.lab.conduct.session import Doing, Index, Session
-from searchbench.lab.drive.workload import DocumentsAlone, PortableQueries, VerbatimRequests
+from searchbench.lab.drive.workload import DocumentsAlone, PortableQueries
 from searchbench.lab.place.cold import files_below
 from searchbench.lab.probe.totals import machine_totals, server_totals, spent
 from searchbench.lab.wire.exchange import samples_of
@@ -138,12 +138,15 @@ def _do(session: Session, work: Work) -> None:
     if work.stream is not None:
         batches = _streamed(session, work.stream)
         with _timed(session):
-            trace = sent(running, batches, stage)
-        for index, reply in trace.replies():
-            must(running, reply, f"request {index + 1} of {doing.about.name}", stage)
+            trace = sent(running, batches, stage, work.connections)
+            _ask_each(session, work.requests)
         samples = samples_of(trace)
+        for index, reply in trace.replies():
+            number = int(samples[index]["request"]) + 1
+            must(running, reply, f"request {number} of {doing.about.name}", stage)
         took_s = (samples["done"] - samples["sent"]) / 1e9
-        doing.about.documents, doing.about.requests = batches.documents, len(samples)
+        doing.about.documents = batches.documents
+        doing.about.requests += len(samples)
         doing.about.request_p50_s, doing.about.request_p99_s, doing.about.request_max_s = (
             float(q) for q in np.quantile(took_s, (0.5, 0.99, 1.0))
         )
@@ -153,10 +156,15 @@ def _do(session: Session, work: Work) -> None:
         ]
         return
     with _timed(session):
-        for request in work.requests:
-            reply = running.ask(request, _TIMEOUT_S)
-            doing.about.requests += 1
-            must(running, reply, doing.about.name, stage)
+        _ask_each(session, work.requests)
+
+
+def _ask_each(session: Session, requests: Sequence[Request]) -> None:
+    doing, running = session.jobs[-1], session.there()
+    for request in requests:
+        reply = running.ask(request, _TIMEOUT_S)
+        doing.about.requests += 1
+        must(running, reply, doing.about.name, f"job {doing.about.name}")
 
 
 def _opened(session: Session, start: Callable[[Session], object]) -> None:
@@ -267,10 +275,15 @@ def _streamed(
     session: Session, stream: Callable[[Corpus], Iterator[tuple[Request, int]]]
 ) -> Batches:
     """What it sends, in a file."""
-    treatment, corpus = session.opened.treatment, _workload(session).corpus
-    job = session.jobs[-1].about
-    parts = [treatment.engine, session.opened.corpus_about.digest, job.name, job.levels]
+    corpus, job = _workload(session).corpus, session.jobs[-1].about
+    digest = session.opened.corpus_about.digest
+    parts = [digest, job.name, job.levels, written_for(_engine(session), session.levers)]
     return session.sitting.shelf.stream(parts, lambda: stream(corpus))
+
+
+def written_for(engine: Engine, levers: Parameters) -> list[object]:
+    """What documents in an engine's bytes depend on: the engine, and levers that its index does."""
+    return [engine.name, {p.name: levers[p.name] for p in engine.parameters if p.index}]
 
 
 def _in_place_of(
@@ -298,5 +311,5 @@ def _engine(session: Session) -> Engine:
 
 def _workload(session: Session) -> PortableQueries | DocumentsAlone:
     workload = session.opened.workload
-    assert not isinstance(workload, VerbatimRequests)
+    assert isinstance(workload, PortableQueries | DocumentsAlone)
     return workload

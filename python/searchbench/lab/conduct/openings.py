@@ -18,6 +18,7 @@ from searchbench.engines import engine
 from searchbench.engines.engine import Engine
 from searchbench.errors import LabError, QueryError
 from searchbench.lab.conduct.watch import Watch
+from searchbench.lab.drive.operations import Operations, open_operation
 from searchbench.lab.drive.workload import (
     DocumentsAlone,
     PortableQueries,
@@ -31,6 +32,7 @@ from searchbench.record.trial import Load as LoadAbout
 from searchbench.study.plan import Treatment
 from searchbench.workload.load_table import resolve_told
 from searchbench.workload.loads import Load, Replay, open_load
+from searchbench.workload.operations.model import Operation
 from searchbench.workload.queries.registry import open_queries
 from searchbench.workload.queries.sets import QuerySet
 from searchbench.workload.verbatim.files import read_requests
@@ -50,7 +52,7 @@ class Opened:
 
     treatment: Treatment
     engine: Engine | None
-    workload: Workload
+    workload: Workload | Operations
     load: Load
     load_about: LoadAbout
     corpus_about: CorpusAbout
@@ -68,6 +70,7 @@ class Openings:
     _corpora: dict[str, tuple[Corpus, CorpusAbout]] = field(default_factory=dict)
     _queries: dict[str, QuerySet] = field(default_factory=dict)
     _requests: dict[str, RequestSet] = field(default_factory=dict)
+    _operations: dict[str, Operation] = field(default_factory=dict)
 
     def opened(self, treatment: Treatment, seed: int) -> Opened:
         """Everything the treatment names.
@@ -76,16 +79,18 @@ class Openings:
         """
         target = self.target(treatment)
         about = CorpusAbout()
-        workload: Workload
+        workload: Workload | Operations
         if treatment.requests:
             workload = VerbatimRequests(self._requests_of(treatment, target))
         else:
             corpus, about = self.corpus(treatment.corpus)
             workload = DocumentsAlone(corpus)
-            if "queries" in treatment.settings:
+            if treatment.operation:
+                workload = self._operation_of(treatment, corpus)
+            elif "queries" in treatment.settings:
                 workload = PortableQueries(self._queries_of(treatment), corpus)
         load = open_load(_driven(treatment.load), self.base)
-        if not isinstance(workload, DocumentsAlone):
+        if isinstance(workload, PortableQueries | VerbatimRequests):
             _insist_on_times(workload, load)
         named = treatment.engine
         return Opened(
@@ -187,6 +192,16 @@ class Openings:
             self._left_out(found, "query")
             self._queries[key] = found
         return self._queries[key]
+
+    def _operation_of(self, treatment: Treatment, corpus: Corpus) -> Operations:
+        """Its method, with draws that all methods of the operation share."""
+        operation = treatment.operation
+        drawn = {k: operation[k] for k in ("name", "key", "rows", "order", "draws", "answer")}
+        key = _key(drawn, treatment.corpus)
+        if key not in self._operations:
+            self.watch.opening("rows to ask for")
+            self._operations[key] = open_operation(operation, corpus, self.seed).asked
+        return open_operation(operation, corpus, self.seed, self._operations[key])
 
     def _requests_of(self, treatment: Treatment, target: Target | None) -> RequestSet:
         """The verbatim requests of a treatment: of a file, or the one path that it names."""

@@ -45,11 +45,13 @@ from searchbench.engines.engine import Engine
 from searchbench.errors import LabError, SearchbenchError
 from searchbench.lab.conduct import jobs, measuring
 from searchbench.lab.conduct.alone import calibrate
+from searchbench.lab.conduct.asking import ask_operations, made_once, once
 from searchbench.lab.conduct.ingest import index_offline, ingest, ingest_if_empty
 from searchbench.lab.conduct.notes import NOT_COMPARED, SHARED_CORE, UNCHECKED
 from searchbench.lab.conduct.session import Captured, Index, Run, Session
 from searchbench.lab.drive.drive import capture as ask_each
 from searchbench.lab.drive.drive import terms_seen
+from searchbench.lab.drive.operations import Operations
 from searchbench.lab.drive.workload import PortableQueries, VerbatimRequests
 from searchbench.lab.place import host
 from searchbench.lab.place.cold import files_below
@@ -62,6 +64,7 @@ from searchbench.record.samples import REPLIES
 from searchbench.record.trial import Captured as CapturedAbout
 from searchbench.record.trial import Facts as FactsAbout
 from searchbench.record.trial import Ingest, Note, Service, Terms, Unsupported
+from searchbench.workload.queries.sets import QuerySet
 
 _T = TypeVar("_T", Session, Run)
 Phases = Sequence[tuple[str, Callable[[_T], object]]]
@@ -86,7 +89,7 @@ def preparing(session: Session) -> Phases[Session]:
     fit = ("host", lambda _: host.require_release_build())
     if isinstance(session.opened.workload, VerbatimRequests):
         return [fit, ("compile", _encode)]
-    asks = isinstance(session.opened.workload, PortableQueries)
+    asks = isinstance(session.opened.workload, PortableQueries | Operations)
     compiling = [] if session.attached or not asks else [("compile", _compile)]
     as_found = session.sitting.rules.ingest == "as-found" and session.attached
     return [fit, *compiling, *([] if as_found else [("prepare", _prepare)])]
@@ -120,6 +123,8 @@ def opening_of(session: Session) -> Phases[Session]:
             found += [("ingest", _index_by_program), ("deploy", _deploy)]
         else:
             found += [("deploy", _deploy), ("ingest", _ingest_to_keep)]
+        if isinstance(session.opened.workload, Operations):
+            found.append(("ingest", once))
         found += [("ingest", _count_documents), stop, ("ingest", _finish)]
     found.append(("ingest", _ingested))
     alone = [("calibrate", calibrate)] if timed and session.has_agents else []
@@ -183,8 +188,9 @@ def _compile(session: Session) -> None:
     there = session.running
     levers = session.levers if there is None else there.params
     endpoints = 1 if there is None else len(there.endpoint.addresses)
-    compiled = _queries(session).compiled(_engine(session), levers, endpoints)
+    compiled = _asked(session).compiled(_engine(session), levers, endpoints)
     session.compiled = compiled
+    session.found["operation"] = compiled.operation
     session.found["unsupported"] = [Unsupported(q, reason) for q, reason in compiled.unsupported]
 
 
@@ -199,9 +205,11 @@ def _prepare(session: Session) -> None:
     """The documents in the engine's bytes, and where the index is or will be."""
     digest, corpus = session.opened.corpus_about.digest, _corpus(session)
     scope = session.made_by if session.sitting.rules.ingest == "per-trial" else ""
-    shelf = session.sitting.shelf
+    scope += made_once(session)
+    shelf, put_in = session.sitting.shelf, session.opened.treatment.ingest
     session.index = shelf.index(
         _engine(session), corpus, digest, session.levers, scope, session.place,
+        documents=int(put_in.get("batch", 0)), connections=int(put_in.get("connections", 1)),
         empty=bool(session.opened.treatment.jobs) and jobs.fills(session),
     )  # fmt: skip
 
@@ -293,8 +301,8 @@ def _find(session: Session) -> None:
 
 def _fill(session: Session) -> None:
     """Put the documents into an attached system that has none."""
-    corpus, batches = _corpus(session), _index(session).batches
-    done = ingest_if_empty(session.there(), corpus, batches)
+    corpus, index = _corpus(session), _index(session)
+    done = ingest_if_empty(session.there(), corpus, index.batches, index.connections)
     session.found["ingest"] = done if done.reused else _sized(session, done)
 
 
@@ -313,7 +321,8 @@ def _ingest_to_keep(session: Session) -> None:
 
 
 def _ingest_it(session: Session) -> Ingest:
-    return ingest(session.there(), _corpus(session), _index(session).batches)
+    index = _index(session)
+    return ingest(session.there(), _corpus(session), index.batches, index.connections)
 
 
 def _index_by_program(session: Session) -> None:
@@ -376,6 +385,7 @@ def _identify(session: Session) -> None:
         raise LabError(
             f"the lever {name} did not take effect: {levers[name]!r} was asked for, it is {level!r}"
         )
+    ask_operations(session)
     session.found |= {
         "version": facts.version,
         "service": Service(
@@ -404,8 +414,15 @@ def _know_again(session: Session) -> None:
 def _capture(session: Session) -> None:
     """Ask each distinct query once, alone, and keep the replies, also for the next trial."""
     running, compiled = session.there(), session.bytes()
-    replies, mean_s, _ = ask_each(running.endpoint, running.decoder, compiled)
-    terms = terms_seen(running.engine, running.endpoint, _queries(session).asked.queries)
+    asked, own_s = _asked(session).asked, session.opened.load.timeout_s
+    # An operation takes as long as it does; a query that takes a minute is given up.
+    timeout_s = {} if isinstance(asked, QuerySet) else {"timeout_s": own_s}
+    replies, mean_s, _ = ask_each(running.endpoint, running.decoder, compiled, **timeout_s)
+    terms = (
+        terms_seen(running.engine, running.endpoint, asked.queries)
+        if isinstance(asked, QuerySet)
+        else None
+    )
     captured = _keep(session, replies, mean_s, compiled.single, terms)
     if not session.attached:
         _index(session).captured[session.asked] = captured
@@ -467,9 +484,9 @@ def _facts(session: Session) -> Facts:
     return running.engine.facts(running.ask(running.engine.facts_request()))
 
 
-def _queries(session: Session) -> PortableQueries:
+def _asked(session: Session) -> PortableQueries | Operations:
     workload = session.opened.workload
-    assert isinstance(workload, PortableQueries)
+    assert isinstance(workload, PortableQueries | Operations)
     return workload
 
 

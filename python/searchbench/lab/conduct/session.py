@@ -65,7 +65,7 @@ class Captured:
 
 @dataclass
 class Index:
-    """Where an index is, and what goes into it. ``done``: its ingest.
+    """Where an index is, and what goes into it, over how many connections. ``done``: its ingest.
 
     ``storages``: what is made for it, and goes with it.
     ``finished``: may it be measured? ``made_by``: the trial that made it. ``captured``: replies
@@ -74,6 +74,7 @@ class Index:
 
     storages: Storages
     batches: Batches
+    connections: int = 1
     done: Ingest = field(default_factory=Ingest)
     finished: bool = False
     made_by: str = ""
@@ -110,27 +111,30 @@ class Shelf:
         scope: str,
         place: Place | None = None,
         *,
+        documents: int = 0,
+        connections: int = 1,
         empty: bool = False,
     ) -> Index:
         """The index for these levels; ``scope`` is the block or the trial that may share it.
 
         ``place``: only those share one in whose places their files are the same.
         The corpus in the engine's bytes is made once for all levels that the index needs not;
-        ``empty``: it is not needed, as a job puts the documents in.
+        ``documents``: of a request; ``connections``: over which they are sent at once. ``empty``:
+        it is not needed, as a job puts the documents in.
         """
         levels = {p.name: params[p.name] for p in engine.parameters if p.index}
-        key = _key(engine.name, digest, levels)
-        own = _key(engine.name, digest, levels, scope, of_files(place))
+        key = _key(engine.name, digest, levels, documents)
+        own = _key(engine.name, digest, levels, scope, of_files(place), documents, connections)
         if key not in self._batches:
             path = self.root / "batches" / key
             self._batches[key] = (
-                laid_out((), path) if empty else spool(engine, corpus, path, params)
+                laid_out((), path) if empty else spool(engine, corpus, path, params, documents)
             )
         if own not in self._indexes:
             self._zfs = self._zfs or zfs.Daemon(self.ledger, self.root)
             home, work = self.root / "indexes" / own, self.root.parent
             storages = Storages(place, home, work, self.ledger, self._zfs)
-            self._indexes[own] = Index(storages, self._batches[key])
+            self._indexes[own] = Index(storages, self._batches[key], connections)
         return self._indexes[own]
 
     def stream(
@@ -260,7 +264,8 @@ class Session:
     @property
     def asked(self) -> str:
         """The key of what captures on one index depend on."""
-        return _key(dict(self.levers), self.opened.workload.digest)
+        method = self.opened.treatment.operation.get("method", "")
+        return _key(dict(self.levers), self.opened.workload.digest, method)
 
     @property
     def place(self) -> Place | None:

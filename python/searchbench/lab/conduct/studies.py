@@ -17,6 +17,7 @@ from searchbench.errors import LabError, RecordError
 from searchbench.lab.conduct.attached import ask_attached, left_of
 from searchbench.lab.conduct.conductor import Conductor, Invalid
 from searchbench.lab.conduct.openings import Openings
+from searchbench.lab.conduct.rehearsal import rehearse
 from searchbench.lab.conduct.session import Shelf, Sitting
 from searchbench.lab.conduct.trials import Decide, planned, searched
 from searchbench.lab.conduct.watch import Breach, Silence, Watch
@@ -70,12 +71,13 @@ def run(
         for treatment in plan.treatments:
             openings.opened(treatment, study.seed)
         ask_attached((t for t in left if t.requests), openings)
-        with _conductor(openings, plan, work, is_warm, breach, invalid) as conductor:
+        with conducting(openings, plan, work, is_warm, breach, invalid) as conductor:
             if plan.judging.measure != "trials":
                 conductor.survey([t for t in plan.treatments if t.attach])
             writer = _writer(study, plan, path)
             if left:
                 _tell_busy(openings.watch)
+                rehearse(conductor, plan, study.path)
             search = plan.judging.measure == "capacity"
             conductor.conduct(
                 searched(plan, writer, decide) if search else planned(plan, writer), writer
@@ -122,14 +124,14 @@ def verify(
     # Nothing is timed, so no time is estimated; by that `run` tells it from a plan of its own.
     trials = tuple(_answering(plan))
     plan = structs.replace(plan, trials=trials, traced=(), judging=judging, estimated_s=0.0)
-    with alone(Path(record)), _conductor(openings, plan, work) as conductor:
+    with alone(Path(record)), conducting(openings, plan, work) as conductor:
         writer = _writer(study, plan, Path(record))
         conductor.conduct(planned(plan, writer), writer)
     return open_record(record)
 
 
 @contextmanager
-def _conductor(
+def conducting(
     openings: Openings,
     plan: Plan,
     work: Path | None,

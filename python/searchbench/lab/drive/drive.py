@@ -56,7 +56,10 @@ class Samples:
 
 
 def capture(
-    endpoint: Endpoint, decoder: Decoder, compiled: Compiled
+    endpoint: Endpoint,
+    decoder: Decoder,
+    compiled: Compiled,
+    timeout_s: float = _CAPTURE_TIMEOUT_S,
 ) -> tuple[pa.Table, float, dict[str, int]]:
     """Each distinct query once; the replies decoded (phase ``captured``), seconds for each.
 
@@ -66,7 +69,7 @@ def capture(
     """
     alone = compiled.some(range(compiled.single)) if compiled.copies > 1 else compiled
     count = len(alone.requests)
-    manner = Manner(timeout_s=_CAPTURE_TIMEOUT_S, capture_every=1)
+    manner = Manner(timeout_s=timeout_s, capture_every=1)
     trace = endpoint.send(alone.requests, one_by_one(count), manner)
     elapsed_s = json.loads(trace.accounting())["elapsed_ns"] / 1e9
     raw = samples_of(trace)

@@ -21,7 +21,7 @@ from searchbench.engines.features import refuse
 from searchbench.errors import LabError, Unsupported
 from searchbench.lab.system.address import Target, resolve
 from searchbench.lab.wire.order import I64, U32, Order
-from searchbench.record.trial import Queries
+from searchbench.record.trial import OperationAbout, Queries
 from searchbench.workload.draw import CachePlan, draw
 from searchbench.workload.loads import Load, Replay
 from searchbench.workload.queries.algebra import Query
@@ -43,6 +43,7 @@ class Compiled:
     ``copies``: how many endpoints the requests are laid out for. ``several``: how many of them any
     request may go to; those beyond are named by single requests. ``own``: of each request of one
     copy the endpoint that it names, -1 where it names none. ``timeouts_ns``: of each of one copy.
+    ``prelude``: what each connection begins with; ``operation``: of one, what it sends.
     """
 
     requests: tuple[Request, ...]
@@ -52,6 +53,8 @@ class Compiled:
     several: int = 1
     own: I64 | None = None
     timeouts_ns: I64 | None = None
+    prelude: tuple[bytes, ...] = ()
+    operation: OperationAbout | None = None
 
     @property
     def single(self) -> int:
@@ -189,7 +192,7 @@ class PortableQueries(_Workload):
         known = requests >= 0
         log = requests[known].astype(np.uint32)
         due = load.due_ns(seed, None if times is None else times[known])
-        return _order(load, log, due, seed)
+        return in_order(load, log, due, seed)
 
 
 @dataclass(frozen=True)
@@ -265,7 +268,7 @@ class VerbatimRequests(_Workload):
             log = sequence(self.asked, seed, length)
         else:
             log = log[self._in_turn(load, seed)]
-        return _order(load, log, due, seed, repeated=_DRAWN)
+        return in_order(load, log, due, seed, repeated=_DRAWN)
 
     def filling(self, caches: int, cache: CachePlan, seed: int) -> Order:
         """An order that fills so many caches, those of all endpoints, before any measurement."""
@@ -293,7 +296,9 @@ class DocumentsAlone:
 Workload = PortableQueries | VerbatimRequests | DocumentsAlone
 
 
-def _order(load: Load, log: U32, due: I64 | None, seed: int, repeated: int | None = None) -> Order:
+def in_order(
+    load: Load, log: U32, due: I64 | None, seed: int, repeated: int | None = None
+) -> Order:
     """``log`` in the load's order. ``repeated``: a drawn or shuffled closed loop is so long."""
     if due is not None:
         if not len(due):

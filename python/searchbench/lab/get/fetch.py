@@ -18,8 +18,8 @@ from pathlib import Path
 
 import orjson
 
-from searchbench.corpora.corpus import write_jsonl
 from searchbench.corpora.debian import ListsCorpus
+from searchbench.corpora.write import write
 from searchbench.errors import LabError, NotInstalled
 from searchbench.lab.get import finished
 
@@ -99,7 +99,7 @@ def keep(lists: Path, folder: Path) -> Path:
     if path.is_file() and _note(path).is_file():
         _verify(path)
         return path
-    summary = write_jsonl(ListsCorpus(origin, lists), path)
+    summary = write(ListsCorpus(origin, lists), path)
     held = (summary.digest, summary.documents, summary.text_bytes)
     note = Note(origin, codename, f"{date:%Y-%m-%dT%H:%M:%SZ}", *held, _sha256(path))
     temporary = _note(path).with_suffix(".tmp")

@@ -39,6 +39,7 @@ class Running:
         self.schema = schema
         self.argv: list[str] = []
         self.processes: list[psutil.Process] = []
+        self.reader: Decoder | None = None
 
     def __exit__(self, *_: object) -> None:
         """End what entering began."""
@@ -53,8 +54,8 @@ class Running:
 
     @property
     def decoder(self) -> Decoder:
-        """What reads its replies."""
-        return self.engine
+        """What reads its replies: its engine, but for operations."""
+        return self.reader or self.engine
 
     @property
     def target(self) -> tuple[str, int]:

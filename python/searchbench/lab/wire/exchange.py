@@ -54,6 +54,7 @@ class Endpoint:
 
     ``others``: further endpoints of the same system. ``remote``: it need not be on loopback.
     ``tls`` None: in plain text. ``headers``: of every request over HTTP that has none of that name.
+    ``prelude``: exchanges that each connection begins with.
     """
 
     target: Target
@@ -64,6 +65,7 @@ class Endpoint:
     remote: bool = False
     tls: Tls | None = None
     headers: Headers = field(default=(), repr=False)
+    prelude: tuple[bytes, ...] = field(default=(), repr=False)
 
     def send(self, requests: Sequence[Request], order: Order, manner: Manner) -> Trace:
         """As ``drive``; what a ``FleetEndpoint`` does from several machines."""
@@ -98,6 +100,7 @@ class Endpoint:
             requests,
             login=self.wire_login,
             whole=self.whole,
+            prelude=self.prelude,
             tls=self.wire_tls,
             remote=self.remote,
             **arguments(order, manner),
@@ -161,7 +164,14 @@ class Arena:
 def prepare(requests: Sequence[Request]) -> _core.Requests:
     """All exchanges one after another in one arena, with their ends."""
     laid = lay_out(requests)
-    return _core.Requests(laid.arena, laid.exchange_ends, laid.request_ends)
+    untimed = None
+    if any(r.operation for r in requests):
+        before, after = (
+            np.fromiter((getattr(r, name) for r in requests), np.uint32, len(requests))
+            for name in ("before", "after")
+        )
+        untimed = (before, after)
+    return _core.Requests(laid.arena, laid.exchange_ends, laid.request_ends, untimed)
 
 
 def lay_out(requests: Sequence[Request]) -> Arena:

@@ -57,6 +57,17 @@ def one_by_one(count: int) -> Order:
     return Order(sequence, np.array([0, count], np.uint32), None, 1, repeat=False)
 
 
+def each_once(count: int, connections: int) -> Order:
+    """Every prepared request once, in turn over so many connections, which do not wait for others.
+
+    Over one they arrive in their order.
+    """
+    connections = max(1, min(connections, count))
+    dealt = [np.arange(first, count, connections, dtype=np.uint32) for first in range(connections)]
+    starts = np.cumsum([0, *map(len, dealt)], dtype=np.uint32)
+    return Order(np.concatenate(dealt), starts, None, connections, repeat=False)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Manner:
     """How the measuring loop goes about an order.

@@ -13,7 +13,9 @@ from searchbench.report.document import (
     jobs,
     measured,
     notices,
+    operations,
     places,
+    shape,
     sizes,
     steps,
 )
@@ -50,9 +52,11 @@ _JOBS_ALONE: tuple[_Part, ...] = (
 _PARTS: dict[str, tuple[_Part, ...]] = {
     "trials": (
         compare.answer,
+        operations.section,
         jobs.section,
         compare.throughput,
         measured.latency_of_treatments,
+        shape.section,
         *_OF_ALL,
     ),
     "sweep": (steps.answer, *_OF_STEPS, *_OF_ALL),

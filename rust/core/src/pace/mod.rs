@@ -195,6 +195,16 @@ impl<'a> Pace<'a> {
         }
     }
 
+    /// When what is timed of a request was due whose set-up is over now: a client of a closed loop
+    /// asks once it is ready, and a slot keeps its time.
+    #[inline]
+    pub fn due_after_set_up(&self, due: i64, now: i64) -> i64 {
+        match self {
+            Pace::Closed(_) => now,
+            Pace::Open(_) => due,
+        }
+    }
+
     /// When something is next to be sent, and when connections are next to be opened again;
     /// i64::MAX is never.
     #[inline]

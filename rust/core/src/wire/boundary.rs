@@ -72,6 +72,14 @@ pub trait Wire: Clone + Send + 'static {
         None
     }
 
+    /// Puts into `out`, which is empty, what is sent on this connection in place of `exchange`; false
+    /// where that is the exchange as it is.
+    #[inline]
+    fn adapt(&self, exchange: &[u8], out: &mut Vec<u8>) -> bool {
+        let _ = (exchange, out);
+        false
+    }
+
     /// An exchange is about to be sent; its reply is fed next.
     fn begin(&mut self, exchange: &[u8]);
 
@@ -81,6 +89,11 @@ pub trait Wire: Clone + Send + 'static {
     /// The status of the last whole reply, 100 to 999; 0 where the protocol has none.
     fn status(&self) -> u16 {
         0
+    }
+
+    /// What the server says in a reply that is an error, from its beginning.
+    fn words(&self, reply: &[u8]) -> String {
+        String::from_utf8_lossy(reply).into_owned()
     }
 
     /// The other side ended the connection: the reply, if this is how it ends.

@@ -3,7 +3,7 @@
 use std::fmt;
 
 /// What is kept of a server's own words.
-const MAX_WORDS: usize = 400;
+pub(super) const MAX_WORDS: usize = 400;
 
 /// A user, a password and a database; any may be empty.
 #[derive(Clone, Default, PartialEq, Eq)]

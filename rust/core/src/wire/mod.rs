@@ -7,6 +7,7 @@
 //! A protocol that must speak before it can be asked (a greeting, a login) does so in `connected`
 //! and `greet`; the connection counts as free only after these said `Ready`. A protocol that
 //! needs several exchanges a request needs nothing here: each exchange is begun in its turn.
+//! An exchange may hold several commands that are sent at once; its reply is whole after the last.
 
 mod boundary;
 mod frames;
@@ -19,6 +20,7 @@ mod mysql_packet;
 mod postgres;
 mod postgres_login;
 mod postgres_message;
+mod prelude;
 #[cfg(all(test, feature = "real-servers"))]
 mod real_tests;
 mod scram;
@@ -31,6 +33,7 @@ pub use login::Login;
 pub use marks::Marks;
 pub use mysql::Mysql;
 pub use postgres::Postgres;
+pub use prelude::Prelude;
 pub use sphinx::Sphinx;
 
 /// The wires a drive can be asked for.

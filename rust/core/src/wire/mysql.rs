@@ -1,8 +1,18 @@
-//! The replies of the MySQL text protocol, framed and not read: MariaDB, MySQL, Sphinx, Manticore.
+//! The replies of the MySQL protocol, framed and not read: MariaDB, MySQL, Sphinx, Manticore.
 //!
-//! An exchange is one command packet (COM_QUERY with its header). Its reply is whole after an OK,
-//! an error, or the end of the last result set. Of a packet only its header and, at most, the
-//! first 23 bytes are looked at; rows are passed over by their lengths.
+//! An exchange is one command (COM_QUERY, COM_STMT_PREPARE, COM_STMT_EXECUTE with its header), or
+//! several of one packet each, sent at once. A reply is whole after an OK, an error, or the end of
+//! the last result set, that of an exchange after as many as it has commands. Of a packet only its
+//! header and, at most, the first 23 bytes are looked at; rows, be they text or binary, are passed
+//! over by their lengths.
+//!
+//! Requests are bytes that were made beforehand, in which the prepared statements of a connection are
+//! numbered from 1. MariaDB goes on counting where a thread served another connection before: then
+//! what is executed gets the server's number as it is sent. A server that does not count is refused.
+//!
+//! After LOAD DATA LOCAL an exchange goes on with the file, in packets numbered from the server's
+//! request for it, and an empty one. The file is sent without waiting for that request, which is
+//! passed over; where no file came along, the server is not given any.
 //!
 //! An OK and an end of rows count warnings. Plain, they are passed over: a database warns of much
 //! that leaves its answer whole. Where they are minded, a reply that counts any is partial: searchd
@@ -11,7 +21,7 @@
 
 use super::boundary::{Greeting, Reply, Step, Wire};
 use super::login::Login;
-use super::mysql_login::MysqlLogin;
+use super::mysql_login::{MysqlLogin, error};
 use super::mysql_packet::{HEADER_BYTES, length_of};
 use crate::sample::Outcome;
 
@@ -29,6 +39,12 @@ const MORE_RESULTS: u16 = 0x0008;
 /// Errors of the connection itself, from "packet too large" on: the server ends it.
 const GOING: std::ops::RangeInclusive<u16> = 1153..=1161;
 
+/// Commands: the one whose reply describes a statement, and those that have no reply.
+const PREPARE: u8 = 0x16;
+const UNANSWERED: [u8; 2] = [0x18, 0x19];
+/// Those that name a statement: to execute, send data for, close, or reset it.
+const NUMBERED: [u8; 4] = [0x17, 0x18, 0x19, 0x1a];
+
 const OK: u8 = 0x00;
 const LOCAL_INFILE: u8 = 0xfb;
 const EOF: u8 = 0xfe;
@@ -42,6 +58,10 @@ enum Awaited {
     Columns(u64),
     ColumnsEnd,
     Row,
+    /// An OK with a statement's number, or an error.
+    Prepared,
+    /// Descriptions of parameters and columns, and what ends them.
+    Described(u64),
 }
 
 #[derive(Clone)]
@@ -61,10 +81,18 @@ pub struct Mysql {
     sequence: u8,
     /// The number of a reply to the command's first packet alone, until a packet has come.
     earliest: u8,
+    /// The exchange brings a file that the server has not asked for yet.
+    brings_file: bool,
     /// The next packet continues the one before.
     continued: bool,
     /// The reply, once the packet under way is whole.
     over: Option<Reply>,
+    /// Commands of the exchange whose replies have not ended; the worst of those that have.
+    commands: usize,
+    worst: Outcome,
+    /// Statements prepared on this connection, and the server's number before the first of them.
+    prepared: u32,
+    before: u32,
 }
 
 impl Mysql {
@@ -79,8 +107,13 @@ impl Mysql {
             left: 0,
             sequence: 0,
             earliest: 0,
+            brings_file: false,
             continued: false,
             over: None,
+            commands: 0,
+            worst: Outcome::Ok,
+            prepared: 0,
+            before: 0,
         }
     }
 
@@ -115,6 +148,11 @@ impl Mysql {
     fn packet(&mut self, head: &[u8]) -> Option<()> {
         let length = length_of(head);
         let start = &head[HEADER_BYTES..];
+        if self.brings_file && head[3] == self.earliest && start.first() == Some(&LOCAL_INFILE) {
+            self.brings_file = false;
+            self.left = length - start.len();
+            return Some(());
+        }
         let early = self.sequence.wrapping_sub(head[3]);
         if early > 0
             && (early > self.sequence.wrapping_sub(self.earliest) || start.first() != Some(&ERR))
@@ -131,7 +169,10 @@ impl Mysql {
         match (self.awaited, start.first().copied()) {
             // A command that is too large is refused, perhaps before its last packet, and the
             // server goes.
-            (Awaited::Result | Awaited::Columns(_) | Awaited::Row, Some(ERR)) => {
+            (
+                Awaited::Result | Awaited::Columns(_) | Awaited::Row | Awaited::Prepared,
+                Some(ERR),
+            ) => {
                 let goes = early > 0 || u16_at(start, 1).is_some_and(|code| GOING.contains(&code));
                 self.end(Outcome::EngineError, goes)?;
             }
@@ -160,6 +201,9 @@ impl Mysql {
                 self.result_ended((u16_at(start, 3)?, u16_at(start, 1)?))?;
             }
             (Awaited::Row, Some(_)) => {}
+            (Awaited::Prepared, Some(OK)) => self.described(start)?,
+            (Awaited::Described(1), Some(_)) => self.end(Outcome::Ok, false)?,
+            (Awaited::Described(left), Some(_)) => self.awaited = Awaited::Described(left - 1),
             _ => return None,
         }
         Some(())
@@ -182,10 +226,44 @@ impl Mysql {
         (!self.continued).then_some(())
     }
 
-    /// The packet under way is the last; the last is never continued.
+    /// A statement was prepared; descriptions of its parameters and columns follow.
+    fn described(&mut self, start: &[u8]) -> Option<()> {
+        let number = u32::from_le_bytes(start.get(1..5)?.try_into().ok()?);
+        let ends = u64::from(!self.login.rows_end_with_ok());
+        let follow = |count: u16| match u64::from(count) {
+            0 => 0,
+            count => count + ends,
+        };
+        let left = follow(u16_at(start, 5)?) + follow(u16_at(start, 7)?);
+        if self.prepared == 0 {
+            self.before = number.wrapping_sub(1);
+        }
+        self.prepared += 1;
+        if number != self.before.wrapping_add(self.prepared) {
+            return self.end(Outcome::Unsupported, true);
+        }
+        match left {
+            0 => self.end(Outcome::Ok, false),
+            left => {
+                self.awaited = Awaited::Described(left);
+                Some(())
+            }
+        }
+    }
+
+    /// The packet under way is the last of a command's reply; the last is never continued.
     fn end(&mut self, outcome: Outcome, close: bool) -> Option<()> {
+        self.worst = self.worst.worse(outcome);
+        self.commands = self.commands.saturating_sub(1);
+        if self.commands > 0 && !close {
+            // Those that are sent at once have one packet each.
+            self.awaited = Awaited::Result;
+            self.sequence = 1;
+            self.earliest = 1;
+            return (!self.continued).then_some(());
+        }
         self.over = Some(Reply {
-            outcome,
+            outcome: self.worst,
             close,
             ..Reply::ok()
         });
@@ -199,6 +277,8 @@ impl Wire for Mysql {
     }
 
     fn connected(&mut self, out: &mut Vec<u8>) -> Greeting {
+        self.prepared = 0;
+        self.before = 0;
         self.login.connected(out)
     }
 
@@ -208,6 +288,13 @@ impl Wire for Mysql {
 
     fn complaint(&self) -> Option<&str> {
         self.login.complaint()
+    }
+
+    fn words(&self, reply: &[u8]) -> String {
+        match reply.get(HEADER_BYTES) {
+            Some(&ERR) => error(&reply[HEADER_BYTES..]),
+            _ => "the server does not count the statements that it prepares".into(),
+        }
     }
 
     fn begin(&mut self, exchange: &[u8]) {
@@ -220,11 +307,61 @@ impl Wire for Mysql {
         // The reply's packets are numbered after the command's, of which there may be several.
         self.sequence = 0;
         self.earliest = exchange.get(3).map_or(0, |number| number.wrapping_add(1));
-        let mut at = 0;
+        self.brings_file = false;
+        self.commands = 0;
+        self.worst = Outcome::Ok;
+        let (mut at, mut continues) = (0, false);
         while let Some(header) = exchange.get(at..at + HEADER_BYTES) {
-            self.sequence = header[3].wrapping_add(1);
-            at += HEADER_BYTES + length_of(header);
+            let length = length_of(header);
+            if !continues && !self.brings_file {
+                if at == 0 || header[3] == 0 {
+                    let command = exchange.get(at + HEADER_BYTES);
+                    let unanswered = command.is_some_and(|code| UNANSWERED.contains(code));
+                    self.commands += usize::from(!unanswered);
+                } else {
+                    // The command ended before: this is the file, after the request for it.
+                    self.brings_file = true;
+                    self.earliest = self.sequence;
+                }
+            }
+            if self.commands <= 1 {
+                self.sequence = header[3].wrapping_add(1);
+            }
+            continues = length == FULL_BYTES;
+            at += HEADER_BYTES + length;
         }
+        if exchange.get(HEADER_BYTES) == Some(&PREPARE) {
+            self.awaited = Awaited::Prepared;
+        }
+    }
+
+    #[inline]
+    fn adapt(&self, exchange: &[u8], out: &mut Vec<u8>) -> bool {
+        if self.before == 0
+            || !exchange
+                .get(HEADER_BYTES)
+                .is_some_and(|c| NUMBERED.contains(c))
+        {
+            return false;
+        }
+        out.extend_from_slice(exchange);
+        let mut at = 0;
+        let mut continues = false;
+        while let Some(header) = out.get(at..at + HEADER_BYTES) {
+            let length = length_of(header);
+            let number = at + HEADER_BYTES + 1;
+            let names = out.get(number - 1).is_some_and(|c| NUMBERED.contains(c));
+            if !continues
+                && names
+                && let Some(bytes) = out.get_mut(number..number + 4)
+            {
+                let own = u32::from_le_bytes([bytes[0], bytes[1], bytes[2], bytes[3]]);
+                bytes.copy_from_slice(&own.wrapping_add(self.before).to_le_bytes());
+            }
+            continues = length == FULL_BYTES;
+            at += HEADER_BYTES + length;
+        }
+        true
     }
 
     fn feed(&mut self, piece: &[u8]) -> Step {

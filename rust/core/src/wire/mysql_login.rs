@@ -30,6 +30,8 @@ const BEFORE_41: &str =
 
 const LONG_PASSWORD: u32 = 1;
 const CONNECT_WITH_DB: u32 = 1 << 3;
+/// Files are sent only with the exchange that asks for them to be loaded.
+const LOCAL_FILES: u32 = 1 << 7;
 const PROTOCOL_41: u32 = 1 << 9;
 const SSL: u32 = 1 << 11;
 const TRANSACTIONS: u32 = 1 << 13;
@@ -205,6 +207,7 @@ impl MysqlLogin {
 
     fn wanted(&self) -> u32 {
         let mut wanted = LONG_PASSWORD
+            | LOCAL_FILES
             | PROTOCOL_41
             | TRANSACTIONS
             | SECURE_CONNECTION
@@ -376,7 +379,7 @@ fn hello(body: &[u8]) -> Option<Hello> {
 }
 
 /// An error packet in words: its number and what the server says.
-fn error(body: &[u8]) -> String {
+pub(super) fn error(body: &[u8]) -> String {
     let Some((code, text)) = body[1..].split_at_checked(2) else {
         return "the server refused without a word".into();
     };

@@ -385,3 +385,120 @@ fn a_warning_is_forgotten_with_its_reply() {
         );
     }
 }
+
+/// COM_STMT_PREPARE, and COM_STMT_EXECUTE of a statement without parameters.
+const PREPARED: &[u8] = b"\x09\0\0\0\x16SELECT ?";
+fn execute(number: u8) -> Vec<u8> {
+    vec![10, 0, 0, 0, 0x17, number, 0, 0, 0, 0, 1, 0, 0, 0]
+}
+
+/// The OK to a statement of this number with a column and two parameters.
+fn described(number: u8) -> Vec<u8> {
+    vec![0, number, 0, 0, 0, 1, 0, 2, 0, 0, 0, 0]
+}
+
+#[test]
+fn a_prepared_statement_is_whole_after_its_descriptions() {
+    for number in [1, 200] {
+        let ok = described(number);
+        let old: &[&[u8]] = &[&ok, COLUMN, COLUMN, EOF_OLD, COLUMN, EOF_OLD];
+        let new: &[&[u8]] = &[&ok, COLUMN, COLUMN, COLUMN];
+        for (rows_end_with_ok, bodies) in [(false, old), (true, new)] {
+            let bytes = packets(1, bodies);
+            let wire = wire(rows_end_with_ok);
+            let whole = reply(Outcome::Ok);
+            assert_cut_anywhere(&wire, PREPARED, &bytes, whole, bytes.len());
+        }
+    }
+    let nothing = packets(1, &[b"\0\x01\0\0\0\0\0\0\0\0\0\0"]);
+    assert_cut_anywhere(&wire(true), PREPARED, &nothing, reply(Outcome::Ok), 16);
+    let refused = packets(1, &[ERROR]);
+    let wanted = reply(Outcome::EngineError);
+    assert_cut_anywhere(&wire(true), PREPARED, &refused, wanted, refused.len());
+}
+
+#[test]
+fn several_commands_of_one_exchange_are_whole_after_the_last_and_report_the_worst() {
+    let binary = b"\0\0\x05\0\0\0";
+    let one = packets(1, &[b"\x01", COLUMN, EOF_OLD, binary, EOF_OLD]);
+    let bytes = [one.clone(), packets(1, &[ERROR]), one.clone()].concat();
+    let three = [execute(1), execute(1), execute(1)].concat();
+    let wanted = reply(Outcome::EngineError);
+    assert_cut_anywhere(&wire(false), &three, &bytes, wanted, bytes.len());
+    // A command without a reply is not waited for.
+    let closing = [&execute(1)[..], b"\x05\0\0\0\x19\x01\0\0\0"].concat();
+    assert_cut_anywhere(&wire(false), &closing, &one, reply(Outcome::Ok), one.len());
+}
+
+#[test]
+fn statements_are_executed_by_the_numbers_that_the_server_counts() {
+    let prepare = |wire: &mut Mysql, number: u8| {
+        wire.begin(PREPARED);
+        let bodies: &[&[u8]] = &[&described(number), COLUMN, COLUMN, COLUMN];
+        feed_in_pieces(wire, &packets(1, bodies), &[]).0
+    };
+    let mut wire = wire(true);
+    let sent = |wire: &Mysql, exchange: &[u8]| {
+        let mut out = Vec::new();
+        let adapted = wire.adapt(exchange, &mut out);
+        assert_eq!(adapted, !out.is_empty());
+        if adapted { out } else { exchange.to_vec() }
+    };
+    prepare(&mut wire, 1);
+    assert_eq!(sent(&wire, &execute(1)), execute(1));
+
+    let mut out = Vec::new();
+    wire.connected(&mut out);
+    wire.login.agree_for_test(true);
+    // The thread served a connection before that prepared six.
+    for number in [7, 8] {
+        let step = prepare(&mut wire, number);
+        assert!(matches!(step, Step::Whole { reply, .. } if reply.outcome == Outcome::Ok));
+    }
+    let both = [execute(1), execute(2)].concat();
+    assert_eq!(sent(&wire, &both), [execute(7), execute(8)].concat());
+    assert_eq!(sent(&wire, QUERY), QUERY);
+    // One that does not count cannot be asked for.
+    let step = prepare(&mut wire, 12);
+    assert!(matches!(step, Step::Whole { reply, .. } if reply.outcome == Outcome::Unsupported));
+}
+
+/// LOAD DATA LOCAL with a file of two packets and its end.
+fn loading() -> Vec<u8> {
+    let mut bytes = packets(0, &[b"\x03LOAD DATA LOCAL"]);
+    bytes.extend(packets(2, &[b"1\n2\n", b"3\n", b""]));
+    bytes
+}
+
+#[test]
+fn a_file_that_came_along_is_asked_for_and_then_answered() {
+    let asked = packets(1, &[b"\xfbcars"]);
+    for (last, outcome) in [(OK_PACKET, Outcome::Ok), (ERROR, Outcome::EngineError)] {
+        let bytes = [asked.clone(), packets(5, &[last])].concat();
+        assert_cut_anywhere(&wire(true), &loading(), &bytes, reply(outcome), bytes.len());
+    }
+}
+
+#[test]
+fn a_server_that_refuses_the_file_is_left_as_it_would_take_it_for_commands() {
+    let bytes = packets(1, &[ERROR]);
+    let wanted = Reply {
+        outcome: Outcome::EngineError,
+        close: true,
+        ..Reply::ok()
+    };
+    assert_cut_anywhere(&wire(true), &loading(), &bytes, Some(wanted), bytes.len());
+}
+
+#[test]
+fn a_file_is_asked_for_once_and_only_where_one_came_along() {
+    let twice = [packets(1, &[b"\xfbcars"]), packets(1, &[b"\xfbcars"])].concat();
+    assert_cut_anywhere(&wire(true), &loading(), &twice, None, 0);
+    let bytes = packets(1, &[b"\xfbcars"]);
+    let wanted = Reply {
+        outcome: Outcome::Unsupported,
+        close: true,
+        ..Reply::ok()
+    };
+    assert_cut_anywhere(&wire(true), QUERY, &bytes, Some(wanted), bytes.len());
+}

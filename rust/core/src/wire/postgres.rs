@@ -1,15 +1,16 @@
-//! The replies of PostgreSQL's simple-query protocol, framed and not read.
+//! The replies of PostgreSQL's protocol, framed and not read.
 //!
 //! An exchange is one Query message, and behind it the data of the copies that it asks for: for
-//! each `COPY .. FROM STDIN`, CopyData messages and a CopyDone (or CopyFail). Its reply is whole at
-//! ReadyForQuery, whatever came before: the results of several statements, notices, or an error,
+//! each `COPY .. FROM STDIN`, CopyData messages and a CopyDone (or CopyFail). Or it is messages of
+//! the extended protocol (Parse, Bind, Describe, Execute, Close) and a Sync. Several of either may be
+//! sent at once. Its reply is whole at the last ReadyForQuery, of which each Query and Sync has one, whatever came before: the results of several statements, notices, or an error,
 //! which makes all of it an engine error. The server says so in mid-copy and passes over the rest
 //! of the data; where some of it is still to be sent by then, that costs the connection, as does
 //! what the server says unasked between exchanges (its settings changed).
 
 use super::boundary::{Greeting, Reply, Step, Wire};
 use super::login::Login;
-use super::postgres_login::PostgresLogin;
+use super::postgres_login::{PostgresLogin, error};
 use super::postgres_message::{HEADER_BYTES, length_of};
 use crate::sample::Outcome;
 
@@ -24,6 +25,8 @@ pub struct Postgres {
     outcome: Outcome,
     /// Copies that the exchange brings data for and that the server has not asked for.
     copies: usize,
+    /// How often the server must still be ready: once for each Query and Sync.
+    ends: usize,
     /// The message under way is the last of the reply.
     last: bool,
     /// The connection cannot be used again.
@@ -39,6 +42,7 @@ impl Postgres {
             left: 0,
             outcome: Outcome::Ok,
             copies: 0,
+            ends: 1,
             last: false,
             close: false,
         }
@@ -53,6 +57,9 @@ impl Postgres {
             // RowDescription, DataRow, CommandComplete, EmptyQueryResponse; notices, settings and
             // notifications; a copy to us: CopyOutResponse, CopyData, CopyDone.
             b'T' | b'D' | b'C' | b'I' | b'N' | b'S' | b'A' | b'H' | b'd' | b'c' => {}
+            // Of the extended protocol: ParseComplete, BindComplete, CloseComplete,
+            // ParameterDescription, NoData.
+            b'1' | b'2' | b'3' | b't' | b'n' => {}
             b'E' => self.outcome = Outcome::EngineError,
             b'G' if self.copies > 0 => self.copies -= 1,
             // CopyInResponse, CopyBothResponse: the server would wait for data nobody has.
@@ -61,7 +68,10 @@ impl Postgres {
                 self.last = true;
                 self.close = true;
             }
-            b'Z' if length == 1 => self.last = true,
+            b'Z' if length == 1 => {
+                self.ends = self.ends.saturating_sub(1);
+                self.last = self.ends == 0;
+            }
             _ => return None,
         }
         Some(())
@@ -93,8 +103,15 @@ impl Wire for Postgres {
         self.login.complaint()
     }
 
+    fn words(&self, reply: &[u8]) -> String {
+        match reply.first() {
+            Some(b'E') => error(reply.get(HEADER_BYTES..).unwrap_or_default()),
+            _ => String::from_utf8_lossy(reply).into_owned(),
+        }
+    }
+
     fn begin(&mut self, exchange: &[u8]) {
-        self.copies = copies_in(exchange);
+        (self.copies, self.ends) = counted(exchange);
         self.have = 0;
         self.left = 0;
         self.outcome = Outcome::Ok;
@@ -141,19 +158,24 @@ impl Wire for Postgres {
     }
 }
 
-/// How many copies an exchange brings all data for: its CopyDone and CopyFail messages.
-fn copies_in(exchange: &[u8]) -> usize {
-    let mut copies = 0;
+/// How many copies an exchange brings all data for (its CopyDone and CopyFail messages), and how
+/// often the server is ready again: after each Query and Sync.
+fn counted(exchange: &[u8]) -> (usize, usize) {
+    let (mut copies, mut ends) = (0, 0);
     let mut at = 0;
     while let Some(header) = exchange.get(at..at + HEADER_BYTES) {
         let Some(length) = length_of(header) else {
             break;
         };
         at += HEADER_BYTES + length;
-        let ends_copy = matches!(header[0], b'c' | b'f') && at <= exchange.len();
-        copies += usize::from(ends_copy);
+        let whole = usize::from(at <= exchange.len());
+        match header[0] {
+            b'c' | b'f' => copies += whole,
+            b'Q' | b'S' => ends += whole,
+            _ => {}
+        }
     }
-    copies
+    (copies, ends.max(1))
 }
 
 #[cfg(test)]

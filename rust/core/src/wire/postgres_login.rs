@@ -242,7 +242,7 @@ fn hex(bytes: &[u8]) -> String {
 }
 
 /// An ErrorResponse in words: its SQLSTATE and what the server says.
-fn error(body: &[u8]) -> String {
+pub(super) fn error(body: &[u8]) -> String {
     let field = |kind: u8| {
         body.split(|&byte| byte == 0)
             .find(|field| field.first() == Some(&kind))

@@ -249,3 +249,46 @@ fn a_damaged_reply_is_seen_alike_however_it_is_cut() {
     ]);
     assert_damage_is_seen_alike(&wire(), QUERY, &bytes);
 }
+
+#[test]
+fn messages_of_the_extended_protocol_are_whole_after_their_last_sync() {
+    let parse = message(b'P', b"s1\0SELECT $1\0\0\0");
+    let execute = [
+        message(b'B', b"\0s1\0\0\0\0\0\0\0"),
+        message(b'D', b"P\0"),
+        message(b'E', b"\0\0\0\0\0"),
+    ]
+    .concat();
+    let sync = message(b'S', b"");
+    let reply = |outcome| {
+        Some(Reply {
+            outcome,
+            ..Reply::ok()
+        })
+    };
+    let prepared = messages(&[(b'1', b""), (b'Z', IDLE)]);
+    let asked = [&parse[..], &sync].concat();
+    assert_cut_anywhere(
+        &wire(),
+        &asked,
+        &prepared,
+        reply(Outcome::Ok),
+        prepared.len(),
+    );
+
+    let one: &[(u8, &[u8])] = &[(b'2', b""), (b'T', ROWS), (b'D', ROW), (b'C', DONE)];
+    // In a row with one Sync, and each with its own.
+    let row = [messages(one), messages(one), messages(&[(b'Z', IDLE)])].concat();
+    let asked = [&execute[..], &execute, &sync].concat();
+    assert_cut_anywhere(&wire(), &asked, &row, reply(Outcome::Ok), row.len());
+    let refused = messages(&[(b'E', ERROR), (b'Z', IDLE)]);
+    let each = [messages(one), messages(&[(b'Z', IDLE)]), refused].concat();
+    let asked = [&execute[..], &sync, &execute, &sync].concat();
+    assert_cut_anywhere(
+        &wire(),
+        &asked,
+        &each,
+        reply(Outcome::EngineError),
+        each.len(),
+    );
+}

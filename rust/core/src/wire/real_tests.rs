@@ -11,6 +11,7 @@
 
 mod mysql;
 mod postgres;
+mod prepared;
 mod sphinx;
 
 use std::sync::Arc;

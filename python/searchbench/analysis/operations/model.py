@@ -1,0 +1,116 @@
+"""What is judged of operations; part of a ``Judgement``."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from searchbench.analysis.judgement import Estimate, Interval
+
+
+@dataclass(frozen=True, slots=True)
+class Point:
+    """One method at one number of rows.
+
+    ``seconds``: of one operation, the median where there are samples enough for it, else the mean;
+    None where it failed. ``by_block``: the same of each valid trial that is no control.
+    ``cpu_s``: of the server, for one operation. ``received_bytes``, ``sent_bytes``, ``statements``,
+    ``exchanges``: within what is timed, of one. ``failed``: why it did, in the server's words.
+    """
+
+    treatment: str
+    rows: int
+    seconds: Estimate | None
+    by_block: Mapping[int, float] = field(default_factory=dict)
+    cpu_s: Estimate | None = None
+    received_bytes: float | None = None
+    sent_bytes: int = 0
+    statements: int = 0
+    exchanges: int = 0
+    failed: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Slope:
+    """What a further row costs: t = fixed + per_row * rows, by least squares of relative errors.
+
+    ``worst``: the greatest relative residual; above a quarter it is no line, and ``linear`` is
+    False. ``exponent``: d log t / d log rows between the two greatest numbers of rows; ``between``
+    are these.
+    """
+
+    fixed: float
+    per_row: Estimate
+    worst: float
+    exponent: Estimate | None = None
+    between: tuple[int, int] = (0, 0)
+
+    @property
+    def linear(self) -> bool:
+        """Does a line say it?"""
+        return self.worst <= 0.25
+
+
+@dataclass(frozen=True, slots=True)
+class MethodCurve:
+    """One method in one crossing of the other levels (``held``, as a label)."""
+
+    method: str
+    held: str
+    points: tuple[Point, ...]
+    slope: Slope | None = None
+
+    @property
+    def label(self) -> str:
+        """Its name where several crossings stand side by side."""
+        return f"{self.method}, {self.held}" if self.held else self.method
+
+
+@dataclass(frozen=True, slots=True)
+class Crossover:
+    """From where on ``above`` is faster than ``below``, in rows, within what was measured.
+
+    ``rows``: by interpolation on logs; ``interval`` None where it is not resolved on both sides:
+    then ``why`` says so.
+    """
+
+    below: str
+    above: str
+    held: str
+    rows: float
+    interval: Interval | None
+    why: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class RowDifference:
+    """Two methods that do not return the same: the first row that differs, in one draw.
+
+    A row of None is missing. ``alike``: how many methods returned what ``a`` did.
+    """
+
+    a: str
+    b: str
+    rows: int
+    draw: int
+    place: int
+    row_a: str | None
+    row_b: str | None
+    counts: tuple[int, int]
+    alike: int = 1
+    held: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class OperationResult:
+    """One operation: its methods, what crosses, who disagrees.
+
+    ``agreeing``: how many methods (in all crossings) returned the same as the others.
+    """
+
+    name: str
+    answer: str
+    methods: tuple[MethodCurve, ...]
+    crossovers: tuple[Crossover, ...] = ()
+    differing: tuple[RowDifference, ...] = ()
+    compared: int = 0

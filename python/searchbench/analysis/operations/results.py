@@ -1,0 +1,168 @@
+"""From a record and its judged treatments to operations: curves, costs, crossings, rows."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+
+from searchbench.analysis.judgement import Estimate, Interval, TreatmentResult
+from searchbench.analysis.operations import rows as of_rows
+from searchbench.analysis.operations.crossing import crossovers
+from searchbench.analysis.operations.model import MethodCurve, OperationResult, Point, Slope
+from searchbench.analysis.stats.distributions import student
+from searchbench.analysis.stats.intervals import LEVEL, geometric_estimate
+from searchbench.analysis.trial.operations import failure
+from searchbench.record import Record, Trial
+from searchbench.study.plan import Treatment
+
+LEAST_LEVELS = 3
+LEAST_NOISE = 1e-3  # relative; a time is not known better than that
+
+
+def results(
+    record: Record, treatments: Sequence[TreatmentResult], trials: Mapping[str, Sequence[Trial]]
+) -> tuple[OperationResult, ...]:
+    """One for each operation of the study, in its order; nothing where there is none."""
+    planned = {t.id: t for t in record.plan.treatments}
+    names = dict.fromkeys(t.operation["name"] for t in planned.values() if t.operation)
+    found = []
+    for name in names:
+        own = [t for t in treatments if planned[t.treatment].operation.get("name") == name]
+        curves = _curves(record, own, planned, trials)
+        returned: dict[str, list[of_rows.Returned]] = {}
+        compared = 0
+        for t in own:
+            first = next((x for x in trials.get(t.treatment, ()) if x.captured is not None), None)
+            if first is not None:
+                plan = planned[t.treatment]
+                method, held = _method(plan), _held(t, name, int(plan.operation.get("rows", 1)))
+                label = f"{method}, {held}" if held else method
+                answers = of_rows.returned(record, first, label, held)
+                compared += bool(answers.answers)
+                returned.setdefault(f"{first.corpus.digest} {first.queries.digest}", []).append(
+                    answers
+                )
+        found.append(
+            OperationResult(
+                name=name,
+                answer=str(planned[own[0].treatment].operation.get("answer", "set")),
+                methods=tuple(curves),
+                crossovers=crossovers(curves),
+                differing=tuple(d for each in returned.values() for d in of_rows.differing(each)),
+                compared=compared,
+            )
+        )
+    return tuple(found)
+
+
+def _curves(
+    record: Record,
+    treatments: Sequence[TreatmentResult],
+    planned: Mapping[str, Treatment],
+    trials: Mapping[str, Sequence[Trial]],
+) -> list[MethodCurve]:
+    groups: dict[tuple[str, str], list[Point]] = {}
+    for t in treatments:
+        plan = planned[t.treatment]
+        name = plan.operation["name"]
+        own = trials.get(t.treatment, ())
+        point = _point(record, t, int(plan.operation.get("rows", 1)), own)
+        if point is not None:
+            key = (_method(plan), _held(t, name, point.rows))
+            groups.setdefault(key, []).append(point)
+    found = []
+    for (method, held), points in groups.items():
+        ordered = tuple(sorted(points, key=lambda p: p.rows))
+        found.append(MethodCurve(method, held, ordered, _slope(ordered)))
+    return found
+
+
+def _method(planned: Treatment) -> str:
+    return str(planned.operation["method"])
+
+
+def _held(t: TreatmentResult, name: str, rows: int) -> str:
+    """The levels that are neither the method nor the rows, as a label.
+
+    A linked level that is called as the number of rows stands for it.
+    """
+    left = {"method", "operation", f"operations.{name}.rows"}
+    return ", ".join(
+        str(level) if path == "system" else f"{path.rpartition('.')[2]}={level}"
+        for path, level in t.levels.items()
+        if path not in left and not (str(level) == str(rows) and "." not in path)
+    )
+
+
+def _point(record: Record, t: TreatmentResult, rows: int, trials: Sequence[Trial]) -> Point | None:
+    own = [(x, r) for x in trials for r in t.trials if r.trial == x.trial and not x.control]
+    if not own:
+        return None
+    name = "service_p50" if all("service_p50" in r.figures for _, r in own) else "service_mean"
+    values = {x.block: r.figures[name].value for x, r in own if r.counts and name in r.figures}
+    about = next((x.operation for x, _ in own if x.operation is not None), None)
+    failed = next((said for x, r in own if (said := failure(x, r.outcomes))), "")
+    if not values and not failed:
+        failed = next((f"{x.stage}: {x.reason}" for x, _ in own if x.status == "failed"), "")
+    cpu = [
+        r.figures["cpu_s_per_query"].value
+        for _, r in own
+        if r.counts and "cpu_s_per_query" in r.figures
+    ]
+    received = [_received(record, x) for x, r in own if r.counts and values]
+    return Point(
+        treatment=t.treatment,
+        rows=rows,
+        seconds=geometric_estimate([*values.values()], "s") if values else None,
+        by_block=values,
+        cpu_s=geometric_estimate(cpu, "s") if cpu and min(cpu) > 0 else None,
+        received_bytes=float(np.mean(received)) if received else None,
+        sent_bytes=about.sent_bytes if about else 0,
+        statements=about.statements if about else 0,
+        exchanges=about.exchanges if about else 0,
+        failed="" if values else failed,
+    )
+
+
+def _received(record: Record, trial: Trial) -> float:
+    """Bytes of an answer, on average, of those that came whole."""
+    table = record.samples(trial.trial, ["bytes", "outcome"])
+    well = table.column("outcome").to_numpy() == 0
+    return float(table.column("bytes").to_numpy()[well].mean()) if well.any() else 0.0
+
+
+def _slope(points: Sequence[Point]) -> Slope | None:
+    """What a row costs; None below three numbers of rows."""
+    known = [(p.rows, p.seconds.value, p.by_block) for p in points if p.seconds is not None]
+    if len(known) < LEAST_LEVELS:
+        return None
+    n = np.array([rows for rows, _, _ in known], dtype=np.float64)
+    t = np.array([seconds for _, seconds, _ in known])
+    terms = np.column_stack([np.ones_like(n), n]) / t[:, None]
+    solution, *_ = np.linalg.lstsq(terms, np.ones_like(t), rcond=None)
+    errors = terms @ solution - 1
+    df = n.size - 2
+    noise = max(float(np.sum(errors**2)) / df, LEAST_NOISE**2)
+    covariance = noise * np.linalg.pinv(terms.T @ terms)
+    half = student(0.5 + LEVEL / 2, df) * math.sqrt(float(covariance[1, 1]))
+    span = Interval(float(solution[1]) - half, float(solution[1]) + half, LEVEL, "t over levels")
+    per_row = Estimate(float(solution[1]), "s", n.size, span)
+    (a, _, blocks_a), (b, _, blocks_b) = known[-2:]
+    shared = sorted(set(blocks_a) & set(blocks_b))
+    steps = [math.log(blocks_b[k] / blocks_a[k]) / math.log(b / a) for k in shared]
+    exponent = None
+    if steps:
+        mean = float(np.mean(steps))
+        exponent = Estimate(mean, "", len(steps), _mean_interval(steps))
+    worst = float(np.max(np.abs(errors)))
+    return Slope(float(solution[0]), per_row, worst, exponent, (a, b))
+
+
+def _mean_interval(values: Sequence[float]) -> Interval | None:
+    if len(values) < 2:
+        return None
+    x = np.asarray(values)
+    half = student(0.5 + LEVEL / 2, x.size - 1) * float(x.std(ddof=1)) / math.sqrt(x.size)
+    return Interval(float(x.mean()) - half, float(x.mean()) + half, LEVEL, "t over blocks")

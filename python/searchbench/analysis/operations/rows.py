@@ -1,0 +1,81 @@
+"""Do methods return the same rows? By the digests of all rows; where not, the first that differs.
+
+Only the first rows of an answer are on record (sorted, where they are a set), so the row that
+differs may be beyond them; then the place says so.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from searchbench.analysis.operations.model import RowDifference
+from searchbench.record import Record, Trial
+
+ROWS = "rows"
+BEYOND = -1
+"""The place of a difference beyond the rows on record."""
+
+
+@dataclass(frozen=True, slots=True)
+class Returned:
+    """What a method returned: by draw the digest and number of all rows, and the first of them."""
+
+    label: str
+    held: str
+    rows: int
+    answers: Mapping[int, tuple[str, int, Sequence[str]]]
+
+
+def returned(record: Record, trial: Trial, label: str, held: str) -> Returned:
+    """The captured answers of a trial that were answered well."""
+    table = record.replies(trial.trial)
+    found: dict[int, tuple[str, int, Sequence[str]]] = {}
+    for row in table.select(["query", "phase", "ids", "facets", "error"]).to_pylist():
+        if row["phase"] == "captured" and row["error"] is None and row["query"] not in found:
+            digest, count = _digest(row)
+            if digest:
+                found[row["query"]] = (digest, count, row["ids"])
+    rows = trial.operation.rows if trial.operation is not None else 0
+    return Returned(label, held, rows, found)
+
+
+def _digest(row: Mapping[str, Any]) -> tuple[str, int]:
+    pairs = json.loads(row["facets"] or "{}").get(ROWS) or [["", 0]]
+    return str(pairs[0][0]), int(pairs[0][1])
+
+
+def differing(several: Sequence[Returned]) -> list[RowDifference]:
+    """Of methods that were asked the same: those that returned something else than the most did."""
+    found = []
+    kinds: dict[str, list[Returned]] = {}
+    draws = sorted({draw for each in several for draw in each.answers})
+    for draw in draws:
+        kinds.clear()
+        for each in several:
+            if draw in each.answers:
+                kinds.setdefault(each.answers[draw][0], []).append(each)
+        if len(kinds) < 2:
+            continue
+        most = max(kinds.values(), key=len)
+        for others in kinds.values():
+            if others is not most:
+                found += [_difference(most[0], each, draw, len(most)) for each in others]
+        break  # the first draw that differs says it
+    return found
+
+
+def _difference(a: Returned, b: Returned, draw: int, alike: int) -> RowDifference:
+    (_, count_a, rows_a), (_, count_b, rows_b) = a.answers[draw], b.answers[draw]
+    place, row_a, row_b = BEYOND, None, None
+    for i in range(max(len(rows_a), len(rows_b))):
+        left = rows_a[i] if i < len(rows_a) else None
+        right = rows_b[i] if i < len(rows_b) else None
+        if left != right:
+            place, row_a, row_b = i, left, right
+            break
+    return RowDifference(
+        a.label, b.label, a.rows, draw, place, row_a, row_b, (count_a, count_b), alike, b.held
+    )

@@ -1,0 +1,118 @@
+"""Operations: the curve of each method, where methods cross, where they fail, who disagrees."""
+
+from __future__ import annotations
+
+from functools import partial
+
+from searchbench.analysis.operations.model import (
+    Crossover,
+    MethodCurve,
+    OperationResult,
+    RowDifference,
+)
+from searchbench.analysis.operations.rows import BEYOND
+from searchbench.report.document.blocks import Block, Points, Section, Text
+from searchbench.report.document.content import Content, figure
+from searchbench.report.document.text import line, short
+from searchbench.report.figures import operations as figures
+from searchbench.report.tables import numbers
+from searchbench.report.tables import operations as tables
+
+_HOW = (
+    "Each method answers the same operation in its own statements. The time is that of one "
+    "operation within what is timed, on one connection; set-up and clean-up are outside of it. A "
+    "method that fails at a size has the server's words there."
+)
+_ROW = 160
+_MOST_CROSSINGS = 40
+
+
+def section(content: Content) -> Section | None:
+    """All operations in their order; None where there are none."""
+    found = content.judgement.operations
+    if not found:
+        return None
+    blocks: list[Block] = [Text(_HOW, "quiet")]
+    for operation in found:
+        if len(found) > 1:
+            blocks.append(Text(f"{line(operation.name)}.", "lead"))
+        blocks += _agreement(operation)
+        for held in dict.fromkeys(m.held for m in operation.methods):
+            blocks += _held(operation, held)
+    return Section("operations", "Operations", tuple(blocks))
+
+
+def _agreement(of: OperationResult) -> list[Block]:
+    what = "the same rows" + " in the same order" * (of.answer == "order")
+    if not of.differing:
+        if of.compared < 2:
+            return [Text("There is nothing to compare: at most one answer is on record.")]
+        counted = numbers.counted(of.compared, "treatment")
+        return [Text(f"Methods that were asked the same returned {what} ({counted} compared, all "
+                     "rows by their digest).")]  # fmt: skip
+    first = "Not all methods return the same, so their times are not compared:"
+    return [Text(first, "lead"), Points(tuple(_difference(d) for d in of.differing))]
+
+
+def _difference(d: RowDifference) -> str:
+    counts = ", ".join(
+        f"{line(name)} returns {numbers.counted(n, 'row')}"
+        for name, n in zip((d.a, d.b), d.counts, strict=True)
+    )
+    where = f"asked for {numbers.counted(d.rows, 'row')}, draw {d.draw + 1}"
+    if d.place == BEYOND:
+        return f"{where}: {counts}; the first row that differs is beyond those on record."
+    rows = "; ".join(
+        f"of {line(name)} {_row(row)}" for name, row in ((d.a, d.row_a), (d.b, d.row_b))
+    )
+    return f"{where}: {counts}. The first row that differs is row {d.place + 1}: {rows}."
+
+
+def _row(row: str | None) -> str:
+    return "there is none" if row is None else f"“{short(row, _ROW)}”"
+
+
+def _held(of: OperationResult, held: str) -> list[Block]:
+    methods = [m for m in of.methods if m.held == held]
+    blocks: list[Block] = [Text(f"{line(held)}.", "lead")] if held else []
+    blocks += figure(
+        f"operation-{of.name}-{held or 'all'}".replace(" ", "-").replace(",", ""),
+        f"Time of {of.name} by the rows asked for{': ' * bool(held)}{held}",
+        "Both axes are logarithmic. Bands: intervals over blocks. A line ends where a method "
+        "fails.",
+        partial(figures.curves, methods),
+    )
+    blocks.append(tables.times(methods))
+    if (costs := tables.costs(methods)) is not None:
+        blocks += [Text("What a further row costs, and the exponent of the last step."), costs]
+    blocks.append(Text("What is sent and received, and the CPU of the server, for one operation."))
+    blocks.append(tables.sent(methods))
+    failures = [said for m in methods for said in _failures(m)]
+    if failures:
+        blocks += [Text("Where a method fails:"), Points(tuple(failures))]
+    crossing = [c for c in of.crossovers if c.held == held]
+    sure = [c for c in crossing if c.interval is not None]
+    if sure:
+        blocks += [Text("Where one becomes faster than the other:"),
+                   Points(tuple(map(_crossing, sure[:_MOST_CROSSINGS])))]  # fmt: skip
+    if unsure := len(crossing) - len(sure):
+        blocks.append(Text(f"{numbers.counted(unsure, 'further crossing')} of curves "
+                           f"{'is' if unsure == 1 else 'are'} not resolved.", "quiet"))  # fmt: skip
+    return blocks
+
+
+def _failures(m: MethodCurve) -> list[str]:
+    return [
+        f"{line(m.method)} at {numbers.counted(p.rows, 'row')}: {short(p.failed, 2 * _ROW)}"
+        for p in m.points
+        if p.failed
+    ]
+
+
+def _crossing(c: Crossover) -> str:
+    assert c.interval is not None
+    low, high = (numbers.digits(v) for v in (c.interval.low, c.interval.high))
+    return (
+        f"{line(c.above)} is faster than {line(c.below)} from {numbers.digits(c.rows)} rows on "
+        f"({low} to {high})."
+    )

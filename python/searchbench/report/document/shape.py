@@ -1,0 +1,94 @@
+"""A load with several rates: its stages, and the times over all of them."""
+
+from __future__ import annotations
+
+from functools import partial
+from statistics import median
+
+from searchbench.analysis.judgement import Shaped, StageSeen, TreatmentResult
+from searchbench.report.document.blocks import Block, Cell, Section, Text
+from searchbench.report.document.content import Content, figure
+from searchbench.report.document.text import line
+from searchbench.report.figures import shape as figures
+from searchbench.report.tables import numbers
+from searchbench.report.tables.cells import NONE, known, named, number, table, text
+
+_HOW = (
+    "The load has several rates. One stage at one rate is judged: all other figures of this page "
+    "are of that window. The other stages are shown: what a ramp does, or the seconds after a "
+    "spike, is no steady state. A request counts for the stage in which it was due."
+)
+
+
+def section(content: Content) -> Section | None:
+    """The stages of each treatment that is drawn; None where the loads have one rate."""
+    found = [(t, shaped) for t in content.drawn if (shaped := _of(t))]
+    if not found:
+        return None
+    rows = [
+        (treatment, at, stages)
+        for treatment, several in found
+        for at, stages in enumerate(zip(*(each.stages for each in several), strict=True), 1)
+    ]
+    blocks: list[Block] = [Text(_HOW, "quiet")]
+    blocks += figure(
+        "load-shape",
+        "Response times and the offered load",
+        "Of one trial of each treatment: solid 95 %, dashed half of the requests that were "
+        "due at that time. Below: the requests that were offered per second.",
+        partial(figures.over_time, [(t.label, several[0]) for t, several in found]),
+    )
+    blocks.append(
+        table(
+            rows,
+            text("Treatment", lambda r: named(r[0].label), 2),
+            text("Stage", lambda r: _stage(r[1], r[2][0]), 2),
+            number("Offered", lambda r: _offered(r[2][0])),
+            number("Answered", lambda r: _answered(r[2])),
+            number("p50", lambda r: _time([s.p50_s for s in r[2]])),
+            number("p99", lambda r: _time([s.p99_s for s in r[2]])),
+            number("Not answered", lambda r: _lost(r[2])),
+        )
+    )
+    said = "Each figure is the middle one of the treatment's valid trials"
+    without = [line(t.label) for t, _ in found if not any(x.counts for x in t.trials)]
+    if without:
+        said += f"; of {', '.join(without)}, which has none, of those that are not valid"
+    blocks.append(Text(f"{said}.", "quiet"))
+    return Section("shape", "The load over time", tuple(blocks), "Load over time")
+
+
+def _of(treatment: TreatmentResult) -> list[Shaped]:
+    """Of its valid trials; where there are none, of the others: the figures are no verdict."""
+    found = [t for t in treatment.trials if t.shaped is not None]
+    counting = [t for t in found if t.counts]
+    return [t.shaped for t in counting or found if t.shaped is not None]
+
+
+def _stage(number: int, seen: StageSeen) -> Cell:
+    end = seen.start_s + seen.seconds
+    what = "judged" if seen.judged else "shown"
+    return Cell(f"{number}: {seen.start_s:g} to {end:g} s, {what}")
+
+
+def _offered(seen: StageSeen) -> Cell:
+    first, last = numbers.digits(seen.first_per_s), numbers.digits(seen.last_per_s)
+    return Cell(f"{first}/s" if seen.first_per_s == seen.last_per_s else f"{first} to {last}/s")
+
+
+def _answered(seen: tuple[StageSeen, ...]) -> Cell:
+    return Cell(f"{numbers.digits(median(s.answered / s.seconds for s in seen))}/s")
+
+
+def _time(values: list[float | None]) -> Cell:
+    there = [v for v in values if v is not None]
+    middle = median(there) if len(there) == len(values) else None
+    return known(middle, lambda v: numbers.human(v, "s"))
+
+
+def _lost(seen: tuple[StageSeen, ...]) -> Cell:
+    if not any(s.requests for s in seen):
+        return NONE
+    return Cell(
+        numbers.percent(median((s.requests - s.answered) / max(1, s.requests) for s in seen))
+    )

@@ -1,0 +1,231 @@
+"""[operations.NAME] of a study: what is asked in the engines' own words, and by which methods.
+
+``asked`` is what a crossing of the plan has of it: one method of one operation. The texts of
+methods are read here, once, and stand in the plan as they were.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from searchbench import corpora
+from searchbench.corpora.corpus import Corpus, Schema
+from searchbench.engines import ENGINES, defaults
+from searchbench.engines.engine import Level
+from searchbench.errors import CorpusError
+from searchbench.spec import near_file, nearest, show
+from searchbench.study.model import Factor, Study, System, section_of
+from searchbench.study.plan import Plan, Treatment
+from searchbench.study.positions import Source
+from searchbench.study.systems import listed
+from searchbench.workload.operations.keys import METHOD_KEYS, OPERATION_KEYS
+from searchbench.workload.operations.text import BadText, Statement, check_names, read_method
+
+WIRES = ("mysql", "postgres")
+"""Those that operations are sent over."""
+ID = "id"
+Tables = dict[str, dict[str, Any]]
+
+
+def read_operations(source: Source, systems: Mapping[str, System], base: Path) -> Tables:
+    """The keys of each operation that are known and hold what they may, with its methods."""
+    found: Tables = {}
+    tables = source.table("operations")
+    if "operations" in source.tables and not tables:
+        source.at_key(("operations",), "[operations] names no operation",
+                      "as in [operations.fetch]")  # fmt: skip
+    for name in tables:
+        at = ("operations", name)
+        good = source.checked(at, OPERATION_KEYS, elsewhere=("methods",))
+        key = good.get("key", ())
+        good["key"] = [key] if isinstance(key, str) else list(key)
+        good["methods"] = methods = {}
+        for method in source.table(*at, "methods"):
+            if (read := _method(source, (*at, "methods", method), systems, base)) is not None:
+                methods[method] = read
+                _check(source, (*at, "methods", method), read, good["key"], systems)
+        if not source.table(*at, "methods"):
+            hint = f"give [operations.{name}.methods.NAME] with `sql` or `file`"
+            source.at_key(at, f"the operation {name} has no method that answers it", hint)
+        if not good["key"] and "rows" in good:
+            wrong = "`rows` asks for so many rows, and there is no `key` that says of which columns"
+            source.at_value((*at, "rows"), wrong)
+        found[name] = good
+    if tables:
+        _go_together(source, systems.values())
+    return found
+
+
+def _method(
+    source: Source, at: tuple[str, ...], systems: Mapping[str, System], base: Path
+) -> dict[str, Any] | None:
+    good = source.checked(at, METHOD_KEYS)
+    if ("sql" in good) == ("file" in good):
+        both = "not both" if "sql" in good else 'as in sql = "SELECT ..;"'
+        source.at_key(at, f"a method has its statements in `sql` or in a `file`, {both}")
+        return None
+    only = listed(good.get("systems") or ())
+    for i, system in enumerate(only):
+        if system not in systems:
+            source.at_each((*at, "systems"), i, f"there is no system {show(system)}",
+                           nearest(str(system), systems))  # fmt: skip
+    found: dict[str, Any] = {
+        "systems": list(only),
+        "text": good.get("sql", ""), "file": "", "line": 0,
+    }  # fmt: skip
+    if "file" in good:
+        path = base / good["file"]
+        try:
+            found |= {"text": path.read_text(encoding="utf-8"), "file": str(good["file"])}
+        except (OSError, UnicodeDecodeError) as error:
+            why = error.strerror if isinstance(error, OSError) else "it is not UTF-8"
+            source.at_value((*at, "file"), f"the statements cannot be read: {why}",
+                            near_file(path, good["file"]))  # fmt: skip
+            return None
+    else:
+        found["line"] = source.line_before((*at, "sql"))
+    return found
+
+
+def _check(
+    source: Source,
+    at: tuple[str, ...],
+    method: Mapping[str, Any],
+    columns: list[str],
+    systems: Mapping[str, System],
+) -> None:
+    """Complain of a text that is no method."""
+    try:
+        statements = read_method(method["text"])
+        for system in systems.values():
+            if not method["systems"] or system.name in method["systems"]:
+                check_names(statements, columns, list(system.parameters))
+                if system.attach and any(s.when == "once" for s in statements):
+                    line = next(s.line for s in statements if s.when == "once")
+                    wrong = f"@once is sent when an index is made, and {system.name} runs already"
+                    raise BadText(line, f"{wrong}: do it there, and leave this out")
+    except BadText as error:
+        key = "file" if method["file"] else "sql"
+        where = f"line {error.line} of {method['file']}" if method["file"] else f"line {error.line}"
+        source.at_value((*at, key), f"{where}: {error.sentence}")
+
+
+def _go_together(source: Source, systems: Iterable[System]) -> None:
+    for table in ("queries", "requests"):
+        if table in source.tables:
+            source.at_key((table,), f"[operations] say what is asked; leave [{table}] out")
+    if "machines" in source.table("load"):
+        source.at_key(("load", "machines"), "operations are sent from this machine")
+    if "jobs" in source.tables:
+        source.at_key(("jobs",), "jobs and operations are studies of their own")
+    for system in systems:
+        wire = _wire(system)
+        if wire not in WIRES:
+            source.at_key(
+                ("systems", system.name),
+                f"operations are statements of SQL, and {system.engine} speaks {wire}",
+                "engines that take them: " + ", ".join(n for n in ENGINES if _of(n) in WIRES),
+            )
+
+
+def _wire(system: System) -> str:
+    return str(ENGINES[system.engine].service(system.parameters, Schema(())).wire)
+
+
+def _of(engine: str) -> str:
+    return str(ENGINES[engine].service(defaults(ENGINES[engine]), Schema(())).wire)
+
+
+def asked(study: Study, system: System) -> Iterator[tuple[dict[str, Level], Tables]]:
+    """Each method of each operation that is for a system: its levels, and its tables."""
+    if not study.operations:
+        yield {}, {}
+        return
+    several = len(study.operations) > 1
+    once = _once(study, system)
+    for name, operation in study.operations.items():
+        for method, own in operation["methods"].items():
+            if own["systems"] and system.name not in own["systems"]:
+                continue
+            levels: dict[str, Level] = {"operation": name} if several else {}
+            told = {key.name: key.default for key in OPERATION_KEYS}
+            given = {k: v for k, v in operation.items() if k != "methods"}
+            texts = {k: own[k] for k in ("text", "file", "line")}
+            table = {**told, "seed": study.seed, **given, **texts, "once": once}
+            named = {"name": name, "method": method}
+            yield {**levels, "method": method}, {f"operations.{name}": {**named, **table}}
+
+
+def _once(study: Study, system: System) -> list[str]:
+    """The texts whose statements are sent when an index of the system is made, each once."""
+    texts = (
+        own["text"]
+        for operation in study.operations.values()
+        for own in operation["methods"].values()
+        if not own["systems"] or system.name in own["systems"]
+    )
+    return list(dict.fromkeys(t for t in texts if any(s.when == "once" for s in read_method(t))))
+
+
+def concerns(factor: Factor, tables: Tables) -> bool:
+    """Whether a factor is of this operation, or of none."""
+    of = {section_of(path) for path in factor.paths if path.startswith("operations.")}
+    return not of or bool(of & set(tables))
+
+
+def settle(tables: Tables) -> None:
+    """Call the table of the one operation of a crossing "operation"."""
+    for name in [name for name in tables if name.startswith("operations.")]:
+        tables["operation"] = tables.pop(name)
+
+
+def look(study: Study, plan: Plan) -> None:
+    """StudyError where a corpus has not the columns or not the rows that are asked for."""
+    source = Source(study.text, study.path, study.moved)
+    seen = set[str]()
+    for treatment in plan.treatments:
+        operation = treatment.operation
+        key = repr((treatment.corpus, operation["key"], operation["rows"]))
+        if key in seen or not operation["key"]:
+            continue
+        seen.add(key)
+        corpus = {k: v for k, v in treatment.corpus.items() if v is not None}
+        if corpora.family_of(corpus) == "debian":
+            continue
+        try:
+            _fits(source, study, treatment, corpora.open_corpus(corpus, study.base))
+        except CorpusError:
+            continue  # it is said where the corpus is looked at
+    source.finish()
+
+
+def _fits(source: Source, study: Study, treatment: Treatment, corpus: Corpus) -> None:
+    operation = treatment.operation
+    name, wanted = operation["name"], operation["rows"]
+    known = [ID, *(f.name for f in corpus.schema.fields)]
+    table = getattr(corpus.schema, "table", None)
+    known += [f.name for f in table.key] if table is not None else []
+    for i, column in enumerate(operation["key"]):
+        if column not in known:
+            source.at_each(("operations", name, "key"), i, f"{corpus.name} has no column "
+                           f"{show(column)}", nearest(column, known))  # fmt: skip
+            return
+    held = getattr(corpus, "count", None)
+    if not isinstance(held, int):
+        held = sum(1 for _ in itertools.islice(corpus.documents(), wanted))
+    if held < wanted:
+        path = f"operations.{name}.rows"
+        at: tuple[str, ...] = ("operations", name, "rows")
+        for factor in study.factors:
+            if path in factor.paths:
+                at = ("factors", path)
+        source.at_value(at, f"{wanted:,} different rows are asked for, and {corpus.name} has "
+                        f"{held:,}: ask for fewer, or take a larger corpus")  # fmt: skip
+
+
+def statements_of(table: Mapping[str, Any]) -> tuple[Statement, ...]:
+    """The statements of the method that a plan's table has."""
+    return read_method(table["text"])

@@ -1,0 +1,250 @@
+"""The text of a method: statements that end with ``;``, marks before them, places for values.
+
+A mark is a comment of its own line, ``-- @before`` or ``-- @each 1000 @prepared``, for the
+statement that follows:
+
+    once         sent when the index is made, before anything is timed
+    connection   sent once on each connection, after its login
+    before       set-up of each operation, not timed
+    after        clean-up of each operation, not timed
+    each N       sent for every N rows that are asked for (1 if N is left out)
+    prepared     prepared once on each connection; then only executed
+    pipelined N  N of it are sent at once, before the replies come (100 if N is left out)
+    ignored      its rows are no part of the answer
+
+Places: ``{name}`` is a column of the row that is asked for, ``[each ", ": ({id})]`` is what it has
+in it once for each row, with what is quoted between. ``{rows}`` is how many rows are asked for,
+``{system.LEVER}`` a lever of the system. Other braces and brackets are left as they are.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Literal
+
+from searchbench.errors import QueryError
+
+When = Literal["once", "connection", "before", "timed", "after"]
+PIPELINED = 100
+_MARKS = ("once", "connection", "before", "after", "each", "prepared", "pipelined", "ignored")
+_NUMBERED = ("each", "pipelined")
+_WHEN: tuple[When, ...] = ("once", "connection", "before", "timed", "after")
+_MARK_LINE = re.compile(r"[ \t]*--[ \t]*(@.*)")
+_PIECE = re.compile(
+    r"""(?P<quoted>'(?:[^'\\]++|\\.|'')*+'|"(?:[^"\\]++|\\.|"")*+"|`[^`]*`)
+    |(?P<comment>--(?=[ \t\n]|\Z)[^\n]*|/\*.*?\*/)
+    |(?P<open>['"`]|/\*)
+    |(?P<end>;)""",
+    re.VERBOSE | re.DOTALL,
+)
+_EACH = re.compile(r'\[each\s+"((?:[^"\\]|\\.)*)"\s*:\s?')
+_PLACE = re.compile(r"\{([A-Za-z_][A-Za-z0-9_.]*)\}")
+
+
+class BadText(QueryError):  # noqa: N818 -- a text is bad, not we
+    """What is wrong with a text, and in which of its lines (from 1)."""
+
+    def __init__(self, line: int, sentence: str) -> None:
+        self.line, self.sentence = line, sentence
+        super().__init__(f"line {line}: {sentence}")
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where a value goes."""
+
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class Repeated:
+    """What stands once for each row, and what is between."""
+
+    between: str
+    parts: tuple[str | Place, ...]
+
+
+Part = str | Place | Repeated
+
+
+@dataclass(frozen=True, slots=True)
+class Statement:
+    """One statement with its marks. ``line``: where it begins, from 1.
+
+    ``each``: it is sent for every so many rows; 0: once for all of them. ``pipelined``: so many are
+    sent at once; 0: each after the reply to the one before.
+    """
+
+    line: int
+    parts: tuple[Part, ...]
+    when: When = "timed"
+    each: int = 0
+    prepared: bool = False
+    pipelined: int = 0
+    ignored: bool = False
+
+    @property
+    def names(self) -> set[str]:
+        """The places that it has."""
+        inner = [p for part in self.parts if isinstance(part, Repeated) for p in part.parts]
+        return {p.name for p in (*self.parts, *inner) if isinstance(p, Place)}
+
+    @property
+    def repeats(self) -> bool:
+        """Has it a part for each row?"""
+        return any(isinstance(part, Repeated) for part in self.parts)
+
+
+@dataclass(slots=True)
+class _Marks:
+    """Those that wait for their statement."""
+
+    line: int = 0
+    named: dict[str, int] = field(default_factory=dict)
+
+
+def read_method(text: str) -> tuple[Statement, ...]:
+    """The statements of a text; BadText with the first mistake."""
+    text = text.replace("\r\n", "\n")
+    found = [_statement(*each) for each in _split(text)]
+    if not any(each.when == "timed" for each in found):
+        raise BadText(1, "there is no statement that is timed: give one without a mark of when")
+    order = [_WHEN.index(each.when) for each in found]
+    for before, after, each in zip(order, order[1:], found[1:], strict=False):
+        if after < before:
+            raise BadText(each.line, "statements stand in the order in which they are sent: once, "
+                          "connection, before, those that are timed, after")  # fmt: skip
+    return tuple(found)
+
+
+def _split(text: str) -> Iterator[tuple[int, str, _Marks]]:
+    """(line, statement, marks) of each."""
+    marks, start = _Marks(), 0
+    for piece in _PIECE.finditer(text):
+        if piece["open"] is not None:
+            line = text.count("\n", 0, piece.start()) + 1
+            raise BadText(line, f"{piece['open']} is opened here and not closed")
+        if piece["comment"] is not None and not text[start : piece.start()].strip():
+            # Between statements: a mark, or for people.
+            line = text.count("\n", 0, piece.start()) + 1
+            if (mark := _MARK_LINE.match(piece["comment"])) is not None:
+                _read_marks(mark[1], line, marks)
+            start = piece.end()
+        elif piece["end"] is not None:
+            yield from _one(text, start, piece.start(), marks)
+            marks, start = _Marks(), piece.end()
+    yield from _one(text, start, len(text), marks)
+
+
+def _one(text: str, start: int, end: int, marks: _Marks) -> Iterator[tuple[int, str, _Marks]]:
+    whole = text[start:end]
+    statement = whole.strip()
+    line = text.count("\n", 0, start + len(whole) - len(whole.lstrip())) + 1
+    if statement:
+        yield line, statement, marks
+    elif marks.named:
+        raise BadText(marks.line, f"@{next(iter(marks.named))} is a mark, and no statement follows")
+
+
+def _read_marks(text: str, line: int, marks: _Marks) -> None:
+    marks.line = marks.line or line
+    for word in re.findall(r"@\S+(?:\s+[^@\s]+)*", text):
+        name, *rest = word[1:].split()
+        if name not in _MARKS:
+            known = ", ".join(f"@{each}" for each in _MARKS)
+            raise BadText(line, f"there is no mark @{name}; there are {known}")
+        number = 1 if name == "each" else PIPELINED
+        if rest:
+            good = name in _NUMBERED and len(rest) == 1 and rest[0].isdigit() and int(rest[0])
+            if not good:
+                takes = "a number from 1 on" if name in _NUMBERED else "nothing"
+                raise BadText(line, f"@{name} takes {takes}, not {' '.join(rest)!r}")
+            number = int(rest[0])
+        if name in marks.named:
+            raise BadText(line, f"@{name} is there twice for one statement")
+        marks.named[name] = number
+    whens = [each for each in marks.named if each in _WHEN]
+    if len(whens) > 1:
+        raise BadText(line, f"a statement is sent @{whens[0]} or @{whens[1]}, not both")
+
+
+def _statement(line: int, text: str, marks: _Marks) -> Statement:
+    named = marks.named
+    when: When = next((w for w in _WHEN if w in named), "timed")
+    found = Statement(
+        line=line,
+        parts=tuple(_parts(text, line)),
+        when=when,
+        each=named.get("each", 0),
+        prepared="prepared" in named,
+        pipelined=named.get("pipelined", 0),
+        ignored="ignored" in named,
+    )
+    alone = next((n for n in ("each", "prepared", "pipelined") if n in named), "")
+    if when in ("once", "connection") and alone:
+        raise BadText(line, f"a statement that is sent @{when} cannot be @{alone}")
+    if found.pipelined and not found.each:
+        raise BadText(line, "@pipelined sends several at once: give @each too")
+    if when in ("once", "connection") and found.repeats:
+        raise BadText(line, f"a statement that is sent @{when} asks for no rows: [each ..] "
+                      "belongs to one that is sent with each operation")  # fmt: skip
+    return found
+
+
+def _parts(text: str, line: int) -> Iterator[Part]:
+    at = 0
+    for opened in _EACH.finditer(text):
+        if opened.start() < at:
+            continue
+        yield from _placed(text[at : opened.start()])
+        end = _closing(text, opened.end())
+        if end < 0:
+            at_line = line + text.count("\n", 0, opened.start())
+            raise BadText(at_line, "[each is opened here and not closed with ]")
+        between = opened[1].replace('\\"', '"').replace("\\n", "\n")
+        yield Repeated(between, tuple(_placed(text[opened.end() : end])))
+        at = end + 1
+    yield from _placed(text[at:])
+
+
+def _closing(text: str, at: int) -> int:
+    """Where the bracket closes that was opened before ``at``; -1 where it does not."""
+    depth = 1
+    for found in re.finditer(r"[\[\]]", text[at:]):
+        depth += 1 if found[0] == "[" else -1
+        if depth == 0:
+            return at + found.start()
+    return -1
+
+
+def _placed(text: str) -> Iterator[str | Place]:
+    for number, part in enumerate(_PLACE.split(text)):
+        if number % 2:
+            yield Place(part)
+        elif part:
+            yield part
+
+
+def check_names(
+    statements: Sequence[Statement], columns: Sequence[str], levers: Sequence[str]
+) -> None:
+    """BadText where a place names nothing, or a row's value where there is no row."""
+    known = {*columns, "rows", *(f"system.{lever}" for lever in levers)}
+    for each in statements:
+        for name in sorted(each.names - known):
+            if name.startswith("system."):
+                raise BadText(each.line, f"{{{name}}}: this system has no such lever; it has "
+                              f"{', '.join(levers)}")  # fmt: skip
+            raise BadText(
+                each.line,
+                f"{{{name}}} is no column of the key: those are {', '.join(columns)} (`key`)",
+            )
+        if each.when in ("once", "connection") and "rows" in each.names:
+            raise BadText(each.line, f"{{rows}} is of one operation, and this is sent @{each.when}")
+        outside = {p.name for p in each.parts if isinstance(p, Place)} & {*columns}
+        if outside and each.each != 1:
+            name = min(outside)
+            raise BadText(each.line, f"{{{name}}} is of one row, and the statement is for several: "
+                          f'put it into [each ", ": ..], or mark the statement @each')  # fmt: skip

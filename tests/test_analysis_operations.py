@@ -1,0 +1,120 @@
+"""Operations judged: curves with a known truth, where they cross, what a row costs, who differs."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from searchbench.analysis.judgement import Estimate
+from searchbench.analysis.operations.crossing import crossovers
+from searchbench.analysis.operations.model import MethodCurve, Point
+from searchbench.analysis.operations.results import _slope
+from searchbench.analysis.operations.rows import Returned, differing
+from searchbench.analysis.trial.operations import failed, failure
+from searchbench.record import Trial
+from searchbench.record.trial import Load, OperationAbout
+
+ROWS = (1, 10, 100, 1000, 10000)
+
+
+def curve(
+    name: str, fixed_s: float, row_s: float, noise: float = 0.0, blocks: int = 3, seed: int = 1
+) -> MethodCurve:
+    """A method that takes so long, on so many blocks, with that relative noise on each."""
+    rng = np.random.default_rng([seed, *name.encode()])
+    points = []
+    for rows in ROWS:
+        true = fixed_s + row_s * rows
+        by_block = {b: true * float(np.exp(noise * rng.normal())) for b in range(1, blocks + 1)}
+        seconds = Estimate(float(np.mean([*by_block.values()])), "s", blocks)
+        points.append(Point(name, rows, seconds, by_block))
+    return MethodCurve(name, "", tuple(points), _slope(points))
+
+
+def test_a_crossing_is_found_where_it_is_and_its_interval_holds_it() -> None:
+    # 30 us a row against 1 ms and 1 us a row: equal at 34.5 rows.
+    truth = 1e-3 / 29e-6
+    held = 0
+    for seed in range(200):
+        singles = curve("singles", 0.0, 30e-6, 0.1, seed=seed)
+        temporary = curve("temporary", 1e-3, 1e-6, 0.1, seed=seed)
+        (found,) = crossovers([singles, temporary])
+        assert (found.below, found.above) == ("singles", "temporary")
+        assert 10 < found.rows < 100
+        assert found.interval is not None
+        assert found.interval.low <= found.rows <= found.interval.high
+        # Straight lines on logs between levels that are ten times apart bend away from the truth.
+        held += found.interval.low * 0.75 <= truth <= found.interval.high / 0.75
+    assert held >= 190
+    # The other way round is the same crossing.
+    (turned,) = crossovers([temporary, singles])
+    assert turned.rows == pytest.approx(found.rows)
+    assert (turned.below, turned.above) == ("singles", "temporary")
+
+
+def test_a_crossing_within_the_noise_is_not_resolved_and_says_why() -> None:
+    a, b = curve("a", 1e-3, 1.00e-6, 0.3), curve("b", 1e-3, 1.01e-6, 0.3)
+    assert all(c.interval is None and c.why for c in crossovers([a, b]))
+    one = crossovers([curve("a", 0.0, 30e-6, blocks=1), curve("b", 1e-3, 1e-6, blocks=1)])
+    assert [c.interval for c in one] == [None]
+    assert "one block" in one[0].why
+
+
+def test_nothing_crosses_beyond_what_was_measured() -> None:
+    assert crossovers([curve("a", 1e-3, 1e-6), curve("b", 2e-3, 2e-6)]) == ()
+    # Equal at 100,000 rows, which nobody asked for.
+    assert crossovers([curve("a", 0.0, 30e-6), curve("b", 2.9, 1e-6)]) == ()
+
+
+def test_a_line_has_its_slope_and_what_bends_is_called_no_line() -> None:
+    slope = curve("line", 1e-3, 5e-6, 0.02).slope
+    assert slope is not None
+    assert slope.linear
+    assert slope.per_row.interval is not None
+    assert slope.per_row.interval.low < 5e-6 < slope.per_row.interval.high
+    assert slope.exponent is not None
+    assert slope.exponent.value == pytest.approx(1.0, abs=0.1)
+    points = [Point("bent", n, Estimate(1e-6 * n**2, "s", 1), {1: 1e-6 * n**2}) for n in ROWS]
+    bent = _slope(points)
+    assert bent is not None
+    assert not bent.linear
+    assert bent.exponent is not None
+    assert bent.exponent.value == pytest.approx(2.0)
+    assert _slope(points[:2]) is None
+
+
+def returned(label: str, rows: list[str], digest: str = "") -> Returned:
+    return Returned(label, "", len(rows), {0: (digest or repr(rows), len(rows), rows)})
+
+
+def test_the_first_row_that_differs_is_named_and_the_odd_one_out() -> None:
+    same = ["1\ta", "2\tb", "3\tc"]
+    three = [returned("in", same), returned("or", same), returned("singles", ["1\ta", "3\tc"])]
+    (found,) = differing(three)
+    assert (found.a, found.b, found.alike) == ("in", "singles", 2)
+    assert (found.place, found.row_a, found.row_b) == (1, "2\tb", "3\tc")
+    assert found.counts == (3, 2)
+    assert differing(three[:2]) == []
+    # A difference beyond the rows on record.
+    (found,) = differing([returned("a", same, "x"), returned("b", same, "y")])
+    assert found.place == -1
+
+
+def trial(**more: object) -> Trial:
+    operation = OperationAbout(name="fetch", method="UNION", rows=10_000)
+    return Trial(
+        trial="b01-t01", treatment="t01", operation=operation, load=Load(timeout_s=5.0), **more
+    )  # type: ignore[arg-type]
+
+
+def test_a_method_that_always_fails_does_so_in_the_servers_words() -> None:
+    broken = trial(said={"engine_error": "Thread stack overrun (error 1436)"})
+    assert failure(broken, {"engine_error": 30}) == "Thread stack overrun (error 1436)"
+    found = failed(broken, {"engine_error": 30})
+    assert found is not None
+    assert found.severity == "note"
+    assert "UNION does not answer 10,000 rows here: Thread stack" in found.meaning
+    assert failure(trial(), {"timed_out": 3}) == "it took longer than 5 s (`timeout_s`)"
+    # Where some succeed, the rest are errors like any others.
+    assert failed(broken, {"engine_error": 3, "ok": 30}) is None
+    assert failed(Trial(trial="b01-t01", treatment="t01"), {"engine_error": 3}) is None

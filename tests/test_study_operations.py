@@ -1,0 +1,138 @@
+"""[operations] of a study: methods as a factor, and every mistake in its place."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from searchbench.errors import StudyError
+from searchbench.study import Study
+from searchbench.study.inputs import look
+from searchbench.study.planner import make_plan
+from searchbench.study.quick import read_quick
+from searchbench.study.read import parse_study
+
+TOP = """question = "?"
+[corpus]
+family = "table"
+table = "data"
+rows = 500
+[systems.mariadb]
+[systems.postgresql]
+"""
+FETCH = """[operations.fetch]
+key = "id"
+draws = 3
+[operations.fetch.methods.in]
+sql = 'SELECT * FROM data WHERE id IN ([each ",": {id}])'
+[operations.fetch.methods.singles]
+systems = "mariadb"
+sql = \"\"\"
+-- @each
+SELECT * FROM data WHERE id = {id};
+\"\"\"
+"""
+
+
+def read(rest: str, base: Path = Path()) -> Study:
+    return parse_study(TOP + rest, "study.toml", base)
+
+
+def looked(rest: str, base: Path) -> None:
+    study = read(rest, base)
+    look(study, make_plan(study))
+
+
+def wrong(rest: str, base: Path = Path()) -> list[str]:
+    with pytest.raises(StudyError) as found:
+        looked(rest, base)
+    return [str(complaint).removeprefix("study.toml:") for complaint in found.value.complaints]
+
+
+def test_each_method_is_a_treatment_of_each_system_that_it_is_for() -> None:
+    plan = make_plan(read(FETCH + '[factors]\n"operations.fetch.rows" = [1, 10]\n'))
+    assert [t.label for t in plan.treatments] == [
+        "mariadb method=in rows=1",
+        "mariadb method=in rows=10",
+        "mariadb method=singles rows=1",
+        "mariadb method=singles rows=10",
+        "postgresql method=in rows=1",
+        "postgresql method=in rows=10",
+    ]
+    operation = plan.treatments[3].operation
+    assert (operation["name"], operation["method"], operation["rows"]) == ("fetch", "singles", 10)
+    assert (operation["key"], operation["order"], operation["draws"]) == (["id"], "random", 3)
+    assert plan.judging.factors["method"] == ["in", "singles"]
+    assert plan.judging.metric == "service_p50"
+    assert all("queries" not in t.settings for t in plan.treatments)
+
+
+def test_a_factor_of_one_operation_does_not_multiply_another() -> None:
+    more = '[operations.all.methods.count]\nsql = "SELECT COUNT(*) FROM data"\n'
+    rows = '[factors]\n"operations.fetch.rows" = [1, 10, 100]\n'
+    plan = make_plan(read(FETCH + more + rows))
+    counted = [t for t in plan.treatments if t.levels["operation"] == "all"]
+    assert len(counted) == 2
+    assert all("operations.fetch.rows" not in t.levels for t in counted)
+    assert len(plan.treatments) == 2 + 9
+
+
+def test_a_file_has_the_statements_too(tmp_path: Path) -> None:
+    (tmp_path / "in.sql").write_text('SELECT *\nFROM data WHERE id IN ([each ",": {idd}]);\n')
+    file = '[operations.fetch]\nkey = "id"\n[operations.fetch.methods.m]\nfile = "in.sql"\n'
+    (said,) = wrong(file, tmp_path)
+    assert said.startswith("11:8: line 1 of in.sql: {idd} is no column of the key: those are id")
+    (said,) = wrong(file.replace("in.sql", "ni.sql"), tmp_path)
+    assert "the statements cannot be read: No such file" in said
+    assert "in.sql" in said
+
+
+@pytest.mark.parametrize(
+    ("rest", "said"),
+    [
+        ("[operations]\n", "8:2: [operations] names no operation"),
+        ('[operations.f]\nkey = "id"\n', "8:13: the operation f has no method that answers it"),
+        (FETCH.replace("key", "keys"), "9:1: [operations.fetch] has no key `keys`"),
+        (FETCH.replace("draws = 3", "draws = 0"), "10:9: `draws` must be an integer"),
+        (FETCH.replace('"mariadb"', '"mariadbb"'), "14:11: there is no system \"mariadbb\""),
+        (FETCH.replace("{id}]", "{idd}]"), "12:7: line 1: {idd} is no column of the key"),
+        (FETCH.replace("-- @each", "-- @eech"), "15:7: line 1: there is no mark @eech"),
+        (FETCH + "[queries]\ndistinct = 3\n", "[operations] say what is asked"),
+        (FETCH + "[systems.sqlite]\n", "statements of SQL, and sqlite speaks frames"),
+        (FETCH + "[operations.f.methods.m]\n", "in `sql` or in a `file`, as in sql"),
+        (FETCH + '[factors]\n"operations.fetch.key" = ["id"]\n', "`key` of an operation cannot be"),
+        (FETCH + '[factors]\n"operations.fitch.rows" = [1]\n', "there is no operation `fitch`"),
+        ('[operations.f]\nrows = 3\n[operations.f.methods.m]\nsql = "SELECT 1"\n',
+         "9:8: `rows` asks for so many rows, and there is no `key`"),
+        (FETCH + '[factors]\n"operations.fetch.rows" = [1, 501]\n',
+         "501 different rows are asked for, and data has 500"),
+        (FETCH.replace('key = "id"', 'key = "owner_id"').replace("{id}", "{owner_id}"),
+         'has no column "owner_id"'),
+        (FETCH.replace("[operations.fetch.methods.in]\n",
+                       "[operations.fetch.methods.in]\nsystems = [\"mariadb\"]\n")
+         .replace("sql = 'SELECT", "sql = '-- @once\nSELECT 1; SELECT", 1), "this is not TOML"),
+    ],
+)  # fmt: skip
+def test_mistakes_are_complained_of_in_their_place(rest: str, said: str) -> None:
+    complaints = wrong(rest)
+    assert any(said in each for each in complaints), complaints
+
+
+def test_what_is_sent_once_is_not_for_a_system_that_runs() -> None:
+    running = FETCH.replace("-- @each\n", "-- @once\nCREATE TABLE x (a INT);\n-- @each\n")
+    text = TOP.replace("[systems.mariadb]\n", '[systems.mariadb]\nattach = "127.0.0.1:3306"\n')
+    with pytest.raises(StudyError, match="@once is sent when an index is made, and mariadb runs"):
+        parse_study(text + running, "study.toml", Path())
+
+
+def test_a_first_look_asks_for_few_rows(tmp_path: Path) -> None:
+    path = tmp_path / "study.toml"
+    sizes = "[1, 10, 100, 200, 400, 1000, 100000]"
+    text = TOP.replace("rows = 500", "rows = 200_000")
+    path.write_text(text + FETCH + f'[factors]\n"operations.fetch.rows" = {sizes}\n')
+    asked = {t.operation["rows"] for t in make_plan(read_quick(path)).treatments}
+    assert asked == {1, 100, 1000}
+    # What the user keeps is kept.
+    plan = make_plan(read_quick(path, only=["operations.fetch.rows=10"]))
+    assert {t.operation["rows"] for t in plan.treatments} == {10}
