@@ -1,0 +1,74 @@
+//! A client for the bench: connections that send one batch after another, and count what was
+//! acknowledged.
+//!
+//!     load PORT CONNECTIONS BATCH BYTES SECONDS [CALLS]
+//!
+//! CALLS is how many calls of a connection are on their way at one time. Prints the messages that
+//! were answered with OK, those answered with TRY_LATER, and the seconds that it took.
+
+use std::io::{BufReader, Read, Write};
+use std::net::TcpStream;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use searchbench_collect::scribe::{Answer, put_log, read_log_answer};
+
+static OK: AtomicU64 = AtomicU64::new(0);
+static LATER: AtomicU64 = AtomicU64::new(0);
+
+fn main() {
+    let given: Vec<u64> = std::env::args().skip(1).map(|text| text.parse().expect("a number")).collect();
+    let [port, connections, batch, bytes, seconds, ..] = given[..] else {
+        panic!("load PORT CONNECTIONS BATCH BYTES SECONDS [CALLS]");
+    };
+    let calls = given.get(5).copied().unwrap_or(1);
+    let message = vec![b'x'; bytes as usize];
+    let mut frame = Vec::new();
+    put_log(&mut frame, 1, (0..batch as usize).map(|_| (&b"load"[..], message.as_slice())));
+
+    // One thread has many connections, so that ten thousand need no ten thousand threads.
+    let threads = connections.min(8);
+    let began = Instant::now();
+    let until = began + Duration::from_secs(seconds);
+    thread::scope(|scope| {
+        for number in 0..threads {
+            let mine = connections / threads + u64::from(number < connections % threads);
+            let frame = &frame;
+            scope.spawn(move || {
+                let connect = |_| {
+                    let stream = TcpStream::connect(("127.0.0.1", port as u16)).expect("a server");
+                    stream.set_nodelay(true).expect("a socket");
+                    BufReader::new(stream)
+                };
+                let mut all: Vec<_> = (0..mine).map(connect).collect();
+                while Instant::now() < until {
+                    for stream in &mut all {
+                        for _ in 0..calls {
+                            stream.get_mut().write_all(frame).expect("a server that reads");
+                        }
+                    }
+                    for stream in &mut all {
+                        for _ in 0..calls {
+                            count(stream, batch);
+                        }
+                    }
+                }
+            });
+        }
+    });
+    let (ok, later) = (OK.load(Ordering::Relaxed), LATER.load(Ordering::Relaxed));
+    println!("{ok} {later} {}", began.elapsed().as_secs_f64());
+}
+
+fn count(stream: &mut BufReader<TcpStream>, batch: u64) {
+    let mut length = [0; 4];
+    stream.read_exact(&mut length).expect("an answer");
+    let mut answer = vec![0; u32::from_be_bytes(length) as usize];
+    stream.read_exact(&mut answer).expect("an answer");
+    let counter = match read_log_answer(&answer).expect("an answer to Log") {
+        Answer::Ok => &OK,
+        Answer::TryLater => &LATER,
+    };
+    counter.fetch_add(batch, Ordering::Relaxed);
+}

@@ -1,0 +1,253 @@
+//! Buffered files: what a primary did not take, in files of records, sent again in their order.
+//!
+//! A record is a length of four bytes, little-endian, and that many bytes; where a spool has
+//! several categories, a record `CATEGORY\n` stands before each. This is scribed's own form, but an
+//! empty message is kept too. Each start begins a new file: a record that a crash left half is the
+//! end of its file, and nothing follows it.
+
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use super::names::{numbers, suffixed, sync_folder};
+use crate::batch::{Batch, Name};
+
+pub struct Spool {
+    folder: PathBuf,
+    base: String,
+    category: Name,
+    shared: bool,
+    max_bytes: u64,
+    fsync: bool,
+    /// What is written now: its number, and its bytes that are kept.
+    open: Option<(File, u64, u64)>,
+    buffer: Vec<u8>,
+}
+
+/// A buffered file, read.
+pub struct Spooled {
+    pub number: u64,
+    pub messages: Batch,
+    /// Bytes at its end that are no whole record.
+    pub torn: usize,
+}
+
+impl Spool {
+    pub fn new(
+        folder: PathBuf,
+        base: String,
+        category: &str,
+        shared: bool,
+        max_bytes: u64,
+        fsync: bool,
+    ) -> Spool {
+        let category = Arc::from(category.as_bytes());
+        Spool {
+            folder,
+            base,
+            category,
+            shared,
+            max_bytes,
+            fsync,
+            open: None,
+            buffer: Vec::new(),
+        }
+    }
+
+    fn path(&self, number: u64) -> PathBuf {
+        self.folder.join(suffixed(&self.base, number))
+    }
+
+    fn said(&self, error: &io::Error) -> String {
+        format!("{}: {error}", self.folder.join(&self.base).display())
+    }
+
+    /// Appends these messages: all, or after a failure none of those left in `batch`.
+    pub fn append(&mut self, batch: &mut Batch) -> Result<(), String> {
+        let done = self.append_all(batch);
+        done.map_err(|error| self.said(&error))
+    }
+
+    fn append_all(&mut self, batch: &mut Batch) -> io::Result<()> {
+        while !batch.is_empty() {
+            if self.open.is_none() {
+                self.open = Some(self.next()?);
+            }
+            let (_, _, kept) = self.open.as_ref().expect("just opened");
+            let room = if self.max_bytes == 0 {
+                u64::MAX
+            } else {
+                self.max_bytes.saturating_sub(*kept)
+            };
+            self.buffer.clear();
+            let mut count = 0;
+            for (name, message) in batch.iter() {
+                put_record(&mut self.buffer, self.shared.then_some(name), message);
+                count += 1;
+                if self.buffer.len() as u64 >= room || self.buffer.len() >= 4 << 20 {
+                    break;
+                }
+            }
+            let (file, _, kept) = self.open.as_mut().expect("opened above");
+            let written = file.write_all(&self.buffer);
+            let written = written.and_then(|()| if self.fsync { file.sync_data() } else { Ok(()) });
+            if let Err(error) = written {
+                // A file whose end is unknown is written no further.
+                let _ = file.set_len(*kept);
+                self.open = None;
+                return Err(error);
+            }
+            *kept += self.buffer.len() as u64;
+            if self.max_bytes > 0 && *kept >= self.max_bytes {
+                self.open = None;
+            }
+            batch.drop_front(count);
+        }
+        Ok(())
+    }
+
+    fn next(&self) -> io::Result<(File, u64, u64)> {
+        let deeper = !self.folder.is_dir();
+        fs::create_dir_all(&self.folder)?;
+        let newest = numbers(&self.folder, &self.base)?.last().copied();
+        // A full disk may have left an empty one.
+        let number = match newest {
+            Some(newest) if fs::metadata(self.path(newest))?.len() == 0 => newest,
+            Some(newest) => newest + 1,
+            None => 0,
+        };
+        let file = OpenOptions::new()
+            .create(true)
+            .append(true)
+            .open(self.path(number))?;
+        if self.fsync {
+            sync_folder(&self.folder)?;
+            if deeper && let Some(above) = self.folder.parent() {
+                sync_folder(above)?;
+            }
+        }
+        Ok((file, number, 0))
+    }
+
+    /// The files, the oldest first.
+    pub fn files(&self) -> Result<Vec<PathBuf>, String> {
+        let all = numbers(&self.folder, &self.base).map_err(|error| self.said(&error))?;
+        Ok(all.into_iter().map(|number| self.path(number)).collect())
+    }
+
+    /// Is there anything to send?
+    pub fn is_empty(&self) -> Result<bool, String> {
+        self.files().map(|files| files.is_empty())
+    }
+
+    /// The oldest file. What is appended later goes to another.
+    pub fn oldest(&mut self) -> Result<Option<Spooled>, String> {
+        let first = numbers(&self.folder, &self.base).map_err(|error| self.said(&error))?;
+        let Some(number) = first.first().copied() else {
+            return Ok(None);
+        };
+        if self
+            .open
+            .as_ref()
+            .is_some_and(|(_, open, _)| *open == number)
+        {
+            self.open = None;
+        }
+        let bytes = fs::read(self.path(number)).map_err(|error| self.said(&error))?;
+        let (messages, whole) = read_records(&bytes, (!self.shared).then_some(&self.category));
+        let torn = bytes.len() - whole;
+        if torn > 0 {
+            self.set_aside(number, &bytes[whole..])
+                .map_err(|error| self.said(&error))?;
+        }
+        Ok(Some(Spooled {
+            number,
+            messages,
+            torn,
+        }))
+    }
+
+    /// What cannot be read is not deleted with the rest.
+    fn set_aside(&self, number: u64, bytes: &[u8]) -> io::Result<()> {
+        let mut beside = self.path(number).into_os_string();
+        beside.push(".torn");
+        fs::write(beside, bytes)
+    }
+
+    pub fn remove(&self, number: u64) -> Result<(), String> {
+        fs::remove_file(self.path(number)).map_err(|error| self.said(&error))
+    }
+
+    /// Puts the rest of a file in its place; after a crash there is the one or the other.
+    pub fn replace(&self, number: u64, rest: &Batch) -> Result<(), String> {
+        let mut bytes = Vec::new();
+        for (name, message) in rest.iter() {
+            put_record(&mut bytes, self.shared.then_some(name), message);
+        }
+        let mut beside = self.path(number).into_os_string();
+        beside.push(".new");
+        let beside = PathBuf::from(beside);
+        let put = |beside: &Path| {
+            let mut file = File::create(beside)?;
+            file.write_all(&bytes)?;
+            file.sync_data()?;
+            fs::rename(beside, self.path(number))
+        };
+        put(&beside).map_err(|error| self.said(&error))
+    }
+
+    pub fn close(&mut self) {
+        if let Some((file, ..)) = self.open.take() {
+            let _ = file.sync_data();
+        }
+    }
+}
+
+fn put_record(out: &mut Vec<u8>, name: Option<&Name>, message: &[u8]) {
+    if let Some(name) = name {
+        out.extend_from_slice(&(name.len() as u32 + 1).to_le_bytes());
+        out.extend_from_slice(name);
+        out.push(b'\n');
+    }
+    out.extend_from_slice(&(message.len() as u32).to_le_bytes());
+    out.extend_from_slice(message);
+}
+
+/// The messages of a buffered file, and how many of its bytes are whole records. `category`: that
+/// of all of them; None where each has its own before it.
+pub fn read_records(bytes: &[u8], category: Option<&Name>) -> (Batch, usize) {
+    let mut batch = Batch::default();
+    let (mut whole, mut at) = (0, 0);
+    let mut last: Option<Name> = None;
+    while let Some((first, after)) = record(bytes, at) {
+        let (message, after) = match category {
+            Some(name) => {
+                batch.push(name, first);
+                whole = after;
+                at = after;
+                continue;
+            }
+            None => match record(bytes, after) {
+                Some((message, after)) => (message, after),
+                None => break,
+            },
+        };
+        let named = first.strip_suffix(b"\n").unwrap_or(first);
+        let name = match &last {
+            Some(name) if **name == *named => name.clone(),
+            _ => Arc::from(named),
+        };
+        batch.push(&name, message);
+        last = Some(name);
+        (whole, at) = (after, after);
+    }
+    (batch, whole)
+}
+
+fn record(bytes: &[u8], at: usize) -> Option<(&[u8], usize)> {
+    let length = bytes.get(at..at + 4)?;
+    let length = u32::from_le_bytes(length.try_into().expect("four bytes")) as usize;
+    let end = (at + 4).checked_add(length)?;
+    Some((bytes.get(at + 4..end)?, end))
+}
