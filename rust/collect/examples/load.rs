@@ -18,14 +18,21 @@ static OK: AtomicU64 = AtomicU64::new(0);
 static LATER: AtomicU64 = AtomicU64::new(0);
 
 fn main() {
-    let given: Vec<u64> = std::env::args().skip(1).map(|text| text.parse().expect("a number")).collect();
+    let given: Vec<u64> = std::env::args()
+        .skip(1)
+        .map(|text| text.parse().expect("a number"))
+        .collect();
     let [port, connections, batch, bytes, seconds, ..] = given[..] else {
         panic!("load PORT CONNECTIONS BATCH BYTES SECONDS [CALLS]");
     };
     let calls = given.get(5).copied().unwrap_or(1);
     let message = vec![b'x'; bytes as usize];
     let mut frame = Vec::new();
-    put_log(&mut frame, 1, (0..batch as usize).map(|_| (&b"load"[..], message.as_slice())));
+    put_log(
+        &mut frame,
+        1,
+        (0..batch as usize).map(|_| (&b"load"[..], message.as_slice())),
+    );
 
     // One thread has many connections, so that ten thousand need no ten thousand threads.
     let threads = connections.min(8);
@@ -45,7 +52,10 @@ fn main() {
                 while Instant::now() < until {
                     for stream in &mut all {
                         for _ in 0..calls {
-                            stream.get_mut().write_all(frame).expect("a server that reads");
+                            stream
+                                .get_mut()
+                                .write_all(frame)
+                                .expect("a server that reads");
                         }
                     }
                     for stream in &mut all {

@@ -15,6 +15,8 @@ mod collector;
 pub mod conf;
 mod conn;
 mod counters;
+#[cfg(test)]
+mod fuzz_tests;
 mod ledger;
 mod queue;
 mod route;

@@ -223,7 +223,6 @@ impl Router {
             shared: !one.copied && !single,
             fsync: store.fsync,
             counts: self.shared.counters.of(one.category.as_bytes()),
-            counters: self.shared.counters.clone(),
             pool: self.pool.clone(),
         };
         one.thread = Some(one.queue.start(build(&store.store, &purpose))?);

@@ -3,6 +3,8 @@
 mod keys;
 mod read;
 mod scope;
+#[cfg(test)]
+mod tests;
 mod text;
 
 use std::fmt;

@@ -37,15 +37,6 @@ impl<'a> Scope<'a> {
         }
     }
 
-    /// The same block, whose keys are those of another type.
-    pub fn as_kind(&self, kind: &'a str) -> Scope<'a> {
-        Scope {
-            chain: self.chain.clone(),
-            kind,
-            mistakes: self.mistakes,
-        }
-    }
-
     pub fn block(&self) -> &'a Block {
         self.chain[self.chain.len() - 1]
     }

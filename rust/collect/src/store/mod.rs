@@ -15,7 +15,7 @@ use std::sync::atomic::Ordering;
 
 use crate::batch::Batch;
 use crate::conf::{Files, Kind};
-use crate::counters::{Counters, Counts, add};
+use crate::counters::{Counts, add};
 
 pub use names::numbers;
 pub use network::{Client, Pool};
@@ -61,7 +61,6 @@ pub struct Purpose {
     pub shared: bool,
     pub fsync: bool,
     pub counts: Arc<Counts>,
-    pub counters: Arc<Counters>,
     pub pool: Arc<Pool>,
 }
 
