@@ -18,6 +18,7 @@ static OK: AtomicU64 = AtomicU64::new(0);
 static LATER: AtomicU64 = AtomicU64::new(0);
 
 fn main() {
+    raise_descriptor_limit();
     let given: Vec<u64> = std::env::args()
         .skip(1)
         .map(|text| text.parse().expect("a number"))
@@ -81,4 +82,14 @@ fn count(stream: &mut BufReader<TcpStream>, batch: u64) {
         Answer::TryLater => &LATER,
     };
     counter.fetch_add(batch, Ordering::Relaxed);
+}
+
+fn raise_descriptor_limit() {
+    // SAFETY: the structure is valid and only ours.
+    unsafe {
+        let mut limit: libc::rlimit = std::mem::zeroed();
+        libc::getrlimit(libc::RLIMIT_NOFILE, &raw mut limit);
+        limit.rlim_cur = limit.rlim_max;
+        libc::setrlimit(libc::RLIMIT_NOFILE, &raw const limit);
+    }
 }

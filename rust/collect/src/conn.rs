@@ -301,7 +301,7 @@ impl Connection {
 
     /// Was a whole frame left because it was held up?
     fn has_frame(&self) -> bool {
-        let Some(length) = self.rest.get(..4) else {
+        let Some(length) = self.rest.get(..4).filter(|length| length != b"GET ") else {
             return false;
         };
         let length = u32::from_be_bytes(length.try_into().expect("four bytes")) as usize;

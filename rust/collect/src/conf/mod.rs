@@ -1,6 +1,7 @@
 //! A configuration in Scribe's own format: read, checked, and as what is to be done.
 
 mod keys;
+mod kinds;
 mod read;
 mod scope;
 #[cfg(test)]

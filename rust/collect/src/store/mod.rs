@@ -8,6 +8,8 @@ mod multi;
 mod names;
 mod network;
 mod spool;
+#[cfg(test)]
+mod tests;
 
 use std::path::PathBuf;
 use std::sync::Arc;
