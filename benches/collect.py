@@ -43,9 +43,10 @@ def figures() -> Iterator[Figure]:
 
 def _round(connections: int, fsync: str) -> tuple[int, float, float]:
     """Messages acknowledged, CPU seconds of the server, and the seconds that it took."""
-    with tempfile.TemporaryDirectory(prefix="searchbench-bench-") as folder, _collector(
-        Path(folder), fsync
-    ) as (process, port):
+    with (
+        tempfile.TemporaryDirectory(prefix="searchbench-bench-") as folder,
+        _collector(Path(folder), fsync) as (process, port),
+    ):
         before = process.cpu_times()
         calls = 4 if connections < MANY else 1
         said = subprocess.run(

@@ -112,6 +112,18 @@ def test_thriftpy2_has_all_of_fb303(collector: Collector, strict: bool) -> None:
     client.close()
 
 
+def test_debians_perl_library_logs(collector: Collector, place: Path) -> None:
+    ask = ["perl", "-MThrift::BinaryProtocol", "-e", "1"]
+    if subprocess.run(ask, capture_output=True).returncode:
+        pytest.skip("Perl has no Thrift: apt-get install libthrift-perl libbit-vector-perl")
+    done = subprocess.run(
+        ["perl", str(Path(__file__).with_name("scribe_client.pl")), str(collector.port), "perl"],
+        input=b"one\ntwo\n", capture_output=True, timeout=60,
+    )  # fmt: skip
+    assert (done.stdout, done.stderr) == (b"0\n0\n", b"")
+    eventually(lambda: lines(place / "all/perl", "perl") == [b"one", b"", b"two", b""])
+
+
 def test_messages_are_any_bytes_and_calls_may_be_pipelined(
     collector: Collector, place: Path
 ) -> None:

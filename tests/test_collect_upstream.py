@@ -7,9 +7,10 @@ import struct
 import threading
 from pathlib import Path
 
+import psutil
 import pytest
 
-from collecting import OK, TRY_LATER, block, collecting, eventually, lines, store
+from collecting import OK, TRY_LATER, block, collecting, eventually, lines, log_frame, store
 
 
 def central(place: Path, *more: str) -> str:
@@ -74,6 +75,25 @@ def test_an_upstream_that_is_killed_and_comes_back_gets_all_in_order(
         assert len(found) - len(firsts) <= 2 * 10_000
         assert near.counted("retries", "web") >= 2
         assert not list((tmp_path / "near/buffered/web").glob("web_0*"))
+
+
+def test_memory_is_flat_while_the_upstream_is_away(tmp_path: Path) -> None:
+    with collecting(tmp_path / "near", buffered(tmp_path, 9)) as near:
+        process, client = psutil.Process(near.process.pid), near.client()
+        frame = log_frame([("web", b"x" * 1000)] * 1000)
+
+        def send(calls: int) -> int:
+            for _ in range(calls):
+                client.send(frame)
+                while client.answer() != OK:
+                    client.send(frame)
+            return int(process.memory_info().rss)
+
+        before = send(30)
+        assert send(150) < before + 20_000_000
+        eventually(lambda: near.metrics()['scribe_queue_bytes{category="web"}'] == 0)
+        files = (tmp_path / "buffered/web").glob("web_*")
+        assert sum(file.stat().st_size for file in files) == 180_000 * 1004
 
 
 def test_buffered_files_have_scribes_form_and_those_of_an_earlier_run_are_sent(

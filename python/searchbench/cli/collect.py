@@ -40,9 +40,13 @@ def collect(
         The address to listen at, in place of the configuration's. Without either it is every
         address of this machine.
     """
+    import signal
+
     from searchbench import _core
     from searchbench.errors import CollectError
 
+    # The collector has a handler of its own, and Ctrl-C is an end like any other.
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
     try:
         _core.collect_serve(str(config), host, port)
     except (ValueError, OSError) as error:

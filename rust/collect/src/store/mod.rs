@@ -7,6 +7,7 @@ mod file;
 mod multi;
 mod names;
 mod network;
+mod series;
 mod spool;
 #[cfg(test)]
 mod tests;
