@@ -92,6 +92,7 @@ class Collector:
         self.config.write_text(HEAD + text)
         self.port = port
         self.errors = place / "errors"
+        self.clients: list[Client] = []
         self.start()
 
     def start(self) -> None:
@@ -113,8 +114,9 @@ class Collector:
         return self.errors.read_text()
 
     def client(self) -> Client:
-        """A new connection."""
-        return Client(self.port)
+        """A new connection, which is closed at the end."""
+        self.clients.append(Client(self.port))
+        return self.clients[-1]
 
     def end(self, how: int = signal.SIGTERM) -> int:
         """Its exit code."""
@@ -145,8 +147,9 @@ def collecting(place: Path, text: str, port: int = 0) -> Iterator[Collector]:
     try:
         yield collector
     finally:
-        if collector.process.poll() is None:
-            collector.end(signal.SIGKILL)
+        collector.end(signal.SIGKILL)
+        for client in collector.clients:
+            client.socket.close()
 
 
 def eventually(holds: Callable[[], bool], within: float = 30) -> None:

@@ -7,6 +7,7 @@ import struct
 import subprocess
 import sys
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -49,7 +50,8 @@ def collector(place: Path) -> Iterator[Collector]:
         assert running.end() == 0, running.said()
 
 
-def thriftpy2_client(port: int, *, strict: bool) -> Any:
+@contextmanager
+def thriftpy2_client(port: int, *, strict: bool = True) -> Iterator[Any]:
     import thriftpy2
     from thriftpy2.protocol import TBinaryProtocolFactory
     from thriftpy2.rpc import make_client
@@ -57,11 +59,15 @@ def thriftpy2_client(port: int, *, strict: bool) -> Any:
 
     if "scribe_thrift" not in sys.modules:
         thriftpy2.load(str(Path(__file__).with_name("scribe.thrift")), "scribe_thrift")
-    return make_client(
+    client = make_client(
         sys.modules["scribe_thrift"].scribe, "127.0.0.1", port,
         proto_factory=TBinaryProtocolFactory(strict_read=False, strict_write=strict),
         trans_factory=TFramedTransportFactory(), timeout=10_000,
     )  # fmt: skip
+    try:
+        yield client
+    finally:
+        client.close()
 
 
 @pytest.mark.parametrize("strict", [True, False])
@@ -87,29 +93,28 @@ def test_facebooks_own_client_logs(collector: Collector, place: Path, strict: bo
 def test_thriftpy2_has_all_of_fb303(collector: Collector, strict: bool) -> None:
     from thriftpy2.thrift import TApplicationException
 
-    client = thriftpy2_client(collector.port, strict=strict)
-    types = sys.modules["scribe_thrift"]
-    name = f"counted{strict}"
-    entry = types.LogEntry(category=name, message="one")
-    assert client.Log([entry] * 3) == types.ResultCode.OK
-    assert client.getName() == "Scribe"
-    assert client.getVersion().startswith("2.2 ")
-    assert client.getStatus() == types.fb_status.ALIVE
-    assert client.getStatusDetails() == ""
-    counters = client.getCounters()
-    assert counters[f"{name}:received good"] == 3
-    assert counters["scribe_overall:received good"] >= 3
-    assert client.getCounter(f"{name}:received good") == 3
-    assert client.getCounter("no such counter") == 0
-    client.setOption("key", "value")
-    assert client.getOption("key") == "value"
-    assert client.getOptions()["key"] == "value"
-    assert client.getCpuProfile(1) == ""
-    assert abs(client.aliveSince() - collector.config.stat().st_mtime) < 60
-    with pytest.raises(TApplicationException, match="no method"):
-        client.nothingOfTheKind()
-    assert client.getName() == "Scribe"
-    client.close()
+    with thriftpy2_client(collector.port, strict=strict) as client:
+        types = sys.modules["scribe_thrift"]
+        name = f"counted{strict}"
+        entry = types.LogEntry(category=name, message="one")
+        assert client.Log([entry] * 3) == types.ResultCode.OK
+        assert client.getName() == "Scribe"
+        assert client.getVersion().startswith("2.2 ")
+        assert client.getStatus() == types.fb_status.ALIVE
+        assert client.getStatusDetails() == ""
+        counters = client.getCounters()
+        assert counters[f"{name}:received good"] == 3
+        assert counters["scribe_overall:received good"] >= 3
+        assert client.getCounter(f"{name}:received good") == 3
+        assert client.getCounter("no such counter") == 0
+        client.setOption("key", "value")
+        assert client.getOption("key") == "value"
+        assert client.getOptions()["key"] == "value"
+        assert client.getCpuProfile(1) == ""
+        assert abs(client.aliveSince() - collector.config.stat().st_mtime) < 60
+        with pytest.raises(TApplicationException, match="no method"):
+            client.nothingOfTheKind()
+        assert client.getName() == "Scribe"
 
 
 def test_debians_perl_library_logs(collector: Collector, place: Path) -> None:
@@ -223,7 +228,8 @@ def test_a_queue_that_is_full_says_so(tmp_path: Path) -> None:
         kept = said.count(OK)
         assert collector.counted("denied_for_queue_size", "web") == 100 - kept
         assert collector.metrics()["scribe_status"] == 5
-        assert "refused" in thriftpy2_client(collector.port, strict=True).getStatusDetails()
+        with thriftpy2_client(collector.port) as fb303:
+            assert "refused" in fb303.getStatusDetails()
         # What was answered with OK is saved when it is told to stop, and taken up at the start.
         assert collector.end() == 0
         collector.config.write_text(
@@ -244,6 +250,22 @@ def test_more_than_max_msg_per_second_is_denied(tmp_path: Path) -> None:
         assert collector.metrics()["scribe_denied_for_rate_total"] == 50 * said.count(TRY_LATER)
 
 
+def test_connections_above_max_conn_are_closed(tmp_path: Path) -> None:
+    with collecting(tmp_path, "max_conn=2\n" + store("default", "null")) as collector:
+        clients = [collector.client() for _ in range(2)]
+        assert [client.log("web", [b"x"]) for client in clients] == [OK, OK]
+        assert collector.client().rest() == b""
+        clients[0].socket.close()
+
+        def served() -> bool:
+            try:
+                return collector.client().log("web", [b"x"]) == OK
+            except OSError:
+                return False
+
+        eventually(served)
+
+
 def test_a_message_that_no_store_takes_is_not_acknowledged(tmp_path: Path) -> None:
     with collecting(tmp_path, store("known", "null")) as collector:
         client = collector.client()
@@ -257,8 +279,8 @@ def test_shutdown_by_a_client_writes_what_is_held(tmp_path: Path) -> None:
                  "target_write_size=1000000")  # fmt: skip
     with collecting(tmp_path, text) as collector:
         assert collector.client().log("web", [b"held"]) == OK
-        client = thriftpy2_client(collector.port, strict=True)
-        client.shutdown()
+        with thriftpy2_client(collector.port) as client:
+            client.shutdown()
         assert collector.process.wait(20) == 0
     assert (tmp_path / "web/web_00000").read_bytes() == b"held"
 

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from collecting import OK, TRY_LATER, Collector, block, collecting, eventually, lines, store
+from collecting import OK, TRY_LATER, Client, Collector, block, collecting, eventually, lines, store
 
 
 class Senders:
@@ -21,17 +21,14 @@ class Senders:
     def __init__(self, collector: Collector, count: int = 4) -> None:
         self.acknowledged: list[list[bytes]] = [[] for _ in range(count)]
         self.threads = [
-            threading.Thread(target=self._send, args=(collector.port, n)) for n in range(count)
+            threading.Thread(target=self._send, args=(collector.client(), n)) for n in range(count)
         ]
         for thread in self.threads:
             thread.start()
 
-    def _send(self, port: int, who: int) -> None:
-        from collecting import Client
-
+    def _send(self, client: Client, who: int) -> None:
         number = 0
         try:
-            client = Client(port)
             while True:
                 batch = [b"%d:%d" % (who, number + n) for n in range(10)]
                 if client.log("web", batch) == OK:

@@ -90,7 +90,11 @@ impl<'a> Scope<'a> {
             "yes" => true,
             "no" => false,
             other => {
-                let taken = if default { "yes" } else { "no" };
+                // Only of these scribed asks whether it is `no`, of all others whether it is `yes`.
+                let taken = match key {
+                    "must_succeed" | "new_thread_per_category" => "yes",
+                    _ => "no",
+                };
                 let what =
                     format!("{key} is yes or no, not {other:?}; scribed reads this as {taken}");
                 self.wrong(

@@ -129,8 +129,9 @@ fn values_that_scribe_reads_otherwise_are_mistakes() {
     for (line, says) in [
         ("rotate_minute=08", "octal"),
         ("max_size=10MB", "reads 10"),
-        ("create_symlink=true", "reads this as yes"),
+        ("create_symlink=true", "reads this as no"),
         ("write_meta=1", "reads this as no"),
+        ("must_succeed=false", "reads this as yes"),
         ("add_newlines=yes", "whole number"),
         ("rotate_period=weekly", "never"),
         ("rotate_hour=24", "from 0 to 23"),
