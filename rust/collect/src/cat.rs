@@ -1,7 +1,7 @@
 //! Standard input, or any other, to a category: what `scribe_cat` does, and line by line.
 
 use std::io::{BufRead, BufReader, Read};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use crate::scribe::Answer;
 use crate::store::Client;
@@ -10,8 +10,12 @@ use crate::store::Client;
 const LINES: usize = 100;
 const CALL_BYTES: usize = 1 << 20;
 
-/// Sends each line with its newline as a message, or (`whole`) everything as one. Waits as long as
-/// the server says TRY_LATER, up to `patience` for one call. How many messages were sent.
+/// To connect, and for one answer.
+const TIMEOUT: Duration = Duration::from_secs(5);
+
+/// Sends each line with its newline as a message, or (`whole`) everything as one. While the server
+/// says TRY_LATER, or is away, the same call is tried again, up to `patience`. A server that is not
+/// there at the beginning is a mistake at once. How many messages were sent.
 pub fn cat(
     input: impl Read,
     host: &str,
@@ -20,7 +24,8 @@ pub fn cat(
     whole: bool,
     patience: Duration,
 ) -> Result<u64, String> {
-    let mut client = Client::connect(host, port, Duration::from_secs(5))?;
+    let connect = || Client::connect(host, port, TIMEOUT);
+    let mut client = Some(connect()?);
     let mut input = BufReader::with_capacity(256 << 10, input);
     let mut messages: Vec<Vec<u8>> = Vec::new();
     let mut sent = 0;
@@ -47,34 +52,41 @@ pub fn cat(
         if messages.is_empty() {
             return Ok(sent);
         }
-        send(&mut client, category, &messages, patience)
+        send(&mut client, &connect, category, &messages, patience)
             .map_err(|why| format!("{host}:{port}: {why}; {sent} messages were sent before"))?;
         sent += messages.len() as u64;
     }
 }
 
+/// Sends one call until it is taken; how many seconds it may take is `patience`.
 fn send(
-    client: &mut Client,
+    client: &mut Option<Client>,
+    connect: &dyn Fn() -> Result<Client, String>,
     category: &str,
     messages: &[Vec<u8>],
     patience: Duration,
 ) -> Result<(), String> {
-    let mut waited = Duration::ZERO;
+    let began = Instant::now();
     loop {
         let entries = messages
             .iter()
             .map(|message| (category.as_bytes(), message.as_slice()));
-        if client.log(entries)? == Answer::Ok {
-            return Ok(());
+        let said = match client {
+            Some(open) => open.log(entries),
+            None => connect().and_then(|new| client.insert(new).log(entries)),
+        };
+        let why = match said {
+            Ok(Answer::Ok) => return Ok(()),
+            Ok(Answer::TryLater) => "it answers TRY_LATER".into(),
+            Err(why) => {
+                // An answer that comes late must not be taken for that of the next call.
+                *client = None;
+                why
+            }
+        };
+        if began.elapsed() >= patience {
+            return Err(format!("{why}, for {} s", patience.as_secs()));
         }
-        if waited >= patience {
-            return Err(format!(
-                "it answers TRY_LATER for {} s: `searchbench collect cat` has waited long enough",
-                patience.as_secs()
-            ));
-        }
-        let pause = Duration::from_millis(200 + fastrand::u64(0..100));
-        std::thread::sleep(pause);
-        waited += pause;
+        std::thread::sleep(Duration::from_millis(200 + fastrand::u64(0..100)));
     }
 }

@@ -13,6 +13,7 @@ use crate::batch::{Batch, Name};
 use crate::counters::{Counts, add};
 use crate::ledger::Row;
 use crate::store::Store;
+use crate::sys::EndsAll;
 use crate::ticket::Ticket;
 
 /// What a message needs in memory beside its bytes.
@@ -148,7 +149,10 @@ impl Queue {
     pub fn start(self: &Arc<Self>, store: Box<dyn Store>) -> std::io::Result<JoinHandle<Batch>> {
         let queue = self.clone();
         let thread = std::thread::Builder::new().stack_size(STACK_BYTES);
-        thread.spawn(move || Worker::new(queue, store).run())
+        thread.spawn(move || {
+            let _all = EndsAll;
+            Worker::new(queue, store).run()
+        })
     }
 }
 

@@ -12,6 +12,7 @@ use mio::{Events, Interest, Poll, Token, Waker};
 
 use crate::collector::Collector;
 use crate::conn::{Connection, Desk};
+use crate::sys::EndsAll;
 use crate::ticket::{Asker, Mailbox};
 
 const LISTENER: Token = Token(usize::MAX);
@@ -123,6 +124,7 @@ struct Reactor {
 
 impl Reactor {
     fn run(mut self) {
+        let _all = EndsAll;
         let mut events = Events::with_capacity(1024);
         let mut accept_at: Option<Instant> = None;
         let mut until: Option<Instant> = None;

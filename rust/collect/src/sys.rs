@@ -68,3 +68,16 @@ pub fn raise_descriptor_limit() {
         }
     }
 }
+
+/// Held by each thread that others rely on: where one panics, the process ends, rather than
+/// going on without it. What was acknowledged with `fsync` is kept, and clients go elsewhere.
+pub struct EndsAll;
+
+impl Drop for EndsAll {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            eprintln!("searchbench collect: a thread has failed, see above; please report it");
+            std::process::abort();
+        }
+    }
+}

@@ -34,6 +34,23 @@ pub fn numbers(folder: &Path, base: &str) -> io::Result<Vec<u64>> {
     Ok(found)
 }
 
+/// Makes a folder and those above it; with `fsync`, so that a crash does not take them back.
+pub fn make_folder(folder: &Path, fsync: bool) -> io::Result<()> {
+    let missing: Vec<_> = folder
+        .ancestors()
+        .take_while(|above| !above.exists())
+        .collect();
+    fs::create_dir_all(folder)?;
+    if fsync {
+        for made in missing {
+            if let Some(above) = made.parent().filter(|above| !above.as_os_str().is_empty()) {
+                sync_folder(above)?;
+            }
+        }
+    }
+    Ok(())
+}
+
 /// What is in this folder is found there after a crash too.
 pub fn sync_folder(folder: &Path) -> io::Result<()> {
     fs::File::open(folder)?.sync_all()

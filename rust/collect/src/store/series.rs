@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 use super::Purpose;
-use super::names::{numbers, suffixed, sync_folder};
+use super::names::{make_folder, numbers, suffixed, sync_folder};
 use crate::conf::{Files, Period};
 use crate::sys::Local;
 
@@ -57,8 +57,7 @@ impl Series {
             Period::Never => self.base.clone(),
             _ => format!("{}-{}", self.base, now.date()),
         };
-        let deeper = !self.folder.is_dir();
-        fs::create_dir_all(&self.folder)?;
+        make_folder(&self.folder, self.fsync)?;
         let first = if self.conf.period == Period::Hourly {
             now.hour.into()
         } else {
@@ -84,9 +83,6 @@ impl Series {
         }
         if self.fsync {
             sync_folder(&self.folder)?;
-            if deeper && let Some(above) = self.folder.parent() {
-                sync_folder(above)?;
-            }
         }
         self.link(&path)?;
         self.opened_before = true;

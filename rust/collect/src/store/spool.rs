@@ -10,7 +10,7 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use super::names::{numbers, suffixed, sync_folder};
+use super::names::{make_folder, numbers, suffixed, sync_folder};
 use crate::batch::{Batch, Name};
 
 pub struct Spool {
@@ -108,8 +108,7 @@ impl Spool {
     }
 
     fn next(&self) -> io::Result<(File, u64, u64)> {
-        let deeper = !self.folder.is_dir();
-        fs::create_dir_all(&self.folder)?;
+        make_folder(&self.folder, self.fsync)?;
         let newest = numbers(&self.folder, &self.base)?.last().copied();
         // A full disk may have left an empty one.
         let number = match newest {
@@ -123,9 +122,6 @@ impl Spool {
             .open(self.path(number))?;
         if self.fsync {
             sync_folder(&self.folder)?;
-            if deeper && let Some(above) = self.folder.parent() {
-                sync_folder(above)?;
-            }
         }
         Ok((file, number, 0))
     }
