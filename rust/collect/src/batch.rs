@@ -5,6 +5,9 @@ use std::sync::Arc;
 /// A category's name. Any bytes but those that would lead out of its folder.
 pub type Name = Arc<[u8]>;
 
+/// A name that is not among the last so many is written down again.
+const LOOKED_AT: usize = 32;
+
 #[derive(Clone, Copy)]
 struct Mark {
     end: usize,
@@ -25,7 +28,14 @@ impl Batch {
         let known = |(_, known): &(usize, &Name)| Arc::ptr_eq(known, name) || **known == *name;
         let index = match self.marks.last() {
             Some(last) if Arc::ptr_eq(&self.names[last.name as usize], name) => last.name,
-            _ => match self.names.iter().enumerate().find(known) {
+            _ => match self
+                .names
+                .iter()
+                .enumerate()
+                .rev()
+                .take(LOOKED_AT)
+                .find(known)
+            {
                 Some((index, _)) => index as u32,
                 None => {
                     self.names.push(name.clone());

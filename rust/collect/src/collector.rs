@@ -304,11 +304,14 @@ impl Collector {
         }
         let categories: Vec<_> = batch.iter().map(|(name, _)| name.clone()).collect();
         let count = categories.len();
-        self.shared.ledger.save(&mut batch).inspect_err(|_| {
+        if let Err(why) = self.shared.ledger.save(&mut batch) {
             for name in categories {
                 add(&self.shared.counters.of(&name).lost, 1);
             }
-        })?;
+            return Err(format!(
+                "{count} messages that no store took cannot be saved either, and are lost: {why}"
+            ));
+        }
         eprintln!("searchbench collect: {count} messages that no store took are saved for later");
         Ok(())
     }

@@ -112,11 +112,7 @@ pub fn serve(path: &Path, host: Option<&str>, port: Option<u16>) -> Result<(), T
             }
         }
     }
-    let ended = collector.stop().map_err(|why| {
-        Trouble::Failed(format!(
-            "{why}; messages answered with OK are lost: see the counts above"
-        ))
-    });
+    let ended = collector.stop().map_err(Trouble::Failed);
     server.stop();
     if collector.settled() {
         saved
