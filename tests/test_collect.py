@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import struct
 import subprocess
@@ -26,6 +27,7 @@ from collecting import (
     store,
 )
 from searchbench.cli import app
+from searchbench.errors import CollectError
 
 
 @pytest.fixture(scope="module")
@@ -305,9 +307,13 @@ def test_a_mistake_has_its_line_and_the_nearest_key(
 ) -> None:
     path = tmp_path / "scribe.conf"
     path.write_text("port=1463\n<store>\ncategory=a\ntype=file\nmax_sise=5\n</store>\n")
-    assert app(["collect", "check", str(path)]) == 2
-    said = capsys.readouterr().out
-    assert f"{path}:5: there is no key max_sise (did you mean max_size?)" in said
+    with pytest.raises(
+        CollectError, match=f"{path}:5: there is no key max_sise .did you mean max_s"
+    ):
+        app(["collect", "check", str(path)])
+    assert app(["collect", "check", "--json", str(path)]) == 2
+    (mistake,) = json.loads(capsys.readouterr().out)["mistakes"]
+    assert (mistake["line"], mistake["key"], mistake["fatal"]) == (5, "max_sise", True)
     done = subprocess.run(
         [sys.executable, "-m", "searchbench", "collect", "-c", str(path)],
         capture_output=True, text=True, timeout=60,

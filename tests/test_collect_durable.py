@@ -55,7 +55,7 @@ def in_order(found: list[bytes], acknowledged: list[list[bytes]]) -> None:
 @pytest.mark.parametrize("round_", range(3))
 def test_what_was_acknowledged_survives_kill_9(tmp_path: Path, round_: int) -> None:
     text = "fsync=yes\n" + store(
-        "default", "file", f"file_path={tmp_path}", "add_newlines=1", "max_size=20000"
+        "default", "file", f"file_path={tmp_path}", "add_newlines=1", "max_size=1000"
     )
     with collecting(tmp_path, text) as collector:
         senders = Senders(collector)

@@ -17,13 +17,12 @@ def central(place: Path, *more: str) -> str:
     return store("default", "file", f"file_path={place}", "add_newlines=1", *more)
 
 
-def buffered(place: Path, port: int, *more: str) -> str:
+def buffered(place: Path, port: int, size: int = 2000) -> str:
     return store(
         "default", "buffer", "retry_interval=1", "retry_interval_range=0", "buffer_send_rate=50",
-        *more,
         inner=[
             block("primary", "network", "remote_host=127.0.0.1", f"remote_port={port}"),
-            block("secondary", "file", f"file_path={place}/buffered", "max_size=2000"),
+            block("secondary", "file", f"file_path={place}/buffered", f"max_size={size}"),
         ],
     )  # fmt: skip
 
@@ -78,7 +77,7 @@ def test_an_upstream_that_is_killed_and_comes_back_gets_all_in_order(
 
 
 def test_memory_is_flat_while_the_upstream_is_away(tmp_path: Path) -> None:
-    with collecting(tmp_path / "near", buffered(tmp_path, 9)) as near:
+    with collecting(tmp_path / "near", buffered(tmp_path, 9, 1_000_000)) as near:
         process, client = psutil.Process(near.process.pid), near.client()
         frame = log_frame([("web", b"x" * 1000)] * 1000)
 

@@ -83,11 +83,16 @@ def check(config: Path, *, as_json: Json = False) -> int:
         mistakes = [dict(zip(names, mistake, strict=True)) for mistake in found]
         out.as_json({"ok": not wrong, "mistakes": mistakes})
         return 2 if wrong else 0
-    for line, _key, message, hint, fatal in found:
-        place = f"{config}:{line}" if line else str(config)
-        out.say(f"{place}: {'' if fatal else 'note: '}{message} ({hint})")
-    out.say(f"{config}: {'wrong' if wrong else 'right'}")
-    return 2 if wrong else 0
+    lines = [
+        f"{config}:{line}: {'' if fatal else 'note: '}{message} ({hint})"
+        for line, _key, message, hint, fatal in found
+    ]
+    if wrong:
+        raise CollectError("\n".join(lines))
+    for line in lines:
+        out.say(line)
+    out.say(f"{config}: right")
+    return 0
 
 
 @app.command

@@ -106,7 +106,7 @@ impl Buffered {
         if let Retry::Adaptive { least, .. } = self.conf.retry {
             self.adaptive = (self.adaptive - 2.0).max(least as f64);
         }
-        let nothing = match &self.secondary {
+        let nothing = match &mut self.secondary {
             Secondary::Files(spool) => spool.is_empty().unwrap_or(false),
             Secondary::Other(_) => true,
         };

@@ -5,6 +5,7 @@
 //! empty message is kept too. Each start begins a new file: a record that a crash left half is the
 //! end of its file, and nothing follows it.
 
+use std::collections::VecDeque;
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
@@ -20,8 +21,10 @@ pub struct Spool {
     shared: bool,
     max_bytes: u64,
     fsync: bool,
-    /// What is written now: its number, and its bytes that are kept.
-    open: Option<(File, u64, u64)>,
+    /// The numbers of its files, the oldest first; None before the folder was looked at.
+    numbers: Option<VecDeque<u64>>,
+    /// What is written now, the last of them, and its bytes that are kept.
+    open: Option<(File, u64)>,
     buffer: Vec<u8>,
 }
 
@@ -50,6 +53,7 @@ impl Spool {
             shared,
             max_bytes,
             fsync,
+            numbers: None,
             open: None,
             buffer: Vec::new(),
         }
@@ -63,56 +67,68 @@ impl Spool {
         format!("{}: {error}", self.folder.join(&self.base).display())
     }
 
-    /// Appends these messages: all, or after a failure none of those left in `batch`.
+    /// Its files. The folder is read once: an hour's files may be very many.
+    fn known(&mut self) -> io::Result<&mut VecDeque<u64>> {
+        if self.numbers.is_none() {
+            self.numbers = Some(numbers(&self.folder, &self.base)?.into());
+        }
+        Ok(self.numbers.as_mut().expect("just read"))
+    }
+
+    /// Appends these messages; after a failure those that it has not taken are left in `batch`.
     pub fn append(&mut self, batch: &mut Batch) -> Result<(), String> {
-        let done = self.append_all(batch);
+        let mut kept = 0;
+        let done = self.append_all(batch, &mut kept);
+        batch.drop_front(kept);
         done.map_err(|error| self.said(&error))
     }
 
-    fn append_all(&mut self, batch: &mut Batch) -> io::Result<()> {
-        while !batch.is_empty() {
+    fn append_all(&mut self, batch: &Batch, kept: &mut usize) -> io::Result<()> {
+        const WRITE_BYTES: usize = 4 << 20;
+        while *kept < batch.len() {
             if self.open.is_none() {
-                self.open = Some(self.next()?);
+                self.open = Some((self.next()?, 0));
             }
-            let (_, _, kept) = self.open.as_ref().expect("just opened");
-            let room = if self.max_bytes == 0 {
+            let (file, length) = self.open.as_mut().expect("just opened");
+            let most = if self.max_bytes == 0 {
                 u64::MAX
             } else {
-                self.max_bytes.saturating_sub(*kept)
+                self.max_bytes
             };
+            let room = most.saturating_sub(*length);
             self.buffer.clear();
             let mut count = 0;
-            for (name, message) in batch.iter() {
+            for (name, message) in batch.from(*kept) {
                 put_record(&mut self.buffer, self.shared.then_some(name), message);
                 count += 1;
-                if self.buffer.len() as u64 >= room || self.buffer.len() >= 4 << 20 {
+                if self.buffer.len() as u64 >= room || self.buffer.len() >= WRITE_BYTES {
                     break;
                 }
             }
-            let (file, _, kept) = self.open.as_mut().expect("opened above");
             let written = file.write_all(&self.buffer);
             let written = written.and_then(|()| if self.fsync { file.sync_data() } else { Ok(()) });
             if let Err(error) = written {
                 // A file whose end is unknown is written no further.
-                let _ = file.set_len(*kept);
+                let _ = file.set_len(*length);
                 self.open = None;
                 return Err(error);
             }
-            *kept += self.buffer.len() as u64;
-            if self.max_bytes > 0 && *kept >= self.max_bytes {
+            *length += self.buffer.len() as u64;
+            *kept += count;
+            if *length >= most {
                 self.open = None;
             }
-            batch.drop_front(count);
         }
         Ok(())
     }
 
-    fn next(&self) -> io::Result<(File, u64, u64)> {
+    fn next(&mut self) -> io::Result<File> {
         make_folder(&self.folder, self.fsync)?;
-        let newest = numbers(&self.folder, &self.base)?.last().copied();
-        // A full disk may have left an empty one.
-        let number = match newest {
-            Some(newest) if fs::metadata(self.path(newest))?.len() == 0 => newest,
+        let number = match self.known()?.back().copied() {
+            // A full disk may have left an empty one.
+            Some(newest) if fs::metadata(self.path(newest)).is_ok_and(|file| file.len() == 0) => {
+                newest
+            }
             Some(newest) => newest + 1,
             None => 0,
         };
@@ -120,10 +136,14 @@ impl Spool {
             .create(true)
             .append(true)
             .open(self.path(number))?;
+        let known = self.known()?;
+        if known.back() != Some(&number) {
+            known.push_back(number);
+        }
         if self.fsync {
             sync_folder(&self.folder)?;
         }
-        Ok((file, number, 0))
+        Ok(file)
     }
 
     /// The files, the oldest first.
@@ -132,36 +152,42 @@ impl Spool {
         Ok(all.into_iter().map(|number| self.path(number)).collect())
     }
 
-    /// Is there anything to send?
-    pub fn is_empty(&self) -> Result<bool, String> {
-        self.files().map(|files| files.is_empty())
+    /// Is there nothing to send?
+    pub fn is_empty(&mut self) -> Result<bool, String> {
+        let empty = self.known().map(|numbers| numbers.is_empty());
+        empty.map_err(|error| self.said(&error))
     }
 
     /// The oldest file. What is appended later goes to another.
     pub fn oldest(&mut self) -> Result<Option<Spooled>, String> {
-        let first = numbers(&self.folder, &self.base).map_err(|error| self.said(&error))?;
-        let Some(number) = first.first().copied() else {
-            return Ok(None);
-        };
-        if self
-            .open
-            .as_ref()
-            .is_some_and(|(_, open, _)| *open == number)
-        {
-            self.open = None;
+        self.read_oldest().map_err(|error| self.said(&error))
+    }
+
+    fn read_oldest(&mut self) -> io::Result<Option<Spooled>> {
+        while let Some(number) = self.known()?.front().copied() {
+            if self.known()?.len() == 1 {
+                self.open = None;
+            }
+            let bytes = match fs::read(self.path(number)) {
+                Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                    // Somebody removed it.
+                    self.known()?.pop_front();
+                    continue;
+                }
+                read => read?,
+            };
+            let (messages, whole) = read_records(&bytes, (!self.shared).then_some(&self.category));
+            let torn = bytes.len() - whole;
+            if torn > 0 {
+                self.set_aside(number, &bytes[whole..])?;
+            }
+            return Ok(Some(Spooled {
+                number,
+                messages,
+                torn,
+            }));
         }
-        let bytes = fs::read(self.path(number)).map_err(|error| self.said(&error))?;
-        let (messages, whole) = read_records(&bytes, (!self.shared).then_some(&self.category));
-        let torn = bytes.len() - whole;
-        if torn > 0 {
-            self.set_aside(number, &bytes[whole..])
-                .map_err(|error| self.said(&error))?;
-        }
-        Ok(Some(Spooled {
-            number,
-            messages,
-            torn,
-        }))
+        Ok(None)
     }
 
     /// What cannot be read is not deleted with the rest.
@@ -171,8 +197,13 @@ impl Spool {
         fs::write(beside, bytes)
     }
 
-    pub fn remove(&self, number: u64) -> Result<(), String> {
-        fs::remove_file(self.path(number)).map_err(|error| self.said(&error))
+    /// The oldest file has been sent.
+    pub fn remove(&mut self, number: u64) -> Result<(), String> {
+        fs::remove_file(self.path(number)).map_err(|error| self.said(&error))?;
+        if let Some(numbers) = &mut self.numbers {
+            numbers.pop_front_if(|oldest| *oldest == number);
+        }
+        Ok(())
     }
 
     /// Puts the rest of a file in its place; after a crash there is the one or the other.
@@ -194,7 +225,7 @@ impl Spool {
     }
 
     pub fn close(&mut self) {
-        if let Some((file, ..)) = self.open.take() {
+        if let Some((file, _)) = self.open.take() {
             let _ = file.sync_data();
         }
     }
