@@ -7,6 +7,7 @@ messages of 100 bytes to one category, four calls of a connection on their way.
 from __future__ import annotations
 
 import subprocess
+import sys
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -70,9 +71,9 @@ def _collector(folder: Path, fsync: str) -> Iterator[tuple[psutil.Process, int]]
         f"host=127.0.0.1\nport=0\nfsync={fsync}\nmax_queue_size=50000000\n"
         f"<store>\ncategory=default\ntype=file\nfile_path={folder}\n</store>\n"
     )
-    python = Path(__file__).parent.parent / ".venv" / "bin" / "python"
     with psutil.Popen(
-        [python, "-u", "-m", "searchbench", "collect", "-c", str(config)], stdout=subprocess.PIPE
+        [sys.executable, "-u", "-m", "searchbench", "collect", "-c", str(config)],
+        stdout=subprocess.PIPE,
     ) as process:
         try:
             line = process.stdout.readline().decode()

@@ -67,45 +67,34 @@ impl FileStore {
 
     /// Appends messages from `from` on to the buffer, up to one write; where they end.
     fn format(&mut self, batch: &Batch, from: usize, offset: u64) -> Result<usize, String> {
-        self.buffer.clear();
+        let (conf, buffer) = (&self.series.conf, &mut self.buffer);
+        let chunk = match conf.chunk_bytes {
+            0 => event::CHUNK,
+            bytes => bytes,
+        };
+        buffer.clear();
         let mut next = from;
         for (name, message) in batch.from(from) {
             match &self.form {
+                Form::Events(events) if events.simple => buffer.extend_from_slice(message),
+                Form::Events(_) => event::put(buffer, offset, message, chunk)?,
                 Form::Plain => {
-                    let category = if self.series.conf.write_category {
-                        name.len() + 1
-                    } else {
-                        0
-                    };
-                    let length =
-                        category + message.len() + usize::from(self.series.conf.add_newlines);
-                    pad(
-                        &mut self.buffer,
-                        offset,
-                        length,
-                        self.series.conf.chunk_bytes,
-                    );
-                    if self.series.conf.write_category {
-                        self.buffer.extend_from_slice(name);
-                        self.buffer.push(b'\n');
+                    let category = conf.write_category.then_some(&name[..]);
+                    let around = category.map_or(0, |name| name.len() + 1);
+                    let length = around + message.len() + usize::from(conf.add_newlines);
+                    pad(buffer, offset, length, conf.chunk_bytes);
+                    if let Some(name) = category {
+                        buffer.extend_from_slice(name);
+                        buffer.push(b'\n');
                     }
-                    self.buffer.extend_from_slice(message);
-                    if self.series.conf.add_newlines {
-                        self.buffer.push(b'\n');
+                    buffer.extend_from_slice(message);
+                    if conf.add_newlines {
+                        buffer.push(b'\n');
                     }
-                }
-                Form::Events(events) if events.simple => self.buffer.extend_from_slice(message),
-                Form::Events(_) => {
-                    let chunk = if self.series.conf.chunk_bytes > 0 {
-                        self.series.conf.chunk_bytes
-                    } else {
-                        event::CHUNK
-                    };
-                    event::put(&mut self.buffer, offset, message, chunk)?;
                 }
             }
             next += 1;
-            if self.buffer.len() >= self.series.conf.max_write_bytes {
+            if buffer.len() >= conf.max_write_bytes {
                 break;
             }
         }
@@ -114,10 +103,9 @@ impl FileStore {
 
     /// Messages are written as they lie in a batch.
     fn bare(&self) -> bool {
-        matches!(&self.form, Form::Plain)
-            && !(self.series.conf.write_category
-                || self.series.conf.add_newlines
-                || self.series.conf.chunk_bytes > 0)
+        let conf = &self.series.conf;
+        let added = conf.write_category || conf.add_newlines || conf.chunk_bytes > 0;
+        matches!(self.form, Form::Plain) && !added
     }
 
     /// Writes from `from` on, up to one write; where it ended.
@@ -150,9 +138,8 @@ impl FileStore {
     }
 
     fn full(&self) -> bool {
-        let open = self.open.as_ref();
-        self.series.conf.max_bytes > 0
-            && open.is_some_and(|open| open.kept > self.series.conf.max_bytes)
+        let most = self.series.conf.max_bytes;
+        most > 0 && self.open.as_ref().is_some_and(|open| open.kept > most)
     }
 
     /// To disk; on failure nothing since the last time counts as kept, and the file is cut there.
@@ -171,6 +158,18 @@ impl FileStore {
         Ok(())
     }
 
+    /// With `fsync` a client hears TRY_LATER and sends all again, so all of it goes.
+    fn take_back(&mut self, safe: u64, events: usize) {
+        if let Some(open) = &mut self.open {
+            if open.file.set_len(safe).is_ok() {
+                open.kept = safe;
+                open.events -= events as u64;
+            } else {
+                self.open = None;
+            }
+        }
+    }
+
     fn write_all(&mut self, batch: &Batch, kept: &mut usize) -> Result<(), String> {
         let mut safe = self.opened()?.kept;
         let mut next = 0;
@@ -178,9 +177,8 @@ impl FileStore {
             match self.write_some(batch, next) {
                 Ok(written) => next = written,
                 Err(why) => {
-                    if self.purpose.fsync && self.open.is_some() {
-                        self.sync(safe)?;
-                        *kept = next;
+                    if self.purpose.fsync {
+                        self.take_back(safe, next - *kept);
                     }
                     return Err(why);
                 }
@@ -227,19 +225,16 @@ impl Store for FileStore {
         };
         // Somebody renamed or removed it: scribed would write on into what is no longer there.
         let moved = fs::metadata(&open.path).map_or(true, |now| now.ino() != open.inode);
-        let (kept, flush) = (
-            open.kept,
-            match &self.form {
-                Form::Events(events) => {
-                    open.unsynced && open.synced.elapsed() >= events.flush_every
-                }
-                Form::Plain => false,
-            },
-        );
+        let kept = open.kept;
+        let flush = match &self.form {
+            Form::Events(events) => open.unsynced && open.synced.elapsed() >= events.flush_every,
+            Form::Plain => false,
+        };
+        let due = self.series.due(open);
         let done = if moved {
             self.open = None;
             self.opened().map(|_| ())
-        } else if self.series.due(self.open.as_ref().expect("is open")) {
+        } else if due {
             self.rotate()
         } else if flush {
             self.sync(kept)
@@ -251,11 +246,8 @@ impl Store for FileStore {
 
     fn close(&mut self) {
         if let Some(open) = self.open.take() {
-            self.trouble = self
-                .series
-                .end(open, None)
-                .err()
-                .map(|error| error.to_string());
+            let ended = self.series.end(open, None);
+            self.trouble = ended.err().map(|error| error.to_string());
         }
     }
 
