@@ -21,7 +21,7 @@ from benches.servers import TARGET
 
 LOAD = TARGET / "examples" / "load"
 ROUNDS = 3
-SECONDS = 3
+SECONDS = 2
 MANY = 10_000
 
 
