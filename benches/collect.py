@@ -68,7 +68,7 @@ def _collector(folder: Path, fsync: str) -> Iterator[tuple[psutil.Process, int]]
     """The collector with one store of files, and its port."""
     config = folder / "scribe.conf"
     config.write_text(
-        f"host=127.0.0.1\nport=0\nfsync={fsync}\nmax_queue_size=50000000\n"
+        f"host=127.0.0.1\nport=0\nfsync={fsync}\nmax_queue_size=200000000\n"
         f"<store>\ncategory=default\ntype=file\nfile_path={folder}\n</store>\n"
     )
     with psutil.Popen(
