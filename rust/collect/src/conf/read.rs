@@ -107,7 +107,7 @@ fn pattern(scope: &Scope<'_>, line: u32, name: &str) -> Option<Pattern> {
         return Some(Pattern::Default);
     }
     let stem = name.strip_suffix('*').unwrap_or(name);
-    if !crate::route::allowed(stem.as_bytes()) && !(stem.is_empty() && name == "*") {
+    if name != "*" && !crate::route::allowed(stem.as_bytes()) {
         let what = format!("{name:?} cannot be a category: it would name a file");
         scope.wrong(
             line,

@@ -118,16 +118,16 @@ impl Buffered {
         });
     }
 
-    fn to_primary(&mut self, batch: &mut Batch) -> Result<(), String> {
+    fn give_primary(&mut self, batch: &mut Batch) -> Result<(), String> {
         if let Err(why) = self.primary.keep(batch) {
             self.primary.forget();
             self.disconnect(why);
-            return self.to_secondary(batch);
+            return self.give_secondary(batch);
         }
         Ok(())
     }
 
-    fn to_secondary(&mut self, batch: &mut Batch) -> Result<(), String> {
+    fn give_secondary(&mut self, batch: &mut Batch) -> Result<(), String> {
         let done = match &mut self.secondary {
             Secondary::Files(spool) => spool.append(batch),
             Secondary::Other(store) => store.keep(batch),
@@ -164,9 +164,9 @@ impl Store for Buffered {
     fn keep(&mut self, batch: &mut Batch) -> Result<(), String> {
         let flush = self.conf.flush_streaming;
         match self.state() {
-            State::Streaming => self.to_primary(batch),
-            State::Sending if flush => self.to_primary(batch),
-            State::Sending | State::Disconnected(_) => self.to_secondary(batch),
+            State::Streaming => self.give_primary(batch),
+            State::Sending if flush => self.give_primary(batch),
+            State::Sending | State::Disconnected(_) => self.give_secondary(batch),
         }
     }
 
