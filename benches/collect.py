@@ -26,19 +26,19 @@ MANY = 10_000
 
 
 def figures() -> Iterator[Figure]:
-    """Messages a second and core of the server: into a file, with fsync, from many connections."""
+    """Millions of messages a second and core of the server: into files, with fsync, of many."""
     for name, connections, fsync, least in (
-        ("into a file, 16 connections", 16, "no", 1e6),
+        ("into a file, 16 connections", 16, "no", 1.0),
         ("into a file with fsync, 16 connections", 16, "yes", None),
-        (f"into a file, {MANY:,} connections", MANY, "no", 1e6),
+        (f"into a file, {MANY:,} connections", MANY, "no", 1.0),
     ):
         rounds = [_round(connections, fsync) for _ in range(ROUNDS)]
-        rates = [messages / cpu_s for messages, cpu_s, _ in rounds]
-        walls = [messages / wall_s for messages, _, wall_s in rounds]
+        rates = [messages / cpu_s / 1e6 for messages, cpu_s, _ in rounds]
+        walls = [messages / wall_s / 1e6 for messages, _, wall_s in rounds]
         yield Figure(
-            f"collector: messages of 100 bytes {name}", median(rates), "/s and core",
+            f"collector: messages of 100 bytes {name}", median(rates), "M/s and core",
             at_least=least,
-            note=f"{min(rates):.3g}..{max(rates):.3g}; {median(walls):.3g} a second altogether",
+            note=f"{min(rates):.2f}..{max(rates):.2f}; altogether {median(walls):.2f} M/s",
         )  # fmt: skip
 
 
