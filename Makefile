@@ -150,7 +150,7 @@ servers: build
 
 .PHONY: bench
 bench: build ## the figures that we hold ourselves to, measured here and now, into BENCHMARKS.md
-	cargo build --release --quiet -p searchbench-core --examples
+	cargo build --release --quiet -p searchbench-core -p searchbench-collect --examples
 	cargo build --release --quiet -p searchbench-hosts --bins --examples
 	$(PY) benches/figures.py --markdown BENCHMARKS.md
 

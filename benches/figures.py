@@ -24,6 +24,7 @@ sys.path.insert(0, str(Path(__file__).parent.parent))
 from benches import (
     capacity,
     client_cpu,
+    collect,
     direct,
     engines,
     gate,
@@ -57,6 +58,7 @@ BENCHES: dict[str, Callable[[], Iterable[Figure | Table | Missing]]] = {
     "engines": engines.figures,
     "direct": direct.figures,
     "ingest": ingest.figures,
+    "collect": collect.figures,
     "judge": judge.figures,
     "judge-verdicts": judge_verdicts.figures,
     "judge-capacity": judge_capacity.figures,

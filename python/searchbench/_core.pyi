@@ -204,6 +204,26 @@ def drive(
     refuses is no exception: it is the outcome of each request.
     """
 
+def collect_serve(path: str, host: str | None, port: int | None) -> None:
+    """Be a Scribe server by the configuration in ``path`` until SIGTERM, SIGINT or ``shutdown``.
+
+    ``host`` and ``port`` come before those of the file; port 0 is any free one. Once it serves it
+    prints ``listening on HOST:PORT``. ValueError with a line for each mistake of the file, OSError
+    where the machine refuses, or where messages could be neither kept nor saved at the end.
+    """
+
+def collect_check(path: str) -> list[tuple[int, str, str, str, bool]]:
+    """The mistakes of a configuration: line (from 1; 0: the whole file), key, what is wrong, what
+    to do, and whether it prevents a start. OSError where the file cannot be read.
+    """
+
+def collect_cat(host: str, port: int, category: str, whole: bool, patience_s: float) -> int:
+    """Send standard input to a category, each line with its newline as a message, or all as one.
+
+    Waits while the server says TRY_LATER, up to ``patience_s`` for one call. How many messages
+    were sent. OSError where the server is not there or does not take them.
+    """
+
 def serve_library_host(argv: Sequence[str]) -> int:
     """Be a library host until told to stop; ``argv`` as FORMATS.md says. Returns the exit code."""
 

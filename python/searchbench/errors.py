@@ -6,6 +6,7 @@
     ├── QueryError              a query or a query file is wrong
     ├── Unsupported             an engine cannot express this; an outcome, never zero hits
     ├── LabError                the world did not do what was asked; carries the stage
+    ├── CollectError            the collector cannot start or serve, or cannot send what it is given
     ├── RecordError             a record on disk cannot be read as asked
     └── NotInstalled            a tool or an engine is missing; says how to get it
 
@@ -75,6 +76,10 @@ class LabError(SearchbenchError):
     def __init__(self, message: str, stage: str = "") -> None:
         self.stage = stage
         super().__init__(message)
+
+
+class CollectError(SearchbenchError):
+    """The collector cannot start or serve, or what it is to send is not taken."""
 
 
 class RecordError(SearchbenchError):

@@ -11,7 +11,7 @@ import sys
 
 from cyclopts import App
 
-from searchbench.cli import corpus, engines, places, queries
+from searchbench.cli import collect, corpus, engines, places, queries
 from searchbench.cli.check import check
 from searchbench.cli.compare import compare
 from searchbench.cli.drnbench import drnbench
@@ -57,7 +57,7 @@ app = App(
 
 for _verb in (check, plan, run, verify, load, drnbench, wire, report, compare):
     app.command(flowing(_verb), help_epilogue="")
-for _verbs in (engines.app, places.app, corpus.app, queries.app):
+for _verbs in (engines.app, places.app, corpus.app, queries.app, collect.app):
     _verbs.help_epilogue = ""
     app.command(_verbs)
 

@@ -2,6 +2,7 @@
 //!
 //! `python/searchbench/_core.pyi` is the specification; a test holds this module to it.
 
+mod collect;
 mod columns;
 mod drive;
 mod toml;
@@ -32,6 +33,9 @@ fn _core(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add("SAMPLE_DTYPE", drive::SAMPLE_DTYPE.to_vec())?;
     m.add_class::<drive::Requests>()?;
     m.add_class::<drive::Trace>()?;
+    m.add_function(wrap_pyfunction!(collect::collect_cat, m)?)?;
+    m.add_function(wrap_pyfunction!(collect::collect_check, m)?)?;
+    m.add_function(wrap_pyfunction!(collect::collect_serve, m)?)?;
     m.add_function(wrap_pyfunction!(drive::drive, m)?)?;
     m.add_function(wrap_pyfunction!(serve_library_host, m)?)?;
     m.add_function(wrap_pyfunction!(toml::toml_spans, m)?)?;

@@ -1,0 +1,224 @@
+//! Configurations as people have them, and as they get them wrong.
+
+use std::path::Path;
+use std::time::Duration;
+
+use super::{Hash, Kind, Mistake, Pattern, Period, Retry, Settings, read};
+
+/// Every example of Scribe's own page, one after another, without its last line, which is stray.
+const OF_THE_PAGE: &str = include_str!("of_the_page.conf");
+
+fn right(text: &str) -> Settings {
+    let (settings, mistakes) = read(text);
+    let fatal: Vec<_> = mistakes.iter().filter(|mistake| mistake.fatal).collect();
+    assert!(fatal.is_empty(), "{fatal:?}");
+    settings
+}
+
+/// The only mistake of a text.
+fn mistake(text: &str) -> Mistake {
+    let (_, mistakes) = read(text);
+    assert_eq!(mistakes.len(), 1, "{mistakes:?}");
+    mistakes.into_iter().next().unwrap()
+}
+
+fn in_store(lines: &str) -> String {
+    format!("<store>\ncategory=a\n{lines}\n</store>\n")
+}
+
+#[test]
+fn the_examples_of_the_page_are_right() {
+    let settings = right(OF_THE_PAGE);
+    assert_eq!(
+        (settings.port, settings.max_msg_per_second),
+        (1463, 2_000_000)
+    );
+    assert_eq!(settings.max_queue_bytes, 10_000_000);
+    assert_eq!(settings.check_interval, Duration::from_secs(3));
+    let [
+        statistics,
+        sprockets,
+        network,
+        buffer,
+        bucket,
+        null,
+        multi,
+        thrift,
+    ] = &settings.stores[..]
+    else {
+        panic!("{} stores", settings.stores.len())
+    };
+    assert_eq!(statistics.target_write_bytes, 20480);
+    assert_eq!(statistics.max_write_interval, Duration::from_secs(2));
+    let Kind::File(files) = &sprockets.store else {
+        panic!()
+    };
+    assert_eq!(
+        (files.period, files.rotate_hour, files.rotate_minute),
+        (Period::Daily, 0, 10)
+    );
+    assert_eq!((files.max_bytes, files.add_newlines), (1_000_000, true));
+    let Kind::Network(one) = &network.store else {
+        panic!()
+    };
+    assert_eq!(one.servers, [("hal".to_owned(), 1465)]);
+    assert_eq!(network.categories, [Pattern::Default]);
+    let Kind::Buffer(one) = &buffer.store else {
+        panic!()
+    };
+    assert_eq!(
+        one.retry,
+        Retry::Around {
+            interval: 30,
+            range: 10
+        }
+    );
+    let Kind::Bucket(one) = &bucket.store else {
+        panic!()
+    };
+    assert_eq!(
+        (one.hash, one.delimiter, one.stores.len()),
+        (Hash::Key, b':', 6)
+    );
+    let Kind::File(last) = &one.stores[5] else {
+        panic!()
+    };
+    assert_eq!(last.path, Path::new("/tmp/scribetest/bucket005"));
+    assert_eq!(null.categories, [Pattern::Prefix("tps_report".into())]);
+    let Kind::Multi(one) = &multi.store else {
+        panic!()
+    };
+    assert_eq!((one.all, one.stores.len()), (true, 2));
+    let Kind::ThriftFile(_, events) = &thrift.store else {
+        panic!()
+    };
+    assert_eq!(events.flush_every, Duration::from_secs(2));
+}
+
+#[test]
+fn the_stray_line_of_the_page_is_a_store_that_is_never_closed() {
+    let (_, mistakes) = read(&format!("{OF_THE_PAGE}<store>\n"));
+    let said: Vec<_> = mistakes.iter().map(|m| m.what.as_str()).collect();
+    assert_eq!(said[0], "<store> is never closed");
+}
+
+#[test]
+fn a_key_that_is_misspelt_gets_the_nearest_one() {
+    let wrong = mistake(&in_store("type=file\nrotate_perid=daily"));
+    assert_eq!((wrong.line, wrong.key.as_str()), (4, "rotate_perid"));
+    assert_eq!(wrong.hint, "did you mean rotate_period?");
+    assert!(wrong.fatal);
+    let wrong = mistake(&format!("max_msgs_per_second=5\n{}", in_store("type=null")));
+    assert_eq!(
+        (wrong.line, wrong.hint.as_str()),
+        (1, "did you mean max_msg_per_second?")
+    );
+}
+
+#[test]
+fn a_type_that_is_misspelt_gets_the_nearest_one() {
+    let wrong = mistake(&in_store("type=thrift_file"));
+    assert_eq!(
+        (wrong.line, wrong.hint.as_str()),
+        (3, "did you mean thriftfile?")
+    );
+}
+
+#[test]
+fn values_that_scribe_reads_otherwise_are_mistakes() {
+    for (line, says) in [
+        ("rotate_minute=08", "octal"),
+        ("max_size=10MB", "reads 10"),
+        ("create_symlink=true", "reads this as no"),
+        ("write_meta=1", "reads this as no"),
+        ("must_succeed=false", "reads this as yes"),
+        ("add_newlines=yes", "whole number"),
+        ("rotate_period=weekly", "never"),
+        ("rotate_hour=24", "from 0 to 23"),
+    ] {
+        let wrong = mistake(&in_store(&format!("type=file\n{line}")));
+        assert!(
+            wrong.what.contains(says) && wrong.line == 4,
+            "{line}: {wrong:?}"
+        );
+    }
+}
+
+#[test]
+fn what_another_store_has_is_said_and_is_no_mistake() {
+    let noted = mistake(&in_store("type=null\nmax_size=5"));
+    assert!(
+        !noted.fatal && noted.what.contains("no effect here"),
+        "{noted:?}"
+    );
+}
+
+#[test]
+fn what_is_not_supported_says_what_to_write() {
+    let wrong = mistake(&in_store(
+        "type=network\nremote_host=a\nremote_port=1\nsmc_service=x",
+    ));
+    assert!(
+        wrong.fatal && wrong.hint.contains("service_list"),
+        "{wrong:?}"
+    );
+    let wrong = mistake(&in_store("type=file\nfs_type=hdfs"));
+    assert_eq!((wrong.line, wrong.key.as_str()), (4, "fs_type"));
+}
+
+#[test]
+fn a_key_of_a_type_is_found_in_what_is_around() {
+    let text = format!(
+        "file::max_size=7\n{}{}",
+        in_store("type=file\nfile::chunk_size=9"),
+        { "<store>\ncategory=b\ntype=file\nmax_size=8\n</store>\n" }
+    );
+    let sizes: Vec<_> = right(&text)
+        .stores
+        .iter()
+        .map(|store| match &store.store {
+            Kind::File(files) => (files.max_bytes, files.chunk_bytes),
+            _ => panic!(),
+        })
+        .collect();
+    assert_eq!(sizes, [(7, 9), (8, 0)]);
+}
+
+#[test]
+fn remarks_spaces_and_line_ends_of_windows_are_no_part_of_a_value() {
+    let text = "port = 0x10 # hex\r\n<store>\r\n\tcategory=a # b\r\ntype=null\r\n</store>\r\n";
+    assert_eq!(right(text).port, 16);
+}
+
+#[test]
+fn blocks_are_closed_by_their_own_names() {
+    for (text, says) in [
+        (
+            "<store>\ncategory=a\ntype=null\n</stoer>\n",
+            "closes <store> of line 1",
+        ),
+        (
+            "<store>\ncategory=a\ntype=null\n</store>\n</store>\n",
+            "not open",
+        ),
+        (
+            "<store>\ncategory=a\ntype=null\nhello\n</store>\n",
+            "neither",
+        ),
+        ("port=1\n", "no <store>"),
+    ] {
+        let wrong = mistake(text);
+        assert!(wrong.what.contains(says), "{wrong:?}");
+    }
+}
+
+#[test]
+fn names_cannot_lead_out_of_their_folder() {
+    for name in ["../x", "a/b", ".hidden"] {
+        let (_, mistakes) = read(&format!("<store>\ncategory={name}\ntype=null\n</store>\n"));
+        assert!(
+            mistakes.iter().any(|m| m.key == "category" && m.line == 2),
+            "{name}"
+        );
+    }
+}
