@@ -100,7 +100,7 @@ def check(config: Path, *, as_json: Json = False) -> int:
 def cat(
     category: str,
     *,
-    host: Annotated[str, Parameter(name=("--host", "-h"))] = "localhost:1463",
+    host: Annotated[str, Parameter(name="--host")] = "localhost:1463",
     whole: Flag = False,
     patience: float = 60.0,
 ) -> int:
