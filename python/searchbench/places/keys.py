@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from searchbench.places.model import FILE_SYSTEMS, PRESETS, SLOWED, Kind
+from searchbench.places.model import FILE_SYSTEMS, PARTS, PRESETS, SLOWED, Kind
 from searchbench.sizes import size_bytes, size_text
 from searchbench.spec import SpecKey, show
 
@@ -18,6 +18,8 @@ FILES: Mapping[str, str] = {
     "data": "the storage of the index, and of all files that have no storage of their own",
     "wal": "the storage of the log that is written before the data (write-ahead log, redo log)",
     "backup": "the storage of what the job `backup` makes",
+    PARTS: "the storages of the parts of an index, in their order, and again from the first where "
+    "there are more parts",
 }
 """The kinds of files that a place can lay apart; an engine declares which of them it can."""
 
@@ -44,7 +46,8 @@ PLACE_KEYS: tuple[SpecKey, ...] = (
             "evicted from memory, before each trial", ("no", "trial")),
     SpecKey("storage", "text", None, "name of the storage where all files lie; default: the "
             "folder for temporary files of this machine"),
-    *(SpecKey(kind, "text", None, f"{doc}; default: `storage`") for kind, doc in FILES.items()),
+    *(SpecKey(kind, "texts" if kind == PARTS else "text", None, f"{doc}; default: `storage`")
+      for kind, doc in FILES.items()),
 )  # fmt: skip
 STORAGE_KEYS: tuple[SpecKey, ...] = (
     SpecKey("filesystem", "text", None, "a file system that is made anew for each index, on a "

@@ -21,6 +21,20 @@ SLOWED: tuple[Kind, ...] = ("ext4", "xfs", "btrfs")
 """Those whose device can be slowed; zfs-fuse reads and writes its file itself."""
 
 
+PARTS = "parts"
+"""The kind of files that the parts of an index are; it may lie on several storages."""
+
+
+def part_kind(number: int) -> str:
+    """What the storage of that number is called among those of parts, the first being 0."""
+    return f"{PARTS}-{number}"
+
+
+def is_part(kind: str) -> bool:
+    """Whether a kind of files in a place is that of parts of an index."""
+    return kind.startswith(f"{PARTS}-")
+
+
 class Storage(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """Where files lie.
 
@@ -95,6 +109,8 @@ class Place(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     ``storages``: by kind of file ("data", "wal", ... as ``Capabilities.writes`` has them). A kind
     that is not there lies where "data" does, as the engine lays it; without "data" that is the
     lab's own folder, as without a place. Kinds with the same ``Storage.name`` share one storage.
+    Where parts of an index have storages of their own, part n lies on that of ``part_kind(n mod
+    how many there are)``, and there is no "data".
     ``host``: where the server runs that is asked; None: on this machine. ``agents``: the host of
     each of its agents, in order; empty: they run where the server does. A system that is in no
     place and has agents has a place without a name.

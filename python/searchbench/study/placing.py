@@ -11,7 +11,7 @@ from searchbench.engines.engine import Level
 from searchbench.places import place_of
 from searchbench.places.keys import FILES, host_problems, place_problems, storage_problems
 from searchbench.places.model import same
-from searchbench.places.resolve import resolve, storages_of
+from searchbench.places.resolve import parts_of, resolve, storages_of
 from searchbench.spec import show
 from searchbench.study.keys import PLACED_KEYS
 from searchbench.study.model import (
@@ -72,6 +72,10 @@ def put_in_place(study: Study, system: System, tables: Tables) -> list[str]:
         wrong += [f"[hosts.{each}]: {said}" for _, said in host_problems(hosts[each])]
     for each in dict.fromkeys(storages_of(own, kinds).values()):
         wrong += [f"[storages.{each}]: {said}" for _, said in storage_problems(storages[each])]
+    parts, there_are = parts_of(own, kinds), tables["system"].get("parts", 0)
+    if len(parts) > there_are:
+        wrong.append(f"[places.{name}]: `parts` names {len(parts)} storages, and the index has "
+                     f"{there_are} part{'s' if there_are > 1 else ''}")  # fmt: skip
     if own.get("cold") == "trial" and not can.keeps_index:
         wrong.append(f"{system.engine} keeps no index over a restart, so it cannot be cold")
     if there and "memory" in own:
@@ -159,9 +163,10 @@ def _reach(study: Study, system: System) -> tuple[set[str], set[str]]:
     at &= set(study.places)
     on: set[object] = set()
     for key in _laid(system):
-        on |= {study.places[place].get(key) for place in at}
-        on |= {name for path, name in settings if path in {f"places.{p}.{key}" for p in at}}
-    return at, {str(name) for name in on if name is not None}
+        given = [study.places[place].get(key) for place in at]
+        given += [name for path, name in settings if path in {f"places.{p}.{key}" for p in at}]
+        on |= {name for value in given if value is not None for name in listed(value)}
+    return at, {str(name) for name in on}
 
 
 def _hosts(study: Study, system: System, at: set[str]) -> set[str]:

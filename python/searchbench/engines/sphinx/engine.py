@@ -69,6 +69,10 @@ class Sphinx(Engine):
         title="Sphinx",
         home="http://sphinxsearch.com",
         on_hosts=True,
+        writes={
+            "data": "the index",
+            "parts": "the index, each part on its own storage",
+        },
         packages=("sphinxsearch",),
         cannot={
             "fuzzy": _NO_FUZZY,

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import itertools
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from types import MappingProxyType
 
 import numpy as np
 
@@ -154,15 +155,22 @@ def ingest_if_empty(running: Running, corpus: Corpus, batches: Batches) -> Inges
 
 
 def index_offline(
-    offline: Offline, batches: Batches, data: Path, run: Path, joins: Sequence[Path] = ()
+    offline: Offline,
+    batches: Batches,
+    data: Path,
+    run: Path,
+    joins: Sequence[Path] = (),
+    laid: Mapping[str, Path] = MappingProxyType({}),
 ) -> Ingest:
     """Have the engine's own program make the index; LabError (stage ``ingest``) with its words.
 
-    How many documents it took is known once the server says so. ``joins``: as of a deployment.
+    How many documents it took is known once the server says so. ``joins``, ``laid``: as of a
+    deployment.
     """
-    data.mkdir(parents=True, exist_ok=True)
+    for folder in (data, *laid.values()):
+        folder.mkdir(parents=True, exist_ok=True)
     run.mkdir(parents=True, exist_ok=True)
-    places = Places(data, run, free_port(), batches.path)
+    places = Places(data, run, free_port(), batches.path, laid)
     places.write(offline.files)
     (run / _INDEXER_LOG).write_bytes(b"")
     began = time.perf_counter()

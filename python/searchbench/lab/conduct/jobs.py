@@ -31,6 +31,7 @@ from searchbench.lab.drive.workload import DocumentsAlone, PortableQueries, Verb
 from searchbench.lab.place.cold import files_below
 from searchbench.lab.probe.totals import machine_totals, server_totals, spent
 from searchbench.lab.wire.exchange import samples_of
+from searchbench.places.model import PARTS, is_part
 from searchbench.record.trial import JobDone, Window
 
 _TIMEOUT_S = 3600.0
@@ -243,7 +244,7 @@ def _files(session: Session) -> dict[tuple[str, str], list[Path]]:
     found: dict[tuple[str, str], list[Path]] = {}
     for laid, folder in folders.items():
         for path in files_below([folder]):
-            name, kind = path.relative_to(folder).as_posix(), laid
+            name, kind = path.relative_to(folder).as_posix(), PARTS if is_part(laid) else laid
             if laid == "data":
                 named = (k for k, own in patterns.items() if any(fnmatch(name, p) for p in own))
                 kind = next(named, "data")

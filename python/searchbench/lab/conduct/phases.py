@@ -322,7 +322,8 @@ def _index_by_program(session: Session) -> None:
     offline = _engine(session).offline(_corpus(session).schema, session.levers)
     assert offline is not None
     joins = session.confines.joins if session.confines else ()
-    index.done = index_offline(offline, index.batches, index.path, session.run, joins)
+    laid = index.storages.laid
+    index.done = index_offline(offline, index.batches, index.path, session.run, joins, laid)
 
 
 def _count_documents(session: Session) -> None:

@@ -23,6 +23,7 @@ from searchbench.lab.system.names import Places, free_port, program
 from searchbench.lab.system.running import NO_FIELDS, Running
 from searchbench.lab.system.seat import Seat, in_child, insist_inside
 from searchbench.lab.wire.exchange import Endpoint, Refused
+from searchbench.places.model import PARTS, is_part
 
 _STOP_TIMEOUT_S = 10.0
 _LOOKS = 4
@@ -162,13 +163,17 @@ class Deployment(Running):
 
     def _laid(self) -> list[Laid]:
         """What makes the service lay files elsewhere; LabError where it cannot."""
-        for kind, folder in self.laid.items():
+        # The folders of parts stand in the configuration itself, as {part:N}.
+        own = PARTS in self.engine.can.writes
+        others = [kind for kind in self.laid if not (own and is_part(kind))]
+        for kind in others:
             if kind not in self.service.laid:
                 raise LabError(
                     f"{self.engine.name} lays no files of the kind {kind} elsewhere", "deploy"
                 )
+        for folder in self.laid.values():
             folder.mkdir(parents=True, exist_ok=True)
-        return [self.service.laid[kind] for kind in self.laid]
+        return [self.service.laid[kind] for kind in others]
 
     def _command(self, argv: Sequence[str]) -> list[str]:
         filled = [self.places.fill(part) for part in argv]
