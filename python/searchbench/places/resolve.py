@@ -30,8 +30,7 @@ def resolve(
     """
     table = places[name] if name else {}
     given = _limits(table)
-    if "cold" in table:
-        given["cold"] = table["cold"]
+    given |= {key: table[key] for key in ("cold", "restart", "asks") if key in table}
     if "host" in table:
         given["host"] = host_of(table["host"], hosts[table["host"]])
     laid = storages_of(table, kinds)

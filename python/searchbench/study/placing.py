@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from searchbench.engines import ENGINES
 from searchbench.engines.engine import Level
 from searchbench.places import place_of
 from searchbench.places.keys import FILES, host_problems, place_problems, storage_problems
-from searchbench.places.model import same
+from searchbench.places.model import EACH_QUERY, same
 from searchbench.places.resolve import parts_of, resolve, storages_of
 from searchbench.spec import show
 from searchbench.study.keys import PLACED_KEYS
@@ -26,6 +26,7 @@ from searchbench.study.model import (
     table_of,
 )
 from searchbench.study.systems import counted, kinds_of, listed
+from searchbench.workload import load_table
 
 Tables = dict[str, dict[str, Any]]
 
@@ -76,8 +77,11 @@ def put_in_place(study: Study, system: System, tables: Tables) -> list[str]:
     if len(parts) > there_are:
         wrong.append(f"[places.{name}]: `parts` names {len(parts)} storages, and the index has "
                      f"{there_are} part{'s' if there_are > 1 else ''}")  # fmt: skip
-    if own.get("cold") == "trial" and not can.keeps_index:
+    cold = own.get("cold", "no")
+    if cold != "no" and not can.keeps_index:
         wrong.append(f"{system.engine} keeps no index over a restart, so it cannot be cold")
+    if cold == EACH_QUERY and study.driven:
+        wrong += [f"[load]: {said}" for said in _of_first_asks(tables.get("load", {}))]
     if there and "memory" in own:
         wrong.append(f"[places.{name}]: `memory` holds for processes of one machine; with agents "
                      "on hosts say it in [hosts.NAME]")  # fmt: skip
@@ -111,6 +115,17 @@ def _share_out(levers: dict[str, Any], agents: Sequence[str]) -> list[str]:
         levers["part_kind"] = "agent"  # the default, beside agents
     levers["parts"] = sum(sizes) + (levers["part_kind"] == "mixed")
     return []
+
+
+def _of_first_asks(load: Mapping[str, Any]) -> Iterator[str]:
+    """What a load is that cannot be that of first asks: one client asks so many queries."""
+    said = f'with cold = "{EACH_QUERY}"'
+    if load_table.kind_of(load) != "closed" or load.get("clients", 1) != 1:
+        yield f"{said} one client asks at a time: clients = 1"
+    if load.get("requests") is None:
+        yield f"{said} queries are counted: say how many are asked, as in requests = 50"
+    if load.get("warmup_requests"):
+        yield f"{said} there is no warm-up: leave out `warmup_requests`"
 
 
 class Alike:

@@ -9,6 +9,7 @@
     verbatim requests   compile → deploy → identify → capture | drive → totals → answers
     agents on hosts     .. capture → calibrate → stop → place → deploy → identify | drive → ..
     captures afterwards ..  deploy → identify | drive → totals → capture → answers | stop
+    cold, each query    ..  deploy → identify | (stop → place → deploy → drive) for each query → ..
     jobs                compile → prepare → deploy → ingest → stop → (deploy → identify → job
                         → check → stop → weigh) for each → deploy → capture → ..
     a job that fills    .. → prepare → (deploy → job → check → stop → weigh) → ..
@@ -43,7 +44,7 @@ from searchbench.corpora.corpus import Corpus
 from searchbench.engines.answer import Facts
 from searchbench.engines.engine import Engine
 from searchbench.errors import LabError, SearchbenchError
-from searchbench.lab.conduct import jobs, measuring
+from searchbench.lab.conduct import each, jobs, measuring
 from searchbench.lab.conduct.alone import calibrate
 from searchbench.lab.conduct.ingest import index_offline, ingest, ingest_if_empty
 from searchbench.lab.conduct.notes import NOT_COMPARED, SHARED_CORE, UNCHECKED
@@ -58,6 +59,7 @@ from searchbench.lab.place.places import Confines
 from searchbench.lab.system.address import Target
 from searchbench.lab.system.attach import Attached, Found
 from searchbench.lab.system.deploy import Deployment
+from searchbench.places.model import EACH_QUERY
 from searchbench.record.samples import REPLIES
 from searchbench.record.trial import Captured as CapturedAbout
 from searchbench.record.trial import Facts as FactsAbout
@@ -157,8 +159,12 @@ def measuring_of(run: Run) -> Phases[Run]:
     """One drive and what is to be known of it; nothing where jobs are all that is measured."""
     if not run.session.sitting.rules.driven:
         return [("totals", _keep_captured)]
+    place = run.session.place
+    driving: Phases[Run] = [("drive", measuring.drive_it)]
+    if place is not None and place.cold == EACH_QUERY:
+        driving = each.phases_of(run, lambda run: _deploy(run.session))
     found: list[tuple[str, Callable[[Run], object]]] = [
-        ("drive", measuring.drive_it),
+        *driving,
         *([("place", _account)] if run.session.confines else []),
         ("totals", measuring.totals_of),
     ]

@@ -285,7 +285,7 @@ class Session:
     @property
     def captures_after(self) -> bool:
         """Are the distinct queries asked alone after the drive? Else a cold system were warm."""
-        cold = self.place is not None and self.place.cold == "trial"
+        cold = self.place is not None and self.place.cold != "no"
         return self.sitting.timed and (self.sitting.captures_after or cold)
 
     @property
