@@ -196,7 +196,8 @@ class Session:
 
     ``confines``: its place, while it is in one; ``left_place``: the levers of the last one.
     ``seconds`` spent in each phase; ``spans``: each time one was entered, its name and Unix times
-    in ns; ``jobs``: those that were done; ``mark``: has the probe take a sample at once. ``stage``
+    in ns; ``helpers``: programs that a job runs beside the server; ``jobs``: those
+    that were done; ``mark``: has the probe take a sample at once. ``stage``
     says where a failure happened. ``found``: what opening it found out, as fields of
     ``record.trial.Trial``. ``tracer``: of reads and writes, where that is what the trial is for.
     ``asked_queries``: by query, whether a warm-up asked it since.
@@ -224,6 +225,7 @@ class Session:
     notes: list[Note] = field(default_factory=list)
     jobs: list[Doing] = field(default_factory=list)
     mark: Callable[[], None] = lambda: None
+    helpers: list[psutil.Process] = field(default_factory=list)
 
     @contextmanager
     def phase(self, name: str) -> Iterator[None]:
@@ -245,7 +247,7 @@ class Session:
         running = self.running
         # What file systems of ours take of the CPU, they take for the system.
         daemons = [] if self.index is None else self.index.storages.daemons
-        return [] if running is None else [*running.processes, *daemons]
+        return [] if running is None else [*running.processes, *daemons, *self.helpers]
 
     @property
     def levers(self) -> Parameters:

@@ -10,7 +10,7 @@ import os
 import signal
 import subprocess
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Self
 
@@ -321,13 +321,18 @@ def complete(
     log: str,
     stage: str,
     joins: Sequence[Path] = (),
+    seat: Seat | None = None,
+    seen: Callable[[psutil.Process], object] = lambda _: None,
 ) -> None:
     """Run a command to its end; LabError (``stage``) with the end of what it printed if it fails.
 
-    Whatever ends the wait (Ctrl-C too) ends the command.
+    Whatever ends the wait (Ctrl-C too) ends the command. ``seat``: where it runs, else it only
+    ``joins``; ``seen`` is told of it.
     """
-    child = _start(argv, env={}, run=run, log=log, seat=Seat(joins=joins))
+    child = _start(argv, env={}, run=run, log=log, seat=seat or Seat(joins=joins))
     try:
+        with contextlib.suppress(psutil.NoSuchProcess):
+            seen(psutil.Process(child.pid))
         code = child.wait(_COMMAND_TIMEOUT_S)
     except subprocess.TimeoutExpired:
         raise LabError(f"`{argv[0]}` did not end in {_COMMAND_TIMEOUT_S:.0f} s", stage) from None
