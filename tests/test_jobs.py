@@ -268,6 +268,7 @@ documents = 6000
 distinct = 5
 [systems.{engine}]
 segments = "as-is"
+refresh_ms = 5  # a segment each time
 """
 
 
@@ -277,8 +278,7 @@ def test_a_forced_merge_leaves_one_segment_or_its_trial_fails(
 ) -> None:
     if lacking := missing(engine):
         pytest.skip(f"no {engine.name} here: {lacking}")
-    small = "indexing_memory_mb = 16\n" if engine.name == "lucene" else "refresh_ms = 20\n"
-    text = MERGED.format(engine=engine.name) + small
+    text = MERGED.format(engine=engine.name)
     (tmp_path / "whole").mkdir()
     (trial,) = run(text, tmp_path / "whole").trials
     assert (trial.status, trial.reason) == ("ok", "")

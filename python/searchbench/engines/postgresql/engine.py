@@ -107,7 +107,7 @@ _DUMPS = (
 def _client(program: str) -> tuple[str, ...]:
     """A program that asks the server, as who it trusts."""
     asked = ("--host=127.0.0.1", "--port={port}", f"--username={_USER}", "--no-password")
-    return ("sh", "-c", _NEWEST, program, *asked)
+    return ("sh", "-c", _NEWEST, program, *asked, f"--dbname={_DATABASE}")
 
 
 class Postgresql(Engine):
@@ -256,7 +256,7 @@ class Postgresql(Engine):
                 before=[Request((emptied,))],
                 commands=(
                     (*_client("pg_restore"), "--exit-on-error", f"--jobs={levels['workers']}",
-                     f"--dbname={_DATABASE}", "{backup}/dump"),
+                     "{backup}/dump"),
                 ),
                 counted=Request((form.query("SELECT count(*) FROM docs"),)),
             )  # fmt: skip

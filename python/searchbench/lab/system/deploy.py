@@ -341,7 +341,9 @@ def complete(
             _stop([child], signal.SIGKILL, 1.0)
     if code:
         words = _tail(run / log) or "it printed nothing"
-        raise LabError(f"`{' '.join(argv[:3])}` ended with exit code {code}: {words}", stage)
+        # Of a shell that looks for a program, that program.
+        what = argv[3] if argv[1:2] == ["-c"] and len(argv) > 3 else " ".join(argv[:3])
+        raise LabError(f"`{what}` ended with exit code {code}: {words}", stage)
 
 
 def _stop(children: Sequence[subprocess.Popen[bytes]], how: signal.Signals, wait_s: float) -> None:
