@@ -13,8 +13,6 @@ from searchbench.analysis.judge import judge
 from searchbench.analysis.judgement import TrialResult
 from searchbench.analysis.trial.measured import Trace, first_asks, rows_by_ask
 from searchbench.errors import StudyError
-from searchbench.lab.place.cold import Evicted
-from searchbench.lab.place.storages import Storages
 from searchbench.measure.run import run as measure
 from searchbench.record import Record
 from searchbench.record.trial import Asked
@@ -80,9 +78,13 @@ def test_every_query_is_asked_of_a_new_process_whose_files_are_not_in_memory(hom
     assert not [s for s in said.sections if s.id == "warmup"]
 
 
+# SQLite as it is maps its file, and the index of its log.
+READS = FIRST_ASKS.replace("[systems.sqlite]", '[systems.sqlite]\nmmap_mb = 0\njournal = "off"')
+
+
 @pytest.mark.slow
 def test_without_a_restart_the_process_stays_and_its_files_are_evicted(home: Path) -> None:
-    record = measured(home, FIRST_ASKS + "restart = false\n")
+    record = measured(home, READS + "restart = false\n")
     (trial,) = record.trials
     assert (trial.status, trial.reason) == ("ok", "")
     assert not any(one.restarted for one in trial.asked)
@@ -92,15 +94,7 @@ def test_without_a_restart_the_process_stays_and_its_files_are_evicted(home: Pat
 
 
 @pytest.mark.slow
-def test_pages_that_stay_fail_the_trial(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    real, calls = Storages.evict, []
-
-    def some(self: Storages) -> Evicted:
-        found = real(self)
-        calls.append(found)
-        return found if len(calls) < 4 else Evicted(found.pages, found.pages, found.pages)
-
-    monkeypatch.setattr(Storages, "evict", some)
+def test_pages_that_a_process_has_mapped_stay_and_fail_the_trial(home: Path) -> None:
     (trial,) = measured(home, FIRST_ASKS + "restart = false\n").trials
     assert (trial.status, trial.stage) == ("failed", "place")
     assert trial.reason.startswith("the lever places.cold.cold did not take effect: each query was")
