@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import itertools
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
@@ -24,13 +24,14 @@ from searchbench.lab.system.deploy import command_line, complete
 from searchbench.lab.system.names import Places, free_port
 from searchbench.lab.system.running import Running
 from searchbench.lab.wire.exchange import ANSWERED, Endpoint, Trace, prepare, samples_of
-from searchbench.lab.wire.order import Manner, one_by_one
+from searchbench.lab.wire.order import Manner, Progress, one_by_one
 from searchbench.lab.wire.words import UNREAD, words_of
 from searchbench.record.trial import Ingest
 
 BATCH_DOCUMENTS = 1000
 BATCH_BYTES = 4 << 20
 _TIMEOUT_S = 600.0
+_WITHOUT_ROOM_NS = 5_000_000_000
 _SHOWN = 5
 _INDEXER_LOG = "indexer.log"
 
@@ -106,16 +107,18 @@ def batched(documents: Iterable[Document]) -> Iterator[list[Document]]:
         yield batch
 
 
-def ingest(running: Running, corpus: Corpus, batches: Batches) -> Ingest:
+def ingest(
+    running: Running, corpus: Corpus, batches: Batches, full: Callable[[], str] = lambda: ""
+) -> Ingest:
     """Create, put in, settle. LabError (stage ``ingest``) with the engine's own words if not.
 
-    How large the index is, is not known yet.
+    How large the index is, is not known yet. ``full``: says which storage has no room left.
     """
     engine = running.engine
     for request in engine.create(corpus.schema, running.params):
         must(running, running.ask(request), "create")
     began = time.perf_counter()
-    refusals = _send(running, batches) if batches.documents else []
+    refusals = _send(running, batches, full) if batches.documents else []
     put_in = time.perf_counter()
     for request in engine.settle(corpus.schema, running.params):
         must(running, running.ask(request, _TIMEOUT_S), "settle")
@@ -185,14 +188,20 @@ def index_offline(
     )
 
 
-def sent(running: Running, batches: Batches, stage: str = "ingest") -> Trace:
+def sent(
+    running: Running,
+    batches: Batches,
+    stage: str = "ingest",
+    full: Callable[[], str] = lambda: "",
+) -> Trace:
     """Drive the batches down one connection: the order of ingest breaks ties, so it is fixed.
 
-    LabError (``stage``) where one was not answered.
+    LabError (``stage``) where one was not answered. ``full``: some engines wait for room, and say
+    nothing; where there is none left for seconds, nothing more is waited for.
     """
     count = len(batches.request_ends)
     requests = _prepared(running.endpoint, batches)
-    manner = Manner(timeout_s=_TIMEOUT_S, capture_every=1)
+    manner = Manner(timeout_s=_TIMEOUT_S, capture_every=1, on_tick=_while_there_is_room(full))
     trace = running.endpoint.drive(requests, one_by_one(count), manner)
     samples = samples_of(trace)
     if len(samples) != count:
@@ -208,10 +217,23 @@ def sent(running: Running, batches: Batches, stage: str = "ingest") -> Trace:
     return trace
 
 
-def _send(running: Running, batches: Batches) -> list[dict[str, str]]:
+def _while_there_is_room(full: Callable[[], str]) -> Progress:
+    """Goes on until there was no room for some seconds in which no batch was answered."""
+    since_ns, answered = 0, -1
+
+    def goes_on(completed: int, elapsed_ns: int, recent: bytes) -> bool:
+        nonlocal since_ns, answered
+        if completed != answered or not full():
+            since_ns, answered = elapsed_ns, completed
+        return elapsed_ns - since_ns < _WITHOUT_ROOM_NS
+
+    return goes_on
+
+
+def _send(running: Running, batches: Batches, full: Callable[[], str]) -> list[dict[str, str]]:
     """Send the batches; what of them was refused."""
     count = len(batches.request_ends)
-    trace = sent(running, batches)
+    trace = sent(running, batches, full=full)
     samples, engine = samples_of(trace), running.engine
     refusals: list[dict[str, str]] = []
     taken = 0

@@ -319,7 +319,8 @@ def _ingest_to_keep(session: Session) -> None:
 
 
 def _ingest_it(session: Session) -> Ingest:
-    return ingest(session.there(), _corpus(session), _index(session).batches)
+    index = _index(session)
+    return ingest(session.there(), _corpus(session), index.batches, index.storages.full)
 
 
 def _index_by_program(session: Session) -> None:
