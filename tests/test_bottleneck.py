@@ -156,6 +156,16 @@ def test_a_generator_with_nothing_left_is_named_before_all_else() -> None:
     assert found(full, findings=("client starved",)).part == "client"
 
 
+def test_a_limit_that_is_used_up_is_named_before_a_generator_that_lost_its_core_at_times() -> None:
+    lever = Lever(name="storages.slow.read_iops", asked="200", device="loop3")
+    used = disk("loop3", reads=199 * SECONDS, read_bytes=0.2 * INDEX_BYTES, busy_s=0.1)
+    slow = structs.replace(reading(used), place=[lever])
+    for kind, part in (("client starved", "disk"), ("client saturated", "client")):
+        assert bottleneck.of_trial(slow, traced(4.0), [kind]).part == part
+    unused = structs.replace(slow, place=[structs.replace(lever, asked="900")])
+    assert bottleneck.of_trial(unused, traced(4.0), ["client starved"]).part == "client"
+
+
 def test_what_is_not_on_record_is_unknown() -> None:
     assert found(trial(cpu_s=None)).part == "unknown"
     old = structs.replace(trial(), service=Service(), host_window=HostTotals())
