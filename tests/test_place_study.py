@@ -172,10 +172,10 @@ def test_a_storage_that_is_full_in_mid_ingest_is_the_reason_and_the_rest_goes_on
     storage = "disk"
     [storages.disk]
     filesystem = "ext4"
-    size = "8MB"
+    size = "9MB"
     [places.here]
     """
-    path = study(home, rest, documents=20_000)
+    path = study(home, rest, documents=30_000)
     record = measure(path, home / "record", work=home / "work")
     trials = {t.system: t for t in record.trials}
     assert (trials[engine].status, trials["sqlite"].status) == ("failed", "ok")
