@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 from msgspec import structs
 
+from placing import home, needs
 from searchbench.analysis.trial import bottleneck
 from searchbench.analysis.trial.bottleneck import Seen
-from searchbench.analysis.trial.measured import Trace
+from searchbench.analysis.trial.measured import Trace, read_trace
+from searchbench.measure.run import run as measure
 from searchbench.record.trial import (
     DeviceTotals,
     HostTotals,
@@ -20,6 +23,8 @@ from searchbench.record.trial import (
     Service,
     Trial,
 )
+
+__all__ = ["home"]
 
 SECONDS = 10
 INDEX_BYTES = 100_000_000
@@ -151,6 +156,16 @@ def test_a_generator_with_nothing_left_is_named_before_all_else() -> None:
     assert found(full, findings=("client starved",)).part == "client"
 
 
+def test_a_limit_that_is_used_up_is_named_before_a_generator_that_lost_its_core_at_times() -> None:
+    lever = Lever(name="storages.slow.read_iops", asked="200", device="loop3")
+    used = disk("loop3", reads=199 * SECONDS, read_bytes=0.2 * INDEX_BYTES, busy_s=0.1)
+    slow = structs.replace(reading(used), place=[lever])
+    for kind, part in (("client starved", "disk"), ("client saturated", "client")):
+        assert bottleneck.of_trial(slow, traced(4.0), [kind]).part == part
+    unused = structs.replace(slow, place=[structs.replace(lever, asked="900")])
+    assert bottleneck.of_trial(unused, traced(4.0), ["client starved"]).part == "client"
+
+
 def test_what_is_not_on_record_is_unknown() -> None:
     assert found(trial(cpu_s=None)).part == "unknown"
     old = structs.replace(trial(), service=Service(), host_window=HostTotals())
@@ -186,3 +201,45 @@ def test_a_share_of_cpu_that_is_used_up_is_the_processor(used: float, part: str)
     found = bottleneck.of_trial(shared, traced(4.0), [])
     assert found.part == part
     assert ("hosts.south used" in found.number) == (part == "processor")
+
+
+SLOW = """
+question = "What holds SQLite back?"
+replicates = 1
+[control]
+aa = false
+[corpus]
+family = "generated"
+documents = 8000
+[queries]
+distinct = 12
+words = 2
+[load]
+clients = 2
+seconds = 1.5
+warmup_s = 0.5
+[systems.sqlite]
+[places.small]
+storage = "slow"
+memory = "14MB"
+[storages.slow]
+filesystem = "ext4"
+size = "200MB"
+read_iops = 200
+"""
+
+
+@pytest.mark.slow
+def test_a_real_system_whose_memory_is_too_small_is_held_back_by_the_limit_of_its_storage(
+    home: Path,
+) -> None:
+    needs("memory", "ext4")
+    (home / "study.toml").write_text(SLOW)
+    record = measure(home / "study.toml", home / "record", work=home / "work")
+    (trial,) = record.trials
+    assert (trial.status, trial.reason) == ("ok", "")
+    assert trial.ingest is not None
+    assert (trial.ingest.index_bytes or 0) > 14_000_000, "a cap below the index"
+    seen = bottleneck.of_trial(trial, read_trace(record, trial), [])
+    assert seen.part in ("memory", "disk")
+    assert "storages.slow.read_iops is 200" in seen.number

@@ -14,8 +14,11 @@ import pytest
 from placing import home, needs
 from searchbench.analysis.judge import judge
 from searchbench.engines import postgres_form as form
-from searchbench.engines.engine import Request
+from searchbench.engines.engine import Engine, Request
 from searchbench.engines.job import Work
+from searchbench.engines.lucene import Lucene
+from searchbench.engines.mariadb import MariaDB
+from searchbench.engines.opensearch import OpenSearch
 from searchbench.engines.orientdb import OrientDB
 from searchbench.engines.orientdb.jobs import LINK, RESTORED
 from searchbench.engines.orientdb.rest import sql
@@ -194,3 +197,103 @@ def test_documents_that_are_gone_after_a_job_fail_the_trial(
     (trial,) = run(text, tmp_path).trials
     assert trial.stage == "check index"
     assert trial.reason == "after index there are 399 documents, and there should be 400"
+
+
+DUMPED = """
+question = "What does a dump cost?"
+replicates = 1
+jobs = ["dump", "restore"]
+[control]
+aa = false
+[corpus]
+family = "generated"
+documents = 400
+[queries]
+distinct = 5
+[systems.{engine}]
+"""
+
+
+@pytest.mark.parametrize("engine", [Postgresql(), MariaDB()], ids=lambda engine: engine.name)
+def test_a_dump_is_restored_with_all_that_was_in_it(engine: Engine, tmp_path: Path) -> None:
+    if lacking := missing(engine):
+        pytest.skip(f"no {engine.name} here: {lacking}")
+    record = run(DUMPED.format(engine=engine.name), tmp_path)
+    (trial,) = record.trials
+    assert (trial.status, trial.reason) == ("ok", "")
+    dump, restore = trial.jobs
+    assert dump.files["backup"] > 10_000
+    assert (dump.documents, restore.documents) == (400, 400)
+    assert restore.seconds > 0
+    assert restore.server.cpu_s is not None
+    hits = record.replies(trial.trial).column("total").to_pylist()
+    assert len(hits) == 5
+    assert all(hits), "what was restored is asked"
+
+
+@pytest.mark.parametrize(
+    ("left_out", "stage", "said"),
+    [
+        ("dump", "weigh dump", "left no files of the kind backup"),
+        ("restore", "check restore", "docs"),
+    ],
+)
+def test_a_dump_or_a_restoring_that_did_nothing_fails_its_trial(
+    left_out: str, stage: str, said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if lacking := missing(Postgresql()):
+        pytest.skip(f"no postgresql here: {lacking}")
+    real = Postgresql.work
+
+    def nothing(self: Postgresql, job: str, *rest: Any) -> Work:
+        work = real(self, job, *rest)
+        return replace(work, commands=(("true",),)) if job == left_out else work
+
+    monkeypatch.setattr(Postgresql, "work", nothing)
+    (trial,) = run(DUMPED.format(engine="postgresql"), tmp_path).trials
+    assert (trial.status, trial.stage) == ("failed", stage)
+    assert said in trial.reason
+
+
+MERGED = """
+question = "What does a merge cost?"
+replicates = 1
+jobs = ["merge"]
+[control]
+aa = false
+[corpus]
+family = "generated"
+documents = 6000
+[queries]
+distinct = 5
+[systems.{engine}]
+segments = "as-is"
+refresh_ms = 5  # a segment each time
+"""
+
+
+@pytest.mark.parametrize("engine", [Lucene(), OpenSearch()], ids=lambda engine: engine.name)
+def test_a_forced_merge_leaves_one_segment_or_its_trial_fails(
+    engine: Engine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if lacking := missing(engine):
+        pytest.skip(f"no {engine.name} here: {lacking}")
+    text = MERGED.format(engine=engine.name)
+    (tmp_path / "whole").mkdir()
+    (trial,) = run(text, tmp_path / "whole").trials
+    assert (trial.status, trial.reason) == ("ok", "")
+    (job,) = trial.jobs
+    assert (job.name, job.documents) == ("merge", 6000)
+    real = type(engine).work
+
+    def nothing(self: Engine, *rest: Any) -> Work:
+        work = real(self, *rest)
+        return replace(work, requests=(self.facts_request(),))
+
+    monkeypatch.setattr(type(engine), "work", nothing)
+    if engine.name == "opensearch":  # of which the facts are no answer of its own to look at
+        monkeypatch.setattr(type(engine), "check", lambda self, reply: None)
+    (tmp_path / "less").mkdir()
+    (trial,) = run(text, tmp_path / "less").trials
+    assert (trial.status, trial.stage) == ("failed", "check merge")
+    assert trial.reason.startswith("after merge segments of a ")

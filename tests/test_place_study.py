@@ -12,6 +12,9 @@ import pytest
 from placing import child, groups, home, loops_below, needs
 from searchbench.analysis.judge import judge
 from searchbench.cli import app
+from searchbench.engines import ENGINES
+from searchbench.engines.postgresql import Postgresql
+from searchbench.lab.get.install import missing
 from searchbench.lab.place import abilities, control, ledger, mounts
 from searchbench.measure.run import run as measure
 from searchbench.record import open_record
@@ -153,6 +156,36 @@ def test_a_storage_that_is_too_small_is_the_reason(home: Path) -> None:
     assert mounts.below(home) == []
 
 
+@pytest.mark.parametrize("engine", ["tantivy", "lucene", "sphinx", "groonga", "mariadb"])
+def test_a_storage_that_is_full_in_mid_ingest_is_the_reason_and_the_rest_goes_on(
+    engine: str, home: Path
+) -> None:
+    needs("ext4")
+    if lacking := missing(ENGINES[engine]):
+        pytest.skip(f"no {engine} here: {lacking}")
+    rest = f"""
+    [systems.{engine}]
+    place = "small"
+    [systems.sqlite]
+    place = "here"
+    [places.small]
+    storage = "disk"
+    [storages.disk]
+    filesystem = "ext4"
+    size = "9MB"
+    [places.here]
+    """
+    path = study(home, rest, documents=30_000)
+    record = measure(path, home / "record", work=home / "work")
+    trials = {t.system: t for t in record.trials}
+    assert (trials[engine].status, trials["sqlite"].status) == ("failed", "ok")
+    # MariaDB's own files alone are larger than that.
+    assert trials[engine].stage == ("deploy" if engine == "mariadb" else "ingest")
+    assert trials[engine].reason.startswith("the storage disk ")
+    assert "give it more" in trials[engine].reason
+    assert mounts.below(home) == []
+
+
 def test_a_lever_that_does_not_take_fails_its_trial(
     home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -219,6 +252,66 @@ def test_killed_in_any_phase_it_leaves_nothing_after_the_next_start(home: Path) 
     assert at == len(phases), "it was killed in each of its phases"
     assert {"place", "deploy", "ingest", "stop", "drive", "totals", "capture"} <= {*phases}
     assert phases.count("place") >= 3
+
+
+EACH = """
+[systems.sqlite]
+[places.small]
+cold = "each query"
+storage = "disk"
+memory = "400MB"
+[storages.disk]
+filesystem = "ext4"
+size = "200MB"
+"""
+JOBS = """
+[systems.postgresql]
+[jobs.dump]
+[jobs.restore]
+[places.small]
+backup = "disk"
+[storages.disk]
+filesystem = "ext4"
+size = "200MB"
+"""
+
+
+@pytest.mark.parametrize(
+    ("rest", "wanted"),
+    [
+        # The last of each is between two queries.
+        (EACH, ("stop", "place", "deploy", "drive")),
+        (JOBS, ("job dump", "check dump", "weigh dump", "job restore", "check restore")),
+    ],
+    ids=["each query", "jobs"],
+)
+def test_killed_between_queries_or_in_a_job_it_leaves_nothing(
+    rest: str, wanted: tuple[str, ...], home: Path
+) -> None:
+    needs("memory", "ext4")
+    if rest is JOBS and (lacking := missing(Postgresql())):
+        pytest.skip(f"no postgresql here: {lacking}")
+    path = study(home, rest, documents=300)
+    text = path.read_text()
+    window = "[load]\nseconds = 0.4\nwarmup_s = 0.1\n"
+    path.write_text(text.replace(window, "[load]\nrequests = 2\n" if rest is EACH else ""))
+
+    def killed(at: str) -> list[str]:
+        process = child(KILLED, str(path), str(home / f"record-{at}"), at, "0.02", folder=home)
+        out, _ = process.communicate(timeout=120)
+        assert process.returncode == (0 if at == "0" else -signal.SIGKILL), out.decode()
+        assert ledger.clean().left == ()
+        assert mounts.below(home) == [], at
+        assert loops_below(home) == [], at
+        assert groups(process.pid) == [], at
+        return out.decode().splitlines()
+
+    phases = killed("0")
+    assert phases[-1] == "whole"
+    for name in wanted:
+        number = len(phases) - phases[::-1].index(name)
+        # It was killed just after it had come there.
+        assert killed(str(number))[number - 1] == name
 
 
 def test_the_same_study_goes_on_after_it_was_killed(home: Path) -> None:

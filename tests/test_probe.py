@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 import sys
 import time
@@ -14,8 +15,10 @@ import pyarrow as pa
 import pytest
 
 from searchbench.lab.probe import kernel, others, totals
+from searchbench.lab.probe.files import Kept
 from searchbench.lab.probe.others import Process
 from searchbench.lab.probe.probe import Probe
+from searchbench.lab.probe.server import _tree_of, ids
 from searchbench.lab.probe.threads import Threads
 from searchbench.record import PROBE
 from searchbench.record.trial import Window
@@ -212,3 +215,38 @@ def test_a_drive_has_a_sample_at_each_end_and_the_probe_goes_on_after_it() -> No
     assert whole.num_rows == 4
     assert whole.column("t").to_pylist() == sorted(whole.column("t").to_pylist())
     assert whole.column("server_cpu_s").null_count == 4, "no server runs"
+
+
+def test_a_kept_file_is_read_anew_whole_and_not_of_another_process(tmp_path: Path) -> None:
+    kept, path = Kept(most=1), tmp_path / "counts"
+    for text in ("1", "2" * 50_000, "3"):
+        path.write_text(text)
+        assert kept.read(str(path)) == text.encode()
+    with subprocess.Popen(["sleep", "60"]) as child:
+        other = Kept()
+        assert other.read(f"/proc/{child.pid}/stat").startswith(f"{child.pid} ".encode())
+        child.kill()
+    with pytest.raises(ProcessLookupError):
+        other.read(f"/proc/{child.pid}/stat")
+    second = tmp_path / "second"  # beyond ``most``: opened each time, and closed again
+    second.write_text("a")
+    before = len([*Path("/proc/self/fd").iterdir()])
+    assert [kept.read(str(second)) for _ in range(3)] == [b"a"] * 3
+    assert len([*Path("/proc/self/fd").iterdir()]) == before
+    kept.close()
+    assert len([*Path("/proc/self/fd").iterdir()]) == before - 1
+
+
+def test_the_lists_of_the_kernel_have_the_same_tree_as_all_processes_of_the_machine() -> None:
+    nested = "sh -c 'sleep 60 & sleep 60 & wait' & sleep 60 & wait"
+    with subprocess.Popen(["sh", "-c", nested], start_new_session=True) as shell:
+        root = psutil.Process(shell.pid)
+        give_up = time.monotonic() + 10
+        while len(tree := ids([root])) < 5 and time.monotonic() < give_up:
+            time.sleep(0.01)
+        try:
+            assert len(tree) == 5
+            assert _tree_of([root]) == tree
+        finally:
+            os.killpg(shell.pid, signal.SIGKILL)
+    assert _tree_of([root]) == set()

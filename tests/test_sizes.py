@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import signal
 import subprocess
 import sys
@@ -272,18 +271,24 @@ def test_what_is_not_started_for_a_trial_is_not_traced(change: tuple[str, str], 
         parse_study("io_sizes = true\n" + text, "study.toml", Path.cwd())
 
 
-def test_a_machine_without_bpftrace_refuses_the_study_and_says_what_to_do(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+def test_without_bpftrace_nothing_is_traced_the_page_says_why_and_the_rest_goes_on(
+    home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    (tmp_path / "documents.jsonl").write_text('{"id": "1", "text": "a"}\n')
-    (tmp_path / "queries.txt").write_text("a\n")
+    (home / "documents.jsonl").write_text('{"id": "1", "text": "a"}\n')
+    (home / "queries.txt").write_text("a\n")
     text = STUDY.partition("[places")[0]
-    plan = make_plan(parse_study("io_sizes = true\n" + text, "study.toml", tmp_path))
+    study = parse_study("io_sizes = true\n" + text, "study.toml", home)
     monkeypatch.setattr(abilities, "program", lambda name: None)
-    assert abilities.lacking(plan) == [
-        "the study: io_sizes: there is no bpftrace; apt-get install bpftrace"
-    ]
-    assert os.geteuid() or abilities.ability("io_sizes").means == "io_sizes = true"
+    why = "there is no bpftrace; apt-get install bpftrace"
+    plan = make_plan(study)
+    assert abilities.lacking(plan) == []
+    assert abilities.untraced(plan) == [f"reads and writes will not be traced: {why}"]
+    record = measure(study, home / "record", work=home / "work")
+    assert {t.status for t in record.trials} == {"ok"}
+    (traced,) = record.traced
+    assert (traced.status, traced.stage, traced.reason) == ("failed", "trace", why)
+    (section,) = [s for s in document(record, judge(record)).sections if s.id == "io-sizes"]
+    assert f"sqlite: was not traced: {why}" in str(section.blocks)
 
 
 def test_a_tracer_keeps_nobody_from_removing_a_storage(home: Path, made: Ledger) -> None:

@@ -14,7 +14,9 @@ if TYPE_CHECKING:
     from searchbench.analysis.operations.model import OperationResult
 
 Level = str | int | float | bool
-KnownState = Literal["", "steady", "unknown", "not steady", "other caches", "other first asks"]
+KnownState = Literal[
+    "", "steady", "unknown", "not steady", "other caches", "other first asks", "cold and warm"
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,7 +148,9 @@ class TrialResult:
     """One trial, as judged. ``figures``: throughput, service_p50, response_p99, error_share, ...
 
     ``steady_from_s``: seconds since the drive began; None where it was not found to be steady.
-    ``steadiness``: None of a trial that was not driven. ``shaped``: None of a load with one rate.
+    ``steadiness``: None of a trial that was not driven, or that was cold for each query; ``cold``:
+    the state in which each query of that was asked, in words; "" of all others. ``shaped``: None of
+    a load with one rate.
     """
 
     trial: str
@@ -162,6 +166,7 @@ class TrialResult:
     steady_from_s: float | None = None
     steadiness: Steadiness | None = None
     shaped: Shaped | None = None
+    cold: str = ""
 
     @property
     def counts(self) -> bool:
@@ -232,11 +237,12 @@ class Comparison:
     how many of those used both find nothing. ``failed``: the shares of requests of ``a`` and of
     ``b`` that did not end well.
     ``state``: what is known of both while they were measured: "steady", "unknown", "not steady"
-    (either), "other caches", "other first asks"; ``state_floor``: the ratio that this could make by
-    itself, infinite where it could make any. ``build_floor``: the same of an index that was built
-    once; 1 where builds are in the interval. ``blocks_needed``: how many would resolve a difference
-    as large as it looks, least and most (None: above a thousand), where the interval stands in the
-    way. ``would_change``: what would change the verdict or settle it, the most effective first.
+    (either), "other caches", "other first asks", "cold and warm"; ``state_floor``: the ratio that
+    this could make by itself, infinite where it could make any. ``build_floor``: the same of an
+    index that was built once; 1 where builds are in the interval. ``blocks_needed``: how many would
+    resolve a difference as large as it looks, least and most (None: above a thousand), where the
+    interval stands in the way. ``would_change``: what would change the verdict or settle it, the
+    most effective first.
     """
 
     a: str

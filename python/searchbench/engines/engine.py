@@ -149,9 +149,11 @@ class Service:
     ``{python}``, ``{port}`` (where it is asked), ``{port:NAME}`` (a further free port, the same
     wherever NAME is), ``{address}`` (where the one that is asked listens, on loopback or on its
     host), ``{address:NAME}`` (that of the companion NAME), ``{data}`` (private directory of the
-    index), ``{run}`` (private directory of configuration and logs), ``{hosts}`` (where the library
-    hosts of the JVM were built), ``{engines}`` (where engines that come as archives are unpacked),
-    ``{backup}`` (private directory of what the job of that name makes), and ``{KIND}`` in ``laid``.
+    index), ``{part:N}`` (that of its part N, the first being 0: ``{data}``, or where the place lays
+    the part), ``{run}`` (private directory of configuration and logs), ``{hosts}`` (where the
+    library hosts of the JVM were built), ``{engines}`` (where engines that come as archives are
+    unpacked), ``{backup}`` (private directory of what the job of that name makes), and ``{KIND}``
+    in ``laid``.
 
     ``ready``: a request that is answered ok once the engine serves; its reply decodes to facts.
     ``login``: user, password and database, where the wire has a login.

@@ -35,6 +35,8 @@ class Job:
 
 OPENING = Job("opening", "from the start of the server until it answers, on what is there")
 """What every engine has that keeps its index."""
+MERGE = Job("merge", "all segments of each part, or shard, into one")
+"""A forced merge, of engines whose index has segments."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,14 +49,25 @@ class Same:
 
 
 @dataclass(frozen=True, slots=True)
+class Proof:
+    """What a job has to have made of the engine: ``Engine.left`` of the reply is ``wanted``."""
+
+    what: str
+    request: Request
+    wanted: object
+
+
+@dataclass(frozen=True, slots=True)
 class Work:
     """What is sent or started for a job.
 
     ``before``: requests that are not timed. Then, timed, what is not empty: ``stream``, the
     documents of a corpus as requests with how many each has, made beforehand and sent over
-    ``connections`` at once; then ``requests``; ``opens``: the server is started until it answers.
+    ``connections`` at once; ``requests``; ``commands``: programs of the engine's own that are run
+    to their end, in which the names of ``Service`` are replaced; ``opens``: the server is started
+    until it answers.
     ``counted``: asked afterwards how many documents there are (None: the engine's facts say it); as
-    many must be there as the job was given. ``same``: asked afterwards.
+    many must be there as the job was given. ``same``, ``proven``: asked afterwards.
     ``durable``: in a sentence, what a kill may take of what the job was told is done.
     """
 
@@ -62,7 +75,9 @@ class Work:
     stream: Callable[[Corpus], Iterator[tuple[Request, int]]] | None = None
     connections: int = 1
     requests: tuple[Request, ...] = ()
+    commands: tuple[tuple[str, ...], ...] = ()
     opens: bool = False
     counted: Request | None = None
     same: tuple[Same, ...] = ()
+    proven: tuple[Proof, ...] = ()
     durable: str = ""

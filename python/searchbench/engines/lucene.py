@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import ClassVar
 
 from searchbench.corpora.corpus import Schema
-from searchbench.engines.engine import Capabilities, Parameter, Parameters, Service
-from searchbench.engines.frames import LibraryHost, host_options
+from searchbench.engines.engine import INGEST, Capabilities, Parameter, Parameters, Service
+from searchbench.engines.frames import SETTLE, LibraryHost, frame, host_options
+from searchbench.engines.job import MERGE, OPENING, Job, Proof, Work
 from searchbench.engines.jvm_form import JAVA_17, JVM_LEVERS, jvm
 from searchbench.engines.levers import choice, described, number
+from searchbench.errors import Unsupported
 
 _OF_THE_JVM = ["jdk", *(lever.name for lever in JVM_LEVERS)]
 # As Lucene itself advises: the vector instructions of the processor, where the JDK and it agree.
@@ -84,6 +86,34 @@ class Lucene(LibraryHost):
             needs=self.needs,
             ready_timeout_s=60.0,
         )
+
+    @property
+    def jobs(self) -> tuple[Job, ...]:
+        """The documents; a forced merge; opening."""
+        return (INGEST, MERGE, OPENING)
+
+    def work(
+        self,
+        job: str,
+        levels: Parameters,
+        schema: Schema,
+        params: Parameters,
+        done: Sequence[str] = (),
+    ) -> Work:
+        """Every part to one segment, which is proven by the facts of the host."""
+        if job != MERGE.name:
+            return super().work(job, levels, schema, params, done)
+        if params["segments"] == "merged":
+            raise Unsupported('with segments = "merged" the ingest ends with a merge, and nothing '
+                              'is left to do; say "as-is"')  # fmt: skip
+        return Work(
+            requests=(frame(SETTLE, b'{"merge": true}'),),
+            proven=(Proof("segments of a part", self.facts_request(), 1),),
+        )
+
+    def left(self, reply: bytes) -> object:
+        """How many segments the part with most of them has."""
+        return max(self.facts(reply).extra["segments_by_part"])
 
 
 class Lucene10(Lucene):

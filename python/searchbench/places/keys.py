@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from searchbench.places.model import FILE_SYSTEMS, PRESETS, SLOWED, Kind
+from searchbench.places.model import EACH_QUERY, FILE_SYSTEMS, PARTS, PRESETS, SLOWED, Kind
 from searchbench.sizes import size_bytes, size_text
 from searchbench.spec import SpecKey, show
 
@@ -18,6 +18,8 @@ FILES: Mapping[str, str] = {
     "data": "the storage of the index, and of all files that have no storage of their own",
     "wal": "the storage of the log that is written before the data (write-ahead log, redo log)",
     "backup": "the storage of what the job `backup` makes",
+    PARTS: "the storages of the parts of an index, in their order, and again from the first where "
+    "there are more parts",
 }
 """The kinds of files that a place can lay apart; an engine declares which of them it can."""
 
@@ -41,10 +43,16 @@ PLACE_KEYS: tuple[SpecKey, ...] = (
     SpecKey("cpu_share", "number", None, "share of the time of each of its cores that the system "
             "has; default: all", above=0, maximum=1),
     SpecKey("cold", "text", "no", "trial: processes are started anew, and the pages of all files "
-            "evicted from memory, before each trial", ("no", "trial")),
+            "evicted from memory, before each trial; each query: before each query, of which the "
+            "first answer is judged", ("no", "trial", EACH_QUERY)),
+    SpecKey("restart", "boolean", True, 'with cold = "each query": processes are started anew '
+            "before each query; without, what a process keeps in its own memory stays there"),
+    SpecKey("asks", "integer", 1, 'with cold = "each query": how many times each query is asked '
+            "after that", minimum=1, maximum=100),
     SpecKey("storage", "text", None, "name of the storage where all files lie; default: the "
             "folder for temporary files of this machine"),
-    *(SpecKey(kind, "text", None, f"{doc}; default: `storage`") for kind, doc in FILES.items()),
+    *(SpecKey(kind, "texts" if kind == PARTS else "text", None, f"{doc}; default: `storage`")
+      for kind, doc in FILES.items()),
 )  # fmt: skip
 STORAGE_KEYS: tuple[SpecKey, ...] = (
     SpecKey("filesystem", "text", None, "a file system that is made anew for each index, on a "
@@ -105,6 +113,9 @@ def place_problems(table: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     for key in ("memory", "cores", "cpu_share"):
         if key in table and "host" in table:
             yield key, f"a place on a host has what the host has: say `{key}` in [hosts.NAME]"
+    for key in ("restart", "asks"):
+        if key in table and table.get("cold") != EACH_QUERY:
+            yield key, f'`{key}` is for cold = "{EACH_QUERY}"'
 
 
 def _cores(cores: object) -> Iterator[tuple[str, str]]:

@@ -12,13 +12,29 @@ from typing import Any, Literal
 import msgspec
 
 Kind = Literal["directory", "ram", "ext4", "xfs", "btrfs", "zfs"]
-Cold = Literal["no", "trial"]
+Cold = Literal["no", "trial", "each query"]
 LogBias = Literal["latency", "throughput"]
 
 FILE_SYSTEMS: tuple[Kind, ...] = ("ext4", "xfs", "btrfs", "zfs")
 """Kinds that are made on a file of ours."""
 SLOWED: tuple[Kind, ...] = ("ext4", "xfs", "btrfs")
 """Those whose device can be slowed; zfs-fuse reads and writes its file itself."""
+
+
+EACH_QUERY = "each query"
+"""The state in which nothing of a system's files is in memory before each query."""
+PARTS = "parts"
+"""The kind of files that the parts of an index are; it may lie on several storages."""
+
+
+def part_kind(number: int) -> str:
+    """What the storage of that number is called among those of parts, the first being 0."""
+    return f"{PARTS}-{number}"
+
+
+def is_part(kind: str) -> bool:
+    """Whether a kind of files in a place is that of parts of an index."""
+    return kind.startswith(f"{PARTS}-")
 
 
 class Storage(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -91,10 +107,14 @@ class Place(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     ``memory_bytes``: cap of all its processes together, with the pages of files that they read;
     0: none. ``cores``: how many, or their numbers as the kernel counts them (``cpu0`` is 0); 0: as
     the lab deals them out. ``cpu_share``: of the time of each core that it has; 1: all of it.
-    ``cold``: "trial": its files are evicted from memory before each trial.
+    ``cold``: "trial": its files are evicted from memory before each trial; "each query": before
+    each query, which is then asked ``asks`` times; ``restart``: with the system stopped, and
+    started anew after it.
     ``storages``: by kind of file ("data", "wal", ... as ``Capabilities.writes`` has them). A kind
     that is not there lies where "data" does, as the engine lays it; without "data" that is the
     lab's own folder, as without a place. Kinds with the same ``Storage.name`` share one storage.
+    Where parts of an index have storages of their own, part n lies on that of ``part_kind(n mod
+    how many there are)``, and there is no "data".
     ``host``: where the server runs that is asked; None: on this machine. ``agents``: the host of
     each of its agents, in order; empty: they run where the server does. A system that is in no
     place and has agents has a place without a name.
@@ -105,6 +125,8 @@ class Place(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     cores: int | tuple[int, ...] = 0
     cpu_share: float = 1.0
     cold: Cold = "no"
+    restart: bool = True
+    asks: int = 1
     storages: dict[str, Storage] = {}
     host: Host | None = None
     agents: tuple[Host, ...] = ()

@@ -8,7 +8,7 @@ from types import MappingProxyType
 from typing import Any
 
 from searchbench.places.keys import FILES, kind_of
-from searchbench.places.model import PRESETS, Host, Place, Storage
+from searchbench.places.model import PARTS, PRESETS, Host, Place, Storage, part_kind
 from searchbench.sizes import size_bytes
 
 Tables = Mapping[str, Mapping[str, Any]]
@@ -30,8 +30,7 @@ def resolve(
     """
     table = places[name] if name else {}
     given = _limits(table)
-    if "cold" in table:
-        given["cold"] = table["cold"]
+    given |= {key: table[key] for key in ("cold", "restart", "asks") if key in table}
     if "host" in table:
         given["host"] = host_of(table["host"], hosts[table["host"]])
     laid = storages_of(table, kinds)
@@ -61,17 +60,27 @@ def _limits(table: Mapping[str, Any]) -> dict[str, Any]:
 def storages_of(place: Mapping[str, Any], kinds: Collection[str]) -> dict[str, str]:
     """By kind of file the name of its storage, where that is not simply the data's.
 
-    A kind that lies on the data's storage is left where the engine puts it.
+    A kind that lies on the data's storage is left where the engine puts it. Parts with storages of
+    their own are all of the index, so that nothing lies on the data's.
     """
+    parts = parts_of(place, kinds)
+    kinds = [kind for kind in kinds if kind != PARTS and not (parts and kind == "data")]
     said = {kind: place.get(kind, place.get("storage")) for kind in FILES if kind in kinds}
     data = said.get("data")
     if data is not None and "storage" not in place:
         said = {kind: place.get(kind, data) for kind in said}
-    return {
+    found = {
         kind: name
         for kind, name in said.items()
         if name is not None and (kind == "data" or name != data)
     }
+    return found | {part_kind(number): name for number, name in enumerate(parts)}
+
+
+def parts_of(place: Mapping[str, Any], kinds: Collection[str]) -> list[str]:
+    """The names of the storages of parts, in their order; none where they lie with the data."""
+    given = place.get(PARTS, []) if PARTS in kinds else []
+    return [given] if isinstance(given, str) else list(given)
 
 
 def storage_of(name: str, table: Mapping[str, Any], base: Path) -> Storage:

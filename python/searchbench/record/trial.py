@@ -242,6 +242,24 @@ class Warmup(msgspec.Struct, frozen=True, kw_only=True):
     at_limit: bool
 
 
+class Asked(msgspec.Struct, frozen=True, kw_only=True):
+    """A query of a trial that is cold for each: what was done for it, in the order of the samples.
+
+    ``requests``: how many of the samples are its asks, the first of which found nothing in memory.
+    ``start``, ``end``: of its drive, ns on the clock of the samples. ``pages`` of the system's
+    files; of these in memory ``before`` the eviction, and ``after`` it.
+    """
+
+    query: int
+    requests: int
+    start: int
+    end: int
+    pages: int = 0
+    before: int = 0
+    after: int = 0
+    restarted: bool = True
+
+
 class ServerTotals(msgspec.Struct, frozen=True, kw_only=True):
     """The server over the measured window; None where it was not seen.
 
@@ -480,6 +498,7 @@ class Trial(msgspec.Struct, kw_only=True):
     ``phases``: seconds spent in each phase; ``spans``: each phase once, with what the server did.
     ``reason``, ``stage``: of a failed trial. ``said``: by outcome, why it was refused once.
     ``place``: its levers as they were found; ``hosts``: agents on hosts, asked alone before.
+    ``asked``: of a trial that is cold for each query, each of them.
     ``jobs``: those that were done, in their order; a trial that was not driven has them alone.
     ``traced``: its reads and writes were traced, which slowed it: it is not judged.
     """
@@ -523,6 +542,7 @@ class Trial(msgspec.Struct, kw_only=True):
     drive: Drive | None = None
     warmup: Warmup | None = None
     window: Window | None = None
+    asked: list[Asked] = []
     server: ServerTotals = ServerTotals()
     host_window: HostTotals = HostTotals()
     answers_under_load: UnderLoad | None = None

@@ -16,7 +16,7 @@ from searchbench.engines import ENGINES
 from searchbench.errors import SearchbenchError
 from searchbench.packed import COMPRESSED, inner_suffix, open_packed
 from searchbench.places import Place, place_of
-from searchbench.places.model import of_files
+from searchbench.places.model import EACH_QUERY, of_files
 from searchbench.study.model import Study
 from searchbench.study.plan import Treatment
 from searchbench.workload import loads
@@ -40,6 +40,8 @@ _SUBJECTS = 0.6  # of generated triples, a triple
 # Making a storage and removing it again, by kind; and evicting files and starting anew.
 _STORAGE_S: Mapping[str, float] = {"ext4": 2.0, "xfs": 2.0, "btrfs": 2.0, "zfs": 8.0}
 _COLD_S = 1.0
+# Before each query, where that is asked for: evicting, and with that stopping and starting anew.
+_EVICTED_S, _RESTART_S = 0.1, 1.5
 # A job: a server is started and stopped for each; its documents, but for the slow ones.
 _JOB_FIXED_S = 8.0
 _JOB_PER_S: Mapping[str, float] = {"import": 1_000.0}
@@ -183,7 +185,9 @@ def _drive_s(study: Study, treatment: Treatment) -> float:
     logged_s = _logged_s(study, treatment, load) if load.window.whole else 0.0
     pause_s = float(treatment.load.get("pause_s", 0.0))
     place = place_of(treatment.settings)
-    cold_s = _COLD_S if place is not None and place.cold == "trial" else 0.0
+    cold_s = _COLD_S if place is not None and place.cold != "no" else 0.0
+    if place is not None and place.cold == EACH_QUERY:
+        cold_s = (load.window.count or 0) * (_RESTART_S if place.restart else _EVICTED_S)
     alone_s = _AGENT_ALONE_S * len(place.agents) if place is not None else 0.0
     return load.expected_s(logged_s=logged_s) + pause_s + cold_s + alone_s + _TRIAL_FIXED_S
 

@@ -121,9 +121,9 @@ def check_cold(given: Given, measure: Measure) -> None:
     what = "a sweep" if measure == "sweep" else "a search for capacity"
     for name in named(given.tables, "places"):
         for at, cold in given.values(f"places.{name}", "cold"):
-            if cold == "trial":
-                given.source.at_value(at, f'`cold = "trial"` is for trials, and this is {what}: '
-                                      "from its second step on the system is warm")  # fmt: skip
+            if cold != "no":
+                said = f"`cold = {show(cold)}` is for trials, and this is {what}"
+                given.source.at_value(at, f"{said}: from its second step on the system is warm")
 
 
 def _placed(given: Given, system: System, places: Mapping[str, Any]) -> System:

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from searchbench.engines import ENGINES
 from searchbench.engines.engine import Level
 from searchbench.places import place_of
 from searchbench.places.keys import FILES, host_problems, place_problems, storage_problems
-from searchbench.places.model import same
-from searchbench.places.resolve import resolve, storages_of
+from searchbench.places.model import EACH_QUERY, same
+from searchbench.places.resolve import parts_of, resolve, storages_of
 from searchbench.spec import show
 from searchbench.study.keys import PLACED_KEYS
 from searchbench.study.model import (
@@ -26,6 +26,7 @@ from searchbench.study.model import (
     table_of,
 )
 from searchbench.study.systems import counted, kinds_of, listed
+from searchbench.workload import load_table
 
 Tables = dict[str, dict[str, Any]]
 
@@ -72,8 +73,15 @@ def put_in_place(study: Study, system: System, tables: Tables) -> list[str]:
         wrong += [f"[hosts.{each}]: {said}" for _, said in host_problems(hosts[each])]
     for each in dict.fromkeys(storages_of(own, kinds).values()):
         wrong += [f"[storages.{each}]: {said}" for _, said in storage_problems(storages[each])]
-    if own.get("cold") == "trial" and not can.keeps_index:
+    parts, there_are = parts_of(own, kinds), tables["system"].get("parts", 0)
+    if len(parts) > there_are:
+        wrong.append(f"[places.{name}]: `parts` names {len(parts)} storages, and the index has "
+                     f"{there_are} part{'s' if there_are > 1 else ''}")  # fmt: skip
+    cold = own.get("cold", "no")
+    if cold != "no" and not can.keeps_index:
         wrong.append(f"{system.engine} keeps no index over a restart, so it cannot be cold")
+    if cold == EACH_QUERY and study.driven:
+        wrong += [f"[load]: {said}" for said in _of_first_asks(tables.get("load", {}))]
     if there and "memory" in own:
         wrong.append(f"[places.{name}]: `memory` holds for processes of one machine; with agents "
                      "on hosts say it in [hosts.NAME]")  # fmt: skip
@@ -107,6 +115,17 @@ def _share_out(levers: dict[str, Any], agents: Sequence[str]) -> list[str]:
         levers["part_kind"] = "agent"  # the default, beside agents
     levers["parts"] = sum(sizes) + (levers["part_kind"] == "mixed")
     return []
+
+
+def _of_first_asks(load: Mapping[str, Any]) -> Iterator[str]:
+    """What a load is that cannot be that of first asks: one client asks so many queries."""
+    said = f'with cold = "{EACH_QUERY}"'
+    if load_table.kind_of(load) != "closed" or load.get("clients", 1) != 1:
+        yield f"{said} one client asks at a time: clients = 1"
+    if load.get("requests") is None:
+        yield f"{said} queries are counted: say how many are asked, as in requests = 50"
+    if load.get("warmup_requests"):
+        yield f"{said} there is no warm-up: leave out `warmup_requests`"
 
 
 class Alike:
@@ -159,9 +178,10 @@ def _reach(study: Study, system: System) -> tuple[set[str], set[str]]:
     at &= set(study.places)
     on: set[object] = set()
     for key in _laid(system):
-        on |= {study.places[place].get(key) for place in at}
-        on |= {name for path, name in settings if path in {f"places.{p}.{key}" for p in at}}
-    return at, {str(name) for name in on if name is not None}
+        given = [study.places[place].get(key) for place in at]
+        given += [name for path, name in settings if path in {f"places.{p}.{key}" for p in at}]
+        on |= {name for value in given if value is not None for name in listed(value)}
+    return at, {str(name) for name in on}
 
 
 def _hosts(study: Study, system: System, at: set[str]) -> set[str]:

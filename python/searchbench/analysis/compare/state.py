@@ -31,6 +31,7 @@ REMEDIES = {
     "not steady": "Warm up longer and run it again.",
     "other caches": "Turn the cache off and run both again.",
     "other first asks": "Warm up with every query and run both again.",
+    "cold and warm": "Ask both in the same state: `cold`, and `restart`, of their places.",
     "unknown": "Measure longer, so that it shows whether they were steady.",
 }
 
@@ -43,6 +44,7 @@ class State:
 
     ``accused``: how many of its ``trials`` were not steady. ``falls``, ``rises``: by how much the
     log of its times may still change where that is unknown; else 0. ``first_asks``: mean share.
+    ``cold``: in which state each query was asked, where that is the same for each; "" if not.
     ``cached``: of the answers that came from a cache unasked, the mean share; None: unknown.
     """
 
@@ -54,6 +56,7 @@ class State:
     most: float
     first_asks: float | None
     cached: float | None = None
+    cold: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +66,9 @@ class Floor:
     ``kind``: what is known of both; ``ratio`` is infinite where no size helps.
     """
 
-    kind: Literal["steady", "unknown", "not steady", "other caches", "other first asks"]
+    kind: Literal[
+        "steady", "unknown", "not steady", "other caches", "other first asks", "cold and warm"
+    ]
     ratio: float
     said: str
 
@@ -81,6 +86,9 @@ def of_trials(trials: Sequence[TrialResult]) -> State:
     afresh, so a warm-up is in all of them alike.
     """
     used = [x for x in trials if x.status == "valid"]
+    if cold := next((x.cold for x in used if x.cold), ""):
+        # Every request meets the state that was made and proven for it: nothing can drift.
+        return State("steady", 0, len(used), 0.0, 0.0, 0.0, 1.0, cold=cold)
     found = [x.steadiness for x in used if x.steadiness is not None]
     asks, cached = (
         [x.figures[name].value for x in used if name in x.figures]
@@ -120,6 +128,11 @@ def floor(a: tuple[str, State], b: tuple[str, State], log_ratio: float) -> Floor
             f"{label} was not steady in {s.accused} of {s.trials} trials" for label, s in cold
         )
         return Floor("not steady", math.inf, said)
+    if a[1].cold != b[1].cold:
+        said = " and ".join(
+            f"{label} was asked {s.cold or 'one query after another'}" for label, s in both
+        )
+        return Floor("cold and warm", math.inf, said)
     if said := _caches(both):
         return Floor("other caches", math.inf, said)
     x, y = a[1], b[1]

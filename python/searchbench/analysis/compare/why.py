@@ -75,6 +75,8 @@ def _state(c: Comparison, a: TreatmentResult, b: TreatmentResult) -> Iterator[Ch
     elif c.state == "other first asks":
         said = "A warm-up that asks every query, so that first asks do not make the difference."
         yield True, said
+    elif c.state == "cold and warm":
+        yield True, "The same state for both: `cold`, and `restart`, of their places."
     elif c.state == "unknown":
         needed = [
             x.steadiness.window_needed_s

@@ -102,8 +102,10 @@ def of_treatment(trials: Sequence[tuple[TrialResult, Seen]]) -> Bottleneck | Non
 
 def _all(trial: Trial, trace: Trace, seconds: float, findings: Sequence[str]) -> Iterator[Seen]:
     """Everything that had nothing left, the surest first; ends with "none" or "unknown"."""
+    # A limit that was used up says more than that the generator lost its core at times.
+    limited = _limited(trial, trial.host_window.devices, seconds)
     for kind in findings:
-        if kind in _GENERATOR:
+        if kind in _GENERATOR and (limited is None or kind == "client saturated"):
             yield Seen("client", kind)
     server, cores = trial.server, len(trial.service.cpus) or trial.host_window.cores or 0
     if server.cpu_s is None or not cores:

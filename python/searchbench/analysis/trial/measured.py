@@ -6,6 +6,7 @@ Columns are read one at a time, so that ten million samples need a few hundred m
 from __future__ import annotations
 
 from collections import OrderedDict
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,6 +15,7 @@ from numpy.typing import NDArray
 
 from searchbench.analysis.stats import within
 from searchbench.record import Record, Trial
+from searchbench.record.trial import Asked
 
 NEVER = -1  # an instant that did not happen
 INSTANTS = ("due", "free", "sent", "done")
@@ -63,7 +65,49 @@ class Measured:
 
 
 def read_trace(record: Record, trial: Trial) -> Trace:
-    """The whole trace of a trial. RecordError where its samples are damaged."""
+    """The whole trace of a trial; of one that is cold for each query, its first asks.
+
+    RecordError where its samples are damaged.
+    """
+    found = whole_trace(record, trial)
+    return first_asks(found, trial.asked) if trial.asked else found
+
+
+def first_asks(trace: Trace, asked: Sequence[Asked]) -> Trace:
+    """The first asks of a whole trace, one after another without what was between them.
+
+    Between two queries the system was stopped, its files were evicted, and it was started anew:
+    nobody waited for an answer then.
+    """
+    rows = rows_by_ask(asked)[0]
+    due, free, sent, done = (x[rows] for x in (trace.due, trace.free, trace.sent, trace.done))
+    lasted = np.maximum(1, np.maximum(np.maximum(sent, done), due) - due)
+    begins = np.concatenate([[0], np.cumsum(lasted)]).astype(np.int64)
+    earlier = due - begins[:-1]
+
+    def moved(instants: Ints) -> Ints:
+        return np.where(instants == NEVER, NEVER, instants - earlier)
+
+    return Trace(
+        query=trace.query[rows],
+        outcome=trace.outcome[rows],
+        due=moved(due),
+        free=np.minimum(moved(free), moved(due)),
+        sent=moved(sent),
+        done=moved(done),
+        window=(0, int(begins[-1])),
+    )
+
+
+def rows_by_ask(asked: Sequence[Asked]) -> list[Ints]:
+    """The rows of the first asks, of the second, and so on; each drive's rows stand together."""
+    counts = np.array([one.requests for one in asked], dtype=np.int64)
+    first = np.cumsum(counts) - counts
+    return [first[counts > n] + n for n in range(int(counts.max(initial=1)))]
+
+
+def whole_trace(record: Record, trial: Trial) -> Trace:
+    """Every request of a trial, on the clock on which it was driven."""
     name, window = trial.trial, trial.window
     instants = {column: _column(record, name, column) for column in INSTANTS}
     last = int(instants["done"].max(initial=0))

@@ -28,6 +28,7 @@ from searchbench.analysis.trial import (
     bottleneck,
     cache,
     coverage,
+    firsts,
     jobs,
     latency,
     operations,
@@ -41,7 +42,13 @@ from searchbench.analysis.trial import (
     validity,
     warmup,
 )
-from searchbench.analysis.trial.measured import Measured, Samples, measured_of
+from searchbench.analysis.trial.measured import (
+    Measured,
+    Samples,
+    Trace,
+    measured_of,
+    whole_trace,
+)
 from searchbench.record import Record, Trial
 from searchbench.study.plan import Treatment
 
@@ -94,6 +101,8 @@ def judge_trial(
     if trial.drive is None and trial.jobs:
         return _of_jobs(record, trial, blank)
     trace = samples.trace(trial.trial)
+    if trial.asked:
+        return _of_first_asks(record, trial, samples, trace, blank)
     if (why := operations.failed(trial, validity.outcomes(trial, trace))) is not None:
         counts = validity.outcomes(trial, trace)
         return Judged(
@@ -152,6 +161,41 @@ def judge_trial(
     )
     durations = (empty, empty) if bad else (service, response)
     return Judged(result, *durations, step, connections, sent, held_back)
+
+
+def _of_first_asks(
+    record: Record, trial: Trial, samples: Samples, trace: Trace, blank: TrialResult
+) -> Judged:
+    """A trial that was cold for each query: ``trace`` has the first asks alone.
+
+    It has no warm-up and no steadiness: each request was the first after an eviction.
+    """
+    whole, measured = whole_trace(record, trial), measured_of(trace)
+    differ, unread, looked = agreement.under_load(record, trial, answered=False)
+    counts = validity.outcomes(trial, trace)
+    audit = validity.audit_first_asks(trial, trace, whole)
+    more = (*firsts.findings(trial), *replies.findings(record, trial, trace),
+            *_answers_under_load(trial, differ, unread, looked))  # fmt: skip
+    findings = validity.gravest_first(remedies.fitted((*audit, *more), record.plan.judging))
+    samples.keep(trial.trial, measured)
+    service, response = np.sort(measured.service_ns), np.sort(measured.response_ns)
+    figures = _figures(trial, measured, counts, service, response, throughput.throughput(trace))
+    # The time between queries, in which the system was started, is nobody's.
+    figures = {k: v for k, v in figures.items() if k not in ("server_cores", "cpu_s_per_query")}
+    bad = [f for f in findings if f.severity == "invalid"]
+    result = replace(
+        blank,
+        status="invalid" if bad else "valid",
+        reason="; ".join(f"{f.kind}: {f.number}" for f in bad),
+        figures=figures | firsts.figures(whole, trial.asked),
+        outcomes=counts,
+        findings=findings,
+        cold=firsts.state(trial),
+    )
+    empty = np.empty(0, dtype=np.int64)
+    durations = (empty, empty) if bad else (service, response)
+    held_back = bottleneck.Seen("unknown", "the system was at rest between queries")
+    return Judged(result, *durations, sent=coverage.sent_by(trial, trace), held_back=held_back)
 
 
 def _audited(audit: Sequence[Finding], more: Sequence[Finding]) -> tuple[Finding, ...]:

@@ -65,6 +65,19 @@ def audit(
     )
 
 
+def audit_first_asks(trial: Trial, trace: Trace, whole: Trace) -> tuple[Finding, ...]:
+    """Every finding of a trial that was cold for each query: of its first asks, and the machine.
+
+    ``whole``: all of its requests, on the clock on which the machine was watched.
+    """
+    checks = (_lab_notes, _outcomes, _dead, _lag, _unsupported)
+    rows = chain(*(check(trial, trace) for check in checks), disturbances(trial, whole))
+    return gravest_first(
+        Finding(kind, severity, trial.trial, number, meaning, remedy)
+        for kind, severity, number, meaning, remedy in rows
+    )
+
+
 def gravest_first(found: Iterable[Finding]) -> tuple[Finding, ...]:
     """Invalid, warning, note; else in their order."""
     return tuple(sorted(found, key=lambda f: ("invalid", "warning", "note").index(f.severity)))

@@ -66,6 +66,26 @@ _KINDS: dict[str, Callable[[str], Any]] = {
 }
 
 
+_DUMPS = (
+    Job(
+        "dump",
+        "the whole database as statements in one file, with mariadb-dump",
+        leaves=("backup",),
+    ),
+    Job(
+        "restore",
+        "that file into an empty database, with mariadb: each table with its indexes, then rows",
+        after=("dump",),
+    ),
+)
+
+
+def _client(program: str) -> tuple[str, ...]:
+    """A program that asks the server; it reads no file of the machine."""
+    asked = ("--protocol=tcp", "--host=127.0.0.1", "--port={port}", "--user=root")
+    return (program, "--no-defaults", "--max-allowed-packet=1G", *asked)
+
+
 class MariaDB(Engine):
     """One server of its own, one table for the documents, one for each list of keywords."""
 
@@ -88,6 +108,7 @@ class MariaDB(Engine):
         writes={
             "data": "tables, indexes, and the rest of the data directory",
             "wal": "the redo log of InnoDB and the log of Aria; MyISAM has none",
+            "backup": "what the job `dump` makes",
         },
         deviations={
             "scoring": "InnoDB: term frequency times the square of log10(documents / documents "
@@ -181,7 +202,7 @@ class MariaDB(Engine):
                     *("--skip-name-resolve", "--tmpdir={run}"),
                 ),
             ),
-            laid={"wal": Laid(argv=_LOGS, first=_LOGS)},
+            laid={"wal": Laid(argv=_LOGS, first=_LOGS), "backup": Laid()},
             refuses_root=True,
         )
 
@@ -217,8 +238,8 @@ class MariaDB(Engine):
 
     @property
     def jobs(self) -> tuple[Job, ...]:
-        """The documents; indexes; opening."""
-        return (INGEST, indexes.JOB, OPENING)
+        """The documents; indexes; a dump, and its restoring; opening."""
+        return (INGEST, indexes.JOB, *_DUMPS, OPENING)
 
     def work(
         self,
@@ -228,10 +249,29 @@ class MariaDB(Engine):
         params: Parameters,
         done: Sequence[str] = (),
     ) -> Work:
-        """The indexes are those of ``settle``, dropped before."""
+        """The indexes are those of ``settle``, dropped before; so is all that is restored."""
+        if job == "dump":
+            # Without locks, as InnoDB needs none; nobody writes meanwhile.
+            how = ("--single-transaction", "--skip-lock-tables", "--result-file={backup}/dump.sql")
+            return Work(commands=((*_client("mariadb-dump"), *how, table.DATABASE),))
+        if job == "restore":
+            database = table.DATABASE
+            return Work(
+                before=[request(f"DROP DATABASE {database}", f"CREATE DATABASE {database}")],
+                commands=((*_client("mariadb"), f"--database={database}",
+                           "--execute=source {backup}/dump.sql"),),
+                counted=request(f"SELECT COUNT(*) FROM {table.TABLE}"),
+            )  # fmt: skip
         if job != "index":
             return super().work(job, levels, schema, params, done)
         return indexes.work(str(levels["of"]), schema, params)
+
+    def left(self, reply: bytes) -> object:
+        """The number of a count; ValueError where there is nothing to count."""
+        (result,) = split(reply)
+        if result.error:
+            raise ValueError(result.error)
+        return int(result.rows[0][0] or 0)
 
     def compile(self, query: Query, schema: Schema, params: Parameters) -> Request:
         """One exchange of several statements: hits, total, each facet, groups."""

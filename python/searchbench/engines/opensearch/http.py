@@ -14,8 +14,17 @@ import orjson
 
 from searchbench.corpora.corpus import Document, FieldType, Schema
 from searchbench.engines.answer import CacheCounters, CacheState, Facts, Hit, Hits
-from searchbench.engines.engine import Companion, Engine, Level, Parameters, Request, Service
+from searchbench.engines.engine import (
+    INGEST,
+    Companion,
+    Engine,
+    Level,
+    Parameters,
+    Request,
+    Service,
+)
 from searchbench.engines.http_form import HttpReply, Pairs, get, post, put, split
+from searchbench.engines.job import MERGE, OPENING, Job, Proof, Work
 from searchbench.engines.opensearch import query as dsl
 from searchbench.engines.opensearch.levers import LOGGING, configuration
 from searchbench.errors import Unsupported
@@ -160,6 +169,39 @@ class RestSearch(Engine):
         if params["segments"] == "merged":
             wanted.insert(0, post(f"{INDEX}/_forcemerge", [("max_num_segments", 1)], b""))
         return [Request((exchange,)) for exchange in wanted]
+
+    @property
+    def jobs(self) -> tuple[Job, ...]:
+        """The documents; a forced merge; opening."""
+        return (INGEST, MERGE, OPENING)
+
+    def work(
+        self,
+        job: str,
+        levels: Parameters,
+        schema: Schema,
+        params: Parameters,
+        done: Sequence[str] = (),
+    ) -> Work:
+        """Every shard to one segment, which is proven by asking for its segments."""
+        if job != MERGE.name:
+            return super().work(job, levels, schema, params, done)
+        if params["segments"] == "merged":
+            raise Unsupported('with segments = "merged" the ingest ends with a merge, and nothing '
+                              'is left to do; say "as-is"')  # fmt: skip
+        merge = post(f"{INDEX}/_forcemerge", [("max_num_segments", 1)], b"")
+        flush = post(f"{INDEX}/_flush", [("force", "true"), ("wait_if_ongoing", "true")], b"")
+        pairs = [("filter_path", "indices.*.shards.*.num_search_segments")]
+        return Work(
+            requests=(Request((merge,)), Request((flush,))),
+            proven=(Proof("segments of a shard", Request((get(f"{INDEX}/_segments", pairs),)), 1),),
+        )
+
+    def left(self, reply: bytes) -> object:
+        """How many segments the shard with most of them has."""
+        (http,) = split(reply)
+        shards = orjson.loads(http.body)["indices"][INDEX.strip("/")]["shards"].values()
+        return max(one["num_search_segments"] for copies in shards for one in copies)
 
     def compile(self, query: Query, schema: Schema, params: Parameters) -> Request:
         """One ``_search``. Over several shards ties need a sort key more; one shard keeps order."""

@@ -90,6 +90,34 @@ FROM unnest(CASE WHEN (SELECT attgenerated = 's' FROM pg_attribute WHERE {_WORDS
 ORDER BY place, word"""
 
 
+_FILE = "--file={backup}/dump"
+_DUMPS = (
+    Job(
+        "dump",
+        "the whole database into one file, with pg_dump",
+        described(
+            {
+                number("compression", 6, (0, 9)): "level of its compression; 0: none (pg_dump's "
+                "own default: 6)"
+            }
+        ),
+        leaves=("backup",),
+    ),
+    Job(
+        "restore",
+        "that file into an empty database, with pg_restore: documents, then indexes",
+        described({number("workers", 1, (1, 64)): "connections that restore at once"}),
+        after=("dump",),
+    ),
+)
+
+
+def _client(program: str) -> tuple[str, ...]:
+    """A program that asks the server, as who it trusts."""
+    asked = ("--host=127.0.0.1", "--port={port}", f"--username={_USER}", "--no-password")
+    return ("sh", "-c", _NEWEST, program, *asked, f"--dbname={_DATABASE}")
+
+
 class Postgresql(Engine):
     """One table, one server; the vectors of the text fields beside the fields themselves."""
 
@@ -111,6 +139,7 @@ class Postgresql(Engine):
         writes={
             "data": "tables, indexes, and the rest of the cluster",
             "wal": "the write-ahead log (pg_wal)",
+            "backup": "what the job `dump` makes",
         },
         deviations={
             "scoring": "ts_rank: how often and, for words that are all wanted, how close; no "
@@ -194,7 +223,7 @@ class Postgresql(Engine):
                     "--no-sync",
                 ),
             ),
-            laid={"wal": Laid(first=("--waldir={wal}",))},
+            laid={"wal": Laid(first=("--waldir={wal}",)), "backup": Laid()},
             refuses_root=True,
             stop_signal="SIGINT",
         )
@@ -218,8 +247,8 @@ class Postgresql(Engine):
 
     @property
     def jobs(self) -> tuple[Job, ...]:
-        """The documents; indexes; opening."""
-        return (INGEST, _INDEX, OPENING)
+        """The documents; indexes; a dump, and its restoring; opening."""
+        return (INGEST, _INDEX, *_DUMPS, OPENING)
 
     def work(
         self,
@@ -229,7 +258,20 @@ class Postgresql(Engine):
         params: Parameters,
         done: Sequence[str] = (),
     ) -> Work:
-        """The indexes are those of ``settle``, dropped before."""
+        """The indexes are those of ``settle``, dropped before; so is all that is restored."""
+        if job == "dump":
+            level = f"--compress={levels['compression']}"
+            return Work(commands=((*_client("pg_dump"), "--format=custom", level, _FILE),))
+        if job == "restore":
+            emptied = form.query("DROP SCHEMA public CASCADE", "CREATE SCHEMA public")
+            return Work(
+                before=[Request((emptied,))],
+                commands=(
+                    (*_client("pg_restore"), "--exit-on-error", f"--jobs={levels['workers']}",
+                     "{backup}/dump"),
+                ),
+                counted=Request((form.query("SELECT count(*) FROM docs"),)),
+            )  # fmt: skip
         if job != "index":
             return super().work(job, levels, schema, params, done)
         made = indexes(schema, params, str(levels["of"]))
@@ -241,6 +283,13 @@ class Postgresql(Engine):
             before=[Request((form.query(dropped),))],
             requests=tuple(Request((form.query(statement),)) for statement in made.values()),
         )
+
+    def left(self, reply: bytes) -> object:
+        """The number of a count; ValueError where there is nothing to count."""
+        (answer,) = form.split(reply)
+        if answer.errors:
+            raise ValueError(str(answer.errors[0]))
+        return answer.results[0].rows[0][0]
 
     def compile(self, query: Query, schema: Schema, params: Parameters) -> Request:
         """A count and a page, then a statement for each facet, in one Query message."""

@@ -143,7 +143,7 @@ def offline(schema: Schema, params: Parameters) -> Offline:
     for n in range(parts):
         every = "cat" if parts == 1 else f"sed -n '{n + 1}~{parts}p'"
         source = [f"tsvpipe_command = {every} '{{batches}}'", *_columns("tsvpipe", schema)]
-        index = [f"path = {{data}}/{part(n)}", *_analysis()]
+        index = [f"path = {_path(n)}", *_analysis()]
         made.append(_piped(part(n), source, index))
     made.append(_section("indexer", ["mem_limit = 256M"]))
     return Offline(
@@ -229,11 +229,16 @@ def _distributed(name: str, members: Iterable[str], params: Parameters) -> str:
 
 
 def _part(number: int, schema: Schema, params: Parameters) -> str:
-    lines = [f"path = {{data}}/{part(number)}"]
+    lines = [f"path = {_path(number)}"]
     if params["index"] == "realtime":
         limit = f"rt_mem_limit = {params['rt_mem_limit_mb']}M"
         lines = ["type = rt", *lines, limit, *_columns("rt", schema), *_analysis()]
     return _section(f"index {part(number)}", lines)
+
+
+def _path(number: int) -> str:
+    """Where the files of a part lie."""
+    return f"{{part:{number}}}/{part(number)}"
 
 
 def _columns(reader: str, schema: Schema) -> Iterator[str]:
@@ -271,7 +276,8 @@ def _piped(name: str, source: Iterable[str], index: Iterable[str]) -> str:
 
 
 def _searchd(name: str, listens: Iterable[str], params: Parameters) -> str:
-    binlog = "{data}" if params["index"] == "realtime" else ""
+    # It lies with the first part, wherever that is.
+    binlog = "{part:0}" if params["index"] == "realtime" else ""
     children = int(params["max_children"])
     if params["workers"] == "prefork" and not children:
         children = 16  # with none of them it would accept and never answer

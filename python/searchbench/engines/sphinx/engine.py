@@ -70,6 +70,10 @@ class Sphinx(Engine):
         home="http://sphinxsearch.com",
         on_hosts=True,
         numbered=True,
+        writes={
+            "data": "the index",
+            "parts": "the index, each part on its own storage",
+        },
         packages=("sphinxsearch",),
         cannot={
             "fuzzy": _NO_FUZZY,

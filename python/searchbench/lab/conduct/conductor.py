@@ -22,6 +22,7 @@ from searchbench.lab.conduct.openings import READERS, Opened, Openings
 from searchbench.lab.conduct.session import Run, Session, Sitting
 from searchbench.lab.conduct.trials import Trials
 from searchbench.lab.place import host
+from searchbench.lab.place.abilities import ability
 from searchbench.lab.probe.probe import Probe
 from searchbench.lab.probe.sizes import Tracer
 from searchbench.lab.probe.totals import spent
@@ -150,6 +151,8 @@ class Conductor:
                 self.sitting.watch.stage("pause")
                 time.sleep(pause_s)
             if session.tracer is not None:
+                if (able := ability("io_sizes")).missing:
+                    raise LabError(f"{able.missing}; {able.remedy}", "trace")
                 session.tracer.start()
             with session.phase("host"):
                 run.about.notes += host.notes()

@@ -9,9 +9,10 @@ from __future__ import annotations
 import itertools
 import time
 from array import array
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from types import MappingProxyType
 
 import numpy as np
 
@@ -25,11 +26,12 @@ from searchbench.lab.system.deploy import command_line, complete
 from searchbench.lab.system.names import Places, free_port
 from searchbench.lab.system.running import Running
 from searchbench.lab.wire.exchange import ANSWERED, Endpoint, Trace, prepare, samples_of
-from searchbench.lab.wire.order import Manner, each_once
+from searchbench.lab.wire.order import Manner, Progress, each_once
 from searchbench.lab.wire.words import UNREAD, words_of
 from searchbench.record.trial import Ingest
 
 _TIMEOUT_S = 600.0
+_WITHOUT_ROOM_NS = 5_000_000_000
 _SHOWN = 5
 _INDEXER_LOG = "indexer.log"
 
@@ -89,16 +91,23 @@ def laid_out(requests: Iterable[tuple[Request, int]], path: Path) -> Batches:
     )
 
 
-def ingest(running: Running, corpus: Corpus, batches: Batches, connections: int = 1) -> Ingest:
+def ingest(
+    running: Running,
+    corpus: Corpus,
+    batches: Batches,
+    connections: int = 1,
+    full: Callable[[], str] = lambda: "",
+) -> Ingest:
     """Create, put in, settle. LabError (stage ``ingest``) with the engine's own words if not.
 
-    ``connections``: over how many at once. How large the index is, is not known yet.
+    ``connections``: over how many at once. How large the index is, is not known yet. ``full``: says
+    which storage has no room left.
     """
     engine = running.engine
     for request in engine.create(corpus.schema, running.params):
         must(running, running.ask(request), "create")
     began = time.perf_counter()
-    refusals = _send(running, batches, connections) if batches.documents else []
+    refusals = _send(running, batches, connections, full) if batches.documents else []
     put_in = time.perf_counter()
     for request in engine.settle(corpus.schema, running.params):
         must(running, running.ask(request, _TIMEOUT_S), "settle")
@@ -142,15 +151,22 @@ def ingest_if_empty(
 
 
 def index_offline(
-    offline: Offline, batches: Batches, data: Path, run: Path, joins: Sequence[Path] = ()
+    offline: Offline,
+    batches: Batches,
+    data: Path,
+    run: Path,
+    joins: Sequence[Path] = (),
+    laid: Mapping[str, Path] = MappingProxyType({}),
 ) -> Ingest:
     """Have the engine's own program make the index; LabError (stage ``ingest``) with its words.
 
-    How many documents it took is known once the server says so. ``joins``: as of a deployment.
+    How many documents it took is known once the server says so. ``joins``, ``laid``: as of a
+    deployment.
     """
-    data.mkdir(parents=True, exist_ok=True)
+    for folder in (data, *laid.values()):
+        folder.mkdir(parents=True, exist_ok=True)
     run.mkdir(parents=True, exist_ok=True)
-    places = Places(data, run, free_port(), batches.path)
+    places = Places(data, run, free_port(), batches.path, laid)
     places.write(offline.files)
     (run / _INDEXER_LOG).write_bytes(b"")
     began = time.perf_counter()
@@ -165,14 +181,22 @@ def index_offline(
     )
 
 
-def sent(running: Running, batches: Batches, stage: str = "ingest", connections: int = 1) -> Trace:
+def sent(
+    running: Running,
+    batches: Batches,
+    stage: str = "ingest",
+    connections: int = 1,
+    full: Callable[[], str] = lambda: "",
+) -> Trace:
     """Drive the batches, over one connection in their order; over several they overtake each other.
 
-    LabError (``stage``) where one was not answered.
+    LabError (``stage``) where one was not answered. ``full``: some engines wait for room, and say
+    nothing; where there is none left for seconds, nothing more is waited for.
     """
     count = len(batches.request_ends)
     requests = _prepared(running.endpoint, batches)
-    manner = Manner(timeout_s=_TIMEOUT_S, capture_every=1)
+    tick = _while_there_is_room(full)
+    manner = Manner(timeout_s=_TIMEOUT_S, capture_every=1, on_tick=tick)
     trace = running.endpoint.drive(requests, each_once(count, connections), manner)
     samples = samples_of(trace)
     if len(samples) != count:
@@ -188,10 +212,25 @@ def sent(running: Running, batches: Batches, stage: str = "ingest", connections:
     return trace
 
 
-def _send(running: Running, batches: Batches, connections: int) -> list[dict[str, str]]:
+def _while_there_is_room(full: Callable[[], str]) -> Progress:
+    """Goes on until there was no room for some seconds in which no batch was answered."""
+    since_ns, answered = 0, -1
+
+    def goes_on(completed: int, elapsed_ns: int, recent: bytes) -> bool:
+        nonlocal since_ns, answered
+        if completed != answered or not full():
+            since_ns, answered = elapsed_ns, completed
+        return elapsed_ns - since_ns < _WITHOUT_ROOM_NS
+
+    return goes_on
+
+
+def _send(
+    running: Running, batches: Batches, connections: int, full: Callable[[], str]
+) -> list[dict[str, str]]:
     """Send the batches; what of them was refused."""
     count = len(batches.request_ends)
-    trace = sent(running, batches, connections=connections)
+    trace = sent(running, batches, connections=connections, full=full)
     samples, engine = samples_of(trace), running.engine
     refusals: list[dict[str, str]] = []
     taken = 0

@@ -30,7 +30,10 @@ from searchbench.lab.conduct.session import Doing, Index, Session
 from searchbench.lab.drive.workload import DocumentsAlone, PortableQueries
 from searchbench.lab.place.cold import files_below
 from searchbench.lab.probe.totals import machine_totals, server_totals, spent
+from searchbench.lab.system.deploy import Deployment, command_line, complete
+from searchbench.lab.system.seat import Seat
 from searchbench.lab.wire.exchange import samples_of
+from searchbench.places.model import PARTS, is_part
 from searchbench.record.trial import JobDone, Window
 
 _TIMEOUT_S = 3600.0
@@ -92,7 +95,7 @@ def on_record(session: Session, probe: pa.Table, zero_unix_ns: int) -> list[JobD
         still = doing.still_unix_ns - zero_unix_ns if doing.still_unix_ns else None
         window = Window(start, end)
         server = server_totals(probe, window)
-        if doing.about.requests == 0:  # the server came within it
+        if doing.about.requests == 0:  # processes came within it
             server = structs.replace(
                 spent(probe, window, started=True), busiest_thread=server.busiest_thread,
                 busiest_thread_share=server.busiest_thread_share,
@@ -155,6 +158,9 @@ def _do(session: Session, work: Work) -> None:
             (int(samples["done"][i]), int(batches.document_ends[samples["request"][i]])) for i in at
         ]
         return
+    if work.commands:
+        _run(session, work, stage)
+        return
     with _timed(session):
         _ask_each(session, work.requests)
 
@@ -165,6 +171,23 @@ def _ask_each(session: Session, requests: Sequence[Request]) -> None:
         reply = running.ask(request, _TIMEOUT_S)
         doing.about.requests += 1
         must(running, reply, doing.about.name, f"job {doing.about.name}")
+
+
+def _run(session: Session, work: Work, stage: str) -> None:
+    """Programs of the engine's own, in its place: what they use is on its account."""
+    running, confines = session.there(), session.confines
+    assert isinstance(running, Deployment)
+    Path(running.places.fill("{backup}")).mkdir(parents=True, exist_ok=True)
+    seat = confines.seat if confines else Seat(session.cpus)
+    try:
+        with _timed(session):
+            for command in work.commands:
+                argv = command_line([running.places.fill(part) for part in command],
+                                    refuses_root=False)  # fmt: skip
+                complete(argv, run=session.run, log="job.log", stage=stage, seat=seat,
+                         seen=session.helpers.append)  # fmt: skip
+    finally:
+        session.helpers.clear()
 
 
 def _opened(session: Session, start: Callable[[Session], object]) -> None:
@@ -199,6 +222,10 @@ def _check(session: Session, work: Work) -> None:
         elif there != doing.about.documents:
             raise LabError(f"after {name} there are {there} documents, and there should be "
                            f"{doing.about.documents}", stage)  # fmt: skip
+    for proof in work.proven:
+        found = engine.left(running.ask(proof.request, _TIMEOUT_S))
+        if found != proof.wanted:
+            raise LabError(f"after {name} {proof.what} is {found}, not {proof.wanted}", stage)
     for same in work.same:
         original, made = (
             engine.left(running.ask(request, _TIMEOUT_S)) for request in (same.original, same.made)
@@ -251,7 +278,7 @@ def _files(session: Session) -> dict[tuple[str, str], list[Path]]:
     found: dict[tuple[str, str], list[Path]] = {}
     for laid, folder in folders.items():
         for path in files_below([folder]):
-            name, kind = path.relative_to(folder).as_posix(), laid
+            name, kind = path.relative_to(folder).as_posix(), PARTS if is_part(laid) else laid
             if laid == "data":
                 named = (k for k, own in patterns.items() if any(fnmatch(name, p) for p in own))
                 kind = next(named, "data")

@@ -20,10 +20,10 @@ from searchbench.lab.drive.warming import Warming
 from searchbench.lab.drive.workload import DocumentsAlone, Spread, VerbatimRequests
 from searchbench.lab.fleet.fleet import FleetEndpoint
 from searchbench.lab.fleet.parts import FleetError
-from searchbench.lab.probe.totals import machine_totals, server_totals
+from searchbench.lab.probe.totals import machine_totals, server_totals, spent
 from searchbench.lab.wire.exchange import Trace
 from searchbench.lab.wire.order import Manner, Order, Progress
-from searchbench.record.trial import Drive, Note, UnderLoad, Window
+from searchbench.record.trial import Drive, Note, ServerTotals, UnderLoad, Window
 
 # So many replies of a drive are kept, about.
 _SAMPLED_REPLIES = 200
@@ -36,7 +36,7 @@ def drive_it(run: Run) -> None:
     """Send the load and record every request."""
     session, running, load = run.session, run.session.there(), run.opened.load
     compiled, fleet = session.bytes(), session.sitting.fleet
-    order = _order(run)
+    order = order_of(run)
     if session.cache is not None and not session.filled:
         _fill(run)
     counting = caches.Counting(running)
@@ -150,6 +150,12 @@ def totals_of(run: Run) -> None:
     assert run.samples is not None
     assert run.probe is not None
     load, window, drive = run.opened.load.window, run.about.window, run.about.drive
+    if run.about.asked and window is not None:
+        # Most of this time the system was stopped or started: only its peak says something.
+        peak = spent(run.probe, window, started=True).peak_rss_bytes
+        run.about.server = ServerTotals(peak_rss_bytes=peak)
+        run.about.host_window = machine_totals(run.probe, window, run.machine.others)
+        return
     if window is None:
         due_ns = run.samples.due_ns() if load.seconds is None else np.empty(0, np.int64)
         start, end = load.bounds_ns(due_ns)
@@ -205,7 +211,7 @@ def _warming(run: Run, order: Order) -> Warming:
     )
 
 
-def _order(run: Run) -> Order:
+def order_of(run: Run) -> Order:
     """What the load sends when."""
     opened, compiled = run.opened, run.session.bytes()
     assert not isinstance(opened.workload, DocumentsAlone)

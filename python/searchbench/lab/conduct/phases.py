@@ -9,6 +9,7 @@
     verbatim requests   compile → deploy → identify → capture | drive → totals → answers
     agents on hosts     .. capture → calibrate → stop → place → deploy → identify | drive → ..
     captures afterwards ..  deploy → identify | drive → totals → capture → answers | stop
+    cold, each query    ..  deploy → identify | (stop → place → deploy → drive) for each query → ..
     jobs                compile → prepare → deploy → ingest → stop → (deploy → identify → job
                         → check → stop → weigh) for each → deploy → capture → ..
     a job that fills    .. → prepare → (deploy → job → check → stop → weigh) → ..
@@ -43,7 +44,7 @@ from searchbench.corpora.corpus import Corpus
 from searchbench.engines.answer import Facts
 from searchbench.engines.engine import Engine
 from searchbench.errors import LabError, SearchbenchError
-from searchbench.lab.conduct import jobs, measuring
+from searchbench.lab.conduct import each, jobs, measuring
 from searchbench.lab.conduct.alone import calibrate
 from searchbench.lab.conduct.asking import ask_operations, made_once, once
 from searchbench.lab.conduct.ingest import index_offline, ingest, ingest_if_empty
@@ -60,6 +61,7 @@ from searchbench.lab.place.places import Confines
 from searchbench.lab.system.address import Target
 from searchbench.lab.system.attach import Attached, Found
 from searchbench.lab.system.deploy import Deployment
+from searchbench.places.model import EACH_QUERY
 from searchbench.record.samples import REPLIES
 from searchbench.record.trial import Captured as CapturedAbout
 from searchbench.record.trial import Facts as FactsAbout
@@ -162,8 +164,12 @@ def measuring_of(run: Run) -> Phases[Run]:
     """One drive and what is to be known of it; nothing where jobs are all that is measured."""
     if not run.session.sitting.rules.driven:
         return [("totals", _keep_captured)]
+    place = run.session.place
+    driving: Phases[Run] = [("drive", measuring.drive_it)]
+    if place is not None and place.cold == EACH_QUERY:
+        driving = each.phases_of(run, lambda run: _deploy(run.session))
     found: list[tuple[str, Callable[[Run], object]]] = [
-        ("drive", measuring.drive_it),
+        *driving,
         *([("place", _account)] if run.session.confines else []),
         ("totals", measuring.totals_of),
     ]
@@ -322,7 +328,8 @@ def _ingest_to_keep(session: Session) -> None:
 
 def _ingest_it(session: Session) -> Ingest:
     index = _index(session)
-    return ingest(session.there(), _corpus(session), index.batches, index.connections)
+    full = index.storages.full
+    return ingest(session.there(), _corpus(session), index.batches, index.connections, full)
 
 
 def _index_by_program(session: Session) -> None:
@@ -331,7 +338,8 @@ def _index_by_program(session: Session) -> None:
     offline = _engine(session).offline(_corpus(session).schema, session.levers)
     assert offline is not None
     joins = session.confines.joins if session.confines else ()
-    index.done = index_offline(offline, index.batches, index.path, session.run, joins)
+    laid = index.storages.laid
+    index.done = index_offline(offline, index.batches, index.path, session.run, joins, laid)
 
 
 def _count_documents(session: Session) -> None:

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
@@ -39,6 +40,7 @@ from searchbench.lab.place import zfs
 from searchbench.lab.place.cores import dealt
 from searchbench.lab.place.ledger import Ledger
 from searchbench.lab.place.places import Confines
+from searchbench.lab.place.storage import size_words
 from searchbench.lab.place.storages import Storages
 from searchbench.lab.probe.probe import Probe
 from searchbench.lab.probe.sizes import Tracer
@@ -49,6 +51,12 @@ from searchbench.record.trial import Captured as CapturedAbout
 from searchbench.record.trial import Ingest, JobDone, Lever, Note, Terms, Trial
 from searchbench.study.plan import Judging
 from searchbench.workload.draw import CachePlan
+
+# ENOSPC, in the words of the C library and of databases; its line, shortened.
+_NO_ROOM = re.compile(
+    rb"[^\n]{0,160}(?:No space left on device|errno:? 28\b|[Ee]rror:? 28\b|code:? 28\b)[^\n]{0,80}"
+)
+_LOG_BYTES = 1 << 20
 
 
 @dataclass(frozen=True)
@@ -200,7 +208,8 @@ class Session:
 
     ``confines``: its place, while it is in one; ``left_place``: the levers of the last one.
     ``seconds`` spent in each phase; ``spans``: each time one was entered, its name and Unix times
-    in ns; ``jobs``: those that were done; ``mark``: has the probe take a sample at once. ``stage``
+    in ns; ``helpers``: programs that a job runs beside the server; ``jobs``: those
+    that were done; ``mark``: has the probe take a sample at once. ``stage``
     says where a failure happened. ``found``: what opening it found out, as fields of
     ``record.trial.Trial``. ``tracer``: of reads and writes, where that is what the trial is for.
     ``asked_queries``: by query, whether a warm-up asked it since.
@@ -228,6 +237,7 @@ class Session:
     notes: list[Note] = field(default_factory=list)
     jobs: list[Doing] = field(default_factory=list)
     mark: Callable[[], None] = lambda: None
+    helpers: list[psutil.Process] = field(default_factory=list)
 
     @contextmanager
     def phase(self, name: str) -> Iterator[None]:
@@ -249,7 +259,7 @@ class Session:
         running = self.running
         # What file systems of ours take of the CPU, they take for the system.
         daemons = [] if self.index is None else self.index.storages.daemons
-        return [] if running is None else [*running.processes, *daemons]
+        return [] if running is None else [*running.processes, *daemons, *self.helpers]
 
     @property
     def levers(self) -> Parameters:
@@ -290,7 +300,7 @@ class Session:
     @property
     def captures_after(self) -> bool:
         """Are the distinct queries asked alone after the drive? Else a cold system were warm."""
-        cold = self.place is not None and self.place.cold == "trial"
+        cold = self.place is not None and self.place.cold != "no"
         return self.sitting.timed and (self.sitting.captures_after or cold)
 
     @property
@@ -301,7 +311,27 @@ class Session:
     def why(self) -> str:
         """What its place says of a failure: memory or a storage that was too small; "" if not."""
         killed = self.confines.killed() if self.confines else ""
-        return killed or (self.index.storages.full() if self.index else "")
+        full = self.index.storages.full() if self.index else ""
+        return killed or full or self._refused_room()
+
+    def _refused_room(self) -> str:
+        """That what it started was refused room, which need not fill a storage; "" if it was not.
+
+        Its words are in its logs. A server may take back what it could not make whole.
+        """
+        own = self.index.storages.own if self.index else {}
+        if not own:
+            return ""
+        for log in self.run.glob("*.log"):
+            if found := _NO_ROOM.search(log.read_bytes()[-_LOG_BYTES:]):
+                line = found[0].decode(errors="replace").strip()
+                sizes = " and ".join(
+                    f"{name} (`size` = {size_words(made.asked.size_bytes)})"
+                    for name, made in own.items()
+                )
+                which = "the storage" if len(own) == 1 else "one of the storages"
+                return f"{which} {sizes} has too little room: {line}; give it more"
+        return ""
 
     def there(self) -> Running:
         """The running system."""

@@ -67,9 +67,18 @@ def lacking(plan: Plan) -> list[str]:
         place = None if treatment.attach else place_of(treatment.settings)
         for sentence in _lacking(place, known) if place else ():
             found[sentence] = None
-    if plan.traced and (one := ability("io_sizes")).missing:
-        found[f"the study: io_sizes: {one.missing}; {one.remedy}"] = None
     return list(found)
+
+
+def untraced(plan: Plan) -> list[str]:
+    """That the sizes of reads and writes that this plan asks for cannot be traced here, and why.
+
+    They are in no comparison, so that the rest of the study goes on without them.
+    """
+    one = ability("io_sizes")
+    if not plan.traced or not one.missing:
+        return []
+    return [f"reads and writes will not be traced: {one.missing}; {one.remedy}"]
 
 
 def _lacking(place: Place, known: dict[str, Ability]) -> Iterator[str]:

@@ -52,6 +52,7 @@ class Confines:
         self._group: Group | None = None
         self._cpu: Cpu | None = None
         self._looked = 0.0
+        self.chilled: list[Evicted] = []
 
     @property
     def joins(self) -> tuple[Path, ...]:
@@ -86,17 +87,25 @@ class Confines:
         LabError (stage ``place``) with the first lever that did not take.
         """
         place = self.place
-        if place.cold == "trial" or any(s.latency_ms for s in place.storages.values()):
+        if place.cold != "no" or any(s.latency_ms for s in place.storages.values()):
             self._storages.forget()
         self._note(*self._storages.levers())
         capped = place.memory_bytes or any(host.memory_bytes for host in place.hosts.values())
-        if place.cold == "trial" or capped:
+        if place.cold != "no" or capped:
             evicted = self._storages.evict()
             if place.cold == "trial":
                 self._note(_cold(place, evicted))
             # A page that is in memory already would be read free of the cap.
             not_in_memory(evicted)
         self.confine()
+
+    def chill(self) -> Evicted:
+        """Evict the files again, before one query; LabError (stage ``place``) where pages stay."""
+        if self.place.restart:
+            self._storages.forget_own()
+        self.chilled.append(evicted := self._storages.evict())
+        self._note(_each_cold(self.place, self.chilled))
+        return evicted
 
     def leave(self) -> list[str]:
         """Remove the group, with whatever of ours still runs in it; why not, if not."""
@@ -270,6 +279,27 @@ def _cold(place: Place, evicted: Evicted) -> Lever:
         effect=effect,
         problem="" if evicted.done else effect,
         figures={"pages": evicted.pages, "before": evicted.before, "after": evicted.after},
+    )
+
+
+def _each_cold(place: Place, every: Sequence[Evicted]) -> Lever:
+    """``every``: what was evicted before each query until now."""
+    most = max(every, key=lambda one: one.after)
+    how = "the system stopped" if place.restart else "the system running"
+    effect = (
+        f"before each of {len(every):,} queries, {how}: at most {most.after:,} of {most.pages:,} "
+        "pages of its files in memory"
+    )
+    problem = "" if every[-1].done else f"{every[-1].after:,} of {every[-1].pages:,} pages stay"
+    if problem and not place.restart:
+        problem += ", which a process has mapped or writes to; say restart = true"
+    return Lever(
+        name=f"places.{place.name}.cold",
+        asked=place.cold,
+        read_back=f"{every[-1].before:,} pages before the last eviction",
+        effect=effect,
+        problem=problem,
+        figures={"evictions": len(every), "pages": most.pages, "after": most.after},
     )
 
 

@@ -91,6 +91,12 @@ class Storages:
         for made in self._made.values():
             made.forget()
 
+    def forget_own(self) -> None:
+        """What file systems keep in memory besides the kernel, gone; nobody uses them."""
+        for made in self._made.values():
+            if isinstance(made, Zfs):
+                made.forget()
+
     def levers(self) -> list[Lever]:
         """Those of all its storages, with their effect on the files that lie there by now."""
         found = []

@@ -9,9 +9,12 @@ iostats.
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
+
+from searchbench.lab.probe.files import Kept
 
 TICKS_PER_S = os.sysconf("SC_CLK_TCK")
 CORES = os.sysconf("SC_NPROCESSORS_CONF")
@@ -30,6 +33,15 @@ _PAGES = {
     "pswpin": "pages_swapped_in",
     "pswpout": "pages_swapped_out",
 }
+
+
+def _rows_of(names: Mapping[str, str], between: str) -> re.Pattern[str]:
+    """Finds the rows of these names among the hundreds of a file."""
+    return re.compile(rf"^({'|'.join(names)}){between} *(\d+)", re.MULTILINE)
+
+
+_OF_MEMORY, _OF_PAGES = _rows_of(_MEMORY, ":"), _rows_of(_PAGES, " ")
+_kept = Kept()
 
 
 def sample() -> dict[str, Any]:
@@ -81,13 +93,13 @@ def _by_core(cores: Mapping[int, list[float]]) -> dict[str, list[float | None]]:
 
 
 def _memory() -> dict[str, int]:
-    rows = dict(line.split(":", 1) for line in _lines("/proc/meminfo"))
-    return {key: int(rows[name].split()[0]) * 1024 for name, key in _MEMORY.items() if name in rows}
+    rows = _OF_MEMORY.findall(_text("/proc/meminfo"))
+    return {_MEMORY[name]: int(value) * 1024 for name, value in rows}
 
 
 def _faults() -> dict[str, int]:
-    rows = (line.split() for line in _lines("/proc/vmstat"))
-    return {_PAGES[name]: int(value) for name, value in rows if name in _PAGES}
+    rows = _OF_PAGES.findall(_text("/proc/vmstat"))
+    return {_PAGES[name]: int(value) for name, value in rows}
 
 
 def _pressures() -> dict[str, float]:
@@ -109,23 +121,24 @@ def devices() -> Iterator[dict[str, Any]]:
     """Block devices that were ever asked for anything; a partition is in its disk's counts too."""
     for line in _lines("/proc/diskstats"):
         fields = line.split()
+        if fields[3] == fields[7] == "0":
+            continue
         reads, _, sectors_read, read_ms, writes, _, sectors_written, write_ms = map(
             int, fields[3:11]
         )
         in_flight, busy_ms, waited_ms = map(int, fields[11:14])
-        if reads or writes:
-            yield {
-                "name": fields[2],
-                "reads": reads,
-                "read_bytes": sectors_read * _SECTOR_BYTES,
-                "read_s": read_ms / 1e3,
-                "writes": writes,
-                "written_bytes": sectors_written * _SECTOR_BYTES,
-                "write_s": write_ms / 1e3,
-                "in_flight": in_flight,
-                "busy_s": busy_ms / 1e3,
-                "waited_s": waited_ms / 1e3,
-            }
+        yield {
+            "name": fields[2],
+            "reads": reads,
+            "read_bytes": sectors_read * _SECTOR_BYTES,
+            "read_s": read_ms / 1e3,
+            "writes": writes,
+            "written_bytes": sectors_written * _SECTOR_BYTES,
+            "write_s": write_ms / 1e3,
+            "in_flight": in_flight,
+            "busy_s": busy_ms / 1e3,
+            "waited_s": waited_ms / 1e3,
+        }
 
 
 def links() -> Iterator[dict[str, Any]]:
@@ -160,9 +173,9 @@ def limit_files() -> Iterator[Path]:
 def throttled(path: Path) -> int | None:
     """How often a control group was stopped at its limit; None where it has none."""
     try:
-        rows = dict(line.split() for line in path.read_text().splitlines())
+        rows = dict(line.split() for line in _lines(str(path)))
         return int(rows["nr_throttled"])
-    except (OSError, KeyError, ValueError):
+    except (KeyError, ValueError):
         return None
 
 
@@ -181,7 +194,12 @@ def _mhz(cpu: int) -> float | None:
 
 def _lines(path: str) -> list[str]:
     """The lines of a file of the kernel; none where it has no such file."""
+    return _text(path).splitlines()
+
+
+def _text(path: str) -> str:
+    """A file of the kernel; "" where it has no such file."""
     try:
-        return Path(path).read_text().splitlines()
+        return _kept.read(path).decode(errors="replace")
     except OSError:
-        return []
+        return ""

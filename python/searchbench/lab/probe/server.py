@@ -1,7 +1,7 @@
 """Sums over the process trees of the system under test, from /proc.
 
-The trees are looked up twice a second and not at each sample: to find the children of one process
-all processes of the machine must be read.
+The trees are looked up twice a second and not at each sample. A kernel that lists the children of a
+thread makes that cheap; of others all processes of the machine must be read.
 """
 
 from __future__ import annotations
@@ -10,17 +10,18 @@ import os
 import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from pathlib import Path
 from typing import Any
 
 import psutil
 
+from searchbench.lab.probe.files import Kept, once
 from searchbench.lab.probe.kernel import TICKS_PER_S
 from searchbench.lab.probe.threads import Threads
 
 Roots = Callable[[], Sequence[psutil.Process]]
 _TREE_S = 0.5
 _PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
+_LISTS_CHILDREN = os.path.exists(f"/proc/self/task/{os.getpid()}/children")  # noqa: PTH110
 
 
 class Server:
@@ -31,6 +32,7 @@ class Server:
         self._threads = Threads()
         self._of: Sequence[psutil.Process] = ()
         self._tree: tuple[int, ...] = ()
+        self._kept = Kept()
         self._looked_s = -_TREE_S
 
     def sample(self) -> dict[str, Any]:
@@ -42,30 +44,39 @@ class Server:
         roots, now_s = tuple(self._roots()), time.monotonic()
         threads = now_s - self._looked_s >= _TREE_S
         if threads or roots != self._of:
+            same = roots == self._of
             self._of, self._looked_s = roots, now_s
-            self._tree = tuple(sorted(ids(roots)))
+            # While it is read, the list may lack one that is there: who was there stays until it is
+            # seen to have ended.
+            self._grow(_tree_of(roots) | ({*self._tree} if same else set()))
             threads = True
         try:
             return self._sums(threads=threads)
         except OSError:  # one has ended since
-            self._tree = tuple(sorted(ids(roots)))
+            self._grow(ids(roots))
         with suppress(OSError):
             return self._sums(threads=threads)
         return {}
 
+    def _grow(self, tree: set[int]) -> None:
+        """From now on it is these; descriptors of what is no more in it are closed."""
+        if {*self._tree} - tree:
+            self._kept.close()
+        self._tree = tuple(sorted(tree))
+
     def _sums(self, *, threads: bool) -> dict[str, Any]:
-        if not self._tree or any(not root.is_running() for root in self._of):
+        if not self._tree or any(root.pid not in self._tree for root in self._of):
             return {}
         ticks = pages = count = faults = 0
         moved: list[tuple[int, int] | None] = []
         for pid in self._tree:
             # proc(5), from the third field on; times with those of children that have ended.
-            stat = Path(f"/proc/{pid}/stat").read_text(errors="replace").rpartition(")")[2].split()
+            stat = self._kept.read(f"/proc/{pid}/stat").rpartition(b")")[2].split()
             ticks += sum(map(int, stat[11:15]))
             faults += int(stat[9]) + int(stat[10])
             count += int(stat[17])
             pages += int(stat[21])
-            moved.append(_moved(pid))
+            moved.append(self._moved(pid))
         found: dict[str, Any] = {
             "server_cpu_s": ticks / TICKS_PER_S,
             "server_rss_bytes": pages * _PAGE_BYTES,
@@ -82,6 +93,39 @@ class Server:
             found |= {"server_busiest": self._threads.busiest(), **self._threads.jvm()}
         return found
 
+    def _moved(self, pid: int) -> tuple[int, int] | None:
+        """Bytes that a process read from disks and wrote to them; None where we may not know."""
+        try:
+            rows = dict(row.split(b": ") for row in self._kept.read(f"/proc/{pid}/io").splitlines())
+        except PermissionError:
+            return None
+        return int(rows[b"read_bytes"]), int(rows[b"write_bytes"])
+
+
+def _tree_of(roots: Sequence[psutil.Process]) -> set[int]:
+    """As ``ids``, by the lists of children that the kernel has, where it has them."""
+    found: set[int] = set()
+    left = [root.pid for root in roots if root.is_running()]
+    while left:
+        pid = left.pop()
+        found.add(pid)
+        try:
+            tasks = os.listdir(f"/proc/{pid}/task")  # noqa: PTH208 -- names alone
+        except OSError:  # it has ended
+            found.discard(pid)
+            continue
+        for task in tasks:
+            try:
+                children = once(f"/proc/{pid}/task/{task}/children")
+            except FileNotFoundError:
+                if not _LISTS_CHILDREN:
+                    return ids(roots)
+                continue
+            except OSError:
+                continue
+            left += [child for child in map(int, children.split()) if child not in found]
+    return found
+
 
 def ids(roots: Sequence[psutil.Process]) -> set[int]:
     """The processes of these trees that are there."""
@@ -90,12 +134,3 @@ def ids(roots: Sequence[psutil.Process]) -> set[int]:
         with suppress(psutil.Error, OSError):
             found |= {p.pid for p in (root, *root.children(recursive=True))}
     return found
-
-
-def _moved(pid: int) -> tuple[int, int] | None:
-    """Bytes that a process read from disks and wrote to them; None where we may not know."""
-    try:
-        rows = dict(line.split(": ") for line in Path(f"/proc/{pid}/io").read_text().splitlines())
-    except PermissionError:
-        return None
-    return int(rows["read_bytes"]), int(rows["write_bytes"])

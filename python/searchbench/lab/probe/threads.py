@@ -6,9 +6,10 @@ what it spends on compiling and on collecting garbage, whatever runs on it, with
 
 from __future__ import annotations
 
-from pathlib import Path
+import os
 from typing import Any
 
+from searchbench.lab.probe.files import once
 from searchbench.lab.probe.kernel import TICKS_PER_S
 
 # The kernel keeps 15 letters of a name. The VM thread is the collector of the serial GC.
@@ -32,16 +33,16 @@ class Threads:
 
     def look(self, pid: int) -> None:
         """Read the threads of a process; OSError where it has gone."""
-        for task in Path(f"/proc/{pid}/task").iterdir():
+        for task in os.listdir(f"/proc/{pid}/task"):  # noqa: PTH208 -- names alone, in a hurry
             try:
-                stat = (task / "stat").read_text(errors="replace")
+                stat = once(f"/proc/{pid}/task/{task}/stat").decode(errors="replace")
             except (FileNotFoundError, ProcessLookupError):
                 continue  # this thread has just ended
             head, _, tail = stat.rpartition(")")
             fields = tail.split()
             # proc(5): utime and stime are the fields 14 and 15.
             used_s = (int(fields[11]) + int(fields[12])) / TICKS_PER_S
-            self._seconds[pid, task.name] = head.partition("(")[2], used_s
+            self._seconds[pid, task] = head.partition("(")[2], used_s
 
     def jvm(self) -> dict[str, float]:
         """Sums so far by role; empty where no process was a JVM, which always has compilers."""

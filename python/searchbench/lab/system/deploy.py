@@ -10,7 +10,7 @@ import os
 import signal
 import subprocess
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Self
 
@@ -23,6 +23,7 @@ from searchbench.lab.system.names import Places, free_port, program
 from searchbench.lab.system.running import NO_FIELDS, Running
 from searchbench.lab.system.seat import Seat, in_child, insist_inside
 from searchbench.lab.wire.exchange import Endpoint, Refused
+from searchbench.places.model import PARTS, is_part
 
 _STOP_TIMEOUT_S = 10.0
 _LOOKS = 4
@@ -162,13 +163,17 @@ class Deployment(Running):
 
     def _laid(self) -> list[Laid]:
         """What makes the service lay files elsewhere; LabError where it cannot."""
-        for kind, folder in self.laid.items():
+        # The folders of parts stand in the configuration itself, as {part:N}.
+        own = PARTS in self.engine.can.writes
+        others = [kind for kind in self.laid if not (own and is_part(kind))]
+        for kind in others:
             if kind not in self.service.laid:
                 raise LabError(
                     f"{self.engine.name} lays no files of the kind {kind} elsewhere", "deploy"
                 )
+        for folder in self.laid.values():
             folder.mkdir(parents=True, exist_ok=True)
-        return [self.service.laid[kind] for kind in self.laid]
+        return [self.service.laid[kind] for kind in others]
 
     def _command(self, argv: Sequence[str]) -> list[str]:
         filled = [self.places.fill(part) for part in argv]
@@ -316,13 +321,18 @@ def complete(
     log: str,
     stage: str,
     joins: Sequence[Path] = (),
+    seat: Seat | None = None,
+    seen: Callable[[psutil.Process], object] = lambda _: None,
 ) -> None:
     """Run a command to its end; LabError (``stage``) with the end of what it printed if it fails.
 
-    Whatever ends the wait (Ctrl-C too) ends the command.
+    Whatever ends the wait (Ctrl-C too) ends the command. ``seat``: where it runs, else it only
+    ``joins``; ``seen`` is told of it.
     """
-    child = _start(argv, env={}, run=run, log=log, seat=Seat(joins=joins))
+    child = _start(argv, env={}, run=run, log=log, seat=seat or Seat(joins=joins))
     try:
+        with contextlib.suppress(psutil.NoSuchProcess):
+            seen(psutil.Process(child.pid))
         code = child.wait(_COMMAND_TIMEOUT_S)
     except subprocess.TimeoutExpired:
         raise LabError(f"`{argv[0]}` did not end in {_COMMAND_TIMEOUT_S:.0f} s", stage) from None
@@ -331,7 +341,9 @@ def complete(
             _stop([child], signal.SIGKILL, 1.0)
     if code:
         words = _tail(run / log) or "it printed nothing"
-        raise LabError(f"`{' '.join(argv[:3])}` ended with exit code {code}: {words}", stage)
+        # Of a shell that looks for a program, that program.
+        what = argv[3] if argv[1:2] == ["-c"] and len(argv) > 3 else " ".join(argv[:3])
+        raise LabError(f"`{what}` ended with exit code {code}: {words}", stage)
 
 
 def _stop(children: Sequence[subprocess.Popen[bytes]], how: signal.Signals, wait_s: float) -> None:

@@ -11,7 +11,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from searchbench.places.model import is_part, part_kind
+
 _PORT = re.compile(r"\{port:([^{}]+)\}")
+_PART = re.compile(r"\{part:(\d+)\}")
 _ADDRESS = re.compile(r"\{address:([^{}]+)\}")
 LOOPBACK = "127.0.0.1"
 
@@ -50,8 +53,14 @@ class Places:
             fixed["{batches}"] = str(self.batches)
         for name, value in fixed.items():
             text = text.replace(name, value)
+        text = _PART.sub(lambda named: str(self.part(int(named[1]))), text)
         text = _ADDRESS.sub(lambda named: self.addresses.get(named[1], self.address), text)
         return _PORT.sub(lambda named: str(self.further(named[1])), text)
+
+    def part(self, number: int) -> Path:
+        """The folder of a part of the index, counted from 0."""
+        apart = [folder for kind, folder in self.laid.items() if is_part(kind)]
+        return self.laid[part_kind(number % len(apart))] if apart else self.data
 
     def write(self, files: Mapping[str, str]) -> None:
         """Declared files below ``run``, names replaced."""

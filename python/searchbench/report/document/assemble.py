@@ -27,6 +27,7 @@ from searchbench.report.tables.numbers import counted
 _Part = Callable[[Content], Section | None]
 _OF_STEPS: tuple[_Part, ...] = (steps.load, steps.table, measured.latency_of_steps, steps.client)
 _OF_ALL: tuple[_Part, ...] = (
+    measured.first_asks,
     measured.warmup,
     measured.agreement,
     measured.resources,

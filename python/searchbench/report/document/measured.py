@@ -24,6 +24,11 @@ from searchbench.report.tables import study as tables
 _CURVE = 30  # points of a line by quantile, where there are many lines on a page
 _EXAMPLES = 300  # queries shown side by side, over all pairs
 _FEWEST_EXAMPLES = 3  # of each pair
+_FIRST_ASKS = (
+    "One client asked one query after another. All figures of this page are of first asks, but "
+    "for those of later asks here. So queries per second are one over the mean time of a first "
+    "ask, and the time between queries is left out."
+)
 _STEADY = (
     "Trials by whether the measured window was shown to be steady: the times of the same queries "
     "change by less than 5 % within it; what had not begun by then leaves no trace. Unknown: "
@@ -95,8 +100,23 @@ def _curves(content: Content, which: Which, more: str = "", most: int = 0) -> li
     )
 
 
-def warmup(content: Content) -> Section:
-    """How each trial that is drawn came to a steady state, and which were steady too late."""
+def first_asks(content: Content) -> Section | None:
+    """How long first asks took, and later ones; None where no trial was cold for each query."""
+    states = {t.cold for treatment in content.judgement.treatments for t in treatment.trials}
+    if not (states := states - {""}):
+        return None
+    said = "Asked " + " or ".join(sorted(states)) + ". " + _FIRST_ASKS
+    return Section("first-asks", "First asks", (Text(said), tables.asks(content.judgement)))
+
+
+def warmup(content: Content) -> Section | None:
+    """How each trial that is drawn came to a steady state, and which were steady too late.
+
+    None where all were cold for each query.
+    """
+    every = [t for treatment in content.judgement.treatments for t in treatment.trials]
+    if every and all(t.cold for t in every if t.figures) and any(t.cold for t in every):
+        return None
     windows = {
         t.trial: (t.window.start / 1e9, t.window.end / 1e9)
         for t in content.record.trials

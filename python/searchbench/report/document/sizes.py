@@ -31,7 +31,8 @@ def section(content: Content) -> Section | None:
     for trial in traced:
         label = labels[trial.treatment]
         if trial.status != "ok":
-            blocks.append(Text(f"{line(label)}: the traced trial failed: {line(trial.reason)}"))
+            why = "was not traced" if trial.stage == "trace" else "the traced trial failed"
+            blocks.append(Text(f"{line(label)}: {why}: {line(trial.reason)}"))
             continue
         rows = tables.rows_of(content.record.sizes(trial.trial))
         found[label] = (rows, f"trials/{trial.trial}/io.parquet")

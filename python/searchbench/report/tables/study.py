@@ -308,6 +308,20 @@ def steadiness(judgement: Judgement) -> Table:
     )
 
 
+def asks(judgement: Judgement) -> Table:
+    """Of each treatment how long a first ask took, and those that followed it."""
+    every = {name for t in judgement.treatments for name in t.figures}
+    later = [n for n in range(2, 101) if f"ask_{n}_mean" in every]
+    return table(
+        judgement.treatments,
+        text("Treatment", lambda t: named(t.label), 2),
+        number("First ask, median", partial(_figure, "service_p50"), 1.2),
+        number("mean", partial(_figure, "service_mean"), 1.2),
+        *(number(f"Ask {n}, mean", partial(_figure, f"ask_{n}_mean"), 1.2) for n in later),
+        source="trials.csv",
+    )
+
+
 def warmups(judgement: Judgement) -> Table:
     """Of each treatment how long it took to become fast, and how long it was warmed up."""
     return table(

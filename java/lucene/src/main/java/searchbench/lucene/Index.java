@@ -225,11 +225,14 @@ final class Index {
     reload();
   }
 
-  /** Commits, merges as the parameters say, reloads, and gives the indexing memory back. */
-  synchronized void settle() throws IOException {
+  /**
+   * Commits, merges as the parameters say or where {@code merge} does, reloads, and gives the
+   * indexing memory back.
+   */
+  synchronized void settle(boolean merge) throws IOException {
     try {
       for (Part part : parts) {
-        part.settle(options.is("segments", "merged"));
+        part.settle(merge || options.is("segments", "merged"));
       }
       // Near-real-time readers are let go before the writer, which keeps files for them.
       reload();

@@ -93,8 +93,8 @@ final class Service {
           reply = Map.of("terms", analysis.terms(asked.text()));
         }
         case Frames.SETTLE -> {
-          Json.read(bytes, at, length, JsonNode.class, "settle");
-          opened().settle();
+          JsonNode asked = Json.read(bytes, at, length, JsonNode.class, "settle");
+          opened().settle(asked.path("merge").asBoolean());
         }
         default -> {
           Json.read(bytes, at, length, JsonNode.class, "commit");
