@@ -4,6 +4,7 @@
 
 mod columns;
 mod drive;
+mod logs;
 mod toml;
 
 use pyo3::prelude::*;
@@ -32,7 +33,12 @@ fn _core(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add("SAMPLE_DTYPE", drive::SAMPLE_DTYPE.to_vec())?;
     m.add_class::<drive::Requests>()?;
     m.add_class::<drive::Trace>()?;
+    m.add_class::<logs::Log>()?;
+    let (formats, roles) = logs::names();
+    m.add("LOG_FORMATS", pyo3::types::PyTuple::new(m.py(), formats)?)?;
+    m.add("LOG_ROLES", pyo3::types::PyTuple::new(m.py(), roles)?)?;
     m.add_function(wrap_pyfunction!(drive::drive, m)?)?;
+    m.add_function(wrap_pyfunction!(logs::generate_log, m)?)?;
     m.add_function(wrap_pyfunction!(serve_library_host, m)?)?;
     m.add_function(wrap_pyfunction!(toml::toml_spans, m)?)?;
     m.add_function(wrap_pyfunction!(toml::toml_set, m)?)?;
