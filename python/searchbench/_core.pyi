@@ -34,6 +34,65 @@ OUTCOMES: tuple[str, ...]
 # never sent because its connection did not open: when that attempt began (free is -1).
 SAMPLE_DTYPE: list[tuple[str, str]]
 
+# The formats of query logs that are read, and what a column of a log can be.
+LOG_FORMATS: tuple[str, ...]
+LOG_ROLES: tuple[str, ...]
+
+@final
+class Log:
+    """What was counted of query logs: tables of columns that add up (named in ``logs/counts.py``).
+
+    ``distinct``: queries that are counted exactly; above, those asked least are dropped, and the
+    table ``dropped`` says by how much a count may be too low.
+    """
+
+    def __new__(cls, distinct: int = 10000000) -> Log: ...
+    # ``sources``: path ("-": standard input), what its server is called, its format ("": told by
+    # its content), bytes to pass over (unpacked). ``zone``: (from which instant in seconds UTC,
+    # seconds east), ascending; empty: local times stay as written. ``unit_ns``: what a whole number
+    # that is a duration in an access log counts; 0: microseconds, and noted. ``parameters``: of a
+    # path, that hold words. ``columns``: (name, role, unit or ""). ``line``: a format string, for
+    # the format "line". ``threads``: 0 is one a core. ``keep_tail``: a last line without an end is
+    # not read. ``on_tick(bytes)`` is called about ten times a second; what it raises ends the
+    # reading. For each source a dict: path, server, format, refused (why it was not read, or ""),
+    # bytes, skipped_bytes, lines, entries, unread, examples [(line, why, beginning)], notes {what:
+    # how often}, longest_line, back (entries more than a minute before the one above).
+    # ValueError with a sentence where no source is a log, or one breaks off: nothing is counted.
+    def read(
+        self,
+        sources: Sequence[tuple[str, str, str, int]],
+        *,
+        zone: Sequence[tuple[int, int]] = (),
+        unit_ns: int = 0,
+        parameters: Sequence[str] = (),
+        columns: Sequence[tuple[str, str, str]] = (),
+        line: str = "",
+        threads: int = 0,
+        keep_tail: bool = False,
+        on_tick: Callable[[int], object] | None = None,
+    ) -> list[dict[str, Any]]: ...
+    # By table, by column: bytes of u64, or (bytes, bytes of u64: where each value ends).
+    def tables(self) -> dict[str, dict[str, bytes | tuple[bytes, bytes]]]: ...
+    # Tables as ``tables`` gives them, added as if what they count were read again. ValueError names
+    # what is wrong in them.
+    def add(self, given: dict[str, dict[str, Any]], /) -> None: ...
+
+def generate_log(
+    path: str,
+    *,
+    lines: int,
+    server: int,
+    indexes: int,
+    distinct: int,
+    seed: int,
+    start_s: int,
+    per_s: float,
+) -> None:
+    """Write a plain log of Sphinx with the marginals that were published for 453 million queries.
+
+    ``path``: "-" is standard output. ``server``: its number, which draws other lines.
+    """
+
 @final
 class Requests:
     """Prepared requests: one arena of bytes and where each exchange ends.

@@ -11,7 +11,7 @@ import sys
 
 from cyclopts import App
 
-from searchbench.cli import collect, corpus, engines, places, queries
+from searchbench.cli import collect, corpus, engines, logs, places, queries
 from searchbench.cli.check import check
 from searchbench.cli.compare import compare
 from searchbench.cli.drnbench import drnbench
@@ -39,6 +39,7 @@ Exit codes:
        lost altogether.
        engines install: an engine is still not here.
        queries extract: there was no term that could be written.
+       logs: no entry that was read is a search.
   2    A mistake in what was given, or something is missing; nothing to compare.
   3    run, load, drnbench: no promise is broken, and of one it cannot be told
        whether it is kept.
@@ -57,7 +58,7 @@ app = App(
 
 for _verb in (check, plan, run, verify, load, drnbench, wire, report, compare):
     app.command(flowing(_verb), help_epilogue="")
-for _verbs in (engines.app, places.app, corpus.app, queries.app, collect.app):
+for _verbs in (engines.app, places.app, corpus.app, queries.app, logs.app, collect.app):
     _verbs.help_epilogue = ""
     app.command(_verbs)
 

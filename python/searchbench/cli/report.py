@@ -25,11 +25,15 @@ def report(
         Print the judgement as JSON and write nothing.
     """
     from searchbench.analysis.judge import to_json
+    from searchbench.errors import RecordError
+    from searchbench.logs.record import is_one as is_log
     from searchbench.record import open_record
     from searchbench.terminal import out as terminal
     from searchbench.terminal.answer import answer
 
     terminal.outlast_readers()
+    if is_log(record):
+        raise RecordError(f"{record} is the record of a log: searchbench logs --record {record}")
     found = open_record(record)
     if machine is not None:
         from searchbench.terminal.machine import machine_of

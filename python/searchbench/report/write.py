@@ -7,9 +7,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from searchbench.analysis.judgement import Judgement, RecordComparison
+from searchbench.analysis.logs.model import LogJudgement
 from searchbench.errors import RecordError
 from searchbench.record import Record
 from searchbench.report.document.assemble import document
+from searchbench.report.document.logs import of_log
 from searchbench.report.document.records import of_two_records
 from searchbench.report.page import page
 from searchbench.report.pdf import document_pdf
@@ -51,6 +53,19 @@ def write_comparison(found: RecordComparison, a: Record, b: Record, path: Path) 
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         return _whole(path, page(of_two_records(found, a, b)).encode())
+    except OSError as error:
+        raise RecordError(
+            f"{path}: the page cannot be written ({error.strerror}); name another file"
+        ) from error
+
+
+def write_log_page(of: LogJudgement, path: Path) -> Path:
+    """Write the page of a log, and beside it the same as PDF. RecordError where that cannot be."""
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        made = of_log(of)
+        _whole(path.with_suffix(".pdf"), document_pdf(made))
+        return _whole(path, page(made).encode())
     except OSError as error:
         raise RecordError(
             f"{path}: the page cannot be written ({error.strerror}); name another file"

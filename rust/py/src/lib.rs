@@ -5,6 +5,7 @@
 mod collect;
 mod columns;
 mod drive;
+mod logs;
 mod toml;
 
 use pyo3::prelude::*;
@@ -36,7 +37,12 @@ fn _core(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_function(wrap_pyfunction!(collect::collect_cat, m)?)?;
     m.add_function(wrap_pyfunction!(collect::collect_check, m)?)?;
     m.add_function(wrap_pyfunction!(collect::collect_serve, m)?)?;
+    m.add_class::<logs::Log>()?;
+    let (formats, roles) = logs::names();
+    m.add("LOG_FORMATS", pyo3::types::PyTuple::new(m.py(), formats)?)?;
+    m.add("LOG_ROLES", pyo3::types::PyTuple::new(m.py(), roles)?)?;
     m.add_function(wrap_pyfunction!(drive::drive, m)?)?;
+    m.add_function(wrap_pyfunction!(logs::generate_log, m)?)?;
     m.add_function(wrap_pyfunction!(serve_library_host, m)?)?;
     m.add_function(wrap_pyfunction!(toml::toml_spans, m)?)?;
     m.add_function(wrap_pyfunction!(toml::toml_set, m)?)?;

@@ -1,0 +1,228 @@
+"""Counts of a log → what is said of it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from searchbench.analysis.logs.bands import Bands, bands
+from searchbench.analysis.logs.groups import Groups
+from searchbench.analysis.logs.model import Asked, LogJudgement, Moment, Row
+from searchbench.analysis.logs.remarks import remarks
+from searchbench.analysis.logs.repeats import repeats
+from searchbench.analysis.logs.spread import Spread
+from searchbench.logs.counts import Counts
+
+_MOST = 50  # rows of a kind
+_ASKED = 20  # queries of a list
+_WORST = 10  # minutes
+_OVER = 400  # rows of the time
+_WITHIN = (0.001, 0.01, 0.1, 0.5, 1.0, 10.0)
+_BY = ("server", "index", "class", "user")
+
+
+def judge_log(
+    counts: Counts,
+    *,
+    zone: str = "",
+    sizes: Mapping[str, int] | None = None,
+    new: Mapping[str, list[str]] | None = None,
+) -> LogJudgement:
+    """What counts say. ``sizes``: bytes of indexes by name; ``new``: met in this increment only."""
+    resolution = _resolution(counts)
+    groups = Groups.of(counts, resolution)
+    servers = groups.rows_of("server")
+    whole = groups.total(servers)
+    times = groups.spread(servers)
+    minutes = _minutes(counts)
+    first, last = (minutes[0].at_s, minutes[-1].at_s + 60) if minutes else (None, None)
+    step = _step(minutes)
+    found = bands(times)
+    dropped = counts.tables["dropped"]
+    queries = counts.numbers("queries", "n")
+    judged = LogJudgement(
+        first,
+        last,
+        zone,
+        groups.row("all", servers, whole) if whole["n"] else None,
+        times,
+        resolution / 1e9 if whole["timed"] else None,
+        times.below_resolution(),
+        {s: times.share_within(s) for s in _WITHIN} if whole["timed"] else {},
+        whole["n"] / (last - first) if first is not None and last is not None else None,
+        max(m.n for m in minutes) / 60 if minutes else None,
+        {kind: groups.by(kind, whole, _MOST) for kind in _BY},
+        groups.sizes(dict(sizes or {}), whole),
+        groups.words(whole),
+        groups.total(groups.rows_of("part"))["n"],
+        groups.total(groups.rows_of("other"))["n"],
+        found,
+        _in_bands(groups, found, times),
+        tuple(_stretched(minutes, step)),
+        step,
+        _worst(minutes),
+        _asked(counts, "n"),
+        _asked(counts, "sum_ns"),
+        _asked(counts, "zero"),
+        repeats(
+            queries,
+            int(counts.numbers("dropped", "dropped").sum()),
+            int(counts.numbers("dropped", "below").sum()),
+            dropped.column("registers")[0].as_py(),
+        ),
+        _hits(counts),
+        tuple(counts.sources),
+        (),
+        {kind: tuple(names) for kind, names in (new or {}).items()},
+    )
+    return replace(judged, remarks=tuple(remarks(judged)))
+
+
+def _resolution(counts: Counts) -> int:
+    """The coarsest resolution that at least a hundredth of the times have, in nanoseconds."""
+    values = counts.numbers("resolutions", "resolution_ns").astype(np.int64)
+    n = counts.numbers("resolutions", "n").astype(np.int64)
+    often = values[n * 100 >= n.sum()]
+    return int(often.max()) if len(often) else 1
+
+
+def _minutes(counts: Counts) -> list[Moment]:
+    columns = {name: counts.numbers("minutes", name).astype(np.int64)
+               for name in ("minute", "n", "sum_ns", "max_ns", "zero", "errors")}  # fmt: skip
+    coarse = [
+        np.frombuffer(c, np.uint32) for c in counts.tables["minutes"].column("coarse").to_pylist()
+    ]
+    slowest = counts.texts("minutes", "slowest")
+    found = []
+    for i in range(len(slowest)):
+        n, timed = int(columns["n"][i]), int(coarse[i].sum())
+        found.append(
+            Moment(
+                int(columns["minute"][i]) * 60,
+                n,
+                int(columns["sum_ns"][i]) / timed / 1e9 if timed else None,
+                _p95(coarse[i]) if timed else None,
+                int(columns["max_ns"][i]) / 1e9 if timed else None,
+                slowest[i],
+                int(columns["zero"][i]),
+                int(columns["errors"][i]),
+            )
+        )
+    return found
+
+
+def _p95(coarse: np.ndarray[Any, np.dtype[np.uint32]]) -> float:
+    """Of half doublings from 1.024 µs on: the middle of that which has it (within 19 %)."""
+    at = int(np.searchsorted(np.cumsum(coarse), 0.95 * coarse.sum()))
+    return float(1.024e-6 * 2 ** ((at - 0.5) / 2)) if at else 1e-6
+
+
+def _step(minutes: list[Moment]) -> int:
+    """Seconds of a row of the time: a round stretch of which there are at most 400."""
+    if not minutes:
+        return 60
+    span = minutes[-1].at_s - minutes[0].at_s + 60
+    steps = (60, 300, 900, 3600, 14_400, 43_200, 86_400, 604_800)
+    return next((s for s in steps if span / s <= _OVER), span // _OVER + 60)
+
+
+def _stretched(minutes: list[Moment], step: int) -> list[Moment]:
+    """Minutes joined into stretches; p95 is that of the worst minute in each."""
+    found: dict[int, list[Moment]] = {}
+    for minute in minutes:
+        found.setdefault(minute.at_s // step * step, []).append(minute)
+    rows = []
+    for at, members in sorted(found.items()):
+        n = sum(m.n for m in members)
+        timed = [m for m in members if m.mean_s is not None]
+        worst = max(timed, key=lambda m: m.max_s or 0, default=members[0])
+        total = sum((m.mean_s or 0) * m.n for m in timed)
+        rows.append(
+            Moment(
+                at,
+                n,
+                total / max(1, sum(m.n for m in timed)) if timed else None,
+                max((m.p95_s or 0 for m in timed), default=None),
+                worst.max_s,
+                worst.slowest,
+                sum(m.zero for m in members),
+                sum(m.errors for m in members),
+            )
+        )
+    return rows
+
+
+def _worst(minutes: list[Moment]) -> tuple[Moment, ...]:
+    """The minutes in which most time was waited altogether."""
+    timed = [m for m in minutes if m.mean_s is not None]
+    return tuple(sorted(timed, key=lambda m: (-(m.mean_s or 0) * m.n, m.at_s))[:_WORST])
+
+
+def _asked(counts: Counts, by: str) -> tuple[Asked, ...]:
+    """The queries with the most of a column; those with none of it are left out."""
+    values = counts.numbers("queries", by).astype(np.int64)
+    most = min(_ASKED, len(values))
+    if not most:
+        return ()
+    first = np.argpartition(-values, most - 1)[:most]
+    hashes = counts.numbers("queries", "hash")
+    at = sorted((int(i) for i in first if values[i] > 0), key=lambda i: (-values[i], hashes[i]))
+    table = counts.tables["queries"].take(np.array(at, np.int64)).to_pydict()
+    return tuple(
+        Asked(
+            table["text"][i].decode("utf-8", errors="replace"),
+            table["n"][i],
+            table["sum_ns"][i] / 1e9,
+            table["max_ns"][i] / 1e9,
+            table["zero"][i],
+            table["errors"][i],
+            table["first"][i] * 60 if table["first"][i] < 2**32 - 1 else None,
+        )
+        for i in range(len(at))
+    )
+
+
+def _hits(counts: Counts) -> tuple[tuple[str, int], ...]:
+    n = counts.numbers("hits", "n")
+    found = []
+    for i, count in enumerate(n):
+        if count:
+            low, high = (0, 0) if i == 0 else (2 ** (i - 1), 2**i - 1)
+            found.append((f"{low:,}" if low == high else f"{low:,}–{high:,}", int(count)))
+    return tuple(found)
+
+
+def _in_bands(groups: Groups, found: Bands, times: Spread) -> tuple[tuple[str, ...], ...]:
+    """Of each band what is over-represented in it: at least half as often again, and 5 % of it."""
+    said = []
+    for band in found.bands:
+        low, high = band.low_s * 1e9, band.high_s * 1e9
+        inside = float(times.n[(times.low >= low) & (times.low < high)].sum())
+        over: list[tuple[float, str]] = []
+        for kind in ("class", "index", "words"):
+            for i in groups.rows_of(kind):
+                own = groups.spread([i])
+                here = float(own.n[(own.low >= low) & (own.low < high)].sum())
+                expected = own.count / max(1, times.count) * inside
+                if here >= 0.05 * inside and here >= 1.5 * expected and here > 20:
+                    name = f"{groups.names[i]} words" if kind == "words" else groups.names[i]
+                    told = f"{100 * here / inside:.0f} % of it, {here / expected:.1f}× its share"
+                    over.append((here / inside, f"{name or '(none)'}: {told}"))
+        said.append(tuple(text for _, text in sorted(over, reverse=True)[:3]))
+    return tuple(said)
+
+
+def rows_as_json(rows: tuple[Row, ...]) -> list[dict[str, Any]]:
+    """Rows with their quantiles beside the other figures."""
+    return [
+        {
+            "name": row.name, "n": row.n, "share": row.share, "share_of_time": row.share_of_time,
+            **{f"{q}_s": v for q, v in row.quantiles_s.items()}, "max_s": row.max_s,
+            "zero": row.zero, "mean_hits": row.mean_hits, "errors": row.errors,
+            "partial": row.partial, "cached": row.cached, "cpu_ms": row.cpu_ms, "ios": row.ios,
+        }
+        for row in rows
+    ]  # fmt: skip

@@ -1,0 +1,108 @@
+"""What is said of a log: figures overall, by group and over time, bands, repetition, remarks."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from searchbench.analysis.logs.bands import Bands
+from searchbench.analysis.logs.repeats import Repeats
+from searchbench.analysis.logs.spread import Spread
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """A group of requests: how many, how long, what came of them.
+
+    Shares are of the group, but ``share`` and ``share_of_time``, which are of all searches. None:
+    the log does not say. ``quantiles_s``: p50, p90, p95, p99, p99.9; 0 is below the resolution.
+    """
+
+    name: str
+    n: int
+    share: float
+    share_of_time: float | None
+    quantiles_s: Mapping[str, float | None]
+    max_s: float | None
+    zero: float | None
+    mean_hits: float | None
+    errors: float
+    partial: float
+    cached: float
+    cpu_ms: float | None = None
+    ios: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Moment:
+    """A minute: its beginning (seconds since 1970), and the search that took longest in it."""
+
+    at_s: int
+    n: int
+    mean_s: float | None
+    p95_s: float | None
+    max_s: float | None
+    slowest: str
+    zero: int
+    errors: int
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """One query: how often, how long in all, how often without hits, when first."""
+
+    text: str
+    n: int
+    total_s: float
+    max_s: float
+    zero: int
+    errors: int
+    first_s: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class Remark:
+    """A sentence: what was found, and what to do, if there is something."""
+
+    severity: str  # "warning" or "note"
+    title: str
+    text: str
+    remedy: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class LogJudgement:
+    """Everything that the page and ``--json`` show.
+
+    ``rate``: searches a second: mean over the time of the log, and of its busiest minute. ``over``:
+    by time, at most 400 rows, each of ``step_s`` seconds.
+    """
+
+    first_s: int | None
+    last_s: int | None
+    zone: str
+    all: Row | None
+    spread: Spread
+    resolution_s: float | None
+    below_resolution: float
+    within: Mapping[float, float]
+    rate_mean: float | None
+    rate_peak: float | None
+    by: Mapping[str, tuple[Row, ...]]
+    sizes: tuple[Row, ...]
+    words: tuple[Row, ...]
+    parts: int
+    others: int
+    bands: Bands
+    in_bands: tuple[tuple[str, ...], ...]
+    over: tuple[Moment, ...]
+    step_s: int
+    worst: tuple[Moment, ...]
+    most: tuple[Asked, ...]
+    longest: tuple[Asked, ...]
+    without_hits: tuple[Asked, ...]
+    repeats: Repeats | None
+    hits: tuple[tuple[str, int], ...]
+    sources: tuple[Mapping[str, object], ...]
+    remarks: tuple[Remark, ...] = field(default=())
+    new: Mapping[str, tuple[str, ...]] = field(default_factory=dict)

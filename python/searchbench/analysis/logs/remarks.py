@@ -1,0 +1,184 @@
+"""What is worth saying about a log, as sentences: the most telling first."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import PurePath
+
+from searchbench.analysis.logs.bands import Band
+from searchbench.analysis.logs.model import LogJudgement, Remark, Row
+
+
+def remarks(of: LogJudgement) -> Iterator[Remark]:
+    """Every remark of a judgement."""
+    if of.all is None:
+        yield Remark(
+            "warning", "No search",
+            f"None of the {of.others:,} entries that were read is a search.",
+            "Name the parameters that hold words with --parameter, or columns with --column.",
+        )  # fmt: skip
+    else:
+        yield from _times(of, of.all)
+        yield from _work(of, of.all)
+        yield from _answers(of, of.all)
+        yield from _again(of)
+    yield from _new(of)
+    yield from _reading(of)
+
+
+def seconds(value: float | None, resolution_s: float | None = None) -> str:
+    """A time for people; one that the log gives as nought is below its resolution."""
+    if value is None:
+        return "unknown"
+    if value == 0:
+        return f"below {seconds(resolution_s)}" if resolution_s else "0 s"
+    for unit, name in ((1.0, "s"), (1e-3, "ms"), (1e-6, "µs")):
+        if value >= unit * 0.9995:
+            return f"{value / unit:.3g} {name}"
+    return f"{value * 1e9:.3g} ns"
+
+
+def _times(of: LogJudgement, all_: Row) -> Iterator[Remark]:
+    if not all_.quantiles_s:
+        yield Remark(
+            "note", "No times", "The log does not say how long its searches took.",
+            "Let the server write it: $request_time in nginx, %D in Apache.",
+        )  # fmt: skip
+        return
+    q = {name: seconds(value, of.resolution_s) for name, value in all_.quantiles_s.items()}
+    text = f"Half of the searches took at most {q['p50']}, 95 % at most {q['p95']}, 99 % at most "
+    text += f"{q['p99']}; the longest took {seconds(all_.max_s, of.resolution_s)}."
+    yield Remark("note", "Times", text)
+    if of.below_resolution >= 0.01:
+        yield Remark(
+            "note", "Resolution",
+            f"{100 * of.below_resolution:.0f} % of the times are below {seconds(of.resolution_s)}, "
+            "the finest that the log writes; nothing is known about how they differ.",
+        )  # fmt: skip
+    if of.bands.bands:
+        yield Remark("note", "Bands", _bands(of))
+
+
+def _bands(of: LogJudgement) -> str:
+    named = [_band(band, of.resolution_s) for band in of.bands.bands]
+    many = len(named)
+    text = f"Times lie in {many} bands: " if many > 1 else "Times lie in one band: "
+    text += ", ".join(named) + "."
+    for at, why in of.bands.doubted[:3]:
+        text += f" Another near {seconds(at)} is not told apart: {why}."
+    return text
+
+
+def _band(band: Band, resolution_s: float | None) -> str:
+    return f"{where(band, resolution_s)} ({100 * band.share:.0f} %)"
+
+
+def where(band: Band, resolution_s: float | None) -> str:
+    """Where a band lies, in words."""
+    return f"below {seconds(resolution_s)}" if band.at_s is None else f"around {seconds(band.at_s)}"
+
+
+def _work(of: LogJudgement, all_: Row) -> Iterator[Remark]:
+    if of.rate_mean and of.rate_peak and of.first_s is not None and of.last_s is not None:
+        yield Remark(
+            "note", "Rate",
+            f"{all_.n:,} searches: {of.rate_mean:.3g} a second on average, {of.rate_peak:.3g} a "
+            f"second in the busiest minute, {of.rate_peak / of.rate_mean:.3g} times as many.",
+        )  # fmt: skip
+    classes = of.by.get("class", ())
+    if len(classes) > 1 and classes[0].share_of_time is not None:
+        first = classes[0]
+        share = first.share_of_time or 0.0
+        if share >= 0.25 and share > 1.5 * first.share:
+            yield Remark(
+                "note", "Where the time goes",
+                f"`{first.name}` takes {100 * share:.0f} % of all time with "
+                f"{100 * first.share:.2g} % of the searches.",
+            )  # fmt: skip
+    words = [row for row in of.words if row.n >= 100 and row.quantiles_s.get("p95")]
+    if len(words) > 1:
+        slow = max(words, key=lambda row: row.quantiles_s["p95"] or 0)
+        fast = min(words, key=lambda row: row.quantiles_s["p95"] or 0)
+        ratio = (slow.quantiles_s["p95"] or 0) / (fast.quantiles_s["p95"] or 1)
+        if ratio >= 1.5:
+            yield Remark(
+                "note", "Words",
+                f"Searches of {_words(slow)} are slowest: their p95 is "
+                f"{seconds(slow.quantiles_s['p95'])}, {ratio:.2g} times that of searches of "
+                f"{_words(fast)}.",
+            )  # fmt: skip
+
+
+def _words(row: Row) -> str:
+    return (
+        "1 word" if row.name == "1" else "no words" if row.name == "none" else f"{row.name} words"
+    )
+
+
+def _answers(of: LogJudgement, all_: Row) -> Iterator[Remark]:
+    if all_.zero is None:
+        yield Remark("note", "Hits", "The log does not say how much was found, so what found "
+                      "nothing cannot be counted.")  # fmt: skip
+    elif all_.zero >= 0.01:
+        yield Remark("note", "No hits", f"{100 * all_.zero:.2g} % of the searches found nothing.")
+    if all_.errors > 0:
+        severity = "warning" if all_.errors >= 0.01 else "note"
+        text = f"{100 * all_.errors:.2g} % of the searches failed."
+        yield Remark(severity, "Errors", text)
+    if all_.partial > 0:
+        yield Remark(
+            "warning", "Partial answers",
+            f"{100 * all_.partial:.2g} % of the searches were answered in part only: an agent or a "
+            "shard did not answer, or the time was up. Users saw fewer hits and no error.",
+        )  # fmt: skip
+    if of.parts:
+        yield Remark(
+            "note", "Parts",
+            f"{of.parts:,} entries are parts of searches, asked by a distributed index of its "
+            "agents or shards; they are in no other figure.",
+        )  # fmt: skip
+
+
+def _again(of: LogJudgement) -> Iterator[Remark]:
+    if of.repeats is None or of.repeats.repeated < 0.01:
+        return
+    told = f"{100 * of.repeats.repeated:.0f} % of the searches repeat the words of an earlier one"
+    fit = [cache for cache in of.repeats.caches if cache.lru >= 0.01]
+    if fit:
+        best = next((c for c in fit if c.lru >= 0.8 * fit[-1].lru), fit[-1])
+        told += (
+            f"; a cache of {best.entries:,} answers would have saved up to {100 * best.lru:.0f} %"
+        )
+    yield Remark("note", "Repetition", told + ".")
+
+
+def _new(of: LogJudgement) -> Iterator[Remark]:
+    for kind, names in of.new.items():
+        several = {"class": "classes", "index": "indexes"}.get(kind, kind)
+        word = kind if len(names) == 1 else several
+        shown = ", ".join(f"`{name}`" for name in names[:5]) + (", .." if len(names) > 5 else "")
+        yield Remark("note", "New", f"{len(names)} {word} not met before: {shown}.")
+
+
+def _reading(of: LogJudgement) -> Iterator[Remark]:
+    for source in of.sources:
+        name = PurePath(str(source["path"])).name
+        if source["refused"]:
+            yield Remark("warning", "Left out", f"{source['refused']}.")
+            continue
+        lines, unread = int(str(source["lines"])), int(str(source["unread"]))
+        if unread:
+            examples = source["examples"]
+            line, why, text = examples[0]  # type: ignore[index]
+            yield Remark(
+                "warning" if unread * 100 >= lines else "note", "Lines that could not be read",
+                f"{name}: {unread:,} of {lines:,} lines; first line {line}: {why} ({text!r}).",
+            )  # fmt: skip
+        if source["back"]:
+            yield Remark(
+                "note", "A clock that went back",
+                f"{name}: {source['back']:,} times an entry is more than a minute earlier than the "
+                "one above it.",
+            )  # fmt: skip
+        for what, n in dict(source["notes"]).items():  # type: ignore[call-overload]
+            yield Remark("note", "Not sure", f"{name}: {n:,} × {what}.")

@@ -1,0 +1,92 @@
+"""Repetition: how often the same was asked, and what a cache of N answers would have saved.
+
+The counts say how often each query was asked, not in which order. So two caches are computed: one
+that holds the N that are asked most (no cache of N does better while they are not thrown out), and
+one that throws out what was not asked for longest (LRU), by Che's approximation: as if the order
+were random, without bursts. Same words on the same index count as the same query; pages, filters
+and updates of the index are not in most logs, so both are upper bounds of what is saved.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+SIZES = (100, 1_000, 10_000, 100_000, 1_000_000)
+
+
+@dataclass(frozen=True, slots=True)
+class Cache:
+    """What a cache of ``entries`` answers would have saved, as a share of all requests."""
+
+    entries: int
+    best: float
+    lru: float
+
+
+@dataclass(frozen=True, slots=True)
+class Repeats:
+    """``distinct`` is exact unless ``estimated``; ``short``: by how much a count may be too low."""
+
+    requests: int
+    distinct: float
+    estimated: bool
+    short: int
+    repeated: float
+    caches: tuple[Cache, ...]
+
+
+def repeats(n: NDArray[np.uint64], dropped: int, short: int, registers: bytes) -> Repeats | None:
+    """From how often each query was asked. ``dropped``: requests of queries that were not kept."""
+    requests = int(n.sum()) + dropped
+    if not requests:
+        return None
+    distinct = estimate(registers) if dropped else float(len(n))
+    # Queries alike in how often they were asked are alike in all that follows.
+    times, queries = np.unique(n.astype(np.int64), return_counts=True)
+    return Repeats(
+        requests,
+        distinct,
+        dropped > 0,
+        short,
+        max(0.0, 1 - distinct / requests),
+        tuple(
+            Cache(
+                size, _best(times, queries, size) / requests, _lru(times, queries, size) / requests
+            )
+            for size in SIZES
+            if size < distinct
+        ),
+    )
+
+
+def _best(times: NDArray[np.int64], queries: NDArray[np.int64], size: int) -> float:
+    """Requests that the ``size`` queries asked most would have saved: all but the first of each."""
+    often, many = times[::-1], queries[::-1]
+    before = np.concatenate(([0], np.cumsum(many)[:-1]))
+    held = np.clip(size - before, 0, many)
+    return float((held * (often - 1)).sum())
+
+
+def _lru(times: NDArray[np.int64], queries: NDArray[np.int64], size: int) -> float:
+    """Che (2002): an answer stays for T requests, where T makes the cache just full."""
+    share = times / float((times * queries).sum())
+    low, high = 0.0, 1.0
+    while float((queries * -np.expm1(-share * high)).sum()) < size and high < 1e18:
+        high *= 2
+    for _ in range(60):
+        middle = (low + high) / 2
+        full = float((queries * -np.expm1(-share * middle)).sum())
+        low, high = (middle, high) if full < size else (low, middle)
+    return float((queries * (times - 1) * -np.expm1(-share * high)).sum())
+
+
+def estimate(registers: bytes) -> float:
+    """How many distinct queries there were, from the registers (HyperLogLog; 0.8 %)."""
+    held = np.frombuffer(registers, np.uint8).astype(float)
+    m = len(held)
+    raw = 0.7213 / (1 + 1.079 / m) * m * m / float(np.exp2(-held).sum())
+    empty = int((held == 0).sum())
+    return float(m * np.log(m / empty)) if raw < 2.5 * m and empty else raw

@@ -1,0 +1,152 @@
+"""What was counted of a log: tables of columns, as the core gives them (``rust/logs`` tables.rs).
+
+    groups       kind, name, and what is counted of each group (``NUMBERS``)
+    times        kind, name, bucket, n: how many of a group took how long
+    minutes      minute (since 1970), n, sum_ns, max_ns, zero, errors, coarse, slowest
+    queries      hash, text, n, sum_ns, max_ns, zero, errors, first (minute)
+    hits         n, by number of hits: 0, 1, 2-3, 4-7, ..
+    resolutions  resolution_ns, n: how fine the log writes times
+    dropped      below, dropped, registers: what was too much to be counted exactly
+
+Columns of numbers are u64, those of text are bytes: logs are not always UTF-8. Counts of several
+readings add up to those of one reading of everything.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from searchbench import _core
+from searchbench.errors import QueryError
+from searchbench.logs.sources import Source
+from searchbench.logs.zones import offsets
+
+NUMBERS = (
+    "n", "timed", "sum_ns", "max_ns", "hits_known", "hits", "zero", "errors", "partial", "cached",
+    "cpu_known", "cpu_us", "ios_known", "ios",
+)  # fmt: skip
+TEXTS = {
+    "groups": ("kind", "name"),
+    "times": ("kind", "name"),
+    "minutes": ("coarse", "slowest"),
+    "queries": ("text",),
+    "dropped": ("registers",),
+}
+PARAMETERS = ("q", "query", "s", "search", "term", "terms", "keyword", "keywords", "words", "text")
+DISTINCT = 10_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """What the user says of logs that do not say it.
+
+    ``format``: of all sources; "" is told by content. ``unit``: of a whole number that is a
+    duration in an access log ("s", "ms", "us"). ``parameters``: of a path, that hold words.
+    ``columns``: (name, role, unit). ``line``: a format string. ``distinct``: queries counted
+    exactly.
+    """
+
+    zone: str = ""
+    format: str = ""
+    unit: str = ""
+    parameters: tuple[str, ...] = PARAMETERS
+    columns: tuple[tuple[str, str, str], ...] = ()
+    line: str = ""
+    threads: int = 0
+    distinct: int = DISTINCT
+    keep_tail: bool = False
+
+
+@dataclass(slots=True)
+class Counts:
+    """The tables by name, and what became of each source, in the order of reading."""
+
+    tables: dict[str, pa.Table]
+    sources: list[dict[str, Any]] = field(default_factory=list)
+
+    def numbers(self, table: str, column: str) -> NDArray[np.uint64]:
+        """A column of numbers."""
+        found: NDArray[np.uint64] = self.tables[table].column(column).to_numpy()
+        return found
+
+    def texts(self, table: str, column: str) -> list[str]:
+        """A column of text; bytes that are no UTF-8 are replaced."""
+        values = self.tables[table].column(column).to_pylist()
+        return [value.decode("utf-8", errors="replace") for value in values]
+
+
+_UNITS = {"": 0, "s": 1_000_000_000, "ms": 1_000_000, "us": 1_000, "ns": 1}
+
+
+def count(
+    sources: Sequence[Source],
+    options: Options,
+    before: Mapping[str, pa.Table] | None = None,
+    on_tick: Callable[[int], object] | None = None,
+) -> Counts:
+    """Read sources and count them, together with what was counted ``before``.
+
+    QueryError where none of them is a log, where one is damaged, or where an option is wrong.
+    """
+    if options.unit not in _UNITS:
+        raise QueryError(f"{options.unit!r} is no unit of time; there are s, ms, us")
+    if options.format and options.format not in _core.LOG_FORMATS:
+        raise QueryError(
+            f"{options.format!r} is no format of a log; there are {', '.join(_core.LOG_FORMATS)}"
+        )
+    log = _core.Log(options.distinct)
+    named = "line" if options.line else options.format
+    try:
+        if before is not None:
+            log.add({name: _columns(table) for name, table in before.items()})
+        read = log.read(
+            [(s.path, s.server, named, s.skip_bytes) for s in sources],
+            zone=list(offsets(options.zone)),
+            unit_ns=_UNITS[options.unit],
+            parameters=list(options.parameters),
+            columns=list(options.columns),
+            line=options.line,
+            threads=options.threads,
+            keep_tail=options.keep_tail,
+            on_tick=on_tick,
+        )
+    except ValueError as error:
+        raise QueryError(str(error)) from None
+    for source, found in zip(sources, read, strict=True):
+        found["read_bytes"] = source.skip_bytes + found["bytes"]
+        found["head_bytes"], found["digest"] = source.head_bytes, source.digest
+        found["known_as"] = source.known_as
+    return Counts({name: _table(name, given) for name, given in log.tables().items()}, read)
+
+
+def _table(name: str, given: Mapping[str, Any]) -> pa.Table:
+    return pa.table({column: _array(values) for column, values in given.items()})
+
+
+def _array(values: Any) -> pa.Array:
+    if not isinstance(values, tuple):
+        return pa.array(np.frombuffer(values, np.uint64))
+    data, ends = values
+    starts = np.concatenate(([0], np.frombuffer(ends, np.uint64))).astype(np.int64)
+    buffers = [None, pa.py_buffer(starts), pa.py_buffer(data)]
+    return pa.Array.from_buffers(pa.large_binary(), len(starts) - 1, buffers)
+
+
+def _columns(table: pa.Table) -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    for name in table.column_names:
+        column = table.column(name)
+        if pa.types.is_integer(column.type):
+            found[name] = np.ascontiguousarray(column.to_numpy(), np.uint64)
+            continue
+        parts = [part.cast(pa.large_binary()) for part in column.chunks]
+        values = [value for part in parts for value in part.to_pylist()]
+        ends = np.cumsum([len(value) for value in values], dtype=np.uint64)
+        found[name] = (b"".join(values), np.ascontiguousarray(ends, np.uint64))
+    return found

@@ -1,0 +1,146 @@
+"""The page of a log: what was found, then the figures and tables that show it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial
+
+from searchbench.analysis.logs.model import LogJudgement, Row
+from searchbench.analysis.logs.remarks import where
+from searchbench.report.document.blocks import Block, Details, Document, Points, Section, Text
+from searchbench.report.document.content import LONG, figure
+from searchbench.report.document.text import line
+from searchbench.report.figures import logs as figures
+from searchbench.report.tables import logs as tables
+from searchbench.report.tables.numbers import counted
+
+_RESOLUTION = (
+    "Times below the resolution of the log are one bar: nothing is known about how they differ."
+)
+
+
+def of_log(of: LogJudgement) -> Document:
+    """What the page says."""
+    made = [
+        counted(of.all.n, "search", "searches") if of.all else "no search",
+        counted(len(of.sources), "file"),
+    ]
+    if of.first_s is not None and of.last_s is not None:
+        zone = "UTC" if of.zone else "times as the log writes them"
+        made.append(f"{tables.moment(of.first_s)} to {tables.moment(of.last_s)}, {zone}")
+    sections = (_answer, _times, _groups, _when, _queries, _again, _files)
+    return Document(
+        title="What production's query log says",
+        about=" · ".join(made),
+        method="Each entry of the log was read and counted; nothing was drawn as a sample.",
+        sections=tuple(s for part in sections if (s := part(of)) is not None),
+        whole="All of it is on the page on a screen, and in the output of searchbench logs --json.",
+        footer="Made by searchbench from query logs; searchbench logs --json has the same numbers.",
+    )
+
+
+def _answer(of: LogJudgement) -> Section:
+    ordered = sorted(of.remarks, key=lambda f: f.severity != "warning")
+    said = [line(f"{f.title}: {f.text} {f.remedy}") for f in ordered]
+    first, rest = said[:8], said[8:]
+    blocks: list[Block] = [Points(tuple(first))]
+    if rest:
+        blocks.append(Details("And also", (Points(tuple(rest)),)))
+    return Section("answer", "What was found", tuple(blocks), "Found")
+
+
+def _times(of: LogJudgement) -> Section | None:
+    if of.all is None or not of.all.quantiles_s:
+        return None
+    blocks: list[Block] = [
+        *figure("times", "How long searches took", _RESOLUTION, partial(figures.distribution, of)),
+        tables.groups("", (of.all,), of),
+    ]
+    for band, inside in zip(of.bands.bands, of.in_bands, strict=True):
+        if inside:
+            place = where(band, of.resolution_s)
+            blocks.append(Text(f"Over-represented in the band {place}: {'; '.join(inside)}."))
+    return Section("times", "How long searches took", tuple(blocks), "Times")
+
+
+def _groups(of: LogJudgement) -> Section | None:
+    if of.all is None:
+        return None
+    blocks: list[Block] = []
+    for name, title, rows in (
+        ("class", "By class of query", of.by["class"]),
+        ("words", "By number of words", of.words),
+        ("size", "By size of the index", of.sizes),
+        ("index", "By index", of.by["index"]),
+        ("server", "By server", of.by["server"]),
+        ("user", "By user or application", of.by["user"]),
+    ):
+        blocks += _group(name, title, rows, of)
+    text = "Where the log has times, the groups that took the most time in all come first."
+    return Section("groups", "Who takes the time", (Text(text, "quiet"), *blocks), "Groups")
+
+
+def _group(name: str, title: str, rows: Sequence[Row], of: LogJudgement) -> list[Block]:
+    if not rows or (len(rows) == 1 and name not in ("class", "words")):
+        return []
+    drawn: list[Block] = []
+    if name in ("words", "size"):
+        drawn = figure(
+            f"by-{name}", title, "p50, p95 and p99 of each group.",
+            partial(figures.by_group, tuple(rows), floor_s=of.resolution_s),
+        )  # fmt: skip
+    note = counted(len(rows), "row")
+    made = tables.groups(title.removeprefix("By ").capitalize(), rows, of)
+    return [Details(title, (*drawn, made), note, open=len(rows) <= LONG)]
+
+
+def _when(of: LogJudgement) -> Section | None:
+    if not of.over:
+        return None
+    minutes = of.step_s // 60
+    step = "a minute" if minutes == 1 else f"{minutes:,} minutes"
+    blocks = [
+        *figure(
+            "over-time", "Rate and times over the log", f"Each point is {step}.",
+            partial(figures.over_time, of),
+        ),
+    ]  # fmt: skip
+    if of.worst:
+        text = (
+            "The minutes in which most time was waited altogether, and the longest search in each."
+        )
+        blocks += [Text(text), tables.minutes(of.worst)]
+    return Section("when", "When", tuple(blocks), "When") if blocks else None
+
+
+def _queries(of: LogJudgement) -> Section | None:
+    if not of.most:
+        return None
+    timed = bool(of.all and of.all.quantiles_s)
+    blocks = [Details("Asked most", (tables.asked(of.most, timed=timed),), open=True)]
+    if timed:
+        blocks.append(Details("Most time in all", (tables.asked(of.longest, timed=timed),)))
+    vain = [one for one in of.without_hits if one.zero]
+    if vain:
+        blocks.append(Details("Most often without hits", (tables.asked(vain, timed=timed),)))
+    return Section("queries", "Queries", tuple(blocks), "Queries")
+
+
+def _again(of: LogJudgement) -> Section | None:
+    found = of.repeats
+    if found is None or not found.caches:
+        return None
+    about = "about " if found.estimated else ""
+    text = (
+        f"{found.requests:,} requests asked {about}{found.distinct:,.0f} distinct queries. What a "
+        "cache would have saved is computed from how often each was asked: LRU as if the order "
+        "were random; at best, if it held those that are asked most. Pages, filters and changes "
+        "of the index are not in most logs, so less would have been saved."
+    )
+    if found.short:
+        text += f" Counts of single queries may be too low by up to {found.short:,}."
+    return Section("again", "What is asked again", (Text(text), tables.caches(found)), "Repetition")
+
+
+def _files(of: LogJudgement) -> Section:
+    return Section("files", "What was read", (tables.files(of.sources),), "Files")

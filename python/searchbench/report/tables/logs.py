@@ -1,0 +1,106 @@
+"""Tables of a log: groups of searches, queries, minutes, caches, files."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
+from pathlib import PurePath
+
+from searchbench.analysis.logs.model import Asked, LogJudgement, Moment, Row
+from searchbench.analysis.logs.remarks import seconds
+from searchbench.analysis.logs.repeats import Repeats
+from searchbench.report.document.blocks import Cell, Table
+from searchbench.report.document.text import line, short
+from searchbench.report.tables.cells import NONE, known, number, share, table, text
+from searchbench.report.tables.numbers import count, digits
+
+_NAME = 160  # letters of a query or a class
+
+
+def moment(at_s: int) -> str:
+    """A time for people, to the minute."""
+    return datetime.fromtimestamp(at_s, UTC).strftime("%Y-%m-%d %H:%M")
+
+
+def groups(title: str, rows: Sequence[Row], of: LogJudgement) -> Table:
+    """A row a group."""
+
+    def time(value: float | None) -> Cell:
+        if value is None:
+            return NONE
+        return Cell(seconds(value, of.resolution_s), f"{value!r} s")
+
+    timed = any(row.quantiles_s for row in rows)
+    return table(
+        rows,
+        text(title, lambda r: _named(r.name), 3.0),
+        number("Searches", lambda r: known(r.n, count)),
+        number("Share", lambda r: share(r.share)),
+        number("Of all time", lambda r: share(r.share_of_time), when=timed),
+        number("p50", lambda r: time(r.quantiles_s.get("p50")), when=timed),
+        number("p95", lambda r: time(r.quantiles_s.get("p95")), when=timed),
+        number("p99", lambda r: time(r.quantiles_s.get("p99")), when=timed),
+        number("Longest", lambda r: time(r.max_s), when=timed),
+        number("No hits", lambda r: share(r.zero), when=any(r.zero is not None for r in rows)),
+        number("Failed", lambda r: share(r.errors), when=any(r.errors for r in rows)),
+        number("In part", lambda r: share(r.partial), when=any(r.partial for r in rows)),
+        number("From cache", lambda r: share(r.cached), when=any(r.cached for r in rows)),
+        number("CPU ms", lambda r: known(r.cpu_ms, digits), when=any(r.cpu_ms for r in rows)),
+        number("Reads", lambda r: known(r.ios, digits), when=any(r.ios for r in rows)),
+    )
+
+
+def _named(name: str) -> Cell:
+    whole = line(name) or "(none)"
+    cut = short(whole, _NAME)
+    return Cell(cut, "" if cut == whole else whole)
+
+
+def asked(rows: Sequence[Asked], *, timed: bool) -> Table:
+    """A row a query."""
+    return table(
+        rows,
+        text("Query", lambda a: _named(a.text), 4.0),
+        number("Times", lambda a: known(a.n, count)),
+        number("In all", lambda a: Cell(seconds(a.total_s), repr(a.total_s)), when=timed),
+        number("Longest", lambda a: Cell(seconds(a.max_s), repr(a.max_s)), when=timed),
+        number("No hits", lambda a: known(a.zero, count)),
+        number("Failed", lambda a: known(a.errors, count), when=any(a.errors for a in rows)),
+        text("First", lambda a: NONE if a.first_s is None else Cell(moment(a.first_s))),
+    )
+
+
+def minutes(rows: Sequence[Moment]) -> Table:
+    """A row a minute, with the search that took longest in it."""
+    return table(
+        rows,
+        text("Minute", lambda m: Cell(moment(m.at_s)), 1.2),
+        number("Searches", lambda m: known(m.n, count)),
+        number("Mean", lambda m: Cell(seconds(m.mean_s))),
+        number("p95", lambda m: Cell(seconds(m.p95_s))),
+        number("Longest", lambda m: Cell(seconds(m.max_s))),
+        text("The longest was", lambda m: _named(m.slowest), 3.0),
+    )
+
+
+def caches(of: Repeats) -> Table:
+    """A row a size of cache."""
+    return table(
+        of.caches,
+        number("Answers kept", lambda c: known(c.entries, count)),
+        number("Saved by LRU", lambda c: share(c.lru)),
+        number("Saved at best", lambda c: share(c.best)),
+    )
+
+
+def files(rows: Sequence[Mapping[str, object]]) -> Table:
+    """A row a file that was read."""
+    return table(
+        rows,
+        text("File", lambda s: _named(PurePath(str(s["path"])).name), 2.0),
+        text("Format", lambda s: Cell(str(s["format"]) or "not read")),
+        text("Server", lambda s: _named(str(s["server"]))),
+        number("Lines", lambda s: known(s["lines"], count)),
+        number("Entries", lambda s: known(s["entries"], count)),
+        number("Not read", lambda s: known(s["unread"], count)),
+    )

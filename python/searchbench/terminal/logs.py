@@ -1,0 +1,103 @@
+"""What a log says, on a terminal: remarks first, then tables."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+
+from searchbench.analysis.logs.model import Asked, LogJudgement, Row
+from searchbench.analysis.logs.remarks import seconds
+from searchbench.report.document.text import short
+from searchbench.terminal import out
+
+_ROWS = 10
+
+
+class Ticking:
+    """How much was read, in one line of standard error."""
+
+    def __call__(self, read_bytes: int) -> None:
+        """Called by the core about ten times a second."""
+        sys.stderr.write(f"\r{read_bytes / 1e6:,.0f} MB read ")
+        sys.stderr.flush()
+
+    def end(self) -> None:
+        """Clears the line."""
+        sys.stderr.write("\r" + " " * 30 + "\r")
+
+
+def show(of: LogJudgement, took_s: float, page: Path | None) -> None:
+    """Print it."""
+    read = sum(int(str(s["lines"])) for s in of.sources)
+    formats = ", ".join(dict.fromkeys(str(s["format"]) for s in of.sources if s["format"]))
+    out.say(f"{read:,} lines ({formats}) in {took_s:.1f} s")
+    if of.first_s is not None and of.last_s is not None:
+        zone = "UTC" if of.zone else "as the log writes it"
+        out.say(f"{moment(of.first_s)} to {moment(of.last_s)}, {zone}")
+    out.say()
+    # Warnings first: they could change how all else is read.
+    ordered = sorted(of.remarks, key=lambda f: f.severity != "warning")
+    out.points(
+        [
+            ("! " if f.severity == "warning" else "")
+            + short(f"{f.title}: {f.text} {f.remedy}", 600)
+            for f in ordered
+        ]
+    )
+    if of.all is None:
+        return
+    for title, rows in (
+        ("class", of.by["class"]),
+        ("index", of.by["index"]),
+        ("server", of.by["server"]),
+        ("user", of.by["user"]),
+        ("words", of.words),
+        ("size of index", of.sizes),
+    ):
+        if len(rows) > 1 or (rows and title == "class"):
+            _groups(title, rows, of)
+    _asked("asked most", of.most)
+    _asked("most time in all", [a for a in of.longest if a.total_s > 0])
+    _asked("without hits", [a for a in of.without_hits if a.zero])
+    if page is not None:
+        out.say(f"\npage: {page}")
+
+
+def moment(at_s: int) -> str:
+    """A time for people, to the minute."""
+    return datetime.fromtimestamp(at_s, UTC).strftime("%Y-%m-%d %H:%M")
+
+
+def _groups(title: str, rows: Sequence[Row], of: LogJudgement) -> None:
+    timed = any(row.quantiles_s for row in rows)
+    known = any(row.zero is not None for row in rows)
+    header = [title, "searches", "share"]
+    header += ["time", "p50", "p95", "p99"] if timed else []
+    header += ["no hits"] if known else []
+    cells = []
+    for row in rows[:_ROWS]:
+        cell = [short(row.name, 44) or "(none)", f"{row.n:,}", f"{row.share:.1%}"]
+        if timed:
+            cell.append("–" if row.share_of_time is None else f"{row.share_of_time:.1%}")
+            quantiles = (row.quantiles_s.get(q) for q in ("p50", "p95", "p99"))
+            cell += [seconds(value, of.resolution_s) for value in quantiles]
+        if known:
+            cell.append("–" if row.zero is None else f"{row.zero:.1%}")
+        cells.append(cell)
+    out.say()
+    out.table(header, cells, less=("p50", "share"))
+    if len(rows) > _ROWS:
+        out.say(f"and {len(rows) - _ROWS} more: see --json or the page")
+
+
+def _asked(title: str, rows: Sequence[Asked]) -> None:
+    if not rows:
+        return
+    out.say()
+    cells = [
+        (f"{a.n:,}", seconds(a.total_s), seconds(a.max_s), short(a.text, 50) or "(no words)")
+        for a in rows[:5]
+    ]
+    out.table(("times", "in all", "longest", title), cells)

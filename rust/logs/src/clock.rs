@@ -1,0 +1,281 @@
+//! Times as logs write them, as nanoseconds since 1970.
+//!
+//! Many logs write local time without its zone. `Zone` has the offsets that were in force, as the
+//! caller gives them. An hour that the clock went through twice is taken as its first passing, and
+//! counted (`Clock::ambiguous`); one that it left out, as if it had gone on.
+
+/// From which instant (UTC, seconds) which offset (seconds east) was in force; the first holds
+/// before it too. Empty: local time is kept as it is.
+#[derive(Clone, Debug, Default)]
+pub struct Zone(pub Vec<(i64, i64)>);
+
+impl Zone {
+    /// The instant of a local time, and whether there were two of them.
+    pub fn utc(&self, local_s: i64) -> (i64, bool) {
+        let mut found: Option<i64> = None;
+        for (i, &(from, offset)) in self.0.iter().enumerate() {
+            let utc = local_s - offset;
+            let begun = i == 0 || utc >= from;
+            let ended = self.0.get(i + 1).is_some_and(|&(next, _)| utc >= next);
+            if begun && !ended {
+                if let Some(first) = found {
+                    return (first, true);
+                }
+                found = Some(utc);
+            }
+        }
+        let last = || {
+            let after = self.0.partition_point(|&(from, _)| from <= local_s);
+            local_s - self.0.get(after.saturating_sub(1)).map_or(0, |&(_, o)| o)
+        };
+        (found.unwrap_or_else(last), false)
+    }
+}
+
+/// Days since 1970 of a date of the Gregorian calendar.
+pub fn days(year: i64, month: i64, day: i64) -> i64 {
+    let y = if month <= 2 { year - 1 } else { year };
+    let era = y.div_euclid(400);
+    let of_era = y - era * 400;
+    let shifted = (month + 9) % 12;
+    let of_year = (153 * shifted + 2) / 5 + day - 1;
+    era * 146_097 + of_era * 365 + of_era / 4 - of_era / 100 + of_year - 719_468
+}
+
+/// The same of a date that can be one of a log: years 1900 to 2200, so that nanoseconds fit.
+pub fn date(year: i64, month: i64, day: i64) -> Option<i64> {
+    let fits =
+        (1900..=2200).contains(&year) && (1..=12).contains(&month) && (1..=31).contains(&day);
+    fits.then(|| days(year, month, day))
+}
+
+/// Month 1..=12 of its English name in three letters.
+pub fn month(name: &[u8]) -> Option<i64> {
+    const NAMES: &[u8; 36] = b"JanFebMarAprMayJunJulAugSepOctNovDec";
+    let at = NAMES.chunks(3).position(|m| m == name)?;
+    Some(at as i64 + 1)
+}
+
+/// A whole number of ASCII digits (blanks before it are skipped).
+#[inline]
+pub fn number(text: &[u8]) -> Option<i64> {
+    let text = text.trim_ascii_start();
+    if text.is_empty() || text.len() > 18 {
+        return None;
+    }
+    let mut value = 0i64;
+    for &b in text {
+        let digit = b.wrapping_sub(b'0');
+        if digit > 9 {
+            return None;
+        }
+        value = value * 10 + i64::from(digit);
+    }
+    Some(value)
+}
+
+/// `20:39:57` as seconds of the day.
+pub fn clock(text: &[u8]) -> Option<i64> {
+    if text.len() != 8 || text[2] != b':' || text[5] != b':' {
+        return None;
+    }
+    let (h, m, s) = (
+        number(&text[..2])?,
+        number(&text[3..5])?,
+        number(&text[6..])?,
+    );
+    (h < 24 && m < 60 && s < 61).then_some(h * 3600 + m * 60 + s)
+}
+
+/// A decimal number as nanoseconds (`unit_ns` is that of 1), and the value of its last digit.
+///
+/// ``0.003`` with 1e9 → (3_000_000, 1_000_000). None where it is no such number.
+#[inline]
+pub fn decimal(text: &[u8], unit_ns: u64) -> Option<(u64, u32)> {
+    let (mut whole, mut i) = (0u64, 0);
+    while i < text.len() && text[i].is_ascii_digit() {
+        whole = whole
+            .checked_mul(10)?
+            .checked_add(u64::from(text[i] - b'0'))?;
+        i += 1;
+    }
+    if i == 0 {
+        return None;
+    }
+    let mut ns = whole.checked_mul(unit_ns)?;
+    let mut unit = unit_ns;
+    if i < text.len() {
+        if text[i] != b'.' || i + 1 == text.len() {
+            return None;
+        }
+        for &b in &text[i + 1..] {
+            if !b.is_ascii_digit() {
+                return None;
+            }
+            unit /= 10;
+            ns = ns.checked_add(u64::from(b - b'0') * unit)?;
+            if unit == 0 {
+                break;
+            }
+        }
+    }
+    Some((ns, unit.clamp(1, 1_000_000_000) as u32))
+}
+
+/// The same of how long something took; None of more than 115 days, which no log means.
+#[inline]
+pub fn duration(text: &[u8], unit_ns: u64) -> Option<(u64, u32)> {
+    decimal(text, unit_ns).filter(|&(ns, _)| ns <= 10_000_000_000_000_000)
+}
+
+/// Turns stamps into instants; remembers the last second, which most lines share.
+#[derive(Clone, Default)]
+pub struct Clock {
+    pub zone: Zone,
+    pub ambiguous: u64,
+    last: [u8; 32],
+    last_len: usize,
+    last_s: i64,
+    last_twice: bool,
+}
+
+impl Clock {
+    pub fn new(zone: &Zone) -> Clock {
+        Clock {
+            zone: zone.clone(),
+            ..Clock::default()
+        }
+    }
+
+    /// The second (UTC) of a stamp; `local` parses it into seconds of local time, or, where the
+    /// stamp has its own zone, (seconds UTC, true).
+    #[inline]
+    pub fn second(
+        &mut self,
+        stamp: &[u8],
+        parse: impl FnOnce(&[u8]) -> Option<(i64, bool)>,
+    ) -> Option<i64> {
+        if self.last_len != stamp.len() || &self.last[..stamp.len()] != stamp {
+            let (s, is_utc) = parse(stamp)?;
+            (self.last_s, self.last_twice) = if is_utc || self.zone.0.is_empty() {
+                (s, false)
+            } else {
+                self.zone.utc(s)
+            };
+            self.last_len = 0;
+            if stamp.len() <= self.last.len() {
+                self.last[..stamp.len()].copy_from_slice(stamp);
+                self.last_len = stamp.len();
+            }
+        }
+        self.ambiguous += u64::from(self.last_twice);
+        Some(self.last_s)
+    }
+}
+
+/// `2026-11-22T11:03:30` or with a blank in place of the T: seconds as written.
+pub fn iso(text: &[u8]) -> Option<i64> {
+    if text.len() != 19 || text[4] != b'-' || text[7] != b'-' {
+        return None;
+    }
+    let (y, m, d) = (
+        number(&text[..4])?,
+        number(&text[5..7])?,
+        number(&text[8..10])?,
+    );
+    Some(date(y, m, d)? * 86_400 + clock(&text[11..])?)
+}
+
+/// A zone at the end of a stamp: `Z`, `+09:00`, `+0900`, ` +0900`, `UTC`; seconds east.
+pub fn offset(text: &[u8]) -> Option<i64> {
+    let text = text.trim_ascii();
+    match text {
+        b"Z" | b"UTC" | b"GMT" => return Some(0),
+        _ => {}
+    }
+    let (&sign, rest) = text.split_first()?;
+    if sign != b'+' && sign != b'-' {
+        return None;
+    }
+    let hours = number(rest.get(..2)?)?;
+    let minutes = match rest.len() {
+        2 => 0,
+        4 => number(&rest[2..])?,
+        5 if rest[2] == b':' => number(&rest[3..])?,
+        _ => return None,
+    };
+    let east = hours * 3600 + minutes * 60;
+    Some(if sign == b'-' { -east } else { east })
+}
+
+impl Clock {
+    /// An ISO stamp with a fraction and a zone, or without them, as nanoseconds.
+    ///
+    /// Fractions may begin with a comma. A name of a zone other than UTC is not taken (`CET` is
+    /// several): the zone of this clock holds.
+    pub fn iso_ns(&mut self, text: &[u8]) -> Option<i64> {
+        let rest = text.get(19..)?;
+        let mut nanos = 0i64;
+        let mut at = 0;
+        if matches!(rest.first(), Some(b'.' | b',')) {
+            at = 1;
+            let mut unit = 100_000_000i64;
+            while at < rest.len() && rest[at].is_ascii_digit() {
+                nanos += i64::from(rest[at] - b'0') * unit;
+                unit /= 10;
+                at += 1;
+            }
+        }
+        let zone = offset(&rest[at..]);
+        let s = self.second(&text[..19], |stamp| Some((iso(stamp)?, zone.is_some())))?;
+        Some((s - zone.unwrap_or(0)) * 1_000_000_000 + nanos)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn dates_are_days_since_1970() {
+        assert_eq!(days(1970, 1, 1), 0);
+        assert_eq!(days(2026, 11, 22), 20_779);
+        assert_eq!(days(2000, 2, 29), 11_016);
+    }
+
+    #[test]
+    fn an_hour_that_passed_twice_is_the_first_and_said() {
+        // Paris, 25 October 2026: 03:00 summer time becomes 02:00 at 01:00 UTC.
+        let back = days(2026, 10, 25) * 86_400 + 3600;
+        let zone = Zone(vec![(0, 7200), (back, 3600)]);
+        let local = |h: i64, m: i64| days(2026, 10, 25) * 86_400 + h * 3600 + m * 60;
+        assert_eq!(zone.utc(local(1, 59)), (back - 3660, false));
+        assert_eq!(zone.utc(local(2, 30)), (back - 1800, true));
+        assert_eq!(zone.utc(local(3, 0)), (back + 3600, false));
+        let mut clock = Clock::new(&zone);
+        clock.iso_ns(b"2026-10-25 02:30:00.5").unwrap();
+        clock.iso_ns(b"2026-10-25 02:30:00.6").unwrap();
+        clock.iso_ns(b"2026-10-25 03:30:00").unwrap();
+        assert_eq!(clock.ambiguous, 2);
+    }
+
+    #[test]
+    fn stamps_with_a_zone_need_none() {
+        let mut clock = Clock::new(&Zone(vec![(0, 3600)]));
+        let utc = clock.iso_ns(b"2026-11-22T02:59:00.970Z").unwrap();
+        assert_eq!(clock.iso_ns(b"2026-11-22T11:59:00,970+09:00"), Some(utc));
+        assert_eq!(clock.iso_ns(b"2026-11-22 03:59:00.970 CET"), Some(utc));
+    }
+
+    #[test]
+    fn decimals_have_the_value_of_their_last_digit() {
+        assert_eq!(
+            decimal(b"0.003", 1_000_000_000),
+            Some((3_000_000, 1_000_000))
+        );
+        assert_eq!(decimal(b"937.7", 1000), Some((937_700, 100)));
+        assert_eq!(decimal(b"12", 1_000_000), Some((12_000_000, 1_000_000)));
+        assert_eq!(decimal(b"1.", 1), None);
+        assert_eq!(decimal(b"-1", 1), None);
+    }
+}

@@ -1,0 +1,134 @@
+//! What one entry of a log says, whatever its format.
+
+/// A number that the log does not have.
+pub const UNKNOWN: u64 = u64::MAX;
+/// An instant that the log does not have.
+pub const NO_TIME: i64 = i64::MIN;
+/// The number of words where nothing was asked in words.
+pub const NO_WORDS: u32 = u32::MAX;
+
+/// Who asked, and whether it was a search.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub enum Kind {
+    /// A search that a user or an application asked for.
+    #[default]
+    Asked,
+    /// A part of a search: what an agent or a shard did for a search that has an entry of its own.
+    Part,
+    /// What is no search: a write, a setting, a static file.
+    Other,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub enum Fault {
+    #[default]
+    None,
+    /// It was refused, or failed.
+    Error,
+    /// It was answered, and something is missing from the answer.
+    Partial,
+}
+
+/// One entry. Borrowed from the block that is being read.
+#[derive(Clone, Debug)]
+pub struct Entry<'a> {
+    /// When it began, in nanoseconds since 1970 (UTC, or local time where no zone is known).
+    pub at_ns: i64,
+    /// How long it took, in nanoseconds.
+    pub ns: u64,
+    /// The finest difference of times that the log can write, in nanoseconds.
+    pub resolution_ns: u32,
+    /// How many results were found.
+    pub hits: u64,
+    pub words: u32,
+    pub kind: Kind,
+    pub fault: Fault,
+    /// Whether the answer came out of a cache, where the log says it.
+    pub cached: bool,
+    /// The index, table or collection.
+    pub index: &'a [u8],
+    /// The shape of a search, or the fingerprint of a statement.
+    pub class: &'a [u8],
+    /// What was asked, as it was written.
+    pub text: &'a [u8],
+    /// The user or the application.
+    pub user: &'a [u8],
+    /// The server, where the log names it; else that of the source.
+    pub server: &'a [u8],
+    /// Processor time in microseconds, and reads of the disk.
+    pub cpu_us: u64,
+    pub ios: u64,
+}
+
+impl Default for Entry<'_> {
+    fn default() -> Self {
+        Entry {
+            at_ns: NO_TIME,
+            ns: UNKNOWN,
+            resolution_ns: 1,
+            hits: UNKNOWN,
+            words: NO_WORDS,
+            kind: Kind::Asked,
+            fault: Fault::None,
+            cached: false,
+            index: b"",
+            class: b"",
+            text: b"",
+            user: b"",
+            server: b"",
+            cpu_us: UNKNOWN,
+            ios: UNKNOWN,
+        }
+    }
+}
+
+/// An entry that outlives its block, while it is not known yet what it is.
+#[derive(Clone, Debug)]
+pub struct Held {
+    plain: Entry<'static>,
+    bytes: Vec<u8>,
+    ends: [usize; 5],
+}
+
+impl Held {
+    pub fn of(entry: &Entry<'_>) -> Held {
+        let mut bytes = Vec::new();
+        let mut ends = [0; 5];
+        let parts = [
+            entry.index,
+            entry.class,
+            entry.text,
+            entry.user,
+            entry.server,
+        ];
+        for (end, part) in ends.iter_mut().zip(parts) {
+            bytes.extend_from_slice(part);
+            *end = bytes.len();
+        }
+        let plain = Entry {
+            index: b"",
+            class: b"",
+            text: b"",
+            user: b"",
+            server: b"",
+            ..*entry
+        };
+        Held { plain, bytes, ends }
+    }
+
+    pub fn entry(&self) -> Entry<'_> {
+        let [a, b, c, d, e] = self.ends;
+        Entry {
+            index: &self.bytes[..a],
+            class: &self.bytes[a..b],
+            text: &self.bytes[b..c],
+            user: &self.bytes[c..d],
+            server: &self.bytes[d..e],
+            ..self.plain
+        }
+    }
+
+    pub fn plain_mut(&mut self) -> &mut Entry<'static> {
+        &mut self.plain
+    }
+}

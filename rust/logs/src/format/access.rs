@@ -1,0 +1,352 @@
+//! Access logs of nginx, Apache and HAProxy.
+//!
+//!     HOST:PORT ADDRESS - USER [22/Nov/2026:11:03:06 +0900] "GET /search?q=a HTTP/1.1" 200 10 "referer"
+//!         "agent" 0.003 0.003
+//!     ADDRESS:PORT [22/Nov/2026:11:03:22.636] front back/server 0/0/0/1/1 200 125 - - ---- 1/1/0/0/0
+//!         0/0 {..} "GET /search?q=a HTTP/1.1"
+//!
+//! The duration is what follows the agent, if it is a number: with a point seconds (`$request_time`),
+//! a whole number microseconds (`%D`), unless `Settings::unit_ns` says otherwise. nginx writes the
+//! time of the end, Apache that of the start; both only in seconds here, so nothing is subtracted.
+//! A search is a request with a parameter that is searched for, or whose path says so.
+
+use crate::clock::{Clock, clock, date, decimal, duration, month, number, offset};
+use crate::entry::{Entry, Fault, Kind, NO_WORDS};
+use crate::format::{Out, Reader, Settings, TWICE};
+use crate::source::{Block, Lines};
+use crate::words;
+
+const MICROSECONDS: &str = "durations without a point, taken as microseconds (Apache's %D)";
+
+/// Words in a path that say it is a search.
+const SEARCHING: [&[u8]; 5] = [b"search", b"select", b"query", b"suggest", b"find"];
+
+pub struct Access {
+    clock: Clock,
+    unit_ns: u64,
+    parameters: Vec<Vec<u8>>,
+    class: Vec<u8>,
+    asked: Vec<u8>,
+}
+
+impl Access {
+    pub fn new(settings: &Settings) -> Access {
+        Access {
+            clock: Clock::new(&settings.zone),
+            unit_ns: settings.unit_ns,
+            parameters: settings.parameters.clone(),
+            class: Vec::new(),
+            asked: Vec::new(),
+        }
+    }
+}
+
+/// `22/Nov/2026:11:03:06` as seconds of its zone.
+fn second(text: &[u8]) -> Option<i64> {
+    if text.len() != 20 || text[2] != b'/' || text[6] != b'/' || text[11] != b':' {
+        return None;
+    }
+    let day = date(
+        number(&text[7..11])?,
+        month(&text[3..6])?,
+        number(&text[..2])?,
+    )?;
+    Some(day * 86_400 + clock(&text[12..])?)
+}
+
+/// The stamp in brackets as nanoseconds: with milliseconds (HAProxy), with a zone (all others).
+#[inline]
+pub fn stamp(clock: &mut Clock, text: &[u8]) -> Option<i64> {
+    let rest = text.get(20..)?;
+    if let Some(millis) = rest.strip_prefix(b".") {
+        let s = clock.second(&text[..20], |key| Some((second(key)?, false)))?;
+        let (ns, _) = decimal(millis, 1_000_000)?;
+        return Some(s * 1_000_000_000 + ns as i64);
+    }
+    // The zone belongs to what is remembered: summer and winter differ in it.
+    let s = clock.second(text, |key| {
+        let zone = offset(&key[20..]);
+        Some((second(&key[..20])? - zone.unwrap_or(0), zone.is_some()))
+    })?;
+    Some(s * 1_000_000_000)
+}
+
+/// What is between the quotes at the start, where escapes are `\"`, and what follows.
+#[inline]
+fn quoted(text: &[u8]) -> Option<(&[u8], &[u8])> {
+    let inner = text.strip_prefix(b"\"")?;
+    let mut at = 0;
+    loop {
+        at += memchr::memchr(b'"', &inner[at..])?;
+        let slashes = inner[..at]
+            .iter()
+            .rev()
+            .take_while(|&&b| b == b'\\')
+            .count();
+        if slashes % 2 == 0 {
+            return Some((&inner[..at], &inner[at + 1..]));
+        }
+        at += 1;
+    }
+}
+
+/// What a line says, before it is known whether it is a search.
+struct Line<'a> {
+    at_ns: i64,
+    request: &'a [u8],
+    status: u16,
+    ns: Option<(u64, u32)>,
+    user: &'a [u8],
+    server: &'a [u8],
+    index: &'a [u8],
+    assumed: bool,
+    /// The line was cut before its end, as HAProxy does.
+    cut: bool,
+}
+
+pub fn looks(line: &[u8]) -> bool {
+    parse(line, &mut Clock::default(), 0).is_some()
+}
+
+#[inline]
+fn parse<'a>(line: &'a [u8], clock: &mut Clock, unit_ns: u64) -> Option<Line<'a>> {
+    let open = memchr::memchr(b'[', &line[..line.len().min(300)])?;
+    let close = open + memchr::memchr(b']', &line[open..line.len().min(open + 60)])?;
+    let at_ns = stamp(clock, &line[open + 1..close])?;
+    let rest = line[close + 1..].strip_prefix(b" ")?;
+    if rest.first() != Some(&b'"') {
+        return haproxy(rest, at_ns);
+    }
+    let (request, rest) = quoted(rest)?;
+    let (status, rest) = word(rest.strip_prefix(b" ")?);
+    let status = if status == b"-" {
+        0
+    } else {
+        number(status)? as u16
+    };
+    let (_bytes, mut rest) = word(rest.strip_prefix(b" ").unwrap_or(rest));
+    // The referer, the agent and whatever else is in quotes.
+    while let Some(after) = rest.strip_prefix(b" ")
+        && after.first() == Some(&b'"')
+    {
+        let Some((_, after)) = quoted(after) else {
+            rest = b"";
+            break;
+        };
+        rest = after;
+    }
+    let mut assumed = false;
+    let ns = rest.strip_prefix(b" ").and_then(|rest| {
+        let (text, _) = word(rest);
+        let text = text.strip_suffix(b",").unwrap_or(text);
+        let unit = if unit_ns > 0 {
+            unit_ns
+        } else if memchr::memchr(b'.', text).is_some() {
+            1_000_000_000
+        } else {
+            assumed = true;
+            1_000
+        };
+        duration(text, unit)
+    });
+    let mut before = line[..open].trim_ascii_end().rsplitn(3, |&b| b == b' ');
+    let user = before.next().filter(|&u| u != b"-").unwrap_or(b"");
+    let first = before.nth(1).unwrap_or(b"");
+    // `HOST:PORT ADDRESS - USER`: a virtual host.
+    let server = memchr::memchr(b' ', first).map_or(&b""[..], |at| &first[..at]);
+    Some(Line {
+        at_ns,
+        request,
+        status,
+        ns,
+        user,
+        server,
+        index: b"",
+        assumed: assumed && ns.is_some(),
+        cut: false,
+    })
+}
+
+/// What HAProxy writes after the time.
+fn haproxy<'a>(rest: &'a [u8], at_ns: i64) -> Option<Line<'a>> {
+    let mut parts = rest.splitn(5, |&b| b == b' ');
+    let (_front, back, times) = (parts.next()?, parts.next()?, parts.next()?);
+    // -1: the client left before there was an answer.
+    let status = number(parts.next()?).unwrap_or(0) as u16;
+    if times.iter().filter(|&&b| b == b'/').count() != 4 {
+        return None;
+    }
+    let total = times.rsplit(|&b| b == b'/').next()?;
+    let ns = duration(total.strip_prefix(b"+").unwrap_or(total), 1_000_000);
+    let tail = parts.next()?;
+    let at = memchr::memmem::find(tail, b" \"")?;
+    let (request, cut) = match quoted(&tail[at + 1..]) {
+        Some((request, _)) => (request, false),
+        None => (&tail[at + 2..], true),
+    };
+    let slash = memchr::memchr(b'/', back)?;
+    Some(Line {
+        at_ns,
+        request,
+        status,
+        ns,
+        user: b"",
+        server: &back[slash + 1..],
+        index: &back[..slash],
+        assumed: false,
+        cut,
+    })
+}
+
+#[inline]
+fn word(text: &[u8]) -> (&[u8], &[u8]) {
+    let end = memchr::memchr(b' ', text).unwrap_or(text.len());
+    (&text[..end], &text[end..])
+}
+
+/// What a path asks: the class of the request, the words, the index; used by other formats too.
+pub struct Path<'a> {
+    pub search: bool,
+    pub words: u32,
+    pub index: &'a [u8],
+}
+
+/// Reads a request's target. The class is the path with the names of its parameters; numbers in the
+/// path are `N`.
+pub fn target<'a>(
+    method: &[u8],
+    target: &'a [u8],
+    parameters: &[Vec<u8>],
+    class: &mut Vec<u8>,
+    scratch: &mut Vec<u8>,
+) -> Path<'a> {
+    class.clear();
+    class.extend_from_slice(method);
+    class.push(b' ');
+    let (path, query) = match memchr::memchr(b'?', target) {
+        Some(at) => (&target[..at], &target[at + 1..]),
+        None => (target, &b""[..]),
+    };
+    let mut digits = false;
+    for &b in path {
+        if b.is_ascii_digit() {
+            if !digits {
+                class.push(b'N');
+            }
+            digits = true;
+        } else {
+            digits = false;
+            class.push(b);
+        }
+    }
+    let mut found = Path {
+        search: SEARCHING
+            .iter()
+            .any(|w| memchr::memmem::find(path, w).is_some()),
+        words: NO_WORDS,
+        index: index_of(path),
+    };
+    let mut separator = b'?';
+    for pair in query
+        .split(|&b| b == b'&' || b == b';')
+        .filter(|p| !p.is_empty())
+    {
+        let (name, value) = match memchr::memchr(b'=', pair) {
+            Some(at) => (&pair[..at], &pair[at + 1..]),
+            None => (pair, &b""[..]),
+        };
+        class.push(separator);
+        class.extend_from_slice(&name[..name.len().min(40)]);
+        separator = b'&';
+        if name == b"table" && found.index.is_empty() {
+            found.index = value;
+        }
+        if found.words == NO_WORDS && parameters.iter().any(|p| p.as_slice() == name) {
+            words::percent_decoded(value, scratch);
+            found.words = words::count(scratch);
+            found.search = true;
+        }
+    }
+    found
+}
+
+/// The index in a path: `/INDEX/_search`, `/solr/CORE/select`.
+fn index_of(path: &[u8]) -> &[u8] {
+    let mut parts = path.split(|&b| b == b'/').skip(1);
+    let (first, second) = (parts.next().unwrap_or(b""), parts.next().unwrap_or(b""));
+    if first == b"solr" {
+        return second;
+    }
+    if second.starts_with(b"_") && !first.starts_with(b"_") {
+        return first;
+    }
+    b""
+}
+
+impl Reader for Access {
+    fn read(&mut self, block: &Block, out: &mut Out<'_>) {
+        let mut lines = Lines::new(block);
+        let (mut assumed, mut cut, mut strange) = (0u64, 0u64, 0u64);
+        while lines.at < block.end {
+            let Some((_, line)) = lines.step() else { break };
+            out.seen.lines += 1;
+            out.seen.longest = out.seen.longest.max(line.len() as u64);
+            let Some(found) = parse(line, &mut self.clock, self.unit_ns) else {
+                if !line.is_empty() {
+                    out.seen.unread(line, "it is no line of an access log");
+                }
+                continue;
+            };
+            assumed += u64::from(found.assumed);
+            cut += u64::from(found.cut);
+            let mut entry = Entry {
+                at_ns: found.at_ns,
+                user: found.user,
+                server: found.server,
+                ..Entry::default()
+            };
+            if let Some((ns, resolution)) = found.ns {
+                (entry.ns, entry.resolution_ns) = (ns, resolution);
+            }
+            if found.status == 0 || found.status >= 400 {
+                entry.fault = Fault::Error;
+            }
+            let (method, rest) = word(found.request);
+            let (path, _) = word(rest.strip_prefix(b" ").unwrap_or(b""));
+            if path.is_empty() {
+                strange += 1;
+                entry.kind = Kind::Other;
+                entry.class = b"(no request of HTTP)";
+            } else {
+                let asked = target(
+                    method,
+                    path,
+                    &self.parameters,
+                    &mut self.class,
+                    &mut self.asked,
+                );
+                entry.kind = if asked.search {
+                    Kind::Asked
+                } else {
+                    Kind::Other
+                };
+                entry.words = asked.words;
+                entry.index = if asked.index.is_empty() {
+                    found.index
+                } else {
+                    asked.index
+                };
+                entry.text = path;
+                entry.class = &self.class;
+            }
+            out.entry(&entry);
+        }
+        if self.unit_ns == 0 {
+            out.seen.note(MICROSECONDS, assumed);
+        }
+        out.seen.note("cut short by the server that wrote it", cut);
+        out.seen.note("no request of HTTP/1", strange);
+        out.seen
+            .note(TWICE, std::mem::take(&mut self.clock.ambiguous));
+    }
+}

@@ -1,0 +1,277 @@
+//! The formats: each file reads one, or one family, into entries.
+//!
+//! A reader is given blocks. Most need nothing but their block; a reader that joins lines far apart
+//! (`Format::joins`) is given all blocks of its source in order.
+
+mod access;
+mod agents;
+mod csv;
+mod groonga;
+mod json;
+mod mysql;
+pub mod named;
+mod postgres;
+mod prefix;
+pub mod roles;
+mod shape;
+mod slowlog;
+mod solr;
+mod sphinx;
+
+use crate::clock::Zone;
+use crate::entry::{Entry, NO_TIME};
+use crate::queries::{Local, Shared};
+use crate::source::Block;
+use crate::tally::Tally;
+
+/// How many lines that could not be read are kept as examples.
+pub const EXAMPLES: usize = 5;
+const EXAMPLE_BYTES: usize = 120;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Format {
+    SphinxPlain,
+    SphinxQl,
+    Access,
+    MysqlSlow,
+    MysqlGeneral,
+    PostgresText,
+    PostgresCsv,
+    PostgresJson,
+    Groonga,
+    SlowPlain,
+    SlowJson,
+    Solr,
+    Json,
+    Ltsv,
+    Csv,
+    Pattern,
+}
+
+impl Format {
+    pub const ALL: [Format; 16] = [
+        Format::SphinxPlain,
+        Format::SphinxQl,
+        Format::Access,
+        Format::MysqlSlow,
+        Format::MysqlGeneral,
+        Format::PostgresText,
+        Format::PostgresCsv,
+        Format::PostgresJson,
+        Format::Groonga,
+        Format::SlowPlain,
+        Format::SlowJson,
+        Format::Solr,
+        Format::Json,
+        Format::Ltsv,
+        Format::Csv,
+        Format::Pattern,
+    ];
+
+    /// What the command line and the record call it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Format::SphinxPlain => "sphinx",
+            Format::SphinxQl => "sphinxql",
+            Format::Access => "access",
+            Format::MysqlSlow => "mysql-slow",
+            Format::MysqlGeneral => "mysql-general",
+            Format::PostgresText => "postgresql",
+            Format::PostgresCsv => "postgresql-csv",
+            Format::PostgresJson => "postgresql-json",
+            Format::Groonga => "groonga",
+            Format::SlowPlain => "slowlog",
+            Format::SlowJson => "slowlog-json",
+            Format::Solr => "solr",
+            Format::Json => "json",
+            Format::Ltsv => "ltsv",
+            Format::Csv => "csv",
+            Format::Pattern => "line",
+        }
+    }
+
+    pub fn named(name: &str) -> Option<Format> {
+        Format::ALL.into_iter().find(|f| f.name() == name)
+    }
+
+    /// Whether lines that stand far apart make one entry (or one line says how all others are to be
+    /// read), so that blocks must come in order.
+    pub fn joins(self) -> bool {
+        matches!(
+            self,
+            Format::MysqlGeneral
+                | Format::PostgresText
+                | Format::PostgresCsv
+                | Format::PostgresJson
+                | Format::Groonga
+                | Format::SlowPlain
+                | Format::SlowJson
+                | Format::Csv
+        )
+    }
+}
+
+/// What the user says about logs that do not say it.
+#[derive(Clone, Debug, Default)]
+pub struct Settings {
+    pub zone: Zone,
+    /// What one is in a whole number of an access log, in nanoseconds; 0: not said.
+    pub unit_ns: u64,
+    /// Parameters of a path that hold what is searched for.
+    pub parameters: Vec<Vec<u8>>,
+    /// What columns of JSON, LTSV and CSV are.
+    pub columns: Vec<roles::Said>,
+    /// The format string of lines; empty: there is none.
+    pub pattern: String,
+}
+
+/// What was met in a block besides its entries.
+#[derive(Clone, Default, Debug)]
+pub struct Seen {
+    pub lines: u64,
+    pub entries: u64,
+    pub unread: u64,
+    /// (line from 1, why it could not be read, its beginning)
+    pub examples: Vec<(u64, &'static str, Vec<u8>)>,
+    /// What could be read in two ways or is not sure, and how often.
+    pub notes: Vec<(&'static str, u64)>,
+    pub first_ns: Option<i64>,
+    pub last_ns: i64,
+    pub longest: u64,
+    /// How often the time of an entry was more than a minute before that of the entry above.
+    pub back: u64,
+}
+
+impl Seen {
+    pub fn note(&mut self, what: &'static str, times: u64) {
+        if times == 0 {
+            return;
+        }
+        match self.notes.iter_mut().find(|(name, _)| *name == what) {
+            Some((_, n)) => *n += times,
+            None => self.notes.push((what, times)),
+        }
+    }
+
+    #[cold]
+    pub fn unread(&mut self, line: &[u8], why: &'static str) {
+        self.unread += 1;
+        if self.examples.len() < EXAMPLES {
+            let shown = line[..line.len().min(EXAMPLE_BYTES)].to_vec();
+            self.examples.push((self.lines, why, shown));
+        }
+    }
+
+    /// What follows in the same source.
+    pub fn append(&mut self, next: Seen) {
+        for (line, why, shown) in next.examples {
+            if self.examples.len() < EXAMPLES {
+                self.examples.push((self.lines + line, why, shown));
+            }
+        }
+        self.lines += next.lines;
+        self.entries += next.entries;
+        self.unread += next.unread;
+        self.longest = self.longest.max(next.longest);
+        self.back += next.back;
+        if let (Some(_), Some(first)) = (self.first_ns, next.first_ns) {
+            self.back += u64::from(first < self.last_ns - BACK_NS);
+        }
+        if next.first_ns.is_some() {
+            self.first_ns = self.first_ns.or(next.first_ns);
+            self.last_ns = next.last_ns;
+        }
+        for (what, n) in next.notes {
+            self.note(what, n);
+        }
+    }
+}
+
+/// The note on an hour that the clock passed twice.
+pub const TWICE: &str = "in an hour that the clock passed twice, taken as its first passing";
+
+/// Logs of searches that end in another order than they began go back by no more than this.
+const BACK_NS: i64 = 60_000_000_000;
+
+/// Where a reader puts what it finds.
+pub struct Out<'a> {
+    pub tally: &'a mut Tally,
+    pub queries: &'a mut Local,
+    pub shared: &'a Shared,
+    pub source: &'a [u8],
+    pub seen: Seen,
+}
+
+impl Out<'_> {
+    #[inline]
+    pub fn entry(&mut self, entry: &Entry<'_>) {
+        self.seen.entries += 1;
+        if entry.at_ns != NO_TIME {
+            if self.seen.first_ns.is_none() {
+                self.seen.first_ns = Some(entry.at_ns);
+            } else {
+                self.seen.back += u64::from(entry.at_ns < self.seen.last_ns - BACK_NS);
+            }
+            self.seen.last_ns = entry.at_ns;
+        }
+        self.tally
+            .add(entry, self.source, self.queries, self.shared);
+    }
+}
+
+pub trait Reader: Send {
+    fn read(&mut self, block: &Block, out: &mut Out<'_>);
+
+    /// After the last block.
+    fn end(&mut self, _out: &mut Out<'_>) {}
+}
+
+/// The format that a line has, where only one can be meant.
+pub fn looks(line: &[u8]) -> Option<Format> {
+    type Test = fn(&[u8]) -> bool;
+    let tests: [(Test, Format); 12] = [
+        (sphinx::looks_plain, Format::SphinxPlain),
+        (sphinx::looks_ql, Format::SphinxQl),
+        (groonga::looks, Format::Groonga),
+        (mysql::looks_slow, Format::MysqlSlow),
+        (slowlog::looks_plain, Format::SlowPlain),
+        (slowlog::looks_json, Format::SlowJson),
+        (prefix::looks_json, Format::PostgresJson),
+        (prefix::looks_csv, Format::PostgresCsv),
+        (prefix::looks_text, Format::PostgresText),
+        (solr::looks, Format::Solr),
+        (access::looks, Format::Access),
+        (mysql::looks_general, Format::MysqlGeneral),
+    ];
+    if let Some((_, format)) = tests.iter().find(|(test, _)| test(line)) {
+        return Some(*format);
+    }
+    named::looks(line).map(|shape| match shape {
+        named::Shape::Json => Format::Json,
+        _ => Format::Ltsv,
+    })
+}
+
+/// A reader of a format.
+pub fn reader(format: Format, settings: &Settings) -> Box<dyn Reader> {
+    use named::{Named, Shape};
+    use postgres::{Form, Postgres};
+    match format {
+        Format::SphinxPlain => Box::new(sphinx::Plain::new(settings)),
+        Format::SphinxQl => Box::new(sphinx::Ql::new(settings)),
+        Format::Access => Box::new(access::Access::new(settings)),
+        Format::MysqlSlow => Box::new(mysql::Slow::new(settings)),
+        Format::MysqlGeneral => Box::new(mysql::General::new(settings)),
+        Format::PostgresText => Box::new(Postgres::new(Form::Text, settings)),
+        Format::PostgresCsv => Box::new(Postgres::new(Form::Csv, settings)),
+        Format::PostgresJson => Box::new(Postgres::new(Form::Json, settings)),
+        Format::Groonga => Box::new(groonga::Groonga::new(settings)),
+        Format::SlowPlain => Box::new(slowlog::SlowLog::new(false, settings)),
+        Format::SlowJson => Box::new(slowlog::SlowLog::new(true, settings)),
+        Format::Solr => Box::new(solr::Solr::new(settings)),
+        Format::Json => Box::new(Named::new(Shape::Json, settings)),
+        Format::Ltsv => Box::new(Named::new(Shape::Ltsv, settings)),
+        Format::Csv => Box::new(Named::new(Shape::Csv, settings)),
+        Format::Pattern => Box::new(Named::new(Shape::Pattern, settings)),
+    }
+}

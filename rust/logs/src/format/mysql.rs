@@ -1,0 +1,321 @@
+//! The slow log and the general log of MySQL and MariaDB.
+//!
+//! An entry of the slow log is a run of `# User@Host:`, `# Thread_id:` (MariaDB; MySQL has ` Id:` at
+//! the end of the line before) and `# Query_time:`, then other lines with `#`, `use`, `SET
+//! timestamp=`, and the statement until the next such run: nothing less is taken for a head, because
+//! statements can hold lines that look like one. Time is `SET timestamp` (UTC, the start, whole
+//! seconds), or where MySQL writes microseconds `# Time` less the duration. What failed looks like
+//! what found nothing.
+//!
+//! The general log has no duration and no rows; it is written when a statement arrives, with the
+//! time only where the second changes.
+
+use crate::clock::{Clock, clock, duration, number};
+use crate::entry::{Entry, Kind, UNKNOWN};
+use crate::format::{Out, Reader, Settings, TWICE};
+use crate::source::{Block, Lines};
+use crate::sql::{Dialect, statement};
+
+pub fn looks_slow(line: &[u8]) -> bool {
+    line.starts_with(b"# User@Host: ") || line.starts_with(b"# Query_time: ")
+}
+
+pub fn looks_general(line: &[u8]) -> bool {
+    general(line).is_some()
+}
+
+/// The first line that both logs write when a server starts or a log is flushed.
+pub fn is_preamble(line: &[u8]) -> bool {
+    (line.ends_with(b"started with:") && memchr::memmem::find(line, b", Version: ").is_some())
+        || line.starts_with(b"Tcp port: ")
+        || (line.starts_with(b"Time") && line.ends_with(b"Id Command\tArgument"))
+        || (line.starts_with(b"Time") && line.ends_with(b"Id Command    Argument"))
+}
+
+pub struct Slow {
+    clock: Clock,
+    class: Vec<u8>,
+}
+
+impl Slow {
+    pub fn new(settings: &Settings) -> Slow {
+        Slow {
+            clock: Clock::new(&settings.zone),
+            class: Vec::new(),
+        }
+    }
+}
+
+/// Where the next entry begins at or after `from`: the line with the user, then that with the thread
+/// (MySQL: that with the time, if the first ends with an id).
+fn next_head(bytes: &[u8], mut from: usize) -> Option<usize> {
+    const USER: &[u8] = b"# User@Host: ";
+    loop {
+        let at = from + memchr::memmem::find(&bytes[from..], USER)?;
+        from = at + USER.len();
+        if at > 0 && bytes[at - 1] != b'\n' {
+            continue;
+        }
+        let Some(end) = memchr::memchr(b'\n', &bytes[at..]).map(|n| at + n) else {
+            continue;
+        };
+        let next = &bytes[end + 1..];
+        let of_mysql = || memchr::memmem::rfind(&bytes[at..end], b" Id: ").is_some();
+        if next.starts_with(b"# Thread_id: ") || (next.starts_with(b"# Query_time: ") && of_mysql())
+        {
+            return Some(at);
+        }
+    }
+}
+
+/// The value after `name` in a line of the head.
+fn after<'a>(line: &'a [u8], name: &[u8]) -> Option<&'a [u8]> {
+    let at = memchr::memmem::find(line, name)? + name.len();
+    let rest = line[at..].trim_ascii_start();
+    Some(&rest[..memchr::memchr(b' ', rest).unwrap_or(rest.len())])
+}
+
+impl Slow {
+    /// An entry; `time` is what its `# Time:` says, where it has one.
+    fn one(&mut self, text: &[u8], time: Option<&[u8]>, out: &mut Out<'_>) {
+        let mut entry = Entry::default();
+        let user = &text[b"# User@Host: ".len()..];
+        entry.user = &user[..memchr::memchr(b'[', user).unwrap_or(0)];
+        let (mut seconds, mut body, mut at) = (None, text.len(), 0);
+        while at < text.len() {
+            let end = memchr::memchr(b'\n', &text[at..]).map_or(text.len(), |n| at + n);
+            let line = &text[at..end];
+            at = end + 1;
+            if line.starts_with(b"# ")
+                && let Some(found) = after(line, b"Query_time:")
+            {
+                if let Some((ns, resolution)) = duration(found, 1_000_000_000) {
+                    (entry.ns, entry.resolution_ns) = (ns, resolution);
+                }
+                let sent = after(line, b"Rows_sent:").and_then(number);
+                entry.hits = sent.map_or(UNKNOWN, |n| n as u64);
+            } else if let Some(set) = line.strip_prefix(b"SET timestamp=") {
+                seconds = set
+                    .split(|&b| b == b';' || b == b'.')
+                    .next()
+                    .and_then(number);
+                body = at.min(text.len());
+                break;
+            } else if !line.starts_with(b"#") && !line.starts_with(b"use ") {
+                body = at - line.len() - 1;
+                break;
+            }
+        }
+        let asked = text[body..].trim_ascii();
+        let asked = asked.strip_suffix(b";").unwrap_or(asked);
+        let fine = time.filter(|t| t.len() > 19 && t[4] == b'-');
+        if let Some(ended) = fine.and_then(|t| self.clock.iso_ns(t))
+            && entry.ns != UNKNOWN
+        {
+            entry.at_ns = ended - entry.ns as i64;
+        } else if let Some(seconds) = seconds.filter(|&s| s < 7_000_000_000) {
+            entry.at_ns = seconds * 1_000_000_000;
+        }
+        let found = statement(asked, Dialect::Mysql, &mut self.class);
+        entry.kind = if found.search {
+            Kind::Asked
+        } else {
+            Kind::Other
+        };
+        (entry.index, entry.words, entry.text) = (found.table, found.words, asked);
+        entry.class = &self.class;
+        out.entry(&entry);
+    }
+}
+
+/// What ends an entry besides the next one: the head that a restart or a flush writes.
+fn ends(text: &[u8]) -> usize {
+    match memchr::memmem::find(text, b"started with:\nTcp port: ") {
+        Some(at) => memchr::memrchr(b'\n', &text[..at]).unwrap_or(at),
+        None => text.len(),
+    }
+}
+
+impl Reader for Slow {
+    fn read(&mut self, block: &Block, out: &mut Out<'_>) {
+        let bytes = &block.bytes;
+        let own = &bytes[block.begin..block.end];
+        out.seen.lines += memchr::memchr_iter(b'\n', own).count() as u64;
+        out.seen.lines +=
+            u64::from(block.end == bytes.len() && !own.is_empty() && !own.ends_with(b"\n"));
+        let mut head = next_head(bytes, block.begin);
+        if block.number == 0 {
+            let before = &bytes[..head.unwrap_or(block.end)];
+            for line in before.split(|&b| b == b'\n') {
+                if !line.is_empty() && !line.starts_with(b"# Time: ") && !is_preamble(line) {
+                    out.seen
+                        .unread(line, "it is outside of any entry of a slow log");
+                }
+            }
+        }
+        while let Some(at) = head.filter(|&at| at < block.end) {
+            head = next_head(bytes, at + 1);
+            let text = &bytes[at..head.unwrap_or(bytes.len())];
+            out.seen.longest = out.seen.longest.max(text.len() as u64);
+            let mut text = text[..ends(text)].trim_ascii_end();
+            // The time of the next entry stands before its head.
+            let last = memchr::memrchr(b'\n', text).map_or(0, |n| n + 1);
+            if text[last..].starts_with(b"# Time: ") {
+                text = &text[..last];
+            }
+            let time = bytes[..at].strip_suffix(b"\n").and_then(|before| {
+                let from = memchr::memrchr(b'\n', before).map_or(0, |n| n + 1);
+                before[from..].strip_prefix(b"# Time: ")
+            });
+            self.one(text, time, out);
+        }
+        out.seen
+            .note(TWICE, std::mem::take(&mut self.clock.ambiguous));
+    }
+}
+
+const COMMANDS: [&[u8]; 22] = [
+    b"Query",
+    b"Execute",
+    b"Connect",
+    b"Quit",
+    b"Init DB",
+    b"Prepare",
+    b"Close stmt",
+    b"Reset stmt",
+    b"Field List",
+    b"Statistics",
+    b"Ping",
+    b"Change user",
+    b"Long Data",
+    b"Fetch",
+    b"Set option",
+    b"Shutdown",
+    b"Kill",
+    b"Refresh",
+    b"Error",
+    b"Reset Connection",
+    b"Binlog Dump",
+    b"Process list",
+];
+
+/// The stamp (empty: that of the line before), the command and its text.
+fn general(line: &[u8]) -> Option<(&[u8], &[u8], &[u8])> {
+    let (stamp, rest) = if let Some(rest) = line.strip_prefix(b"\t\t") {
+        (&b""[..], rest)
+    } else {
+        let at = memchr::memchr(b'\t', &line[..line.len().min(40)])?;
+        (&line[..at], &line[at + 1..])
+    };
+    let rest = rest.trim_ascii_start();
+    let at = memchr::memchr(b' ', &rest[..rest.len().min(24)])?;
+    number(&rest[..at])?;
+    let rest = &rest[at + 1..];
+    let end = memchr::memchr(b'\t', rest).unwrap_or(rest.len());
+    let command = rest[..end].trim_ascii_end();
+    COMMANDS
+        .contains(&command)
+        .then(|| (stamp, command, rest.get(end + 1..).unwrap_or(b"")))
+}
+
+pub struct General {
+    clock: Clock,
+    at_ns: Option<i64>,
+    /// The statement that is being read, which later lines may continue.
+    open: Option<Vec<u8>>,
+    class: Vec<u8>,
+}
+
+impl General {
+    pub fn new(settings: &Settings) -> General {
+        General {
+            clock: Clock::new(&settings.zone),
+            at_ns: None,
+            open: None,
+            class: Vec::new(),
+        }
+    }
+
+    fn close(&mut self, out: &mut Out<'_>) {
+        let Some(text) = self.open.take() else { return };
+        let text = text.trim_ascii();
+        let found = statement(text, Dialect::Mysql, &mut self.class);
+        let entry = Entry {
+            at_ns: self.at_ns.unwrap_or(crate::entry::NO_TIME),
+            kind: if found.search {
+                Kind::Asked
+            } else {
+                Kind::Other
+            },
+            index: found.table,
+            words: found.words,
+            class: &self.class,
+            text,
+            ..Entry::default()
+        };
+        out.entry(&entry);
+    }
+
+    /// `261122 10:52:14` (the hour may have a blank in front), or ISO with a zone.
+    fn stamp(&mut self, text: &[u8]) -> Option<i64> {
+        if text.len() > 19 {
+            return self.clock.iso_ns(text.trim_ascii());
+        }
+        let s = self.clock.second(text.trim_ascii_end(), |text| {
+            let (date, time) = (text.get(..6)?, text.get(7..)?);
+            let mut eight = *b"00:00:00";
+            let time = time.trim_ascii_start();
+            eight
+                .get_mut(8usize.checked_sub(time.len())?..)?
+                .copy_from_slice(time);
+            let day = crate::clock::date(
+                2000 + number(&date[..2])?,
+                number(&date[2..4])?,
+                number(&date[4..])?,
+            )?;
+            Some((day * 86_400 + clock(&eight)?, false))
+        })?;
+        Some(s * 1_000_000_000)
+    }
+}
+
+impl Reader for General {
+    fn read(&mut self, block: &Block, out: &mut Out<'_>) {
+        let mut lines = Lines::new(block);
+        while lines.at < block.end {
+            let Some((_, line)) = lines.step() else { break };
+            out.seen.lines += 1;
+            out.seen.longest = out.seen.longest.max(line.len() as u64);
+            let Some((stamp, command, text)) = general(line) else {
+                if is_preamble(line) {
+                    self.close(out);
+                } else if let Some(open) = &mut self.open {
+                    open.push(b'\n');
+                    open.extend_from_slice(line);
+                } else if !line.is_empty() {
+                    out.seen.unread(line, "it is no line of a general log");
+                }
+                continue;
+            };
+            self.close(out);
+            if !stamp.is_empty() {
+                match self.stamp(stamp) {
+                    Some(at) => self.at_ns = Some(at),
+                    None => {
+                        out.seen.unread(line, "its time cannot be read");
+                        continue;
+                    }
+                }
+            }
+            if command == b"Query" || command == b"Execute" {
+                self.open = Some(text.to_vec());
+            }
+        }
+        out.seen
+            .note(TWICE, std::mem::take(&mut self.clock.ambiguous));
+    }
+
+    fn end(&mut self, out: &mut Out<'_>) {
+        self.close(out);
+    }
+}

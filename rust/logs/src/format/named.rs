@@ -1,0 +1,394 @@
+//! Logs whose fields have names: JSON lines, LTSV, CSV, and any line by a format string.
+//!
+//! A name tells what a field is (`Role`): those that programs commonly use are known, and the user
+//! says the others (`Settings::columns`, NAME=ROLE or NAME=ROLE:UNIT). In a format string fields
+//! stand in braces: `{time} {server} "{text}" {status} {_} {duration:ms}`; `{_}` is passed over.
+
+use crate::clock::{Clock, decimal, duration, number};
+use crate::entry::{Entry, Fault, Kind, NO_TIME, UNKNOWN};
+use crate::format::access::target;
+use crate::format::roles::{Meaning, ROLES, Role, Said, meaning, unit};
+use crate::format::{Out, Reader, Settings, TWICE, csv, json};
+use crate::source::{Block, Lines};
+use crate::sql::{Dialect, statement};
+use crate::words;
+
+/// The values of one line, by role.
+#[derive(Default)]
+struct Row {
+    values: [Vec<u8>; ROLES.len()],
+    ranks: [usize; ROLES.len()],
+    unit_ns: u64,
+    /// Whether there is a field for what was asked, though it may be empty.
+    asks: bool,
+}
+
+impl Row {
+    fn clear(&mut self) {
+        self.asks = false;
+        self.values.iter_mut().for_each(Vec::clear);
+        self.ranks = [usize::MAX; ROLES.len()];
+    }
+
+    fn set(&mut self, meaning: &Meaning, fill: impl FnOnce(&mut Vec<u8>)) {
+        let at = meaning.role as usize;
+        self.asks |= matches!(meaning.role, Role::Text | Role::Request);
+        if meaning.rank < self.ranks[at] {
+            self.values[at].clear();
+            fill(&mut self.values[at]);
+            if !self.values[at].is_empty() {
+                self.ranks[at] = meaning.rank;
+                if meaning.role == Role::Duration {
+                    self.unit_ns = meaning.unit_ns;
+                }
+            }
+        }
+    }
+
+    fn get(&self, role: Role) -> &[u8] {
+        &self.values[role as usize]
+    }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Shape {
+    Json,
+    Ltsv,
+    Csv,
+    Pattern,
+}
+
+/// A piece of a format string: a field with what follows it.
+#[derive(Clone, Debug)]
+struct Piece {
+    meaning: Option<Meaning>,
+    after: Vec<u8>,
+}
+
+pub struct Named {
+    shape: Shape,
+    clock: Clock,
+    said: Vec<Said>,
+    header: Vec<Option<Meaning>>,
+    separator: u8,
+    lead: Vec<u8>,
+    pieces: Vec<Piece>,
+    parameters: Vec<Vec<u8>>,
+    row: Row,
+    class: Vec<u8>,
+    scratch: Vec<u8>,
+}
+
+/// Cuts a format string. Err with a sentence.
+fn pieces(pattern: &str) -> Result<(Vec<u8>, Vec<Piece>), String> {
+    let (lead, rest) = pattern
+        .split_once('{')
+        .ok_or("a format string has fields: {time} {text}")?;
+    let mut found = Vec::new();
+    for part in rest.split('{') {
+        let (field, after) = part
+            .split_once('}')
+            .ok_or_else(|| format!("{{{part}: a field ends with }}"))?;
+        let (name, of) = field.split_once(':').unwrap_or((field, ""));
+        let role = ROLES
+            .iter()
+            .find(|(n, _)| *n == name)
+            .map(|(_, role)| *role);
+        let names: Vec<&str> = ROLES.iter().map(|(n, _)| *n).collect();
+        if role.is_none() && name != "_" {
+            return Err(format!(
+                "{{{name}}} is no field; there are {}, _",
+                names.join(", ")
+            ));
+        }
+        let unit_ns = if of.is_empty() { Some(0) } else { unit(of) };
+        let unit_ns =
+            unit_ns.ok_or_else(|| format!("{of:?} is no unit; there are s, ms, us, ns"))?;
+        let rank = found.len();
+        let meaning = role.map(|role| Meaning {
+            role,
+            unit_ns,
+            rank,
+        });
+        found.push(Piece {
+            meaning,
+            after: after.as_bytes().to_vec(),
+        });
+    }
+    if found
+        .iter()
+        .rev()
+        .skip(1)
+        .any(|piece| piece.after.is_empty())
+    {
+        return Err(
+            "two fields of a format string stand side by side: put between them what \
+                    separates them"
+                .to_owned(),
+        );
+    }
+    Ok((lead.as_bytes().to_vec(), found))
+}
+
+/// Whether a format string can be used; Err with what is wrong.
+pub fn check_pattern(pattern: &str) -> Result<(), String> {
+    let (_, pieces) = pieces(pattern)?;
+    let has = |role| {
+        pieces
+            .iter()
+            .any(|p| p.meaning.as_ref().is_some_and(|m| m.role == role))
+    };
+    if has(Role::Time) || has(Role::Duration) || has(Role::Text) || has(Role::Request) {
+        return Ok(());
+    }
+    Err("a format string needs {time}, {duration}, {text} or {request}".to_owned())
+}
+
+impl Named {
+    pub fn new(shape: Shape, settings: &Settings) -> Named {
+        let (lead, pieces) = pieces(&settings.pattern).unwrap_or_default();
+        Named {
+            shape,
+            clock: Clock::new(&settings.zone),
+            said: settings.columns.clone(),
+            header: Vec::new(),
+            separator: b',',
+            lead,
+            pieces,
+            parameters: settings.parameters.clone(),
+            row: Row::default(),
+            class: Vec::new(),
+            scratch: Vec::new(),
+        }
+    }
+
+    /// The fields of a line into the row; why it could not be read.
+    fn fill(&mut self, line: &[u8]) -> Result<(), &'static str> {
+        self.row.clear();
+        match self.shape {
+            Shape::Json => {
+                let (row, said) = (&mut self.row, &self.said);
+                let whole = json::members(line, &mut |key, raw| {
+                    if let Some(meaning) = meaning(key, said) {
+                        row.set(&meaning, |into| {
+                            let mut held = Vec::new();
+                            into.extend_from_slice(json::plain(raw, &mut held));
+                        });
+                    }
+                });
+                if whole {
+                    Ok(())
+                } else {
+                    Err("it is no object of JSON")
+                }
+            }
+            Shape::Ltsv => {
+                for pair in line.split(|&b| b == b'\t') {
+                    let at = memchr::memchr(b':', pair).ok_or("a field of it has no label")?;
+                    if let Some(meaning) = meaning(&pair[..at], &self.said) {
+                        self.row.set(&meaning, |into| {
+                            into.extend_from_slice(&pair[at + 1..]);
+                        });
+                    }
+                }
+                Ok(())
+            }
+            Shape::Csv => {
+                let mut rest = line;
+                for column in 0..self.header.len() {
+                    let (value, after) = csv::cell(rest, self.separator);
+                    if let Some(meaning) = &self.header[column] {
+                        self.row.set(meaning, |into| csv::unquoted(value, into));
+                    }
+                    match after {
+                        Some(after) => rest = after,
+                        None if column + 1 == self.header.len() => return Ok(()),
+                        None => return Err("it has fewer columns than the first line"),
+                    }
+                }
+                Err("it has more columns than the first line")
+            }
+            Shape::Pattern => {
+                let mut rest = line
+                    .strip_prefix(self.lead.as_slice())
+                    .ok_or("it does not fit the format string")?;
+                let last = self.pieces.len() - 1;
+                for (i, piece) in self.pieces.iter().enumerate() {
+                    let end = if piece.after.is_empty() && i == last {
+                        Some(rest.len())
+                    } else {
+                        memchr::memmem::find(rest, &piece.after)
+                    };
+                    let end = end.ok_or("it does not fit the format string")?;
+                    if let Some(meaning) = &piece.meaning {
+                        self.row
+                            .set(meaning, |into| into.extend_from_slice(&rest[..end]));
+                    }
+                    rest = &rest[end + piece.after.len()..];
+                }
+                Ok(())
+            }
+        }
+    }
+
+    fn count(&mut self, out: &mut Out<'_>) -> Result<(), &'static str> {
+        let row = &self.row;
+        let mut entry = Entry {
+            index: row.get(Role::Index),
+            user: row.get(Role::User),
+            server: row.get(Role::Server),
+            ..Entry::default()
+        };
+        let time = row.get(Role::Time);
+        if !time.is_empty() {
+            entry.at_ns = instant(&mut self.clock, time).ok_or("its time cannot be read")?;
+        }
+        let spent = row.get(Role::Duration);
+        if !spent.is_empty() && spent != b"-" {
+            let unit_ns = if row.unit_ns > 0 {
+                row.unit_ns
+            } else {
+                1_000_000_000
+            };
+            let found = duration(spent, unit_ns).ok_or("its duration cannot be read")?;
+            (entry.ns, entry.resolution_ns) = found;
+        }
+        let hits = row.get(Role::Hits);
+        entry.hits = number(hits).map_or(UNKNOWN, |n| n as u64);
+        let status = row.get(Role::Status);
+        if let Some(code) = number(status) {
+            if code >= 400 {
+                entry.fault = Fault::Error;
+            }
+        } else if !status.is_empty() && !status.eq_ignore_ascii_case(b"ok") && status != b"-" {
+            entry.fault = Fault::Error;
+        }
+        let (text, request) = (row.get(Role::Text), row.get(Role::Request));
+        if !request.is_empty() {
+            let (method, path) = match memchr::memchr(b' ', request) {
+                Some(at) => (&request[..at], &request[at + 1..]),
+                None => (&b"GET"[..], request),
+            };
+            let path = &path[..memchr::memchr(b' ', path).unwrap_or(path.len())];
+            let found = target(
+                method,
+                path,
+                &self.parameters,
+                &mut self.class,
+                &mut self.scratch,
+            );
+            entry.kind = if found.search || !text.is_empty() {
+                Kind::Asked
+            } else {
+                Kind::Other
+            };
+            entry.words = found.words;
+            entry.text = path;
+            if entry.index.is_empty() {
+                entry.index = found.index;
+            }
+        } else if !text.is_empty() {
+            let begins = &text[..text.len().min(7)];
+            if begins.eq_ignore_ascii_case(b"select ") {
+                let found = statement(text, Dialect::Mysql, &mut self.class);
+                entry.words = found.words;
+                if entry.index.is_empty() {
+                    entry.index = found.table;
+                }
+            } else {
+                entry.words = words::count(text);
+                self.class.clear();
+                self.class.extend_from_slice(b"words");
+                words::operators_of(text, &mut self.class);
+            }
+            entry.text = text;
+        } else {
+            self.class.clear();
+            if row.asks {
+                entry.kind = Kind::Other;
+                self.class.extend_from_slice(b"(nothing was asked)");
+            }
+        }
+        if entry.at_ns == NO_TIME && entry.ns == UNKNOWN && entry.text.is_empty() {
+            return Err("it has no field that is known: name them with --column");
+        }
+        let class = row.get(Role::Class);
+        entry.class = if class.is_empty() { &self.class } else { class };
+        out.entry(&entry);
+        Ok(())
+    }
+}
+
+/// A stamp in any of the common forms: ISO, seconds or milliseconds since 1970, that of access logs.
+pub fn instant(clock: &mut Clock, text: &[u8]) -> Option<i64> {
+    if text.len() >= 19 && text[4] == b'-' {
+        return clock.iso_ns(text);
+    }
+    if text.len() >= 20 && text[2] == b'/' {
+        return crate::format::access::stamp(clock, text);
+    }
+    let (ns, _) = decimal(text, 1_000_000_000)?;
+    // Seconds until the year 5138; else they are milliseconds.
+    let seconds = ns / 1_000_000_000;
+    i64::try_from(if seconds < 100_000_000_000 {
+        ns
+    } else {
+        ns / 1000
+    })
+    .ok()
+}
+
+/// Whether a line of JSON or LTSV has a time or a duration by a name that is known.
+pub fn looks(line: &[u8]) -> Option<Shape> {
+    let (mut times, mut asks) = (0, 0);
+    let mut seen = |name: &[u8]| {
+        if let Some(found) = meaning(name, &[]) {
+            times += u32::from(matches!(found.role, Role::Time | Role::Duration));
+            asks += u32::from(matches!(found.role, Role::Text | Role::Request));
+        }
+    };
+    let shape = if line.first() == Some(&b'{') {
+        json::members(line, &mut |key, _| seen(key));
+        Shape::Json
+    } else {
+        let pairs = line.split(|&b| b == b'\t');
+        for pair in pairs {
+            seen(&pair[..memchr::memchr(b':', pair)?]);
+        }
+        Shape::Ltsv
+    };
+    (times > 0 && asks > 0).then_some(shape)
+}
+
+impl Reader for Named {
+    fn read(&mut self, block: &Block, out: &mut Out<'_>) {
+        let mut lines = Lines::new(block);
+        while lines.at < block.end {
+            let Some((_, line)) = lines.step() else { break };
+            out.seen.lines += 1;
+            out.seen.longest = out.seen.longest.max(line.len() as u64);
+            if line.is_empty() {
+                continue;
+            }
+            if self.shape == Shape::Csv && self.header.is_empty() {
+                let tabs = memchr::memchr(b'\t', line).is_some();
+                self.separator = if tabs { b'\t' } else { b',' };
+                let mut rest = Some(line);
+                while let Some(text) = rest {
+                    let (name, after) = csv::cell(text, self.separator);
+                    let mut plain = Vec::new();
+                    csv::unquoted(name, &mut plain);
+                    self.header.push(meaning(&plain, &self.said));
+                    rest = after;
+                }
+                continue;
+            }
+            let read = self.fill(line).and_then(|()| self.count(out));
+            if let Err(why) = read {
+                out.seen.unread(line, why);
+            }
+        }
+        out.seen
+            .note(TWICE, std::mem::take(&mut self.clock.ambiguous));
+    }
+}

@@ -1,0 +1,391 @@
+//! PostgreSQL's log: text with any prefix, csvlog, jsonlog.
+//!
+//! With `log_min_duration_statement`: `duration: 1.2 ms  statement: SQL`; in the extended protocol
+//! `parse`, `bind` and `execute` have a duration each: one query, whose time is their sum. With
+//! `log_duration` and `log_statement` the statement comes first and a bare duration of the same
+//! process later. Lines are written at the end, so the beginning is the time less the duration. An
+//! error has no duration, and its statement follows. There are no row counts: whether a search
+//! found nothing is not known.
+
+use std::collections::HashMap;
+
+use crate::clock::{Clock, duration};
+use crate::entry::{Entry, Fault, Kind, NO_TIME, UNKNOWN};
+use crate::format::prefix::{cut, stamp_in};
+use crate::format::{Out, Reader, Settings, TWICE, csv, json};
+use crate::source::{Block, Lines};
+use crate::sql::{Dialect, statement};
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Form {
+    Text,
+    Csv,
+    Json,
+}
+
+/// One message, whatever it was written as.
+#[derive(Default)]
+struct Message<'a> {
+    at_ns: i64,
+    process: &'a [u8],
+    severity: &'a [u8],
+    text: &'a [u8],
+    /// The statement of an error, where it is in the same entry.
+    statement: Option<&'a [u8]>,
+    user: &'a [u8],
+    app: &'a [u8],
+}
+
+/// What is known of a process that is not an entry yet.
+#[derive(Default)]
+struct Pending {
+    /// A statement whose duration follows.
+    statement: Option<Vec<u8>>,
+    /// Durations of parse and bind, of which the execution follows.
+    spent_ns: u64,
+    /// An error, whose statement follows.
+    error: bool,
+}
+
+pub struct Postgres {
+    form: Form,
+    clock: Clock,
+    processes: HashMap<Vec<u8>, Pending>,
+    /// A message of text, which lines with a tab continue.
+    open: Vec<u8>,
+    class: Vec<u8>,
+}
+
+impl Postgres {
+    pub fn new(form: Form, settings: &Settings) -> Postgres {
+        Postgres {
+            form,
+            clock: Clock::new(&settings.zone),
+            processes: HashMap::new(),
+            open: Vec::new(),
+            class: Vec::new(),
+        }
+    }
+
+    fn entry(
+        &mut self,
+        message: &Message<'_>,
+        text: &[u8],
+        spent: Option<(u64, u32)>,
+        failed: bool,
+        out: &mut Out<'_>,
+    ) {
+        let found = statement(text, Dialect::Postgres, &mut self.class);
+        let user = if message.app.is_empty() || message.app == b"[unknown]" {
+            message.user
+        } else {
+            message.app
+        };
+        let (ns, resolution_ns) = spent.unwrap_or((UNKNOWN, 1));
+        let past = if ns == UNKNOWN { 0 } else { ns as i64 };
+        let entry = Entry {
+            at_ns: if message.at_ns == NO_TIME {
+                NO_TIME
+            } else {
+                message.at_ns - past
+            },
+            ns,
+            resolution_ns,
+            kind: if found.search {
+                Kind::Asked
+            } else {
+                Kind::Other
+            },
+            fault: if failed { Fault::Error } else { Fault::None },
+            index: found.table,
+            words: found.words,
+            class: &self.class,
+            text,
+            user,
+            ..Entry::default()
+        };
+        out.entry(&entry);
+    }
+
+    fn other(message: &Message<'_>, class: &'static [u8], fault: Fault, out: &mut Out<'_>) {
+        out.entry(&Entry {
+            at_ns: message.at_ns,
+            kind: Kind::Other,
+            fault,
+            class,
+            ..Entry::default()
+        });
+    }
+
+    fn take(&mut self, message: &Message<'_>, out: &mut Out<'_>) {
+        let mut pending = self.processes.remove(message.process).unwrap_or_default();
+        if pending.error && matches!(message.severity, b"LOG" | b"ERROR" | b"FATAL") {
+            pending.error = false;
+            Postgres::other(
+                message,
+                b"(an error without its statement)",
+                Fault::Error,
+                out,
+            );
+        }
+        match message.severity {
+            b"LOG" => self.log(message, &mut pending, out),
+            b"ERROR" => {
+                pending.statement = None;
+                pending.spent_ns = 0;
+                match message.statement {
+                    Some(text) => self.entry(message, text, None, true, out),
+                    None if self.form == Form::Text => pending.error = true,
+                    None => Postgres::other(
+                        message,
+                        b"(an error without its statement)",
+                        Fault::Error,
+                        out,
+                    ),
+                }
+            }
+            b"STATEMENT" if pending.error => {
+                pending.error = false;
+                self.entry(message, message.text, None, true, out);
+            }
+            b"FATAL" | b"PANIC" => {
+                Postgres::other(message, b"(a connection that was ended)", Fault::Error, out);
+            }
+            _ => {}
+        }
+        if pending.error || pending.statement.is_some() || pending.spent_ns > 0 {
+            self.processes.insert(message.process.to_vec(), pending);
+        }
+    }
+
+    fn log(&mut self, message: &Message<'_>, pending: &mut Pending, out: &mut Out<'_>) {
+        // With log_error_verbosity = verbose the code of the state comes first.
+        let text = message.text;
+        let text = match text.get(..7) {
+            Some(code)
+                if code.ends_with(b": ") && code[..5].iter().all(u8::is_ascii_alphanumeric) =>
+            {
+                &text[7..]
+            }
+            _ => text,
+        };
+        if let Some(rest) = text.strip_prefix(b"duration: ") {
+            let end = memchr::memchr(b' ', rest).unwrap_or(rest.len());
+            let Some((ns, resolution)) = duration(&rest[..end], 1_000_000) else {
+                return;
+            };
+            let rest = rest[end..]
+                .strip_prefix(b" ms")
+                .unwrap_or(b"")
+                .trim_ascii_start();
+            if rest.is_empty() {
+                match pending.statement.take() {
+                    Some(text) => {
+                        let spent = ns + std::mem::take(&mut pending.spent_ns);
+                        self.entry(message, &text, Some((spent, resolution)), false, out);
+                    }
+                    None => pending.spent_ns += ns,
+                }
+                return;
+            }
+            let (verb, name, sql) = named(rest);
+            match verb {
+                b"parse" | b"bind" => pending.spent_ns += ns,
+                b"execute" if name.starts_with(b"fetch from ") => {
+                    pending.spent_ns = 0;
+                    Postgres::other(message, b"(more rows of a portal)", Fault::None, out);
+                }
+                _ => {
+                    let spent = ns + std::mem::take(&mut pending.spent_ns);
+                    self.entry(message, sql, Some((spent, resolution)), false, out);
+                }
+            }
+            return;
+        }
+        if text.starts_with(b"statement: ") || text.starts_with(b"execute ") {
+            let (_, name, sql) = named(text);
+            if !name.starts_with(b"fetch from ") {
+                pending.statement = Some(sql.to_vec());
+            }
+        }
+    }
+
+    fn text(&mut self, line: &[u8], out: &mut Out<'_>) {
+        let Some((prefix, severity, text)) = cut(line) else {
+            return;
+        };
+        let stamp = stamp_in(prefix);
+        let at_ns = stamp.and_then(|(from, to)| self.clock.iso_ns(&prefix[from..to]));
+        let rest = &prefix[stamp.map_or(0, |s| s.1)..];
+        let process = memchr::memchr(b'[', rest)
+            .and_then(|at| Some(&rest[at + 1..at + memchr::memchr(b']', &rest[at..])?]))
+            .unwrap_or(b"");
+        let field = |name: &[u8], ends: &[u8]| {
+            let at = memchr::memmem::find(rest, name)? + name.len();
+            let end = memchr::memmem::find(&rest[at..], ends).map_or(rest.len(), |n| at + n);
+            Some(rest[at..end].trim_ascii())
+        };
+        // `user@database`, or `user=..,db=..,app=..,client=..`.
+        let at_sign = rest
+            .split(|&b| b == b' ')
+            .find_map(|part| memchr::memchr(b'@', part).map(|at| &part[..at]));
+        let message = Message {
+            at_ns: at_ns.unwrap_or(NO_TIME),
+            process,
+            severity,
+            text,
+            statement: None,
+            user: field(b"user=", b",").or(at_sign).unwrap_or(b""),
+            app: field(b"app=", b",client=").unwrap_or(b""),
+        };
+        self.take(&message, out);
+    }
+}
+
+/// `statement: SQL`, `execute NAME: SQL` → the verb, the name, the SQL.
+fn named(text: &[u8]) -> (&[u8], &[u8], &[u8]) {
+    let verb = &text[..text
+        .iter()
+        .position(|b| !b.is_ascii_lowercase())
+        .unwrap_or(text.len())];
+    let rest = &text[verb.len()..];
+    match memchr::memmem::find(rest, b": ") {
+        Some(at) => (verb, rest[..at].trim_ascii(), &rest[at + 2..]),
+        None => (verb, b"", rest),
+    }
+}
+
+impl Postgres {
+    fn csv(&mut self, block: &Block, out: &mut Out<'_>) {
+        let mut cells = Vec::new();
+        let mut held: [Vec<u8>; 4] = Default::default();
+        let mut at = block.begin;
+        // The rest of a record that began in the block before was read there.
+        while at < block.end {
+            let line = &block.bytes[at..];
+            let line = &line[..memchr::memchr(b'\n', line).unwrap_or(line.len())];
+            let stamp = stamp_in(&line[..line.len().min(40)]);
+            let whole = stamp
+                .filter(|stamp| stamp.0 == 0)
+                .and_then(|_| csv::record(&block.bytes, at, &mut cells));
+            let Some(next) = whole.filter(|_| cells.len() > 19) else {
+                out.seen.lines += 1;
+                if !line.is_empty() && (block.number == 0 || at > block.begin) {
+                    out.seen.unread(line, "it is no record of csvlog");
+                }
+                at += line.len() + 1;
+                continue;
+            };
+            let taken = &block.bytes[at..next.min(block.end).max(at)];
+            out.seen.lines += memchr::memchr_iter(b'\n', taken).count() as u64;
+            out.seen.longest = out.seen.longest.max((next - at) as u64);
+            at = next;
+            let [text, asked, user, app] = &mut held;
+            csv::unquoted(cells[13], text);
+            csv::unquoted(cells[19], asked);
+            csv::unquoted(cells[1], user);
+            csv::unquoted(cells.get(22).copied().unwrap_or(b""), app);
+            let stamp = stamp_in(cells[0]);
+            let at_ns = stamp.and_then(|(from, to)| self.clock.iso_ns(&cells[0][from..to]));
+            let message = Message {
+                at_ns: at_ns.unwrap_or(NO_TIME),
+                process: cells[3],
+                severity: cells[11],
+                text,
+                statement: (!asked.is_empty()).then_some(asked),
+                user,
+                app,
+            };
+            self.take(&message, out);
+        }
+    }
+
+    fn json(&mut self, line: &[u8], out: &mut Out<'_>) -> bool {
+        let mut found: [Vec<u8>; 7] = Default::default();
+        let mut scratch = Vec::new();
+        let whole = json::members(line, &mut |key, raw| {
+            let names: [&[u8]; 7] = [
+                b"timestamp",
+                b"pid",
+                b"error_severity",
+                b"message",
+                b"statement",
+                b"user",
+                b"application_name",
+            ];
+            if let Some(at) = names.iter().position(|n| *n == key) {
+                found[at].extend_from_slice(json::plain(raw, &mut scratch));
+            }
+        });
+        let [stamp, process, severity, text, asked, user, app] = &found;
+        if !whole || severity.is_empty() {
+            return false;
+        }
+        let place = stamp_in(stamp);
+        let at_ns = place.and_then(|(from, to)| self.clock.iso_ns(&stamp[from..to]));
+        let message = Message {
+            at_ns: at_ns.unwrap_or(NO_TIME),
+            process,
+            severity,
+            text,
+            statement: (!asked.is_empty()).then_some(asked),
+            user,
+            app,
+        };
+        self.take(&message, out);
+        true
+    }
+}
+
+impl Reader for Postgres {
+    fn read(&mut self, block: &Block, out: &mut Out<'_>) {
+        if self.form == Form::Csv {
+            self.csv(block, out);
+            return;
+        }
+        let mut lines = Lines::new(block);
+        while lines.at < block.end {
+            let Some((_, line)) = lines.step() else { break };
+            out.seen.lines += 1;
+            out.seen.longest = out.seen.longest.max(line.len() as u64);
+            if self.form == Form::Json {
+                if !line.is_empty() && !self.json(line, out) {
+                    out.seen.unread(line, "it is no object of jsonlog");
+                }
+            } else if let Some(more) = line.strip_prefix(b"\t") {
+                self.open.push(b'\n');
+                self.open.extend_from_slice(more);
+            } else {
+                let whole = std::mem::take(&mut self.open);
+                self.text(&whole, out);
+                self.open = whole;
+                self.open.clear();
+                if cut(line).is_some() {
+                    self.open.extend_from_slice(line);
+                } else if !line.is_empty() {
+                    out.seen
+                        .unread(line, "it has no severity of PostgreSQL, as in LOG:  ..");
+                }
+            }
+        }
+        out.seen
+            .note(TWICE, std::mem::take(&mut self.clock.ambiguous));
+    }
+
+    fn end(&mut self, out: &mut Out<'_>) {
+        let whole = std::mem::take(&mut self.open);
+        self.text(&whole, out);
+        let without = self
+            .processes
+            .values()
+            .filter(|p| p.statement.is_some())
+            .count();
+        out.seen.note(
+            "statements whose duration is not in the log",
+            without as u64,
+        );
+        let cut = self.processes.values().filter(|p| p.spent_ns > 0).count();
+        out.seen
+            .note("durations whose statement is not in the log", cut as u64);
+    }
+}

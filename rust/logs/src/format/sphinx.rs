@@ -1,0 +1,373 @@
+//! Sphinx's and Manticore's query logs, plain and as SQL.
+//!
+//!     [Fri Nov 20 20:39:57.302 2026] 0.003 sec 0.003 sec x2 [bool/0/rel 1 (20,10) @group] [index]
+//!         [ios=8 kb=158.2 ioms=1.2 cpums=1.1] [comment] words
+//!     /* Fri Nov 20 20:40:01.065 2026 conn 6 real 0.002 wall 0.002 x2 found 1 */ SELECT ..; /* .. */
+//!
+//! (In the file a plain entry is one line; old versions write one time and whole seconds.) The time
+//! is local and that of the end. Words that begin with a bracket are taken for a comment: the log
+//! does not tell them apart. In plain logs searches that failed are absent.
+
+use crate::clock::{Clock, clock, date, duration, month, number};
+use crate::entry::{Entry, Fault, Kind, UNKNOWN};
+use crate::format::agents::Agents;
+use crate::format::{Out, Reader, Settings};
+use crate::source::{Block, Lines};
+use crate::sql;
+use crate::words;
+
+const BRACKET: &str = "words in brackets, taken for a comment";
+const TOGETHER: &str = "searches that were done together with others (their time is of all)";
+
+/// `Fri Nov 20 20:39:57.302 2026` at the start of `text`: nanoseconds, and how long it is.
+#[inline]
+fn stamp(clock_of: &mut Clock, text: &[u8]) -> Option<(i64, usize)> {
+    let (millis, at) = match text.get(19)? {
+        b'.' => (number(text.get(20..23)?)?, 23),
+        b' ' => (0, 19),
+        _ => return None,
+    };
+    let year = text.get(at + 1..at + 5)?;
+    let mut key = [0u8; 23];
+    key[..19].copy_from_slice(&text[..19]);
+    key[19..].copy_from_slice(year);
+    let s = clock_of.second(&key, |key| {
+        let day = number(&key[8..10])?;
+        let day = date(number(&key[19..])?, month(&key[4..7])?, day)?;
+        Some((day * 86_400 + clock(&key[11..19])?, false))
+    })?;
+    Some((s * 1_000_000_000 + millis * 1_000_000, at + 5))
+}
+
+pub fn looks_plain(line: &[u8]) -> bool {
+    line.len() > 40
+        && line[0] == b'['
+        && stamp(&mut Clock::default(), &line[1..]).is_some_and(|(_, n)| {
+            line.get(n + 1..n + 3) == Some(b"] ") && line[n + 3].is_ascii_digit()
+        })
+}
+
+/// Whether an entry begins here; cheap, for each line is asked.
+#[inline]
+fn begins_ql(line: &[u8]) -> bool {
+    line.len() > 30 && line.starts_with(b"/* ") && line[16] == b':' && line[19] == b':'
+}
+
+pub fn looks_ql(line: &[u8]) -> bool {
+    line.strip_prefix(b"/* ").is_some_and(|rest| {
+        stamp(&mut Clock::default(), rest).is_some_and(|(_, n)| rest[n..].starts_with(b" conn "))
+    })
+}
+
+pub struct Plain {
+    clock: Clock,
+    class: Vec<u8>,
+}
+
+impl Plain {
+    pub fn new(settings: &Settings) -> Plain {
+        Plain {
+            clock: Clock::new(&settings.zone),
+            class: Vec::new(),
+        }
+    }
+}
+
+/// What stands in a line besides what an entry has.
+struct Shape<'a> {
+    shape: &'a [u8],
+    group: &'a [u8],
+    ended_ns: i64,
+    as_agent: bool,
+    together: bool,
+    bracket: bool,
+}
+
+/// ``[..]`` at the start: what is in it, and what follows.
+#[inline]
+fn bracketed(text: &[u8]) -> Option<(&[u8], &[u8])> {
+    let inner = text.strip_prefix(b"[")?;
+    let end = memchr::memchr(b']', inner)?;
+    Some((&inner[..end], &inner[end + 1..]))
+}
+
+/// The same, of brackets that may have others within; None where they do not close.
+fn nested(text: &[u8]) -> Option<&[u8]> {
+    let mut depth = 0;
+    for (i, &b) in text.iter().enumerate() {
+        match b {
+            b'[' => depth += 1,
+            b']' => {
+                depth -= 1;
+                if depth == 0 {
+                    return Some(&text[i + 1..]);
+                }
+            }
+            _ => {}
+        }
+    }
+    None
+}
+
+/// Seconds before `` sec``: nanoseconds, their resolution, and what follows.
+#[inline]
+fn seconds(text: &[u8]) -> Option<(u64, u32, &[u8])> {
+    let end = memchr::memchr(b' ', &text[..text.len().min(24)])?;
+    let (ns, resolution) = duration(&text[..end], 1_000_000_000)?;
+    Some((ns, resolution, text[end..].strip_prefix(b" sec")?))
+}
+
+fn plain<'a>(line: &'a [u8], clock: &mut Clock) -> Option<(Entry<'a>, Shape<'a>)> {
+    let inner = line.strip_prefix(b"[")?;
+    let (ended_ns, n) = stamp(clock, inner)?;
+    let rest = inner[n..].strip_prefix(b"] ")?;
+    let (mut ns, resolution_ns, mut rest) = seconds(rest)?;
+    if rest.get(1).is_some_and(u8::is_ascii_digit) {
+        // The second is the wall time; the first, where both are there, is that without waiting.
+        let (wall, _, after) = seconds(&rest[1..])?;
+        (ns, rest) = (ns.max(wall), after);
+    }
+    let mut together = false;
+    if let Some(after) = rest.strip_prefix(b" x") {
+        let end = memchr::memchr(b' ', after)?;
+        number(&after[..end])?;
+        (rest, together) = (&after[end..], true);
+    }
+    let (how, after) = bracketed(rest.strip_prefix(b" ")?)?;
+    let at = memchr::memchr(b' ', how)?;
+    let (shape, page) = (&how[..at], &how[at + 1..]);
+    let at = memchr::memchr(b' ', page)?;
+    let hits = number(&page[..at])? as u64;
+    let page = page[at + 1..].strip_prefix(b"(")?;
+    let end = memchr::memchr(b')', page)?;
+    let (page, group) = (&page[..end], &page[end + 1..]);
+    let (index, after) = bracketed(after.strip_prefix(b" ")?)?;
+    let mut entry = Entry {
+        at_ns: ended_ns - ns as i64,
+        ns,
+        resolution_ns,
+        hits,
+        index,
+        ..Entry::default()
+    };
+    let mut shape = Shape {
+        shape,
+        group,
+        ended_ns,
+        as_agent: page == b"0,1000",
+        together,
+        bracket: false,
+    };
+    let mut text = after;
+    if let Some(stats) = text.strip_prefix(b" [ios=") {
+        let end = memchr::memchr(b']', stats)?;
+        statistics(&line[line.len() - stats.len() - 4..][..end + 4], &mut entry);
+        text = &stats[end + 1..];
+    } else if let Some(stats) = text.strip_prefix(b" [cpums=") {
+        let end = memchr::memchr(b']', stats)?;
+        statistics(&line[line.len() - stats.len() - 6..][..end + 6], &mut entry);
+        text = &stats[end + 1..];
+    }
+    text = text.strip_prefix(b" ").unwrap_or(text);
+    if text.first() == Some(&b'[')
+        && let Some(after) = nested(text)
+    {
+        shape.bracket = true;
+        text = after.strip_prefix(b" ").unwrap_or(after);
+    }
+    entry.words = words::count(text);
+    entry.text = text;
+    Some((entry, shape))
+}
+
+/// `ios=8 kb=158.2 ioms=1.2 cpums=1.1`
+fn statistics(text: &[u8], entry: &mut Entry<'_>) {
+    for pair in text.split(|&b| b == b' ') {
+        if let Some(ios) = pair.strip_prefix(b"ios=") {
+            entry.ios = number(ios).map_or(UNKNOWN, |n| n as u64);
+        } else if let Some(ms) = pair.strip_prefix(b"cpums=") {
+            entry.cpu_us = duration(ms, 1000).map_or(UNKNOWN, |(us, _)| us);
+        }
+    }
+}
+
+impl Reader for Plain {
+    fn read(&mut self, block: &Block, out: &mut Out<'_>) {
+        let mut agents = Agents::default();
+        let mut lines = Lines::new(block);
+        loop {
+            let own = lines.at < block.end;
+            if !own && agents.is_empty() {
+                break;
+            }
+            let Some((_, line)) = lines.step() else { break };
+            if own {
+                out.seen.lines += 1;
+                out.seen.longest = out.seen.longest.max(line.len() as u64);
+            }
+            let Some((mut entry, shape)) = plain(line, &mut self.clock) else {
+                if own && !line.is_empty() {
+                    out.seen.unread(line, "it is no line of Sphinx's query log");
+                }
+                continue;
+            };
+            self.class.clear();
+            self.class.extend_from_slice(shape.shape);
+            if !shape.group.is_empty() {
+                self.class.extend_from_slice(b" group");
+            }
+            words::operators_of(entry.text, &mut self.class);
+            entry.class = &self.class;
+            if own {
+                out.seen.note(TOGETHER, u64::from(shape.together));
+                out.seen.note(BRACKET, u64::from(shape.bracket));
+            }
+            agents.take(&entry, shape.ended_ns, shape.as_agent, own, out);
+        }
+        agents.end(out);
+        out.seen
+            .note(super::TWICE, std::mem::take(&mut self.clock.ambiguous));
+    }
+}
+
+pub struct Ql {
+    clock: Clock,
+    class: Vec<u8>,
+}
+
+impl Ql {
+    pub fn new(settings: &Settings) -> Ql {
+        Ql {
+            clock: Clock::new(&settings.zone),
+            class: Vec::new(),
+        }
+    }
+
+    /// An entry without its class, when it ended, and whether it was done with others.
+    fn entry<'a>(&mut self, text: &'a [u8]) -> Option<(Entry<'a>, i64, bool)> {
+        let head = text.strip_prefix(b"/* ")?;
+        let (ended_ns, n) = stamp(&mut self.clock, head)?;
+        let end = memchr::memmem::find(&head[n..head.len().min(400)], b" */")? + n;
+        let mut entry = Entry {
+            at_ns: ended_ns,
+            ..Entry::default()
+        };
+        let mut parts = head[n..end].split(|&b| b == b' ').filter(|p| !p.is_empty());
+        let mut together = false;
+        while let Some(key) = parts.next() {
+            match key {
+                b"real" | b"wall" => {
+                    let (ns, resolution) = duration(parts.next()?, 1_000_000_000)?;
+                    entry.ns = if entry.ns == UNKNOWN {
+                        ns
+                    } else {
+                        entry.ns.max(ns)
+                    };
+                    entry.resolution_ns = resolution;
+                }
+                b"found" => entry.hits = number(parts.next()?)? as u64,
+                b"conn" => {
+                    parts.next()?;
+                }
+                other => together |= other[0] == b'x',
+            }
+        }
+        if entry.ns != UNKNOWN {
+            entry.at_ns -= entry.ns as i64;
+        }
+        let mut statement = head[end + 3..].trim_ascii();
+        if statement.ends_with(b"*/")
+            && let Some(at) = memchr::memmem::rfind(statement, b"; /*")
+        {
+            let comment = statement[at + 4..statement.len() - 2].trim_ascii();
+            statement = &statement[..at];
+            if comment.starts_with(b"error=") {
+                entry.fault = Fault::Error;
+            } else if memchr::memmem::find(comment, b"warning=").is_some() {
+                entry.fault = Fault::Partial;
+            }
+            statistics(comment, &mut entry);
+        } else if let Some(at) = memchr::memmem::rfind(statement, b" # error=")
+            && !statement.ends_with(b";")
+        {
+            statement = &statement[..at];
+            entry.fault = Fault::Error;
+        }
+        entry.text = statement.strip_suffix(b";").unwrap_or(statement);
+        if entry.fault == Fault::Error {
+            entry.hits = UNKNOWN;
+        }
+        Some((entry, ended_ns, together))
+    }
+}
+
+impl Reader for Ql {
+    fn read(&mut self, block: &Block, out: &mut Out<'_>) {
+        let mut agents = Agents::default();
+        let mut lines = Lines::new(block);
+        let mut class = std::mem::take(&mut self.class);
+        let mut next = lines.step();
+        while let Some((start, line)) = next {
+            let own = start < block.end;
+            if !own && agents.is_empty() {
+                break;
+            }
+            next = lines.step();
+            if own {
+                out.seen.lines += 1;
+                out.seen.longest = out.seen.longest.max(line.len() as u64);
+            }
+            if !begins_ql(line) {
+                // In a later block it is the rest of a statement that began in the one before.
+                if own && !line.is_empty() && block.number == 0 {
+                    out.seen
+                        .unread(line, "it is no line of Sphinx's log of SQL");
+                }
+                continue;
+            }
+            // A statement with line breaks goes on until a line that begins an entry.
+            let mut end = start + line.len();
+            while let Some((at, more)) = next {
+                if begins_ql(more) {
+                    break;
+                }
+                end = at + more.len();
+                out.seen.lines += u64::from(at < block.end);
+                next = lines.step();
+            }
+            let whole = &block.bytes[start..end];
+            let Some((mut entry, ended_ns, together)) = self.entry(whole) else {
+                if own {
+                    out.seen
+                        .unread(line, "its head or its times cannot be read");
+                }
+                continue;
+            };
+            let found = sql::statement(entry.text, sql::Dialect::Sphinx, &mut class);
+            entry.index = found.table;
+            entry.words = found.words;
+            if !found.search {
+                entry.kind = Kind::Other;
+            }
+            entry.class = &class;
+            let as_agent = memchr::memmem::find(entry.text, b" LIMIT 0,1000").is_some();
+            // What agents are asked is the words; the rest of their statement is another.
+            let asked = entry.text;
+            entry.text = found.matched.unwrap_or(asked);
+            if own {
+                out.seen.note(TOGETHER, u64::from(together));
+            }
+            agents.take(
+                &entry,
+                ended_ns,
+                as_agent && entry.kind == Kind::Asked,
+                own,
+                out,
+            );
+        }
+        agents.end(out);
+        self.class = class;
+        out.seen
+            .note(super::TWICE, std::mem::take(&mut self.clock.ambiguous));
+    }
+}

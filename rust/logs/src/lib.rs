@@ -1,0 +1,26 @@
+//! Query logs that production wrote, read and counted.
+//!
+//! A log is a list of sources (files, compressed or not, or standard input). Each is told by its
+//! content (`detect`), cut into blocks (`source`), read into entries (`format`), and counted
+//! (`tally`). Counts are sums, so those of blocks, of threads and of days merge to the same answer
+//! as one reading of everything (`run`). What the counts are as tables stands in `tables`.
+
+mod cells;
+pub mod clock;
+pub mod detect;
+pub mod entry;
+pub mod format;
+pub mod generate;
+pub mod histogram;
+pub mod minutes;
+pub mod names;
+pub mod queries;
+mod queue;
+pub mod run;
+pub mod source;
+pub mod sql;
+pub mod tables;
+pub mod tally;
+pub mod words;
+
+pub use run::{Log, Options, Read, Source};

@@ -1,0 +1,68 @@
+//! Jobs between who feeds blocks and the threads that read them.
+
+use std::collections::VecDeque;
+use std::fs::File;
+use std::sync::{Arc, Condvar, Mutex};
+use std::time::Duration;
+
+use crate::format::Format;
+use crate::source::{Block, Opened};
+
+pub enum Work {
+    /// A block of a file, not read yet.
+    Far(Arc<File>, u64, u64, u64),
+    Near(Block),
+    /// A whole source, whose lines must come in order.
+    Whole(Opened, u64),
+}
+
+pub struct Job {
+    pub source: usize,
+    pub format: Format,
+    pub work: Work,
+}
+
+/// Jobs that wait for a thread; never many, for some of them hold their bytes.
+#[derive(Default)]
+pub struct Queue {
+    jobs: Mutex<(VecDeque<Job>, bool)>,
+    changed: Condvar,
+}
+
+impl Queue {
+    /// Puts a job behind the others; false where `go_on` says to stop.
+    pub fn put(&self, job: Job, most: usize, go_on: &mut dyn FnMut() -> bool) -> bool {
+        let mut held = self.jobs.lock().unwrap();
+        while held.0.len() >= most {
+            let waited = self.changed.wait_timeout(held, TICK).unwrap();
+            held = waited.0;
+            if waited.1.timed_out() && !go_on() {
+                return false;
+            }
+        }
+        held.0.push_back(job);
+        self.changed.notify_all();
+        true
+    }
+
+    pub fn take(&self) -> Option<Job> {
+        let mut held = self.jobs.lock().unwrap();
+        loop {
+            if let Some(job) = held.0.pop_front() {
+                self.changed.notify_all();
+                return Some(job);
+            }
+            if held.1 {
+                return None;
+            }
+            held = self.changed.wait(held).unwrap();
+        }
+    }
+
+    pub fn close(&self) {
+        self.jobs.lock().unwrap().1 = true;
+        self.changed.notify_all();
+    }
+}
+
+const TICK: Duration = Duration::from_millis(100);

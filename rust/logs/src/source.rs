@@ -1,0 +1,302 @@
+//! Where the bytes of a log come from, and how they are cut into blocks.
+//!
+//! A block owns the lines that begin in it. Behind them stand bytes of what follows (`AHEAD`), so
+//! that an entry of several lines can be read to its end, whatever block its end is in. Files that
+//! are not compressed are read in any order; all else is a stream. Files are read and not mapped:
+//! one that is cut short while it is read must not end the process.
+
+use std::fs::File;
+use std::io::{self, BufReader, Read};
+use std::os::unix::fs::FileExt;
+use std::sync::Arc;
+
+/// Bytes of a block, and of what follows it.
+pub const BLOCK: usize = 8 << 20;
+pub const AHEAD: usize = 256 << 10;
+/// A line that is longer is cut there.
+pub const LONGEST: usize = 64 << 20;
+/// Bytes by which a format is told.
+pub const HEAD: usize = 64 << 10;
+
+pub struct Block {
+    pub bytes: Vec<u8>,
+    /// Lines that begin in `begin..end` are those of this block.
+    pub begin: usize,
+    pub end: usize,
+    pub number: u64,
+}
+
+/// One source, opened.
+pub enum Opened {
+    /// A file that can be read anywhere, and its length.
+    File(Arc<File>, u64),
+    Stream(Box<dyn Read + Send>),
+}
+
+/// Opens a file, or standard input where the path is "-", and reads its head, unpacked.
+///
+/// Err with a sentence where it cannot be read, or is packed in a way that is not read.
+pub fn open(path: &str) -> Result<(Opened, Vec<u8>), String> {
+    let failed = |e: io::Error| format!("{path} cannot be read: {e}");
+    let raw: Box<dyn Read + Send> = if path == "-" {
+        Box::new(io::stdin())
+    } else {
+        let file = File::open(path).map_err(failed)?;
+        let kind = file.metadata().map_err(failed)?;
+        if kind.is_dir() {
+            return Err(format!("{path} is a directory; name the files in it"));
+        }
+        if kind.is_file() {
+            let mut magic = [0; 6];
+            let n = file.read_at(&mut magic, 0).map_err(failed)?;
+            if packed(&magic[..n]).is_none() {
+                let mut head = vec![0; HEAD];
+                let n = file.read_at(&mut head, 0).map_err(failed)?;
+                head.truncate(n);
+                return Ok((Opened::File(Arc::new(file), kind.len()), head));
+            }
+        }
+        Box::new(file)
+    };
+    let mut raw = BufReader::with_capacity(1 << 20, raw);
+    let magic = {
+        use io::BufRead;
+        packed(raw.fill_buf().map_err(failed)?)
+    };
+    let mut plain: Box<dyn Read + Send> = match magic {
+        None => Box::new(raw),
+        Some("gzip") => Box::new(flate2::bufread::MultiGzDecoder::new(raw)),
+        Some("zstd") => Box::new(zstd::stream::read::Decoder::with_buffer(raw).map_err(failed)?),
+        Some(other) => {
+            let tool = if other == "xz" { "xz" } else { "bzip2" };
+            return Err(format!(
+                "{path} is packed by {other}, which is not read: {tool} -dc {path} | searchbench \
+                 logs -"
+            ));
+        }
+    };
+    let mut head = Vec::with_capacity(HEAD);
+    (&mut plain)
+        .take(HEAD as u64)
+        .read_to_end(&mut head)
+        .map_err(failed)?;
+    let whole = io::Cursor::new(head.clone()).chain(plain);
+    Ok((Opened::Stream(Box::new(whole)), head))
+}
+
+fn packed(head: &[u8]) -> Option<&'static str> {
+    match head {
+        [0x1f, 0x8b, ..] => Some("gzip"),
+        [0x28, 0xb5, 0x2f, 0xfd, ..] => Some("zstd"),
+        [0xfd, b'7', b'z', b'X', b'Z', ..] => Some("xz"),
+        [b'B', b'Z', b'h', b'1'..=b'9', ..] => Some("bzip2"),
+        _ => None,
+    }
+}
+
+/// The `number`-th block of a file, whose first `skip` bytes are not to be read.
+pub fn block_of(file: &File, len: u64, skip: u64, number: u64) -> io::Result<Block> {
+    let start = skip + number * BLOCK as u64;
+    let end = (start + BLOCK as u64).min(len);
+    // The byte before says whether a line begins at the start.
+    let from = start - u64::from(start > skip);
+    let mut bytes = vec![0; ((end + AHEAD as u64).min(len) - from) as usize];
+    let read = read_at(file, &mut bytes, from)?;
+    bytes.truncate(read);
+    let own_end = ((end - from) as usize).min(bytes.len());
+    let begin = if from == start {
+        0
+    } else {
+        memchr::memchr(b'\n', &bytes[..own_end]).map_or(own_end, |at| at + 1)
+    };
+    // A line that goes on beyond what was read.
+    while begin < own_end
+        && from + (bytes.len() as u64) < len
+        && bytes.len() < LONGEST
+        && memchr::memrchr(b'\n', &bytes[own_end - 1..]).is_none()
+    {
+        let at = bytes.len();
+        bytes.resize(at + BLOCK, 0);
+        let more = read_at(file, &mut bytes[at..], from + at as u64)?;
+        bytes.truncate(at + more);
+        if more == 0 {
+            break;
+        }
+    }
+    Ok(Block {
+        end: own_end.max(begin),
+        bytes,
+        begin,
+        number,
+    })
+}
+
+fn read_at(file: &File, into: &mut [u8], from: u64) -> io::Result<usize> {
+    let mut filled = 0;
+    while filled < into.len() {
+        match file.read_at(&mut into[filled..], from + filled as u64) {
+            Ok(0) => break,
+            Ok(n) => filled += n,
+            Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
+            Err(e) => return Err(e),
+        }
+    }
+    Ok(filled)
+}
+
+/// Cuts a stream into blocks.
+pub struct Cutter<R> {
+    from: R,
+    held: Vec<u8>,
+    number: u64,
+    ended: bool,
+    /// Bytes that were read, unpacked.
+    pub bytes: u64,
+}
+
+impl<R: Read> Cutter<R> {
+    pub fn new(mut from: R, skip: u64) -> io::Result<Cutter<R>> {
+        io::copy(&mut (&mut from).take(skip), &mut io::sink())?;
+        Ok(Cutter {
+            from,
+            held: Vec::new(),
+            number: 0,
+            ended: false,
+            bytes: 0,
+        })
+    }
+
+    /// The next block; None at the end.
+    pub fn cut(&mut self) -> io::Result<Option<Block>> {
+        let mut wanted = BLOCK + AHEAD;
+        loop {
+            self.fill(wanted)?;
+            if self.ended || self.held.len() >= LONGEST {
+                break;
+            }
+            // The block ends after a line; one that is longer than it is read to its end.
+            if memchr::memrchr(b'\n', &self.held[..self.held.len() - AHEAD]).is_some() {
+                break;
+            }
+            wanted = self.held.len() + BLOCK;
+        }
+        if self.held.is_empty() {
+            return Ok(None);
+        }
+        let end = if self.ended && self.held.len() <= BLOCK + AHEAD {
+            self.held.len()
+        } else {
+            let own = &self.held[..self.held.len() - AHEAD];
+            memchr::memrchr(b'\n', own).map_or(own.len(), |at| at + 1)
+        };
+        let rest = self.held[end..].to_vec();
+        let bytes = std::mem::replace(&mut self.held, rest);
+        self.number += 1;
+        Ok(Some(Block {
+            bytes,
+            begin: 0,
+            end,
+            number: self.number - 1,
+        }))
+    }
+
+    fn fill(&mut self, wanted: usize) -> io::Result<()> {
+        let missing = wanted.saturating_sub(self.held.len()) as u64;
+        if missing > 0 && !self.ended {
+            let read = (&mut self.from).take(missing).read_to_end(&mut self.held)? as u64;
+            self.bytes += read;
+            self.ended = read < missing;
+        }
+        Ok(())
+    }
+}
+
+/// The lines of a block that begin in it, and those ahead.
+pub struct Lines<'a> {
+    bytes: &'a [u8],
+    pub at: usize,
+}
+
+impl<'a> Lines<'a> {
+    pub fn new(block: &'a Block) -> Lines<'a> {
+        Lines {
+            bytes: &block.bytes,
+            at: block.begin,
+        }
+    }
+
+    /// Where the line begins, and the line without its end.
+    #[inline]
+    pub fn step(&mut self) -> Option<(usize, &'a [u8])> {
+        if self.at >= self.bytes.len() {
+            return None;
+        }
+        let start = self.at;
+        let rest = &self.bytes[start..];
+        let line = match memchr::memchr(b'\n', rest) {
+            Some(n) => {
+                self.at += n + 1;
+                &rest[..n]
+            }
+            None => {
+                self.at = self.bytes.len();
+                rest
+            }
+        };
+        Some((start, line.strip_suffix(b"\r").unwrap_or(line)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn owned(block: &Block) -> Vec<Vec<u8>> {
+        let mut lines = Lines::new(block);
+        let mut found = Vec::new();
+        while lines.at < block.end {
+            let Some((_, line)) = lines.step() else { break };
+            found.push(line.to_vec());
+        }
+        found
+    }
+
+    fn text() -> Vec<u8> {
+        let mut text = Vec::new();
+        for i in 0..400_000u64 {
+            let long = if i == 250_000 {
+                9 << 20
+            } else {
+                i as usize % 90
+            };
+            text.extend_from_slice(i.to_string().as_bytes());
+            text.extend(std::iter::repeat_n(b'x', long));
+            text.push(b'\n');
+        }
+        text.extend_from_slice(b"half");
+        text
+    }
+
+    #[test]
+    fn each_line_is_in_one_block_of_a_file_or_a_stream() {
+        let text = text();
+        let lines: Vec<Vec<u8>> = text.split(|&b| b == b'\n').map(<[u8]>::to_vec).collect();
+        let path = std::env::temp_dir().join(format!("searchbench-logs-{}", std::process::id()));
+        std::fs::write(&path, &text).unwrap();
+        let file = File::open(&path).unwrap();
+        std::fs::remove_file(&path).unwrap();
+        let len = text.len() as u64;
+        let mut found = Vec::new();
+        for number in 0..len.div_ceil(BLOCK as u64) {
+            found.extend(owned(&block_of(&file, len, 0, number).unwrap()));
+        }
+        assert!(found == lines);
+        let mut cutter = Cutter::new(io::Cursor::new(&text), 0).unwrap();
+        let mut found = Vec::new();
+        while let Some(block) = cutter.cut().unwrap() {
+            found.extend(owned(&block));
+        }
+        assert!(found == lines);
+        assert_eq!(cutter.bytes, len);
+    }
+}

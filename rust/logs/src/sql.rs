@@ -1,0 +1,340 @@
+//! Statements: their fingerprint, the first table, and what is searched for in words.
+//!
+//! A fingerprint has `?` in place of each value, lists of values as one, no comments, one blank
+//! where there were several, and lower case. Statements that differ only in values share it.
+
+use crate::entry::NO_WORDS;
+use crate::words;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Dialect {
+    Sphinx,
+    Mysql,
+    Postgres,
+}
+
+/// What a statement says. `search`: it reads and changes nothing.
+#[derive(Debug, Clone, Copy)]
+pub struct Found<'a> {
+    pub table: &'a [u8],
+    pub words: u32,
+    pub search: bool,
+    pub matched: Option<&'a [u8]>,
+}
+
+const BLANK: u8 = 1;
+const LETTER: u8 = 2;
+const DIGIT: u8 = 3;
+
+const fn table() -> [u8; 256] {
+    let mut kinds = [0u8; 256];
+    let mut b = 0;
+    while b < 256 {
+        let byte = b as u8;
+        kinds[b] = match byte {
+            b' ' | b'\t' | b'\n' | b'\r' | 0 => BLANK,
+            b'0'..=b'9' => DIGIT,
+            b'a'..=b'z' | b'A'..=b'Z' | b'_' | b'$' | b'@' | 0x80.. => LETTER,
+            _ => 0,
+        };
+        b += 1;
+    }
+    kinds
+}
+
+static KINDS: [u8; 256] = table();
+
+/// Where the literal that begins at `at` (a quote) ends, after its closing quote.
+fn literal_end(text: &[u8], at: usize, escapes: bool) -> usize {
+    let quote = text[at];
+    let mut i = at + 1;
+    while i < text.len() {
+        let Some(n) = memchr::memchr2(quote, b'\\', &text[i..]) else {
+            return text.len();
+        };
+        i += n;
+        if text[i] == b'\\' {
+            i += if escapes { 2 } else { 1 };
+        } else if text.get(i + 1) == Some(&quote) {
+            i += 2;
+        } else {
+            return i + 1;
+        }
+    }
+    text.len()
+}
+
+/// What stands between the quotes of a literal, which may lack its closing one.
+fn inside(text: &[u8], at: usize, end: usize) -> &[u8] {
+    let inner = &text[at + 1..end];
+    inner.strip_suffix(&[text[at]]).unwrap_or(inner)
+}
+
+/// What a word makes of the literals after it.
+#[derive(Clone, Copy, PartialEq)]
+enum Wait {
+    No,
+    Match,
+    TsQuery,
+}
+
+/// Looks at a statement; its fingerprint is in `class` afterwards.
+pub fn statement<'a>(text: &'a [u8], dialect: Dialect, class: &mut Vec<u8>) -> Found<'a> {
+    class.clear();
+    let mut found = Found {
+        table: b"",
+        words: NO_WORDS,
+        search: false,
+        matched: None,
+    };
+    let mut begins: &[u8] = b"";
+    let (mut blank, mut after_from, mut wait) = (false, false, Wait::No);
+    let mut i = 0;
+    while i < text.len() {
+        let b = text[i];
+        match KINDS[b as usize] {
+            BLANK => {
+                blank = true;
+                i += 1;
+            }
+            LETTER => {
+                let start = i;
+                while i < text.len() && KINDS[text[i] as usize] >= LETTER {
+                    i += 1;
+                }
+                let word = &text[start..i];
+                if word[0] == b'$' && word.len() > 1 && word[1..].iter().all(u8::is_ascii_digit) {
+                    value(class, &mut blank);
+                    continue;
+                }
+                space(class, &mut blank);
+                let at = class.len();
+                class.extend_from_slice(word);
+                class[at..].make_ascii_lowercase();
+                let lower = &class[at..];
+                if begins.is_empty() {
+                    begins = word;
+                }
+                if after_from {
+                    found.table = table_name(text, start);
+                    after_from = false;
+                } else if lower == b"from" && found.table.is_empty() {
+                    after_from = true;
+                } else if found.matched.is_none() {
+                    match lower {
+                        b"match" if dialect == Dialect::Sphinx => wait = Wait::Match,
+                        b"against" => wait = Wait::Match,
+                        _ if lower.ends_with(b"to_tsquery") => wait = Wait::TsQuery,
+                        _ => {}
+                    }
+                }
+            }
+            DIGIT => {
+                i += 1;
+                while i < text.len()
+                    && (KINDS[text[i] as usize] >= LETTER
+                        || text[i] == b'.'
+                        || (matches!(text[i], b'+' | b'-') && matches!(text[i - 1], b'e' | b'E')))
+                {
+                    i += 1;
+                }
+                value(class, &mut blank);
+            }
+            _ => match b {
+                b'\'' | b'"' if b == b'\'' || dialect != Dialect::Postgres => {
+                    let escapes = dialect != Dialect::Postgres
+                        || (i > 0 && matches!(text[i - 1], b'E' | b'e'));
+                    let end = literal_end(text, i, escapes);
+                    let inner = inside(text, i, end);
+                    if wait != Wait::No && found.matched.is_none() {
+                        let comma = text[end..].trim_ascii_start().first() == Some(&b',');
+                        // Of two literals the first is the name of a configuration.
+                        if wait == Wait::Match || !comma {
+                            found.matched = Some(inner);
+                            wait = Wait::No;
+                        }
+                    }
+                    i = end;
+                    value(class, &mut blank);
+                }
+                b'`' | b'"' => {
+                    let end = literal_end(text, i, false);
+                    space(class, &mut blank);
+                    if after_from {
+                        found.table = inside(text, i, end);
+                        after_from = false;
+                    }
+                    class.extend_from_slice(&text[i..end]);
+                    i = end;
+                }
+                b'/' if text.get(i + 1) == Some(&b'*') => {
+                    i = memchr::memmem::find(&text[i + 2..], b"*/")
+                        .map_or(text.len(), |n| i + n + 4);
+                    blank = true;
+                }
+                b'-' if text.get(i + 1) == Some(&b'-') => i = line_end(text, i),
+                b'#' if dialect == Dialect::Mysql => i = line_end(text, i),
+                _ => {
+                    if b == b'*' {
+                        space(class, &mut blank);
+                    } else if b == b'(' {
+                        after_from = false;
+                    } else if b == b')' && wait == Wait::TsQuery {
+                        wait = Wait::No;
+                    }
+                    class.push(b);
+                    i += 1;
+                    blank = false;
+                    if b == b')' && class.ends_with(b"(?),(?)") {
+                        class.truncate(class.len() - 4);
+                    }
+                }
+            },
+        }
+    }
+    while matches!(class.last(), Some(b';' | b' ')) {
+        class.pop();
+    }
+    if begins.eq_ignore_ascii_case(b"select")
+        || begins.eq_ignore_ascii_case(b"with")
+        || begins.eq_ignore_ascii_case(b"table")
+        || begins.eq_ignore_ascii_case(b"values")
+    {
+        // Sphinx writes an UPDATE and a DELETE as a SELECT without columns.
+        found.search = !(dialect == Dialect::Sphinx && class.starts_with(b"select from "));
+    }
+    if let Some(matched) = found.matched {
+        found.words = words::count(matched);
+        if dialect == Dialect::Sphinx {
+            words::operators_of(matched, class);
+        }
+    }
+    found
+}
+
+fn line_end(text: &[u8], at: usize) -> usize {
+    memchr::memchr(b'\n', &text[at..]).map_or(text.len(), |n| at + n)
+}
+
+/// The name that begins at `at`, with its parts: `schema.table`, `index1,index2` of Sphinx.
+fn table_name(text: &[u8], at: usize) -> &[u8] {
+    let mut end = at;
+    while end < text.len()
+        && (KINDS[text[end] as usize] >= LETTER
+            || text[end] == b'.'
+            || (text[end] == b','
+                && text
+                    .get(end + 1)
+                    .is_some_and(|&b| KINDS[b as usize] == LETTER)))
+    {
+        end += 1;
+    }
+    &text[at..end]
+}
+
+#[inline]
+fn space(class: &mut Vec<u8>, blank: &mut bool) {
+    if std::mem::take(blank)
+        && class.last().is_some_and(|&b| {
+            KINDS[b as usize] >= LETTER || matches!(b, b'?' | b')' | b'*' | b'`' | b'"')
+        })
+    {
+        class.push(b' ');
+    }
+}
+
+/// A value: `?`, and of a list of them only one.
+#[inline]
+fn value(class: &mut Vec<u8>, blank: &mut bool) {
+    if class.ends_with(b"?,") {
+        class.pop();
+        *blank = false;
+        return;
+    }
+    space(class, blank);
+    class.push(b'?');
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn of(text: &str, dialect: Dialect) -> (String, String, Option<String>, bool) {
+        let mut class = Vec::new();
+        let found = statement(text.as_bytes(), dialect, &mut class);
+        let string = |b: &[u8]| String::from_utf8_lossy(b).into_owned();
+        (
+            string(&class),
+            string(found.table),
+            found.matched.map(string),
+            found.search,
+        )
+    }
+
+    #[test]
+    fn statements_that_differ_in_values_share_a_fingerprint() {
+        let (class, table, matched, search) = of(
+            "SELECT  id, title FROM `pages` WHERE id IN (1, 2,3) AND t='o\\'neil' -- why\n LIMIT 10;",
+            Dialect::Mysql,
+        );
+        assert_eq!(
+            class,
+            "select id,title from `pages` where id in(?) and t=? limit ?"
+        );
+        assert_eq!((table.as_str(), matched, search), ("pages", None, true));
+        let (class, ..) = of(
+            "INSERT INTO t VALUES (1,'a'),(2,'b') , (3,'c')",
+            Dialect::Mysql,
+        );
+        assert_eq!(class, "insert into t values(?)");
+    }
+
+    #[test]
+    fn what_is_searched_for_is_found_in_each_dialect() {
+        let (class, table, matched, _) = of(
+            "SELECT * FROM part0,part1 WHERE MATCH('\"a b\" | c') LIMIT 0,20",
+            Dialect::Sphinx,
+        );
+        assert_eq!(
+            class,
+            "select * from part0,part1 where match(?) limit ? phrase or"
+        );
+        assert_eq!(
+            (table.as_str(), matched.as_deref()),
+            ("part0,part1", Some("\"a b\" | c"))
+        );
+        let (_, table, matched, _) = of(
+            "SELECT id FROM pages WHERE MATCH(body) AGAINST('+qqq' IN BOOLEAN MODE)",
+            Dialect::Mysql,
+        );
+        assert_eq!(
+            (table.as_str(), matched.as_deref()),
+            ("pages", Some("+qqq"))
+        );
+        let (_, table, matched, _) = of(
+            "SELECT 1 FROM pages, plainto_tsquery('simple','o''neil') q WHERE tsv @@ q",
+            Dialect::Postgres,
+        );
+        assert_eq!(
+            (table.as_str(), matched.as_deref()),
+            ("pages", Some("o''neil"))
+        );
+    }
+
+    #[test]
+    fn an_update_of_sphinx_is_no_search() {
+        assert!(!of("SELECT  FROM rt WHERE @id=1", Dialect::Sphinx).3);
+        assert!(!of("UPDATE pages SET a=1", Dialect::Mysql).3);
+    }
+
+    #[test]
+    fn broken_literals_and_comments_end_with_the_text() {
+        for text in [
+            "'", "\"", "`", "/*", "--", "'a\\", "select '", "$", "1e+", "match('",
+        ] {
+            for dialect in [Dialect::Sphinx, Dialect::Mysql, Dialect::Postgres] {
+                of(text, dialect);
+            }
+        }
+    }
+}

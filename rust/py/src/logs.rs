@@ -1,0 +1,230 @@
+//! Reading logs: sources and options in, tables of columns out.
+
+use pyo3::exceptions::{PyKeyboardInterrupt, PyValueError};
+use pyo3::prelude::*;
+use pyo3::types::{PyBytes, PyDict, PyList};
+use searchbench_logs::clock::Zone;
+use searchbench_logs::format::named::check_pattern;
+use searchbench_logs::format::roles::{ROLES, Role, unit};
+use searchbench_logs::format::{Format, Settings};
+use searchbench_logs::generate::{Plan, plain};
+use searchbench_logs::tables::{self, Column};
+use searchbench_logs::{Log as Counted, Options, Source, run};
+
+use crate::columns;
+
+/// A log that was read, or is put together from tables.
+#[pyclass(module = "searchbench._core")]
+pub struct Log(Counted);
+
+#[pymethods]
+impl Log {
+    #[new]
+    #[pyo3(signature = (distinct = 10_000_000))]
+    fn new(distinct: usize) -> Log {
+        Log(Counted::new(distinct))
+    }
+
+    #[pyo3(signature = (sources, *, zone = Vec::new(), unit_ns = 0, parameters = Vec::new(),
+                        columns = Vec::new(), line = String::new(), threads = 0,
+                        keep_tail = false, on_tick = None),
+           text_signature = "($self, sources, *, zone=(), unit_ns=0, parameters=(), columns=(), \
+                             line='', threads=0, keep_tail=False, on_tick=None)")]
+    #[allow(clippy::too_many_arguments)]
+    fn read<'py>(
+        &mut self,
+        py: Python<'py>,
+        sources: Vec<(String, String, String, u64)>,
+        zone: Vec<(i64, i64)>,
+        unit_ns: u64,
+        parameters: Vec<String>,
+        columns: Vec<(String, String, String)>,
+        line: String,
+        threads: usize,
+        keep_tail: bool,
+        on_tick: Option<Py<PyAny>>,
+    ) -> PyResult<Bound<'py, PyList>> {
+        let columns: PyResult<Vec<_>> = columns.into_iter().map(role).collect();
+        if !line.is_empty() {
+            check_pattern(&line).map_err(PyValueError::new_err)?;
+        }
+        let options = Options {
+            settings: Settings {
+                zone: Zone(zone),
+                unit_ns,
+                parameters: parameters.into_iter().map(String::into_bytes).collect(),
+                columns: columns?,
+                pattern: line,
+            },
+            threads,
+            keep_tail,
+        };
+        let sources: Vec<Source> = sources
+            .into_iter()
+            .map(|(path, server, format, skip)| Source {
+                path,
+                server,
+                format,
+                skip,
+            })
+            .collect();
+        let before = self.0.reads.len();
+        let mut raised = None;
+        let log = &mut self.0;
+        let done = py.detach(|| {
+            run::read(log, &sources, &options, &mut |bytes| {
+                Python::attach(|py| {
+                    let told = py.check_signals().and_then(|()| match &on_tick {
+                        Some(call) => call.call1(py, (bytes,)).map(|_| ()),
+                        None => Ok(()),
+                    });
+                    told.map_err(|e| raised = Some(e)).is_ok()
+                })
+            })
+        });
+        if let Err(why) = done {
+            return Err(raised.unwrap_or_else(|| {
+                if why == "interrupted" {
+                    PyKeyboardInterrupt::new_err(())
+                } else {
+                    PyValueError::new_err(why)
+                }
+            }));
+        }
+        let found = PyList::empty(py);
+        for read in &self.0.reads[before..] {
+            let one = PyDict::new(py);
+            one.set_item("path", &read.source.path)?;
+            one.set_item("server", &read.source.server)?;
+            one.set_item("format", read.format.map_or("", Format::name))?;
+            one.set_item("refused", &read.refused)?;
+            one.set_item("bytes", read.bytes)?;
+            one.set_item("skipped_bytes", read.source.skip)?;
+            let seen = &read.seen;
+            one.set_item("lines", seen.lines)?;
+            one.set_item("entries", seen.entries)?;
+            one.set_item("unread", seen.unread)?;
+            one.set_item("longest_line", seen.longest)?;
+            one.set_item("back", seen.back)?;
+            let examples: Vec<(u64, &str, String)> = seen
+                .examples
+                .iter()
+                .map(|(line, why, text)| (*line, *why, String::from_utf8_lossy(text).into_owned()))
+                .collect();
+            one.set_item("examples", examples)?;
+            let notes = PyDict::new(py);
+            for (what, n) in &seen.notes {
+                notes.set_item(what, n)?;
+            }
+            one.set_item("notes", notes)?;
+            found.append(one)?;
+        }
+        Ok(found)
+    }
+
+    fn tables<'py>(&mut self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        let made = py.detach(|| tables::of(&mut self.0));
+        let found = PyDict::new(py);
+        for (name, columns) in made {
+            let table = PyDict::new(py);
+            for (column, values) in columns {
+                match values {
+                    Column::U64(values) => table.set_item(column, bytes_of(py, &values))?,
+                    Column::Bytes(all, ends) => {
+                        table.set_item(column, (PyBytes::new(py, &all), bytes_of(py, &ends)))?;
+                    }
+                }
+            }
+            found.set_item(name, table)?;
+        }
+        Ok(found)
+    }
+
+    fn add(&mut self, py: Python<'_>, given: &Bound<'_, PyDict>) -> PyResult<()> {
+        let mut all = Vec::new();
+        for (name, table) in given.iter() {
+            let mut columns = Vec::new();
+            for (column, values) in table.cast::<PyDict>()?.iter() {
+                let called: String = column.extract()?;
+                let held = match values.extract::<(Bound<'_, PyAny>, Bound<'_, PyAny>)>() {
+                    Ok((data, ends)) => Column::Bytes(
+                        columns::bytes(&data, &called)?,
+                        columns::column::<u64>(&ends, &called)?,
+                    ),
+                    Err(_) => Column::U64(columns::column::<u64>(&values, &called)?),
+                };
+                columns.push((called, held));
+            }
+            all.push((name.extract::<String>()?, columns));
+        }
+        py.detach(|| tables::add(&mut self.0, &all))
+            .map_err(PyValueError::new_err)
+    }
+}
+
+fn bytes_of<'py>(py: Python<'py>, values: &[u64]) -> Bound<'py, PyBytes> {
+    // SAFETY: any u64 is eight bytes, and the slice lives while they are copied.
+    let raw = unsafe { std::slice::from_raw_parts(values.as_ptr().cast::<u8>(), values.len() * 8) };
+    PyBytes::new(py, raw)
+}
+
+/// A column by name, its role and its unit.
+fn role((name, role, of): (String, String, String)) -> PyResult<(Vec<u8>, Role, u64)> {
+    let found = ROLES
+        .iter()
+        .find(|(n, _)| *n == role)
+        .map(|(_, role)| *role);
+    let names: Vec<&str> = ROLES.iter().map(|(n, _)| *n).collect();
+    let found = found.ok_or_else(|| {
+        PyValueError::new_err(format!(
+            "{role:?} is nothing a column can be; there are {}",
+            names.join(", ")
+        ))
+    })?;
+    let ns = if of.is_empty() { Some(0) } else { unit(&of) };
+    let ns = ns.ok_or_else(|| {
+        PyValueError::new_err(format!("{of:?} is no unit; there are s, ms, us, ns"))
+    })?;
+    Ok((name.into_bytes(), found, ns))
+}
+
+/// The names of the formats, and what columns can be.
+pub fn names() -> (Vec<&'static str>, Vec<&'static str>) {
+    (
+        Format::ALL.iter().map(|f| f.name()).collect(),
+        ROLES.iter().map(|(n, _)| *n).collect(),
+    )
+}
+
+/// Writes a generated log; a file, or "-" for standard output.
+#[pyfunction]
+#[pyo3(signature = (path, *, lines, server, indexes, distinct, seed, start_s, per_s))]
+#[allow(clippy::too_many_arguments)]
+pub fn generate_log(
+    py: Python<'_>,
+    path: String,
+    lines: u64,
+    server: u64,
+    indexes: u64,
+    distinct: u64,
+    seed: u64,
+    start_s: i64,
+    per_s: f64,
+) -> PyResult<()> {
+    let plan = Plan {
+        lines,
+        server,
+        indexes,
+        distinct,
+        seed,
+        start_s,
+        per_s,
+    };
+    let done = py.detach(|| {
+        if path == "-" {
+            return plain(&plan, &mut std::io::stdout().lock());
+        }
+        plain(&plan, &mut std::fs::File::create(&path)?)
+    });
+    done.map_err(PyErr::from)
+}

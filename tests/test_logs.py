@@ -1,0 +1,185 @@
+"""What is said of logs: counts that add up, quantiles, bands, repetition, increments, pages."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from searchbench.analysis.logs.as_json import as_json
+from searchbench.analysis.logs.bands import bands
+from searchbench.analysis.logs.judge import judge_log
+from searchbench.analysis.logs.repeats import repeats
+from searchbench.analysis.logs.spread import Spread, spread
+from searchbench.cli import app
+from searchbench.errors import QueryError, RecordError
+from searchbench.logs import record as records
+from searchbench.logs.counts import Options, count
+from searchbench.logs.sources import find
+from searchbench.logs.zones import offsets
+
+LOGS = Path(__file__).parent / "logs"
+
+
+def bucket(values: np.ndarray) -> np.ndarray:
+    """The bucket of a time, as rust/logs has it."""
+    value = values.astype(np.uint64)
+    doublings = np.floor(np.log2(np.maximum(value, 1).astype(float)))
+    shift = np.maximum(0, doublings - 10).astype(np.uint64)
+    return shift * np.uint64(1024) + (value >> shift)
+
+
+def times(parts: list[tuple[float, float, float]], n: int, resolution_ns: int) -> Spread:
+    """Log-normal parts (share, milliseconds of the middle, spread in decades), as logged."""
+    rng = np.random.default_rng(1)
+    drawn = [10 ** rng.normal(np.log10(ms), s, round(n * share)) for share, ms, s in parts]
+    ns = (np.concatenate(drawn) * 1e6).astype(np.int64) // resolution_ns * resolution_ns
+    found, counts = np.unique(bucket(ns), return_counts=True)
+    return spread(found, counts.astype(np.uint64), int(ns.max()), resolution_ns)
+
+
+@pytest.mark.parametrize("resolution_ns", [1_000, 1_000_000])
+def test_bands_are_found_where_they_are(resolution_ns: int) -> None:
+    three = times([(0.5, 3, 0.1), (0.3, 30, 0.15), (0.2, 300, 0.13)], 200_000, resolution_ns)
+    found = bands(three)
+    assert [band.at_s for band in found.bands] == pytest.approx([0.003, 0.03, 0.3], rel=0.2)
+    assert [band.share for band in found.bands] == pytest.approx([0.5, 0.3, 0.2], abs=0.02)
+
+
+def test_two_bands_are_not_called_three() -> None:
+    close = times([(0.5, 30, 0.3), (0.5, 60, 0.3)], 200_000, 1_000)
+    assert len(bands(close).bands) == 1
+    few = times([(0.98, 3, 0.1), (0.02, 300, 0.1)], 400, 1_000)
+    found = bands(few)
+    assert len(found.bands) == 1
+    assert found.doubted[0][0] == pytest.approx(0.3, rel=0.3)
+    assert "too few" in found.doubted[0][1]
+
+
+def test_what_lies_below_the_resolution_is_one_band_without_a_place() -> None:
+    found = bands(times([(0.6, 0.3, 0.2), (0.4, 100, 0.2)], 100_000, 1_000_000))
+    assert [band.at_s is None for band in found.bands] == [True, False]
+    assert found.bands[0].share == pytest.approx(0.6, abs=0.01)
+
+
+def test_quantiles_are_those_of_the_times_as_the_log_wrote_them() -> None:
+    found = times([(1, 40, 0.5)], 50_000, 1_000_000)
+    rng = np.random.default_rng(1)
+    ms = np.sort(np.floor(10 ** rng.normal(np.log10(40), 0.5, 50_000)))
+    for q in (0.01, 0.5, 0.9, 0.999):
+        assert found.quantile_s(q) == pytest.approx(ms[int(q * 50_000)] / 1e3, rel=1e-3)
+
+
+def test_a_cache_saves_what_playing_the_log_back_saves() -> None:
+    rng = np.random.default_rng(3)
+    log = (2_000 ** rng.random(60_000)).astype(int)
+    _, n = np.unique(log, return_counts=True)
+    found = repeats(n.astype(np.uint64), 0, 0, b"")
+    assert found is not None
+    assert found.repeated == pytest.approx(1 - len(n) / 60_000)
+    held: dict[int, None] = {}
+    hits = 0
+    for query in log:
+        hits += query in held
+        held.pop(query, None)
+        held[query] = None
+        if len(held) > 100:
+            held.pop(next(iter(held)))
+    (cache,) = [c for c in found.caches if c.entries == 100]
+    assert cache.lru == pytest.approx(hits / 60_000, abs=0.02)
+    assert cache.best >= cache.lru
+
+
+def test_days_added_one_by_one_are_the_answer_of_all_at_once(tmp_path: Path) -> None:
+    lines = (LOGS / "sphinx-query-plain.log").read_bytes().splitlines(keepends=True)
+    log, record = tmp_path / "query.log", tmp_path / "record"
+    # The first day ends within a line, and the file is rotated after the second.
+    log.write_bytes(b"".join(lines[:21]) + lines[21][:30])
+    records.add(record, find([log], "s"), Options())
+    log.write_bytes(b"".join(lines[:40]))
+    records.add(record, find([log], "s"), Options())
+    log.rename(tmp_path / "query.log.1")
+    log.write_bytes(b"".join(lines[40:]))
+    kept = records.add(record, find([tmp_path / "query.log.1", log], "s"), Options())
+    again = records.add(record, find([tmp_path / "query.log.1", log], "s"), Options())
+    at_once = count(find([LOGS / "sphinx-query-plain.log"], "s"), Options())
+    for found in (kept.counts, again.counts, records.open_log(record).counts):
+        for name, table in at_once.tables.items():
+            assert found.tables[name].to_pydict() == table.to_pydict(), name
+    assert [s["lines"] for s in kept.counts.sources] == [40, len(lines) - 40]
+    with pytest.raises(RecordError, match="zone"):
+        records.add(record, find([log]), Options(zone="Europe/Paris"))
+
+
+def test_a_record_that_is_none_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(RecordError, match="no record of a log"):
+        records.open_log(tmp_path)
+    (tmp_path / "other").write_text("")
+    with pytest.raises(RecordError, match="not empty"):
+        records.add(tmp_path, find([LOGS / "nginx-timed.log"]), Options())
+
+
+def test_zones_have_their_summers_and_one_that_is_none_is_refused() -> None:
+    east = dict(offsets("Europe/Paris"))
+    # 25 October 2026, 01:00 UTC.
+    assert east[1792890000] == 3600
+    with pytest.raises(QueryError, match="Europe/Paris is one"):
+        offsets("Europe/Pari")
+
+
+def test_one_command_reads_a_folder_of_logs(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder = tmp_path / "logs"
+    shutil.copytree(LOGS, folder)
+    code = app(["logs", str(folder), "--page", str(tmp_path / "page.html"), "--json"])
+    said = json.loads(capsys.readouterr().out)
+    assert code == 0
+    assert said["all"]["n"] > 800
+    assert len({s["format"] for s in said["sources"] if s["format"]}) >= 10
+    refused = [s["path"].rsplit("/", 1)[1] for s in said["sources"] if s["refused"]]
+    assert sorted(refused) == ["apache-custom.log", "truth.json"]
+    page = (tmp_path / "page.html").read_text(encoding="utf-8")
+    assert len(page) < 2_000_000
+    assert "What was found" in page
+    assert "<script src" not in page
+    assert (tmp_path / "page.pdf").read_bytes().startswith(b"%PDF")
+
+
+def test_the_terminal_says_the_remarks_first(capsys: pytest.CaptureFixture[str]) -> None:
+    assert app(["logs", str(LOGS / "sphinx-query-sphinxql.log")]) == 0
+    said = capsys.readouterr().out
+    assert "Partial answers" in said
+    assert said.index("Times:") < said.index("asked most")
+
+
+def test_what_is_no_log_is_refused_with_what_it_looks_like(tmp_path: Path) -> None:
+    path = tmp_path / "notes.txt"
+    path.write_text("Dear diary,\nno log at all\n")
+    with pytest.raises(QueryError, match=r"begins with \"Dear diary,\".*--format"):
+        count(find([path]), Options())
+    path.write_text("")
+    with pytest.raises(QueryError, match="is empty"):
+        count(find([path]), Options())
+    with pytest.raises(QueryError, match="not there"):
+        find([tmp_path / "missing"])
+
+
+def test_a_generated_log_has_what_was_published(tmp_path: Path) -> None:
+    path = tmp_path / "query.log"
+    assert app(["logs", "generate", str(path), "--lines", "200000"]) == 0
+    judged = judge_log(count(find([path]), Options()))
+    assert judged.all is not None
+    assert judged.all.n == 200_000
+    for seconds, share in ((0.01, 0.60), (0.1, 0.80), (0.5, 0.99)):
+        assert judged.within[seconds] == pytest.approx(share, abs=0.015)
+    # Below a millisecond, 0.03 s, 0.3 s.
+    first, *others = (band.at_s for band in judged.bands.bands)
+    assert first is None
+    assert others == pytest.approx([0.03, 0.3], rel=0.2)
+    by_words = {row.name: row.quantiles_s["p90"] for row in judged.words}
+    assert max(by_words, key=lambda name: by_words[name] or 0) in ("6–10", "11–20", "21–50")
+    assert as_json(judged)["repetition"]["requests"] == 200_000
