@@ -19,18 +19,19 @@ pub fn collect_serve(
     host: Option<String>,
     port: Option<u16>,
 ) -> PyResult<()> {
-    py.detach(|| serve(&path, host.as_deref(), port)).map_err(|trouble| match trouble {
-        Trouble::Mistakes(path, mistakes) => {
-            let path = path.display();
-            let lines: Vec<_> = mistakes
-                .iter()
-                .filter(|mistake| mistake.fatal)
-                .map(|mistake| format!("{path}: {mistake}"))
-                .collect();
-            PyValueError::new_err(lines.join("\n"))
-        }
-        Trouble::Failed(why) => PyOSError::new_err(why),
-    })
+    py.detach(|| serve(&path, host.as_deref(), port))
+        .map_err(|trouble| match trouble {
+            Trouble::Mistakes(path, mistakes) => {
+                let path = path.display();
+                let lines: Vec<_> = mistakes
+                    .iter()
+                    .filter(|mistake| mistake.fatal)
+                    .map(|mistake| format!("{path}: {mistake}"))
+                    .collect();
+                PyValueError::new_err(lines.join("\n"))
+            }
+            Trouble::Failed(why) => PyOSError::new_err(why),
+        })
 }
 
 /// The mistakes of a configuration, in the order of their lines.
@@ -38,7 +39,10 @@ pub fn collect_serve(
 #[pyo3(signature = (path))]
 pub fn collect_check(py: Python<'_>, path: PathBuf) -> PyResult<Vec<Mistake>> {
     let (_, mistakes) = py.detach(|| check(&path)).map_err(PyOSError::new_err)?;
-    Ok(mistakes.into_iter().map(|m| (m.line, m.key, m.what, m.hint, m.fatal)).collect())
+    Ok(mistakes
+        .into_iter()
+        .map(|m| (m.line, m.key, m.what, m.hint, m.fatal))
+        .collect())
 }
 
 /// Send standard input to a category; how many messages it was.
