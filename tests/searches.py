@@ -7,6 +7,7 @@
 from __future__ import annotations
 
 import math
+from collections import deque
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -68,6 +69,7 @@ class Lab:
 
     ``other``: subjects whose totals are not those of the others. ``lies_above``: by subject, the
     rate from which on its replies under load are empty; ``changed``: how many of 200 are.
+    ``turns``: subjects take turns trial by trial, as attached ones do.
     """
 
     path: Path
@@ -84,6 +86,7 @@ class Lab:
     arrivals: Arrivals = "poisson"
     most: int = 1000
     connections: int = 1000
+    turns: bool = False
 
     def run(self) -> Record:
         """Drive until every search is done, or ``most`` trials are on record."""
@@ -98,31 +101,34 @@ class Lab:
         self._writer = Writer(self.path, study_text="", plan=self._plan, host=HOST, version="0.1.0")
         self._writer.queries("beef", [{"query": q, "text": f"word{q}"} for q in range(10)])
         for block in range(1, self.blocks + 1):
-            for template in templates:
-                self._search(template, block)
+            for several in [templates] if self.turns else [[t] for t in templates]:
+                todo = deque((t, 1) for t in several)
+                while todo:
+                    template, n = todo.popleft()
+                    if self._driven(template, block, n):
+                        todo.append((template, n + 1))
         return self._writer.record
 
-    def _search(self, template: plans.Treatment, block: int) -> None:
-        done = 0
-        while len(self._plan.trials) < self.most:
-            load = next_load(self._writer.record, template.subject, block)
-            if load is None:
-                return
-            done += 1
-            treatment = self._grown(template, block, load)
-            about = self._about(treatment, block, load)
-            if self.fails.get(template.subject) == done:
-                about.status, about.stage, about.reason = "failed", "drive", "the server is gone"
-                self._writer.trial(about)
-                continue
-            trace = self._trace(self.servers[template.subject], about.load)
-            about.window = Window(*trace.window)
-            lies = (about.load.rate_per_s or 0.0) >= self.lies_above.get(template.subject, math.inf)
-            replies = _replies(
-                1 if template.subject in self.other else 0,
-                (self.changed if lies else 0) if self.lies_above else None,
-            )
-            self._writer.trial(about, samples=_samples(trace), replies=replies)
+    def _driven(self, template: plans.Treatment, block: int, n: int) -> bool:
+        """The ``n``-th trial of a search; False where there is none."""
+        load = next_load(self._writer.record, template.subject, block)
+        if load is None or len(self._plan.trials) >= self.most:
+            return False
+        treatment = self._grown(template, block, load)
+        about = self._about(treatment, block, load)
+        if self.fails.get(template.subject) == n:
+            about.status, about.stage, about.reason = "failed", "drive", "the server is gone"
+            self._writer.trial(about)
+            return True
+        trace = self._trace(self.servers[template.subject], about.load)
+        about.window = Window(*trace.window)
+        lies = (about.load.rate_per_s or 0.0) >= self.lies_above.get(template.subject, math.inf)
+        replies = _replies(
+            1 if template.subject in self.other else 0,
+            (self.changed if lies else 0) if self.lies_above else None,
+        )
+        self._writer.trial(about, samples=_samples(trace), replies=replies)
+        return True
 
     def _template(self, number: int, subject: str) -> plans.Treatment:
         levels: dict[str, plans.Level] = {}

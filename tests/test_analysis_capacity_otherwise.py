@@ -130,6 +130,6 @@ def test_a_search_without_a_capacity_rests_on_no_void_trial(tmp_path: Path) -> N
     ]
     (one,) = found.capacity
     trials = tuple(replace(t, verdict="holds") if i else t for i, t in enumerate(one.trials))
-    again = sustained(replace(found, steps=tuple(steps), capacity=(replace(one, trials=trials),)),
-                      {})  # fmt: skip
+    changed = replace(found, steps=tuple(steps), capacity=(replace(one, trials=trials),))
+    again = sustained(changed, lambda a, b: None)
     assert f"{PROMISE}: Not comparable: the answers changed" in again.verdict.decision

@@ -75,6 +75,33 @@ def test_a_law_that_does_not_fit_is_not_shown() -> None:
     assert list(linear.parameters) == ["lambda"]
 
 
+@pytest.mark.parametrize("levels", [LEVELS, (1, 2, 3, 4, 6, 8, 12, 16)])
+@pytest.mark.parametrize("workers", [3, 6])
+@pytest.mark.parametrize("noise", [0.003, 0.01, 0.05])
+def test_a_server_that_is_full_has_no_coherence_and_no_peak(
+    levels: Sequence[float], workers: int, noise: float
+) -> None:
+    """Clients cost nothing here: each adds as much as the first, until all workers are busy."""
+    rng, found = np.random.default_rng(6), []
+    for _ in range(200):
+        rates = 1000 * np.minimum(0.95 * np.asarray(levels), workers)
+        found.append(fit_usl(levels, rates * np.exp(noise * rng.standard_normal(len(levels)))))
+    assert sum(f is not None and "kappa" in f.parameters for f in found) <= 0.15 * 200
+
+
+@pytest.mark.parametrize(("worse", "told"), [((16,), True), ((1, 2), False), ((), False)])
+def test_a_peak_is_told_only_if_a_level_beyond_it_is_resolved_to_be_worse(
+    worse: tuple[int, ...], told: bool
+) -> None:
+    rates = law(LEVELS, 0.05, 0.01)  # the peak is at 9.7
+    treatments = [treatment(int(n), rate) for n, rate in zip(LEVELS, rates, strict=True)]
+    (scale,) = scales(treatments, ["throughput"], [compared(n, 8, "faster") for n in worse])
+    assert scale.fit is not None
+    assert (scale.fit.peak is not None) is told
+    assert ("peak" in scale.fit.intervals) is told
+    assert "kappa" in scale.fit.parameters
+
+
 def treatment(clients: int, rate: float) -> TreatmentResult:
     return TreatmentResult(
         f"c{clients}", f"{clients}", "a", {"load.clients": clients},

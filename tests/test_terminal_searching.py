@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from msgspec.structs import replace
 
 from queues import Serve, fixed, random
 from searchbench.analysis.capacity.pace import TRIALS, warmup_s
@@ -115,3 +116,13 @@ def test_the_outlook_of_a_search_is_a_range_and_its_line_says_at_most() -> None:
     terminal = Terminal(plan("a"))
     terminal.ends(None, LOOK, "")  # type: ignore[arg-type]  # the plan's trial is not looked at
     assert terminal._left() == ", up to 26 min left"
+
+
+def test_attached_subjects_take_turns_so_each_has_trials_left() -> None:
+    at = plan("a", "b")
+    at = replace(at, treatments=tuple(replace(t, attach=("h:1",)) for t in at.treatments))
+    turns, after = Searching(at), Searching(plan("a", "b"))
+    for found in (turns, after):
+        found.ends(LOOK)
+        found.ends(replace(LOOK, trial="b01-t02", subject="b"))
+    assert turns.most_s() == pytest.approx(2 * after.most_s())

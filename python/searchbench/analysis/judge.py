@@ -197,12 +197,12 @@ def _of_steps(
         capacity=search.capacities(record) if found.measure == "capacity" else (),
     )
     judging = record.plan.judging
-    if found.measure == "capacity":
-        return _spelt(of_capacity.sustained(found, subjects), judging)
 
     def pair(a: str, b: str) -> Pair | None:
         return answers.pair(first[a], first[b]) if a in first and b in first else None
 
+    if found.measure == "capacity":
+        return _spelt(of_capacity.sustained(found, pair), judging)
     by_id = {t.treatment: t for t in treatments}
     evidence = Evidence(by_id, loads, samples, pair, builds.of(record))
     return _spelt(of_sweep.sustained(found, subjects, evidence), judging)

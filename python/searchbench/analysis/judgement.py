@@ -543,6 +543,8 @@ class Capacity:
     several it is the hull. ``trials``: every rate that was driven, in the order driven. ``doubt``:
     why the upper end in the sentence may not be the system's, and is open here; empty: it is.
     ``effort``: what multiplied the lengths of the trials; below 0.3 the interval is a rough one.
+    ``speeds``: the standard deviation of the logarithm of its speed from trial to trial, if that
+    was seen to differ; else 0.
     """
 
     subject: str
@@ -557,6 +559,7 @@ class Capacity:
     searches: int = 1
     doubt: str = ""
     effort: float = 1.0
+    speeds: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)

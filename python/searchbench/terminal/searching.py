@@ -18,27 +18,30 @@ class Searching:
         self.promises = len(plan.judging.promises)
         self.most = most_trials(self.promises)
         subjects = {t.subject for t in plan.treatments if "rate_per_s" not in t.load}
+        self.attached = {t.subject for t in plan.treatments if t.attach}
         self.searches = len(subjects) * plan.judging.replicates
         self.driven: dict[tuple[str, int], int] = {}
-        self.full_s: float | None = None
+        self.full_s: dict[tuple[str, int], float] = {}
 
     def ends(self, about: Kept) -> None:
         """A trial is on record."""
         which, is_rate = (about.subject, about.block), about.load.kind != "closed"
-        if which not in self.driven:
-            self.full_s = None
         self.driven[which] = self.driven.get(which, 0) + is_rate
         # Trials for another promise may be of any length.
         if about.load.full and about.load.seconds and self.promises == 1:
-            self.full_s = max(self.full_s or 0.0, about.load.seconds)
+            self.full_s[which] = max(self.full_s.get(which, 0.0), about.load.seconds)
 
     def most_s(self) -> float:
         """Seconds from now on, if every search needs as many trials as it may have, and as long."""
         each_s = longest_s(self.effort) + _BETWEEN_S
         look_s = _LOOK_S + _WARM_S * min(1.0, self.effort)
         found = (self.searches - len(self.driven)) * (look_s + self.most * each_s)
-        if self.driven:  # the one under way is the last that has begun
-            *_, driven = self.driven.values()
-            each_s = longest_s(self.effort, self.full_s) + _BETWEEN_S
-            found += max(0, self.most - driven) * each_s
+        if self.driven:  # under way are the last that has begun, and those that take turns with it
+            *_, last = self.driven
+            found += sum(
+                max(0, self.most - driven)
+                * (longest_s(self.effort, self.full_s.get(which)) + _BETWEEN_S)
+                for which, driven in self.driven.items()
+                if which == last or (which[1] == last[1] and {which[0], last[0]} <= self.attached)
+            )
         return found

@@ -15,7 +15,14 @@ from typing import Any
 
 from searchbench.analysis.agreement import agreement
 from searchbench.analysis.capacity import connections
-from searchbench.analysis.capacity.bracket import Bracket, between, bracket, rough, watched
+from searchbench.analysis.capacity.bracket import (
+    SUSPECT,
+    Bracket,
+    between,
+    bracket,
+    rough,
+    watched,
+)
 from searchbench.analysis.capacity.pace import (
     FURTHER,
     LONGEST_S,
@@ -228,9 +235,15 @@ def _of_subject(record: Record, subject: str) -> list[Capacity]:
                 chance_inside=hull.chance_inside,
                 searches=len(seen),
                 effort=judging.effort,
+                speeds=max((_speeds(one.by_rate) for one in seen), default=0.0),
             )
         )
     return found
+
+
+def _speeds(seen: Seen) -> float:
+    """How far its speed differs from trial to trial; 0 where it was not seen to."""
+    return seen.where.speeds if seen.used and seen.where.differs > SUSPECT else 0.0
 
 
 def _search(record: Record, own: Sequence[Trial], promises: Promises) -> _Search:

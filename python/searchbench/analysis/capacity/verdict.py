@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 from itertools import combinations, permutations
 
+from searchbench.analysis.agreement.agreement import Pair
 from searchbench.analysis.answer import Rank, Said, said, sentences
+from searchbench.analysis.capacity import alike, meanwhile
 from searchbench.analysis.capacity.bracket import (
     HOW_OFTEN,
     IF_FAILED,
@@ -18,16 +20,17 @@ from searchbench.analysis.capacity.bracket import (
 from searchbench.analysis.compare import builds
 from searchbench.analysis.judgement import Capacity, Judgement, Step
 from searchbench.analysis.sweep import verdict as sweep
-from searchbench.analysis.sweep.words import disagreement
 from searchbench.analysis.words import listed, per_s
 
 FEW = 3  # subjects of which each pair has a sentence
 LEFT_OUT = "left out"  # the verdict of a trial that says nothing
 Found = Mapping[tuple[str, str], Capacity]  # by subject and promise
+Pairs = Callable[[str, str], Pair | None]  # how two subjects agree; None: replies were not read
+Unsure = Callable[[Capacity, Capacity], str]
 
 
-def sustained(judged: Judgement, subjects: Mapping[str, str]) -> Judgement:
-    """The same judgement with the answer of a search. ``subjects``: by treatment."""
+def sustained(judged: Judgement, pair: Pairs) -> Judgement:
+    """The same judgement with the answer of a search."""
     out = _left_out(judged.capacity)
     steps = _without(judged.steps, out)
     capacity = tuple(_doubted(_by_void_trials(one, steps), steps) for one in judged.capacity)
@@ -35,10 +38,20 @@ def sustained(judged: Judgement, subjects: Mapping[str, str]) -> Judgement:
     found = {(c.subject, c.promise): c for c in capacity}
     names = list(dict.fromkeys(c.subject for c in capacity))
     promises = list(dict.fromkeys(c.promise for c in capacity))
-    agreeing = sweep.agreeing_of(judged.agreement, subjects)
     void = sweep.void_of(steps, left_out=out)
     judged = replace(judged, void=void)
     parts: list[list[Said]] = []
+
+    def unsure(x: Capacity, y: Capacity) -> str:
+        """Why the one in front of the two only leads, in a clause; empty: it sustains more."""
+        if why := rough(x, y):
+            return why
+        why = alike.doubt(pair(x.subject, y.subject))
+        changed = max(capacity, key=lambda c: c.speeds)
+        if not why and not leads(x, y, gap * meanwhile.reach(x, y, changed, steps)):
+            why = meanwhile.doubt(changed)
+        return f"which is not resolved: {why}" if why else ""
+
     single = Rank.ANSWER if len(names) == 1 else Rank.MORE
     for one in capacity:
         who = f"{one.subject}, {one.promise}" if len(names) > 1 else one.promise
@@ -51,10 +64,13 @@ def sustained(judged: Judgement, subjects: Mapping[str, str]) -> Judgement:
     gap = builds.alike(len(names) * (len(names) - 1) // 2 * len(promises)) if once else 1.0
     if len(names) > 1 and not judged.first_look:
         for promise in promises:
-            most = _of_promise(promise, names, found, agreeing, gap)
+            most = _of_promise(promise, names, found, pair, unsure, gap)
             parts.append([*said(most, Rank.ANSWER)])
-        parts.append([*said(sentences([_once(gap)]) if once else [], Rank.DOUBT, Rank.ASIDE)])
-        parts.append([*said(_differing(names, agreeing), Rank.DOUBT)])
+        after = any(meanwhile.apart(x, y, steps) for x, y in combinations(capacity, 2))
+        hedge = sentences([_once(gap, after)]) if once else []
+        parts.append([*said(hedge, Rank.DOUBT, Rank.ASIDE)])
+        differ = [text for a, b in combinations(names, 2) for text in alike.said(a, b, pair(a, b))]
+        parts.append([*said(differ, Rank.DOUBT)])
     parts.append([*said(sweep.failed(steps), Rank.DOUBT)])
     if not capacity:
         none = "The plan has no promise, so there is no capacity to be found."
@@ -67,7 +83,8 @@ def sustained(judged: Judgement, subjects: Mapping[str, str]) -> Judgement:
 
     def sure(a: str, b: str, promise: str) -> bool:
         """Whether one subject sustains more than another, and they answer alike."""
-        return _comparable(a, b, agreeing) and above(found[a, promise], found[b, promise], gap)
+        x, y = found[a, promise], found[b, promise]
+        return leads(x, y, gap) and not unsure(x, y) and not alike.apart(a, b, pair(a, b))
 
     resolved = any(sure(a, b, p) for a, b in permutations(names, 2) for p in promises)
     # Above every rival under every promise.
@@ -147,60 +164,55 @@ def rough(*those: Capacity) -> str:
 
 
 def _of_promise(
-    promise: str, names: Sequence[str], found: Found, agreeing: sweep.Agreeing, gap: float
+    promise: str, names: Sequence[str], found: Found, pair: Pairs, unsure: Unsure, gap: float
 ) -> list[str]:
     """Which subject sustains more under one promise, where the intervals do not overlap."""
     own = {name: found[name, promise] for name in names}
     known = [n for n in names if own[n].holds is not None or own[n].fails is not None]
-    pairs = [pair for pair in combinations(known, 2) if _comparable(*pair, agreeing)]
+    pairs = [two for two in combinations(known, 2) if not alike.apart(*two, pair(*two))]
     if len(known) <= FEW:
-        return [f"With {promise}, {_pair(own[a], own[b], gap)}." for a, b in pairs]
+        return [f"With {promise}, {_pair(own[a], own[b], unsure, gap)}." for a, b in pairs]
     leader = max(known, key=lambda n: (own[n].holds or 0.0, own[n].fails or math.inf))
-    others = [n for pair in pairs if leader in pair for n in pair if n != leader]
-    beaten = [n for n in others if leads(own[leader], own[n], gap)]
-    even = [n for n in others if n not in beaten]
-    said, why = [], rough(own[leader], *(own[n] for n in beaten))
-    if beaten and why:
-        said.append(f"With {promise}, {leader} leads {listed(beaten)}, {why}.")
-    elif beaten:
-        said.append(
-            f"With {promise}, {leader} sustains more than {listed(beaten)}: the intervals do not "
-            "overlap."
-        )
+    others = [n for two in pairs if leader in two for n in two if n != leader]
+    beaten: dict[str, list[str]] = {}  # by why it is not sure
+    even = []
+    for n in others:
+        if leads(own[leader], own[n], gap):
+            beaten.setdefault(unsure(own[leader], own[n]), []).append(n)
+        else:
+            even.append(n)
+    said = [
+        f"With {promise}, {leader} leads {listed(those)}, {why}."
+        if why
+        else f"With {promise}, {leader} sustains more than {listed(those)}: the intervals do not "
+        "overlap."
+        for why, those in sorted(beaten.items())
+    ]
     if even:
         said.append(f"With {promise}, {leader} and {listed(even)} are not told apart.")
     return said
 
 
-def _once(gap: float) -> str:
-    """That each was started once, which no interval covers."""
+def _once(gap: float, after: bool) -> str:
+    """That each was started once, which no interval covers. ``after``: one after another."""
+    order = " A change of the machine from one search to the next would look the same."
     return (
         "Each configuration was started and searched once, so limits less than "
         f"{100 * (gap - 1):.1f} % apart are not told apart: a restart alone may move a limit. How "
         f"far is not known, and {100 * builds.SD:g} % (standard deviation) is assumed; to know, "
-        "search each several times (`replicates = 3`)."
+        f"search each several times (`replicates = 3`).{order if after else ''}"
     )
 
 
-def _pair(a: Capacity, b: Capacity, gap: float) -> str:
+def _pair(a: Capacity, b: Capacity, unsure: Unsure, gap: float) -> str:
     if leads(b, a, gap):
         a, b = b, a
     spans = f"({interval(a)} against {interval(b)})"
-    if leads(a, b, gap) and (why := rough(a, b)):
+    if not leads(a, b, gap):
+        return f"{a.subject} and {b.subject} are not told apart {spans}"
+    if why := unsure(a, b):
         return f"{a.subject} leads {b.subject} {spans}, {why}"
-    if leads(a, b, gap):
-        return f"{a.subject} sustains more than {b.subject} {spans}: the intervals do not overlap"
-    return f"{a.subject} and {b.subject} are not told apart {spans}"
-
-
-def _comparable(a: str, b: str, agreeing: sweep.Agreeing) -> bool:
-    agree, of = agreeing.get((a, b), (0, 0))
-    return bool(agree) or not of
-
-
-def _differing(names: Sequence[str], agreeing: sweep.Agreeing) -> list[str]:
-    pairs = [(a, b, *agreeing.get((a, b), (0, 0))) for a, b in combinations(names, 2)]
-    return [disagreement(a, b, agree, of) for a, b, agree, of in pairs if agree < of]
+    return f"{a.subject} sustains more than {b.subject} {spans}: the intervals do not overlap"
 
 
 def _doubted(found: Capacity, steps: Sequence[Step]) -> Capacity:

@@ -378,7 +378,9 @@ def all_empty(pair: Pair) -> str:
     found = pair.agreement
     if found.require == "none" or not found.agreeing or found.empty < found.agreeing:
         return ""
-    return f"both find nothing on any of the {found.agreeing} queries on which they agree"
+    n = found.agreeing
+    which = f"any of the {n} queries" if n > 1 else "the one query"
+    return f"both find nothing on {which} on which they agree"
 
 
 def _chosen(measured: Measured, keep: NDArray[np.int64]) -> NDArray[np.bool_]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,6 +29,7 @@ from searchbench.analysis.stats.intervals import LEVEL
 USL_LEVELS = 5  # four points leave one degree of freedom to three parameters: all of them fit
 USL_R_SQUARED = 0.9
 ROUNDS = 4  # of weighting by what was fitted before; by then it no longer moves
+AS_WELL = 3  # times the law's residual variance: what fits no worse than that, fits as well
 LEAST_NOISE = 1e-6  # relative; exact data are not known better than that
 CONCURRENCY = ("clients", "threads", "connections", "parts", "shards", "cores", "nodes")
 
@@ -69,7 +71,7 @@ def fit_usl(x: Sequence[float], y: Sequence[float]) -> Fit | None:
     N = √((1 − σ)/κ) (Gunther, Guerrilla Capacity Planning, 2007, ch. 4). N/X is linear in 1/λ, σ/λ
     and κ/λ, so least squares of its relative errors gives t-intervals with three degrees of freedom
     less than levels, and Fieller's (1954) of their ratios. None below five levels, where R² < 0.9
-    on logs, or where the fit is no rate.
+    on logs, where the fit is no rate, or where a ceiling fits as well. ``x`` ascends.
     """
     n, rate = np.asarray(x, dtype=np.float64), np.asarray(y, dtype=np.float64)
     if n.size < USL_LEVELS or np.any(n < 1) or np.any(rate <= 0):
@@ -89,6 +91,8 @@ def fit_usl(x: Sequence[float], y: Sequence[float]) -> Fit | None:
         return None
     df = n.size - terms.shape[1]
     noise = max(float(np.sum((cycle / fitted - 1) ** 2)) / df, LEAST_NOISE**2)
+    if _ceiling(n, rate, AS_WELL * noise):
+        return None
     inverse = np.linalg.pinv(terms / fitted[:, None])
     # A fourth, exact value: 1. So λ too is a ratio of two linear combinations.
     values, covariance = np.append(solution, 1.0), np.zeros((4, 4))
@@ -114,6 +118,21 @@ def fit_usl(x: Sequence[float], y: Sequence[float]) -> Fit | None:
         low, high = math.sqrt(squared.low), math.sqrt(squared.high)
         intervals["peak"] = Interval(low, high, LEVEL, squared.method)
     return Fit("Universal Scalability Law", parameters, r_squared, peak, intervals)
+
+
+def _ceiling(n: Floats, rate: Floats, most: float) -> bool:
+    """Whether min(λN, C) explains the data up to a residual variance, and λN alone does not.
+
+    So it is with a closed loop on a server that has C / λ workers: neither contention nor
+    coherence.
+    """
+    rise, top = np.log(rate / n), np.log(rate)
+    knee = min(_squares(rise[:k]) + _squares(top[k:]) for k in range(1, n.size))
+    return bool(knee <= (n.size - 2) * most and _squares(rise) > (n.size - 1) * most)
+
+
+def _squares(values: Floats) -> float:
+    return float(np.sum((values - values.mean()) ** 2))
 
 
 def _ratio_interval(
@@ -157,6 +176,11 @@ def _scale(
     unclear = tuple(x[i] for i, name in enumerate(names) if i != at and name not in below)
     counts = factor.rsplit(".", 1)[-1]
     fit = fit_usl(x, y) if metric == "throughput" and counts in CONCURRENCY else None
+    if fit and fit.peak:
+        worse = [x[i] for i, name in enumerate(names) if name in below]
+        if max(worse, default=0.0) <= fit.peak:
+            spans = {name: span for name, span in fit.intervals.items() if name != "peak"}
+            fit = replace(fit, peak=None, intervals=spans)
     return Scale(
         factor, metric, figures[0].unit, held, Curve(label, x, y, low, high), x[at], unclear, fit
     )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from collections import deque
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
@@ -25,23 +26,27 @@ def planned(plan: Plan, kept: Writer) -> Trials:
 
 
 def searched(plan: Plan, kept: Writer, decide: Decide) -> Trials:
-    """One subject after another, each until ``decide`` has nothing more to ask of it.
+    """For each subject until ``decide`` has nothing more to ask of it.
 
+    Attached subjects take turns, trial by trial: what the machine does meanwhile meets all of them.
+    Of those that are started only one runs at a time, so these are searched one after another.
     The plan begins with a template for each subject; each trial that is decided on is appended to
     it, with a treatment of its own, before it is driven. A search that was interrupted goes on
     where it stopped.
     """
     templates = {t.subject: t for t in plan.treatments}
-    turns: list[tuple[int, str]] = []
+    together: list[deque[tuple[int, str]]] = []  # each a list of those that take turns
     rng = random.Random(f"searchbench search {plan.seed}")
     for block in range(1, plan.judging.replicates + 1):
         subjects = list(templates)
         if block > 1:
             rng.shuffle(subjects)
-        turns += [(block, subject) for subject in subjects]
+        together.append(deque((block, s) for s in subjects if templates[s].attach))
+        together += [deque([(block, s)]) for s in subjects if not templates[s].attach]
     tried: set[str] = set()
-    for block, subject in turns:
-        while True:
+    for turns in together:
+        while turns:
+            block, subject = turns.popleft()
             plan = kept.record.plan
             trial = next(
                 (
@@ -57,11 +62,12 @@ def searched(plan: Plan, kept: Writer, decide: Decide) -> Trials:
             if trial is None:
                 wanted = decide(kept.record, subject, block)
                 if wanted is None:
-                    break
+                    continue
                 several = len(templates) > 1
                 plan, trial = _grown(plan, templates[subject], block, wanted, several=several)
                 kept.grow(plan)
             tried.add(trial.id)
+            turns.append((block, subject))
             yield plan, trial
 
 
