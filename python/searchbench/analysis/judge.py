@@ -202,7 +202,8 @@ def _of_steps(
         return answers.pair(first[a], first[b]) if a in first and b in first else None
 
     by_id = {t.treatment: t for t in treatments}
-    evidence = Evidence(by_id, loads, samples, pair, builds.of(record))
+    started = frozenset(t.treatment for t in record.trials if t.attached is None)
+    evidence = Evidence(by_id, loads, samples, pair, builds.of(record), started)
     return _spelt(of_sweep.sustained(found, subjects, evidence), judging)
 
 
