@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -11,9 +12,11 @@ import pytest
 
 import records
 from records import Study, lognormal
+from searchbench.analysis.compare.state import State
 from searchbench.analysis.judge import judge
 from searchbench.analysis.judgement import Estimate, Interval, Step
 from searchbench.analysis.sweep import drift
+from searchbench.analysis.sweep.clients import sentences
 from searchbench.analysis.sweep.points import Point, points
 from searchbench.record import open_record
 
@@ -66,6 +69,68 @@ def test_nothing_is_known_of_a_drift_where_each_load_was_driven_once() -> None:
     shuffled = dict(zip(order, (3, 0, 4, 1, 2), strict=True))
     assert not drift.hidden(own, shuffled)
     assert not drift.hidden(own[:1], order)
+
+
+def aged(rng: np.random.Generator, blocks: int, *, turns: bool) -> tuple[list[Point], Any]:
+    """Four workers, slower by 5 % with every step since the start, which each block makes anew."""
+    steps, order = [], {}
+    for block in range(blocks):
+        loads = list(RATES.items())
+        for age, (clients, rate) in enumerate(loads[::-1] if turns and block % 2 else loads):
+            value = rate * math.exp(0.005 * rng.standard_normal() - 0.05 * age)
+            span = Interval(value * 0.99, value * 1.01, 0.95, "batch means")
+            trial = f"{block}-{clients}"
+            order[trial] = len(order)
+            steps.append(
+                Step(system="s", subject="s", treatment=f"c{clients}", label=f"{clients}",
+                     kind="closed", status="valid", clients_asked=clients, trial=trial, levels={},
+                     block=block, answered=Estimate(value, "queries/s", 999, span))
+            )  # fmt: skip
+    return known_steady(steps), order
+
+
+def known_steady(steps: list[Step]) -> list[Point]:
+    steady = State("steady", 0, 1, 0.0, 0.0, 1.0, None)
+    return [replace(p, state=steady) for p in points(steps)["s"]]
+
+
+@pytest.mark.parametrize("blocks", [2, 3, 4, 5])
+def test_what_ages_anew_in_each_block_is_not_called_an_effect_of_the_load(blocks: int) -> None:
+    rng, claim = np.random.default_rng(blocks), "With more clients it answers less"
+    claimed = hedged = turned = 0
+    for _ in range(50):
+        own, order = aged(rng, blocks, turns=False)
+        assert drift.of(own, order) is None, "each load has one age in all blocks"
+        assert drift.hidden(own, order, anew=True)
+        assert not drift.hidden(own, order), "a system that ran already became older"
+        claimed += claim in " ".join(sentences("s", own))
+        said = " ".join(sentences("s", own, hidden=True))
+        assert claim not in said
+        hedged += "In each block they were driven in one order, so whether the load" in said
+        own, order = aged(rng, blocks, turns=True)
+        assert not drift.hidden(own, order, anew=True)
+        turned += claim in " ".join(sentences("s", own))
+    assert claimed == hedged >= (40 if blocks > 2 else 5)
+    assert turned <= 2
+
+
+def test_a_decline_that_the_load_makes_is_seen_in_blocks_that_take_turns() -> None:
+    rng, seen = np.random.default_rng(1), 0
+    falls = {1: 500.0, 2: 1000.0, 4: 2000.0, 8: 1900.0, 16: 1700.0}
+    for _ in range(50):
+        steps = []
+        for block in range(3):
+            for n, rate in list(falls.items())[:: -1 if block % 2 else 1]:
+                value = rate * math.exp(0.005 * rng.standard_normal())
+                span = Interval(value * 0.99, value * 1.01, 0.95, "batch means")
+                steps.append(
+                    Step(system="s", subject="s", treatment=f"c{n}", label=f"{n}", kind="closed",
+                         status="valid", clients_asked=n, trial=f"{block}-{n}", levels={},
+                         block=block, answered=Estimate(value, "queries/s", 999, span))
+                )  # fmt: skip
+        own = known_steady(steps)
+        seen += "With more clients it answers less" in " ".join(sentences("s", own))
+    assert seen >= 45
 
 
 def sweep(path: Path, monkeypatch: pytest.MonkeyPatch, a_step: float, **more: Any) -> str:

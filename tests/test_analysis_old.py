@@ -87,7 +87,11 @@ def test_an_old_record_has_the_figures_that_it_had(name: str) -> None:
         kept = {"a", "b", "metric", "queries_used", "queries_left_out"}
         same(one, {k: v for k, v in other.items() if k in kept})
         ratios = [c["ratio"] and c["ratio"]["value"] for c in (one, other)]
-        same(*ratios)
+        if one["metric"] == "throughput" and None not in ratios:
+            # Clients keep their own mixes today.
+            assert ratios[0] == pytest.approx(ratios[1], rel=0.001)
+        else:
+            same(*ratios)
 
 
 @pytest.mark.parametrize("name", ["study", "sweep", "capacity"])

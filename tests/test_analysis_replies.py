@@ -32,8 +32,13 @@ def written(path: Path, measure: str = "sweep", **extra: Any) -> Record:
     return open_record(study.write(path))
 
 
-def sized(path: Path, busy: float, scatter: float = 0.0) -> Record:
-    """Replies of 900 bytes and more when asked alone; this share of 100 bytes under load."""
+def sized(
+    path: Path, busy: float, scatter: float = 0.0, cut: tuple[float, float] = (0.0, 1.0)
+) -> Record:
+    """Replies of 900 bytes and more when asked alone; this share of 100 bytes under load.
+
+    ``cut``: a share of them, and by what factor these are smaller under load.
+    """
     alone = {q: 900 + 10 * q for q in range(40)}
     record = written(
         path, captured={"sizes": {str(q): size for q, size in alone.items()}}, **UNREAD
@@ -43,6 +48,7 @@ def sized(path: Path, busy: float, scatter: float = 0.0) -> Record:
     table = pq.read_table(file)
     size = np.array([alone[q] for q in table.column("query").to_pylist()], dtype=float)
     size *= np.exp(scatter * rng.standard_normal(size.size))
+    size[rng.random(size.size) < cut[0]] *= cut[1]
     size[rng.random(size.size) < busy] = 100
     at = table.schema.get_field_index("bytes")
     pq.write_table(table.set_column(at, table.schema.field("bytes"),
@@ -137,6 +143,20 @@ def test_replies_of_other_sizes_under_load_are_a_warning_in_the_answer(tmp_path:
     assert "(90 %), typically 100 bytes and not 1,0" in own.number
     assert "answered with other sizes under load" in found.verdict.decision
     assert SIZES in found.verdict.lines[0][-1]
+
+
+@pytest.mark.parametrize("scatter", [0.0, 0.05])
+def test_replies_that_are_mostly_smaller_under_load_are_a_warning(
+    tmp_path: Path, scatter: float
+) -> None:
+    found = judge(sized(tmp_path / "r", 0.0, scatter, cut=(0.95, 0.66)))
+    (own,) = of(found, SIZES)
+    assert own.severity == "warning"
+    assert "(95 %), typically 7" in own.number
+    assert "smaller than when the same was asked alone, typically by 34 %" in own.meaning
+    assert SIZES in found.verdict.lines[0][-1]
+    for i, cut in enumerate([(0.3, 0.66), (1.0, 0.95), (1.0, 1.3)]):
+        assert of(judge(sized(tmp_path / f"{i}", 0.0, scatter, cut=cut)), SIZES) == []
 
 
 @pytest.mark.parametrize(("busy", "scatter"), [(0.0, 0.0), (0.004, 0.0), (0.0, 0.2)])

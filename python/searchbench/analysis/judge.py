@@ -204,7 +204,8 @@ def _of_steps(
     if found.measure == "capacity":
         return _spelt(of_capacity.sustained(found, pair), judging)
     by_id = {t.treatment: t for t in treatments}
-    evidence = Evidence(by_id, loads, samples, pair, builds.of(record))
+    started = frozenset(t.treatment for t in record.trials if t.attached is None)
+    evidence = Evidence(by_id, loads, samples, pair, builds.of(record), started)
     return _spelt(of_sweep.sustained(found, subjects, evidence), judging)
 
 

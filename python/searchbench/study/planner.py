@@ -260,7 +260,7 @@ def _order(
         elif all(t.attach for t in treatments):
             members = [(name, False) for name in _in_turn(treatments, study.steps.path, block)]
         else:
-            members = [(name, False) for name in _together(treatments, rng)]
+            members = [(name, False) for name in _together(treatments, rng, block)]
         for treatment, twin in members:
             name = f"b{block:0{width}d}-{treatment}{'-aa' if twin else ''}"
             yield Trial(name, block, treatment, twin)
@@ -282,12 +282,16 @@ def _in_turn(treatments: Sequence[Treatment], step: str, block: int) -> Iterator
         yield from (*members[first:], *members[:first])
 
 
-def _together(treatments: Sequence[Treatment], rng: random.Random) -> Iterator[str]:
-    """Subjects in random order, the steps of each in the order of the study, on one warm system."""
+def _together(treatments: Sequence[Treatment], rng: random.Random, block: int) -> Iterator[str]:
+    """Subjects in random order, the steps of each together on one warm system.
+
+    In the order of the study, and in every second block backwards: each block starts its systems
+    anew, so in one order their age would grow with the load.
+    """
     shuffled = _grouped((t.subject, t.id) for t in treatments)
     rng.shuffle(shuffled)
     for members in shuffled:
-        yield from members
+        yield from members if block % 2 else reversed(members)
 
 
 def _grouped(pairs: Iterable[tuple[str, str]]) -> list[list[str]]:

@@ -277,7 +277,8 @@ show the noise.
 
 **A sweep** is a list of steps in `[load]`, either `clients` or `rate_per_s`; take it to see how
 latency and throughput change with load. Each configuration is started once in each block. Its steps
-follow one another on the same warm system, in the order of the list.
+follow one another on the same warm system, in the order of the list, and in every second block
+backwards.
 
 ```toml
 [load]

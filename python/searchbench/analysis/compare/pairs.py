@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from searchbench.analysis.agreement.agreement import Pair
 from searchbench.analysis.agreement.answers import AnswerBook
 from searchbench.analysis.compare import builds, failed, jobs, standing, state
-from searchbench.analysis.compare.mix import Mix, adds_up
+from searchbench.analysis.compare.mix import MINGLED, Mix, adds_up
 from searchbench.analysis.judgement import Comparison, Floor, TreatmentResult, TrialResult
 from searchbench.analysis.stats.distributions import normal
 from searchbench.analysis.stats.intervals import (
@@ -230,14 +230,16 @@ def _draft(
     own_loads = loads[a.treatment], loads[b.treatment]
     logs: list[float] = []
     lacking: dict[str, None] = {}
+    mingled = False
     for block in sorted(mine.keys() & other.keys()):
         trials = mine[block], other[block]
         if metric == "throughput" and pair is not None:
             both = [samples.measured(trial.trial) for trial in trials]
             mix = Mix(both[0], both[1], pair.agreeing)
             x, y = (mix.value(*of, metric) for of in zip(both, own_loads, strict=True))
-            sides = zip((a, b), both, own_loads, strict=True)
+            sides = list(zip((a, b), both, own_loads, strict=True))
             lacking |= {t.label: None for t, m, load in sides if not adds_up(m, load)}
+            mingled |= not lacking and not all(mix.follows(m, load) for _, m, load in sides)
         else:
             x, y = (value(trial, samples, metric, keep) for trial in trials)
         if x and y:
@@ -248,6 +250,8 @@ def _draft(
             "counted, so clients waited for replies that are in no latency"
         )
         blank = replace(blank, reason=_join(blank.reason, why))
+    if mingled:
+        blank = replace(blank, reason=_join(blank.reason, MINGLED))
     return blank, logs
 
 

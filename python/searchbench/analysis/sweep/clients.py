@@ -60,10 +60,13 @@ def knee(own: Sequence[Point]) -> Knee:
     return Knee(most, rivals, first, at_most, flat, usable[-1])
 
 
-def sentences(name: str, own: Sequence[Point], *, drifts: bool = False) -> list[str]:
+def sentences(
+    name: str, own: Sequence[Point], *, drifts: bool = False, hidden: bool = False
+) -> list[str]:
     """What one subject answers to so many clients. ``own``: as of ``knee``.
 
-    ``drifts``: its speed changed with the time, which no comparison of two of its steps leaves out.
+    ``drifts``: its speed changed with the time, which no comparison of two of its steps leaves out;
+    ``hidden``: it would not show if it did, as every pass was in one order.
     """
     found = knee(own)
     most, first = found.most, found.first
@@ -115,10 +118,11 @@ def sentences(name: str, own: Sequence[Point], *, drifts: bool = False) -> list[
         point, ratio = min(falling, key=lambda pair: pair[1].value)
         less = f"at {counted(point.x)} {times(ratio)} as much as at {counted(most.x)}"
         once = len(most.values("answered").keys() & point.values("answered").keys()) < 2
+        why = "Each was driven once" if once else "In each block they were driven in one order"
         said.append(
-            f"In these drives it answered less with more clients: {less}. Each was driven once, so "
-            "whether the load made that is not known."
-            if once
+            f"In these drives it answered less with more clients: {less}. {why}, so whether the "
+            "load made that is not known."
+            if once or hidden
             else f"With more clients it answers less: {less}."
         )
     return said

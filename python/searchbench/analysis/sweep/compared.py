@@ -28,7 +28,7 @@ class Evidence:
     """What comparisons rest on besides the points.
 
     ``pair``: how two subjects agree; None where their replies were not read. ``built``: as
-    ``builds.of`` has it.
+    ``builds.of`` has it. ``started``: the treatments whose system each block started anew.
     """
 
     by_id: Mapping[str, TreatmentResult]
@@ -36,6 +36,7 @@ class Evidence:
     samples: Samples
     pair: Callable[[str, str], Pair | None]
     built: builds.Builds
+    started: frozenset[str] = frozenset()
 
 
 def comparisons(found: Mapping[str, Sequence[Point]], evidence: Evidence) -> tuple[Comparison, ...]:

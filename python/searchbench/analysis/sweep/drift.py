@@ -1,8 +1,9 @@
 """Load or time: did a subject become slower or faster from block to block, at the same loads?
 
 The steps of a block are driven in the order of the study, mostly by ascending load. So a server
-that becomes slower with the hours looks like one that more load makes slower, in every block alike.
-Only the same load, driven again in a later block, shows the difference.
+that becomes slower with the hours looks like one that more load makes slower. Only the same load,
+driven again in a later block, shows the difference; and if each block started its system anew, only
+where the steps were in another order.
 """
 
 from __future__ import annotations
@@ -24,6 +25,11 @@ MATTERS = 1.05  # less than this in the time of one pass alters nothing that is 
 LEVEL = 0.95  # that a trend is more than scatter, from four blocks on
 TREND = 4  # blocks, from which on they show their own scatter about a trend
 MEANWHILE = "A server or machine that became slower meanwhile looks like an effect of the load."
+
+ANEW = (
+    "Each block started its systems anew and drove the loads in one order, so a warm-up or a leak "
+    "looks like an effect of the load in every block."
+)
 
 
 @dataclass(frozen=True)
@@ -80,12 +86,19 @@ def sentence(name: str, found: Drift | None) -> str:
     )
 
 
-def hidden(own: Sequence[Point], order: Mapping[str, int]) -> bool:
-    """Whether each load was driven once, and the loads rose or fell all the time."""
-    if len(own) < 2 or any(len(p.steps) > 1 for p in own):
+def hidden(own: Sequence[Point], order: Mapping[str, int], *, anew: bool = False) -> bool:
+    """Whether no load was driven at two ages of the system, as loads rose or fell all the time.
+
+    ``anew``: each block started it; else all blocks had one that became older.
+    """
+    blocks = sorted({s.block for p in own for s in p.steps})
+    if len(own) < 2 or (len(blocks) > 1 and not anew):
         return False
-    when = [order[p.steps[0].trial] for p in own]
-    return when in (sorted(when), sorted(when, reverse=True))
+    passes = [[order[s.trial] for p in own for s in p.steps if s.block == b] for b in blocks]
+    rising, falling = (
+        all(when == sorted(when, reverse=back) for when in passes) for back in (False, True)
+    )
+    return (rising or falling) and any(len(when) > 1 for when in passes)
 
 
 def _speeds(point: Point) -> dict[int, Estimate]:

@@ -12,7 +12,7 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
-from searchbench.analysis.compare.mix import Mix, adds_up
+from searchbench.analysis.compare.mix import MINGLED, Mix, adds_up
 from searchbench.analysis.judgement import Estimate
 from searchbench.analysis.stats import intervals, within
 from searchbench.analysis.sweep import points as at
@@ -55,12 +55,14 @@ class Mixed:
             metric: ({}, {}) for metric in at.metrics(a, b)
         }
         self._lacking: set[int] = set()  # which sides' latencies do not add up
+        self._mingled = False
         counts = []
         for block, pair in steps.items():
             x, y = (s.measured(step.trial) for s, step in zip(samples, pair, strict=True))
             sides, mix = ((x, loads[0]), (y, loads[1])), Mix(x, y, agreeing)
             counts.append((mix.queries, mix.asked))
             self._lacking |= {i for i, side in enumerate(sides) if not adds_up(*side)}
+            self._mingled |= not all(mix.follows(*side) for side in sides)
             for metric, found in self._values.items():
                 name = "throughput" if metric == "answered" else metric
                 own = [mix.estimate(*side, name) for side in sides]
@@ -84,8 +86,10 @@ class Mixed:
 
     def unknown(self, metric: str, names: tuple[str, str]) -> str:
         """Why there is no ratio by a metric; ``names``: of the first and the second."""
-        if metric != "answered" or not self._lacking:
+        if metric != "answered" or not (self._lacking or self._mingled):
             return TOO_FEW
+        if not self._lacking:
+            return MINGLED
         return (
             f"the latencies of {' and of '.join(names[i] for i in sorted(self._lacking))} give "
             "more throughput than was counted: some requests are in no latency, as they failed or "

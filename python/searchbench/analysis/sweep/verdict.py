@@ -49,6 +49,10 @@ def sustained(judged: Judgement, subjects: Mapping[str, str], evidence: Evidence
     kept, several = promises.sentences(steps), say.of_subjects(driven, decide, agreeing)
     order = {s.trial: i for i, s in enumerate(steps)}
     drifts = {name: drift.of(own, order) for name, own in found.items()}
+    hidden = {
+        name: drift.hidden(own, order, anew={p.treatment for p in own} <= evidence.started)
+        for name, own in found.items()
+    }
     alone = Rank.MORE if kept or several else Rank.ANSWER
     parts = [
         *([*said(sentences([one]), Rank.ANSWER, Rank.MORE)] for one in kept),
@@ -59,7 +63,13 @@ def sustained(judged: Judgement, subjects: Mapping[str, str], evidence: Evidence
         *([*said(say.unserved(*one), Rank.DOUBT)] for one in unserved.items()),
         *([*said(say.no_answers(*one), Rank.DOUBT)] for one in found.items()),
         *(
-            [*said(say.of_points(name, own, drifts[name] is not None), alone, Rank.MORE)]
+            [
+                *said(
+                    say.of_points(name, own, drifts[name] is not None, hidden[name]),
+                    alone,
+                    Rank.MORE,
+                )
+            ]
             for name, own in found.items()
             if own
         ),
@@ -72,8 +82,10 @@ def sustained(judged: Judgement, subjects: Mapping[str, str], evidence: Evidence
         [*said(failed(steps), Rank.DOUBT)],
     ]
     if len({s.block for s in steps}) < 2 and any(found.values()):
-        hidden = any(drift.hidden(own, order) for own in found.values())
-        parts.append([Said(f"{ONCE} {drift.MEANWHILE}" if hidden else ONCE, Rank.DOUBT)])
+        meanwhile = any(hidden.values())
+        parts.append([Said(f"{ONCE} {drift.MEANWHILE}" if meanwhile else ONCE, Rank.DOUBT)])
+    elif any(hidden.values()):
+        parts.append([Said(drift.ANEW, Rank.DOUBT)])
     if not steps:
         parts.append([Said("No step is on record yet, so there is no result.", Rank.ANSWER)])
     header, lines = table(steps)

@@ -36,10 +36,13 @@ def _dead(own: Sequence[Point]) -> list[Point]:
     return [p for p in own if (e := p.of("answered")) is None or not e.value]
 
 
-def of_points(name: str, own: Sequence[Point], drifts: bool = False) -> list[str]:
+def of_points(
+    name: str, own: Sequence[Point], drifts: bool = False, hidden: bool = False
+) -> list[str]:
     """What one subject sustains. ``own``: its points by ascending load, at least one.
 
-    ``drifts``: its speed changed with the time too (``sweep.drift``).
+    ``drifts``: its speed changed with the time too; ``hidden``: that it did would not show (both:
+    ``sweep.drift``).
     """
     kind, dead = own[0].kind, _dead(own)
     if dead and len(dead) < len(own) and kind != "replay":
@@ -49,9 +52,9 @@ def of_points(name: str, own: Sequence[Point], drifts: bool = False) -> list[str
             f"At {listed([digits(p.x) for p in dead])} {unit} {name} answered no request well, so "
             "what it sustains there is unknown: look at the outcomes and at its log."
         )
-        return [*of_points(name, alive, drifts), stopped, *_errors(name, dead)]
+        return [*of_points(name, alive, drifts, hidden), stopped, *_errors(name, dead)]
     say: dict[str, Callable[[str, Sequence[Point]], list[str]]] = {
-        "closed": partial(clients.sentences, drifts=drifts),
+        "closed": partial(clients.sentences, drifts=drifts, hidden=hidden),
         "open": _rates,
         "replay": _replay,
     }

@@ -19,7 +19,7 @@ from searchbench.record.trial import Asked
 
 NEVER = -1  # an instant that did not happen
 INSTANTS = ("due", "free", "sent", "done")
-KEPT_ROWS = 20_000_000  # measured samples kept in memory: 21 bytes each
+KEPT_ROWS = 20_000_000  # measured samples kept in memory: 23 bytes each
 
 Ints = NDArray[np.int64]
 
@@ -28,7 +28,8 @@ Ints = NDArray[np.int64]
 class Trace:
     """Every request of a trial. Instants in ns since the start of the drive, -1 for never.
 
-    Invariant: all arrays have the same length. ``window``: start and end in ns.
+    Invariant: all arrays have the same length. ``window``: start and end in ns. ``client``: which
+    client of a closed loop asked; None: not on record.
     """
 
     query: NDArray[np.uint32]
@@ -38,6 +39,7 @@ class Trace:
     sent: Ints
     done: Ints
     window: tuple[int, int]
+    client: NDArray[np.uint16] | None = None
 
     @property
     def window_s(self) -> float:
@@ -53,8 +55,8 @@ class Trace:
 class Measured:
     """The requests of the window that ended well (outcome ok), for figures.
 
-    ``part``: the slice of the window that each was due in. Invariant: all arrays have the same
-    length.
+    ``part``: the slice of the window that each was due in. ``client``: as of ``Trace``. Invariant:
+    all arrays have the same length.
     """
 
     query: NDArray[np.uint32]
@@ -62,6 +64,7 @@ class Measured:
     response_ns: Ints
     part: NDArray[np.uint8]
     window_s: float
+    client: NDArray[np.uint16] | None = None
 
 
 def read_trace(record: Record, trial: Trial) -> Trace:
@@ -115,6 +118,7 @@ def whole_trace(record: Record, trial: Trial) -> Trace:
         query=_column(record, name, "query").astype(np.uint32, copy=False),
         outcome=_column(record, name, "outcome").astype(np.uint8, copy=False),
         window=(window.start, window.end) if window is not None else (0, last + 1),
+        client=_clients(record, trial),
         **instants,
     )
 
@@ -131,6 +135,7 @@ def measured_of(trace: Trace) -> Measured:
         response_ns=done - trace.due[kept],
         part=within.slices(trace.due[kept], trace.window).astype(np.uint8),
         window_s=trace.window_s,
+        client=None if trace.client is None else trace.client[kept],
     )
 
 
@@ -164,6 +169,18 @@ class Samples:
             self.keep(trial, measured_of(self.trace(trial)))
         self._kept.move_to_end(trial)
         return self._kept[trial]
+
+
+def _clients(record: Record, trial: Trial) -> NDArray[np.uint16] | None:
+    """By request, the client of a closed loop that asked; None of other loads.
+
+    A client has one connection, but one to each target that it asks: of several targets the record
+    does not say which connections are of one client.
+    """
+    if trial.load.kind != "closed":
+        return None
+    connection = _column(record, trial.trial, "connection")
+    return None if int(connection.max(initial=0)) >= (trial.load.clients or 1) else connection
 
 
 def _column(record: Record, trial: str, name: str) -> NDArray[Any]:

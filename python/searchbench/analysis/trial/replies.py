@@ -27,6 +27,7 @@ ONE_SIZE = "replies of one size"
 NOT_COMPARED = "answers not compared"
 NO_ANSWERS = (REDIRECTS, SIZES, ONE_SIZE)  # kinds of findings: replies that may be no answers
 MOVED = 2.0  # times as large or as small: totals and times in a reply move it by far less
+LESS = 0.9  # of their size alone: where most replies are at most that, it is no scatter
 DISTINCT = 20  # requests, from which on it is odd that all replies have one size
 
 
@@ -90,9 +91,20 @@ def _sizes(trial: Trial, query: Ints, size: Ints, alone: dict[int, int]) -> Iter
     was = known[query]
     size, was = size[was > 0], was[was > 0]
     moved = (size >= MOVED * was) | (was >= MOVED * size)
+    meaning = (
+        "Under load these replies were twice as large or half as large as when the same was asked "
+        "alone, so they may be other answers, such as a notice that the server is busy."
+    )
+    if np.count_nonzero(moved) <= ERRORS_INVALID * size.size:
+        moved = size <= LESS * was
+        if 2 * np.count_nonzero(moved) <= size.size:
+            return
+        less = percent(1 - float(np.median(size[moved] / was[moved])))
+        meaning = (
+            f"Under load most replies were smaller than when the same was asked alone, typically "
+            f"by {less}, so they may be cut short: fewer hits, or fields left out."
+        )
     n = int(np.count_nonzero(moved))
-    if n <= ERRORS_INVALID * size.size:
-        return
     now, before = (int(np.median(of[moved])) for of in (size, was))
     yield Finding(
         "other sizes under load",
@@ -100,9 +112,7 @@ def _sizes(trial: Trial, query: Ints, size: Ints, alone: dict[int, int]) -> Iter
         trial.trial,
         f"{n:,} of {size.size:,} replies ({percent(n / size.size)}), typically {now:,} bytes and "
         f"not {before:,}",
-        "Under load these replies were twice as large or half as large as when the same was asked "
-        "alone, so they may be other answers, such as a notice that the server is busy. They count "
-        "as answered; what they say is unknown.",
+        f"{meaning} They count as answered; what they say is unknown.",
         "Look at replies under load; lower the load until the sizes agree; name the engine if it "
         "is one that is known (--engine).",
     )
