@@ -107,7 +107,7 @@ def compare_runs(
     headline, points = answer.in_short(told)
     header, rows = decision.table(lines, metric)
     records = [[run.record for run in side] for side in (before, after)]
-    findings = tuple(setup.findings(records[0], records[1], found.agreed, trials))
+    findings = tuple(setup.findings(*records, found.agreed, found.unread, trials))
     rated = [line.run_sd for line in lines if line.ratio]
     return RecordComparison(
         a=str(a.record.path),
@@ -116,7 +116,7 @@ def compare_runs(
         comparisons=lines,
         only_in_a=found.only[0],
         only_in_b=found.only[1],
-        answers_changed=found.changed,
+        answers_changed=found.changed or None,
         findings=findings,
         regressed=bool(lost)
         or any(line.verdict == "slower" for line in worse)
@@ -130,7 +130,7 @@ def compare_runs(
         same=tuple(str(run.record.path) for run in before[1:]),
         same_b=tuple(str(run.record.path) for run in after[1:]),
         metric=metric,
-        agreement=found.agreed,
+        agreement=found.agreed or None,
         differences=setup.differences(a.record, b.record),
         would_change=would_change(
             lines, metric, found.agreed, findings, (a.judged, b.judged), threshold, lost

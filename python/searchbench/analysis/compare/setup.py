@@ -7,7 +7,8 @@ from typing import Any
 
 import msgspec
 
-from searchbench.analysis.compare import answered
+from searchbench.analysis.compare import answered, unread
+from searchbench.analysis.compare.unread import Unread
 from searchbench.analysis.judgement import Agreement, Finding, SetupDifference
 from searchbench.record import Record
 
@@ -32,11 +33,12 @@ def findings(
     before: Sequence[Record],
     after: Sequence[Record],
     agreed: Mapping[str, Agreement],
+    not_read: Mapping[str, Unread],
     trials: bool,
 ) -> Iterator[Finding]:
     """What of it bears on the answer. ``agreed``: by label, how far both return the same.
 
-    ``trials``: else they are sweeps or searches.
+    ``not_read``: by label, replies that nobody read. ``trials``: else they are sweeps or searches.
     """
     records = [*before, *after]
     hosts = {f: list(dict.fromkeys(str(r.host.get(f)) for r in records)) for f in MACHINE}
@@ -89,6 +91,7 @@ def findings(
             "None, if that is what is being compared.",
         )
     yield from answered.findings(agreed, trials)
+    yield from unread.findings(not_read)
 
 
 def _facts(record: Record) -> dict[tuple[str, str], str]:
