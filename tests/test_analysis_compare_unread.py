@@ -1,8 +1,9 @@
-"""Two sweeps or searches whose replies differ, or were never read: a gain may be an empty answer."""
+"""Two sweeps or searches whose replies differ, or were not read: a gain may be an empty answer."""
 
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -13,6 +14,7 @@ from records import Study, good_answer, lognormal
 from searchbench.analysis.compare.records import compare_records
 from searchbench.analysis.judge import to_json
 from searchbench.analysis.judgement import RecordComparison
+from searchbench.cli.compare import compare
 from searchbench.record import Record, open_record
 from searchbench.report import write_comparison
 from searchbench.report.document.records import _badge
@@ -33,8 +35,9 @@ def sweep(
     """One step; ``size``: of each reply when it was asked alone, times what it is by the query."""
     study = Study(blocks=1, seed=seed, control=None, judging={"measure": "sweep"}, block_noise=0.0)
     sizes = {str(q): int((400 + 10 * q) * size) for q in range(40)} if size else {}
+    about = {"answer": answer, "extra": {"captured": {"sizes": sizes}}}
     study.add("c4", system="srv", server=lognormal(service_s, 0.1), clients=4, seconds=11.0,
-              levels={"clients": 4}, answer=answer, extra={"captured": {"sizes": sizes}})  # fmt: skip
+              levels={"clients": 4}, **about)  # fmt: skip
     return open_record(study.write(path))
 
 
@@ -91,3 +94,54 @@ def test_answers_that_were_read_and_are_others_win_nothing(
     assert found.answers_changed is not None
     differing = [n for n, _ in found.answers_changed.values()]
     assert differing == [0 if answer is good_answer else 40]
+
+
+# Too few trials of both
+
+
+def trials(
+    path: Path, bad: Sequence[int] = (), *, seed: int = 1, warmup_s: float | None = None
+) -> Record:
+    """A study of three blocks; the trials of ``bad`` blocks failed."""
+    study = Study(blocks=3, seed=seed, control=None)
+    study.add("a", server=lognormal(0.004))
+    study.write(path)
+    for file in path.glob("trials/*/trial.json"):
+        told = json.loads(file.read_text())
+        told["load"] |= {"seconds": 5.0, "warmup_s": warmup_s}
+        file.write_text(json.dumps(told))
+    for block in bad:
+        for file in path.glob(f"trials/*-b{block - 1}-*/trial.json"):
+            failed = {"status": "failed", "stage": "drive", "reason": "it broke"}
+            file.write_text(json.dumps(json.loads(file.read_text()) | failed))
+    return open_record(path)
+
+
+@pytest.mark.parametrize(("bad", "few"), [((2, 3), "only 1 of 3 blocks has a valid trial of both"),
+                                          ((1, 2, 3), "")])  # fmt: skip
+def test_one_block_of_several_gives_no_ratio(
+    tmp_path: Path, bad: tuple[int, ...], few: str
+) -> None:
+    found = compare_records(trials(tmp_path / "a"), trials(tmp_path / "b", bad, seed=2))
+    assert {(line.verdict, line.ratio) for line in found.comparisons} == {("not comparable", None)}
+    assert few in found.headline
+    for wrong in ("only 0", "all of them measured", "No resolved loss", "Measure longer"):
+        assert wrong not in f"{found.decision} {found.would_change}"
+
+
+def test_trials_of_no_common_block_give_no_ratio_either(tmp_path: Path) -> None:
+    found = compare_records(trials(tmp_path / "a", (2, 3)), trials(tmp_path / "b", (1,), seed=2))
+    assert "no block has a valid trial of both" in found.headline
+    assert compare(tmp_path / "a", tmp_path / "b", as_json=True) == 2
+
+
+def test_two_blocks_of_three_give_one(tmp_path: Path) -> None:
+    found = compare_records(trials(tmp_path / "a"), trials(tmp_path / "b", (2,), seed=2))
+    assert all(line.ratio and line.ratio.interval for line in found.comparisons)
+    assert not [f for f in found.findings if f.kind == "other windows"]
+
+
+def test_other_windows_are_named(tmp_path: Path) -> None:
+    found = compare_records(trials(tmp_path / "a"), trials(tmp_path / "b", seed=2, warmup_s=2.0))
+    (finding,) = (f for f in found.findings if f.kind == "other windows")
+    assert finding.number == "5 s after a warm-up until steady and 5 s after 2 s of warm-up"

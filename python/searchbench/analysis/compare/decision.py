@@ -200,8 +200,8 @@ def _of_doubts(lines: Sequence[RecordLine]) -> str:
 
 def remedy(line: RecordLine) -> str:
     """What would lift that which keeps its ratio from being resolved, other than noise."""
-    if line.ratio is None or line.verdict != "not resolved":
-        return ""
+    if line.ratio is None or line.p_value is None or line.verdict != "not resolved":
+        return ""  # without a p its interval is not known, whatever else is
     floors = (
         (line.state_floor, REMEDIES.get(line.state, "")),
         (line.failed_floor, MEND),

@@ -80,6 +80,17 @@ def findings(
             "machine in between counts as the change.",
             "Run both in turn: the first again after the second, at least.",
         )
+    windows = [_windows(record) for record in (before[0], after[0])]
+    if all(windows) and windows[0] != windows[1]:
+        yield Finding(
+            "other windows",
+            "warning",
+            "",
+            " and ".join(", ".join(sorted(own)) for own in windows),
+            "The two were not measured or warmed up for the same time, so one may be further from "
+            "its steady state, and the shorter window asks fewer queries.",
+            "Run both with the same seconds and warmup_s.",
+        )
     versions = [_versions(side[0]) for side in (before, after)]
     if versions[0] != versions[1]:
         yield Finding(
@@ -135,6 +146,18 @@ def _said(value: Any) -> str:
     if isinstance(value, bool):
         return "yes" if value else "no"
     return ", ".join(map(str, value)) if isinstance(value, list) else str(value)
+
+
+def _windows(record: Record) -> set[str]:
+    """How long its trials were measured and warmed up; a search chooses that itself."""
+    if record.plan.judging.measure == "capacity":
+        return set()
+    loads = {(t.load.seconds, t.load.warmup_s) for t in record.trials}
+    return {
+        f"{'a whole log' if s is None else f'{s:g} s'} after "
+        f"{'a warm-up until steady' if w is None else f'{w:g} s of warm-up'}"
+        for s, w in loads
+    }
 
 
 def _versions(record: Record) -> set[tuple[str, str]]:

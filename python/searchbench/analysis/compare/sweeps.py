@@ -93,8 +93,8 @@ def match(a: Run, b: Run) -> Matched:
             x, y = mine[key], other[key]
             why = barrier or _driven_otherwise((a, x), (b, y))
             doubt = gain_in_doubt(found, not_read)
-            own = _lines((a, x), (b, y), why, found)
-            drafts += [(replace(line, answers_doubt=doubt), p) for line, p in own]
+            steps = _lines((a, x), (b, y), why, found)
+            drafts += [(replace(line, answers_doubt=doubt), p) for line, p in steps]
             if not why and (failing := _failing(x, y)):
                 lost[_label(x, y)] = failing
         for point in tried[y_name]:
@@ -401,7 +401,11 @@ def _limits(x: Capacity, y: Capacity, barrier: str, doubt: str) -> RecordLine:
         label=x.subject,
         levels={"system": x.system, **x.levels},
         metric=f"capacity at {x.promise}",
-        verdict="not comparable" if barrier else "differs" if moved and not gain else "not resolved",
+        verdict="not comparable"
+        if barrier
+        else "differs"
+        if moved and not gain
+        else "not resolved",
         value_a=_middle(x),
         value_b=_middle(y),
         ratio=None if barrier else _ratio(x, y),

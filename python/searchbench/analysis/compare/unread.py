@@ -1,4 +1,4 @@
-"""Two records whose replies nobody read: what their sizes say of them, and what it does to a gain."""
+"""Two records whose replies nobody read: what their sizes say, and what a gain then is."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def unread(a: Trial, b: Trial) -> Unread:
 
 
 def gain_in_doubt(agreed: Agreement | None, unread: Unread | None) -> str:
-    """Why a gain of the second may be that of other answers, a clause; empty: it is not known to be.
+    """Why a gain of the second may be that of other answers, a clause; empty: nothing says so.
 
     A loss stands: what became slower did so, whatever it says.
     """

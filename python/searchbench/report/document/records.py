@@ -209,7 +209,9 @@ def _setup(found: RecordComparison) -> Section:
         blocks.append(tables.setup(found.differences))
     else:
         blocks = [Text("Versions, settings, documents, queries and machine are the same.")]
-    notes = notices.notices([f for f in found.findings if f.severity == "note" and f.kind != unread.KIND])
+    notes = notices.notices(
+        [f for f in found.findings if f.severity == "note" and f.kind != unread.KIND]
+    )
     return Section("setup", "What else differs", (*blocks, *notes), "Setup")
 
 
