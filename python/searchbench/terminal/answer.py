@@ -20,7 +20,7 @@ _SERVER_GONE = {"server ended", "server died"}
 _OF_ANSWERS = {"redirects", "errors", "no answers", "partial results", "other answers under load",
                "other sizes under load", "connections busy", *_SERVER_GONE}  # fmt: skip
 # Notes of a sweep or a search that say what is not known of its replies.
-_OF_REPLIES = {"answers not compared", "replies of one size"}
+_OF_REPLIES = {"answers not compared", "answers compared in part", "replies of one size"}
 # What else went on at the machine: often why a trial is invalid for another reason.
 _OF_MACHINE = {"foreign CPU", "busy machine", "steal"}
 _NAMED = 3  # trials; more are counted
