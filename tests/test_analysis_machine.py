@@ -328,6 +328,23 @@ def test_the_terminal_says_each_warning_once_and_of_how_many_trials(
     assert "or measure outside of it." in said
 
 
+@pytest.mark.parametrize("levels", [(4,), (4, 8)])
+def test_the_terminal_says_who_else_used_the_machine_of_a_void_run(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], levels: tuple[int, ...]
+) -> None:
+    """Whether or not another step is of use."""
+    study = Study(blocks=1, control=None, judging={"measure": "sweep"})
+    for n in levels:
+        busy = [{"kind": "busy machine", "number": "2.00 of 2 cores busy", "meaning": "others"}]
+        lag = {"lag_ns": 3_000_000, "extra": {"notes": busy}} if n == 4 else {}
+        study.add(f"c{n}", system="s", levels={"clients": n}, clients=n, **lag)
+    show(judge(open_record(study.write(tmp_path / "r"))))
+    said = " ".join(capsys.readouterr().out.split())
+    assert "! generator lag (1 of " in said
+    assert f"? busy machine (1 of {len(levels)} trials): 2.00 of 2 cores busy" in said
+    assert "stop what else uses the machine" in said
+
+
 @pytest.fixture
 def burner() -> Iterator[None]:
     """Somebody else's processes on the server's cores: three, so that the server has a quarter."""

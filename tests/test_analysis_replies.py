@@ -196,3 +196,12 @@ def test_a_server_that_sheds_load_is_seen_by_its_sizes(tmp_path: Path) -> None:
     assert trial.captured.sizes == dict.fromkeys(map(str, range(5)), 900 + 40)
     (own,) = of(judge(record), SIZES)
     assert own.number.endswith("typically 44 bytes and not 940")
+
+
+@pytest.mark.parametrize(("alone", "said"), [(0, ""), (30, "30 distinct requests asked alone, 40"),
+                                             (40, ""), (200, "")])  # fmt: skip
+def test_it_is_said_how_many_requests_were_compared(tmp_path: Path, alone: int, said: str) -> None:
+    found = judge(written(tmp_path / "r", captured={"distinct": alone}))
+    lines = [x for x in warnings(found) if "answers compared in part" in x]
+    assert len(lines) == bool(said)
+    assert not said or said in lines[0]

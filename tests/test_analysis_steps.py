@@ -476,7 +476,7 @@ def test_first_asks_of_a_sweep_are_those_that_no_step_before_had_asked(tmp_path:
     of_first = [c for c in found.comparisons if c.b == first]
     assert {(c.verdict, c.state) for c in of_first} == {("not resolved", "other first asks")}
     assert found.verdict.best is None
-    assert "were the first of their query. Warm up with every query" in found.verdict.decision
+    assert "were the first of their query. Warm up both until every query" in found.verdict.decision
 
 
 def test_a_server_that_is_overloaded_is_not_steady_only_if_it_becomes_faster(

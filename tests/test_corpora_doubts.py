@@ -160,3 +160,19 @@ def test_inspect_check_and_a_filter_on_it_all_name_the_value(
     Path("study.toml").write_text(wrong)
     with pytest.raises(SearchbenchError, match=f"`price` is of type keyword, so 5 .*{told}"):
         app(["check", "study.toml"])
+
+
+@pytest.mark.parametrize(("values", "comma"), [
+    ([f'"{i},50"' for i in range(20)], True), (['"1.250,00"', '"12,5"'], True),
+    ([f'"1,{i}00"' for i in range(1, 9)], False), (["12.50", '"3,50"'], False),
+    (["1,5 kg".join('""')] * 12, False),
+])  # fmt: skip
+def test_numbers_with_a_decimal_comma_are_doubted(
+    tmp_path: Path, values: list[str], comma: bool
+) -> None:
+    found = str(table(tmp_path, values).doubts or "")
+    assert ("numbers with a decimal comma" in found) is comma
+    if comma:
+        assert f"{tmp_path}/d.csv:2: " in found
+        assert "Write them with a point." in found
+        assert "fields." not in found

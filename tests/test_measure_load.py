@@ -185,3 +185,15 @@ def test_the_interface_costs_nothing_until_it_is_used() -> None:
     code = "import searchbench, sys; print('numpy' in sys.modules, searchbench.load.__name__)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.split() == ["False", "load"]
+
+
+def test_a_range_backwards_is_called_so() -> None:
+    with pytest.raises(searchbench.SearchbenchError, match=r"backwards.*as in 1:5"):
+        study_of(Asked(targets=["http://127.0.0.1:1/x"], clients="5:1"))
+
+
+def test_the_pages_know_how_many_connections_there_are() -> None:
+    opened = study_of(Asked(targets=["http://127.0.0.1:1/x"], rate=100))
+    told = make_plan(opened).treatments[0].load["connections"]
+    page = Path(__file__).parents[1].joinpath("docs", "LOAD.md").read_text()
+    assert f"over {told} connections unless `--connections`" in page

@@ -631,6 +631,7 @@ class RecordLine:
     these both measured, in the block with the fewest. Of sweeps ``queries_used`` is how many either
     measured, in closed loops; of open ones these are 0 and None, and ``build_floor`` is 1. Of
     searches ``state`` is empty, and the rest is 1, 0 and None.
+    ``answers_doubt``: of sweeps and searches, why a gain may be that of other answers; else empty.
     """
 
     label: str
@@ -652,6 +653,7 @@ class RecordLine:
     build_floor: float = 1.0
     queries_used: int = 0
     queries_measured: int | None = None
+    answers_doubt: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -670,7 +672,7 @@ class RecordComparison:
 
     ``answers_changed``: by treatment label, the captured replies that differ at
     ``answers_level`` (what the first study requires), and of how many; all levels are in
-    ``agreement``.
+    ``agreement``. Both are None where no answers were compared, as those of an unknown engine.
     ``beyond_threshold``: a loss of more than ``threshold`` (0.05: 5 % less of a quantity where
     more is better) that is "slower" or "differs", or anything in ``lost``; the exit status.
     ``lost``: by label, why b has no valid trial of a treatment of which a has some. ``regressed``:
@@ -688,7 +690,7 @@ class RecordComparison:
     comparisons: tuple[RecordLine, ...]
     only_in_a: tuple[str, ...]
     only_in_b: tuple[str, ...]
-    answers_changed: Mapping[str, tuple[int, int]]
+    answers_changed: Mapping[str, tuple[int, int]] | None
     findings: tuple[Finding, ...]
     regressed: bool | None
     decision: str
@@ -698,7 +700,7 @@ class RecordComparison:
     same: tuple[str, ...] = ()
     same_b: tuple[str, ...] = ()
     metric: str = ""
-    agreement: Mapping[str, Agreement] = field(default_factory=dict)
+    agreement: Mapping[str, Agreement] | None = None
     differences: tuple[SetupDifference, ...] = ()
     would_change: tuple[str, ...] = ()
     lost: Mapping[str, str] = field(default_factory=dict)

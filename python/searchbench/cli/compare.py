@@ -34,9 +34,9 @@ def compare(
     Exits with 1 if B is worse than A by more than the threshold and by more than the known noise:
     with --same the noise between runs, else only that within these two. Also exits with 1 if B has
     no valid trial of a treatment of which A has some, or does not answer well at a load of a
-    sweep, or at a rate of a capacity search, at which A does. Exits with 2 if the records have
-    nothing in common to compare, or are one and the same. Results that changed do not alter the
-    status; they are findings, and in the JSON.
+    sweep, or at a rate of a capacity search, at which A does. Exits with 2 if nothing could be
+    compared, as the records have nothing in common or too few valid trials, or are one and the
+    same. Results that changed do not alter the status; they are findings, and in the JSON.
 
     Parameters
     ----------
@@ -91,6 +91,6 @@ def compare(
         written = write_comparison(result, before, after, out)
         if not as_json:
             terminal.say(f"\npage: {written}")
-    if not result.comparisons and not result.answers_changed:
-        return 2
-    return 1 if result.beyond_threshold else 0
+    if result.beyond_threshold:
+        return 1
+    return 0 if any(line.verdict != "not comparable" for line in result.comparisons) else 2

@@ -106,8 +106,8 @@ def load(
     arrivals
         Open loop: poisson (independent users) or constant (a metronome).
     connections
-        Open loop: how many connections there are. A request that finds none free waits, and the
-        wait is shown as backlog.
+        Open loop: how many connections there are; 256 by default. A request that finds none free
+        waits, and the wait is shown as backlog.
     order
         The order of the requests: stretches (10 lines in a row, then 10 from elsewhere in the log;
         the default), logged (from a line on that the seed draws; the default of a replay),

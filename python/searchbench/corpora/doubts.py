@@ -10,6 +10,8 @@ doubted where it changed the type, and
 - or at most one value in twenty is such, of ten values or more;
 - or the column is left out because its values are of several kinds.
 
+A column of numbers with a decimal comma (12,50) is doubted too, since it is read as texts.
+
 So a column of texts of which some are numbers is not doubted, and neither are codes of digits of
 which many have a letter.
 """
@@ -17,6 +19,7 @@ which many have a letter.
 from __future__ import annotations
 
 import json
+import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -30,6 +33,7 @@ _NO_VALUE = frozenset(
      "tbd", "unknown")
 )  # fmt: skip
 _SHARE, _FEWEST = 20, 10
+_COMMA = re.compile(r"[-+]?\d+,\d{1,2}|[-+]?\d{1,3}(\.\d{3})+,\d+")  # 1,250 may be a thousand
 _LISTED = 20  # fields; of more only those in doubt are written out
 # What most values of a column are: the types that fit them, and their name in a sentence.
 _USUAL: Mapping[str, tuple[tuple[FieldType, ...], str]] = {
@@ -50,7 +54,7 @@ class Doubts:
 
     def __str__(self) -> str:
         """All of it, a line for each sentence."""
-        return "\n".join([*self.sentences.values(), self.declaring])
+        return "\n".join(filter(None, [*self.sentences.values(), self.declaring]))
 
 
 def doubts(
@@ -65,6 +69,7 @@ def doubts(
     """
     fields = {guess.columns[field.name]: field for field in guess.schema.fields}
     sentences: dict[str, str] = {}
+    commas: dict[str, str] = {}
     types: dict[str, tuple[str, FieldType]] = {}
     for column in guess.notes:
         field = fields.get(column)
@@ -74,6 +79,15 @@ def doubts(
             continue
         there = [(at, row[column]) for at, row in zip(places, rows, strict=True)
                  if row.get(column) is not None]  # fmt: skip
+        texts = [value for _, value in there if isinstance(value, str)]
+        if texts and len(texts) == len(there) and all(map(_COMMA.fullmatch, texts)):
+            name = field.name if field else field_name_of(column)
+            commas[name] = (
+                f"{there[0][0]}: {show(texts[0])} and all others of `{column}` look like numbers "
+                "with a decimal comma, and are read as texts: they cannot be sorted or filtered as "
+                "numbers. Write them with a point."
+            )
+            continue
         found = _odd([value for _, value in there], field.type if field else None)
         if found is None:
             continue
@@ -88,7 +102,8 @@ def doubts(
             f"its first {len(there):,} values are {usual}. Mend {them}, or declare the type of "
             f"`{column}`."
         )
-    return Doubts(sentences, "\n".join(_declaring(types, sentences))) if sentences else None
+    declaring = "\n".join(_declaring(types, sentences)) if sentences else ""
+    return Doubts(commas | sentences, declaring) if commas or sentences else None
 
 
 def _odd(values: Sequence[Any], kind: FieldType | None) -> tuple[FieldType, str, list[int]] | None:

@@ -187,7 +187,12 @@ def _numbers(text: Numbers, option: str) -> list[float]:
             found += values
             continue
         first, last, by = (*values, 1.0)[:3]
-        if len(values) > 3 or by <= 0 or last < first:
+        if len(values) <= 3 and last < first:
+            raise SearchbenchError(
+                f"{option} {text!r}: the range goes backwards; give the smaller end first, as in "
+                f"{last:g}:{first:g}"
+            )
+        if len(values) > 3 or by <= 0:
             raise wrong
         count = int((last - first) / by + 1e-9) + 1
         found += [first + i * by for i in range(count)]

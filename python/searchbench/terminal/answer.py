@@ -20,7 +20,9 @@ _SERVER_GONE = {"server ended", "server died"}
 _OF_ANSWERS = {"redirects", "errors", "no answers", "partial results", "other answers under load",
                "other sizes under load", "connections busy", *_SERVER_GONE}  # fmt: skip
 # Notes of a sweep or a search that say what is not known of its replies.
-_OF_REPLIES = {"answers not compared", "replies of one size"}
+_OF_REPLIES = {"answers not compared", "answers compared in part", "replies of one size"}
+# What else went on at the machine: often why a trial is invalid for another reason.
+_OF_MACHINE = {"foreign CPU", "busy machine", "steal"}
 _NAMED = 3  # trials; more are counted
 
 
@@ -163,16 +165,20 @@ def warnings(judgement: Judgement) -> list[str]:
 
     Of a sweep or a search also for what is not known of the replies.
 
-    Of trials that the answer does not use, only what their replies say: what else they lack is said
-    as invalid.
+    Of trials that the answer does not use, only what their replies say, and who else used the
+    machine, which may be why; what else they lack is said as invalid. Of a run without a usable
+    trial all.
     """
     every = {t.trial for r in judgement.treatments for t in r.trials}
     used = {t.trial for r in judgement.treatments for t in r.trials if t.status == "valid"}
     also = set() if judgement.measure == "trials" else _OF_REPLIES
     found = [f for f in judgement.findings if f.severity == "warning" or f.kind in also]
     of_answers = [f for f in found if f.kind in _OF_ANSWERS]
-    rest = [f for f in found if f.kind not in _OF_ANSWERS and (not f.trial or f.trial in used)]
-    lines = [*_by_kind(of_answers, len(every)), *_by_kind(rest, len(used))]
+    machine = [f for f in found if f.kind in _OF_MACHINE]
+    rest = [f for f in found if f.kind not in _OF_ANSWERS | _OF_MACHINE
+            and (not (used and f.trial) or f.trial in used)]  # fmt: skip
+    lines = [*_by_kind([*of_answers, *machine], len(every)),
+             *_by_kind(rest, len(used) or len(every))]  # fmt: skip
     return [f"? {line}" for line in lines]
 
 

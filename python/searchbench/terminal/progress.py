@@ -113,7 +113,8 @@ class Terminal:
             self._line(f"{self.head}: failed at {about.stage}: {about.reason}")
         elif invalid:
             self._line(f"{self.head}: done, but invalid: {invalid}{self._left()}")
-            if "foreign CPU: " in invalid and not self.advised:
+            more = self.search is not None or self.done < self.of
+            if "foreign CPU: " in invalid and more and not self.advised:
                 self.advised = True
                 self._line(_FOREIGN)
         elif not self.live:
@@ -215,19 +216,18 @@ def beginning(plan: Plan, place: Path, found: Standing | None) -> str:
             f"{trials} on record in {place} since {found.since}; nothing was measured now. To "
             "measure again, name another --record."
         )
-    are = "trial is" if found.kept == 1 else "trials are"
+    since = f"on record in {place} since {found.since}, and not measured again"
+    are = "is" if found.kept == 1 else "are"
     if plan.judging.measure == "capacity":
-        return (
-            f"{found.kept} {are} on record in {place} since {found.since}, and not measured again; "
-            "the search goes on"
-        )
+        trials = "trial" if found.kept == 1 else "trials"
+        return f"{found.kept} {trials} {are} {since}; the search goes on"
     n, of = len(found.left), len(plan.every)
     still = structs.replace(
         plan, trials=found.left, traced=(), estimated_s=plan.estimated_s * len(found.left) / of
     )
     return (
-        f"{found.kept} of {of} {are} on record in {place} since {found.since}, and not measured "
-        f"again; {n} {'is' if n == 1 else 'are'} driven now, {_takes(still)}"
+        f"{found.kept} of {of} trials {are} {since}; {n} {'is' if n == 1 else 'are'} driven now, "
+        f"{_takes(still)}"
     )
 
 

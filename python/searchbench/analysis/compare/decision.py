@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 
 from searchbench.analysis.answer import Rank, Said, said
-from searchbench.analysis.compare import answered, builds, standing
+from searchbench.analysis.compare import answered, builds, standing, unread
 from searchbench.analysis.compare.state import REMEDIES
 from searchbench.analysis.compare.sweeps import Matched
 from searchbench.analysis.compare.verdict import clip
@@ -54,6 +54,7 @@ def sentences(
         none = "The records have no treatment in common, so there is nothing to compare."
         told = [Said(none, Rank.ANSWER)]
     answer = [_of_lost(lost, found.unit)]
+    other = "; the second may give other answers" if any(x.answers_doubt for x in own) else ""
     if worse:
         _, ratio, worst = min(
             ((line.run_sd is None, line.ratio.value, line) for line in worse if line.ratio),
@@ -67,14 +68,14 @@ def sentences(
         beyond = f"{100 * threshold:g} %"
         answer.append(
             f"These two runs differ by more than {beyond}, and by more than the noise within "
-            f"them: {how} in the second{few}."
+            f"them: {how} in the second{few}{other}."
             if worst.verdict == "differs"
-            else f"A regression beyond {beyond}: {how} than before{few}."
+            else f"A regression beyond {beyond}: {how} than before{few}{other}."
         )
     elif any(line.ratio for line in own):
         beyond = f"resolved loss exceeds {100 * threshold:g} %{standing.few(own)}"
         which = "Of the others, no" if lost else "No"
-        answer.append(f"{which} {beyond}{_not_excluded(own, threshold)}.")
+        answer.append(f"{which} {beyond}{_not_excluded(own, threshold)}{other}.")
     elif own:
         why, _ = most_frequent([line.reason for line in own])
         answer.append(f"No speed could be compared between the two records: {why}.")
@@ -85,7 +86,7 @@ def sentences(
     told += said([_of_doubts(own), _of_failed(own), built], Rank.DOUBT)
     runs = _of_runs(own)
     told += said([runs], Rank.DOUBT if runs == RUNS_UNKNOWN else Rank.ASIDE)
-    told += said([answered.sentence(found.agreed)], Rank.DOUBT)
+    told += said([answered.sentence(found.agreed), unread.sentence(found.unread)], Rank.DOUBT)
     told += said([_named("Only in the second", found.only[1])], Rank.MORE)
     return told
 
@@ -199,8 +200,8 @@ def _of_doubts(lines: Sequence[RecordLine]) -> str:
 
 def remedy(line: RecordLine) -> str:
     """What would lift that which keeps its ratio from being resolved, other than noise."""
-    if line.ratio is None or line.verdict != "not resolved":
-        return ""
+    if line.ratio is None or line.p_value is None or line.verdict != "not resolved":
+        return ""  # without a p its interval is not known, whatever else is
     floors = (
         (line.state_floor, REMEDIES.get(line.state, "")),
         (line.failed_floor, MEND),

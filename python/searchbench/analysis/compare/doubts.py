@@ -65,6 +65,8 @@ def of(
         (line.failed_floor, failed.why(winner, failed=bool(line.failed[at]))),
         (line.build_floor, builds.said(line.build_floor)),
     ]
+    if line.answers_doubt and log > 0:
+        limits.append((math.inf, line.answers_doubt))
     return line, [why for most, why in limits if most > 1 and abs(log) <= math.log(most)]
 
 

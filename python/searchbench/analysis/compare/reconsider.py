@@ -65,7 +65,11 @@ def _not_comparable(lines: Sequence[RecordLine]) -> Iterator[str]:
     reasons = Counter(line.reason for line in lines if line.verdict == "not comparable")
     for reason, n in reasons.most_common():
         many = plural(n, "treatment", "treatments")
-        yield f"Of {n} {many} nothing is known, because {reason}: measure the same in both records."
+        what = (
+            "mend what spoils trials and run it" if "valid trial" in reason else "measure the same"
+        )
+        again = "again" if "valid trial" in reason else "in both records"
+        yield f"Of {n} {many} nothing is known, because {reason}: {what} {again}."
 
 
 def _doubts(lines: Sequence[RecordLine]) -> Iterator[str]:

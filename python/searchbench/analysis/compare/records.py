@@ -107,7 +107,7 @@ def compare_runs(
     headline, points = answer.in_short(told)
     header, rows = decision.table(lines, metric)
     records = [[run.record for run in side] for side in (before, after)]
-    findings = tuple(setup.findings(records[0], records[1], found.agreed, trials))
+    findings = tuple(setup.findings(records[0], records[1], found.agreed, found.unread, trials))
     rated = [line.run_sd for line in lines if line.ratio]
     return RecordComparison(
         a=str(a.record.path),
@@ -116,7 +116,7 @@ def compare_runs(
         comparisons=lines,
         only_in_a=found.only[0],
         only_in_b=found.only[1],
-        answers_changed=found.changed,
+        answers_changed=found.changed or None,
         findings=findings,
         regressed=bool(lost)
         or any(line.verdict == "slower" for line in worse)
@@ -130,7 +130,7 @@ def compare_runs(
         same=tuple(str(run.record.path) for run in before[1:]),
         same_b=tuple(str(run.record.path) for run in after[1:]),
         metric=metric,
-        agreement=found.agreed,
+        agreement=found.agreed or None,
         differences=setup.differences(a.record, b.record),
         would_change=would_change(
             lines, metric, found.agreed, findings, (a.judged, b.judged), threshold, lost
@@ -214,7 +214,8 @@ def _lines(a: Run, b: Run, key: Key, pair: agreement.Pair | None) -> Iterator[sw
     metrics = [m for m in pairs.metrics_for(a.load(key), a.metric) if m in other]
     agreeing = None if reason or pair is None else pair.agreeing
     values, fewest = ({}, None) if agreeing is None else _values(a, b, key, metrics, agreeing)
-    if fewest == 0:
+    reason = reason or _too_few(a, b, key)
+    if not reason and fewest == 0:
         reason = "no block has a valid trial of both with a query on which they agree"
     for metric in metrics:
         line = RecordLine(
@@ -229,9 +230,24 @@ def _lines(a: Run, b: Run, key: Key, pair: agreement.Pair | None) -> Iterator[sw
             floor=max(s.floors[metric].value if metric in s.floors else 1.0 for s in (a, b)),
             reason=reason,
             queries_used=0 if agreeing is None else int(agreeing.size),
-            queries_measured=fewest if timed(metric) else None,
+            queries_measured=fewest if timed(metric) and not reason else None,
         )
         yield (line, None) if reason else _ratio(line, values[metric])
+
+
+def _too_few(a: Run, b: Run, key: Key) -> str:
+    """That too few blocks have a valid trial of both for a ratio, a clause; empty: enough have.
+
+    The values that are shown are over all valid trials, so a ratio of one block of several would
+    be of other trials than these. One is enough where that is all there was to be.
+    """
+    both = len(a.valid(key).keys() & b.valid(key).keys())
+    blocks = ({t.block for t in run.by_key[key].trials} for run in (a, b))
+    planned = min(map(len, blocks))
+    if both >= min(2, planned):
+        return ""
+    few = "no block has" if not both else f"only {both} of {planned} blocks has"
+    return f"{few} a valid trial of both, which is too few for a ratio"
 
 
 def _values(

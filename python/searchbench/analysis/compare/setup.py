@@ -7,7 +7,8 @@ from typing import Any
 
 import msgspec
 
-from searchbench.analysis.compare import answered
+from searchbench.analysis.compare import answered, unread
+from searchbench.analysis.compare.unread import Unread
 from searchbench.analysis.judgement import Agreement, Finding, SetupDifference
 from searchbench.record import Record
 
@@ -32,11 +33,12 @@ def findings(
     before: Sequence[Record],
     after: Sequence[Record],
     agreed: Mapping[str, Agreement],
+    not_read: Mapping[str, Unread],
     trials: bool,
 ) -> Iterator[Finding]:
     """What of it bears on the answer. ``agreed``: by label, how far both return the same.
 
-    ``trials``: else they are sweeps or searches.
+    ``not_read``: by label, replies that nobody read. ``trials``: else they are sweeps or searches.
     """
     records = [*before, *after]
     hosts = {f: list(dict.fromkeys(str(r.host.get(f)) for r in records)) for f in MACHINE}
@@ -78,6 +80,17 @@ def findings(
             "machine in between counts as the change.",
             "Run both in turn: the first again after the second, at least.",
         )
+    windows = [_windows(record) for record in (before[0], after[0])]
+    if all(windows) and windows[0] != windows[1]:
+        yield Finding(
+            "other windows",
+            "warning",
+            "",
+            " and ".join(", ".join(sorted(own)) for own in windows),
+            "The two were not measured or warmed up for the same time, so one may be further from "
+            "its steady state, and the shorter window asks fewer queries.",
+            "Run both with the same seconds and warmup_s.",
+        )
     versions = [_versions(side[0]) for side in (before, after)]
     if versions[0] != versions[1]:
         yield Finding(
@@ -89,6 +102,7 @@ def findings(
             "None, if that is what is being compared.",
         )
     yield from answered.findings(agreed, trials)
+    yield from unread.findings(not_read)
 
 
 def _facts(record: Record) -> dict[tuple[str, str], str]:
@@ -132,6 +146,18 @@ def _said(value: Any) -> str:
     if isinstance(value, bool):
         return "yes" if value else "no"
     return ", ".join(map(str, value)) if isinstance(value, list) else str(value)
+
+
+def _windows(record: Record) -> set[str]:
+    """How long its trials were measured and warmed up; a search chooses that itself."""
+    if record.plan.judging.measure == "capacity":
+        return set()
+    loads = {(t.load.seconds, t.load.warmup_s) for t in record.trials}
+    return {
+        f"{'a whole log' if s is None else f'{s:g} s'} after "
+        f"{'a warm-up until steady' if w is None else f'{w:g} s of warm-up'}"
+        for s, w in loads
+    }
 
 
 def _versions(record: Record) -> set[tuple[str, str]]:

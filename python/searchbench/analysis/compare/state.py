@@ -30,7 +30,8 @@ COMPUTED = 100.0
 REMEDIES = {
     "not steady": "Warm up longer and run it again.",
     "other caches": "Turn the cache off and run both again.",
-    "other first asks": "Warm up with every query and run both again.",
+    "other first asks": "Warm up both until every query was asked once (--warmup; in a study "
+    "`warmup_s`), and run both again.",
     "cold and warm": "Ask both in the same state: `cold`, and `restart`, of their places.",
     "unknown": "Measure longer, so that it shows whether they were steady.",
 }

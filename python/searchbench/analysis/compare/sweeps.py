@@ -18,6 +18,7 @@ from searchbench.analysis.agreement import agreement, answers
 from searchbench.analysis.capacity.verdict import above, interval, leads, rough
 from searchbench.analysis.compare import loads
 from searchbench.analysis.compare.run import Run
+from searchbench.analysis.compare.unread import Unread, gain_in_doubt, unread
 from searchbench.analysis.judgement import (
     Agreement,
     Capacity,
@@ -58,7 +59,8 @@ class Matched:
     ``agreed``: by label, how far the two return the same; ``only``: the labels of what one record
     alone has; ``note``: what is not known of them all. ``lost``: by label, why the second did not
     answer well what the first did; ``unit``: what was driven. ``absent``: subjects (of trials:
-    systems) of the first of which the second has nothing.
+    systems) of the first of which the second has nothing. ``unread``: by label, replies that nobody
+    read.
     """
 
     drafts: Sequence[Draft]
@@ -68,6 +70,7 @@ class Matched:
     lost: Mapping[str, str] = field(default_factory=dict)
     unit: str = "trial"
     absent: tuple[str, ...] = ()
+    unread: Mapping[str, Unread] = field(default_factory=dict)
 
     @property
     def changed(self) -> dict[str, tuple[int, int]]:
@@ -83,13 +86,15 @@ def match(a: Run, b: Run) -> Matched:
     subjects = list(_in_common(a.record, b.record, sides))
     drafts: list[Draft] = []
     only: tuple[list[str], list[str]] = [], []
-    for x_name, y_name, barrier, found in subjects:
+    for x_name, y_name, barrier, found, not_read in subjects:
         mine = {(p.kind, p.x): p for p in sides[0][x_name]}
         other = {(p.kind, p.x): p for p in sides[1][y_name]}
         for key in (key for key in mine if key in other):
             x, y = mine[key], other[key]
             why = barrier or _driven_otherwise((a, x), (b, y))
-            drafts += _lines((a, x), (b, y), why, found)
+            doubt = gain_in_doubt(found, not_read)
+            steps = _lines((a, x), (b, y), why, found)
+            drafts += [(replace(line, answers_doubt=doubt), p) for line, p in steps]
             if not why and (failing := _failing(x, y)):
                 lost[_label(x, y)] = failing
         for point in tried[y_name]:
@@ -118,7 +123,8 @@ def match(a: Run, b: Run) -> Matched:
     once = not any(len({s.block for s in p.steps}) > 1 for p in shared)
     note = spelt(STEPS_ONCE, b.record.plan.judging) if once and drafts else ""
     both_only = tuple(only[0]), tuple(only[1])
-    return Matched(drafts, _agreed(subjects), both_only, note, lost, "step", unmatched[0])
+    told = _agreed(subjects), _unread(subjects)
+    return Matched(drafts, told[0], both_only, note, lost, "step", unmatched[0], told[1])
 
 
 def _answered(point: Point) -> bool:
@@ -184,35 +190,37 @@ def match_capacities(a: Run, b: Run) -> Matched:
             barrier
             or _changed(x_name in changed[0], y_name in changed[1])
             or _searched_otherwise((a, sides[0][x_name][promise]), (b, sides[1][y_name][promise])),
+            gain_in_doubt(found, not_read),
         )
-        for x_name, y_name, barrier, _ in subjects
+        for x_name, y_name, barrier, found, not_read in subjects
         for promise in sides[0][x_name]
         if promise in sides[1][y_name]
     ]
-    lines = (_limits(sides[0][x][p], sides[1][y][p], barrier) for x, y, p, barrier in both)
+    lines = (_limits(sides[0][x][p], sides[1][y][p], *told) for x, y, p, *told in both)
     judging = b.record.plan.judging
     drafts = [(replace(line, reason=spelt(line.reason, judging)), None) for line in lines]
     only = [
         tuple(f"{name} {p}" for name, own in side.items() for p in own if (name, p) not in taken)
         for side, taken in (
-            (sides[0], {(x, promise) for x, _, promise, _ in both}),
-            (sides[1], {(y, promise) for _, y, promise, _ in both}),
+            (sides[0], {(x, promise) for x, _, promise, *_ in both}),
+            (sides[1], {(y, promise) for _, y, promise, *_ in both}),
         )
     ]
     once = all(c.searches == 1 for run in (a, b) for c in run.judged.capacity)
     note = SEARCHED_ONCE if once and drafts else ""
     lost = {
         x: at.CHANGED
-        for x, y, _, _ in subjects
+        for x, y, *_ in subjects
         if y in changed[1] and any(c.holds or c.fails for c in sides[0][x].values())
     }
-    for x, y, promise, why in both:
+    for x, y, promise, why, _ in both:
         if x not in lost and not why:
             found = _failed_below(b, y, sides[0][x][promise].holds, sides[1][y][promise].holds)
             lost |= {x: found} if found else {}
-    absent = tuple(name for name in sides[0] if name not in {x for x, _, _, _ in subjects})
+    absent = tuple(name for name in sides[0] if name not in {x for x, *_ in subjects})
     both_only = only[0], only[1]
-    return Matched(drafts, _agreed(subjects), both_only, note, lost, "search", absent)
+    told = _agreed(subjects), _unread(subjects)
+    return Matched(drafts, told[0], both_only, note, lost, "search", absent, told[1])
 
 
 def _failed_below(run: Run, subject: str, held: float | None, holds: float | None) -> str:
@@ -254,7 +262,7 @@ def _searched_otherwise(*sides: tuple[Run, Capacity]) -> str:
     return loads.differing(a, b, matched=_LEVELS) if a is not None and b is not None else ""
 
 
-_Subjects = tuple[str, str, str, Agreement | None]
+_Subjects = tuple[str, str, str, Agreement | None, Unread | None]
 
 
 def _in_common(
@@ -263,7 +271,7 @@ def _in_common(
     """Subjects to be compared: those of the same name and system, or the only one of each side.
 
     With each pair why their speeds may not be compared (empty: they may), and how far their
-    answers agree.
+    answers agree, or what is known of replies that were not read.
     """
     names = [list(side) for side in sides]
     whole = _whole(a), _whole(b)
@@ -273,7 +281,7 @@ def _in_common(
     rule = a.plan.judging.agreement
     for x_name, y_name in pairs:
         x, y = _first(a, x_name), _first(b, y_name)
-        barrier, found = "", None
+        barrier, found, not_read = "", None, None
         if x is not None and y is not None and not answers.same_question(x, y):
             barrier = "the requests are not the same in both records"
         elif x is not None and y is not None:
@@ -283,7 +291,9 @@ def _in_common(
                 found = agreement.compare(
                     mine, other, require=rule.require, k=rule.k, queries=asked
                 ).agreement
-        yield x_name, y_name, barrier, found
+            else:
+                not_read = unread(x, y)
+        yield x_name, y_name, barrier, found, not_read
 
 
 def _whole(record: Record) -> dict[str, str]:
@@ -304,8 +314,16 @@ def _first(record: Record, subject: str) -> Trial | None:
 def _agreed(subjects: Sequence[_Subjects]) -> dict[str, Agreement]:
     return {
         x if x == y else f"{x} and {y}": replace(found, label_a=x, label_b=y)
-        for x, y, _, found in subjects
+        for x, y, _, found, _ in subjects
         if found is not None
+    }
+
+
+def _unread(subjects: Sequence[_Subjects]) -> dict[str, Unread]:
+    return {
+        x if x == y else f"{x} and {y}": not_read
+        for x, y, *_, not_read in subjects
+        if not_read is not None
     }
 
 
@@ -364,7 +382,7 @@ def _behind(a: Point, b: Point) -> str:
     return ", ".join(said)
 
 
-def _limits(x: Capacity, y: Capacity, barrier: str) -> RecordLine:
+def _limits(x: Capacity, y: Capacity, barrier: str, doubt: str) -> RecordLine:
     moved, apart = above(y, x) or above(x, y), leads(y, x) or leads(x, y)
     unknown = [
         which for which, one in (("first", x), ("second", y)) if not (one.holds or one.fails)
@@ -374,20 +392,27 @@ def _limits(x: Capacity, y: Capacity, barrier: str) -> RecordLine:
     if unknown:
         overlap = f": of the {' and the '.join(unknown)} no limit is known"
     doubts = (("the first", x.doubt), ("the second", y.doubt))
-    in_doubt = "".join(
+    gain = doubt if above(y, x) else ""
+    in_doubt = f"; {gain}" if gain else ""
+    in_doubt += "".join(
         f"; {which}: {doubt[:1].lower()}{doubt[1:].rstrip('.')}" for which, doubt in doubts if doubt
     )
     return RecordLine(
         label=x.subject,
         levels={"system": x.system, **x.levels},
         metric=f"capacity at {x.promise}",
-        verdict="not comparable" if barrier else "differs" if moved else "not resolved",
+        verdict="not comparable"
+        if barrier
+        else "differs"
+        if moved and not gain
+        else "not resolved",
         value_a=_middle(x),
         value_b=_middle(y),
         ratio=None if barrier else _ratio(x, y),
         p_value=None,
         floor=1.0,
         reason=barrier or f"{interval(x)} and {interval(y)}{overlap}{in_doubt}",
+        answers_doubt=doubt,
     )
 
 

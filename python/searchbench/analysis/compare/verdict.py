@@ -84,7 +84,7 @@ def decide(
     not_used = Counter(t.status for t in trials if t.status != "valid")
     if not_used:
         what = " and ".join(f"{n} {status}" for status, n in not_used.items())
-        lost = f"Of {len(trials)} trials, {what}; they are shown and not used."
+        lost = f"Of {len(trials)} trials, {what}; these are shown and not used."
         found.append(Said(lost, Rank.DOUBT))
     header, lines = _table(groups, loads, metric)
     headline, points = in_short(found)

@@ -25,6 +25,7 @@ REDIRECTS = "redirects"
 SIZES = "other sizes under load"
 ONE_SIZE = "replies of one size"
 NOT_COMPARED = "answers not compared"
+IN_PART = "answers compared in part"
 NO_ANSWERS = (REDIRECTS, SIZES, ONE_SIZE)  # kinds of findings: replies that may be no answers
 MOVED = 2.0  # times as large or as small: totals and times in a reply move it by far less
 LESS = 0.9  # of their size alone: where most replies are at most that, it is no scatter
@@ -37,6 +38,8 @@ def findings(record: Record, trial: Trial, trace: Trace) -> Iterator[Finding]:
     sizes = trial.captured.sizes if trial.captured is not None else {}
     alone = {int(query): size for query, size in sizes.items()}
     unread = any(note.kind == NOT_COMPARED for note in trial.notes)
+    if not unread:
+        yield from _in_part(trial, trace)
     if not alone and not unread:
         return
     every: Ints = record.samples(trial.trial, ["bytes"]).column(0).to_numpy().astype(np.int64)
@@ -55,6 +58,22 @@ def findings(record: Record, trial: Trial, trace: Trace) -> Iterator[Finding]:
         )
     if alone and query.size:
         yield from _sizes(trial, query.astype(np.int64), size, alone)
+
+
+def _in_part(trial: Trial, trace: Trace) -> Iterator[Finding]:
+    """That more distinct requests were measured than were asked alone, so as to be compared."""
+    asked = trial.captured.distinct if trial.captured is not None else 0
+    measured = int(np.unique(trace.query[trace.measured()]).size)
+    if 0 < asked < measured:
+        yield Finding(
+            "answers compared in part",
+            "note",
+            trial.trial,
+            f"{asked:,} distinct requests asked alone, {measured:,} measured",
+            "Answers under load are compared with those of the requests that were asked alone. "
+            "Whether the others are answered under load as alone is not known.",
+            "Ask more of them alone (--captures; in a study: captures in [agreement]).",
+        )
 
 
 def _redirects(trial: Trial) -> Iterator[Finding]:

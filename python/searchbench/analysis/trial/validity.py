@@ -177,7 +177,7 @@ def _dead(trial: Trial, trace: Trace) -> Iterator[Row]:
         "invalid",
         _instant(last_ok_ns, trace),
         f"After that instant all {n:,} requests failed: the server stopped answering.",
-        "Read the server's log of this trial; memory is the usual reason.",
+        "Read the server's log of this trial.",
     )
 
 
@@ -255,7 +255,8 @@ def _lag(trial: Trial, trace: Trace) -> Iterator[Row]:
                     "response time counts it."
                 )
                 break
-    remedy = "Give the generator a core of its own, or use the idle policy spin or hybrid."
+    remedy = "Give the generator a core of its own, and stop what else uses the machine"
+    remedy += "." if trial.load.idle == "spin" else "; the idle policy spin wakes it soonest."
     if number:
         yield "generator lag", severity, number, meaning, remedy
 

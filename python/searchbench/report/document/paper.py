@@ -22,6 +22,7 @@ from searchbench.report.document.blocks import (
     Notice,
     Points,
     Table,
+    Text,
     Unprinted,
 )
 from searchbench.report.document.text import short
@@ -32,6 +33,7 @@ _LINES = 60  # of closed details that stand alone: a page and a half
 _ROOM = 120  # of all closed details of one kind, such as a part for each configuration
 _WIDTH = 100  # letters in a line
 _FIGURE, _NOTICE = 8, 4  # lines; a figure is worth more than its height in rows
+HOVER = "Hover or touch for exact values."
 _NAMED = 3  # details that are named where they are not printed
 
 
@@ -45,12 +47,15 @@ def marked(document: Document) -> Document:
 
 
 def printed(blocks: Sequence[Block]) -> list[Block]:
-    """Blocks with marks, without what they mark."""
+    """Blocks with marks, without what they mark; nobody hovers over paper."""
     left: list[Block] = []
     for block in blocks:
         if isinstance(block, Table) and block.left_out:
             rows = tuple(row for i, row in enumerate(block.rows) if i not in block.left_out)
             left.append(replace(block, rows=rows, left_out=frozenset()))
+        elif isinstance(block, Text):
+            text = block.text.replace(f" {HOVER}", "").replace(HOVER, "")
+            left += [replace(block, text=text)] if text else []
         elif not isinstance(block, Details):
             left.append(block)
         elif block.printed:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
-from searchbench.analysis.compare import answered, decision, standing, sweeps
+from searchbench.analysis.compare import answered, decision, standing, sweeps, unread
 from searchbench.analysis.judgement import Agreement, Comparison, RecordComparison, RecordLine
 from searchbench.record import Record
 from searchbench.report.document import measured, notices
@@ -131,6 +131,8 @@ def _badge(found: RecordComparison) -> Badge:
     why = f"A loss of more than {beyond} is excluded"
     if any(f.kind in answered.KINDS for f in found.findings):
         return Badge("No slower", "unsure", f"{why}, but answers changed.")
+    if any(f.kind == unread.KIND for f in found.findings):
+        return Badge("No slower", "unsure", f"{why}, but the answers were not read.")
     return Badge("No regression", "good", f"{why}.")
 
 
@@ -159,14 +161,20 @@ def _others(found: RecordComparison) -> Section | None:
 
 
 def _answers(found: RecordComparison) -> Section:
-    pairs = _pairs(found)
+    agreed = found.agreement or {}
+    pairs = _pairs(agreed)
+    not_read = [f for f in found.findings if f.kind == unread.KIND]
+    if not_read:
+        text = "The replies were not read, so whether both answer the same is not known."
+        blocks = (Text(text), *notices.notices([f for f in not_read if f.severity == "note"]))
+        return Section("answers", "Answers", blocks)
     if not pairs:
         text = "The two were not asked the same queries over the same documents, or what they "
         text += "answered is not on record."
         return Section("answers", "Answers", (Text(text),))
     text = (
         "Every distinct query was asked once outside the timed part of each run. "
-        f"{answered.sentence(found.agreement)} The study requires "
+        f"{answered.sentence(agreed)} The study requires "
         f"{answered.REQUIRED[found.answers_level]}. Of the queries that differ, the least "
         "alike come first."
     )
@@ -176,10 +184,10 @@ def _answers(found: RecordComparison) -> Section:
     )
 
 
-def _pairs(found: RecordComparison) -> list[Agreement]:
+def _pairs(agreed: Mapping[str, Agreement]) -> list[Agreement]:
     """A pair for each treatment; those whose answers changed alike (with another load) are one."""
     alike: list[tuple[Agreement, list[str]]] = []
-    for label, one in found.agreement.items():
+    for label, one in agreed.items():
         plain = replace(one, a="", b="", label_a="", label_b="")
         members = next((names for other, names in alike if other == plain), None)
         if members is None:
@@ -201,7 +209,9 @@ def _setup(found: RecordComparison) -> Section:
         blocks.append(tables.setup(found.differences))
     else:
         blocks = [Text("Versions, settings, documents, queries and machine are the same.")]
-    notes = notices.notices([f for f in found.findings if f.severity == "note"])
+    notes = notices.notices(
+        [f for f in found.findings if f.severity == "note" and f.kind != unread.KIND]
+    )
     return Section("setup", "What else differs", (*blocks, *notes), "Setup")
 
 
