@@ -37,8 +37,8 @@ def collect(
     port
         The port to listen at, in place of the configuration's; 0 is any free one.
     host
-        The address to listen at, in place of the configuration's. Without either it is every
-        address of this machine.
+        The address to listen at, in place of the configuration's. Without either it is 127.0.0.1:
+        this machine alone.
     """
     import signal
 

@@ -98,7 +98,7 @@ pub fn serve(path: &Path, host: Option<&str>, port: Option<u16>) -> Result<(), T
     collector.start().map_err(Trouble::Failed)?;
     let server = Server::start(listener, &collector, threads, max_conn)
         .map_err(|error| Trouble::Failed(format!("cannot serve: {error}")))?;
-    println!("listening on {}", plain(server.address));
+    println!("listening on {}", server.address);
 
     loop {
         match told.recv_timeout(Duration::from_secs(1)) {
@@ -155,12 +155,4 @@ fn beside(path: &Path) -> PathBuf {
     let mut name = path.as_os_str().to_owned();
     name.push(".state");
     name.into()
-}
-
-/// An address of IPv4 as people write it, where the socket is of both.
-fn plain(address: std::net::SocketAddr) -> String {
-    match address {
-        std::net::SocketAddr::V6(v6) if v6.ip().is_unspecified() => format!("*:{}", v6.port()),
-        other => other.to_string(),
-    }
 }

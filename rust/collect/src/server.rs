@@ -24,6 +24,8 @@ const INPUT_BYTES: usize = 256 << 10;
 /// How long clients may take to fetch their last answers.
 const LAST_ANSWERS: Duration = Duration::from_secs(2);
 
+const LOOPBACK: &str = "127.0.0.1";
+
 pub struct Server {
     pub address: SocketAddr,
     stop: Arc<AtomicBool>,
@@ -31,18 +33,14 @@ pub struct Server {
     threads: Vec<JoinHandle<()>>,
 }
 
-/// Every address of the machine, where none is given.
+/// Where none is given, this machine alone: whoever can connect can also send `shutdown`.
 pub fn listen(host: Option<&str>, port: u16) -> Result<TcpListener, String> {
     let bind = |host: &str| {
         let addresses: Vec<_> = (host, port).to_socket_addrs()?.collect();
         TcpListener::bind(&addresses[..])
     };
-    let bound = match host {
-        Some(host) => bind(host),
-        None => bind("::").or_else(|_| bind("0.0.0.0")),
-    };
-    bound.map_err(|error| {
-        let host = host.unwrap_or("*");
+    let host = host.unwrap_or(LOOPBACK);
+    bind(host).map_err(|error| {
         format!("cannot listen at {host}:{port}: {error}; another port is given with -p PORT")
     })
 }

@@ -57,7 +57,7 @@ impl fmt::Display for Mistake {
 /// A whole configuration.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Settings {
-    /// Ours: the address to listen at; every one of the machine where it is not given.
+    /// Ours: the address to listen at; 127.0.0.1 where it is not given.
     pub host: Option<String>,
     pub port: u16,
     /// 0 is no limit.
