@@ -1,4 +1,7 @@
-"""Capacity as a judgement of the record: what is driven next, and what the samples then say."""
+"""Capacity as a judgement of the record: what is driven next, and what the samples then say.
+
+Longer than most files: the searches that it makes serve every test.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""The report as files: quick, whole, in one piece, the same in every form."""
+"""The report as files: quick, whole, in one piece, the same in every form.
+
+Longer than most files: a few records serve every form.
+"""
 
 from __future__ import annotations
 

@@ -1,6 +1,7 @@
 """The page in a real browser: quiet, inert, as wide as the screen, in both themes.
 
 Skipped where there is no Chromium with its driver; the reason names what is missing.
+Longer than most files: one browser and its pages serve every test.
 """
 
 from __future__ import annotations

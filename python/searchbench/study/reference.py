@@ -1,6 +1,7 @@
 """The reference of study files, written from the keys as they are declared and checked.
 
 ``python -m searchbench.study.reference > docs/STUDY.md``; a test holds the file to the code.
+Longer than most files, because half of it is the text of that page.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """What OpenSearch and Elasticsearch have in common on the wire: one index, asked over HTTP.
 
 They differ in what is started and in a few names; each has a file of its own that fills in
-this one.
+this one. Longer than most files, because it is the whole of two engines' seam.
 """
 
 from __future__ import annotations

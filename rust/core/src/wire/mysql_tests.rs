@@ -1,3 +1,5 @@
+//! Longer than most files: the packets at its top serve every test.
+
 use super::super::testing::{assert_cut_anywhere, assert_damage_is_seen_alike, feed_in_pieces};
 use super::*;
 
