@@ -1,12 +1,14 @@
 //! What was counted as tables of columns, and back: the record of a log.
 //!
-//!     groups      a row a group: kind, name, the numbers of `Group::NUMBERS`
-//!     times       a row a bucket that is not empty: kind, name, bucket, n
-//!     minutes     a row a minute: minute, n, sum_ns, max_ns, zero, errors, coarse, slowest
-//!     queries     a row a distinct query: hash, text, n, sum_ns, max_ns, zero, errors, first
-//!     hits        n by bucket of the number of hits
-//!     resolutions resolution_ns, n
-//!     dropped     below, dropped, registers: one row
+//! ```text
+//! groups      a row a group: kind, name, the numbers of `Group::NUMBERS`
+//! times       a row a bucket that is not empty: kind, name, bucket, n
+//! minutes     a row a minute: minute, n, sum_ns, max_ns, zero, errors, coarse, slowest
+//! queries     a row a distinct query: hash, text, n, sum_ns, max_ns, zero, errors, first
+//! hits        n by bucket of the number of hits
+//! resolutions resolution_ns, n
+//! dropped     below, dropped, registers: one row
+//! ```
 //!
 //! Rows are in an order of their own content, so equal counts give equal tables.
 

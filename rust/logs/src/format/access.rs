@@ -1,9 +1,11 @@
 //! Access logs of nginx, Apache and HAProxy.
 //!
-//!     HOST:PORT ADDRESS - USER [22/Nov/2026:11:03:06 +0900] "GET /search?q=a HTTP/1.1" 200 10 "referer"
-//!         "agent" 0.003 0.003
-//!     ADDRESS:PORT [22/Nov/2026:11:03:22.636] front back/server 0/0/0/1/1 200 125 - - ---- 1/1/0/0/0
-//!         0/0 {..} "GET /search?q=a HTTP/1.1"
+//! ```text
+//! HOST:PORT ADDRESS - USER [22/Nov/2026:11:03:06 +0900] "GET /search?q=a HTTP/1.1" 200 10 "referer"
+//!     "agent" 0.003 0.003
+//! ADDRESS:PORT [22/Nov/2026:11:03:22.636] front back/server 0/0/0/1/1 200 125 - - ---- 1/1/0/0/0
+//!     0/0 {..} "GET /search?q=a HTTP/1.1"
+//! ```
 //!
 //! The duration is what follows the agent, if it is a number: with a point seconds (`$request_time`),
 //! a whole number microseconds (`%D`), unless `Settings::unit_ns` says otherwise. nginx writes the

@@ -1,8 +1,10 @@
 //! Groonga's query log: the start of a request, its steps, its end.
 //!
-//!     2026-11-22 10:59:09.777281|0x7fa957ffe940|>/d/select?table=Pages&query=a
-//!     2026-11-22 10:59:09.802360|0x7fa957ffe940|:000000025080926 select(32)
-//!     2026-11-22 10:59:09.802755|0x7fa957ffe940|<000000025476466 rc=0
+//! ```text
+//! 2026-11-22 10:59:09.777281|0x7fa957ffe940|>/d/select?table=Pages&query=a
+//! 2026-11-22 10:59:09.802360|0x7fa957ffe940|:000000025080926 select(32)
+//! 2026-11-22 10:59:09.802755|0x7fa957ffe940|<000000025476466 rc=0
+//! ```
 //!
 //! They are joined by the context, which a later request uses again. `select(N)` is how many were
 //! found; an answer out of the cache has `cache(bytes)` and no such number. Time is local.

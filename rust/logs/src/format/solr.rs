@@ -1,7 +1,9 @@
 //! Solr's log of requests.
 //!
-//!     2026-11-22 10:00:00.123 INFO  (qtp-22) [c:pages s:shard1 r:core_node3 x:pages_shard1] o.a.s.c.S.Request
-//!         webapp=/solr path=/select params={q=a+b&rows=10} hits=3 status=0 QTime=5
+//! ```text
+//! 2026-11-22 10:00:00.123 INFO  (qtp-22) [c:pages s:shard1 r:core_node3 x:pages_shard1] o.a.s.c.S.Request
+//!     webapp=/solr path=/select params={q=a+b&rows=10} hits=3 status=0 QTime=5
+//! ```
 //!
 //! Of a distributed search the requests to shards carry `isShard=true`: parts. The time is that of
 //! the end, UTC unless Solr was told otherwise. A line is cut at 10,240 letters.

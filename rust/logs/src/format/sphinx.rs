@@ -1,8 +1,10 @@
 //! Sphinx's and Manticore's query logs, plain and as SQL.
 //!
-//!     [Fri Nov 20 20:39:57.302 2026] 0.003 sec 0.003 sec x2 [bool/0/rel 1 (20,10) @group] [index]
-//!         [ios=8 kb=158.2 ioms=1.2 cpums=1.1] [comment] words
-//!     /* Fri Nov 20 20:40:01.065 2026 conn 6 real 0.002 wall 0.002 x2 found 1 */ SELECT ..; /* .. */
+//! ```text
+//! [Fri Nov 20 20:39:57.302 2026] 0.003 sec 0.003 sec x2 [bool/0/rel 1 (20,10) @group] [index]
+//!     [ios=8 kb=158.2 ioms=1.2 cpums=1.1] [comment] words
+//! /* Fri Nov 20 20:40:01.065 2026 conn 6 real 0.002 wall 0.002 x2 found 1 */ SELECT ..; /* .. */
+//! ```
 //!
 //! (In the file a plain entry is one line; old versions write one time and whole seconds.) The time
 //! is local and that of the end. Words that begin with a bracket are taken for a comment: the log
