@@ -105,7 +105,7 @@ def test_the_page_of_places(
     monkeypatch.chdir(shop)
     monkeypatch.setenv("SEARCHBENCH_LEDGERS", str(shop / "ledgers"))
     (shop / "queries.log").write_text((shop / "queries.txt").read_text())
-    memory, devices, cold, compression = blocks("docs/PLACES.md", "toml")
+    memory, devices, cold, each, disks, compression = blocks("docs/PLACES.md", "toml")
     (shop / "memory.toml").write_text(memory)
     assert app(["plan", "memory.toml"]) == 0
     head, _, storage = memory.partition("[factors]")[0].partition("[places.server]")
@@ -116,11 +116,23 @@ def test_the_page_of_places(
     assert app(["plan", "devices.toml"]) == 0
     (shop / "cold.toml").write_text(head + cold + storage.partition('"disk"')[2])
     assert app(["plan", "cold.toml"]) == 0
+    own = head.replace("[load]\nclients = 2\n", "")
+    (shop / "each.toml").write_text(own + each + storage.partition('"disk"')[2])
+    assert app(["plan", "each.toml"]) == 0
+    own = head.replace(
+        "[systems.tantivy]\n", "[places.server]\n[storages.first]\n[storages.second]\n"
+    )
+    room = 'filesystem = "ext4"\nsize = "1GB"\n'
+    own = own.replace("t]\n[storages.s", f"t]\n{room}[storages.s").replace(
+        "second]\n", f"second]\n{room}"
+    )
+    (shop / "disks.toml").write_text(own + disks)
+    assert app(["plan", "disks.toml"]) == 0
     place = '[places.server]\nstorage = "disk"\n'
     (shop / "compression.toml").write_text(head + place + compression)
     assert app(["plan", "compression.toml"]) == 0
     out = capsys.readouterr().out
-    for level in ("memory=200MB", "place=ssd", "compression=zstd:9"):
+    for level in ("memory=200MB", "place=ssd", "disks=2 disks", "compression=zstd:9"):
         assert level in out
     assert app(["places"]) == 0
     assert "memory" in capsys.readouterr().out

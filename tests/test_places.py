@@ -235,9 +235,14 @@ def test_engines_declare_kinds_of_files_that_there_are_and_say_how_to_lay_them()
         assert kinds <= set(FILES)
         assert ("data" in kinds) == engine.can.keeps_index, engine.name
         service = engine.service(defaults(engine), NO_FIELDS)
-        assert set(service.laid) == kinds - {"data"}, engine.name
+        # Parts are laid by the engine's own files, one by one.
+        assert set(service.laid) == kinds - {"data", "parts"}, engine.name
         for kind, laid in service.laid.items():
-            assert any(f"{{{kind}}}" in part for part in (*laid.argv, *laid.first))
+            # What a job's own program writes is in its command line.
+            words = [word for job in engine.jobs if kind in job.leaves for command in engine.work(
+                job.name, {p.name: p.default for p in job.parameters}, NO_FIELDS, defaults(engine)
+            ).commands for word in command]  # fmt: skip
+            assert any(f"{{{kind}}}" in part for part in (*laid.argv, *laid.first, *words))
         assert not any("{wal}" in part for part in service.argv)
 
 
