@@ -42,6 +42,7 @@ def measured(home: Path, rest: str) -> Record:
     return measure(text(home, rest), home / "record", work=home / "work")
 
 
+@pytest.mark.timed
 @pytest.mark.slow
 def test_every_query_is_asked_of_a_new_process_whose_files_are_not_in_memory(home: Path) -> None:
     record = measured(home, FIRST_ASKS + "asks = 3\n")
