@@ -254,7 +254,7 @@ def _placed() -> Iterator[Figure | Missing]:
     if compared.ratio is None:
         raise RuntimeError(f"no ratio: {compared.reason}")
     floor = judged.noise_floor
-    noise = f"noise floor {100 * (floor.ratio - 1):.1f} %" if floor else "no noise floor"
+    noise = f"noise floor {100 * (floor.value - 1):.1f} %" if floor else "no noise floor"
     yield Figure(
         "a study in a control group against none", 100 * abs(compared.ratio.value - 1), "%",
         at_most=3, note=f"{compared.verdict}; {noise}",
