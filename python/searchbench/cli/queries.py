@@ -80,7 +80,7 @@ def make(
     seed: int = 1,
     as_json: Json = False,
 ) -> int:
-    """Sample queries from documents, so that each matches some, and write them as JSON lines.
+    """Sample queries from documents, each of which matches some, and write them as JSON lines.
 
     Parameters
     ----------
@@ -173,13 +173,13 @@ def extract(
     words
         Write single words in lower case, as a search system would split them.
     sanitize
-        Replace ':' and ';', which mean something in a query, by spaces.
+        Replace ':' and ';', which have a meaning in a query, by spaces.
     escape
         Percent-encode the terms for a URL.
     distinct
         Write each term only once.
     limit
-        Write no more than so many terms.
+        Write at most this many terms.
     template
         Write requests instead: a path, an SQL statement or a JSON object, with {term} where the
         term goes.
