@@ -107,9 +107,9 @@ def test_a_search_for_capacity_has_promises_and_chooses_its_loads(base):
         (SWEPT.replace("seconds = 5", "requests = 5\nslo = 'p99 < 1s'\nabort = true"),
          ["13:9: `abort` judges a window while it is driven"]),
         (SEARCHED.replace("['p99 < 50ms']", "['p99 < 50ms', 'p99 < 50']"),
-         ["11:22: \"p99 < 50\" is no promise; say for example"]),
+         ["11:22: \"p99 < 50\" is not a promise; give for example"]),
         (SEARCHED.replace("['p99 < 50ms']", "'p99 < 50ms, p9'"),
-         ["11:7: \"p9\" (character 13) is no promise"]),
+         ["11:7: \"p9\" (character 13) is not a promise"]),
         (SEARCHED.replace("slo = ['p99 < 50ms']", "effort = 1"), ["10:17: a search for"]),
     ],
 )  # fmt: skip

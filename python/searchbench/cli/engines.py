@@ -53,7 +53,7 @@ def install(
         known = [e for e in ENGINES.values() if e.can.packages or e.can.artifacts]
         wanted += [e for e in known if e not in wanted and getting.missing(e)]
     elif not names:
-        raise SearchbenchError("name the engines to install, or say --all")
+        raise SearchbenchError("name the engines to install, or give --all")
     if for_tests:
         try:
             getting.install_for_tests(out.say)

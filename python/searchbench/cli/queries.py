@@ -273,7 +273,7 @@ def _of_documents(place: Path, field: str | None) -> Iterator[object]:
         field = texts[0] if len(texts) == 1 else None
     names = [f.name for f in corpus.schema.fields]
     if field not in (*names, "id"):
-        what = "say which with --field" if field is None else f"there is no field {field!r}"
+        what = "name one with --field" if field is None else f"there is no field {field!r}"
         raise QueryError(f"{place}: {what}; there are: id, {', '.join(names)}")
     for document in corpus.documents():
         yield document.id if field == "id" else document.values.get(field)

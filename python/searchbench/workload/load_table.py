@@ -122,7 +122,7 @@ _GOES_WITH: Mapping[str, Mapping[str, str]] = {
     "stages": {
         "judged_stage": "`judged_stage` is one of the `stages`, and there are none",
     },
-    "slo": {"abort": "`abort` ends a sweep that broke its promise: say which, with `slo`"},
+    "slo": {"abort": "`abort` ends a sweep that broke its promise: give one with `slo`"},
     "cache_hit": {
         "cache_entries": "`cache_entries` goes with `cache_hit`, the share that is wanted",
         "cache_law": "`cache_law` goes with `cache_hit`, the share that is wanted",
@@ -171,7 +171,7 @@ def problems(
                 if other != kind and given.get(key) is not None:
                     yield key, f"`{key}` is for {_LOOPS[other]}, and this load is {kind}"
         if kind == "closed" and given.get("connections") is not None:
-            yield "connections", "a closed loop has a connection for each client; say `clients`"
+            yield "connections", "a closed loop has a connection for each client; set `clients`"
         if kind == "open" and given.get("rate_per_s") is None and given.get("stages") is None:
             yield (
                 "kind" if "kind" in given else "arrivals",
@@ -191,7 +191,7 @@ def problems(
             yield by_count, f"give `{by_count}` or `{by_time}`, not both: one window, one measure"
     yield from _lonely(given)
     if given.get("warmup_requests") is not None and given.get("requests") is None:
-        yield "warmup_requests", "`warmup_requests` goes with `requests`; say `warmup_s`"
+        yield "warmup_requests", "`warmup_requests` goes with `requests`; set `warmup_s`"
     if given.get("warmup_limit_s") is not None:
         if given.get("warmup_s") is not None:
             yield (
@@ -200,7 +200,7 @@ def problems(
                 "leave one out",
             )
         if kind == "replay":
-            yield "warmup_limit_s", "a replay is not warmed up until steady; say `warmup_s`"
+            yield "warmup_limit_s", "a replay is not warmed up until steady; set `warmup_s`"
     cpus = given.get("cpus") or []
     if any(c < 0 or c != int(c) for c in cpus) or len(set(cpus)) != len(cpus):
         yield "cpus", "`cpus` must be different numbers of processors, from 0"
@@ -303,7 +303,7 @@ def parse_promise(text: str) -> tuple[Condition, ...]:
             at = start + len(part) - len(part.lstrip()) if words else start
             where = f" (character {at + 1})" if at else ""
             raise SearchbenchError(
-                f'"{words}"{where} is no promise; say for example "{_PROMISE}" '
+                f'"{words}"{where} is not a promise; give for example "{_PROMISE}" '
                 "(pNN < TIME with ns, us, ms or s; errors < SHARE%)"
             )
     return tuple(found)

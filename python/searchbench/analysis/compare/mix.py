@@ -18,7 +18,7 @@ from searchbench.record.trial import Load
 
 MINGLED = (
     "both were asked other parts of the log, and whether their clients or their queries make the "
-    "difference is unknown: longer windows or fewer clients tell"
+    "difference is unknown: longer windows or fewer clients would show it"
 )
 
 Floats = NDArray[np.float64]

@@ -298,7 +298,7 @@ def _faults(trial: Trial, trace: Trace) -> Iterator[Row]:
             "warning",
             f"{faults:,.0f}, {faults / max(1, n):.2g} a request",
             "The server waited for pages of memory that had to be read from a disk.",
-            "Warm up longer, give the machine more memory, and see that it does not swap.",
+            "Warm up longer, give the machine more memory, and make sure that it does not swap.",
         )
 
 

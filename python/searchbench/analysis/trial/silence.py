@@ -116,7 +116,7 @@ def stalls(trial: Trial, trace: Trace) -> Iterator[Row]:
         "stalls",
         "warning",
         number,
-        meaning + " One trial does not tell how often that happens.",
+        meaning + " One trial does not show how often that happens.",
         "See the server's log at that time: a collector, a merge, something loaded. A longer "
         "warm-up if it is only slow at first, else more trials or longer ones.",
     )

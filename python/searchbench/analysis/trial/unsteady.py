@@ -19,7 +19,7 @@ TOO_LONG_S = 600.0  # a window that nobody waits for, to show that a system was 
 SERIOUS = 0.20  # a change that cannot be excluded and may well alter a ratio
 ANY = 10.0  # an interval that reaches beyond tenfold says nothing
 _SLOWER = (
-    "It becomes slower, which no warm-up mends: look for a leak, merges, a growing queue, other "
+    "It becomes slower, which no warm-up cures: look for a leak, merges, a growing queue, other "
     "load."
 )
 

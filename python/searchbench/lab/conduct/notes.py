@@ -7,10 +7,10 @@ from searchbench.record.trial import Note
 UNCHECKED = Note(
     kind="certificate not checked",
     number="insecure",
-    meaning="any certificate was taken, so who answered is not known, and passwords and headers "
-    "may have gone to somebody else",
-    remedy="give the certificate of its authority (--ca FILE; in a study: ca), and leave insecure "
-    "away",
+    meaning="any certificate was accepted, so it is unknown who answered, and passwords and "
+    "headers may have gone to somebody else",
+    remedy="give the certificate of its authority (--ca FILE; in a study: ca), and leave out "
+    "insecure",
 )
 SHARED_CORE = Note(
     kind="shared core",

@@ -64,7 +64,7 @@ class Machine:
         events: queue.SimpleQueue[tuple[Machine, Message]],
     ) -> None:
         if not host or host.startswith("-") or host.split() != [host]:
-            raise LabError(f"{host!r} is no name of a client machine", "clients")
+            raise LabError(f"{host!r} is not the name of a client machine", "clients")
         self.host = host
         self.hello: Fields = {}
         self.notes: list[Note] = []

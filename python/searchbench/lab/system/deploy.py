@@ -206,8 +206,8 @@ class Deployment(Running):
                 else:
                     if not self.facts.version:
                         raise LabError(
-                            f"{self.engine.name} does not tell its version: no version, "
-                            "no measurement",
+                            f"{self.engine.name} does not report its version: no version, no "
+                            "measurement",
                             "deploy",
                         )
                     return

@@ -225,7 +225,8 @@ def from_files(
     if found.bad_count and bad_lines == "refuse":
         shown = "; ".join(str(b) for b in found.bad[:5])
         raise QueryError(
-            f'{found.bad_count} lines are no query: {shown}; mend them, or set `bad_lines = "skip"`'
+            f"{found.bad_count} lines are not queries: {shown}; correct them, or set "
+            '`bad_lines = "skip"`'
         )
     name = name or "+".join(path.name for path in files)
     if not found.log:
@@ -323,7 +324,8 @@ def _insist_on_words(line: Mapping[str, object]) -> None:
     texts = [k for k, value in line.items() if k not in _OURS and isinstance(value, str)]
     if texts:
         raise QueryError(
-            f"the words are expected as `text`, and {_keys(line)}; say which key has them, as in "
+            f"the words are expected as `text`, and {_keys(line)}; name the key that has them, "
+            "as in "
             f'`text_key = "{texts[0]}"` in [queries]'
         )
 

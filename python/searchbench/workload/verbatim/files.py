@@ -75,7 +75,7 @@ def read_requests(
     forms that have a request a line.
     """
     if form not in ("auto", *FORMS):
-        raise QueryError(f"{form!r} is no form of a file of requests; there are auto, "
+        raise QueryError(f"{form!r} is not a form of a file of requests; there are auto, "
                          f"{', '.join(FORMS)}")  # fmt: skip
     builder = Builder(path.name)
     if form == "auto":

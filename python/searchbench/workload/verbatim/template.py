@@ -159,7 +159,7 @@ def _literal(term: str, dialect: Dialect | None) -> str:
     elif "\\" in term or (dialect is None and "'" in term):
         what = "a backslash" if "\\" in term else "a quote"
         raise BadRequest(
-            f"{shown(term)} has {what}, which servers read differently: say --dialect mysql "
+            f"{shown(term)} has {what}, which servers read differently: give --dialect mysql "
             "(MySQL, MariaDB, Sphinx)"
             + ("" if what == "a backslash" else " or --dialect standard (PostgreSQL, SQLite)")
         )
