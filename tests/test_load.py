@@ -409,7 +409,7 @@ def test_the_same_command_again_measures_nothing_and_says_so(
         ([], "name what to load"),
         (["http://127.0.0.1:1"], "nothing to send"),
         (["http://127.0.0.1:1/", "--clients", "1", "--rate", "5"], "one kind of load"),
-        (["http://127.0.0.1:1/", "--clients", "1:x"], "no range"),
+        (["http://127.0.0.1:1/", "--clients", "1:x"], "nor a range"),
         (["http://127.0.0.1:1/", "--clients", "1.5"], "whole numbers"),
         (["http://127.0.0.1:1/", "--clients", "0"], "above 0"),
         (["http://127.0.0.1:1/", "--find-capacity"], "needs a promise"),

@@ -57,7 +57,7 @@ _SIZES = (
         "number",
         1,
         "The size as one number, for a factor: below 1 every 1/scale-th document, above 1 all "
-        "documents so many times; a whole number n, or 1/n.",
+        "documents that many times; a whole number n, or 1/n.",
         above=0,
         maximum=1_000_000,
     ),

@@ -18,8 +18,8 @@ FILES: Mapping[str, str] = {
     "data": "the storage of the index, and of all files that have no storage of their own",
     "wal": "the storage of the log that is written before the data (write-ahead log, redo log)",
     "backup": "the storage of what the job `backup` makes",
-    PARTS: "the storages of the parts of an index, in their order, and again from the first where "
-    "there are more parts",
+    PARTS: "the storages of the parts of an index, in their order, and again from the first "
+    "if there are more parts",
 }
 """The kinds of files that a place can lay apart; an engine declares which of them it can."""
 

@@ -24,14 +24,13 @@ SPEC_KEYS: tuple[SpecKey, ...] = (
     SpecKey("kind", "text", None, "kind of loop; default: by the keys given",
             ("closed", "open", "replay")),
     SpecKey("clients", "integer", 1, "closed loop: how many clients, with a connection each. A "
-            "list here: the steps of a sweep on one warm system. As a factor instead: the system "
-            "is started anew for each level",
+            "list here: the steps of a sweep on one warm system. As a factor: the system is "
+            "started anew for each level",
             minimum=1, maximum=_MOST_CONNECTIONS),
     SpecKey("think_s", "number", 0.0, "closed loop: pause after each answer", minimum=0,
             maximum=3600),
     SpecKey("rate_per_s", "number", None, "open loop: requests a second. A list here: the steps of "
-            "a sweep on one warm system. As a factor instead: the system is started anew for each "
-            "level",
+            "a sweep on one warm system. As a factor: the system is started anew for each level",
             above=0, maximum=10_000_000),
     SpecKey("arrivals", "text", "poisson", "open loop: gaps between requests: random "
             "(exponential), or all the same", ("poisson", "constant")),
@@ -53,8 +52,8 @@ SPEC_KEYS: tuple[SpecKey, ...] = (
             ("stretches", "logged", "shuffled", "drawn")),
     SpecKey("warmup_s", "number", None, "a fixed warm-up: seconds before the measured window; "
             "default: a warm-up until steady (for a replay: 0)", minimum=0, maximum=86_400),
-    SpecKey("warmup_limit_s", "number", None, "a warm-up until steady ends after so many "
-            "seconds in any case (default 60); the trial is then steady only if its window is "
+    SpecKey("warmup_limit_s", "number", None, "a warm-up until steady ends after this "
+            "many seconds in any case (default 60); the trial is then steady only if its window is "
             "shown to be", above=0,
             maximum=86_400),
     SpecKey("seconds", "number", None, "length of the measured window (default 10; a replay lasts "
@@ -82,8 +81,8 @@ SPEC_KEYS: tuple[SpecKey, ...] = (
     SpecKey("abort", "boolean", False, "for a sweep with `slo`: end it as soon as a step has "
             "surely broken a promise"),
     SpecKey("effort", "number", 1.0, "for a capacity search: multiplies the length of its trials; "
-            "below 0.3 the answer is rough: its intervals hold the truth in fewer than 95 % of "
-            "cases, and it does not say 95 %",
+            "below 0.3 the answer is rough: its intervals contain the truth in fewer than 95 % "
+            "of cases, and it does not claim 95 %",
             above=0, maximum=100),
     SpecKey("cache_hit", "number", None, "draw the requests so that the server's cache answers "
             "this share of them", minimum=0, maximum=1),

@@ -47,7 +47,7 @@ def unsteady(trace: Trace, warm: Warmup) -> Iterator[Row]:
             "warning",
             f"measured from {declared_s:.1f} s, steady from {reached_s:.1f} s at the earliest",
             f"The window began before the system was warm: its {what} was {percent(warm.off_by)} "
-            "off the level that it came to later. So this trial is not steady.",
+            "off the level that it reached later. So this trial is not steady.",
             f"Warm up at least {np.ceil(1.2 * reached_s):.0f} s.",
         )
     elif found.answer == "not steady":

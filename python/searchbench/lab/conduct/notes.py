@@ -21,7 +21,7 @@ NOT_COMPARED = Note(
     kind="answers not compared",
     severity="note",
     number="unknown engine",
-    meaning="no engine that is known here answers, so its replies are not read, and whether it "
-    "answers under load as it does alone is not known",
+    meaning="no known engine answers, so replies are not read, and it is unknown whether the "
+    "answers under load are the same as alone",
     remedy="name its engine if it is one that is known (--engine)",
 )

@@ -343,7 +343,7 @@ def run(
             preexec_fn=dies_with_us,
         )  # fmt: skip
     except subprocess.TimeoutExpired:
-        return 124, f"{program_name} did not end in {timeout_s:.0f} s"
+        return 124, f"{program_name} did not end within {timeout_s:.0f} s"
     return done.returncode, done.stdout if whole else " ".join(done.stdout.split())
 
 

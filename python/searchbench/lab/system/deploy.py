@@ -335,7 +335,9 @@ def complete(
             seen(psutil.Process(child.pid))
         code = child.wait(_COMMAND_TIMEOUT_S)
     except subprocess.TimeoutExpired:
-        raise LabError(f"`{argv[0]}` did not end in {_COMMAND_TIMEOUT_S:.0f} s", stage) from None
+        raise LabError(
+            f"`{argv[0]}` did not end within {_COMMAND_TIMEOUT_S:.0f} s", stage
+        ) from None
     finally:
         if child.poll() is None:
             _stop([child], signal.SIGKILL, 1.0)

@@ -19,7 +19,7 @@ from searchbench.report.tables import numbers
 from searchbench.report.tables import operations as tables
 
 _HOW = (
-    "Each method answers the same operation in its own statements. The time is that of one "
+    "Each method answers the same operation with its own statements. The time is that of one "
     "operation on one connection, without set-up and clean-up. Where a method fails at a size, "
     "the table has the server's message."
 )
