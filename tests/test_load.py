@@ -347,7 +347,7 @@ def test_requests_are_bytes_with_their_own_method_body_and_headers() -> None:
 def test_paths_do_not_go_to_databases_nor_statements_over_http() -> None:
     with pytest.raises(LabError, match="is a path"):
         encode(Ask("/d/select"), target("mysql://127.0.0.1"))
-    with pytest.raises(LabError, match="is no path"):
+    with pytest.raises(LabError, match="is not a path"):
         encode(Ask("select 1"), target("http://127.0.0.1"))
 
 

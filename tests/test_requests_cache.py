@@ -148,7 +148,7 @@ def test_ten_entries_are_enough_and_fewer_are_refused() -> None:
     for policy in CACHES:
         for hit, exponent in ((0.3, 1.1), (0.7, 0.7), (0.7, 1.3), (0.5, 1.3)):
             agrees(plan(10, hit, "zipf", exponent=exponent, policy=policy), 1)
-    assert "cannot be foretold" in refusal(9, 0.5, "zipf")
+    assert "cannot be predicted" in refusal(9, 0.5, "zipf")
 
 
 def test_a_tail_in_bins_sums_as_one_rank_at_a_time() -> None:

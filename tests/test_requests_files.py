@@ -190,7 +190,7 @@ def test_a_quote_that_is_not_closed_is_told_with_its_line(write):
 
 
 def test_several_statements_in_a_line_need_the_semicolon_at_its_end(write):
-    with pytest.raises(QueryError, match=r"r\.sql:2: several statements in a line"):
+    with pytest.raises(QueryError, match=r"r\.sql:2: several statements on one line"):
         read_requests(write("r.sql", "SELECT 1\nSELECT 2; SELECT 3\n"))
 
 

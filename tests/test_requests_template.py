@@ -95,7 +95,7 @@ def test_braces_that_are_meant_are_doubled_or_are_no_word() -> None:
         ('{"pth": "/{term}"}', "the template: `pth` is not known here; did you mean"),
         ('{"body": "{term}"}', "the template: it has no `path`"),
         ("/a b?q={term}", "the template: a space in the path"),
-        ("s?q={term}", "is no path, which begins with '/', no SQL statement and no object"),
+        ("s?q={term}", "is neither a path, which begins with '/', nor an SQL statement"),
     ],
 )
 def test_a_template_that_is_none_is_refused_with_the_reason(template: str, sentence: str) -> None:

@@ -300,7 +300,7 @@ def test_checking_a_study_does_not_load_what_only_measuring_needs():
         ('"a b:80"', "without spaces"),
         ('""', "is not an address"),
         ("[]", "`attach` is an empty list"),
-        ('["127.0.0.1:80", "127.0.0.1:80"]', "an address is there twice"),
+        ('["127.0.0.1:80", "127.0.0.1:80"]', "an address is given twice"),
         ('["127.0.0.1:80", "http://127.0.0.1:81"]', "are HOST:PORT and http"),
         ("4", "`attach` must be a text or a list of texts, not 4"),
     ],

@@ -152,7 +152,7 @@ def test_one_path_may_be_asked_in_place_of_a_file(base):
         ('"queries.txt"', '"querys.txt"', "4:8: there is no file \"querys.txt\""),
         ('file = "queries.txt"', 'file = "queries.txt"\npath = "/"', "5:8: give `file` or `path`"),
         ('"paths"', '"path"', "5:8: `form` must be one of \"auto\", \"paths\""),
-        ('file = "queries.txt"', 'path = "/"', "5:8: `form` is that of a file"),
+        ('file = "queries.txt"', 'path = "/"', "5:8: `form` is for a file"),
         ('file = "queries.txt"\nform = "paths"', 'path = "d"', '4:8: `path` must begin with "/"'),
         ('file = "queries.txt"\nform = "paths"', 'path = "/"', "4:8: `path` is asked over HTTP"),
         ('form = "paths"', 'method = "get"', "5:10: `method` must be one of HTTP's in capitals"),

@@ -212,7 +212,7 @@ def _problem(address: str, *, remote: bool) -> str:
 def _mixed(addresses: Sequence[str]) -> str:
     """What is wrong with several good addresses of one system together; empty if nothing is."""
     if len(set(addresses)) < len(addresses):
-        return "an address is there twice"
+        return "an address is given twice"
     kinds = {urlsplit(a).scheme if is_url(a) else "HOST:PORT" for a in addresses}
     if len(kinds) > 1:
         found = " and ".join(sorted(kinds))

@@ -122,7 +122,7 @@ def plan(
     if least >= _MOST_DISTINCT:
         raise QueryError(
             f"this takes {least:,} distinct requests or more, and at most {_MOST_DISTINCT:,} are "
-            "drawn from; take a smaller cache or a higher rate"
+            "drawn from; use a smaller cache or a higher rate"
         )
     if distribution == "uniform":
         if exponent:
@@ -131,8 +131,8 @@ def plan(
         count = max(cache_entries + 1, round(cache_entries / hit))
     elif cache_entries < _FEWEST_ENTRIES:
         raise QueryError(
-            f"what unequal draws do to a cache of {cache_entries} entries cannot be foretold; take "
-            f"one of {_FEWEST_ENTRIES} or more, or equal chances"
+            f"what unequal draws do to a cache of {cache_entries} entries cannot be predicted; "
+            f"use one of {_FEWEST_ENTRIES} or more, or equal chances"
         )
     else:
         exponent = _USUAL_EXPONENT if exponent is None else exponent
@@ -158,7 +158,7 @@ def plan(
         raise QueryError(
             f"a cache of {cache_entries:,} entries is too small for a hit rate of {hit:g}: "
             f"{count:,} distinct requests give {made.expected_hit:.3g}, and no number of them "
-            "comes nearer; take a larger cache or another rate"
+            "comes nearer; use a larger cache or another rate"
         )
     return made
 
@@ -253,7 +253,7 @@ def _count_of(entries: int, hit: float, exponent: float, policy: Policy) -> int:
         raise QueryError(
             f"with the exponent {exponent:g} a cache of {entries:,} entries is hit with "
             f"probability {rate(most):.3g} even by {most:,} distinct requests, so {hit:g} cannot "
-            "be had; take a smaller exponent, or equal chances, which need "
+            "be reached; use a smaller exponent, or equal chances, which need "
             f"{round(entries / hit):,}"
         )
     if rate(least) <= hit:

@@ -82,7 +82,7 @@ _CONFIG = f"""\
 </orient-server>
 """
 _BACKUP = "-Dsearchbench.backup={backup}"
-_NOT_TOLD = "upstream must: its REST tells nothing of its JVM"
+_NOT_TOLD = "upstream must: its REST interface reports nothing about its JVM"
 # What a lever is called in the server: the key of its configuration, as it takes and tells it.
 _KEYS = {
     "disk_cache_mb": "storage.diskCache.bufferSize",

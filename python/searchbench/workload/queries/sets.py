@@ -248,16 +248,16 @@ def form_of(path: Path) -> Form:
         return "sphinx"
     if stamped := _most(first, _STAMP.match):
         raise QueryError(
-            f"{path} is a log and no list of queries: its lines begin with a time ({stamped!r}), "
+            f"{path} is a log, not a list of queries: its lines begin with a time ({stamped!r}), "
             "which would be searched for. Take the queries out of it, one a line or as JSON lines "
             "with `text` and `t`; or send its requests as they are (`searchbench load "
-            '--requests`); or say `format = "lines"` if these are your queries'
+            '--requests`); or set `format = "lines"` if these are your queries'
         )
     if counted := _most(first, _COUNTED.search):
         raise QueryError(
-            f"{path} is a table and no list of queries: its lines end in a number ({counted!r}), "
+            f"{path} is a table, not a list of queries: its lines end in a number ({counted!r}), "
             "which would be searched for. Take the column of the queries out of it, each as often "
-            'as it was asked; or say `format = "lines"` if these are your queries'
+            'as it was asked; or set `format = "lines"` if these are your queries'
         )
     return "lines"
 

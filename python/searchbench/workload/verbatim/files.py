@@ -127,8 +127,8 @@ def form_of(path: Path) -> str:
             "let Sphinx write query_log_format = sphinxql"
         )
     raise QueryError(
-        f"{path}: what its lines are cannot be told ({begins}); {_EXPECTED}; {_OPTION} (words to "
-        "be searched for are no requests: fill them into a template, or use a study)"
+        f"{path}: its lines cannot be recognized ({begins}); {_EXPECTED}; {_OPTION} (words to "
+        "search for are not requests: fill them into a template, or use a study)"
     )
 
 

@@ -84,8 +84,8 @@ def _object(template: str) -> Mapping[str, Any]:
     if _A_STATEMENT.match(text):
         return {"sql": " ".join(text.splitlines())}
     raise QueryError(
-        f"the template {template!r} is no path, which begins with '/', no SQL statement and no "
-        "object of JSON"
+        f"the template {template!r} is neither a path, which begins with '/', nor an SQL "
+        "statement nor a JSON object"
     )
 
 
