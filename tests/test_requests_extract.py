@@ -87,7 +87,7 @@ def test_answers_of_other_commands_are_told_from_those_of_select(groonga: Deploy
     for command in ("status", "table_list", "cache_limit", "schema"):
         for version in (1, 3):
             other = body(groonga, get(f"/d/{command}", [("command_version", version)]))
-            with pytest.raises(QueryError, match="answer is JSON, but no answer of a select"):
+            with pytest.raises(QueryError, match="answer is JSON, but not the answer of a select"):
                 read_answers(other, "answer")
 
 
