@@ -82,7 +82,7 @@ def test_a_file_has_the_statements_too(tmp_path: Path) -> None:
     (tmp_path / "in.sql").write_text('SELECT *\nFROM data WHERE id IN ([each ",": {idd}]);\n')
     file = '[operations.fetch]\nkey = "id"\n[operations.fetch.methods.m]\nfile = "in.sql"\n'
     (said,) = wrong(file, tmp_path)
-    assert said.startswith("11:8: line 1 of in.sql: {idd} is no column of the key: those are id")
+    assert said.startswith("11:8: line 1 of in.sql: {idd} is not a column of the key: `key` has id")
     (said,) = wrong(file.replace("in.sql", "ni.sql"), tmp_path)
     assert "the statements cannot be read: No such file" in said
     assert "in.sql" in said
@@ -96,7 +96,7 @@ def test_a_file_has_the_statements_too(tmp_path: Path) -> None:
         (FETCH.replace("key", "keys"), "9:1: [operations.fetch] has no key `keys`"),
         (FETCH.replace("draws = 3", "draws = 0"), "10:9: `draws` must be an integer"),
         (FETCH.replace('"mariadb"', '"mariadbb"'), "14:11: there is no system \"mariadbb\""),
-        (FETCH.replace("{id}]", "{idd}]"), "12:7: line 1: {idd} is no column of the key"),
+        (FETCH.replace("{id}]", "{idd}]"), "12:7: line 1: {idd} is not a column of the key"),
         (FETCH.replace("-- @each", "-- @eech"), "15:7: line 1: there is no mark @eech"),
         (FETCH + "[queries]\ndistinct = 3\n", "[operations] say what is asked"),
         (FETCH + "[systems.sqlite]\n", "statements of SQL, and sqlite speaks frames"),
@@ -104,7 +104,7 @@ def test_a_file_has_the_statements_too(tmp_path: Path) -> None:
         (FETCH + '[factors]\n"operations.fetch.key" = ["id"]\n', "`key` of an operation cannot be"),
         (FETCH + '[factors]\n"operations.fitch.rows" = [1]\n', "there is no operation `fitch`"),
         ('[operations.f]\nrows = 3\n[operations.f.methods.m]\nsql = "SELECT 1"\n',
-         "9:8: `rows` asks for so many rows, and there is no `key`"),
+         "9:8: `rows` has no meaning without `key`"),
         (FETCH + '[factors]\n"operations.fetch.rows" = [1, 501]\n',
          "501 different rows are asked for, and data has 500"),
         (FETCH.replace('key = "id"', 'key = "owner_id"').replace("{id}", "{owner_id}"),

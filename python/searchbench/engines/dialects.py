@@ -132,6 +132,6 @@ class Encoder:
         if number > MOST_PREPARED:
             raise Unsupported(
                 f"line {sent.line}: more than {MOST_PREPARED} different statements would be "
-                "prepared; put values into places, {name}, and not into the text"
+                "prepared; give the values as placeholders, such as {id}, not in the text"
             )
         return self.dialect.execute(number, sent.values)

@@ -51,7 +51,7 @@ def read_operations(source: Source, systems: Mapping[str, System], base: Path) -
             hint = f"give [operations.{name}.methods.NAME] with `sql` or `file`"
             source.at_key(at, f"the operation {name} has no method that answers it", hint)
         if not good["key"] and "rows" in good:
-            wrong = "`rows` asks for so many rows, and there is no `key` that says of which columns"
+            wrong = "`rows` has no meaning without `key`, the columns by which rows are asked for"
             source.at_value((*at, "rows"), wrong)
         found[name] = good
     if tables:
@@ -106,7 +106,7 @@ def _check(
                 if system.attach and any(s.when == "once" for s in statements):
                     line = next(s.line for s in statements if s.when == "once")
                     wrong = f"@once is sent when an index is made, and {system.name} runs already"
-                    raise BadText(line, f"{wrong}: do it there, and leave this out")
+                    raise BadText(line, f"{wrong}: do it by hand, and leave this out")
     except BadText as error:
         key = "file" if method["file"] else "sql"
         where = f"line {error.line} of {method['file']}" if method["file"] else f"line {error.line}"
@@ -118,9 +118,9 @@ def _go_together(source: Source, systems: Iterable[System]) -> None:
         if table in source.tables:
             source.at_key((table,), f"[operations] say what is asked; leave [{table}] out")
     if "machines" in source.table("load"):
-        source.at_key(("load", "machines"), "operations are sent from this machine")
+        source.at_key(("load", "machines"), "operations are sent only from this machine")
     if "jobs" in source.tables:
-        source.at_key(("jobs",), "jobs and operations are studies of their own")
+        source.at_key(("jobs",), "a study has jobs or operations, not both")
     for system in systems:
         wire = _wire(system)
         if wire not in WIRES:

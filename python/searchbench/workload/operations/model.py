@@ -1,7 +1,7 @@
 """An operation with its draws, and a method as what it sends for one of them.
 
-What is sent is still text with its values apart (``Sent``): a wire makes bytes of it, with the
-values in the text or beside it.
+What a method sends (``Sent``) is still text, with its values apart. A wire makes bytes of it, with
+the values in the text or beside it.
 """
 
 from __future__ import annotations
@@ -13,20 +13,20 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import Any, Literal
 
-from searchbench.workload.operations.text import Place, Repeated, Statement, When
+from searchbench.workload.operations.text import Placeholder, Repeated, Statement, When
 
 Answer = Literal["set", "order"]
 MARKER = "?"
 _AT_ONCE = 10_000
 _SHOWN = 20
-"""Rows of a draw that the record has."""
+"""How many rows of each draw the record keeps."""
 
 
 @dataclass(frozen=True, slots=True)
 class Sent:
-    """One statement as it is sent. ``values``: of a prepared one those of its markers, else none.
+    """One statement as it is sent. ``values``: those of a prepared statement's markers, else none.
 
-    ``line``: of the statement in its text. ``pipelined`` as in ``Statement``.
+    ``line``: where the statement begins in its text. ``pipelined`` as in ``Statement``.
     """
 
     text: str
@@ -43,7 +43,7 @@ class Operation:
     """What is asked, whatever the method: the rows of each draw, by column.
 
     ``columns``: their names; ``draws``: for each draw, by column, the values of its rows.
-    ``held``: by what it was drawn, for the record.
+    ``held``: how it was drawn, for the record.
     """
 
     name: str
@@ -54,12 +54,12 @@ class Operation:
 
     @property
     def rows(self) -> int:
-        """How many rows one asks for."""
+        """How many rows one operation asks for."""
         return len(self.draws[0][0]) if self.columns and self.draws else 0
 
     @property
     def digest(self) -> str:
-        """The same for methods that answer the same."""
+        """Equal for all methods of one operation."""
         seen = hashlib.blake2b(digest_size=16)
         seen.update(json.dumps([self.name, self.columns, self.answer, len(self.draws)]).encode())
         for draw in self.draws:
@@ -102,7 +102,7 @@ def sent_for(
 
 
 def fixed(statements: Sequence[Statement], when: When, levers: Mapping[str, Any]) -> list[Sent]:
-    """Those that are sent once, or once on each connection."""
+    """The statements that are sent once, or once on each connection."""
     known = {f"system.{name}": str(level) for name, level in levers.items()}
     return [
         _sent(statement, (), (), known, str, lambda _: MARKER)
@@ -136,7 +136,7 @@ def _sent(
     for part in statement.parts:
         if isinstance(part, str):
             pieces.append(part)
-        elif isinstance(part, Place):
+        elif isinstance(part, Placeholder):
             pieces.append(value(part.name, 0))
         else:
             pieces.append(_repeated(part, rows, value, at, block, literal, statement.prepared))
@@ -156,10 +156,10 @@ def _repeated(
     prepared: bool,
 ) -> str:
     if not prepared:  # a million rows are usual: a template for all, filled by column
-        names = [p.name for p in part.parts if isinstance(p, Place)]
+        names = [p.name for p in part.parts if isinstance(p, Placeholder)]
         if all(name in at for name in names):
             form = "".join(
-                "%s" if isinstance(p, Place) else p.replace("%", "%%") for p in part.parts
+                "%s" if isinstance(p, Placeholder) else p.replace("%", "%%") for p in part.parts
             )
             if names:
                 columns = [block[at[name]] for name in names]
