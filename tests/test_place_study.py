@@ -341,7 +341,7 @@ def test_places_are_listed_with_what_is_missing(
     assert app(["places"]) == 0
     out = capsys.readouterr().out
     assert max(map(len, out.splitlines())) <= 80
-    assert "- btrfs: there is no compsize; apt-get install btrfs-compsize" in out
+    assert "- btrfs: compsize is not installed; apt-get install btrfs-compsize" in out
     assert "- ram: only root may mount; run as root" in out
     assert "memory: this machine has no control groups with the controller memory" in out
     assert out.splitlines()[0].split() == ["lever", "here", "in", "a", "study"]
