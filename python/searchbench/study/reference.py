@@ -423,7 +423,7 @@ _STORAGES = (
     "xfs or btrfs."
 )
 
-_KINDS = {str: "a text", int: "an integer", float: "a number"}
+_KINDS = {str: "a string", int: "an integer", float: "a number"}
 
 
 def reference() -> str:
