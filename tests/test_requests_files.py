@@ -132,7 +132,7 @@ BAD_JSONL = {
     '{"path": "/a", "method": "G T"}': r"`method` must be a word",
     '{"path": "/a", "headers": ["A"]}': r"`headers` must be an object",
     '{"path": "/a", "headers": {"A b": "c"}}': r"'A b' cannot be the name of a header",
-    '{"path": "/a", "headers": {"A": "b\\r\\nC: d"}}': r"the header `A` must be a string of one line",
+    '{"path": "/a", "headers": {"A": "b\\r\\nC: d"}}': r"header `A` must be a string of one line",
     '{"path": "/a", "t": "soon"}': r"`t` must be a number of seconds",
     '{"path": "/a", "t": 0.5}': r"`t` goes back, from 1 \(line 1\) to 0\.5; sort",
 }

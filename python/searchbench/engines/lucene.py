@@ -52,18 +52,18 @@ class Lucene(LibraryHost):
     )
     parameters = described(
         {
-            number("parts", 1, (1, 64), index=True): "indexes in one process, searched one after "
-            "another as one",
-            choice("searcher", "shared", "per-thread"): "one searcher for all connections or one "
-            "for each",
+            number("parts", 1, (1, 64), index=True): "how many indexes in one process are "
+            "searched, one after another, as one",
+            choice("searcher", "shared", "per-thread"): "shared: one searcher for all connections; "
+            "per-thread: one for each",
             choice("segments", "merged", "as-is", index=True): "merge each part to one segment, "
             "or leave the segments as they are",
             choice("directory", "mmap", "nio", "ram"): "how the index is read: mapped, with read "
             "calls, or copied into the heap",
             number("indexing_memory_mb", 64, (16, 65536), index=True): "memory of the index "
             "writers of all parts together, within the heap",
-            number("refresh_ms", 0, (0, 3_600_000), index=True): "show new documents this often "
-            "while batches come in; 0: only when asked",
+            number("refresh_ms", 0, (0, 3_600_000), index=True): "how often, in ms, new documents "
+            "are made visible while batches come in; 0: only when asked",
             Parameter("jdk", str, "newest", "", index=True): "version of the JDK that it runs on; "
             "newest: the latest that is found, the same for all versions of Lucene",
             **JVM_LEVERS,

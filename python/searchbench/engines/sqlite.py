@@ -24,10 +24,11 @@ class Sqlite(LibraryHost):
         {
             number("cache_mb", 64, (0, 65536)): "page cache of each connection",
             number("mmap_mb", 256, (0, 1048576)): "how much of the file is mapped into memory",
-            choice("page_size", *(512 << n for n in range(8)), default=4096, index=True): "bytes a "
-            "page",
+            choice("page_size", *(512 << n for n in range(8)), default=4096, index=True): "bytes "
+            "in a page",
             switch("merged", True, index=True): "merge the full-text index into one b-tree after "
             "ingest",
-            choice("journal", "wal", "off", index=True): "how a commit is made safe",
+            choice("journal", "wal", "off", index=True): "the journal that makes a commit safe "
+            "(journal_mode)",
         }
     )

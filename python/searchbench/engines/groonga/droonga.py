@@ -76,10 +76,10 @@ class Droonga(Engine):
     )
     parameters = described(
         {
-            number("nodes", 1, (1, 1000)): "engine nodes that live, each with all documents; read "
-            "back, not set",
-            switch("cache", True): "whether its HTTP front answers from a cache; read back, not "
-            "set: `droonga-http-server --cache-size 0` turns it off",
+            number("nodes", 1, (1, 1000)): "how many engine nodes are alive, each with all "
+            "documents; it is read, and cannot be set",
+            switch("cache", True): "whether its HTTP front end answers from a cache; it is read, "
+            "and cannot be set: `droonga-http-server --cache-size 0` turns the cache off",
         }
     )
 

@@ -58,14 +58,14 @@ class Groonga(Engine):
     )
     parameters = described(
         {
-            choice("server", "groonga", "httpd"): "its own server, which closes each connection, "
-            "or groonga-httpd, which keeps it",
+            choice("server", "groonga", "httpd"): "groonga: its own server, which closes the "
+            "connection after each request; httpd: groonga-httpd, which keeps it open",
             number("threads", 2, (1, 256)): "threads of its own server (Groonga's own default: "
             "one a core)",
-            number("httpd_workers", 2, (1, 256)): "worker processes of groonga-httpd, of one "
+            number("httpd_workers", 2, (1, 256)): "worker processes of groonga-httpd, with one "
             "thread each",
-            number("cache_limit", 0, (0, 1_000_000)): "answers kept in the query cache, of "
-            "groonga-httpd in that of each worker; 0: off, so that the speed is not the cache's",
+            number("cache_limit", 0, (0, 1_000_000)): "how many answers the query cache keeps (in "
+            "groonga-httpd, that of each worker); 0: off, so that we do not measure the cache",
             choice(
                 "tokenizer",
                 "declared",
@@ -77,9 +77,10 @@ class Groonga(Engine):
             ): "how text is split; declared: at everything that is not a letter or a digit",
             choice(
                 "normalizer", "declared", "NormalizerAuto", "NormalizerNFKC150", index=True
-            ): "how characters are folded; declared: to lower case, each alone, and nothing else",
+            ): "how characters are normalised; declared: each character to lower case, and nothing "
+            "else",
             switch("index_first", False, index=True): "make the text indexes before the documents "
-            "come, not after",
+            "are put in, instead of after",
         }
     )
 

@@ -14,11 +14,11 @@ from searchbench.errors import Unsupported
 
 JOB = Job(
     "index",
-    "the indexes of text and those that a table declares, made anew",
+    "make the text indexes, and those that a table declares, anew",
     (
         Parameter(
-            "of", str, "", "the columns of the one index that is made, as color or a,b; nothing: "
-            "all of them"
+            "of", str, "", "make only the index on these columns, such as color or a,b; empty: all "
+            "indexes"
         ),
     ),
 )  # fmt: skip

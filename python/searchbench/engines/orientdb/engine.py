@@ -141,20 +141,21 @@ class OrientDB(Engine):
     )
     parameters = described(
         {
-            number("disk_cache_mb", 256, (64, 1048576)): "pages of the database in memory, beside "
-            "the heap (storage.diskCache.bufferSize; OrientDB's own default: much of the memory)",
+            number("disk_cache_mb", 256, (64, 1048576)): "memory for pages of the database, in "
+            "addition to the heap (storage.diskCache.bufferSize; OrientDB's own default: much of "
+            "the machine's memory)",
             switch(
                 "commit_synch", False
-            ): "synchronize after a commit (tx.commit.synch); in our tests it "
-            "saved nothing from a kill by itself",
-            number("wal_commit_timeout_ms", 1000, (1, 3_600_000)): "the log goes to disk at least "
-            "this often (storage.wal.commitTimeout); a kill loses what came later",
-            choice("compression", "nothing", "gzip", index=True): "for the documents' pages "
-            "(storage.compressionMethod); gzip needs cluster_version 0 or 1",
+            ): "synchronize after a commit (tx.commit.synch); in our tests this alone saved "
+            "nothing from a kill",
+            number("wal_commit_timeout_ms", 1000, (1, 3_600_000)): "the log is written to disk at "
+            "least this often (storage.wal.commitTimeout); a kill loses what was committed since",
+            choice("compression", "nothing", "gzip", index=True): "compression of the documents' "
+            "pages (storage.compressionMethod); gzip needs cluster_version 0 or 1",
             choice("cluster_version", 2, 1, 0, index=True): "format of the documents' files "
             "(storage.cluster.version); only 0 and 1 compress",
             switch("index_first", False, index=True): "make the Lucene index before the documents "
-            "come, not after",
+            "are put in, instead of after",
             **JVM_LEVERS,
         }
     )

@@ -37,12 +37,12 @@ _LONGEST = 10_000  # triples of one commit
 JOBS = (
     Job(
         "import",
-        "a graph of the corpus's triples: both ends of each are looked up by name, and made "
-        "where they are not there",
+        "make a graph of the corpus's triples: both ends of each triple are looked up by name, and "
+        "created if they do not exist",
         described(
             {
-                number("triples", 1, (1, _LONGEST)): "how many are written in one transaction, "
-                "which is one request",
+                number("triples", 1, (1, _LONGEST)): "how many triples are written in one "
+                "transaction, which is one request",
             }
         ),
         fills=True,
@@ -51,23 +51,25 @@ JOBS = (
     ),
     Job(
         "index",
-        "the Lucene index over the names of a graph, or over the texts of documents, made anew",
+        "make the Lucene index anew, over the names of a graph or the texts of documents",
         leaves=("index",),
     ),
     Job(
         "backup",
-        "the whole database into one zip file, during which nothing can be written",
+        "write the whole database into one zip file; meanwhile the database takes no writes",
         described(
             {
-                number("compression", 9, (0, 9)): "level of the zip file; 0: none (OrientDB's own "
-                "default: 9)",
-                number("buffer_kb", 1024, (1, 1 << 20)): "size of each write (OrientDB's own "
-                "default: 1024)",
+                number("compression", 9, (0, 9)): "compression level of the zip file; 0: none (9: "
+                "OrientDB's own default)",
+                number("buffer_kb", 1024, (1, 1 << 20)): "size of each write, in kB (1024: "
+                "OrientDB's own default)",
             }
         ),
         leaves=("backup",),
     ),
-    Job("restore", "that zip file into a new database", after=("backup",), leaves=("restored",)),
+    Job(
+        "restore", "read that zip file into a new database", after=("backup",), leaves=("restored",)
+    ),
     OPENING,
 )
 

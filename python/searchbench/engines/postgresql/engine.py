@@ -47,11 +47,11 @@ _GROUPS = "groups"
 _NO_TABLE = "42P01"
 _INDEX = Job(
     "index",
-    "the indexes of text, and of all fields or those that a table declares, made anew",
+    "make the text indexes, and those of all fields or those that a table declares, anew",
     (
         Parameter(
-            "of", str, "", "the columns of the one index that is made, as color or a,b; nothing: "
-            "all of them"
+            "of", str, "", "make only the index on these columns, such as color or a,b; empty: all "
+            "indexes"
         ),
     ),
 )  # fmt: skip
@@ -94,19 +94,19 @@ _FILE = "--file={backup}/dump"
 _DUMPS = (
     Job(
         "dump",
-        "the whole database into one file, with pg_dump",
+        "write the whole database into one file, with pg_dump",
         described(
             {
-                number("compression", 6, (0, 9)): "level of its compression; 0: none (pg_dump's "
-                "own default: 6)"
+                number("compression", 6, (0, 9)): "compression level; 0: none (6: pg_dump's own "
+                "default)"
             }
         ),
         leaves=("backup",),
     ),
     Job(
         "restore",
-        "that file into an empty database, with pg_restore: documents, then indexes",
-        described({number("workers", 1, (1, 64)): "connections that restore at once"}),
+        "read that file into an empty database, with pg_restore: documents, then indexes",
+        described({number("workers", 1, (1, 64)): "how many connections restore at the same time"}),
         after=("dump",),
     ),
 )
@@ -159,32 +159,32 @@ class Postgresql(Engine):
             "PostgreSQL's own default)",
             number(
                 "random_page_cost", 1.1, (0.01, 1000)
-            ): "the cost that the planner assumes for a "
-            "page out of order; with 4, PostgreSQL's own default, which is for disks that turn, it "
-            "looks for frequent words in every document",
-            number("parallel_workers", 0, (0, 64)): "processes that may help with one query "
+            ): "the cost that the planner assumes for a page that is not read in sequence. "
+            "PostgreSQL's own default is 4, for rotating disks; the planner then looks for "
+            "frequent words by reading every document",
+            number("parallel_workers", 0, (0, 64)): "how many more processes may work on one query "
             "(PostgreSQL's own default: 2)",
-            switch("jit", False): "compile queries that the planner takes to be expensive "
-            "(PostgreSQL's own default: yes)",
-            number("max_connections", 256, (4, 10_000)): "connections at most; each is a process",
-            choice("rank", "ts_rank", "ts_rank_cd"): "what makes the score: how often words are "
-            "found, or how densely (cover density)",
-            choice("analysis", "declared", "simple", index=True): "who splits texts: we, as "
-            "declared to all, or the server's parser with the simple configuration, with which "
-            "answers differ",
-            choice("index", "gin", "gist", "none", index=True): "how words are indexed: inverted, "
-            "by signatures, or not at all",
-            switch("gin_fastupdate", True, index=True): "GIN keeps what is new in a list of its "
-            "own for a while",
-            switch("index_first", False, index=True): "make the indexes before the documents come, "
-            "not after",
-            choice("door", "copy", "insert", index=True): "how documents come in: COPY, or INSERT "
-            "of all documents of a request",
-            number("maintenance_mem_mb", 64, (1, 1 << 20), index=True): "memory for making an "
+            switch("jit", False): "compile queries that the planner expects to be expensive "
+            "(PostgreSQL's own default: true)",
+            number("max_connections", 256, (4, 10_000)): "most connections; each is a process",
+            choice("rank", "ts_rank", "ts_rank_cd"): "what the score depends on. ts_rank: how "
+            "often the words occur; ts_rank_cd: how close together they are (cover density)",
+            choice("analysis", "declared", "simple", index=True): "who splits texts into words. "
+            "declared: we do, as for all engines; simple: the server's parser with the "
+            "configuration simple, whose answers differ",
+            choice("index", "gin", "gist", "none", index=True): "how words are indexed. gin: by an "
+            "inverted index; gist: by signatures; none: not at all",
+            switch("gin_fastupdate", True, index=True): "GIN keeps new entries in a separate list "
+            "for a while",
+            switch("index_first", False, index=True): "make the indexes before the documents are "
+            "put in, instead of after",
+            choice("door", "copy", "insert", index=True): "how documents are put in: by COPY, or "
+            "by one INSERT for each request",
+            number("maintenance_mem_mb", 64, (1, 1 << 20), index=True): "memory for building an "
             "index (64: PostgreSQL's own default)",
             switch("fsync", True, index=True): "wait until what is written is on the disk",
-            switch("autovacuum", False): "let the server tidy up when it likes; settling does so "
-            "in any case",
+            switch("autovacuum", False): "let the server vacuum at times of its own choice; "
+            "settling vacuums in any case",
         }
     )
 

@@ -63,14 +63,14 @@ class Sensei(Engine):
             number("parts", 1, (1, 64), index=True): "partitions in the node; a query searches "
             "all of them at the same time",
             choice("protocol", "json", "bql"): "how a query is asked: JSON or BQL",
-            number("freshness_s", 10, (0, 3600)): "documents may be invisible for so long "
-            "(sensei.index.freshness); 0: never",
-            number("batch_delay_ms", 300_000, (1, 3_600_000), index=True): "from the index in "
-            "memory to disk at least this often (sensei.index.batchDelay)",
-            number("batch_size", 10_000, (1, 10_000_000), index=True): "documents in memory that "
-            "are written to disk at once (sensei.index.batchSize)",
-            choice("hop", "direct", "serialized"): "between broker and node: a call, or bytes "
-            "written and read again as over a network",
+            number("freshness_s", 10, (0, 3600)): "how many seconds documents may be invisible "
+            "(sensei.index.freshness); 0: not at all",
+            number("batch_delay_ms", 300_000, (1, 3_600_000), index=True): "the index in memory is "
+            "written to disk at least this often (sensei.index.batchDelay)",
+            number("batch_size", 10_000, (1, 10_000_000), index=True): "how many documents in "
+            "memory are written to disk at once (sensei.index.batchSize)",
+            choice("hop", "direct", "serialized"): "how the broker calls the node. direct: by a "
+            "call; serialized: everything is written as bytes and read again, as over a network",
             **JVM_LEVERS,
         }
     )

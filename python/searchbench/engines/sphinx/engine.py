@@ -256,10 +256,10 @@ class Manticore(Sphinx):
         {
             choice(
                 "match_mode", *conf.MATCH_MODES
-            ): "how plain terms are asked: in the extended syntax "
-            "as the algebra has them, or as Sphinx rewrote the older match mode that means the "
+            ): "how plain terms are asked for. algebra: in the extended syntax, as the query says; "
+            "the others: in the way in which Sphinx rewrote the older match mode that means the "
             "same, with its own ranker",
-            choice("ranker", *RANKERS): "how matches are weighted, where match_mode is algebra",
+            choice("ranker", *RANKERS): "how matches are weighted, if match_mode is algebra",
         }
     )
     analysed = conf.ASKED

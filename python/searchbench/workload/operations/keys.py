@@ -6,19 +6,21 @@ from searchbench.spec import SpecKey
 from searchbench.workload.operations.draw import ORDERS
 
 OPERATION_KEYS: tuple[SpecKey, ...] = (
-    SpecKey("key", "texts", None, "the columns of the corpus whose values an operation asks for, "
-            'as in key = "id"; without it the operation asks for no rows'),
+    SpecKey("key", "texts", None, "the columns of the corpus by whose values an operation asks for "
+            'rows, as in key = "id"; without it the operation asks for no rows'),
     SpecKey("rows", "integer", 1, "how many different rows one operation asks for", minimum=1,
             maximum=10_000_000),
-    SpecKey("order", "text", "random", "in which order it names them: ascending as in the corpus, "
-            "random, or clustered (rows that follow each other in the corpus)", ORDERS),
-    SpecKey("draws", "integer", 10, "how many different draws of rows there are; they are asked in "
-            "turn", minimum=1, maximum=100_000),
-    SpecKey("answer", "text", "set", "how the rows of two methods are compared: as a set (with "
-            "their numbers), or in their order", ("set", "order")),
+    SpecKey("order", "text", "random", "in which order it names them: ascending: as in the corpus; "
+            "random; clustered: rows that follow each other in the corpus", ORDERS),
+    SpecKey("draws", "integer", 10, "how many different sets of rows are drawn; operations use "
+            "them in turn", minimum=1, maximum=100_000),
+    SpecKey("answer", "text", "set", "how the rows that two methods return are compared: set: "
+            "without regard to order, but equal rows are counted; order: in their order",
+            ("set", "order")),
 )  # fmt: skip
 METHOD_KEYS: tuple[SpecKey, ...] = (
-    SpecKey("sql", "text", None, "the statements, with their marks (docs/OPERATIONS.md)"),
-    SpecKey("file", "path", None, "a file with them, in place of `sql`"),
-    SpecKey("systems", "texts", None, "the systems that it is for; default: all"),
+    SpecKey("sql", "text", None, "the statements, with marks and placeholders "
+            "(docs/OPERATIONS.md)"),
+    SpecKey("file", "path", None, "a file of the statements, in place of `sql`"),
+    SpecKey("systems", "texts", None, "the systems that can run this method; default: all"),
 )  # fmt: skip
