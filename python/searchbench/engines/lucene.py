@@ -42,12 +42,12 @@ class Lucene(LibraryHost):
             "rounded to one byte; several fields add up",
             "analysis": "letters and digits as the JDK knows them (Java 17: Unicode 13, Java 25: "
             "Unicode 16); a word of more than 32,766 bytes is not indexed",
-            "sort": "an integer or date of the least or greatest 64-bit value sorts with the "
-            "missing ones",
+            "sort": "the smallest and the greatest 64-bit integer (or date) sort with the missing "
+            "values",
         },
         unread={
-            "jdk": "never: a JVM does not know whether there is a newer one; which one ran stands "
-            "in its facts (`java`), and a version that is not here is refused at the start",
+            "jdk": "never: a JVM does not know whether there is a newer one; its facts say which "
+            "one ran (`java`), and a version that is not installed is refused at the start",
         },
     )
     parameters = described(
@@ -104,8 +104,8 @@ class Lucene(LibraryHost):
         if job != MERGE.name:
             return super().work(job, levels, schema, params, done)
         if params["segments"] == "merged":
-            raise Unsupported('with segments = "merged" the ingest ends with a merge, and nothing '
-                              'is left to do; say "as-is"')  # fmt: skip
+            raise Unsupported('with segments = "merged" the ingest itself ends with a merge, so '
+                              'the job has nothing to do; set segments = "as-is"')  # fmt: skip
         return Work(
             requests=(frame(SETTLE, b'{"merge": true}'),),
             proven=(Proof("segments of a part", self.facts_request(), 1),),

@@ -17,7 +17,7 @@ class Sqlite(LibraryHost):
         cannot={"fuzzy": "upstream must: FTS5 has no edit-distance matching"},
         deviations={
             "scoring": "BM25 (k1 1.2, b 0.75) over all columns as one document; a term in more "
-            "than half of the documents counts next to nothing (IDF never below 1e-6)",
+            "than half of the documents counts almost nothing (its IDF is set to 1e-6)",
         },
     )
     parameters = described(

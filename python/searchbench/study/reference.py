@@ -258,12 +258,12 @@ searchbench run study.toml --set load.seconds=3 --set systems.tantivy.parts=2
 searchbench run study.toml --only system=sqlite
 ```
 
-`--set KEY=VALUE` sets any key of the study. The value is a TOML value; a string needs no quotes. If a
-factor varies that key, the value replaces the factor's levels. `--only FACTOR=LEVEL` leaves out the
-other levels of a factor; give it several times to keep several levels. `check`, `plan` and `verify`
-take both options too. The record keeps the study as it was run: its first line has the options, and
-what `--only` leaves out is written there as an exclusion. The name of the record's folder contains
-the options too.
+`--set KEY=VALUE` sets any key of the study. The value is a TOML value; a string needs no quotes. If
+a factor varies that key, the value replaces the factor's levels. `--only FACTOR=LEVEL` leaves out
+the other levels of a factor; give it several times to keep several levels. `check`, `plan` and
+`verify` take both options too. The record keeps the study as it was run: its first line has the
+options, and what `--only` leaves out is written there as an exclusion. The name of the record's
+folder contains the options too.
 
 `searchbench run study.toml --quick` is a first look, which takes a minute or two for a few
 treatments: at most two blocks, windows of at most three seconds, about 10,000 documents, 200

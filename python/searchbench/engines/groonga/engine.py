@@ -39,21 +39,21 @@ class Groonga(Engine):
         on_hosts=True,
         packages=("groonga-bin", "groonga-httpd"),
         cannot={
-            "fuzzy": "we could: fuzzy_search() goes over the keys of a table, so over a lexicon; "
-            "nobody has tried here whether its distance is ours",
+            "fuzzy": "we could: fuzzy_search() searches the keys of a table, so also a lexicon; we "
+            "have not tested whether its distance is the same as ours",
             "refusal": "upstream must: `load` stores the document without the value that does not "
             "fit, and names the value but not the document; so the ingest fails",
         },
         unread={
             "httpd_workers": "upstream must: nginx does not report how many workers it has",
-            "index_first": "never: whether the index or the documents came first leaves no trace",
+            "index_first": "never: nothing in the server shows which was made first",
         },
         deviations={
             "scoring": "term frequency, added up over terms and fields; no document frequency, no "
             "field length; must beside should, and a prefix or NOT alone, add constants",
             "analysis": "letters and digits added to Unicode after version 9 separate words",
-            "facets": "a value that a document has twice counts twice",
-            "keyword": "the empty string is no value; a keyword has at most 4096 bytes",
+            "facets": "if a document has a value twice, it counts twice",
+            "keyword": "an empty string counts as no value; a keyword has at most 4096 bytes",
         },
     )
     parameters = described(

@@ -97,14 +97,14 @@ class MariaDB(Engine):
         numbered=True,
         packages=("mariadb-server",),
         cannot={
-            "fuzzy": "upstream must: the full-text search has no terms that are only near; SOUNDS "
-            "LIKE and wildcards are something else",
-            "snippets": "upstream must: it does not report where in a text the words were found",
+            "fuzzy": "upstream must: the full-text search does not find similar terms; SOUNDS LIKE "
+            "and wildcards are something else",
+            "snippets": "upstream must: it does not report where in a text the words are",
         },
         unread={
-            "mode": "never: it is said in every query, not set in the server",
-            "index_first": "never: whether the index or the documents came first leaves no trace",
-            "door": "never: by which statement documents came in leaves no trace",
+            "mode": "never: it is part of each query, not a setting of the server",
+            "index_first": "never: nothing in the server shows which was made first",
+            "door": "never: nothing in the server shows which statement put the documents in",
         },
         writes={
             "data": "tables, indexes, and the rest of the data directory",
@@ -115,11 +115,11 @@ class MariaDB(Engine):
             "scoring": "InnoDB: term frequency times the square of log10(documents / documents "
             "with the term), added up, no field length; Aria and MyISAM in boolean mode: a number "
             "for each term that matches, no frequencies",
-            "analysis": "terms are told apart by their first 83 characters as indexed (a letter "
-            "outside Unicode 3.2 or the first plane takes 6)",
+            "analysis": "only the first 83 indexed characters of a term count (a letter outside "
+            "Unicode 3.2 or the first plane takes 6)",
             "keyword": "at most 255 characters; a document with a longer one is refused",
-            "natural": "mode=natural on Aria and MyISAM: a term that more than half of the "
-            "documents have counts as absent, so totals of any-of-terms are too small",
+            "natural": "mode = natural with Aria or MyISAM: a term that more than half of the "
+            "documents contain counts as absent, so totals for any of several terms are too small",
         },
     )
     parameters = described(

@@ -34,7 +34,7 @@ def work(of: str, schema: Schema, params: Parameters) -> Work:
     }
     if not made:
         which = f" of {wanted}" if wanted else ""
-        raise Unsupported(f"this corpus has no index{which} to be made")
+        raise Unsupported(f"this corpus has no index{which} to make")
     dropped = [f"DROP KEY {name}" for name in made]
     return Work(
         before=[request(f"ALTER TABLE {table.table_of(schema)} {', '.join(dropped)}")],

@@ -33,7 +33,7 @@ LEVERS = described(
     }
 )
 UNREAD = {
-    "segments": "never: whether a single segment was merged or came so leaves no trace",
+    "segments": "never: a single segment does not show whether it was merged",
     "statistics": _REQUEST,
     "ties": _REQUEST,
     "preference": _REQUEST,
@@ -43,7 +43,7 @@ DEVIATIONS = {
     "rounded to one byte; several fields add up; a prefix or fuzzy term counts 1",
     "analysis": "letters and digits as of Unicode 13 (Java 17); a word of more than "
     "10,922 UTF-16 units is not indexed",
-    "sort": "an integer of the least or greatest 64-bit value sorts with the missing ones",
+    "sort": "the smallest and the greatest 64-bit integer sort with the missing values",
     "keyword": "a document with a keyword of more than 32,766 bytes is refused; ids have "
     "1 to 512 bytes",
 }

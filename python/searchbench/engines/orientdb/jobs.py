@@ -121,7 +121,9 @@ def work(
                 counted=counted,
             )
         if not index:
-            raise Unsupported("OrientDB makes no Lucene index where the corpus has no text")
+            raise Unsupported(
+                "the corpus has no text field, so OrientDB has no Lucene index to make"
+            )
         dropped = sql(f"DROP INDEX {algebra.INDEX}")
         return Work(before=each(dropped), requests=each(*index), counted=counted)
     if job == "backup":
@@ -182,7 +184,7 @@ def _looked_at(graph: bool) -> Iterator[tuple[str, str]]:
 def _transactions(corpus: Corpus, triples: int) -> Iterator[tuple[Request, int]]:
     """So many triples of a corpus in one request."""
     if not isinstance(corpus, _Triples):
-        raise Unsupported('an import needs triples: [corpus] family = "triples"')
+        raise Unsupported('the job import needs triples: set [corpus] family = "triples"')
     every = corpus.triples()
     while batch := list(islice(every, triples)):
         yield Request((_transaction(batch),)), len(batch)
@@ -211,7 +213,7 @@ def _durable(params: Parameters) -> str:
     ms = params["wal_commit_timeout_ms"]
     synch = "on" if params["commit_synch"] else "off"
     return (
-        f"a commit is acknowledged before its log is on the disk: the log goes there every {ms} "
-        f"ms, so a kill may lose that much; tx.commit.synch is {synch}, which by itself saves "
-        "nothing; ENGINES.md says how many commits kills have taken"
+        f"a commit is acknowledged before its log is on disk. The log is written every {ms} ms, so "
+        f"a kill may lose the commits of that time; tx.commit.synch is {synch}, and alone it "
+        "saves nothing. ENGINES.md says how many commits were lost in our tests"
     )

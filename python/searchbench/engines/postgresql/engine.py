@@ -128,13 +128,13 @@ class Postgresql(Engine):
         numbered=True,
         packages=("postgresql",),
         cannot={
-            "fuzzy": "we could: the module fuzzystrmatch knows distances, but nothing holds the "
-            "words of an index so that they could be compared"
+            "fuzzy": "we could: the module fuzzystrmatch computes distances, but nothing lists the "
+            "words of an index, with which it could compare"
         },
         unread={
-            "rank": "never: it is in each query, the server keeps no trace of it",
-            "index_first": "never: whether the index or the documents came first leaves no trace",
-            "door": "never: by which statement documents came in leaves no trace",
+            "rank": "never: it is part of each query, not a setting of the server",
+            "index_first": "never: nothing in the server shows which was made first",
+            "door": "never: nothing in the server shows which statement put the documents in",
         },
         writes={
             "data": "tables, indexes, and the rest of the cluster",
@@ -142,13 +142,14 @@ class Postgresql(Engine):
             "backup": "what the job `dump` makes",
         },
         deviations={
-            "scoring": "ts_rank: how often and, for words that are all wanted, how close; no "
-            "document frequency, no field length; all fields count alike; NOT alone scores 0",
+            "scoring": "ts_rank: how often words occur and, if all of them are required, how close "
+            "together; no document frequency, no field length; all fields count alike; NOT alone "
+            "scores 0",
             "analysis": "a word of more than 2,046 bytes is not indexed",
-            "phrase": "found among the first 16,375 words of a document and the first 256 places "
-            "of each word",
-            "document": "texts and keywords with a NUL, keywords of more than 2,600 bytes and "
-            "documents of more than 1 MiB of words and places are refused",
+            "phrase": "found only among the first 16,375 words of a document and the first 256 "
+            "positions of each word",
+            "document": "refused are texts and keywords with a NUL, keywords of more than 2,600 "
+            "bytes, and documents whose words and positions take more than 1 MiB",
         },
     )
     parameters = described(
@@ -277,7 +278,7 @@ class Postgresql(Engine):
         made = indexes(schema, params, str(levels["of"]))
         if not made:
             of = f" of {levels['of']}" if levels["of"] else ""
-            raise Unsupported(f"there is no index{of} to be made")
+            raise Unsupported(f"this corpus has no index{of} to make")
         dropped = f"DROP INDEX {', '.join(map(form.name, made))}"
         return Work(
             before=[Request((form.query(dropped),))],
@@ -328,7 +329,7 @@ class Postgresql(Engine):
         if answer.errors:
             return Hits(total=None, error=str(answer.errors[0]))
         if len(answer.results) < 2 or answer.results[0].columns != ("total",):
-            raise ValueError("a count and a page were asked for, something else came")
+            raise ValueError("we asked for a count and a page, but the reply holds something else")
         total, page, *counted = answer.results
         groups = [result.rows for result in counted if result.columns[0] == _GROUPS]
         return Hits(

@@ -41,12 +41,12 @@ class Sensei(Engine):
         title="SenseiDB",
         home="https://github.com/senseidb/sensei",
         cannot={
-            "fuzzy": "upstream must: Lucene 4's FuzzyQuery goes over the 50 nearest terms and "
-            "finds none that is no longer than the distance, so its totals would be too small",
+            "fuzzy": "upstream must: Lucene 4's FuzzyQuery takes only the 50 nearest terms, and no "
+            "term that is as short as the distance, so its totals would be too small",
             "snippets": "upstream must: it has no highlighting",
         },
         unread={
-            "protocol": "never: in which language a query is asked is not the server's to know",
+            "protocol": "never: it is part of each query, not a setting of the server",
         },
         deviations={
             "scoring": "Lucene's TF-IDF with the share of terms found (coord), field lengths "
@@ -54,8 +54,8 @@ class Sensei(Engine):
             "term and field",
             "analysis": "letters and digits as of Unicode 13 (Java 17); a word of more than "
             "32,766 bytes is not indexed",
-            "keyword": "a keyword of more than 32,765 bytes is refused, and more than 1,024 of "
-            "them in a field",
+            "keyword": "refused are keywords of more than 32,765 bytes, and more than 1,024 "
+            "keywords in a field",
         },
     )
     parameters = described(
