@@ -122,6 +122,11 @@ def stalled(point: Point) -> bool:
     return any(f.kind == STALLS for s in point.steps for f in s.findings)
 
 
+def failed(step: Step) -> bool:
+    """Not driven to its end."""
+    return step.status == "failed"
+
+
 def by_server(step: Step) -> bool:
     """Void by the server's own doing, and not by the client's or the machine's."""
     return otherwise(step) or ended(step) or unserved(step)
@@ -157,7 +162,21 @@ def points(
 
 def driven(steps: Sequence[Step], treatments: Sequence[TreatmentResult] = ()) -> Points:
     """``points``, and where a subject only has steps at a load that the server made void, these."""
-    found, others = points(steps, treatments), points(steps, treatments, by_server)
+    return _with(by_server, steps, treatments)
+
+
+def tried(steps: Sequence[Step], treatments: Sequence[TreatmentResult] = ()) -> Points:
+    """``driven``, and where a subject has no such steps at a load but some that failed, these: what
+    it sustains there is not known, and what it did at lower loads does not tell.
+    """
+    return _with(lambda step: by_server(step) or failed(step), steps, treatments)
+
+
+def _with(
+    more: Callable[[Step], bool], steps: Sequence[Step], treatments: Sequence[TreatmentResult]
+) -> Points:
+    """``points``, and at loads where a subject has none, those of ``more`` steps."""
+    found, others = points(steps, treatments), points(steps, treatments, more)
     return {
         subject: sorted(
             {(p.kind, p.x): p for p in (*others[subject], *own)}.values(),
@@ -174,18 +193,27 @@ def all_otherwise(steps: Sequence[Step]) -> set[str]:
 
 
 def not_comparable(*sides: tuple[str, Point]) -> str:
-    """Which of them, by name, have only steps that the server made void, and how; empty: none."""
+    """Which of them, by name, have no step that counts by the server's doing, and how; empty: none.
+
+    Nor does one that failed.
+    """
     whys = (
         (otherwise, CHANGED),
         (ended, "ended within the step"),
         (unserved, "left clients without an answer"),
+        (failed, "failed before the end of the step"),
     )
     said = [
         f"{' and '.join(names)} {why}"
         for made, why in whys
-        if (names := [name for name, point in sides if all(map(made, point.steps))])
+        if (names := [name for name, point in sides if _spoilt(point, made)])
     ]
     return "; ".join(said)
+
+
+def _spoilt(point: Point, made: Callable[[Step], bool]) -> bool:
+    """Whether none of its steps counts, and ``made`` is why of one or more."""
+    return not any(map(valid, point.steps)) and any(map(made, point.steps))
 
 
 def against(a: Point, b: Point, metric: str) -> tuple[Estimate | None, float | None]:
