@@ -455,9 +455,10 @@ class Step:
     window (closed loops; of open loops the connections used); ``clients_by_littles_law``: what
     the times of all requests add up to, ``littles_law_share`` the same by ``clients_asked``.
     ``offered``: requests due per second; ``answered``: replies that came well per second, both
-    within the window; ``achieved``: replies of any kind over requests due, as a share.
-    ``keeps_up``: open loops: at least 99 % achieved and no growing queue; None where the window
-    does not tell, and of closed loops, which cannot fall behind.
+    within the window; ``achieved``: replies that came well over requests due, as a share.
+    ``falls_behind``: open loops: replies of any kind came to fewer than 99 %, or the queue grew;
+    ``keeps_up``: it did not, at least 99 % was achieved, and at most 1 % failed. Both None where
+    the window does not tell, and of closed loops, which cannot fall behind.
     ``service``, ``response``, ``connect``, ``lag``, ``backlog``: by name (p50, p90, p95, p99,
     p999, max, mean) in seconds, of requests that ended well; absent where there are too few.
     ``connect``: of connections opened within the window; ``lag``: sent late by the client's own
@@ -493,6 +494,7 @@ class Step:
     offered: Estimate | None = None
     answered: Estimate | None = None
     achieved: Estimate | None = None
+    falls_behind: bool | None = None
     keeps_up: bool | None = None
     service: Mapping[str, Estimate] = field(default_factory=dict)
     response: Mapping[str, Estimate] = field(default_factory=dict)

@@ -406,7 +406,7 @@ def _nothing_holds(seen: Seen) -> str:
         for k in least.judged.kept
         if k.share >= k.condition.allowed
     ]
-    reason = "; ".join(broken) or f"only {least.judged.achieved:.1%} was answered in time"
+    reason = "; ".join(broken) or f"only {least.judged.achieved:.1%} got a reply in time"
     n = len(used)
     said = (
         f"The promise was broken even at {per_s(least.rate_per_s)}, the lowest rate of {n} "

@@ -14,11 +14,12 @@ from typing import Literal
 from searchbench.analysis.compare import state
 from searchbench.analysis.judgement import Estimate, Interval, Step, TreatmentResult
 from searchbench.analysis.stats import intervals, within
+from searchbench.analysis.trial import throughput
 from searchbench.analysis.trial.kinds import ENDED, OTHERWISE
 from searchbench.analysis.trial.served import UNSERVED
 from searchbench.analysis.trial.silence import KIND as STALLS
 
-ERRORS = 0.01
+ERRORS = throughput.FAILED
 CHANGED = "gave other answers under load than when asked alone"
 UNKNOWN = state.of_trials(())
 Kind = Literal["closed", "open", "replay"]
@@ -51,6 +52,11 @@ class Point:
         if False in each:
             return False
         return True if all(each) else None
+
+    @property
+    def falls_behind(self) -> bool:
+        """Whether requests waited longer and longer in one of its steps."""
+        return any(s.falls_behind for s in self.steps)
 
     @property
     def errors(self) -> float:
@@ -264,12 +270,16 @@ def resolved(a: Point, b: Point, ratio: Estimate | None, metric: str) -> bool:
 
 
 def metrics(a: Point, b: Point) -> tuple[str, ...]:
-    """What two points are compared by: latencies of a growing queue are as long as one waits."""
+    """What two points are compared by: latencies of a growing queue are as long as one waits.
+
+    A rate that is not kept up with for what failed is compared by what was answered too.
+    """
     if a.kind == "closed":
         return ("answered", "response_p50", "response_p99")
-    if a.keeps_up is False or b.keeps_up is False:
+    if a.falls_behind or b.falls_behind:
         return ("answered",)
-    return ("response_p50", "response_p99")
+    latencies = ("response_p50", "response_p99")
+    return ("answered", *latencies) if False in (a.keeps_up, b.keeps_up) else latencies
 
 
 def wider(outer: Interval, inner: Interval) -> Interval:
