@@ -620,11 +620,14 @@ class RecordLine:
     ``ratio``: b over a of a quantity where more is better (throughput), a over b of one where less
     is (times, costs): above 1 b is better.
 
-    ``runs``: how many runs of each side it rests on. ``run_sd``: how much runs of the same thing
-    differ, as the standard deviation of the log of a run's value, with ``sum(runs) - 2`` degrees
-    of freedom; None: not known. Then the interval, ``p_value`` and ``floor`` are of the noise
-    within the two runs, and "differs" says that these two runs differ by more than that.
-    "faster" and "slower" are said where ``run_sd`` is known: ``ratio`` is then over all runs.
+    ``runs``: how many runs of each side it rests on. ``run_sds``: how much runs of either side
+    differ, as the standard deviation of the log of a run's value; None: not known, as of a single
+    run. ``run_sd``: over both sides, with ``sum(runs) - 2`` degrees of freedom. "faster" and
+    "slower" are said where both are known. Where one is, ``ratio`` is over all runs too, as if
+    runs of the other differed by as much, and "differs" says that it lies outside these. Where
+    none is, interval, ``p_value`` and ``floor`` are of the noise within the two runs, and
+    "differs" says that these two runs differ by more than that. ``within``: the interval is that
+    within the runs, as it is wider than that between them.
     ``state``: what is known of the states that both were measured in, further runs among them;
     a ratio up to ``state_floor`` could be made by these, up to ``failed_floor`` by the failed
     requests of the better side, up to ``build_floor`` by builds that have no replicate.
@@ -648,6 +651,8 @@ class RecordLine:
     reason: str = ""
     runs: tuple[int, int] = (1, 1)
     run_sd: float | None = None
+    run_sds: tuple[float | None, float | None] = (None, None)
+    within: bool = True
     state: KnownState = ""
     state_floor: float = 1.0
     failed: tuple[float, float] = (0.0, 0.0)
@@ -656,6 +661,20 @@ class RecordLine:
     queries_used: int = 0
     queries_measured: int | None = None
     answers_doubt: str = ""
+
+    @property
+    def runs_known(self) -> bool:
+        """Whether it is known of both sides how much their runs differ."""
+        return None not in self.run_sds
+
+    @property
+    def single(self) -> str:
+        """Which side's runs alone are not known to differ by how much, "first" or "second"; else
+        empty.
+        """
+        if self.run_sd is None or self.runs_known:
+            return ""
+        return ("first", "second")[self.run_sds.index(None)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -678,8 +697,9 @@ class RecordComparison:
     ``beyond_threshold``: a loss of more than ``threshold`` (0.05: 5 % less of a quantity where
     more is better) that is "slower" or "differs", or anything in ``lost``; the exit status.
     ``lost``: by label, why b has no valid trial of a treatment of which a has some. ``regressed``:
-    as ``beyond_threshold``, without "differs"; None where there is none, and how much runs differ
-    is not known of every line. ``header`` and ``lines`` are a short table for a terminal.
+    as ``beyond_threshold``, without "differs"; None where there is none, and how much runs of both
+    sides differ is not known of every line. ``header`` and ``lines`` are a short table for a
+    terminal.
     ``agreement``: by label, how far the two return the same, where both were asked the same.
     ``differences``: what else they do not have in common. ``would_change``: what would change the
     answer, the most effective first.

@@ -234,9 +234,7 @@ def _achieved(found: throughput.Achieved) -> Estimate:
     return Estimate(found.well, "share", found.requests, replace(span, low=low, high=high))
 
 
-def _falls_behind(
-    unsent: int, found: throughput.Achieved, growth: float | None
-) -> bool | None:
+def _falls_behind(unsent: int, found: throughput.Achieved, growth: float | None) -> bool | None:
     """Whether requests waited longer and longer for a reply of any kind; None: not clear."""
     span, kept = found.of_this_window(), found.share >= throughput.KEEPS_UP
     # Too few requests for a trend: the share alone has to be sure.
@@ -246,9 +244,7 @@ def _falls_behind(
     return False if kept and not grows else None
 
 
-def _keeps_up(
-    behind: bool | None, achieved: Estimate, error_share: Estimate | None
-) -> bool | None:
+def _keeps_up(behind: bool | None, achieved: Estimate, error_share: Estimate | None) -> bool | None:
     """Whether the rate was answered: neither fell it behind, nor did more than 1 % fail."""
     failed = error_share is not None and error_share.value > throughput.FAILED
     most = achieved.interval.high if achieved.interval is not None else 1.0

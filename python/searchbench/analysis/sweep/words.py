@@ -161,7 +161,8 @@ def _rates(name: str, own: Sequence[Point]) -> list[str]:
     if over:
         worst = over[0]
         said.append(
-            f"{name} does not keep up with {digits(worst.x)} requests per second: {_why_not(worst)}."
+            f"{name} does not keep up with {digits(worst.x)} requests per second: "
+            f"{_why_not(worst)}."
         )
         if not kept:
             mend = "" if worst.falls_behind else "mend what fails, or "

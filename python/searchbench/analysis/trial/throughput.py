@@ -41,8 +41,8 @@ class Achieved:
     """Replies of any kind that came within the window, over the requests due in it.
 
     What is lacking is what the queue grew by. ``grew``: by slice of the window, requests due less
-    replies that came. ``well``: the same share of replies that ended well alone: an error in time is
-    no answer, though nobody waits for it any more.
+    replies that came. ``well``: the same share of replies that ended well alone: an error in time
+    is no answer, though nobody waits for it any more.
     """
 
     share: float
