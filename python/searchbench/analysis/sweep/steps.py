@@ -22,7 +22,7 @@ from searchbench.analysis.sweep import promises
 from searchbench.analysis.trial import machine, serving, steadiness, throughput
 from searchbench.analysis.trial.kinds import ENDED, OTHERWISE
 from searchbench.analysis.trial.measured import NEVER, Trace
-from searchbench.analysis.trial.replies import REDIRECTS
+from searchbench.analysis.trial.replies import REDIRECTS, SIZES
 from searchbench.analysis.trial.validity import GROWTH, gravest_first
 from searchbench.record import Record, Trial
 
@@ -123,7 +123,7 @@ def step_of(
         **heading,
         status="void" if bad else "valid",
         reason="; ".join(f"{f.kind}: {f.number}" for f in bad),
-        promises=promises.of_step(texts, trial, trace, void, others),
+        promises=promises.of_step(texts, trial, trace, void, others, _of_other_size(findings)),
         window_s=trace.window_s,
         clients=_clients(trial, trace, connection),
         clients_by_littles_law=share * asked if share is not None and asked else None,
@@ -149,6 +149,11 @@ def step_of(
         worst_minute=_worst_minute(trace, good),
         findings=tuple(findings),
     )
+
+
+def _of_other_size(findings: Sequence[Finding]) -> str:
+    """How many replies had another size under load than alone; empty: not more than may be."""
+    return next((f.number.partition(", typically")[0] for f in findings if f.kind == SIZES), "")
 
 
 def asked_before(record: Record, subjects: Mapping[str, str]) -> dict[str, Queries]:
