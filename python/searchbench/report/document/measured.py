@@ -125,8 +125,8 @@ def warmup(content: Content) -> Section | None:
     blocks = figure(
         "warmup",
         "From the first request to the last",
-        "A line for each trial, relative to its own mean over its measured window. What is before "
-        "the window is warm-up and counts for nothing. Shaded: where any of these trials was "
+        "A line for each trial, relative to its own mean over its measured window. What lies "
+        "before the window is warm-up, and is not used. Shaded: where any of these trials was "
         "measured, since not all windows begin at one time. Triangles: at one level from here on.",
         partial(figures.warmup, replace(content.judgement, treatments=content.drawn), windows),
     )
@@ -186,6 +186,8 @@ def agreement(content: Content) -> Section | None:
         if content.stepped and len({t.system for t in content.judgement.treatments}) <= 1:
             return None
         text = "There is nothing to compare: at most one system's answers are on record."
+        if any(c.queries_measured for c in content.judgement.comparisons):
+            text = "All treatments returned the same to every query, so there is no pair to show."
         return Section("agreement", "Agreement", (Text(text),))
     when = "Before the timing" if content.judgement.driven else "After the jobs"
     blocks: list[Block] = [
