@@ -131,12 +131,7 @@ def _sizes(
     """``query`` and ``size`` (bytes) of each measured reply; ``alone``: by query, asked alone;
     ``light``: what these were under the lightest load, as far as it is known.
     """
-    known = np.zeros(max(int(query.max()), *alone) + 1, np.int64)
-    known[list(alone)] = list(alone.values())
-    asked = known[query] > 0
-    query, size, was = query[asked], size[asked], known[query][asked]
-    if not size.size:
-        return
+    query, size, was = _with_alone(query, size, alone)
     moved, meaning = _moved(query, size, was, light)
     n = int(np.count_nonzero(moved))
     if not n:
@@ -154,6 +149,26 @@ def _sizes(
     )
 
 
+def of_other_size(record: Record, trial: Trial, trace: Trace) -> tuple[int, int]:
+    """Of how many measured replies the size is not theirs as alone, and of how many that is known;
+    (0, 0) where it is of no more than may be. A lighter load is not looked at.
+    """
+    alone = _alone(trial)
+    if not alone:
+        return 0, 0
+    query, size, was = _with_alone(*_replied(record, trial, trace), alone)
+    n = int(np.count_nonzero(_moved(query, size, was, None)[0]))
+    return n, size.size if n else 0
+
+
+def _with_alone(query: Ints, size: Ints, alone: dict[int, int]) -> tuple[Ints, Ints, Ints]:
+    """Query and size of the replies whose size alone is known, with that; 0 bytes: not known."""
+    known = np.zeros(max(int(query.max(initial=0)), *alone) + 1, np.int64)
+    known[list(alone)] = list(alone.values())
+    asked = (known[query] > 0) & (size > 0)
+    return query[asked], size[asked], known[query][asked]
+
+
 def _moved(
     query: Ints, size: Ints, was: Ints, light: Range | None
 ) -> tuple[NDArray[np.bool_], str]:
@@ -161,6 +176,8 @@ def _moved(
 
     ``was``: the size of the same query's reply alone.
     """
+    if not size.size:
+        return np.zeros(0, np.bool_), ""
     moved = (size >= MOVED * was) | (was >= MOVED * size)
     if np.count_nonzero(moved) > ERRORS_INVALID * size.size:
         return moved, (
@@ -229,8 +246,8 @@ def _lightest(record: Record, trial: Trial) -> Range | None:
     """The sizes by query under the lightest load of the same subject in the same block; None where
     there is no lighter one, or its own replies have other sizes than alone.
     """
-    if trial.asked:
-        return None
+    if trial.asked or trial.load.promise is not None:
+        return None  # in a search each trial is judged before those after it are driven
     level = _LEVELS[trial.load.kind]
     own = [
         (load, other)
