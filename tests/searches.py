@@ -69,8 +69,8 @@ class Lab:
 
     ``other``: subjects whose totals are not those of the others. ``lies_above``: by subject, the
     rate from which on its replies under load are empty; ``changed``: how many of 200 are.
-XX
-    from which on its replies, which nobody reads, are a third as large as alone.
+    ``turns``: subjects take turns trial by trial, as attached ones do. ``cut``: by subject, the
+    rate from which on its replies, which nobody reads, are a third as large as alone.
     """
 
     path: Path
