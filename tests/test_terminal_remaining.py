@@ -110,7 +110,7 @@ def test_a_search_that_takes_longer_than_usual_has_only_its_utmost_left() -> Non
     remaining.begins(0, 0)
     clock.now += 200.0
     remaining.ends(LOOK)
-    assert str(remaining.left()).startswith("about 0 s to ")
+    assert str(remaining.left()).startswith("about 1 s to ")
     clock.now += 3600.0
     assert str(remaining.left()).startswith("up to ")
 

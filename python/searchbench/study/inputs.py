@@ -13,7 +13,7 @@ from typing import Any
 from searchbench import corpora
 from searchbench.corpora.corpus import Schema
 from searchbench.corpora.doubts import Doubts
-from searchbench.corpora.files import FileCorpus
+from searchbench.corpora.files import FileCorpus, insist_on_fields
 from searchbench.corpora.rows import usual
 from searchbench.corpora.table import TableFiles
 from searchbench.corpora.triples import TripleFiles
@@ -157,7 +157,7 @@ def _fit(query: Query, schema: Schema, doubted: Doubts | None) -> None:
 
 def guessed(corpus: FileCorpus) -> str:
     """Which fields were guessed, and what of the columns is no field; empty where none was."""
-    if corpus.inference is None:
+    if corpus.inference is None or not corpus.schema.fields:
         return ""
     fields = ", ".join(f"{field.name} {field.type}" for field in corpus.schema.fields)
     key = f"the id is the column {corpus.id_column}" if corpus.id_column else "rows are numbered"
@@ -184,6 +184,8 @@ def _corpus(
         corpus = corpus.below
     if not isinstance(corpus, FileCorpus | TripleFiles):
         return schema, None
+    if not (study.operations and all(system.attach for system in study.systems)):
+        insist_on_fields(corpus)
     intake = corpus.first_rows(LOOKED_AT)
     if intake.refused:
         first = f"{intake.refused} of the first {intake.rows:,} rows do not fit: {intake.first[0]}"

@@ -122,7 +122,7 @@ def _span(low_s: float, high_s: float) -> str:
 
 def _rounded(seconds: float) -> tuple[str, str]:
     if seconds < 90:
-        return f"{seconds:.0f}", "s"
+        return f"{max(1.0, seconds):.0f}", "s"
     minutes = seconds / 60
     return (f"{minutes:.0f}", "min") if minutes < 90 else (f"{minutes / 60:.1f}", "h")
 

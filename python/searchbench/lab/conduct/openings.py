@@ -13,7 +13,7 @@ import numpy as np
 
 from searchbench import corpora
 from searchbench.corpora.corpus import Corpus, FieldType, Summary, digest
-from searchbench.corpora.files import FileCorpus
+from searchbench.corpora.files import FileCorpus, insist_on_fields
 from searchbench.corpora.validate import validate
 from searchbench.engines import engine
 from searchbench.engines.engine import Engine
@@ -86,6 +86,8 @@ class Openings:
             workload = VerbatimRequests(self._requests_of(treatment, target))
         else:
             corpus, about = self.corpus(treatment.corpus)
+            if not (treatment.operation and treatment.attach):
+                insist_on_fields(corpus)
             workload = DocumentsAlone(corpus)
             if treatment.operation:
                 workload = self._operation_of(treatment, corpus)
