@@ -239,5 +239,5 @@ def _doubted(found: Capacity, steps: Sequence[Step]) -> Capacity:
         f"All trials from {per_s(least)} on are void ({why}), so the load generator or the machine "
         "may have broken the promise there, and the system may sustain more"
     )
-    doubt += "." if found.sentence.startswith(ALL_VOID) else ": mend that and search again."
+    doubt += "." if found.sentence.startswith(ALL_VOID) else ": fix that and search again."
     return replace(found, fails=None, chance_inside=None, doubt=doubt)
