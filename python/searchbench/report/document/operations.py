@@ -33,13 +33,54 @@ def section(content: Content) -> Section | None:
     if not found:
         return None
     blocks: list[Block] = [Text(_HOW, "quiet")]
-    for operation in found:
+    single = [operation for operation in found if not operation.by_rows]
+    if single:
+        blocks += _side_by_side(content, single)
+    for operation in (operation for operation in found if operation.by_rows):
         if len(found) > 1:
             blocks.append(Text(f"{line(operation.name)}.", "lead"))
         blocks += _agreement(operation)
         for held in dict.fromkeys(m.held for m in operation.methods):
             blocks += _held(operation, held)
     return Section("operations", "Operations", tuple(blocks))
+
+
+def _side_by_side(content: Content, operations: list[OperationResult]) -> list[Block]:
+    """Those that ask one question each: together in a table, for each crossing of other levels."""
+    judged, blocks = content.judgement, list[Block]()
+    differing = [o for o in operations if o.differing]
+    if differing:
+        blocks.append(Text("Not all methods return the same. Those that do not are compared with "
+                           "none:", "lead"))  # fmt: skip
+        blocks.append(Points(tuple(
+            f"{line(o.name)}: {_difference(d)}" for o in differing for d in o.differing
+        )))  # fmt: skip
+    elif sum(o.compared > 1 for o in operations):
+        blocks.append(Text("The methods of each operation returned the same rows (all rows by "
+                           "their digest)."))  # fmt: skip
+    compared = {frozenset((c.a, c.b)): c for c in judged.comparisons if c.metric == judged.metric}
+    every = list(dict.fromkeys(m.others for o in operations for m in o.methods))
+    for others in every:
+        own = [o for o in operations if any(m.others == others for m in o.methods)]
+        if others:
+            blocks.append(Text(f"{line(others)}.", "lead"))
+        blocks += [
+            Text("The time of one operation. Below it, how it compares with the first that answers "
+                 "in its row; that one has its own interval there."),
+            tables.side_by_side(own, others, compared),
+            Text("What is sent and received, and the CPU of the server, for one operation."),
+            tables.sent_side_by_side(own, others),
+        ]  # fmt: skip
+    failures = [
+        f"{line(o.name)}, {line(m.label)}: {short(p.failed, 2 * _ROW)}"
+        for o in operations
+        for m in o.methods
+        for p in m.points
+        if p.failed
+    ]
+    if failures:
+        blocks += [Text("Where a method fails:"), Points(tuple(failures))]
+    return blocks
 
 
 def _agreement(of: OperationResult) -> list[Block]:
@@ -59,13 +100,13 @@ def _difference(d: RowDifference) -> str:
         f"{line(name)} returns {numbers.counted(n, 'row')}"
         for name, n in zip((d.a, d.b), d.counts, strict=True)
     )
-    where = f"asked for {numbers.counted(d.rows, 'row')}, draw {d.draw + 1}"
+    where = f"asked for {numbers.counted(d.rows, 'row')}, draw {d.draw + 1}: " if d.rows else ""
     if d.place == BEYOND:
-        return f"{where}: {counts}; the first row that differs is beyond those on record."
+        return f"{where}{counts}; the first row that differs is beyond those on record."
     rows = "; ".join(
         f"of {line(name)} {_row(row)}" for name, row in ((d.a, d.row_a), (d.b, d.row_b))
     )
-    return f"{where}: {counts}. The first row that differs is row {d.place + 1}: {rows}."
+    return f"{where}{counts}. The first row that differs is row {d.place + 1}: {rows}."
 
 
 def _row(row: str | None) -> str:

@@ -1,14 +1,21 @@
-"""Operations as tables: a row a method, a column a number of rows."""
+"""Operations as tables.
+
+A row a method and a column a number of rows; or, where one question is asked, a row an operation
+and a column a method.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
-from searchbench.analysis.operations.model import MethodCurve, Point
+from searchbench.analysis.compare.pairs import of
+from searchbench.analysis.judgement import Comparison
+from searchbench.analysis.operations.model import MethodCurve, OperationResult, Point
 from searchbench.report.document.blocks import Cell, Table
-from searchbench.report.document.text import short
+from searchbench.report.document.text import line, short
 from searchbench.report.tables import numbers
 from searchbench.report.tables.cells import NONE, named, number, of_estimate, table, text
 
@@ -78,3 +85,90 @@ def _line(m: Any) -> Cell:
 
 def _between(low: int, high: int) -> str:
     return f"{low:,} and {high:,} rows"
+
+
+Compared = Mapping[frozenset[str], Comparison]
+"""The comparisons by the study's metric, by the two treatments of each."""
+
+
+def side_by_side(operations: Sequence[OperationResult], others: str, compared: Compared) -> Table:
+    """A row an operation, a column a method: its time, and what the study made of the difference.
+
+    ``others``: the levels that all of them have.
+    """
+    ways = _ways(operations, others)
+    return table(
+        operations,
+        text("Operation", lambda o: named(o.name), 1.6),
+        *(number(_way(*way), partial(_against, way, others, compared)) for way in ways),
+        text("Rows", partial(_same_rows, others)),
+    )
+
+
+def sent_side_by_side(operations: Sequence[OperationResult], others: str) -> Table:
+    """The same with statements, bytes both ways and server CPU."""
+
+    def cell(way: tuple[str, str], o: OperationResult) -> Cell:
+        found = _point(o, way, others)
+        return NONE if found is None else _sent(found)
+
+    return table(
+        operations,
+        text("Operation", lambda o: named(o.name), 1.6),
+        *(number(_way(*way), partial(cell, way)) for way in _ways(operations, others)),
+    )
+
+
+def first_way(o: OperationResult, others: str) -> Point | None:
+    """What the others are held against: the first method that answers."""
+    own = (m.points[0] for m in o.methods if m.others == others)
+    return next((p for p in own if p.seconds is not None), None)
+
+
+def _ways(operations: Sequence[OperationResult], others: str) -> list[tuple[str, str]]:
+    return list(
+        dict.fromkeys(
+            (m.method, m.system) for o in operations for m in o.methods if m.others == others
+        )
+    )
+
+
+def _way(method: str, system: str) -> str:
+    return line(f"{method}, {system}" if system else method)
+
+
+def _point(o: OperationResult, way: tuple[str, str], others: str) -> Point | None:
+    own = (m for m in o.methods if (m.method, m.system) == way and m.others == others)
+    return next((m.points[0] for m in own), None)
+
+
+def _against(way: tuple[str, str], others: str, compared: Compared, o: OperationResult) -> Cell:
+    p, first = _point(o, way, others), first_way(o, others)
+    if p is None:
+        return NONE
+    if p.seconds is None:
+        return Cell("fails", p.failed, short(p.failed, 40), tone="bad")
+    time = Cell(numbers.human(p.seconds.value, p.seconds.unit), numbers.exact(p.seconds))
+    if first is None or p is first:
+        return replace(time, below=of_estimate(p.seconds).below)
+    found = compared.get(frozenset((p.treatment, first.treatment)))
+    return time if found is None else replace(time, **_verdict(of(p.treatment, found)))
+
+
+def _verdict(c: Comparison) -> dict[str, Any]:
+    if c.verdict == "not comparable":
+        return {"below": "not compared", "tone": "quiet"}
+    if c.verdict == "not resolved" or c.ratio is None:
+        return {"below": "not resolved"}
+    ratio, faster = c.ratio.value, c.verdict == "faster"
+    times = numbers.digits(ratio if faster else 1 / ratio, 2)
+    return {"below": f"{times}× {c.verdict}", "tone": "good" if faster else "bad"}
+
+
+def _same_rows(others: str, o: OperationResult) -> Cell:
+    labels = {m.label for m in o.methods if m.others == others}
+    other = [d.b for d in o.differing if d.b in labels]
+    if other:
+        return Cell("differ", "", ", ".join(line(name) for name in other), tone="bad")
+    answered = sum(m.points[0].seconds is not None for m in o.methods if m.others == others)
+    return Cell("the same") if answered > 1 and o.compared > 1 else NONE
