@@ -23,6 +23,7 @@ _HOW = (
     "operation within what is timed, on one connection; set-up and clean-up are outside of it. A "
     "method that fails at a size has the server's words there."
 )
+_SAME = {"order": "the same rows in the same order", "count": "as many rows"}
 _ROW = 160
 _MOST_CROSSINGS = 40
 
@@ -33,10 +34,10 @@ def section(content: Content) -> Section | None:
     if not found:
         return None
     blocks: list[Block] = [Text(_HOW, "quiet")]
-    single = [operation for operation in found if not operation.by_rows]
+    single = _single(content)
     if single:
-        blocks += _side_by_side(content, single)
-    for operation in (operation for operation in found if operation.by_rows):
+        blocks += _sent(single)
+    for operation in (operation for operation in found if operation not in single):
         if len(found) > 1:
             blocks.append(Text(f"{line(operation.name)}.", "lead"))
         blocks += _agreement(operation)
@@ -45,35 +46,48 @@ def section(content: Content) -> Section | None:
     return Section("operations", "Operations", tuple(blocks))
 
 
-def _side_by_side(content: Content, operations: list[OperationResult]) -> list[Block]:
-    """Those that ask one question each: together in a table, for each crossing of other levels."""
-    judged, blocks = content.judgement, list[Block]()
-    differing = [o for o in operations if o.differing]
+def answered(content: Content) -> list[Block]:
+    """The operations that ask one question each, a row each; nothing where there is none.
+
+    A table for each crossing of the other levels, such as the number of clients.
+    """
+    judged, single = content.judgement, _single(content)
+    if not single:
+        return []
+    blocks = list[Block]()
+    differing = [(o, d) for o in single for d in o.differing]
     if differing:
-        blocks.append(Text("Not all methods return the same. Those that do not are compared with "
-                           "none:", "lead"))  # fmt: skip
-        blocks.append(Points(tuple(
-            f"{line(o.name)}: {_difference(d)}" for o in differing for d in o.differing
-        )))  # fmt: skip
-    elif sum(o.compared > 1 for o in operations):
-        blocks.append(Text("The methods of each operation returned the same rows (all rows by "
-                           "their digest)."))  # fmt: skip
+        blocks.append(Text("Not all methods return the same; those that do not are compared with "
+                           "none of the others:", "lead"))  # fmt: skip
+        told = (f"{line(o.name)}: {_difference(d)}" for o, d in differing)
+        blocks.append(Points(tuple(told)))
+    elif any(o.compared > 1 for o in single):
+        same = "In each operation all methods returned the same rows (compared by their digest)."
+        blocks.append(Text(same))
     compared = {frozenset((c.a, c.b)): c for c in judged.comparisons if c.metric == judged.metric}
-    every = list(dict.fromkeys(m.others for o in operations for m in o.methods))
-    for others in every:
-        own = [o for o in operations if any(m.others == others for m in o.methods)]
+    for others in _crossings(single):
         if others:
             blocks.append(Text(f"{line(others)}.", "lead"))
-        blocks += [
-            Text("The time of one operation. Below it, how it compares with the first that answers "
-                 "in its row; that one has its own interval there."),
-            tables.side_by_side(own, others, compared),
-            Text("What is sent and received, and the CPU of the server, for one operation."),
-            tables.sent_side_by_side(own, others),
-        ]  # fmt: skip
+        own = [o for o in single if any(m.others == others for m in o.methods)]
+        blocks.append(tables.side_by_side(own, others, compared))
+    blocks.append(Text("The median time of one operation. Below it, how it compares with the first "
+                       "of its row that answers, which has its own interval there.",
+                       "quiet"))  # fmt: skip
+    return blocks
+
+
+def _sent(single: list[OperationResult]) -> list[Block]:
+    blocks: list[Block] = [
+        Text("The server's CPU for one operation; below it the bytes of what is sent and received.")
+    ]
+    for others in _crossings(single):
+        if others:
+            blocks.append(Text(f"{line(others)}.", "lead"))
+        own = [o for o in single if any(m.others == others for m in o.methods)]
+        blocks.append(tables.sent_side_by_side(own, others))
     failures = [
         f"{line(o.name)}, {line(m.label)}: {short(p.failed, 2 * _ROW)}"
-        for o in operations
+        for o in single
         for m in o.methods
         for p in m.points
         if p.failed
@@ -83,8 +97,17 @@ def _side_by_side(content: Content, operations: list[OperationResult]) -> list[B
     return blocks
 
 
+def _single(content: Content) -> list[OperationResult]:
+    """Those that ask one question, whatever the number of rows."""
+    return [o for o in content.judgement.operations if not o.by_rows]
+
+
+def _crossings(operations: list[OperationResult]) -> list[str]:
+    return list(dict.fromkeys(m.others for o in operations for m in o.methods))
+
+
 def _agreement(of: OperationResult) -> list[Block]:
-    what = "the same rows" + " in the same order" * (of.answer == "order")
+    what = _SAME.get(of.answer, "the same rows")
     if not of.differing:
         if of.compared < 2:
             return [Text("There is nothing to compare: at most one answer is on record.")]

@@ -106,11 +106,16 @@ def side_by_side(operations: Sequence[OperationResult], others: str, compared: C
 
 
 def sent_side_by_side(operations: Sequence[OperationResult], others: str) -> Table:
-    """The same with statements, bytes both ways and server CPU."""
+    """The same with the server's CPU, and bytes both ways."""
 
     def cell(way: tuple[str, str], o: OperationResult) -> Cell:
         found = _point(o, way, others)
-        return NONE if found is None else _sent(found)
+        if found is None or found.failed:
+            return NONE
+        several = f"{found.statements} statements, " if found.statements > 1 else ""
+        received = numbers.human(found.received_bytes, "bytes") if found.received_bytes else "–"
+        below = f"{several}{numbers.human(found.sent_bytes, 'bytes')} out, {received} in"
+        return replace(of_estimate(found.cpu_s), below=below)
 
     return table(
         operations,
@@ -166,9 +171,9 @@ def _verdict(c: Comparison) -> dict[str, Any]:
 
 
 def _same_rows(others: str, o: OperationResult) -> Cell:
-    labels = {m.label for m in o.methods if m.others == others}
-    other = [d.b for d in o.differing if d.b in labels]
+    labels = {m.label: _way(m.method, m.system) for m in o.methods if m.others == others}
+    other = [labels[d.b] for d in o.differing if d.b in labels]
     if other:
-        return Cell("differ", "", ", ".join(line(name) for name in other), tone="bad")
+        return Cell("differ", "", "; ".join(other), tone="bad")
     answered = sum(m.points[0].seconds is not None for m in o.methods if m.others == others)
     return Cell("the same") if answered > 1 and o.compared > 1 else NONE

@@ -15,7 +15,8 @@ OPERATION_KEYS: tuple[SpecKey, ...] = (
     SpecKey("draws", "integer", 10, "how many different draws of rows there are; they are asked in "
             "turn", minimum=1, maximum=100_000),
     SpecKey("answer", "text", "set", "how the rows of two methods are compared: as a set (with "
-            "their numbers), or in their order", ("set", "order")),
+            "their numbers), in their order, or only counted, where the question does not decide "
+            "which rows come", ("set", "order", "count")),
 )  # fmt: skip
 METHOD_KEYS: tuple[SpecKey, ...] = (
     SpecKey("sql", "text", None, "statements of SQL, with their marks (docs/OPERATIONS.md)"),

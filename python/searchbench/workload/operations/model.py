@@ -16,7 +16,7 @@ from typing import Any, Literal
 from searchbench.workload.operations.http_text import in_head
 from searchbench.workload.operations.text import Place, Repeated, Statement, When
 
-Answer = Literal["set", "order"]
+Answer = Literal["set", "order", "count"]
 MARKER = "?"
 _AT_ONCE = 10_000
 _SHOWN = 20
