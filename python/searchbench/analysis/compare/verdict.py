@@ -196,6 +196,8 @@ def _tally(groups: Sequence[_Group]) -> str:
     best = Counter(_who(group.first) for group in groups if group.best)
     what = "operations" if "operation" in groups[0].first.levels else "questions"
     rest = sum(not group.best for group in groups)
+    if not best:
+        return f"In none of {len(groups)} {what} is anything shown to be better than all else."
     told = [f"{who} is the best in {n}" for who, n in best.most_common()]
     if rest:
         told.append(f"in {rest} nothing is shown to be better than all else that answers")

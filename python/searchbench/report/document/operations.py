@@ -47,10 +47,7 @@ def section(content: Content) -> Section | None:
 
 
 def answered(content: Content) -> list[Block]:
-    """The operations that ask one question each, a row each; nothing where there is none.
-
-    A table for each crossing of the other levels, such as the number of clients.
-    """
+    """The operations that ask one question each, a row each; nothing where there is none."""
     judged, single = content.judgement, _single(content)
     if not single:
         return []
@@ -65,11 +62,7 @@ def answered(content: Content) -> list[Block]:
         same = "In each operation all methods returned the same rows (compared by their digest)."
         blocks.append(Text(same))
     compared = {frozenset((c.a, c.b)): c for c in judged.comparisons if c.metric == judged.metric}
-    for others in _crossings(single):
-        if others:
-            blocks.append(Text(f"{line(others)}.", "lead"))
-        own = [o for o in single if any(m.others == others for m in o.methods)]
-        blocks.append(tables.side_by_side(own, others, compared))
+    blocks.append(tables.side_by_side(single, compared))
     blocks.append(Text("The median time of one operation. Below it, how it compares with the first "
                        "of its row that answers, which has its own interval there.",
                        "quiet"))  # fmt: skip
@@ -78,13 +71,11 @@ def answered(content: Content) -> list[Block]:
 
 def _sent(single: list[OperationResult]) -> list[Block]:
     blocks: list[Block] = [
-        Text("The server's CPU for one operation; below it the bytes of what is sent and received.")
+        Text(
+            "The server's CPU for one operation; below it the bytes of what is sent and received."
+        ),
+        tables.sent_side_by_side(single),
     ]
-    for others in _crossings(single):
-        if others:
-            blocks.append(Text(f"{line(others)}.", "lead"))
-        own = [o for o in single if any(m.others == others for m in o.methods)]
-        blocks.append(tables.sent_side_by_side(own, others))
     failures = [
         f"{line(o.name)}, {line(m.label)}: {short(p.failed, 2 * _ROW)}"
         for o in single
@@ -100,10 +91,6 @@ def _sent(single: list[OperationResult]) -> list[Block]:
 def _single(content: Content) -> list[OperationResult]:
     """Those that ask one question, whatever the number of rows."""
     return [o for o in content.judgement.operations if not o.by_rows]
-
-
-def _crossings(operations: list[OperationResult]) -> list[str]:
-    return list(dict.fromkeys(m.others for o in operations for m in o.methods))
 
 
 def _agreement(of: OperationResult) -> list[Block]:

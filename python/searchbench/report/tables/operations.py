@@ -17,7 +17,7 @@ from searchbench.analysis.operations.model import MethodCurve, OperationResult, 
 from searchbench.report.document.blocks import Cell, Table
 from searchbench.report.document.text import line, short
 from searchbench.report.tables import numbers
-from searchbench.report.tables.cells import NONE, named, number, of_estimate, table, text
+from searchbench.report.tables.cells import NONE, Made, named, number, of_estimate, table, text
 
 
 def times(methods: Sequence[MethodCurve]) -> Table:
@@ -89,66 +89,72 @@ def _between(low: int, high: int) -> str:
 
 Compared = Mapping[frozenset[str], Comparison]
 """The comparisons by the study's metric, by the two treatments of each."""
+Way = tuple[str, str]
+"""A method, and the system that it asks."""
+Row = tuple[OperationResult, str]
+"""An operation, at these levels of what else varies."""
 
 
-def side_by_side(operations: Sequence[OperationResult], others: str, compared: Compared) -> Table:
+def side_by_side(operations: Sequence[OperationResult], compared: Compared) -> Table:
     """A row an operation, a column a method: its time, and what the study made of the difference.
 
-    ``others``: the levels that all of them have.
+    A row for each crossing of the other levels, such as the number of clients.
     """
-    ways = _ways(operations, others)
-    return table(
+    return _each(
         operations,
-        text("Operation", lambda o: named(o.name), 1.6),
-        *(number(_way(*way), partial(_against, way, others, compared)) for way in ways),
-        text("Rows", partial(_same_rows, others)),
+        lambda way, row: _against(row, _point(row, way), compared),
+        text("Rows", _same_rows),
     )
 
 
-def sent_side_by_side(operations: Sequence[OperationResult], others: str) -> Table:
+def sent_side_by_side(operations: Sequence[OperationResult]) -> Table:
     """The same with the server's CPU, and bytes both ways."""
 
-    def cell(way: tuple[str, str], o: OperationResult) -> Cell:
-        found = _point(o, way, others)
+    def cell(way: Way, row: Row) -> Cell:
+        found = _point(row, way)
         if found is None or found.failed:
             return NONE
         several = f"{found.statements} statements, " if found.statements > 1 else ""
         received = numbers.human(found.received_bytes, "bytes") if found.received_bytes else "–"
-        below = f"{several}{numbers.human(found.sent_bytes, 'bytes')} out, {received} in"
+        below = f"{several}{numbers.human(found.sent_bytes, 'bytes')}, {received}"
         return replace(of_estimate(found.cpu_s), below=below)
 
+    return _each(operations, cell)
+
+
+def _each(
+    operations: Sequence[OperationResult], cell: Callable[[Way, Row], Cell], *more: list[Made]
+) -> Table:
+    rows = [(o, at) for o in operations for at in dict.fromkeys(m.others for m in o.methods)]
+    ways = dict.fromkeys((m.method, m.system) for o in operations for m in o.methods)
     return table(
-        operations,
-        text("Operation", lambda o: named(o.name), 1.6),
-        *(number(_way(*way), partial(cell, way)) for way in _ways(operations, others)),
+        rows,
+        text("Operation", lambda row: named(row[0].name), 1.6),
+        text("At", lambda row: Cell(line(row[1])), when=len({at for _, at in rows}) > 1),
+        *(number(_way(*way), partial(cell, way)) for way in ways),
+        *more,
     )
 
 
-def first_way(o: OperationResult, others: str) -> Point | None:
+def _first(row: Row) -> Point | None:
     """What the others are held against: the first method that answers."""
+    o, others = row
     own = (m.points[0] for m in o.methods if m.others == others)
     return next((p for p in own if p.seconds is not None), None)
-
-
-def _ways(operations: Sequence[OperationResult], others: str) -> list[tuple[str, str]]:
-    return list(
-        dict.fromkeys(
-            (m.method, m.system) for o in operations for m in o.methods if m.others == others
-        )
-    )
 
 
 def _way(method: str, system: str) -> str:
     return line(f"{method}, {system}" if system else method)
 
 
-def _point(o: OperationResult, way: tuple[str, str], others: str) -> Point | None:
+def _point(row: Row, way: Way) -> Point | None:
+    o, others = row
     own = (m for m in o.methods if (m.method, m.system) == way and m.others == others)
     return next((m.points[0] for m in own), None)
 
 
-def _against(way: tuple[str, str], others: str, compared: Compared, o: OperationResult) -> Cell:
-    p, first = _point(o, way, others), first_way(o, others)
+def _against(row: Row, p: Point | None, compared: Compared) -> Cell:
+    first = _first(row)
     if p is None:
         return NONE
     if p.seconds is None:
@@ -170,7 +176,8 @@ def _verdict(c: Comparison) -> dict[str, Any]:
     return {"below": f"{times}× {c.verdict}", "tone": "good" if faster else "bad"}
 
 
-def _same_rows(others: str, o: OperationResult) -> Cell:
+def _same_rows(row: Row) -> Cell:
+    o, others = row
     labels = {m.label: _way(m.method, m.system) for m in o.methods if m.others == others}
     other = [labels[d.b] for d in o.differing if d.b in labels]
     if other:
