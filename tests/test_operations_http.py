@@ -250,3 +250,39 @@ def test_the_ten_questions_about_cars_have_one_answer_each_and_the_published_cou
     assert {"blue\t675", "gold\t657", "white\t1326"} <= {*answers["6-by-color"]["json"][1]}
     assert {"exotic\t1113", "van\t98"} <= {*answers["7-by-category"]["bql-facet"][1]}
     assert {"gold\t318", "black\t928"} <= {*answers["10-word-by-color"]["sql"][1]}
+
+
+def of_the_page(language: str) -> str:
+    """The example of that language on the page about operations, from the section that is not SQL."""
+    page = (ROOT / "docs" / "OPERATIONS.md").read_text(encoding="utf-8")
+    section = page.partition("## 5. Methods that are not SQL")[2]
+    return section.partition(f"```{language}\n")[2].partition("```")[0]
+
+
+def test_the_study_of_the_page_counts_the_same_colors_in_three_languages(tmp_path: Path) -> None:
+    path = tmp_path / "study.toml"
+    text = of_the_page("toml")
+    path.write_text(f"replicates = 1\n{text}[control]\naa = false\n")
+    record = measure(path, tmp_path / "record", work=tmp_path / "work")
+    (operation,) = judge(record).operations
+    assert {(m.method, m.system) for m in operation.methods} == {
+        ("sql", "mariadb"), ("json", "sensei"), ("bql", "sensei"),
+    }  # fmt: skip
+    assert all(m.points[0].seconds is not None for m in operation.methods)
+    assert (operation.differing, operation.compared) == ((), 3)
+
+
+def test_the_requests_of_the_page_are_answered_by_opensearch(tmp_path: Path) -> None:
+    if lacking := missing(ENGINES["opensearch"]):
+        pytest.skip(f"no OpenSearch here: {lacking}")
+    (tmp_path / "ids.http").write_text(of_the_page("http"))
+    path = tmp_path / "study.toml"
+    fetch = '[operations.fetch]\nkey = "id"\ndraws = 1\nanswer = "order"\n'
+    method = '[operations.fetch.methods.ids]\nfile = "ids.http"\n'
+    path.write_text(TOP + fetch + method + "[systems.opensearch]\n")
+    found = tap_operation(read_study(path), "ids", 3)
+    assert found.error == ""
+    assert [when for when, _ in found.sent] == ["before", "timed"]
+    wanted = found.sent[1][1].rpartition(b"[")[2].partition(b"]")[0].decode()
+    assert {*found.lines} == {*wanted.split(", ")}
+    assert len(found.lines) == 3
