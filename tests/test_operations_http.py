@@ -253,7 +253,7 @@ def test_the_ten_questions_about_cars_have_one_answer_each_and_the_published_cou
 
 
 def of_the_page(language: str) -> str:
-    """The example of that language on the page about operations, from the section that is not SQL."""
+    """The example of that language on the page, from its section that is not SQL."""
     page = (ROOT / "docs" / "OPERATIONS.md").read_text(encoding="utf-8")
     section = page.partition("## 5. Methods that are not SQL")[2]
     return section.partition(f"```{language}\n")[2].partition("```")[0]
