@@ -277,7 +277,7 @@ def test_the_requests_of_the_page_are_answered_by_opensearch(tmp_path: Path) -> 
         pytest.skip(f"no OpenSearch here: {lacking}")
     (tmp_path / "ids.http").write_text(of_the_page("http"))
     path = tmp_path / "study.toml"
-    fetch = '[operations.fetch]\nkey = "id"\ndraws = 1\nanswer = "order"\n'
+    fetch = '[operations.fetch]\nkey = "id"\nrows = 20\ndraws = 1\nanswer = "order"\n'
     method = '[operations.fetch.methods.ids]\nfile = "ids.http"\n'
     path.write_text(TOP + fetch + method + "[systems.opensearch]\n")
     found = tap_operation(read_study(path), "ids", 3)
