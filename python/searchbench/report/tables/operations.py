@@ -161,7 +161,8 @@ def _against(row: Row, p: Point | None, compared: Compared) -> Cell:
         return Cell("fails", p.failed, short(p.failed, 40), tone="bad")
     time = Cell(numbers.human(p.seconds.value, p.seconds.unit), numbers.exact(p.seconds))
     if first is None or p is first:
-        return replace(time, below=of_estimate(p.seconds).below)
+        below = of_estimate(p.seconds).below
+        return replace(time, below=below.replace(numbers.NOT_KNOWN, "interval not known"))
     found = compared.get(frozenset((p.treatment, first.treatment)))
     return time if found is None else replace(time, **_verdict(of(p.treatment, found)))
 
