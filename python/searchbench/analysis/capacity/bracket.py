@@ -342,8 +342,7 @@ def _below_other_answers(found: Bracket, seen: Seen) -> Bracket:
         why = f"because one of {whose} was not what the same request got when it was asked alone"
         return replace(found, sentence=f"{found.sentence} {which}, {why}.")
     by_sizes = _first_changed(seen).by_sizes
-    what = HAD_SIZES if by_sizes else CHANGED
-    why = f"From {per_s(most)} on {what} under load ({_others(seen)})"
+    why = f"From {per_s(most)} on {HAD_SIZES if by_sizes else CHANGED} under load ({_others(seen)})"
     if found.fails is not None and found.fails <= most:
         return replace(found, sentence=f"{found.sentence} {why}: {which}.")
     sentence, holds = found.sentence, found.holds
@@ -385,18 +384,17 @@ def _all_changed(seen: Seen) -> str:
 
 def _first_changed(seen: Seen) -> Judged:
     """The trial at the lowest rate at which the answers changed, rather of more than one reply."""
-    changed = [d for d in seen.driven if d.judged.changed]
+    changed = (d for d in seen.driven if d.judged.changed)
     return min(changed, key=lambda d: (d.judged.others < 2, d.rate_per_s)).judged
 
 
 def _others(seen: Seen) -> str:
     """How many answers changed in the trial at the lowest rate at which they did."""
     found = _first_changed(seen)
+    n, of = f"{found.others:,}", f"{found.sampled:,}"
     if found.by_sizes:
-        n = f"{found.others:,} of {found.sampled:,} replies"
-        return f"{n} have another size than when the same was asked alone"
-    n = f"{found.others:,} of {found.sampled:,} sampled replies"
-    return f"{n} are not what the same requests got when asked alone"
+        return f"{n} of {of} replies have another size than when the same was asked alone"
+    return f"{n} of {of} sampled replies are not what the same requests got when asked alone"
 
 
 def _later_when_less(used: list[Driven]) -> str:
