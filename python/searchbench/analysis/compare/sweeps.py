@@ -289,8 +289,9 @@ def _in_common(
             if mine.readable and other.readable:
                 asked = a.queries(x.queries.digest) if x.queries.digest else ()
                 found = agreement.compare(
-                    mine, other, require=rule.require, k=rule.k, queries=asked
-                ).agreement
+                    mine, other, require=rule.require, k=rule.k, queries=asked,
+                    titles=a.titles(x.corpus.digest) | b.titles(y.corpus.digest),
+                ).agreement  # fmt: skip
             else:
                 not_read = unread(x, y)
         yield x_name, y_name, barrier, found, not_read

@@ -10,17 +10,26 @@ OPERATION_KEYS: tuple[SpecKey, ...] = (
             'rows, as in key = "id"; without it the operation asks for no rows'),
     SpecKey("rows", "integer", 1, "how many different rows one operation asks for", minimum=1,
             maximum=10_000_000),
-    SpecKey("order", "text", "random", "in which order it names them: ascending: as in the corpus; "
+    SpecKey("order", "text", "random", "in which order it names them. ascending: as in the corpus; "
             "random; clustered: rows that follow each other in the corpus", ORDERS),
     SpecKey("draws", "integer", 10, "how many different sets of rows are drawn; operations use "
             "them in turn", minimum=1, maximum=100_000),
-    SpecKey("answer", "text", "set", "how the rows that two methods return are compared: set: "
-            "without regard to order, but equal rows are counted; order: in their order",
-            ("set", "order")),
+    SpecKey("answer", "text", "set", "how the rows that two methods return are compared. set: "
+            "without regard to order, but equal rows are counted; order: in their order; count: "
+            "only their number, if the question does not determine which rows come",
+            ("set", "order", "count")),
 )  # fmt: skip
 METHOD_KEYS: tuple[SpecKey, ...] = (
-    SpecKey("sql", "text", None, "the statements, with marks and placeholders "
+    SpecKey("sql", "text", None, "statements of SQL, with marks and placeholders "
             "(docs/OPERATIONS.md)"),
-    SpecKey("file", "path", None, "a file of the statements, in place of `sql`"),
-    SpecKey("systems", "texts", None, "the systems that can run this method; default: all"),
+    SpecKey("bql", "text", None, "the same in SenseiDB's BQL"),
+    SpecKey("http", "text", None, "the same as HTTP requests: method, path and body, or only a "
+            "body of JSON"),
+    SpecKey("file", "path", None, "a file of the statements or requests; its ending `.bql` or "
+            "`.http` says the language, any other means SQL"),
+    SpecKey("rows_at", "texts", None, "where the rows lie in a reply of JSON: "
+            "\"facets.color: value, count\"; rows of several paths follow one another. "
+            "Default: where the system's own answers have them"),
+    SpecKey("systems", "texts", None, "the systems that can run this method; default: all that "
+            "understand its language"),
 )  # fmt: skip
