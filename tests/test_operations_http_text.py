@@ -164,7 +164,7 @@ def test_a_path_leads_to_rows_and_their_columns(path: str, lines: list[bytes]) -
         ("hits: uid", "'uid' is not in a row of 'hits': a row of 'hits' has _uid, color, price, "),
         ("hits.2", "'hits' of the reply is a list of 2, whose places count from 0"),
         ("numhits.x", "'numhits' of the reply is '2'"),
-        ("hits", "'hits' has objects in it: say which of their keys are the columns, as in "
+        ("hits", "'hits' holds objects: say which of their keys are the columns, as in "
          "'hits: _uid'"),
     ],
 )  # fmt: skip
@@ -176,7 +176,7 @@ def test_a_path_that_leads_nowhere_says_what_is_there(path: str, said: str) -> N
 
 @pytest.mark.parametrize("path", ["", "a..b", "a: ", "a: b: c", "a, b", ".a", "a b"])
 def test_what_is_no_path_is_refused(path: str) -> None:
-    with pytest.raises(QueryError, match="is no path to rows"):
+    with pytest.raises(QueryError, match="is not a path to rows"):
         read_rows_at(path)
 
 

@@ -112,8 +112,8 @@ def _path(part: str, whole: str) -> Path:
             break
         rest = rest[1:]
     if rest or not steps:
-        raise QueryError(f"{whole!r} is not a path to rows: {at!r} should be keys joined by dots, as in "
-                         "hits.hits or \"a key\".0")  # fmt: skip
+        raise QueryError(f"{whole!r} is not a path to rows: {at!r} should be keys joined by "
+                         "dots, as in hits.hits or \"a key\".0")  # fmt: skip
     return Path(at, tuple(steps), number)
 
 
