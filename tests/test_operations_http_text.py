@@ -210,7 +210,7 @@ def test_who_says_nothing_gets_the_rows_where_the_engine_has_them() -> None:
     assert not native.asks_here("http", "GET /docs/_count\n\n")
     assert [at.path.text for at in rows_lie_at(native, (), here=True)] == ["hits.hits"]
     assert [at.path.text for at in rows_lie_at(native, ["count"], here=True)] == ["count"]
-    with pytest.raises(Unsupported, match="nothing says where the rows of its answer lie"):
+    with pytest.raises(Unsupported, match="nothing says where the rows lie in its reply"):
         rows_lie_at(native, (), here=False)
 
 

@@ -162,7 +162,7 @@ http = '{"facets": {"color": {"max": 20}}}'"""
         (JSON_METHOD, "rows_at = \"facets..color\"\nhttp = '{}'",
          "10:11: 'facets..color' is not a path to rows"),
         (JSON_METHOD, 'http = "GET /x"',
-         "nothing says where the rows of its answer lie: give `rows_at`"),
+         "nothing says where the rows lie in its reply: give `rows_at`"),
         ('sql = "S', 'rows_at = "a"\nsql = "S', "`rows_at` is for replies in JSON; the rows"),
         ('sql = "S', 'systems = "sensei"\nsql = "S',
          "the method is in SQL, and sensei is asked in `http` or `bql`"),

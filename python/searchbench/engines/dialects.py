@@ -90,8 +90,8 @@ def dialect_of(wire: Wire | None) -> Dialect:
     found = DIALECTS.get(wire) if wire is not None else None
     if found is None:
         raise Unsupported(
-            f"operations are statements of SQL, and {wire} has none: the systems that can be asked "
-            "speak MySQL's or PostgreSQL's protocol"
+            f"operations are statements of SQL, and {wire} has none: use a system that speaks "
+            "MySQL's or PostgreSQL's protocol"
         )
     return found
 
