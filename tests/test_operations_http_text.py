@@ -81,7 +81,9 @@ def test_a_body_alone_goes_to_where_the_engine_takes_questions() -> None:
     assert found.startswith(b"POST /sensei HTTP/1.1\r\n")
     assert found.endswith(body.encode())
     assert exchanges(body)[0].startswith(b"POST /docs/_search HTTP/1.1\r\n")
-    with pytest.raises(Unsupported, match="a body alone says nothing of where it goes"):
+    with pytest.raises(
+        Unsupported, match="a request that is only a body does not say where it goes"
+    ):
         exchanges("{}", engine="groonga")
 
 

@@ -169,7 +169,7 @@ http = '{"facets": {"color": {"max": 20}}}'"""
         ('bql = "', 'http = "{}"\nbql = "', "or in a `file`, not in bql and http"),
         ('"max": 20}}}', '"max": 20}}', "11:8: line 1: the body is not JSON"),
         ("[systems.sensei]\n", "[systems.groonga]\n[systems.sensei]\n",
-         "a body alone says nothing of where it goes: begin with the method and path"),
+         "a request that is only a body does not say where it goes"),
         ("[systems.sensei]\n", "[systems.tantivy]\n[systems.sensei]\n",
          "no method is for tantivy: tantivy speaks frames, for which methods cannot be written"),
     ],

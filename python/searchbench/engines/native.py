@@ -53,7 +53,7 @@ class Native:
         if text[:1] in ("{", "["):
             if not self.path:
                 raise Unsupported("a request that is only a body does not say where it goes: begin "
-                                  "with method and path, as in GET /d/select?table=Docs")  # fmt: skip
+                                  "with method and path, as in GET /d/select?table=T")  # fmt: skip
             return post(self.path, (), text.encode())
         head, _, body = text.partition("\n\n")
         first, *headers = head.split("\n")
