@@ -234,8 +234,9 @@ class Comparison:
     return the same; ``queries_measured``: how many of these were measured on both sides, in the
     block with the fewest; None: not known, as where answers were not compared. ``same_top_k``: on
     how many of those used that list hits the first are the same too; None: as before. ``empty``: on
-    how many of those used both find nothing. ``failed``: the shares of requests of ``a`` and of
-    ``b`` that did not end well.
+    how many of those used both find nothing. Of a job its ratio is over no query: these are how
+    many of those that were asked afterwards both answer the same, and (left out) how many not.
+    ``failed``: the shares of requests of ``a`` and of ``b`` that did not end well.
     ``state``: what is known of both while they were measured: "steady", "unknown", "not steady"
     (either), "other caches", "other first asks", "cold and warm"; ``state_floor``: the ratio that
     this could make by itself, infinite where it could make any. ``build_floor``: the same of an

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from searchbench.analysis.answer import Rank, Said, in_short, said, sentences
-from searchbench.analysis.compare import builds, failed, pairs, standing, systems, why
+from searchbench.analysis.compare import builds, failed, jobs, pairs, standing, systems, why
 from searchbench.analysis.judgement import (
     Comparison,
     Estimate,
@@ -76,6 +76,7 @@ def decide(
             asked = (f"Asked {_question_of(one.first)}: {_most(one, metric)}." for one in groups)
             found += said(asked, Rank.MORE)
         found += said([standing.over_all(own, require)], Rank.DOUBT)
+    found += said([jobs.sentence(own, labels, require)], Rank.DOUBT)
     found += said(_peaks(scales, metric, own, treatments), Rank.ASIDE)
     doubts = [
         failed.sentence(own, labels),
