@@ -61,8 +61,9 @@ def load(
     What is on record is not measured again. To measure it again, name another --record.
 
     Exits with 1 if a step could not be driven, a server stopped answering or answered not one
-    request of a step well, or a promise of --slo is broken; else with 3 if it cannot be told
-    whether a promise is kept. That a step is void does not alter the status.
+    request of a step well, or a promise of --slo is broken (with --find-capacity: at every rate
+    driven); else with 3 if it cannot be told whether a promise is kept (with --find-capacity: at
+    any rate). That a step is void does not alter the status otherwise.
 
     Parameters
     ----------
