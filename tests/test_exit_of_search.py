@@ -1,4 +1,4 @@
-"""The exit status of a search for capacity: 1 where no rate keeps the promise, 3 where none is known."""
+"""The exit status of a search: 1 where no rate keeps the promise, 3 where none is known."""
 
 from __future__ import annotations
 

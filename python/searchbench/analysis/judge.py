@@ -193,7 +193,7 @@ def _of_steps(
         found,
         agreement=agreed,
         findings=findings.in_order(own, treatments),
-        steps=tuple(steps),
+        steps=first_look.untold(steps) if found.first_look else tuple(steps),
         capacity=search.capacities(record) if found.measure == "capacity" else (),
     )
     judging = record.plan.judging

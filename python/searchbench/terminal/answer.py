@@ -74,8 +74,9 @@ def carry_out(
 
 
 def exit_code(kept: Record, judgement: Judgement) -> int:
-    """1: a trial failed, a server is gone or answered nothing well, a promise is broken (in a search:
-    at every rate), or a study has no valid trial; else 3: of a promise, it cannot be told; else 0.
+    """1: a trial failed, a server is gone or answered nothing well, a promise is broken (that of a
+    search at every rate), or a study has no valid trial; else 3: of a promise, it cannot be told;
+    else 0.
     """
     # A sweep or a search without a valid trial is void, which its answer says.
     judged = [t.status for r in judgement.treatments for t in r.trials]

@@ -65,7 +65,9 @@ def sustained(judged: Judgement, subjects: Mapping[str, str], evidence: Evidence
         *(
             [
                 *said(
-                    say.of_points(name, own, drifts[name] is not None, hidden[name]),
+                    say.so_far(name, own)
+                    if judged.first_look
+                    else say.of_points(name, own, drifts[name] is not None, hidden[name]),
                     alone,
                     Rank.MORE,
                 )

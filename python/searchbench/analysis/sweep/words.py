@@ -61,6 +61,17 @@ def of_points(
     return say[kind](name, own) + connections(own) + _not_steady(name, own) + _errors(name, own)
 
 
+def so_far(name: str, own: Sequence[Point]) -> list[str]:
+    """The figures of a first look at one subject, from which nothing follows."""
+    found = [(p, e) for p in own if (e := p.of("answered")) is not None and e.value]
+    said = []
+    if found:
+        rates = listed([digits(e.value) for _, e in found])
+        loads = _loads([p for p, _ in found])
+        said = [f"So far, {name} answered {rates} queries per second at {loads}."]
+    return said + connections(own) + _errors(name, own)
+
+
 def connections(own: Sequence[Point]) -> list[str]:
     """At which loads all connections were busy, so that these are or may be the limit."""
     busy = [(p, [f for s in p.steps for f in s.findings if f.kind == pool.KIND]) for p in own]
