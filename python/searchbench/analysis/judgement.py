@@ -333,7 +333,8 @@ class Agreement:
     alike first, by RBO.
     ``levels``: by what is compared ("totals", "set" and "order" of the top k, "extras": facets and
     groups) on how many queries it is the same, differs, and is unknown; whatever ``require`` is.
-    ``agreeing_changed``: of ``agreeing``, those that differ at another level.
+    ``agreeing_changed``: of ``agreeing``, those that differ at another level. ``only_a``,
+    ``only_b``: beside ``queries``, those asked of both that only that one answered well.
     """
 
     a: str
@@ -362,6 +363,8 @@ class Agreement:
     levels: Mapping[str, tuple[int, int, int]] = field(default_factory=dict)
     agreeing_changed: int = 0
     without_hits: int = 0
+    only_a: int = 0
+    only_b: int = 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,7 @@ import math
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 
-from searchbench.analysis.compare import standing
+from searchbench.analysis.compare import answered, standing
 from searchbench.analysis.compare.decision import remedy
 from searchbench.analysis.judgement import Agreement, Finding, Judgement, RecordLine
 from searchbench.analysis.stats.distributions import student
@@ -145,7 +145,9 @@ def _by_trials(line: RecordLine) -> bool:
 
 
 def _answers(agreed: Mapping[str, Agreement]) -> Iterator[str]:
-    differ = {label: a for label, a in agreed.items() if a.differing}
+    differ = {
+        label: own for label, a in agreed.items() if (own := answered.with_failed(a)).differing
+    }
     if differ:
         label, worst = max(differ.items(), key=lambda one: one[1].differing)
         yield (
