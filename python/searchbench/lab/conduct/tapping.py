@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from searchbench.errors import LabError
 from searchbench.lab.conduct.openings import Openings
@@ -57,7 +57,7 @@ def tap_operation(study: Study, method: str, rows: int, system: str = "") -> Tap
         for number, exchange in enumerate(request.exchanges):
             when = "before" if number < request.before else "after" if number >= end else "timed"
             sent.append((when, exchange))
-        endpoint = replace(running.endpoint, prelude=compiled.prelude)
+        endpoint = tried.endpoint(running.endpoint, compiled, running.engine, session.levers)
         reply, error = b"", ""
         lines: tuple[str, ...] = ()
         try:
