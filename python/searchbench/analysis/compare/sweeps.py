@@ -16,7 +16,7 @@ from typing import Any
 
 from searchbench.analysis.agreement import agreement, answers
 from searchbench.analysis.capacity.verdict import above, interval, leads, rough
-from searchbench.analysis.compare import answered, loads
+from searchbench.analysis.compare import loads
 from searchbench.analysis.compare.run import Run
 from searchbench.analysis.compare.unread import Unread, gain_in_doubt, unread
 from searchbench.analysis.judgement import (
@@ -71,11 +71,6 @@ class Matched:
     unit: str = "trial"
     absent: tuple[str, ...] = ()
     unread: Mapping[str, Unread] = field(default_factory=dict)
-
-    @property
-    def changed(self) -> dict[str, tuple[int, int]]:
-        """By label, captured replies that differ, and of how many."""
-        return answered.changed(self.agreed)
 
 
 def match(a: Run, b: Run) -> Matched:
