@@ -44,7 +44,7 @@ def test_queries_that_failed_alone_in_one_record_are_answers_that_differ(
     assert [*(found.answers_changed or {}).values()] == [(30, 40)]
     assert "are the same" not in found.decision
     assert "Of 40 queries, totals differ on 30; " in found.decision
-    assert "Of these, 30 only the first answered well when asked alone." in found.decision
+    assert "Of these, answered well when asked alone: 30 by the first only." in found.decision
     assert [f.number for f in found.findings if f.kind == "answers changed"] == [
         f"30 of 40 queries of {next(iter(found.agreement or {}))}"
     ]
@@ -59,4 +59,4 @@ def test_what_failed_on_both_sides_differs_in_nothing_and_what_was_mended_does(
     mended = compared(tmp_path / "mended", failing(20, 40), failing(35, 40), "sweep")
     assert [*(mended.answers_changed or {}).values()] == [(15, 35)]
     assert "Of 35 queries that either answered, totals differ on 15; " in mended.decision
-    assert "Of these, 15 only the second answered well when asked alone." in mended.decision
+    assert "Of these, answered well when asked alone: 15 by the second only." in mended.decision

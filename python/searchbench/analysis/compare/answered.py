@@ -76,8 +76,8 @@ def _only(several: Sequence[Agreement]) -> str:
         ("the first", sum(one.only_a for one in several)),
         ("the second", sum(one.only_b for one in several)),
     )
-    said = [f"{n} only {who} answered well when asked alone" for who, n in counts if n]
-    return f" Of these, {' and '.join(said)}." if said else ""
+    said = [f"{n} by {who} only" for who, n in counts if n]
+    return f" Of these, answered well when asked alone: {', '.join(said)}." if said else ""
 
 
 def _counted(queries: Sequence[int], empty: int) -> str:
