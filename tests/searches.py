@@ -26,7 +26,7 @@ from searchbench.analysis.capacity.promise import judge
 from searchbench.analysis.capacity.search import next_load
 from searchbench.analysis.trial.measured import Trace
 from searchbench.record import REPLIES, SAMPLES, Record, Trial, Writer
-from searchbench.record.trial import Corpus, Load, Queries, Window
+from searchbench.record.trial import Captured, Corpus, Load, Queries, Window
 from searchbench.study import plan as plans
 from searchbench.workload.load_table import parse_promise
 
@@ -69,7 +69,8 @@ class Lab:
 
     ``other``: subjects whose totals are not those of the others. ``lies_above``: by subject, the
     rate from which on its replies under load are empty; ``changed``: how many of 200 are.
-    ``turns``: subjects take turns trial by trial, as attached ones do.
+    ``turns``: subjects take turns trial by trial, as attached ones do. ``cut``: by subject, the
+    rate from which on its replies, which nobody reads, are a third as large as alone.
     """
 
     path: Path
@@ -87,6 +88,7 @@ class Lab:
     most: int = 1000
     connections: int = 1000
     turns: bool = False
+    cut: Mapping[str, float] = field(default_factory=dict)
 
     def run(self) -> Record:
         """Drive until every search is done, or ``most`` trials are on record."""
@@ -127,8 +129,20 @@ class Lab:
             1 if template.subject in self.other else 0,
             (self.changed if lies else 0) if self.lies_above else None,
         )
-        self._writer.trial(about, samples=_samples(trace), replies=replies)
+        samples = _samples(trace)
+        if template.subject in self.cut:
+            samples, replies = self._unread(about, samples), replies.slice(0, 0)
+        self._writer.trial(about, samples=samples, replies=replies)
         return True
+
+    def _unread(self, about: Trial, samples: pa.Table) -> pa.Table:
+        """The samples of replies of which only the size is known, which ``about`` has alone."""
+        about.captured = Captured(sizes={str(q): 400 + 10 * q for q in range(10)}, distinct=10)
+        by = 0.3 if (about.load.rate_per_s or 0.0) >= self.cut[about.subject] else 1.0
+        size = by * (400 + 10 * samples.column("query").to_numpy())
+        at = samples.schema.get_field_index("bytes")
+        column = pa.array(size.astype(np.uint32))
+        return samples.set_column(at, SAMPLES.field("bytes"), column)
 
     def _template(self, number: int, subject: str) -> plans.Treatment:
         levels: dict[str, plans.Level] = {}

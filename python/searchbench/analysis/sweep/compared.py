@@ -42,7 +42,7 @@ class Evidence:
 def comparisons(found: Mapping[str, Sequence[Point]], evidence: Evidence) -> tuple[Comparison, ...]:
     """All of them, corrected together; the ratio is of the second subject over the first.
 
-    ``found``: points as ``driven`` has them; none is compared where one gave other answers. At
+    ``found``: points as ``tried`` has them; none is compared where one gave other answers. At
     rates that one does not keep up with, what is answered counts.
     """
     met = [
@@ -219,6 +219,8 @@ def _mixed(a: Point, b: Point, evidence: Evidence) -> Mixed | None:
 
     Clients of a rate or a log ask the same whoever answers.
     """
+    if any(map(at.failed, (*a.steps, *b.steps))):
+        return None  # no samples
     of, pair = (evidence.samples, evidence.samples), evidence.pair(a.subject, b.subject)
     if a.kind != "closed" or (pair is None and not one_list(a, b, of)):
         return None
