@@ -11,7 +11,8 @@ from collections.abc import Iterable, Sequence
 from searchbench.analysis.judgement import Agreement, Comparison, RecordLine
 from searchbench.analysis.words import listed, of_job, plural
 
-MOST = 0.9  # of the agreeing queries must be measured on both sides to go unremarked
+MOST = 0.9  # of all queries must agree, and of these be measured on both sides, to be the best
+UNREAD = "; the replies were not read, so whether both answer the same is not known"
 
 
 def covered(c: Comparison | RecordLine) -> bool:
@@ -22,6 +23,25 @@ def covered(c: Comparison | RecordLine) -> bool:
     if of_job(c.metric):
         return True
     return c.queries_measured is not None and c.queries_measured >= MOST * c.queries_used
+
+
+def alike(c: Comparison) -> bool:
+    """Whether most of the queries are answered alike: a ratio over the few is not of the rest."""
+    return c.queries_used >= MOST * (c.queries_used + c.queries_left_out)
+
+
+def part(several: Sequence[Comparison]) -> str:
+    """A clause where ratios are over a part of the requests, and where nobody read the replies."""
+    with_ratio = [c for c in several if c.ratio is not None]
+    left_out = [c for c in with_ratio if c.queries_left_out]
+    said = ""
+    if left_out:
+        c = min(left_out, key=lambda one: one.queries_used)
+        how = "whose replies are of about the same size" if c.not_read else "that both answer alike"
+        said = (
+            f", over the {c.queries_used} of {c.queries_used + c.queries_left_out} requests {how}"
+        )
+    return said + (UNREAD if any(c.not_read for c in with_ratio) else "")
 
 
 def first_hits(found: Agreement) -> int | None:
@@ -45,6 +65,10 @@ def doubt(c: Comparison | None) -> str:
     if c is None:
         return "not compared with"
     if c.verdict == "faster":
+        if c.not_read:
+            return "not known to answer the same as"
+        if not alike(c):
+            return "answering too few queries the same as"
         if c.queries_measured == 1:
             return "compared on one query alone with"
         if not covered(c):
