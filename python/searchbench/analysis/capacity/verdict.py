@@ -182,8 +182,9 @@ def _of_promise(
     pairs = [two for two in combinations(known, 2) if not alike.apart(*two, work(*two))]
     if len(known) <= FEW:
         return [
-            f"With {promise}, {_pair(own[a], own[b], unsure, gap)}{_unread([(a, b)], work)}."
+            f"With {promise}, {told}{_unread([(a, b)], work, told)}."
             for a, b in pairs
+            for told in (_pair(own[a], own[b], unsure, gap),)
         ]
     leader = max(known, key=lambda n: (own[n].holds or 0.0, own[n].fails or math.inf))
     others = [n for two in pairs if leader in two for n in two if n != leader]
@@ -196,7 +197,7 @@ def _of_promise(
             even.append(n)
     said = [
         f"With {promise}, {leader} leads {listed(those)}, {why}"
-        f"{_unread([(leader, n) for n in those], work)}."
+        f"{_unread([(leader, n) for n in those], work, why)}."
         if why
         else f"With {promise}, {leader} sustains more than {listed(those)}: the intervals do not "
         f"overlap{_unread([(leader, n) for n in those], work)}."
@@ -207,9 +208,12 @@ def _of_promise(
     return said
 
 
-def _unread(several: Sequence[tuple[str, str]], work: Works) -> str:
-    """That nobody read the replies of some of these, a clause; empty: all were read."""
-    return standing.UNREAD if any(work(*two).not_read for two in several) else ""
+def _unread(several: Sequence[tuple[str, str]], work: Works, after: str = "") -> str:
+    """That nobody read the replies of some of these, a clause; empty: all were read, or it is said
+    ``after`` what their sizes say.
+    """
+    not_read = any(work(*two).not_read for two in several) and "repl" not in after
+    return standing.UNREAD if not_read else ""
 
 
 def _once(gap: float, after: bool) -> str:

@@ -385,7 +385,7 @@ def _lines(
                 p_value=None,
                 floor=1.0,
                 reason="; ".join(filter(None, reasons)),
-                queries_used=mixed.asked if mixed else 0,
+                queries_used=_asked(mixed) if mixed else 0,
                 queries_measured=mixed.queries if mixed else None,
                 answers_doubt=doubt,
                 answers_floor=most if most > 1 else math.inf if doubt else 1.0,
@@ -407,6 +407,11 @@ def _mixes(
     if same is not None and same.size:
         found.append(Mixed(a, b, of_each, samples, same))
     return [one for one in found if one.queries] or found[:1]
+
+
+def _asked(mixed: Mixed) -> int:
+    """How many requests either measured, of those that the mix may have."""
+    return mixed.asked if mixed.counted is None else min(mixed.asked, int(mixed.counted.size))
 
 
 def _lesser(
