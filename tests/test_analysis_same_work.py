@@ -104,6 +104,43 @@ def test_a_subject_that_answers_the_same_twice_as_fast_is_faster_and_the_best(
     assert "not read" not in found.verdict.decision
 
 
+def test_of_four_subjects_the_reason_is_said_too(tmp_path: Path) -> None:
+    study = Study(blocks=3, control=None, judging={"measure": "sweep"},
+                  block_noise=0.005, trial_noise=0.005)  # fmt: skip
+    for i, name in enumerate(("a", "b", "c", "d")):
+        study.add(name, system=name, server=lognormal(0.004 / 1.5**i, 0.1), clients=1, subject=name,
+                  levels={"system": name}, answer=unread, extra=sized(0.5**i))  # fmt: skip
+    found = judge(open_record(study.write(tmp_path / "r"))).verdict
+    assert (found.best, found.resolved) == (None, False)
+    said = "In 6 of 6 pairs whoever is in front only leads: of a and b, the replies to 40 of 40"
+    assert said in found.decision
+    assert "times (95 %" not in found.decision, "no ratio without the doubt"
+
+
+def shrunk(monkeypatch: pytest.MonkeyPatch, share: float, factor: float) -> None:
+    """From now on this share of all replies under load has that part of its size."""
+    plain = records.Study._samples
+
+    def cut(self: Any, t: Any, of: float, rng: np.random.Generator) -> pa.Table:
+        table = plain(self, t, of, rng)
+        size = table.column("bytes").to_numpy().astype(float)
+        size[rng.random(size.size) < share] *= factor
+        at = table.schema.get_field_index("bytes")
+        return table.set_column(at, SAMPLES.field("bytes"), pa.array(size.astype(np.uint32)))
+
+    monkeypatch.setattr(records.Study, "_samples", cut)
+
+
+def test_of_two_whose_replies_shrink_alike_under_load_the_faster_only_leads(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shrunk(monkeypatch, 1.0, 0.3)
+    found = swept(tmp_path / "r")
+    assert verdicts(found) == {"not resolved"}
+    said = "which is not resolved: replies of b had other sizes under load than alone ("
+    assert said in found.verdict.decision
+
+
 # Two subjects of one search
 
 
@@ -341,16 +378,7 @@ def test_a_gain_by_replies_that_shrink_under_load_alone_is_none(
 ) -> None:
     first, *same = (record(tmp_path / str(i), i, lognormal(0.004, 0.1), unread, extra=sized(1.0))
                     for i in (1, 2, 3))  # fmt: skip
-    plain = records.Study._samples
-
-    def cut(self: Any, t: Any, of: float, rng: np.random.Generator) -> pa.Table:
-        table = plain(self, t, of, rng)
-        size = table.column("bytes").to_numpy().astype(float)
-        size[rng.random(size.size) < share] *= factor
-        at = table.schema.get_field_index("bytes")
-        return table.set_column(at, SAMPLES.field("bytes"), pa.array(size.astype(np.uint32)))
-
-    monkeypatch.setattr(records.Study, "_samples", cut)
+    shrunk(monkeypatch, share, factor)
     after = record(tmp_path / "b", 9, lognormal(0.001, 0.1), unread, extra=sized(1.0))
     found = compare_records(first, after, same=same)
     assert verdicts(found) == {verdict}

@@ -204,8 +204,8 @@ def _of_steps(
     def work(a: str, b: str) -> SameWork:
         if (a, b) not in known:
             x, y = first.get(a, ""), first.get(b, "")
-            sides = (answers.of(t) if t else None for t in (x, y))
-            known[a, b] = same_work(*sides, lambda: answers.pair(x, y))
+            mine, other = (answers.of(t) if t else None for t in (x, y))
+            known[a, b] = same_work(mine, other, lambda: answers.pair(x, y))
         return known[a, b]
 
     if found.measure == "capacity":

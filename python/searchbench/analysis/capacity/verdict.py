@@ -43,8 +43,15 @@ def sustained(judged: Judgement, work: Works, samples: Samples) -> Judgement:
     judged = replace(judged, void=void)
     parts: list[list[Said]] = []
 
+    unsure_of: dict[tuple[str, str, str], str] = {}
+
     def unsure(x: Capacity, y: Capacity) -> str:
         """Why the one in front of the two only leads, in a clause; empty: it sustains more."""
+        if (x.subject, y.subject, x.promise) not in unsure_of:
+            unsure_of[x.subject, y.subject, x.promise] = _unsure(x, y)
+        return unsure_of[x.subject, y.subject, x.promise]
+
+    def _unsure(x: Capacity, y: Capacity) -> str:
         if why := rough(x, y):
             return why
         names = x.subject, y.subject

@@ -185,7 +185,10 @@ def _mean(own: Sequence[Comparison]) -> Estimate | None:
     """The geometric mean of ratios, with an interval that holds however much they depend on each
     other: the mean of their ends. None where one has no interval, or other states could make it.
     """
-    sure = all(c.verdict in ("faster", "slower") or c.state_floor <= 1 for c in own)
+    sure = all(
+        c.verdict in ("faster", "slower") or (c.state_floor <= 1 and not c.answers_doubt)
+        for c in own
+    )
     spans = [c.ratio.interval for c in own if c.ratio and c.ratio.interval]
     if not own or not sure or len(spans) < len(own) or min(span.low for span in spans) <= 0:
         return None

@@ -55,9 +55,10 @@ def of_sizes(found: Iterable[tuple[int, int, int]]) -> Unread:
             other.append(sizes)
         else:
             alike.add(query)
-    typical = [int(median(side)) for side in zip(*other, strict=True)]
-    n = len(alike) + len(other)
-    return Unread(n, len(other), *typical, alike=frozenset(alike), differing=frozenset(differing))
+    n, a, b = len(alike) + len(other), 0, 0
+    if other:
+        a, b = (int(median(side)) for side in zip(*other, strict=True))
+    return Unread(n, len(other), a, b, frozenset(alike), frozenset(differing))
 
 
 def sentence(several: Mapping[str, Unread]) -> str:

@@ -265,6 +265,18 @@ def of_subjects(
         differing = sum(agree < of for agree, of in (agreeing.get(p, (0, 0)) for p in by_pair))
         if differing:
             said.append(f"In {differing} of {len(by_pair)} pairs the two return different totals.")
+        doubts = {
+            pair: c.answers_doubt
+            for pair, several in by_pair.items()
+            for c in several
+            if c.answers_doubt and _apart(c)
+        }
+        if doubts:
+            (a, b), why = next(iter(doubts.items()))
+            said.append(
+                f"In {len(doubts)} of {len(by_pair)} pairs whoever is in front only leads: of {a} "
+                f"and {b}, {why}."
+            )
         not_read = sum(any(c.not_read for c in several) for several in by_pair.values())
         if not_read:
             said.append(
