@@ -372,7 +372,7 @@ def test_an_upper_end_that_rests_on_void_trials_alone_is_doubted(
     assert next(b for b in blocks if isinstance(b, Notice)).title == "Void"
     assert (
         " on are void (client saturated), so the load generator or the machine may have broken the "
-        "promise there, and the system may sustain more: mend that and search again." in said
+        "promise there, and the system may sustain more: fix that and search again." in said
     )
 
 
@@ -384,9 +384,9 @@ def test_a_rate_of_void_trials_alone_is_said_to_be_so_in_the_same_sentence(
     (one,) = found.capacity
     assert {s.status for s in found.steps} == {"void"}
     assert found.verdict.decision.startswith(found.void)
-    assert found.void.endswith("mend that and search again before you rely on the answer.")
+    assert found.void.endswith("fix that and search again before you rely on the answer.")
     assert one.sentence.startswith(
-        "All trials are void (client saturated), so mend that and search again before you rely on "
+        "All trials are void (client saturated), so fix that and search again before you rely on "
         "this: the limit is between "
     )
     assert f"{PROMISE}: {one.sentence}" in found.verdict.decision

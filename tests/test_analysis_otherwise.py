@@ -113,7 +113,7 @@ def test_nothing_is_known_where_every_step_has_other_answers(tmp_path: Path) -> 
     assert not found.verdict.resolved
     assert found.void == (
         "Void: none of the 2 steps says anything about what the server sustains (other answers "
-        "under load), so there is no answer: mend that and run it again."
+        "under load), so there is no answer: fix that and run it again."
     )
     assert "at most" not in found.verdict.decision
 

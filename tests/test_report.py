@@ -161,7 +161,7 @@ def test_the_badge_says_that_nothing_exceeds_the_noise_only_where_that_is_so() -
     assert larger in badge(judged).explanation
     alone = badge(replace(judged, noise_floor=None))
     assert alone.explanation.startswith("There is no A/A control")
-    reason = "the interval includes 1, which is no difference"
+    reason = "the interval includes 1, that is, no difference"
     beyond = replace(within, ratio=examples.estimate(1.3, "", 0.4), floor=1.02, reason=reason)
     unsure = badge(replace(judged, comparisons=(beyond,)))
     assert (unsure.text, unsure.tone) == ("Not resolved", "unsure")

@@ -9,11 +9,12 @@ from searchbench.cli.flags import Json, Only, Sets
 
 
 def check(study: Path, *, sets: Sets = None, only: Only = None, as_json: Json = False) -> int:
-    """Find every mistake in a study file: line, column, what was expected, the nearest name.
+    """Find every mistake in a study file, with its position and the remedy.
 
     Also reads the headers, first rows and first lines of the documents and queries that the study
     names, says where a few values decide the type of a column, and names each system that is not on
-    this machine: `run` refuses the study until it is. That alone is no mistake, and exits with 0.
+    this machine. `run` refuses a study with such a system, but `check` does not count it as a
+    mistake.
 
     Parameters
     ----------

@@ -45,7 +45,7 @@ def verify(
         several times to keep several levels.
     record
         Keep the answers in this new folder, as a record without times, which `searchbench report`
-        reads. By default they are thrown away.
+        reads. By default they are not kept.
     work
         Where indexes are built; the temporary directory by default.
     as_json

@@ -23,7 +23,7 @@ def wire_operation(study: Path, method: str, given: Mapping[str, str], *, as_jso
 
     if strange := set(given) - {"rows", "system"}:
         raise SearchbenchError(
-            f"--set.{min(strange)} says nothing here; say --set.rows, --set.system"
+            f"--set.{min(strange)} has no effect here; give --set.rows, --set.system"
         )
     rows = given.get("rows", str(_ROWS))
     if not rows.isdigit() or rows == "0":

@@ -239,8 +239,8 @@ def open_files(
             doubted = doubts(sample, places, inference, id_column)
             if not sample:
                 raise CorpusError(
-                    f"None of the first {len(unread):,} rows can be read: {unread[0]}; mend them, "
-                    "or say how cells are written (`delimiter`, `quote`)."
+                    f"None of the first {len(unread):,} rows can be read: {unread[0]}; correct "
+                    "them, or give the form of the cells (`delimiter`, `quote`)."
                     if unread
                     else f"{first} has no rows."
                 )
@@ -276,7 +276,7 @@ def _refusal(intake: Intake) -> str:
     shown = "\n".join(f"  {each}" for each in intake.first)
     return (
         f"{intake.refused} of {intake.rows} rows do not fit the schema; "
-        f'mend them, or leave them out with bad_rows = "skip":\n{shown}'
+        f'correct them, or leave them out with bad_rows = "skip":\n{shown}'
         + (f"\n  and {more} more" if more else "")
     )
 
@@ -320,7 +320,7 @@ def _format_of_all(sources: Sequence[Source], asked: Format | Literal["auto"]) -
         raise CorpusError(
             "The files of a corpus have one format, and these have several: "
             + ", ".join(sorted(str(each or "unknown") for each in formats))
-            + "; say which with `format`."
+            + "; name it with `format`."
         )
     (found,) = formats
     if found is None:

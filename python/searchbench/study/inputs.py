@@ -152,7 +152,7 @@ def _corpus(
     if intake.refused:
         first = f"{intake.refused} of the first {intake.rows:,} rows do not fit: {intake.first[0]}"
         if isinstance(corpus, FileCorpus) and corpus.bad_rows == "refuse":
-            raise CorpusError(f'{first}; mend them, or leave them out with bad_rows = "skip"')
+            raise CorpusError(f'{first}; correct them, or leave them out with bad_rows = "skip"')
         yield f"{corpus.name}: {first}; they will be left out"
     doubts = None
     if isinstance(corpus, FileCorpus):

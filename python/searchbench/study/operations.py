@@ -223,7 +223,7 @@ def _fits(source: Source, study: Study, treatment: Treatment, corpus: Corpus) ->
             if path in factor.paths:
                 at = ("factors", path)
         source.at_value(at, f"{wanted:,} different rows are asked for, and {corpus.name} has "
-                        f"{held:,}: ask for fewer, or take a larger corpus")  # fmt: skip
+                        f"{held:,}: ask for fewer, or use a larger corpus")  # fmt: skip
 
 
 def statements_of(table: Mapping[str, Any]) -> tuple[Statement, ...]:

@@ -143,7 +143,7 @@ def _by_void_trials(found: Capacity, steps: Sequence[Step]) -> Capacity:
         return found
     why = ", ".join(sweep.kinds(*own))
     told = found.sentence[:1].lower() + found.sentence[1:]
-    void = f"All trials are void ({why}), so mend that and search again before you rely on this"
+    void = f"All trials are void ({why}), so fix that and search again before you rely on this"
     return replace(found, sentence=f"{void}: {told}")
 
 
@@ -264,7 +264,7 @@ def _doubted(found: Capacity, steps: Sequence[Step]) -> Capacity:
     least, why = min(rates[s.trial] for s in void), ", ".join(sweep.kinds(*void))
     doubt = (
         f"All trials from {per_s(least)} on are void ({why}), so the load generator or the machine "
-        "may have broken the promise there, and the system may sustain more: mend that and search "
+        "may have broken the promise there, and the system may sustain more: fix that and search "
         "again."
     )
     return replace(found, fails=None, chance_inside=None, doubt=doubt)

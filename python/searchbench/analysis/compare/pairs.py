@@ -310,7 +310,7 @@ def _decide(
             f"{_percent(comparison.floor - 1)} that the A/A control shows"
         )
     elif not excludes_one or p >= ALPHA:
-        why = "the interval includes 1, which is no difference"
+        why = "the interval includes 1, that is, no difference"
         if excludes_one:
             why = f"p = {p:.2g} after correcting for {tests} comparisons"
         if size <= (expected := _expected_floor(comparison, noise)):

@@ -305,7 +305,7 @@ def _apart(first: Run, run: Run) -> dict[Key, RecordLine]:
         why = next((f" ({line.reason})" for line in lines if line.verdict == "not comparable"), "")
         raise SearchbenchError(
             f"{run.record.path}: nothing in it can be compared with {first.record.path}{why}, so "
-            "it does not tell how much runs differ; give runs of the same study"
+            "it does not show how much runs differ; give runs of the same study"
         )
     return found
 

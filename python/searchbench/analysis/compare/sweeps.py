@@ -43,8 +43,8 @@ from searchbench.analysis.words import per_s
 from searchbench.record import Record, Trial
 
 STEPS_ONCE = (
-    "Each step was driven once in each record, so the intervals know only the noise within those "
-    "windows (--repeat 5 tells more)."
+    "Each step was driven once in each record, so the intervals cover only the noise within "
+    "those windows (--repeat 5 shows more)."
 )
 SEARCHED_ONCE = (
     "Each record has one search, on one start of the system, and a restart alone may move a limit."

@@ -41,7 +41,7 @@ OF_THE_SERVER: Mapping[str, str] = {
     "on how long the window was.",
 }
 _FAILING = {"server died", "errors", "no answers"}
-_PIN = "Keep the server off the client's core (--cpus, taskset), or say --realtime."
+_PIN = "Keep the server off the client's core (--cpus, taskset), or use --realtime."
 _NAMES = {"overload": "not kept up"}
 OF_WARM_UP = (
     "never steady", "warm-up not reached", "warm-up limit", "not steady", "steadiness unknown",

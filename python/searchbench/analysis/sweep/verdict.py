@@ -135,7 +135,7 @@ def void_of(steps: Sequence[Step], *, left_out: Collection[str] | None = None) -
             f"rather than the server ({why})"
         )
         if n == of:
-            return f"{said}: mend that and search again before you rely on the answer."
+            return f"{said}: fix that and search again before you rely on the answer."
         them = plural(n, "it", "them") if used == n else f"{used} of them"
         return (
             f"{said}; the search counts {them}, and the answer says so where it rests on such "
@@ -151,7 +151,7 @@ def void_of(steps: Sequence[Step], *, left_out: Collection[str] | None = None) -
     known, again = "there is no answer", "run it"
     if left_out is not None:
         known, again = "no rate is known that keeps the promise", "search"
-    return f"{said} ({why}), so {known}: mend that and {again} again."
+    return f"{said} ({why}), so {known}: fix that and {again} again."
 
 
 def failed(steps: Sequence[Step]) -> list[str]:

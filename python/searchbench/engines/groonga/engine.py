@@ -42,10 +42,10 @@ class Groonga(Engine):
             "fuzzy": "we could: fuzzy_search() goes over the keys of a table, so over a lexicon; "
             "nobody has tried here whether its distance is ours",
             "refusal": "upstream must: `load` stores the document without the value that does not "
-            "fit, and says which value, not of which document; so the ingest fails",
+            "fit, and names the value but not the document; so the ingest fails",
         },
         unread={
-            "httpd_workers": "upstream must: nginx does not tell how many workers it has",
+            "httpd_workers": "upstream must: nginx does not report how many workers it has",
             "index_first": "never: whether the index or the documents came first leaves no trace",
         },
         deviations={

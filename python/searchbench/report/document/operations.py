@@ -19,9 +19,9 @@ from searchbench.report.tables import numbers
 from searchbench.report.tables import operations as tables
 
 _HOW = (
-    "Each method answers the same operation in its own statements. The time is that of one "
-    "operation within what is timed, on one connection; set-up and clean-up are outside of it. A "
-    "method that fails at a size has the server's words there."
+    "Each method answers the same operation with its own statements. The time is that of one "
+    "operation on one connection, without set-up and clean-up. Where a method fails at a size, "
+    "the table has the server's message."
 )
 _ROW = 160
 _MOST_CROSSINGS = 40

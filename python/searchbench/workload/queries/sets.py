@@ -225,7 +225,8 @@ def from_files(
     if found.bad_count and bad_lines == "refuse":
         shown = "; ".join(str(b) for b in found.bad[:5])
         raise QueryError(
-            f'{found.bad_count} lines are no query: {shown}; mend them, or set `bad_lines = "skip"`'
+            f"{found.bad_count} lines are not queries: {shown}; correct them, or set "
+            '`bad_lines = "skip"`'
         )
     name = name or "+".join(path.name for path in files)
     if not found.log:
@@ -247,16 +248,16 @@ def form_of(path: Path) -> Form:
         return "sphinx"
     if stamped := _most(first, _STAMP.match):
         raise QueryError(
-            f"{path} is a log and no list of queries: its lines begin with a time ({stamped!r}), "
+            f"{path} is a log, not a list of queries: its lines begin with a time ({stamped!r}), "
             "which would be searched for. Take the queries out of it, one a line or as JSON lines "
             "with `text` and `t`; or send its requests as they are (`searchbench load "
-            '--requests`); or say `format = "lines"` if these are your queries'
+            '--requests`); or set `format = "lines"` if these are your queries'
         )
     if counted := _most(first, _COUNTED.search):
         raise QueryError(
-            f"{path} is a table and no list of queries: its lines end in a number ({counted!r}), "
+            f"{path} is a table, not a list of queries: its lines end in a number ({counted!r}), "
             "which would be searched for. Take the column of the queries out of it, each as often "
-            'as it was asked; or say `format = "lines"` if these are your queries'
+            'as it was asked; or set `format = "lines"` if these are your queries'
         )
     return "lines"
 
@@ -323,7 +324,8 @@ def _insist_on_words(line: Mapping[str, object]) -> None:
     texts = [k for k, value in line.items() if k not in _OURS and isinstance(value, str)]
     if texts:
         raise QueryError(
-            f"the words are expected as `text`, and {_keys(line)}; say which key has them, as in "
+            f"the words are expected as `text`, and {_keys(line)}; name the key that has them, "
+            "as in "
             f'`text_key = "{texts[0]}"` in [queries]'
         )
 
