@@ -262,6 +262,20 @@ def test_nine_of_ten_requests_answered_alike_are_enough_to_be_the_best(tmp_path:
     assert "over the 36 of 40 requests that both answer alike." in found.decision
 
 
+@pytest.mark.parametrize(("other", "best"), [(4, "b"), (5, None)])
+def test_a_study_too_names_no_best_that_answers_more_than_a_tenth_otherwise(
+    tmp_path: Path, other: int, best: str | None
+) -> None:
+    study = Study(blocks=3, block_noise=0.005)
+    study.add("a", system="a", server=lognormal(0.004, 0.1))
+    study.add("b", system="b", server=lognormal(0.002, 0.1),
+              answer=lambda q: good_answer(q) | ({"total": 999} if q < other else {}))  # fmt: skip
+    found = judge(open_record(study.write(tmp_path / "r"))).verdict
+    assert found.best == best
+    said = "b only leads: it was answering fewer than 90 % of the queries the same as a."
+    assert (said in found.decision) is (best is None)
+
+
 def test_that_two_are_not_comparable_is_said_once(tmp_path: Path) -> None:
     found = of_pairs(tmp_path / "r", ("o", 0.5, none)).verdict
     for name in ("s t=1", "s t=2"):

@@ -13,6 +13,8 @@ from searchbench.analysis.words import listed, of_job, plural
 
 NAMED = 3  # rivals that a headline names of each kind
 MOST = 0.9  # of all queries must agree, and of these be measured on both sides, to be the best
+NOT_KNOWN_ALIKE = "not known to answer the same as"
+ALIKE_ON_FEW = f"answering fewer than {100 * MOST:g} % of the queries the same as"
 UNREAD = "; the replies were not read, so whether both answer the same is not known"
 
 
@@ -67,14 +69,14 @@ def doubt(c: Comparison | None) -> str:
         return "not compared with"
     if c.verdict == "faster":
         if c.not_read:
-            return "not known to answer the same as"
-        if not alike(c):
-            return "answering too few queries the same as"
+            return NOT_KNOWN_ALIKE
         if c.queries_measured == 1:
             return "compared on one query alone with"
         if not covered(c):
             return "compared over too few queries with"
-        return "never seen to return the same first hits as" if other_hits(c) else ""
+        if other_hits(c):
+            return "never seen to return the same first hits as"
+        return "" if alike(c) else ALIKE_ON_FEW
     said = {"slower": "worse than", "not resolved": "not told apart from"}
     return said.get(c.verdict, "not comparable with")
 
