@@ -24,7 +24,7 @@ app = App(
 @app.default
 @flowing
 def logs(
-    *files: Path,
+    *files: Annotated[Path, Parameter(allow_leading_hyphen=True)],
     record: Path | None = None,
     page: Path | None = None,
     zone: str = "",
@@ -82,6 +82,7 @@ def logs(
         Print JSON.
     """
     from searchbench.analysis.logs.judge import judge_log
+    from searchbench.errors import SearchbenchError
     from searchbench.logs import record as records
     from searchbench.logs.counts import PARAMETERS, Options, count
     from searchbench.logs.sizes import sizes_of
@@ -89,6 +90,12 @@ def logs(
     from searchbench.terminal import logs as shown
     from searchbench.terminal import out
 
+    # "-" is a file; whatever else begins so was meant as an option.
+    if wrong := next((str(f) for f in files if str(f)[0] == "-" != str(f)), None):
+        raise SearchbenchError(
+            f"there is no option {wrong}; see `searchbench logs --help` (a file of that name is "
+            f"./{wrong})"
+        )
     options = Options(
         zone=zone,
         format=log_format,

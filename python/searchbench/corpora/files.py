@@ -244,7 +244,7 @@ def open_files(
                     if unread
                     else f"{first} has no rows."
                 )
-            if not schema.fields:
+            if not schema.fields and names != (id_column,):  # of ids alone: see insist_on_fields
                 why = f"\n{doubted}" if doubted else ""
                 raise CorpusError(
                     f"No field could be guessed from the first {len(sample)} rows of {first}; "
@@ -262,6 +262,15 @@ def open_files(
     name = name or Path(asked[0]).name.split(".")[0] or "files"
     reading = (dialect, id_column, columns, cut, date_unit, bad_rows, inference, doubted)
     return FileCorpus(name, schema, tuple(sources), *reading)
+
+
+def insist_on_fields(corpus: object) -> None:
+    """CorpusError where a file has a column of ids and no other, and documents are wanted."""
+    if isinstance(corpus, FileCorpus) and not corpus.schema.fields:
+        raise CorpusError(
+            f"{corpus.sources[0].path} has no column but {corpus.id_column}, so its documents have "
+            "no fields. Ids alone are enough for operations on an attached database only."
+        )
 
 
 def refuse(intake: Intake, file: str, line: int, reason: str) -> None:

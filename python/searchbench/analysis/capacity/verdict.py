@@ -17,6 +17,7 @@ from searchbench.analysis.capacity.bracket import (
     ROUGH,
     SURE_EFFORT,
 )
+from searchbench.analysis.capacity.table import table
 from searchbench.analysis.compare import builds, standing
 from searchbench.analysis.compare.same_work import SameWork
 from searchbench.analysis.judgement import Capacity, Judgement, Step
@@ -25,6 +26,7 @@ from searchbench.analysis.trial.measured import Samples
 from searchbench.analysis.words import listed, per_s
 
 FEW = 3  # subjects of which each pair has a sentence
+ALL_VOID = "All trials are void"  # how the sentence begins then
 Found = Mapping[tuple[str, str], Capacity]  # by subject and promise
 Works = Callable[[str, str], SameWork]  # whether two subjects answer the same
 Unsure = Callable[[Capacity, Capacity], str]
@@ -87,8 +89,9 @@ def sustained(judged: Judgement, work: Works, samples: Samples) -> Judgement:
     if not capacity:
         none = "The plan has no promise, so there is no capacity to be found."
         parts.append([Said(none, Rank.ANSWER)])
-    header, lines = sweep.table(steps)
-    if len(capacity) != 1:
+    if len(capacity) == 1:
+        header, lines = table(capacity[0], steps)
+    else:
         header = ("configuration", *promises)
         shown = {(c.subject, c.promise): interval(c) for c in capacity}
         lines = tuple((name, *(shown[name, p] for p in promises)) for name in names)
@@ -143,7 +146,7 @@ def _by_void_trials(found: Capacity, steps: Sequence[Step]) -> Capacity:
         return found
     why = ", ".join(sweep.kinds(*own))
     told = found.sentence[:1].lower() + found.sentence[1:]
-    void = f"All trials are void ({why}), so fix that and search again before you rely on this"
+    void = f"{ALL_VOID} ({why}), so fix that and search again before you rely on this"
     return replace(found, sentence=f"{void}: {told}")
 
 
@@ -264,7 +267,7 @@ def _doubted(found: Capacity, steps: Sequence[Step]) -> Capacity:
     least, why = min(rates[s.trial] for s in void), ", ".join(sweep.kinds(*void))
     doubt = (
         f"All trials from {per_s(least)} on are void ({why}), so the load generator or the machine "
-        "may have broken the promise there, and the system may sustain more: fix that and search "
-        "again."
+        "may have broken the promise there, and the system may sustain more"
     )
+    doubt += "." if found.sentence.startswith(ALL_VOID) else ": fix that and search again."
     return replace(found, fails=None, chance_inside=None, doubt=doubt)

@@ -192,9 +192,11 @@ def _agreement(a: Run, b: Run, key: Key) -> agreement.Pair | None:
         return None
     sides = agreement.read_answers(a.record, x), agreement.read_answers(b.record, y)
     rule = a.record.plan.judging.agreement
+    digest = x.corpus.digest
     return agreement.compare(
-        *sides, require=rule.require, k=rule.k, queries=a.queries(x.queries.digest)
-    )
+        *sides, require=rule.require, k=rule.k, queries=a.queries(x.queries.digest),
+        titles=a.record.titles(digest) | b.record.titles(digest),
+    )  # fmt: skip
 
 
 def _lines(a: Run, b: Run, key: Key, pair: agreement.Pair | None) -> Iterator[sweeps.Draft]:

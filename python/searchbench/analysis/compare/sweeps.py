@@ -4,6 +4,8 @@ Steps are matched by subject and load, limits by subject and promise; where each
 subject its name does not matter, since it is often only a port. Where each step was driven once,
 the intervals are of slices within the windows: they know nothing of how much the machine differs
 from one hour to the next.
+
+Longer than most files: steps and limits are matched, named and found lost by the same rules.
 """
 
 from __future__ import annotations
@@ -15,13 +17,10 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
-
 from searchbench.analysis.agreement import agreement, answers
 from searchbench.analysis.capacity import alike as capacity_alike
 from searchbench.analysis.capacity.verdict import above, interval, leads, rough
-from searchbench.analysis.compare import loads
+from searchbench.analysis.compare import lesser, loads
 from searchbench.analysis.compare.run import Run
 from searchbench.analysis.compare.same_work import SIDES, SameWork, same_work
 from searchbench.analysis.compare.unread import Unread
@@ -195,7 +194,7 @@ def match_capacities(a: Run, b: Run) -> Matched:
             barrier
             or _changed(x_name in changed[0], y_name in changed[1])
             or _searched_otherwise((a, sides[0][x_name][promise]), (b, sides[1][y_name][promise])),
-            _of_answers((a, sides[0][x_name][promise]), (b, sides[1][y_name][promise]), work),
+            _gain(a, b, sides[0][x_name][promise], sides[1][y_name][promise], work),
         )
         for x_name, y_name, barrier, work in subjects
         for promise in sides[0][x_name]
@@ -267,9 +266,8 @@ def _searched_otherwise(*sides: tuple[Run, Capacity]) -> str:
     return loads.differing(a, b, matched=_LEVELS) if a is not None and b is not None else ""
 
 
-def _of_answers(first: tuple[Run, Capacity], second: tuple[Run, Capacity], work: SameWork) -> str:
+def _gain(a: Run, b: Run, x: Capacity, y: Capacity, work: SameWork) -> str:
     """Why a limit that is greater in the second may be so by other answers; empty: it may not."""
-    (a, x), (b, y) = first, second
     if not leads(y, x):
         return ""
     steps, samples = (a.judged.steps, b.judged.steps), (a.samples, b.samples)
@@ -305,8 +303,9 @@ def _in_common(
             mine, other = agreement.read_answers(a, x), agreement.read_answers(b, y)
             asked = a.queries(x.queries.digest) if x.queries.digest else ()
             agree = partial(
-                agreement.compare, mine, other, require=rule.require, k=rule.k, queries=asked
-            )
+                agreement.compare, mine, other, require=rule.require, k=rule.k, queries=asked,
+                titles=a.titles(x.corpus.digest) | b.titles(y.corpus.digest),
+            )  # fmt: skip
             work = same_work(mine, other, agree)
             barrier = work.apart() if work.blind is not None else ""
         yield x_name, y_name, barrier, work
@@ -352,10 +351,10 @@ def _lines(
     barrier = barrier or at.not_comparable(*zip(SIDES, (a, b), strict=True))
     mixes: list[Mixed] = []
     if a.kind == "closed" and not barrier:
-        mixes = _mixes(first, second, work.same)
+        mixes = lesser.mixes(first, second, work.same)
         barrier = "" if mixes[0].queries else "no query was measured on both sides"
     for metric in metrics if a.kind == "closed" else reversed(metrics):  # the tail before the rest
-        mixed, ratio, p = _lesser(a, b, metric, mixes) if not barrier else (None, None, None)
+        mixed, ratio, p = lesser.lesser(a, b, metric, mixes) if not barrier else (None, None, None)
         reasons = [barrier]
         if not barrier and ratio is None:
             reasons.append(mixed.unknown(metric, SIDES) if mixed else TOO_FEW)
@@ -385,44 +384,13 @@ def _lines(
                 p_value=None,
                 floor=1.0,
                 reason="; ".join(filter(None, reasons)),
-                queries_used=_asked(mixed) if mixed else 0,
+                queries_used=lesser.asked(mixed) if mixed else 0,
                 queries_measured=mixed.queries if mixed else None,
                 answers_doubt=doubt,
                 answers_floor=most if most > 1 else math.inf if doubt else 1.0,
             ),
             p,
         )
-
-
-def _mixes(
-    first: tuple[Run, Point], second: tuple[Run, Point], same: NDArray[np.int64] | None
-) -> list[Mixed]:
-    """All requests that both measured, and those of them that both answer alike, if others are
-    known and any of them was measured.
-    """
-    (run, a), (other, b) = first, second
-    of_each = run.loads[a.treatment], other.loads[b.treatment]
-    samples = run.samples, other.samples
-    found = [Mixed(a, b, of_each, samples, None)]
-    if same is not None and same.size:
-        found.append(Mixed(a, b, of_each, samples, same))
-    return [one for one in found if one.queries] or found[:1]
-
-
-def _asked(mixed: Mixed) -> int:
-    """How many requests either measured, of those that the mix may have."""
-    return mixed.asked if mixed.counted is None else min(mixed.asked, int(mixed.counted.size))
-
-
-def _lesser(
-    a: Point, b: Point, metric: str, mixes: Sequence[Mixed]
-) -> tuple[Mixed | None, Estimate | None, float | None]:
-    """The lesser ratio of all mixes: other answers win nothing, and lose what they lose."""
-    if not mixes:
-        return None, *at.better(a, b, metric)
-    each = [(mixed, *mixed.better(metric)) for mixed in mixes]
-    known = [one for one in each if one[1] is not None]
-    return min(known, key=lambda one: one[1].value if one[1] else math.inf, default=each[0])
 
 
 def _behind(a: Point, b: Point) -> str:
