@@ -71,7 +71,8 @@ class Lab:
     ``other``: subjects whose totals are not those of the others. ``lies_above``: by subject, the
     rate from which on its replies under load are empty; ``changed``: how many of 200 are.
     ``unread``: by subject whose replies nobody reads, how large they are, times 400 bytes and more.
-    ``turns``: subjects take turns trial by trial, as attached ones do.
+    ``turns``: subjects take turns trial by trial, as attached ones do. ``cut``: by subject, the
+    rate from which on its replies, which nobody reads, are a third as large as alone.
     """
 
     path: Path
@@ -90,6 +91,7 @@ class Lab:
     connections: int = 1000
     turns: bool = False
     unread: Mapping[str, float] = field(default_factory=dict)
+    cut: Mapping[str, float] = field(default_factory=dict)
 
     def run(self) -> Record:
         """Drive until every search is done, or ``most`` trials are on record."""
@@ -132,19 +134,28 @@ class Lab:
         )
         samples = _samples(trace)
         if template.subject in self.unread:
-            sizes = [int(size) for size in self._sizes(template.subject).values()]
-            at = samples.schema.get_field_index("bytes")
-            of_each = pa.array(np.array(sizes, np.uint32)[trace.query])
-            samples = samples.set_column(at, SAMPLES.field("bytes"), of_each)
-            about.captured = Captured(distinct=QUERIES, sizes=self._sizes(template.subject))
-            nothing = {"total": None, "ids": [], "scores": []}
-            rows = [row | nothing for row in replies.to_pylist()]
-            replies = pa.Table.from_pylist(rows, schema=REPLIES)
+            samples, replies = self._not_read(about, samples, trace), replies.slice(0, 0)
+        if template.subject in self.cut:
+            samples, replies = self._unread(about, samples), replies.slice(0, 0)
         self._writer.trial(about, samples=samples, replies=replies)
         return True
 
-    def _sizes(self, subject: str) -> dict[str, int]:
-        return {str(q): int((400 + 10 * q) * self.unread[subject]) for q in range(QUERIES)}
+    def _unread(self, about: Trial, samples: pa.Table) -> pa.Table:
+        """The samples of replies of which only the size is known, which ``about`` has alone."""
+        about.captured = Captured(sizes={str(q): 400 + 10 * q for q in range(10)}, distinct=10)
+        by = 0.3 if (about.load.rate_per_s or 0.0) >= self.cut[about.subject] else 1.0
+        size = by * (400 + 10 * samples.column("query").to_numpy())
+        at = samples.schema.get_field_index("bytes")
+        column = pa.array(size.astype(np.uint32))
+        return samples.set_column(at, SAMPLES.field("bytes"), column)
+
+    def _not_read(self, about: Trial, samples: pa.Table, trace: Trace) -> pa.Table:
+        """The samples of replies that are as large under load as alone."""
+        sizes = [int((400 + 10 * q) * self.unread[about.subject]) for q in range(QUERIES)]
+        about.captured = Captured(distinct=QUERIES, sizes={str(q): n for q, n in enumerate(sizes)})
+        column = pa.array(np.array(sizes, np.uint32)[trace.query])
+        at = samples.schema.get_field_index("bytes")
+        return samples.set_column(at, SAMPLES.field("bytes"), column)
 
     def _template(self, number: int, subject: str) -> plans.Treatment:
         levels: dict[str, plans.Level] = {}

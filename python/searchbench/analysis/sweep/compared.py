@@ -42,7 +42,7 @@ class Evidence:
 def comparisons(found: Mapping[str, Sequence[Point]], evidence: Evidence) -> tuple[Comparison, ...]:
     """All of them, corrected together; the ratio is of the second subject over the first.
 
-    ``found``: points as ``driven`` has them; none is compared where one gave other answers. At
+    ``found``: points as ``tried`` has them; none is compared where one gave other answers. At
     rates that one does not keep up with, what is answered counts.
     """
     met = [
@@ -161,6 +161,8 @@ def _built_once(a: Point, b: Point, built: builds.Builds) -> bool:
 
 def _work(a: Point, b: Point, evidence: Evidence) -> SameWork:
     """Whether both answer the same, at this load."""
+    if any(map(at.failed, (*a.steps, *b.steps))):
+        return SameWork()  # it has no replies
     both = evidence.samples, evidence.samples
     return alike.at_load(evidence.work(a.subject, b.subject), a, b, both, (a.subject, b.subject))
 
@@ -247,6 +249,8 @@ def _mixed(a: Point, b: Point, evidence: Evidence, work: SameWork) -> Mixed | No
 
     Clients of a rate or a log ask the same whoever answers.
     """
+    if any(map(at.failed, (*a.steps, *b.steps))):
+        return None  # no samples
     of = evidence.samples, evidence.samples
     if a.kind != "closed" or (work.pair is None and not one_list(a, b, of)):
         return None

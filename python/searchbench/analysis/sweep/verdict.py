@@ -36,7 +36,7 @@ def sustained(judged: Judgement, subjects: Mapping[str, str], evidence: Evidence
     names = dict.fromkeys(subjects[t.treatment] for t in judged.treatments)
     found = {name: usable[name] for name in names if name in usable}
     agreeing = agreeing_of([*names], evidence)
-    every = at.driven(steps, judged.treatments)
+    every = at.tried(steps, judged.treatments)
     driven = {name: every[name] for name in names if name in every}
     compared = comparisons(driven, evidence)
     if judged.first_look:

@@ -160,16 +160,13 @@ def _rates(name: str, own: Sequence[Point]) -> list[str]:
         )
     if over:
         worst = over[0]
-        answered = worst.of("answered")
-        per_s = f", {amount(answered)}" if answered else ""
-        grew = max((s.response_growth or 0.0 for s in worst.steps), default=0.0)
-        queue = f", and waits grew by {digits(grew * 1e3)} ms each second" if grew > 0.001 else ""
         said.append(
             f"{name} does not keep up with {digits(worst.x)} requests per second: "
-            f"{_achieved(worst)} of the load was answered in time{per_s}{queue}."
+            f"{_why_not(worst)}."
         )
         if not kept:
-            said.append(f"What {name} sustains is not known: drive lower rates.")
+            mend = "" if worst.falls_behind else "mend what fails, or "
+            said.append(f"What {name} sustains is not known: {mend}drive lower rates.")
     elif kept and kept[-1] is own[-1]:
         said.append(
             f"That is the highest rate of a usable step, so {name} may sustain more: drive higher "
@@ -182,6 +179,17 @@ def _rates(name: str, own: Sequence[Point]) -> list[str]:
             "up: drive longer."
         )
     return said
+
+
+def _why_not(point: Point) -> str:
+    """Why a rate is not kept up with, a clause: it fell behind, or too many requests failed."""
+    if not point.falls_behind and point.errors > at.ERRORS:
+        return f"it did not fall behind, but {percent(point.errors)} of the requests failed"
+    answered = point.of("answered")
+    per_s = f", {amount(answered)}" if answered else ""
+    grew = max((s.response_growth or 0.0 for s in point.steps), default=0.0)
+    queue = f", and waits grew by {digits(grew * 1e3)} ms each second" if grew > 0.001 else ""
+    return f"{_achieved(point)} of the load was answered in time{per_s}{queue}"
 
 
 def _replay(name: str, own: Sequence[Point]) -> list[str]:

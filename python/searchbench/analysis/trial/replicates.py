@@ -132,7 +132,7 @@ def judge_trial(
         step = steps.step_of(record, trial, subject, trace, counts, findings, (differ, looked))
         rate = step.answered or rate
         first_asks = steps.first_asks(trace, asked)
-        if step.keeps_up is False:
+        if step.falls_behind:
             tested = steps.overloaded(trace)
             if not {f.kind for f in findings} & {*steps.OF_WARM_UP}:
                 late = remedies.fitted(unsteady.overloaded(trial, trace, tested), judging)
