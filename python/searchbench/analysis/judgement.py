@@ -243,7 +243,8 @@ class Comparison:
     index that was built once; 1 where builds are in the interval. ``blocks_needed``: how many would
     resolve a difference as large as it looks, least and most (None: above a thousand), where the
     interval stands in the way. ``would_change``: what would change the verdict or settle it, the
-    most effective first.
+    most effective first. ``answers_doubt``: of sweeps, why whoever is in front may be so by other
+    answers; else empty. ``not_read``: nobody read the replies of either.
     """
 
     a: str
@@ -265,6 +266,8 @@ class Comparison:
     would_change: tuple[str, ...] = ()
     empty: int = 0
     failed: tuple[float, float] = (0.0, 0.0)
+    answers_doubt: str = ""
+    not_read: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -644,7 +647,8 @@ class RecordLine:
     these both measured, in the block with the fewest. Of sweeps ``queries_used`` is how many either
     measured, in closed loops; of open ones these are 0 and None, and ``build_floor`` is 1. Of
     searches ``state`` is empty, and the rest is 1, 0 and None.
-    ``answers_doubt``: of sweeps and searches, why a gain may be that of other answers; else empty.
+    ``answers_doubt``: of sweeps and searches, why a gain of up to ``answers_floor`` may be that of
+    other answers; else empty.
     """
 
     label: str
@@ -669,6 +673,7 @@ class RecordLine:
     queries_used: int = 0
     queries_measured: int | None = None
     answers_doubt: str = ""
+    answers_floor: float = 1.0
 
     @property
     def runs_known(self) -> bool:

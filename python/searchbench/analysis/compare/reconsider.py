@@ -116,8 +116,11 @@ def _unrepeated(lines: Sequence[RecordLine]) -> Iterator[str]:
 def _unresolved(lines: Sequence[RecordLine], tests: int) -> Iterator[str]:
     """What would resolve what is not resolved: runs, or trials where the noise is within runs."""
     open_ = [
-        line for line in lines if line.verdict == "not resolved" and line.ratio and not remedy(line)
-    ]
+        line
+        for line in lines
+        if line.verdict == "not resolved" and line.ratio and not remedy(line)
+        and not (line.answers_doubt and line.answers_doubt in line.reason)
+    ]  # fmt: skip
     within = [line.label for line in open_ if _by_trials(line)]
     if within:
         more = f" and {len(within) - _SHOWN} more" if len(within) > _SHOWN else ""
