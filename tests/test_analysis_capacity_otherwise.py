@@ -14,7 +14,9 @@ from searchbench.analysis.capacity.bracket import bracket
 from searchbench.analysis.capacity.pace import Seen
 from searchbench.analysis.capacity.verdict import sustained
 from searchbench.analysis.compare.records import compare_records
+from searchbench.analysis.compare.same_work import SameWork
 from searchbench.analysis.judge import judge
+from searchbench.analysis.trial.measured import Samples
 from searchbench.analysis.words import per_s
 from searchbench.record import Record
 from searches import Lab
@@ -145,7 +147,8 @@ def test_one_other_reply_of_a_short_trial_ends_no_search() -> None:
 
 
 def test_a_search_without_a_capacity_rests_on_no_void_trial(tmp_path: Path) -> None:
-    found = judge(lying(tmp_path / "r", 0, most=4))
+    record = lying(tmp_path / "r", 0, most=4)
+    found = judge(record)
     steps = [
         replace(s, status="void", findings=()) if i else replace(s, status="valid", findings=())
         for i, s in enumerate(found.steps)
@@ -153,5 +156,5 @@ def test_a_search_without_a_capacity_rests_on_no_void_trial(tmp_path: Path) -> N
     (one,) = found.capacity
     trials = tuple(replace(t, verdict="holds") if i else t for i, t in enumerate(one.trials))
     changed = replace(found, steps=tuple(steps), capacity=(replace(one, trials=trials),))
-    again = sustained(changed, lambda a, b: None)
+    again = sustained(changed, lambda a, b: SameWork(), Samples(record))
     assert f"{PROMISE}: Not comparable: the answers changed" in again.verdict.decision

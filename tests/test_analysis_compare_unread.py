@@ -72,7 +72,7 @@ def test_replies_of_about_the_same_size_keep_a_gain_and_are_said_to_be_unread(
 ) -> None:
     after = sweep(tmp_path / "b", size, service_s=0.002)
     again = more(tmp_path, size, service_s=0.002)
-    found = against(tmp_path, after, again=again)
+    found = against(tmp_path, after, None if size is None else 1.0, again=again)
     assert {line.verdict for line in found.comparisons} == {"faster"}
     assert "other answers" not in found.headline
     assert "whether both answer the same is not known" in found.decision

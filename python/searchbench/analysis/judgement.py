@@ -234,15 +234,17 @@ class Comparison:
     return the same; ``queries_measured``: how many of these were measured on both sides, in the
     block with the fewest; None: not known, as where answers were not compared. ``same_top_k``: on
     how many of those used that list hits the first are the same too; None: as before. ``empty``: on
-    how many of those used both find nothing. ``failed``: the shares of requests of ``a`` and of
-    ``b`` that did not end well.
+    how many of those used both find nothing. Of a job its ratio is over no query: these are how
+    many of those that were asked afterwards both answer the same, and (left out) how many not.
+    ``failed``: the shares of requests of ``a`` and of ``b`` that did not end well.
     ``state``: what is known of both while they were measured: "steady", "unknown", "not steady"
     (either), "other caches", "other first asks", "cold and warm"; ``state_floor``: the ratio that
     this could make by itself, infinite where it could make any. ``build_floor``: the same of an
     index that was built once; 1 where builds are in the interval. ``blocks_needed``: how many would
     resolve a difference as large as it looks, least and most (None: above a thousand), where the
     interval stands in the way. ``would_change``: what would change the verdict or settle it, the
-    most effective first.
+    most effective first. ``answers_doubt``: of sweeps, why whoever is in front may be so by other
+    answers; else empty. ``not_read``: nobody read the replies of either.
     """
 
     a: str
@@ -264,6 +266,8 @@ class Comparison:
     would_change: tuple[str, ...] = ()
     empty: int = 0
     failed: tuple[float, float] = (0.0, 0.0)
+    answers_doubt: str = ""
+    not_read: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -336,7 +340,8 @@ class Agreement:
     alike first, by RBO.
     ``levels``: by what is compared ("totals", "set" and "order" of the top k, "extras": facets and
     groups) on how many queries it is the same, differs, and is unknown; whatever ``require`` is.
-    ``agreeing_changed``: of ``agreeing``, those that differ at another level.
+    ``agreeing_changed``: of ``agreeing``, those that differ at another level. ``only_a``,
+    ``only_b``: beside ``queries``, those asked of both that only that one answered well.
     """
 
     a: str
@@ -365,6 +370,8 @@ class Agreement:
     levels: Mapping[str, tuple[int, int, int]] = field(default_factory=dict)
     agreeing_changed: int = 0
     without_hits: int = 0
+    only_a: int = 0
+    only_b: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -640,7 +647,8 @@ class RecordLine:
     these both measured, in the block with the fewest. Of sweeps ``queries_used`` is how many either
     measured, in closed loops; of open ones these are 0 and None, and ``build_floor`` is 1. Of
     searches ``state`` is empty, and the rest is 1, 0 and None.
-    ``answers_doubt``: of sweeps and searches, why a gain may be that of other answers; else empty.
+    ``answers_doubt``: of sweeps and searches, why a gain of up to ``answers_floor`` may be that of
+    other answers; else empty.
     """
 
     label: str
@@ -665,6 +673,7 @@ class RecordLine:
     queries_used: int = 0
     queries_measured: int | None = None
     answers_doubt: str = ""
+    answers_floor: float = 1.0
 
     @property
     def runs_known(self) -> bool:

@@ -270,7 +270,8 @@ treatments: at most two blocks, windows of at most three seconds, about 10,000 d
 sampled queries or 1,000 logged ones, operations with three numbers of rows up to 1,000. All other
 factors stay as they are, and so do the documents of attached systems. A first look shows whether
 everything runs, and roughly how large differences are. It decides nothing, and the report says so
-throughout: no difference is resolved, no system is the best, and `compare` refuses the record.
+throughout: no difference is resolved, no system is the best, no promise is kept or broken, a sweep
+shows its rates and says no law of them, and `compare` refuses the record.
 
 ## What is measured: trials, a sweep, or a capacity
 

@@ -56,7 +56,7 @@ def sentences(
         none = "The records have no treatment in common, so there is nothing to compare."
         told = [Said(none, Rank.ANSWER)]
     answer = [_of_lost(lost, found.unit)]
-    other = "; the second may give other answers" if any(x.answers_doubt for x in own) else ""
+    other = "; the second may give other answers" if any(map(_otherwise, own)) else ""
     if worse:
         _, ratio, worst = min(
             ((line.run_sd is None, line.ratio.value, line) for line in worse if line.ratio),
@@ -82,6 +82,7 @@ def sentences(
         answer.append(f"No speed could be compared between the two records: {why}.")
     told += said(answer, Rank.ANSWER)
     told += said([_of_absent(found.absent), _only_in_first(found, lost)], Rank.DOUBT)
+    told += said([_only_leads(own, found.unit)], Rank.DOUBT)
     told += said([_of_queries(own, require, found.unit)], Rank.MORE)
     built = builds.sentence([line.build_floor for line in own])
     told += said([_of_doubts(own), _of_failed(own), built], Rank.DOUBT)
@@ -90,6 +91,29 @@ def sentences(
     told += said([answered.sentence(found.agreed), unread.sentence(found.unread)], Rank.DOUBT)
     told += said([_named("Only in the second", found.only[1])], Rank.MORE)
     return told
+
+
+def _otherwise(line: RecordLine) -> bool:
+    """Whether its second side may give other answers, as far as that matters."""
+    return bool(line.answers_doubt) and (
+        math.isinf(line.answers_floor) or line.answers_doubt in line.reason
+    )
+
+
+def _only_leads(lines: Sequence[RecordLine], unit: str) -> str:
+    """That the second is in front, perhaps by other answers; empty: it is not."""
+    ahead = [
+        line
+        for line in lines
+        if line.answers_doubt and line.answers_doubt in line.reason and line.ratio
+        and line.ratio.value > 1 and (line.p_value is None or line.p_value < ALPHA)
+    ]  # fmt: skip
+    if not ahead:
+        return ""
+    n, of = len(ahead), len(lines)
+    where = f" in {n} of {of} {unit}s" if of > 1 else ""
+    metric, why = ahead[0].metric.replace("_", " "), ahead[0].answers_doubt
+    return f"By {metric} the second leads{where}, which is not resolved: {why}."
 
 
 def _differ(line: RecordLine, beyond: str) -> str:
@@ -181,6 +205,8 @@ def _of_queries(lines: Sequence[RecordLine], require: str, unit: str) -> str:
         which = f"all {used} queries, whatever they return"
     if unit == "step":
         which = f"the {used} queries that either measured"
+        if "queries that both answer alike" in least.reason:
+            which = f"the {used} queries that either measured and that both answer alike"
     if not standing.covered(least):
         return (
             f"Of {which}, only {measured} were measured on both sides in one block of "

@@ -6,7 +6,7 @@ import math
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 
-from searchbench.analysis.compare import standing
+from searchbench.analysis.compare import answered, standing
 from searchbench.analysis.compare.decision import remedy
 from searchbench.analysis.judgement import Agreement, Finding, Judgement, RecordLine
 from searchbench.analysis.stats.distributions import student
@@ -116,8 +116,11 @@ def _unrepeated(lines: Sequence[RecordLine]) -> Iterator[str]:
 def _unresolved(lines: Sequence[RecordLine], tests: int) -> Iterator[str]:
     """What would resolve what is not resolved: runs, or trials where the noise is within runs."""
     open_ = [
-        line for line in lines if line.verdict == "not resolved" and line.ratio and not remedy(line)
-    ]
+        line
+        for line in lines
+        if line.verdict == "not resolved" and line.ratio and not remedy(line)
+        and not (line.answers_doubt and line.answers_doubt in line.reason)
+    ]  # fmt: skip
     within = [line.label for line in open_ if _by_trials(line)]
     if within:
         more = f" and {len(within) - _SHOWN} more" if len(within) > _SHOWN else ""
@@ -146,7 +149,9 @@ def _by_trials(line: RecordLine) -> bool:
 
 
 def _answers(agreed: Mapping[str, Agreement]) -> Iterator[str]:
-    differ = {label: a for label, a in agreed.items() if a.differing}
+    differ = {
+        label: own for label, a in agreed.items() if (own := answered.with_failed(a)).differing
+    }
     if differ:
         label, worst = max(differ.items(), key=lambda one: one[1].differing)
         yield (

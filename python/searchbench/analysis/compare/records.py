@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 from searchbench.analysis import answer
 from searchbench.analysis.agreement import agreement, answers
-from searchbench.analysis.compare import decision, doubts, loads, pairs, setup, sweeps
+from searchbench.analysis.compare import answered, decision, doubts, loads, pairs, setup, sweeps
 from searchbench.analysis.compare.mix import Mix, timed
 from searchbench.analysis.compare.reconsider import would_change
 from searchbench.analysis.compare.run import Key, Run, levels_of
@@ -117,7 +117,7 @@ def compare_runs(
         comparisons=lines,
         only_in_a=found.only[0],
         only_in_b=found.only[1],
-        answers_changed=found.changed or None,
+        answers_changed=answered.changed(found.agreed) or None,
         findings=findings,
         regressed=bool(lost)
         or any(line.verdict == "slower" for line in worse)
