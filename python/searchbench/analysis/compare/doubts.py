@@ -61,8 +61,9 @@ def of(
     line = _of_requests(line, sides, once, trials)
     at = int(log > 0)
     winner = ("the first", "the second")[at]
+    others = any(failed.otherwise(run.by_key[key]) for _, run, key in sides[at])
     limits += [
-        (line.failed_floor, failed.why(winner, failed=bool(line.failed[at]))),
+        (line.failed_floor, failed.why(winner, failed=bool(line.failed[at]), otherwise=others)),
         (line.build_floor, builds.said(line.build_floor)),
     ]
     if log > 0 and otherwise.least(ratio) <= line.answers_floor > 1:

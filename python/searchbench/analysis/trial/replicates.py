@@ -144,6 +144,8 @@ def judge_trial(
     service, response = np.sort(measured.service_ns), np.sort(measured.response_ns)
     figures = _figures(trial, measured, counts, service, response, rate) | of_warmup
     figures |= alone.figures(trial)
+    if looked:
+        figures[replies.OTHERWISE] = Estimate(differ / looked, "share", looked)
     if first_asks is not None:
         figures["first_asks"] = first_asks
     bad = [f for f in findings if f.severity == "invalid"]

@@ -24,6 +24,9 @@ from searchbench.record import Record, Trial
 Ints = NDArray[np.int64]
 
 REDIRECTS = "redirects"
+# The figure of a trial: the share of replies under load that were other than alone. Its ``n``: of
+# how many that were looked at.
+OTHERWISE = "otherwise_share"
 SIZES = "other sizes under load"
 ONE_SIZE = "replies of one size"
 NOT_COMPARED = "answers not compared"
