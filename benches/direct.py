@@ -30,7 +30,7 @@ CLIENTS = 4
 ROUNDS = 3
 SECONDS = 4.0
 # Until two compilers on one core with the server are done.
-WARMUP_S = {"lucene": 20.0, "lucene10": 20.0, "sqlite": 1.0}
+WARMUP_S = {"lucene": 35.0, "lucene10": 35.0, "sqlite": 1.0}
 Command = Callable[[Engine, Path, Path, float], list[str]]
 
 
