@@ -56,8 +56,6 @@ class TakesWrites(Protocol):
         """What makes all that was written until then visible."""
 
 
-def insert(
-    engine: Engine, added: Sequence[Placed], schema: Schema, params: Parameters
-) -> Request:
+def insert(engine: Engine, added: Sequence[Placed], schema: Schema, params: Parameters) -> Request:
     """One request that puts these documents in, whose numbers follow one another."""
     return engine.batch([each.document for each in added], added[0].at, schema, params)

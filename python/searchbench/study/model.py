@@ -43,8 +43,8 @@ class Factor:
 
     ``path``: "TABLE.KEY", "places.NAME.KEY", "hosts.NAME.KEY", "storages.NAME.KEY",
     "jobs.NAME.LEVER", "operations.NAME.KEY", "roles.NAME.KEY", "systems.NAME.PARAMETER" (that NAME
-    may be "*", and PARAMETER "place" or "agents"), or a name without a dot: then the factor is linked, its levels
-    are names too, and ``sets`` says what each of them sets, by such paths.
+    may be "*", and PARAMETER "place" or "agents"), or a name without a dot: then the factor is
+    linked, its levels are names too, and ``sets`` says what each of them sets, by such paths.
     """
 
     path: str
@@ -136,8 +136,8 @@ class Study:
     names in it are relative to. ``corpus`` and ``queries``, or ``requests`` in place of both, and
     ``load`` hold the keys that were given; a key that is a factor is in ``factors`` alone. So do
     ``places``, ``hosts``, ``storages``, ``jobs``, ``operations`` and ``roles``, by name; the last
-    three in their order. Where there are operations there are no queries. ``driven``: something is asked; else
-    there are jobs alone.
+    three in their order. Where there are operations there are no queries. ``driven``: something is
+    asked; else there are jobs alone.
     ``put_in``: ``batch`` and ``connections`` of [ingest], where they are given.
     ``metric``: by what the verdict is given, more being better of a throughput, less of anything
     else; None: throughput where every load is a closed loop, else response_p99.

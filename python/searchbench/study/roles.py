@@ -125,5 +125,3 @@ def _single(load: Mapping[str, Any]) -> dict[str, Any]:
     """Of a load whose steps are complained of elsewhere, the first."""
     return {k: v[0] if isinstance(v, list) and v and k != "slo" and k != "stages" else v
             for k, v in load.items()}  # fmt: skip
-
-

@@ -87,10 +87,8 @@ def problems(table: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
 def _of_a_writer(table: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     paces = [key for key in _PACES if key in table]
     if not paces:
-        yield "documents_per_s", (
-            "a writer needs a pace: `documents_per_s`, `every_s`, or `clients` for as fast as the "
-            "system accepts"
-        )
+        wrong = "a writer needs a pace: `documents_per_s`, `every_s`, or `clients`, which send as"
+        yield "documents_per_s", f"{wrong} fast as the system accepts"
     elif len(paces) > 1:
         yield paces[1], f"`{paces[0]}` and `{paces[1]}` are two paces of one writer; keep one"
     if "documents" in table and "share" in table:
