@@ -5,9 +5,11 @@ What changes the delay is injected, and its size is known: warm-up, drift, slow 
 
 from __future__ import annotations
 
-from searchbench.engines.engine import Capabilities
+from searchbench.corpora.corpus import Schema
+from searchbench.engines.engine import Capabilities, Parameters
 from searchbench.engines.frames import LibraryHost
 from searchbench.engines.levers import described, number
+from searchbench.engines.write import Publish
 
 
 class Null(LibraryHost):
@@ -46,7 +48,21 @@ class Null(LibraryHost):
             "(lognormal, so from 1 on of a heavy tail); the mean stays",
             number("speed_sd", 0.0, (0, 1)): "standard deviation of the log of the speed, which is "
             "drawn at each start",
+            number("publish_ms", 0, (0, 3_600_000)): "with which it keeps, of what is written, the "
+            "words that begin with sb, and finds them: so long after a write was answered; 0: "
+            "nothing is kept",
+            number("lose_every", 0, (0, 1_000_000)): "one in so many documents written is "
+            "acknowledged and not kept; 0: none",
+            number("swap_every", 0, (0, 1_000_000)): "the words of one in so many are kept for the "
+            "document before it; 0: none",
+            number("late_every", 0, (0, 1_000_000)): "one in so many is found `late_ms` later; 0: "
+            "none",
+            number("late_ms", 0, (0, 3_600_000)): "by how much",
             number("seed", 0, (0, 2**53)): "of the speed: each start has the same one; 0: another "
             "at each start",
         }
     )
+
+    def publish(self, schema: Schema, params: Parameters) -> Publish:
+        """A known delay; nobody can shorten it."""
+        return Publish("nothing to do", (), f"a write is found {params['publish_ms']} ms later")

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
-from searchbench.engines.engine import Capabilities
+from dataclasses import replace
+
+from searchbench.corpora.corpus import Schema
+from searchbench.engines.engine import Capabilities, Parameters
 from searchbench.engines.frames import LibraryHost
 from searchbench.engines.levers import choice, described, number, switch
+from searchbench.engines.write import Publish
 
 
 class Sqlite(LibraryHost):
@@ -29,5 +33,12 @@ class Sqlite(LibraryHost):
             switch("merged", True, index=True): "merge the full-text index into one b-tree after "
             "ingest",
             choice("journal", "wal", "off", index=True): "how a commit is made safe",
+            switch("keys", False, index=True): "index the ids, without which documents can be "
+            "inserted and not replaced or deleted",
         }
     )
+
+    def publish(self, schema: Schema, params: Parameters) -> Publish:
+        """A commit; the host gathers batches in a transaction of 50,000 documents."""
+        commit = super().publish(schema, params)
+        return replace(commit, unasked="the host commits after 50,000 documents")

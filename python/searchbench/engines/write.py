@@ -6,7 +6,7 @@ the way of an ingest; ``lab`` sends all of it.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple, Protocol, runtime_checkable
 
@@ -45,6 +45,9 @@ class TakesWrites(Protocol):
 
     ``check``, ``refused`` and ``taken`` of the engine read the replies to all three.
     """
+
+    def cannot_write(self, params: Parameters) -> Mapping[str, str]:
+        """Of "update" and "delete" those that it cannot do with these levers, and why."""
 
     def update(self, changed: Sequence[Placed], schema: Schema, params: Parameters) -> Request:
         """One request that replaces these documents, each by what it is now."""

@@ -163,6 +163,8 @@ def _infeasible(study: Study, system: System, levels: Mapping[str, Level], table
             return exclusion.reason
     if reason := jobs.impossible(system, tables, corpora.family_of(tables.get("corpus", {}))):
         return reason
+    if reason := roles.unwritable(system, tables):
+        return reason
     if reason := _unordered(study, system, tables):
         return reason
     wrong = list(load_table.problems(tables["load"]))

@@ -77,6 +77,17 @@ def impossible(system: System, table: Mapping[str, Any]) -> str:
     return ""
 
 
+def unwritable(system: System, tables: Tables) -> str:
+    """Why the levers of a crossing keep a writer from what it does; empty if they do not."""
+    engine = ENGINES.get(system.engine)
+    for table in tables.get("roles", {}).values():
+        if table["does"] == "write" and isinstance(engine, TakesWrites):
+            for kind, reason in engine.cannot_write(tables["system"]).items():
+                if table[kind]:
+                    return reason
+    return ""
+
+
 def go_together(source: Source, study: Study) -> None:
     """Complain of what does not go with roles."""
     if not study.roles:

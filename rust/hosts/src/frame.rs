@@ -23,6 +23,8 @@ pub const SETTLE: u8 = 4;
 pub const QUERY: u8 = 5;
 pub const ANALYSE: u8 = 6;
 pub const COMMIT: u8 = 7;
+pub const REPLACE: u8 = 8;
+pub const DELETE: u8 = 9;
 
 const BUFFER_BYTES: usize = 64 << 10;
 
@@ -65,9 +67,9 @@ impl Buffer {
                 "bytes 5 to 7 of a request are zero".into(),
             ));
         }
-        if !(FACTS..=COMMIT).contains(&verb) {
+        if !(FACTS..=DELETE).contains(&verb) {
             return Some(Incoming::Garbage(format!(
-                "there is no verb {verb}; they are 1 to 7"
+                "there is no verb {verb}; they are 1 to 9"
             )));
         }
         if length > MAX_PAYLOAD_BYTES {

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 import unicodedata
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
 from typing import Any
 
@@ -116,6 +116,10 @@ class Groonga(Engine):
     ) -> Request:
         """One ``load``; what a document has is marked."""
         return Request((load("Docs", rows(documents)),))
+
+    def cannot_write(self, params: Parameters) -> Mapping[str, str]:
+        """It can do all."""
+        return {}
 
     def update(self, changed: Sequence[Placed], schema: Schema, params: Parameters) -> Request:
         """The same ``load``: a key that is there gets the new values."""

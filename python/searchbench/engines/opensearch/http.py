@@ -152,6 +152,10 @@ class RestSearch(Engine):
         """One ``_bulk`` of creations; of the answer only what may have to be said."""
         return _bulk("create", map(Placed, documents, count(start)), params)
 
+    def cannot_write(self, params: Parameters) -> Mapping[str, str]:
+        """It can do all."""
+        return {}
+
     def update(self, changed: Sequence[Placed], schema: Schema, params: Parameters) -> Request:
         """One ``_bulk``, in which a document takes the place of the one with its id."""
         return _bulk("index", changed, params)
