@@ -47,7 +47,7 @@ class TakesWrites(Protocol):
     """
 
     def cannot_write(self, params: Parameters) -> Mapping[str, str]:
-        """Of "update" and "delete" those that it cannot do with these levers, and why."""
+        """Of "insert", "update" and "delete" what it cannot do with these levers, and why."""
 
     def update(self, changed: Sequence[Placed], schema: Schema, params: Parameters) -> Request:
         """One request that replaces these documents, each by what it is now."""

@@ -79,13 +79,12 @@ def impossible(system: System, table: Mapping[str, Any]) -> str:
 
 def unwritable(system: System, tables: Tables) -> str:
     """Why the levers of a crossing keep a writer from what it does; empty if they do not."""
-    engine = ENGINES.get(system.engine)
-    for table in tables.get("roles", {}).values():
-        if table["does"] == "write" and isinstance(engine, TakesWrites):
-            for kind, reason in engine.cannot_write(tables["system"]).items():
-                if table[kind]:
-                    return reason
-    return ""
+    engine: object = ENGINES.get(system.engine)
+    if not isinstance(engine, TakesWrites):
+        return ""
+    writers = [t for t in tables.get("roles", {}).values() if t["does"] == "write"]
+    cannot = engine.cannot_write(tables["system"]).items() if writers else ()
+    return next((reason for kind, reason in cannot for t in writers if t[kind]), "")
 
 
 def go_together(source: Source, study: Study) -> None:
