@@ -50,15 +50,15 @@ ROLE_KEYS: tuple[SpecKey, ...] = (
     SpecKey("ask_every_ms", "number", 20.0, "write: how often it is asked which markers can be "
             "found: no time to visible is known more exactly", minimum=1, maximum=60_000),
     SpecKey("job", "text", None, "job: the name of a job that the engine has, such as merge"),
-    SpecKey("after_s", "number", None, "job: when it begins, in seconds after the measured window "
-            "did", minimum=0, maximum=86_400),
+    SpecKey("after_s", "number", None, "when a job begins, or what goes by `every_s` is done first: seconds after the measured "
+        "window began (default of the latter: `every_s` after the drive did)", minimum=0, maximum=86_400),
 )  # fmt: skip
 _OF: Mapping[str, tuple[str, ...]] = {
     "write": (
         "documents", "share", "insert", "update", "delete", "batch", "documents_per_s", "every_s",
-        "clients", "connections", "marker_every_s", "ask_every_ms",
+        "after_s", "clients", "connections", "marker_every_s", "ask_every_ms",
     ),
-    "publish": ("every_s",),
+    "publish": ("every_s", "after_s"),
     "job": ("job", "after_s"),
 }  # fmt: skip
 _PACES = ("documents_per_s", "every_s", "clients")
@@ -96,6 +96,8 @@ def _of_a_writer(table: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     given = [table[key] for key in ("insert", "update", "delete") if key in table]
     if given and not any(given):
         yield "insert", "`insert`, `update` and `delete` are all 0: nothing is written"
+    if "after_s" in table and "every_s" not in table:
+        yield "after_s", "`after_s` is when the first of those is sent that go by `every_s`"
     if "clients" in table and "connections" in table:
         yield "connections", "each of the `clients` has a connection; leave `connections` out"
 

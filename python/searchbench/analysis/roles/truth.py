@@ -158,15 +158,16 @@ def _counted(run: RoleRun, made: Written) -> Iterator[Row]:
         return
     sums = f"{applied.before:,} before + {plus:,} inserted − {minus:,} deleted"
     doubt = f", give or take {open_plus + open_minus:,} that nobody knows of" if high > low else ""
-    missing = low - applied.after if applied.after < low else applied.after - high
-    lost = applied.after < low
-    yield (
-        "writes lost" if lost else "writes not applied", "invalid",
-        f"{sums} = {expected:,}{doubt}, and there are {applied.after:,}",
-        f"{missing:,} documents are {'missing' if lost else 'too many'}: the engine acknowledged "
-        "changes that it had not made once all was published.",
-        "Look at what the engine promises with an acknowledgement, and at its durability levers.",
-    )  # fmt: skip
+    counted = f"{sums} = {expected:,}{doubt}, and there are {applied.after:,}"
+    remedy = (
+        "Look at what the engine promises with an acknowledgement, and at its durability levers."
+    )
+    if applied.after < low:
+        said = f"{low - applied.after:,} documents are missing: the engine acknowledged writes that"
+        yield "writes lost", "invalid", counted, f"{said} it does not have.", remedy
+    else:
+        said = f"{applied.after - high:,} documents are too many: the engine acknowledged changes"
+        yield "writes not applied", "invalid", counted, f"{said} that it did not make.", remedy
 
 
 def _asked_for(run: RoleRun) -> Iterator[Row]:
