@@ -185,3 +185,29 @@ class Favours:
         client, self.asked = self.asked // 4 % self.clients, self.asked + 1
         median = self.others_s if client else self.first_s
         return median * np.exp(0.05 * rng.standard_normal(due.size))
+
+
+@pytest.mark.parametrize(("clients", "known"), [(2, False), (3, False), (40, True)])
+def test_clients_that_asked_nothing_of_the_mix_make_no_gain(clients: int, known: bool) -> None:
+    """The log is sorted by kind, and the second half is answered otherwise by b, at once."""
+    half = 20
+    log = [n // 40 % (2 * half) for n in range(80 * half)]
+    if known:  # one client in forty has none of the first half
+        log = [n % half for n in range(39 * 40)] + [half + n % half for n in range(40)]
+
+    def cost(cheat: float) -> Callable[[int], float]:
+        return lambda query: cheat if query >= half else 0.008
+
+    a, b = (
+        drive(clients, clients, list(range(clients)), cost(cheat), log, np.random.default_rng(n))
+        for n, cheat in enumerate((0.008, 0.0008))
+    )
+    mix, load = Mix(a, b, np.arange(half)), Load(kind="closed", clients=clients)
+    found = [mix.value(m, load, "throughput") for m in (a, b)]
+    if not known:
+        assert found == [None, None]
+        return
+    x, y = found
+    assert x is not None
+    assert y is not None
+    assert y / x == pytest.approx(1.0, abs=0.02)

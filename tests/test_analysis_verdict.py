@@ -36,6 +36,8 @@ from searchbench.record.trial import Load
         ("tantivy clients=8", "tantivy clients=8"),
         ("postgresql match=phrase clients=8", "postgresql phrase clients=8"),
         ("lucene match=any merged=true parts=10", "lucene any merged=true parts=10"),
+        ("memory=90MB layout=4 parts on 2 disks", "90MB 4 parts on 2 disks"),
+        ("cores=half a core searcher=shared clients=2", "half a core shared clients=2"),
         ("elasticsearch-two match=phrase clients=8", "elasticsearch-t…hrase clients=8"),
     ],
 )

@@ -176,6 +176,28 @@ def test_another_study_does_not_continue_it(tmp_path: Path) -> None:
         measure(study(tmp_path, "[systems.null]\ndelay_us = 5\n", SHORT), place)
 
 
+def test_other_queries_do_not_continue_a_treatment(tmp_path: Path) -> None:
+    path, place = study(tmp_path, "[systems.null]\n", SHORT, "replicates = 2"), tmp_path / "record"
+    text = path.read_text().replace("replicates = 1\n", "", 1)
+    path.write_text(text)
+
+    class Impatient(Watch):
+        def tick(self, completed: int, elapsed_ns: int, recent: bytes) -> None:
+            if self.ended:
+                raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        measure(path, place, watch=Impatient())
+    asked = (tmp_path / "queries.txt").read_text()
+    (tmp_path / "queries.txt").write_text("jumps\n")
+    with pytest.raises(RecordError, match=r"asked other queries \(4 distinct ones\) than"):
+        measure(path, place)
+    (tmp_path / "queries.txt").write_text(asked)
+    assert [t.status for t in measure(path, place).trials] == ["ok"] * len(
+        open_record(place).plan.trials
+    )
+
+
 def test_a_server_that_dies_is_an_outcome_per_request_and_a_note(tmp_path: Path) -> None:
     class Killer(Watch):
         def tick(self, completed: int, elapsed_ns: int, recent: bytes) -> None:

@@ -50,8 +50,9 @@ ROLE_KEYS: tuple[SpecKey, ...] = (
     SpecKey("ask_every_ms", "number", 20.0, "write: how often it is asked which markers can be "
             "found: no time to visible is known more exactly", minimum=1, maximum=60_000),
     SpecKey("job", "text", None, "job: the name of a job that the engine has, such as merge"),
-    SpecKey("after_s", "number", None, "when a job begins, or what goes by `every_s` is done first: seconds after the measured "
-        "window began (default of the latter: `every_s` after the drive did)", minimum=0, maximum=86_400),
+    SpecKey("after_s", "number", None, "when a job begins, or what goes by `every_s` is done "
+            "first: seconds after the measured window began (default of the latter: `every_s` "
+            "after the drive did)", minimum=0, maximum=86_400),
 )  # fmt: skip
 _OF: Mapping[str, tuple[str, ...]] = {
     "write": (

@@ -17,8 +17,8 @@ from searchbench.analysis.trial.measured import Measured
 from searchbench.record.trial import Load
 
 MINGLED = (
-    "both were asked other parts of the log, and whether their clients or their queries make the "
-    "difference is unknown: longer windows or fewer clients tell"
+    "some clients asked other queries than the rest, and whether clients or queries make the "
+    'difference is unknown: longer windows or `order = "shuffled"` tell'
 )
 
 Floats = NDArray[np.float64]
@@ -184,20 +184,20 @@ class Mix:
         every, group = number[client], number[client[rows]]
         total = np.bincount(group, weight, of.size)
         there = total > 0
-        total[~there], of[~there] = 1.0, 0.0
+        total[~there], of[~there] = 1.0, 0.0  # of clients, not of their requests, which differ
         cycle = np.bincount(group, weight * times, of.size) / total + think_s
         rates = of / np.where(there, cycle, 1.0)
         rate = float(rates.sum())
         effect = weight * (rates / rate / np.where(there, cycle * total, 1.0))[group]
-        # Of all requests, also beyond the mix, those whose clients have any in it.
-        share = float(there[every].mean())
         kept = rates.copy()
         if there[0] and clients > 1:
             few = every == 0
             kept[0] = of[0] / float(cycles[few].mean())
             if self._alone is not None and measured.client is not None:
                 kept[0] /= _longer(client, cycles, rows, weight, few)
-        return _Closed(rate / share, float(kept.sum()) / share, group, effect)
+        # What clients would do that asked nothing of the mix is not known: as much as the others,
+        # or nothing at all.
+        return _Closed(rate * clients / float(of.sum()), float(kept.sum()), group, effect)
 
     def _rows(self, measured: Measured) -> NDArray[np.bool_]:
         """Which requests are in the mix."""
@@ -225,8 +225,9 @@ def _quantiles(times: Floats, weight: Floats, qs: Sequence[float]) -> list[float
 @dataclass(frozen=True, slots=True)
 class _Closed:
     """``rate``: in 1/s; ``kept``: the same if each client of the group with few requests keeps its
-    share of them. By request of the mix ``group``: whose cycle it is part of; ``effect``: by how
-    much the log of the rate falls if it takes a second longer.
+    share of them, and clients without any of the mix do nothing. By request of the mix ``group``:
+    whose cycle it is part of; ``effect``: by how much the log of the rate falls if it takes a
+    second longer.
     """
 
     rate: float

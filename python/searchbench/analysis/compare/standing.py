@@ -11,6 +11,7 @@ from collections.abc import Iterable, Sequence
 from searchbench.analysis.judgement import Agreement, Comparison, RecordLine
 from searchbench.analysis.words import listed, of_job, plural
 
+NAMED = 3  # rivals that a headline names of each kind
 MOST = 0.9  # of the agreeing queries must be measured on both sides to go unremarked
 
 
@@ -57,13 +58,17 @@ def doubt(c: Comparison | None) -> str:
 def doubts(found: Iterable[tuple[str, Comparison | None]]) -> str:
     """Every doubt with the names of its rivals, in a clause; empty: it is the best.
 
-    ``found``: rival and comparison, the leader its ``b``.
+    ``found``: rival and comparison, the leader its ``b``. More than three names would be no
+    headline, and the table has them all.
     """
     by_doubt: dict[str, dict[str, None]] = {}  # names in their order, each once
     for rival, c in found:
         if said := doubt(c):
             by_doubt.setdefault(said, {})[rival] = None
-    return ", ".join(f"{said} {listed(list(names))}" for said, names in by_doubt.items())
+    return ", ".join(
+        f"{said} {listed(list(names)) if len(names) <= NAMED else f'{len(names)} others'}"
+        for said, names in by_doubt.items()
+    )
 
 
 def unsure(own: Sequence[Comparison]) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -33,6 +34,8 @@ from searchbench.record.trial import Load
 WIDTH = 80
 MOST_QUESTIONS = 4
 NAMED = 3  # rivals that a point names
+# Levels that say nothing without the name of their factor.
+_NEEDS_NAME = re.compile(r"true|false|[-+.\d]+")
 
 
 def decide(
@@ -436,13 +439,17 @@ def _ms(figure: Estimate | None) -> str:
 def clip(label: str, width: int) -> str:
     """A treatment's label in ``width`` characters, still telling treatments apart if it can.
 
-    First the names go of levels that are words ("match=any" says no more than "any"), then the
-    middle: systems stand at the beginning, and what was varied last at the end.
+    First the names go of levels that say enough without them ("any" for "match=any", but not "4"
+    for "clients=4"), then the middle: systems stand at the beginning, and what was varied last at
+    the end.
     """
     if len(label) > width:
+        # A level may be of several words.
+        parts = re.split(r" (?=[^ =]+=)", label)
         label = " ".join(
-            value if value[:1].isalpha() and value not in ("true", "false") else name + eq + value
-            for name, eq, value in (part.partition("=") for part in label.split(" "))
+            value if eq and not _NEEDS_NAME.fullmatch(value) else part
+            for part in parts
+            for _, eq, value in [part.partition("=")]
         )
     if len(label) <= width:
         return label

@@ -16,7 +16,7 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from searchbench.errors import LabError, SearchbenchError
+from searchbench.errors import LabError, RecordError, SearchbenchError
 from searchbench.lab.conduct import beside, caches, jobs, phases
 from searchbench.lab.conduct.openings import Opened, Openings
 from searchbench.lab.conduct.session import Run, Session, Sitting
@@ -94,6 +94,7 @@ class Conductor:
         """Every trial of ``trials``, each on record as soon as it has ended."""
         sitting, judging = self.sitting, self.plan.judging
         done = sum(kept.has(t.id) for t in self.plan.every)
+        earlier = {t.treatment: t for t in kept.record.trials if t.status == "ok"}
         for plan, trial in trials:
             treatment = plan.treatment(trial.treatment)
             position = next(i for i, t in enumerate(plan.every) if t.id == trial.id)
@@ -105,6 +106,7 @@ class Conductor:
             self._block = trial.block
             seed = _seed(plan, trial, position) if sitting.timed else plan.seed
             opened = self.openings.opened(treatment, seed)
+            _insist_on_same_workload(earlier.get(treatment.id), opened, kept.path)
             kept.queries(opened.workload.digest, opened.workload.lines())
             of = 0 if judging.measure == "capacity" else len(plan.every)
             sitting.watch.begins(trial, treatment.label, done, of)
@@ -243,6 +245,18 @@ def _seed(plan: Plan, trial: Trial, position: int) -> int:
     """
     seed = plan.seed * 1000 + trial.block
     return seed + 1_000_003 * (position + 1) if plan.judging.measure == "capacity" else seed
+
+
+def _insist_on_same_workload(before: Kept | None, opened: Opened, path: Path) -> None:
+    """RecordError where this treatment's trials on record were asked other things."""
+    if before is None or before.queries.digest == opened.workload.digest:
+        return
+    label = opened.treatment.label
+    raise RecordError(
+        f"{path}: the trials of {label} on record were asked other queries "
+        f"({before.queries.distinct or 0:,} distinct ones) than its query file holds now, and one "
+        "treatment cannot have both; put the file back, or name another folder with --record"
+    )
 
 
 def _heading(trial: Trial, opened: Opened, position: int) -> Kept:

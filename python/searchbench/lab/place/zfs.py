@@ -25,6 +25,7 @@ ARC_MB = 64
 
 _STARTS_S = 15.0
 _SETTLES_S = 20.0
+_AGAIN_S = 0.2
 _SAVES = 0.95
 _LEVELS = {"gzip-6": "gzip"}  # what zfs calls otherwise than a study may
 
@@ -127,6 +128,11 @@ class Zfs:
             ("import", "-d", str(self._image.parent), "-o", "cachefile=none", self._pool),
         ):
             code, said = things.run("zpool", *arguments)
+            until = time.monotonic() + _SETTLES_S
+            # For a moment after its last file was closed, zfs-fuse may still hold a pool.
+            while code and "busy" in said and time.monotonic() < until:
+                time.sleep(_AGAIN_S)
+                code, said = things.run("zpool", *arguments)
             if code:
                 raise self._error(f"zpool {arguments[0]} failed: {said}")
 

@@ -186,6 +186,8 @@ def agreement(content: Content) -> Section | None:
         if content.stepped and len({t.system for t in content.judgement.treatments}) <= 1:
             return None
         text = "There is nothing to compare: at most one system's answers are on record."
+        if any(c.queries_measured for c in content.judgement.comparisons):
+            text = "All treatments returned the same to every query, so there is no pair to show."
         return Section("agreement", "Agreement", (Text(text),))
     when = "Before the timing" if content.judgement.driven else "After the jobs"
     blocks: list[Block] = [
