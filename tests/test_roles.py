@@ -1,0 +1,250 @@
+"""Roles beside the readers, held to hosts of known truth and to real engines.
+
+The null host finds a written document a known time after its write was answered, and can lose one,
+find it under another's id, or find it late: what is injected must be found, and nothing else.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from searchbench.analysis.judge import judge
+from searchbench.analysis.judgement import Judgement, TrialResult
+from searchbench.analysis.roles.accepted import written
+from searchbench.analysis.roles.model import RoleResult
+from searchbench.analysis.roles.visible import Seen, seen, visible
+from searchbench.engines.groonga import Groonga
+from searchbench.lab.get.install import missing
+from searchbench.measure.run import run as measure
+from searchbench.record import Record, Trial
+from searchbench.report.write import write_report
+
+pytestmark = pytest.mark.slow
+
+PUBLISH_S = 0.15
+NULL = """
+question = "Is what is measured of roles true?"
+replicates = 1
+[control]
+aa = false
+[corpus]
+family = "generated"
+documents = 1500
+[queries]
+distinct = 20
+[systems.true]
+engine = "null"
+publish_ms = 150
+[systems.losing]
+engine = "null"
+publish_ms = 150
+lose_every = 25
+[systems.swapping]
+engine = "null"
+publish_ms = 150
+swap_every = 7
+[systems.late]
+engine = "null"
+publish_ms = 150
+late_every = 4
+late_ms = 400
+[roles.writer]
+does = "write"
+documents = 700
+documents_per_s = 150
+marker_every_s = 0.05
+ask_every_ms = 5
+[load]
+clients = 1
+seconds = 3
+warmup_s = 0.5
+"""
+CHANGES = """
+question = "What do changes take from readers?"
+replicates = 2
+[control]
+aa = false
+[corpus]
+family = "generated"
+documents = 2000
+[queries]
+distinct = 40
+[systems.groonga]
+[roles.writer]
+does = "write"
+share = 0.2
+insert = 2
+update = 1
+delete = 1
+batch = 3
+connections = 2
+marker_every_s = 0.2
+[load]
+clients = 1
+seconds = 3
+warmup_s = 0.5
+[factors]
+"roles.writer.documents_per_s" = [0, 60]
+"""
+
+
+def run(text: str, folder: Path) -> Record:
+    path = folder / "study.toml"
+    path.write_text(text)
+    return measure(path, folder / "record", work=folder / "work")
+
+
+@pytest.fixture(scope="module")
+def known(tmp_path_factory: Any) -> Record:
+    """One trial on each null host: one that is right, and three that are not."""
+    return run(NULL, tmp_path_factory.mktemp("null"))
+
+
+def by_system(record: Record) -> dict[str, Trial]:
+    return {trial.system: trial for trial in record.trials}
+
+
+def judged_by_system(judged: Judgement) -> dict[str, TrialResult]:
+    return {t.system: t.trials[0] for t in judged.treatments}
+
+
+def wrong(result: TrialResult) -> set[str]:
+    """The kinds of findings for which the trial is not believed."""
+    return {f.kind for f in result.findings if f.severity == "invalid"}
+
+
+def writers(judged: Judgement) -> Mapping[str, RoleResult]:
+    assert judged.roles is not None
+    systems = {t.treatment: t.system for t in judged.treatments}
+    return {systems[r.treatment]: r for r in judged.roles.results if r.does == "write"}
+
+
+def seen_by(record: Record, trial: Trial) -> list[Seen]:
+    writer, watcher = trial.beside
+    return seen(record, trial, watcher, written(record, trial, writer))
+
+
+def test_all_roles_have_one_clock_and_files_of_their_own(known: Record) -> None:
+    trial = by_system(known)["true"]
+    assert trial.reason == ""
+    assert trial.roles == ["readers", "writer", "writer-watcher"]
+    writer, watcher = trial.beside
+    assert trial.drive and writer.drive and watcher.drive
+    assert writer.drive.started_unix_ns == watcher.drive.started_unix_ns
+    assert writer.drive.started_unix_ns == trial.drive.started_unix_ns
+    assert set(known.samples(trial.trial)["role"].to_pylist()) == {0}
+    samples = known.of_role(trial.trial, "writer")
+    assert set(samples["role"].to_pylist()) == {1}
+    assert samples.num_rows == writer.planned == known.writes(trial.trial, "writer").num_rows
+    assert samples["query"].to_pylist() == list(range(writer.planned))
+    due = np.diff(samples["due"].to_numpy())
+    assert set(due.tolist()) <= {6_666_666, 6_666_667}
+
+
+def test_commit_to_visible_is_right_to_within_what_asking_leaves_open(known: Record) -> None:
+    trial = by_system(known)["true"]
+    markers = seen_by(known, trial)
+    assert len(markers) > 40
+    found = [one for one in markers if math.isfinite(one.latest_s)]
+    # The host counts from when it had read the write; a machine that is busy may be told of the
+    # answer later than it was given, and be late to ask, so each marker is known less well there.
+    assert all(one.earliest_s <= PUBLISH_S + 0.001 for one in found)
+    assert np.median([one.latest_s for one in found]) >= PUBLISH_S - 0.001
+    result = writers(judge(known))["true"].visible
+    assert result is not None
+    half = result.quantiles["p50"]
+    assert half.interval is not None
+    assert half.interval.low <= PUBLISH_S <= half.interval.high
+    assert result.asks_per_s > 50
+
+
+def test_nothing_is_wrong_where_nothing_was_injected(known: Record) -> None:
+    trial = by_system(known)["true"]
+    assert not wrong(judged_by_system(judge(known))["true"])
+    applied = trial.beside[0].applied
+    assert applied is not None
+    assert (applied.before, applied.after) == (800, 800 + trial.beside[0].planned)
+    assert len(applied.drawn) > 50
+    assert all(drawn.found == [drawn.id] for drawn in applied.drawn)
+
+
+def test_a_lost_write_is_found_by_the_count_and_by_asking_for_it(known: Record) -> None:
+    result = judged_by_system(judge(known))["losing"]
+    assert result.status == "invalid"
+    assert wrong(result) == {"writes lost", "a write is missing"}
+    (lost,) = (f for f in result.findings if f.kind == "writes lost")
+    assert "800 before + 525 inserted − 0 deleted = 1,325" in lost.number
+
+
+def test_a_wrong_row_is_found_by_the_word_of_another(known: Record) -> None:
+    assert wrong(judged_by_system(judge(known))["swapping"]) == {"a wrong row"}
+
+
+def test_a_late_publish_is_in_the_quantiles_and_no_fault(known: Record) -> None:
+    judged = judge(known)
+    assert not wrong(judged_by_system(judged)["late"])
+    found = writers(judged)["late"].visible
+    assert found is not None
+    tail = found.quantiles["p90"]
+    assert tail.value > PUBLISH_S + 0.3
+    assert found.quantiles["p50"].value < PUBLISH_S + 0.3
+    late = [s for s in seen_by(known, by_system(known)["late"]) if s.earliest_s > PUBLISH_S + 0.3]
+    assert 0.1 < len(late) / len(seen_by(known, by_system(known)["late"])) < 0.45
+
+
+def test_markers_that_were_looked_for_too_short_do_not_make_it_look_fast() -> None:
+    """Slow ones that are written near the end cannot be seen any more; nor are fast ones counted."""
+    quick = [Seen(f"q{i}", 0.1, 0.11, 10.0 - i / 10) for i in range(100)]
+    slow = [Seen(f"s{i}", 4.0, 4.01, 10.0 - i / 10) for i in range(60)]
+    unseen = [Seen(f"u{i}", 4.0 - i / 10, math.inf, 4.0 - i / 10) for i in range(1, 40)]
+    found = visible([[*quick, *slow, *unseen]], 50.0, 0.001)
+    assert found is not None
+    assert found.unseen == 0
+    assert found.markers == 60 + sum(one.looked_s >= 4.01 for one in quick)
+    never = visible([[Seen(f"n{i}", 3.0, math.inf, 3.0) for i in range(20)]], 50.0, 0.001)
+    assert never is not None
+    assert never.unseen == 20
+    assert math.isinf(never.quantiles["p50"].value)
+
+
+def test_inserts_updates_and_deletes_of_a_real_engine_add_up_and_spoil_no_shared_index(
+    tmp_path: Path,
+) -> None:
+    if lacking := missing(Groonga()):
+        pytest.skip(f"no groonga here: {lacking}")
+    record = run(CHANGES, tmp_path)
+    assert [trial.reason for trial in record.trials] == [""] * 4
+    written_in = [trial for trial in record.trials if not trial.beside[0].idle]
+    for trial in written_in:
+        applied, kinds = trial.beside[0].applied, record.writes(trial.trial, "writer")["kind"]
+        assert applied is not None
+        assert applied.before == 1600
+        inserted, updated, deleted = (
+            3 * kinds.to_pylist().count(kind) for kind in ("insert", "update", "delete")
+        )
+        assert min(updated, deleted) > 30
+        assert applied.after == 1600 + inserted - deleted
+        assert {drawn.kind for drawn in applied.drawn} == {"insert", "update"}
+        assert all(drawn.found == [drawn.id] for drawn in applied.drawn)
+        assert applied.gone == []
+        assert applied.looked > 0
+        phases = set(record.replies(trial.trial)["phase"].to_pylist())
+        assert phases == {"captured", "while_written", "after"}
+    for trial in record.trials:  # all begin with the same documents, whoever came before
+        assert trial.facts.documents == 1600
+    judged = judge(record)
+    assert all(not wrong(t) for treatment in judged.treatments for t in treatment.trials)
+    assert judged.roles is not None
+    (beside,) = judged.roles.beside
+    assert beside.idle_label == "documents_per_s=0"
+    assert beside.ratios["throughput"].interval is not None
+    write_report(record, judged, record.path / "report")
+    text = (record.path / "report" / "report.html").read_text()
+    for said in ("Beside the readers", "From commit to visible", "What was written"):
+        assert said in text
