@@ -135,7 +135,9 @@ def test_all_roles_have_one_clock_and_files_of_their_own(known: Record) -> None:
     assert trial.reason == ""
     assert trial.roles == ["readers", "writer", "writer-watcher"]
     writer, watcher = trial.beside
-    assert trial.drive and writer.drive and watcher.drive
+    assert trial.drive is not None
+    assert writer.drive is not None
+    assert watcher.drive is not None
     assert writer.drive.started_unix_ns == watcher.drive.started_unix_ns
     assert writer.drive.started_unix_ns == trial.drive.started_unix_ns
     assert set(known.samples(trial.trial)["role"].to_pylist()) == {0}
@@ -199,7 +201,7 @@ def test_a_late_publish_is_in_the_quantiles_and_no_fault(known: Record) -> None:
 
 
 def test_markers_that_were_looked_for_too_short_do_not_make_it_look_fast() -> None:
-    """Slow ones that are written near the end cannot be seen any more; nor are fast ones counted."""
+    """Slow ones that are written near the end cannot be seen; so fast ones do not count there."""
     quick = [Seen(f"q{i}", 0.1, 0.11, 10.0 - i / 10) for i in range(100)]
     slow = [Seen(f"s{i}", 4.0, 4.01, 10.0 - i / 10) for i in range(60)]
     unseen = [Seen(f"u{i}", 4.0 - i / 10, math.inf, 4.0 - i / 10) for i in range(1, 40)]

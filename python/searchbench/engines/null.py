@@ -10,6 +10,7 @@ from searchbench.engines.engine import Capabilities, Parameters
 from searchbench.engines.frames import LibraryHost
 from searchbench.engines.levers import described, number
 from searchbench.engines.write import Publish
+from searchbench.workload.roles import NOTHING
 
 
 class Null(LibraryHost):
@@ -65,4 +66,4 @@ class Null(LibraryHost):
 
     def publish(self, schema: Schema, params: Parameters) -> Publish:
         """A known delay; nobody can shorten it."""
-        return Publish("nothing to do", (), f"a write is found {params['publish_ms']} ms later")
+        return Publish(NOTHING, (), f"a write is found {params['publish_ms']} ms later")

@@ -30,8 +30,9 @@ class Placed(NamedTuple):
 class Publish:
     """What makes written documents visible to a question that is asked later.
 
-    ``how``: what the engine calls it, or "nothing to do". ``requests``: which ask for it; none
-    where there is nothing to ask for. ``unasked``: in a clause, what happens where nobody asks.
+    ``how``: what the engine calls it, or ``workload.roles.NOTHING``. ``requests``: which ask for
+    it; none where there is nothing to ask for. ``unasked``: in a clause, what happens where nobody
+    asks.
     """
 
     how: str

@@ -48,8 +48,10 @@ def check_roles(given: Given, names: Iterable[str], systems: Mapping[str, System
             given.complain(section, variant, roles.problems(variant.table))
         if first.table.get("does") == "write":
             writers.append(section.removeprefix("roles."))
-        for system in systems.values():
-            if reason := impossible(system, first.table):
+        reasons = [impossible(system, first.table) for system in systems.values()]
+        # A job that some have is left out of the others' crossings.
+        if all(reasons) or first.table.get("does") != "job":
+            for reason in dict.fromkeys(filter(None, reasons)):
                 source.at_key(("roles", section.removeprefix("roles.")), reason)
     if len(writers) > 1:
         source.at_key(("roles", writers[1]), f"{writers[0]} writes already; a trial has one writer "
@@ -78,7 +80,11 @@ def impossible(system: System, table: Mapping[str, Any]) -> str:
 
 
 def unwritable(system: System, tables: Tables) -> str:
-    """Why the levers of a crossing keep a writer from what it does; empty if they do not."""
+    """Why a system cannot have the roles of a crossing; empty if it can."""
+    for table in tables.get("roles", {}).values():
+        works = table["does"] == "job" and not roles.is_idle(table)
+        if works and (reason := impossible(system, table)):
+            return reason
     engine: object = ENGINES.get(system.engine)
     if not isinstance(engine, TakesWrites):
         return ""

@@ -18,6 +18,8 @@ READERS = "readers"
 WATCHER = "-watcher"
 """What is added to the name of a writer for the connection that asks for its markers."""
 KEPT_BACK_SHARE = 0.1
+NOTHING = "nothing to do"
+"""What publishes where a write can be found at once."""
 
 ROLE_KEYS: tuple[SpecKey, ...] = (
     SpecKey("does", "text", None, "what it does: write documents, publish what was written, or "

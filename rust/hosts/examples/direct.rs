@@ -107,6 +107,7 @@ fn ingest(file: &str, options: &Options) -> Result<(), Box<dyn Error>> {
         parts: 1,
         split: "round-robin".into(),
         schema,
+        keys: false,
     };
     fs::write(
         data.join("searchbench.json"),

@@ -18,7 +18,7 @@ import numpy as np
 from searchbench.analysis.judgement import Estimate, Interval
 from searchbench.analysis.roles.accepted import Written
 from searchbench.analysis.roles.model import Visible
-from searchbench.analysis.trial.latency import LEVEL, interval_ranks, rank
+from searchbench.analysis.trial.latency import LEVEL, interval_ranks, minimum_samples, rank
 from searchbench.record import Record, Trial
 from searchbench.record.roles import RoleRun
 
@@ -79,7 +79,12 @@ def visible(
         return None
     earliest = np.sort([s.earliest_s for s in counted])
     latest = np.sort([s.latest_s for s in counted])
-    quantiles = {}
+    quantiles: dict[str, Estimate] = {}
+    if len(counted) < minimum_samples(0.5):
+        both = Interval(float(earliest[0]), float(latest[-1]), 1.0, "least to greatest of markers")
+        at = rank(len(counted), 0.5)
+        middle = (float(earliest[at]) + float(latest[at])) / 2
+        quantiles["p50"] = Estimate(middle, "s", len(counted), both)
     for name, q in _QUANTILES.items():
         ranks = interval_ranks(len(counted), q)
         if ranks is None:

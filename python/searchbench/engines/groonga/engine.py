@@ -22,6 +22,7 @@ from searchbench.engines.levers import choice, described, number, switch
 from searchbench.engines.write import Placed, Publish
 from searchbench.workload.queries.algebra import Query
 from searchbench.workload.queries.analysis import lower
+from searchbench.workload.roles import NOTHING
 
 _TOKENIZERS = {"declared": 'TokenDelimit("pattern", "[^\\\\p{L}\\\\p{N}]+")'}
 _NORMALIZERS = {"declared": 'NormalizerTable("normalized", "Lower.to")'}
@@ -132,7 +133,7 @@ class Groonga(Engine):
 
     def publish(self, schema: Schema, params: Parameters) -> Publish:
         """What was loaded is found at once."""
-        return Publish("nothing to do", (), "a document is found as soon as it was loaded")
+        return Publish(NOTHING, (), "a document is found as soon as it was loaded")
 
     def settle(self, schema: Schema, params: Parameters) -> Iterable[Request]:
         """The text indexes, if they are to come after the documents; everything to disk."""

@@ -31,6 +31,7 @@ from searchbench.engines.sphinx.query import RANKERS, Ask, Condition, OneOf, ans
 from searchbench.engines.write import Placed, Publish
 from searchbench.errors import Unsupported
 from searchbench.workload.queries.algebra import Query
+from searchbench.workload.roles import NOTHING
 
 # What the program says of itself becomes an index of one row; then it becomes the server.
 _START = (
@@ -179,7 +180,7 @@ class Sphinx(Engine):
 
     def publish(self, schema: Schema, params: Parameters) -> Publish:
         """Each statement commits itself, and what it wrote is searched at once."""
-        return Publish("nothing to do", (), "a document is found as soon as its statement ended")
+        return Publish(NOTHING, (), "a document is found as soon as its statement ended")
 
     def _of_parts(
         self,

@@ -224,6 +224,8 @@ def _publish(session: Session, beside: Beside, part: Part) -> None:
 
 def _job(session: Session, beside: Beside, part: Part) -> None:
     """A job of the engine, once: requests, or programs of its own."""
+    if part.run.idle:
+        return
     engine, name = _engine(session), str(part.run.keys["job"])
     job = next((each for each in engine.jobs if each.name == name), None)
     if job is None:
@@ -234,8 +236,6 @@ def _job(session: Session, beside: Beside, part: Part) -> None:
     if work.stream is not None or work.opens or [*work.before]:
         raise LabError(f"the job {name} of {engine.name} cannot be done while it is asked: it "
                        "begins with an index that nobody uses", "prepare")  # fmt: skip
-    if part.run.idle:
-        return
     if work.commands:
         part.run.planned = len(work.commands)
         part.side.act = lambda start_unix_ns: _run(session, part, work, start_unix_ns)

@@ -13,12 +13,13 @@ from dataclasses import dataclass, field, replace
 from typing import TypeVar
 
 from searchbench.engines.engine import Request
+from searchbench.errors import LabError
 from searchbench.lab.wire.exchange import Endpoint, Trace
 from searchbench.lab.wire.order import Manner, Order
 
 _T = TypeVar("_T")
 # From now to the common start: for connections to be opened until then, each after the last.
-_AHEAD_S, _CONNECTION_S = 1.0, 0.02
+_AHEAD_S, _CONNECTION_S = 1.5, 0.03
 
 
 @dataclass
@@ -58,7 +59,8 @@ def together(
     way then is waited for. Where ``main`` fails, they are cut short.
     """
     connections += sum(side.order.connections for side in sides if side.order is not None)
-    start_unix_ns = time.time_ns() + round((_AHEAD_S + _CONNECTION_S * connections) * 1e9)
+    ahead_s = _AHEAD_S + _CONNECTION_S * connections
+    start_unix_ns = time.time_ns() + round(ahead_s * 1e9)
     over = threading.Event()
     threads = [
         threading.Thread(
@@ -70,6 +72,15 @@ def together(
         thread.start()
     try:
         found = main(start_unix_ns)
+    except ValueError as error:
+        over.set()
+        if "start_unix_ns" not in str(error):
+            raise
+        raise LabError(
+            f"{connections:,} connections of all roles were not open within {ahead_s:.1f} s: the "
+            "machine or the server is too busy; give [load] fewer `connections`",
+            "drive",
+        ) from error
     except BaseException:
         over.set()
         raise

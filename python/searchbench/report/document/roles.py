@@ -11,6 +11,7 @@ from searchbench.report.document.text import line
 from searchbench.report.figures import roles as figures
 from searchbench.report.tables import numbers
 from searchbench.report.tables import roles as tables
+from searchbench.workload.roles import NOTHING
 
 _HOW = (
     "Readers and every other role had a measuring loop, a thread and connections of their own, and "
@@ -44,7 +45,9 @@ def section(content: Content) -> Section | None:
         "roles-over-time",
         "Response times of the readers while it went on",
         "Of one trial of each treatment: solid 95 %, dashed half of the requests that were due at "
-        "that time. Shaded: when a publish or a job was at work.",
+        "that time."
+        + " Shaded: when a publish or a job was at work."
+        * any(each.events for _, each in over),
         partial(figures.over_time, over),
     )
     writers = [r for r in judged.results if r.does == "write" and r.figures]
@@ -85,8 +88,11 @@ def _of_writers(results: list[RoleResult]) -> list[str]:
     for how, unasked in dict.fromkeys((r.how, r.unasked) for r in results if r.how):
         who = [line(r.label) for r in results if (r.how, r.unasked) == (how, unasked)]
         where = "" if len(who) == len(results) else f" of {', '.join(who)}"
-        found.append(f"What makes documents visible{where}: {line(how)}. Where nobody asks for it, "
-                     f"{line(unasked)}.")  # fmt: skip
+        if how == NOTHING:
+            found.append(f"There is nothing to publish{where}: {line(unasked)}.")
+        else:
+            found.append(f"What makes documents visible{where}: {line(how)}. Where nobody asks for "
+                         f"it, {line(unasked)}.")  # fmt: skip
     late = [r for r in results if (b := r.figures.get("behind_s")) is not None and b.value > 1.0]
     if late:
         names = ", ".join(

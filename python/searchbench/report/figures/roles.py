@@ -60,13 +60,16 @@ def over_time(found: Sequence[tuple[str, OverTime]], look: Look) -> Chart:
 
 
 def visible(results: Sequence[RoleResult], look: Look) -> Chart:
-    """A dot for each quantile of each treatment, with its interval, on a logarithmic axis."""
+    """A dot for each quantile of each treatment, with its interval, on a logarithmic axis.
+
+    Of those that are not told apart from nought there is nothing to draw.
+    """
     found = [
         (r, name, e)
         for r in results
         if r.visible is not None
         for name, e in r.visible.quantiles.items()
-        if math.isfinite(e.value)
+        if math.isfinite(e.value) and e.interval is not None and e.interval.low > 0
     ]
     if not found:
         return None

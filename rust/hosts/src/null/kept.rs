@@ -71,16 +71,24 @@ impl Kept {
     fn keep(&mut self, verb: u8, line: &[u8], now: Instant) {
         let document: Value = serde_json::from_slice(line).unwrap_or_default();
         let id = document["id"].as_str().unwrap_or_default().to_owned();
-        let texts = document["v"].as_object().into_iter().flat_map(|v| v.values());
+        let texts = document["v"]
+            .as_object()
+            .into_iter()
+            .flat_map(|v| v.values());
         let words: Vec<String> = texts
             .filter_map(Value::as_str)
             .flat_map(terms)
             .filter(|word| word.starts_with(MARK))
             .collect();
         // Only documents of a measurement are spoiled: what was there before stays as it is.
-        let number = if words.is_empty() { 0 } else { self.written + 1 };
-        let [lost, swapped, late] =
-            self.every.map(|every| every > 0 && number > 0 && number % every == 0);
+        let number = if words.is_empty() {
+            0
+        } else {
+            self.written + 1
+        };
+        let [lost, swapped, late] = self
+            .every
+            .map(|every| every > 0 && number > 0 && number % every == 0);
         self.written = self.written.max(number);
         if lost {
             return;
@@ -90,7 +98,11 @@ impl Kept {
             return;
         }
         let other = std::mem::replace(&mut self.before, id.clone());
-        let wait = if late { self.publish + self.late } else { self.publish };
+        let wait = if late {
+            self.publish + self.late
+        } else {
+            self.publish
+        };
         self.words.push(Words {
             id: if swapped { other } else { id },
             words,
@@ -119,7 +131,11 @@ impl Kept {
             .iter()
             .filter(|kept| kept.visible <= now && kept.words.iter().any(|w| asked.contains(&&**w)))
             .collect();
-        let hits: Vec<Value> = found.iter().take(limit).map(|kept| json!([kept.id, 1.0])).collect();
+        let hits: Vec<Value> = found
+            .iter()
+            .take(limit)
+            .map(|kept| json!([kept.id, 1.0]))
+            .collect();
         Some(json!({
             "total": found.len(), "hits": hits, "facets": {}, "groups": [], "warnings": [],
         }))

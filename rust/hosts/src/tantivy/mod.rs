@@ -112,7 +112,7 @@ pub struct Manifest {
     pub parts: usize,
     pub split: String,
     #[serde(default)]
-    keys: bool,
+    pub keys: bool,
     pub schema: Schema,
 }
 
@@ -350,8 +350,7 @@ impl Engine for Tantivy {
 }
 
 fn utf8(lines: &[u8]) -> Result<&str, Failure> {
-    std::str::from_utf8(lines)
-        .map_err(|error| Failure::Error(format!("a batch is UTF-8: {error}")))
+    std::str::from_utf8(lines).map_err(|error| Failure::Error(format!("a batch is UTF-8: {error}")))
 }
 
 /// tantivy's version as a number alone.
