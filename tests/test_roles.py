@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -16,13 +17,18 @@ import pytest
 
 from searchbench.analysis.judge import judge
 from searchbench.analysis.judgement import Judgement, TrialResult
-from searchbench.analysis.roles.accepted import written
+from searchbench.analysis.roles import truth
+from searchbench.analysis.roles.accepted import Written, written
 from searchbench.analysis.roles.model import RoleResult
 from searchbench.analysis.roles.visible import Seen, seen, visible
 from searchbench.engines.groonga import Groonga
+from searchbench.engines.job import Work
+from searchbench.engines.lucene import Lucene
+from searchbench.engines.mariadb import MariaDB
 from searchbench.lab.get.install import missing
 from searchbench.measure.run import run as measure
 from searchbench.record import Record, Trial
+from searchbench.record.roles import RoleRun
 from searchbench.report.write import write_report
 
 pytestmark = pytest.mark.slow
@@ -250,3 +256,146 @@ def test_inserts_updates_and_deletes_of_a_real_engine_add_up_and_spoil_no_shared
     text = (record.path / "report" / "report.html").read_text()
     for said in ("Beside the readers", "From commit to visible", "What was written"):
         assert said in text
+
+
+MERGED = """
+question = "What does a merge take from readers?"
+replicates = 1
+[control]
+aa = false
+[corpus]
+family = "generated"
+documents = 3000
+[queries]
+distinct = 20
+[ingest]
+batch = 300
+[systems.lucene]
+segments = "as-is"
+heap_mb = 128
+[systems.sqlite]
+[roles.writer]
+does = "write"
+documents = 300
+documents_per_s = 50
+marker_every_s = 0.1
+[roles.publisher]
+does = "publish"
+every_s = 0.5
+[roles.merge]
+does = "job"
+job = "merge"
+after_s = 1
+[load]
+clients = 1
+seconds = 3
+warmup_s = 0.5
+[factors]
+"roles.merge.idle" = [false, true]
+"""
+DUMPED = """
+question = "What does a dump take from readers?"
+replicates = 1
+[control]
+aa = false
+[corpus]
+family = "generated"
+documents = 500
+[queries]
+distinct = 10
+[systems.mariadb]
+[roles.backup]
+does = "job"
+job = "dump"
+after_s = 0.5
+[load]
+clients = 1
+seconds = 3
+warmup_s = 0.5
+"""
+
+
+def test_what_is_published_and_merged_is_drawn_where_it_happened(tmp_path: Path) -> None:
+    if lacking := missing(Lucene()):
+        pytest.skip(f"no lucene here: {lacking}")
+    record = run(MERGED, tmp_path)
+    assert [trial.reason for trial in record.trials] == [""] * 3
+    (left_out,) = record.plan.excluded
+    assert "sqlite has no job" in left_out.reason
+    judged = judge(record)
+    assert judged.roles is not None
+    for trial in record.trials:
+        writer, _, publisher, merge = trial.beside
+        assert trial.roles[1:] == [each.name for each in trial.beside]
+        assert [each.number for each in trial.beside] == [1, 2, 3, 4]
+        assert publisher.planned == 6
+        assert publisher.publishing is not None
+        assert publisher.publishing.how == "commit"
+        assert writer.applied is not None
+        assert writer.applied.after == 2700 + writer.planned
+        events = judged.roles.over_time[trial.treatment].events
+        names = [event.name for event in events]
+        assert names.count("commit") == 6
+        assert names.count("merge") == (not merge.idle)
+        for event in events:
+            if event.name == "merge":
+                assert 1.5 <= event.start_s <= event.end_s
+    visible = [r.visible for r in judged.roles.results if r.does == "write"]
+    assert all(found is not None and found.markers > 10 for found in visible)
+    assert all(0.0 < found.quantiles["p50"].value < 1.0 for found in visible if found)
+
+
+def test_a_program_of_the_engine_is_a_job_beside_the_readers(tmp_path: Path) -> None:
+    if lacking := missing(MariaDB()):
+        pytest.skip(f"no mariadb here: {lacking}")
+    record = run(DUMPED, tmp_path)
+    (trial,) = record.trials
+    assert trial.reason == ""
+    (backup,) = trial.beside
+    assert backup.failed == ""
+    assert backup.start is not None
+    assert backup.end is not None
+    assert 1e9 <= backup.start < backup.end
+    judged = judge(record)
+    assert judged.roles is not None
+    (result,) = judged.roles.results
+    assert result.figures["times"].value == 1
+
+
+def test_a_role_that_cannot_go_on_makes_its_trial_invalid(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its dump fails: there is no such program."""
+    if lacking := missing(MariaDB()):
+        pytest.skip(f"no mariadb here: {lacking}")
+    real = MariaDB.work
+
+    def broken(self: MariaDB, job: str, *rest: Any) -> Work:
+        work = real(self, job, *rest)
+        return replace(work, commands=(("false", *work.commands[0][1:]),))
+
+    monkeypatch.setattr(MariaDB, "work", broken)
+    judged = judge(run(DUMPED, tmp_path))
+    result = judged.treatments[0].trials[0]
+    assert wrong(result) == {"a role ended"}
+    assert "false" in result.reason
+    assert "exit code 1" in result.reason
+
+
+def test_a_writer_whose_last_requests_are_not_answered_has_died() -> None:
+    run = RoleRun(name="writer", number=1, does="write", keys={}, planned=40)
+    n = 40
+    steps = np.arange(n, dtype=np.int64) * 10**8
+    fatal = np.arange(n) >= 25
+    none = np.array([None] * n, dtype=object)
+    made = Written(
+        np.arange(n), steps, steps, steps, np.where(fatal, -1, steps), ~fatal, fatal, fatal,
+        np.ones(n, np.int64), (~fatal).astype(np.int64), np.array(["insert"] * n, dtype=object),
+        none, none,
+    )  # fmt: skip
+    ((kind, severity, number, *_),) = truth.died(run, made)
+    assert (kind, severity) == ("the writer died", "invalid")
+    assert "its last 15 of 40 requests" in number
+    assert "from 2.5 s on" in number
+    alive = replace(made, fatal=np.zeros(n, np.bool_))
+    assert list(truth.died(run, alive)) == []

@@ -50,7 +50,7 @@ def _rows(record: Record, trial: Trial) -> Iterator[Row]:
         yield from _late(record, trial, run)
         if run.does == "write":
             made = written(record, trial, run)
-            yield from _died(trial, run, made)
+            yield from died(run, made)
             yield from _refused(run, made)
             yield from _ran_out(trial, run, made)
             yield from _counted(run, made)
@@ -90,7 +90,8 @@ def _late(record: Record, trial: Trial, run: RoleRun) -> Iterator[Row]:
         )  # fmt: skip
 
 
-def _died(trial: Trial, run: RoleRun, made: Written) -> Iterator[Row]:
+def died(run: RoleRun, made: Written) -> Iterator[Row]:
+    """Were its last requests not answered, many in a row?"""
     order = np.argsort(made.due, kind="stable")
     bad = made.fatal[order]
     tail = len(bad) if bad.all() else int(np.argmin(bad[::-1]))
