@@ -203,7 +203,7 @@ mod tests {
     fn what_is_not_a_request_is_named() {
         for (bytes, said) in [
             (*b"GET / HT", "zero"),
-            ([0, 0, 0, 0, 9, 0, 0, 0], "no verb 9"),
+            ([0, 0, 0, 0, 10, 0, 0, 0], "no verb 10"),
             ([1, 0, 0, 64, 5, 0, 0, 0], "above 1 GiB"),
         ] {
             match Buffer::default().next(&mut Drip(&bytes, 8)).unwrap() {
