@@ -30,7 +30,8 @@ class Seen:
     """One marker: seconds from the answer to its write, at least and at most until it was found.
 
     ``latest_s`` infinite: it was not found; ``looked_s``: for how long it was asked for.
-    ``lost``: it was found, and later not.
+    ``lost``: it was found, and later not. ``width_s``: between the last ask that did not find it
+    and the answer to the first that did; both may be before the answer to the write.
     """
 
     marker: str
@@ -38,6 +39,7 @@ class Seen:
     latest_s: float
     looked_s: float
     lost: bool = False
+    width_s: float = math.inf
 
 
 def seen(record: Record, trial: Trial, watcher: RoleRun, made: Written) -> list[Seen]:
@@ -64,7 +66,8 @@ def seen(record: Record, trial: Trial, watcher: RoleRun, made: Written) -> list[
         last = int(sent[max(0, first - 1)])
         earliest = max(0, last - int(acknowledged)) / 1e9
         latest = max(0, int(done[first]) - int(acknowledged)) / 1e9
-        found.append(Seen(marker, earliest, latest, looked_s, len(places) < len(sent) - first))
+        lost, width_s = len(places) < len(sent) - first, (int(done[first]) - last) / 1e9
+        found.append(Seen(marker, earliest, latest, looked_s, lost, width_s))
     return found
 
 
@@ -96,7 +99,7 @@ def visible(
             low, high, LEVEL, "order statistics, widened by what asking leaves open"
         )
         quantiles[name] = Estimate(middle, "s", len(counted), interval)
-    known = [s.latest_s - s.earliest_s for s in counted if math.isfinite(s.latest_s)]
+    known = [s.width_s for s in counted if math.isfinite(s.latest_s)]
     return Visible(
         quantiles,
         markers=len(counted),
